@@ -40,7 +40,7 @@ RunHalf::RunHalf(const Subject &subject, int32_t devices, sluice_group *group) :
   if (!subject.run)
     throw Skipped("there is no run half");
   table_ = runtime::wholeRunHalf(*subject.run);
-  sluice_run_options options{sizeof(options), &kServices, "", group};
+  sluice_run_options options{sizeof(options), &kServices, subject.settings.c_str(), group};
   check(table_.open(&options, &run_), "open");
   check(table_.device_count(run_, &devices_), "device_count");
   if (devices_ < devices)

@@ -27,6 +27,7 @@ struct Subject {
   const sluice_backend_run *run = nullptr;
   const sluice_backend_compile *host = nullptr; ///< for its services
   double patience = 10;                         ///< seconds that a test waits for what must come
+  std::string settings = {};                    ///< of the run half, as products=own
 };
 
 /// Ends a test: the backend does not do what it must.

@@ -1,11 +1,14 @@
 // The doubles of the CUDA driver, NCCL and cublasLt with one fault, which GPU_CHECK_FAULT names. Functions that it does not have
-// are found in the doubles behind it.
+// are found in the doubles behind it. To the file that GPU_CHECK_MEMORY names it writes the size of each block of memory when it is
+// released, and whether anything but kernels wrote there.
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -25,13 +28,61 @@ template <typename... A> int call(const char *name, A... arguments) {
   return reinterpret_cast<int (*)(A...)>(dlsym(RTLD_NEXT, name))(arguments...);
 }
 
+/// What lies on devices.
+class Blocks {
+public:
+  void add(Address address, size_t bytes) {
+    std::lock_guard lock(mutex);
+    blocks[address] = {bytes, false};
+  }
+  void write(Address to) {
+    std::lock_guard lock(mutex);
+    auto behind = blocks.upper_bound(to);
+    if (behind != blocks.begin())
+      std::prev(behind)->second.isWritten = true;
+  }
+  void remove(Address address) {
+    std::lock_guard lock(mutex);
+    const char *path = std::getenv("GPU_CHECK_MEMORY");
+    std::FILE *file = path ? std::fopen(path, "a") : nullptr;
+    if (!file)
+      return;
+    std::fprintf(file, "%s %zu\n", blocks[address].isWritten ? "written" : "unwritten", blocks[address].bytes);
+    std::fclose(file);
+  }
+
+private:
+  struct Block {
+    size_t bytes = 0;
+    bool isWritten = false;
+  };
+  std::mutex mutex;
+  std::map<Address, Block> blocks;
+} memory;
+
 } // namespace
 
 EXPORTED int cuMemAlloc_v2(Address *address, size_t bytes) {
   bool isOff = hasFault("misaligned");
   int status = call("cuMemAlloc_v2", address, bytes + (isOff ? 64 : 0));
   *address += isOff && status == 0 ? 64 : 0;
+  memory.add(*address, bytes);
   return status;
+}
+
+EXPORTED int cuMemFree_v2(Address address) {
+  memory.remove(address);
+  return call("cuMemFree_v2", address);
+}
+
+EXPORTED int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void *stream) {
+  memory.write(to);
+  return call("cuMemsetD8Async", to, value, bytes, stream);
+}
+
+EXPORTED int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream) {
+  memory.write(to);
+  return call("cuMemcpyHtoDAsync_v2", to, from, bytes, stream);
 }
 
 EXPORTED int cuEventSynchronize(void *event) {

@@ -3,8 +3,9 @@ said to hold, every planted fault is named, and the rest goes on. SLUICE_TEST_FU
 makes the files for devices with the kernels of all models."""
 
 import collections
-import gzip
+import importlib
 import json
+import lzma
 import os
 import shutil
 import stat
@@ -16,6 +17,7 @@ import time
 import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 BUILD, SOURCE = Path(sys.argv.pop(2)).resolve(), Path(sys.argv.pop(1)).resolve()
 TOOL = SOURCE / "tools" / "gpu_check"
@@ -83,6 +85,19 @@ class GpuCheckTest(unittest.TestCase):
         path.write_text(json.dumps(pack))
         return f"{model} {name}"
 
+    def edit_manifest(self, **changes):
+        path = self.folder / "manifest.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    def take_packs(self, *packs):
+        """The kernels of these, and no others."""
+        self.edit_manifest(packs=packs)
+
+    def checks(self, name):
+        """A module of the files."""
+        sys.path.insert(0, str(self.folder / "checks"))
+        return importlib.import_module(name)
+
     # What holds.
 
     def test_all_of_it_holds(self):
@@ -91,12 +106,13 @@ class GpuCheckTest(unittest.TestCase):
         packed = sum(self.count_of(path.stem) for path in (self.folder / "packs").glob("*.json"))
         self.assertGreater(packed, 80)
         self.assertGreater(self.count_of("ops"), 40)
-        self.assertEqual(self.count(ran, "kernels", "passed"), packed)
+        own = sum(row["name"].endswith(", own product") for row in ran.report["rows"])
+        self.assertEqual(self.count(ran, "kernels", "passed"), packed + own)
         self.assertGreaterEqual(self.count(ran, "contracts", "confirmed"), 60)
         self.assertGreaterEqual(self.count(ran, "conformance", "passed"), 24)
         self.assertEqual(self.count(ran, "training", "passed"), 2)
         self.assertEqual(self.count(ran, "exercises", "passed"), 3)
-        self.assertRegex(ran.table, rf"(?m)^  kernels +{packed} +0 +0 +[\d.]+$")
+        self.assertRegex(ran.table, rf"(?m)^  kernels +{packed + own} +0 +0 +[\d.]+$")
         self.assertIn("everything that was tried holds", ran.table)
         self.assertTrue(ran.report["machine"]["emulated"])
         for row in ran.report["rows"]:
@@ -106,6 +122,8 @@ class GpuCheckTest(unittest.TestCase):
         ran = self.run_check("--only", "benchmarks")
         self.assertEqual(ran.code, 0, ran.table)
         self.assertIn("not tried     benchmarks: benchmarks: emulated: no figures", ran.table)
+        self.assertEqual([(row["name"], row["detail"]) for row in ran.report["rows"] if row["result"] == "passed"],
+                         [("peak", "emulated: kernels and copies run, and there are no figures")])
         self.assertEqual(self.count(ran, "benchmarks", "measured"), 0)
         self.assertNotIn("TFLOP", ran.table)
 
@@ -122,6 +140,49 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(ran.code, 0, ran.table)
         self.assertIn("contracts: context.peer_access_twice and 7 more: there are 1 devices, and it needs 2", ran.table)
 
+    def test_products_are_tried_in_both_ways(self):
+        names = [kernel["name"] for kernel in json.loads((self.folder / "packs" / "mlp.bf16.json").read_text())["kernels"]]
+        self.take_packs("mlp.bf16")
+        ran = self.run_check("--only", "kernels")
+        own = [row["name"] for row in ran.report["rows"] if row["name"].endswith(", own product")]
+        self.assertGreater(len(own), 5)
+        self.assertEqual(self.count(ran, "kernels", "passed"), len(names) + len(own), ran.table)
+
+    def test_bare_kernels_find_memory_as_the_driver_gives_it(self):
+        tool, log = self.folder / "compute-sanitizer", self.folder / "log"
+        self.write_script(tool, 'shift 4\n"$@" || exit\necho "========= ERROR SUMMARY: 0 errors"\n')
+        self.edit_manifest(sanitized=["mlp"])
+        ran = self.run_check("--only", "sanitizer", "--compute-sanitizer", str(tool), GPU_CHECK_MEMORY=str(log),
+                             SLUICE_CUDA_DRIVER=os.environ["GPU_CHECK_FAULTY_DRIVER"])
+        self.assertEqual((ran.code, self.count(ran, "sanitizer", "passed")), (0, 3), ran.table)
+        expected = collections.Counter()
+        for kernel in json.loads((self.folder / "packs" / "mlp.json").read_text())["kernels"]:
+            for size in [result["bytes"] for result in kernel["results"]] + [kernel["workspace"]]:
+                expected[size] += 3 * len(kernel["calls"]) if size else 0
+        unwritten = [line.split()[1] for line in log.read_text().splitlines() if line.startswith("unwritten")]
+        self.assertEqual(collections.Counter(map(int, unwritten)), expected)
+
+    def test_libraries_are_found_in_a_python(self):
+        packages = self.folder / "site-packages"
+        for library in ("cu13/lib/libcublasLt.so.13", "nccl/lib/libnccl.so.2"):
+            (packages / "nvidia" / library).parent.mkdir(parents=True)
+            (packages / "nvidia" / library).symlink_to(os.environ["SLUICE_CUDA_DRIVER"])
+        self.write_script(self.folder / "python", f"echo {packages}\n")
+        self.wrap_runner(f'echo "$1 $SLUICE_CUBLASLT $SLUICE_NCCL" >> {self.folder}/told\nexec "$0.real" "$@"\n')
+        ran = self.run_check("--only", "libraries,contracts", "--python", self.folder / "python", SLUICE_CUBLASLT="", SLUICE_NCCL="")
+        libraries = self.checks("libraries")
+        found = {row["name"]: row["detail"].rpartition(", version ")[0] for row in ran.report["rows"] if row["part"] == "libraries"}
+        places = {library.variable: list(libraries.places_of(library.files, [packages])) for library in libraries.LIBRARIES.values()}
+        self.assertEqual(places["SLUICE_CUBLASLT"][-1], str(packages / "nvidia/cu13/lib/libcublasLt.so.13"))
+        self.assertEqual(places["SLUICE_NCCL"][-1], str(packages / "nvidia/nccl/lib/libnccl.so.2"))
+        self.assertIn(found["nccl"], places["SLUICE_NCCL"])
+        self.assertIn(f"contracts {found['cublasLt']} {found['nccl']}", (self.folder / "told").read_text().splitlines())
+
+    def test_a_library_that_is_named_must_be_one(self):
+        ran = self.run_check("--only", "libraries", SLUICE_NCCL="/nowhere/libnccl.so")
+        self.assertEqual((ran.code, self.failed(ran)), (1, {("libraries", "nccl")}), ran.table)
+        self.assertIn("SLUICE_NCCL names /nowhere/libnccl.so, which cannot be loaded", ran.table)
+
     # What does not.
 
     def test_a_wrong_result_is_named(self):
@@ -129,10 +190,11 @@ class GpuCheckTest(unittest.TestCase):
             self.offset = pack["kernels"][1]["calls"][0]["expected"][0][0]
             return f"1 {pack['kernels'][1]['name']}"
         name = self.edit_pack("lenet", plant)
-        path = self.folder / "packs" / "lenet.bin.gz"
-        figures = bytearray(gzip.decompress(path.read_bytes()))
+        path = self.folder / "packs" / "lenet.bin.xz"
+        figures = bytearray(lzma.decompress(path.read_bytes()))
         struct.pack_into("<d", figures, self.offset + 16 * 5, 1e6)
-        path.write_bytes(gzip.compress(bytes(figures)))
+        path.write_bytes(lzma.compress(bytes(figures), preset=1))
+        self.take_packs("lenet")
         ran = self.run_check("--only", "kernels")
         self.assertEqual((ran.code, self.failed(ran)), (1, {("kernels", name)}), ran.table)
         self.assertRegex(ran.table, r"with 3 rows: result 0: element \d+ is .* instead of 1000000")
@@ -142,6 +204,7 @@ class GpuCheckTest(unittest.TestCase):
             pack["kernels"][2]["results"][0]["bytes"] -= 256
             return f"2 {pack['kernels'][2]['name']}"
         name = self.edit_pack("mlp", plant)
+        self.take_packs("mlp")
         ran = self.run_check("--only", "kernels")
         self.assertEqual((ran.code, self.failed(ran)), (1, {("kernels", name)}), ran.table)
         self.assertIn("result 0: bytes behind it were written", ran.table)
@@ -151,18 +214,21 @@ class GpuCheckTest(unittest.TestCase):
             pack["kernels"][0]["function"] = "nobody"
             return f"0 {pack['kernels'][0]['name']}"
         name = self.edit_pack("mlp", plant)
+        self.take_packs("mlp")
         ran = self.run_check("--only", "kernels")
         self.assertEqual((ran.code, self.failed(ran)), (1, {("kernels", name)}), ran.table)
 
     def test_a_crashing_part_fails_alone(self):
         self.wrap_runner('[ "$1" = contracts ] && kill -SEGV $$\nexec "$0.real" "$@"\n')
+        self.take_packs("mlp")
         ran = self.run_check("--only", "contracts,kernels,conformance")
         self.assertEqual((ran.code, self.failed(ran)), (1, {("contracts", "contracts")}), ran.table)
         self.assertIn("crashed (SIGSEGV)", ran.table)
-        self.assertGreater(self.count(ran, "kernels", "passed"), 80)
+        self.assertEqual(self.count(ran, "kernels", "passed"), self.count_of("mlp"))
 
     def test_a_crashing_kernel_fails_alone(self):
         self.wrap_runner('[[ "$1" != kernels || "$*" == *--after* ]] && exec "$0.real" "$@"\n"$0.real" "$@" | head -n 10\nkill -ABRT $$\n')
+        self.take_packs("lenet", "mlp")
         ran = self.run_check("--only", "kernels")
         for model in ("lenet", "mlp"):
             kernels = json.loads((self.folder / "packs" / f"{model}.json").read_text())["kernels"]
@@ -220,10 +286,8 @@ class GpuCheckTest(unittest.TestCase):
             self.assertIn(text, ran.report["error"])
 
     def test_a_device_without_code_is_told(self):
-        path = self.folder / "manifest.json"
-        manifest = json.loads(path.read_text())
-        self.assertEqual(manifest["architectures"], ["sm_90"])
-        path.write_text(json.dumps(manifest | {"architectures": ["sm_80", "sm_100"]}))
+        self.assertEqual(json.loads((self.folder / "manifest.json").read_text())["architectures"], ["sm_90"])
+        self.edit_manifest(architectures=["sm_80", "sm_100"])
         ran = self.run_check()
         self.assertEqual(ran.code, 4)
         self.assertIn("is of compute capability 9.0, and the files have code for sm_80, sm_100", ran.log)
@@ -239,16 +303,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLessEqual(sum(path.stat().st_size for path in output.rglob("*") if path.is_file()), MOST_BYTES)
         manifest = json.loads((output / "manifest.json").read_text())
-        self.assertEqual(manifest["packs"][:3], ["lenet", "mlp", "ops"])
-        self.assertEqual(len(manifest["packs"]), 2 * 12 + 1)
-        self.assertEqual(len(manifest["benchmarks"]), 12 * 3)
+        self.assertEqual(manifest["packs"][:4], ["lenet", "mlp", "ops", "ops.library"])
+        self.assertEqual(len(manifest["packs"]), 2 * 17 + 2 + 2)
+        self.assertEqual(manifest["packs"][-2:], ["fcn_s", "fcn_s.bf16"])
+        self.assertEqual(manifest["sanitized"], ["lenet", "mlp", "gpt2.bf16"])
+        self.assertEqual(len(manifest["benchmarks"]), 13 * 3)
         self.assertEqual(len(manifest["exercises"]["products"]), 4)
 
     # The benchmarks, with programs that stand in for the device's.
 
     def test_figures_are_medians_of_alternating_rounds(self):
-        sys.path.insert(0, str(self.folder / "checks"))
-        import benchmarks  # pylint: disable=import-error,import-outside-toplevel
+        benchmarks = self.checks("benchmarks")
         log = self.folder / "log"
         self.write_script(self.folder / "models" / "net", f"echo ours >> {log}\necho '{{\"median_ms\": 1.0, \"untimed_ms\": 2.0, \"gflops\": 1000}}'\n")
         self.write_script(self.folder / "gpu_check_run.peaks", "echo '{\"name\": \"peak\", \"result\": \"measured\", \"flops\": 1e12, \"bandwidth\": 2e12, \"upload\": 5e10, \"download\": 5e10}'\n")
@@ -274,11 +339,27 @@ while read seconds; do echo peer >> {log}; echo '{{"ms": 3.0, "steps": 9}}'; don
         asked = (self.folder / "log.asked").read_text()
         self.assertIn("peer_torch.py net infer 8x16 eager+cl+bf16 cuda\n", asked)
         order = log.read_text().split()
-        self.assertEqual(order[order.index("peer") - 1:][:9], ["ours", "peer", "peer"] * 3)
+        self.assertEqual(order[order.index("peer") - 1:][:15], ["ours", "peer"] * 3 + ["ours", "peer", "peer"] * 3)
+
+    def test_every_network_is_measured_before_any_slow_peer(self):
+        benchmarks = self.checks("benchmarks")
+        nets = [{"net": net, "batch": 8, "precision": precision, "program": net} for net in ("a", "b") for precision in ("f32", "tf32", "bf16")]
+        machine = types.SimpleNamespace(emulated=False, nets=[], modes=["train", "infer"], variants=None, rounds=1, ahead=2, manifest={"benchmarks": nets})
+        peer = mock.Mock(side_effect=lambda *_: types.SimpleNamespace(why="", times=[3.0], try_to=lambda *_: None, close=lambda: None))
+        with mock.patch.multiple(benchmarks, Peer=peer, bench=lambda *_: {"ms": 1.0, "gflops": 1.0}, peaks=lambda *_: {"name": "peak"}, most_of=lambda *_: 1e9,
+                                 frameworks=lambda *_: [("torch", ""), ("jax", "")]):
+            rows = [row["name"].split(" ", 4) for row in benchmarks.benchmarks(machine, time.monotonic() + 60)][1:]
+        ours = [(net, mode, precision) for net, mode, _, precision, name in rows[:12] if name == "sluice"]
+        self.assertEqual(ours, [(net, mode, precision) for mode, precision in (("train", "bf16"), ("train", "f32"), ("infer", "bf16"), ("infer", "f32"),
+                                                                               ("train", "tf32"), ("infer", "tf32")) for net in "ab"])
+        slow = ["compile" in name for *_, name in rows[12:]]
+        self.assertEqual(slow, sorted(slow))
+        self.assertEqual(slow.count(False), 28)
+        for of_stage in (rows[12:40], rows[40:]):
+            self.assertEqual(list(dict.fromkeys((net, mode, precision) for net, mode, _, precision, _ in of_stage)), ours)
 
     def test_the_crossover_is_where_the_device_stays_ahead(self):
-        sys.path.insert(0, str(self.folder / "checks"))
-        import exercises  # pylint: disable=import-error,import-outside-toplevel
+        exercises = self.checks("exercises")
         for name, ms in {"h1": 1, "d1": 2, "h2": 9, "d2": 2, "h3": 1, "d3": 2, "h4": 8, "d4": 2, "fused": 1, "apart": 5, "net": 3}.items():
             self.write_script(self.folder / "models" / name, f"[[ \"$*\" == *--no-graphs* ]] && MS=6 || MS={ms}; echo '{{\"median_ms\": 1, \"gflops\": 1, \"untimed_ms\": '$MS'}}'\n")
         machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ),

@@ -15,6 +15,10 @@ SECONDS = 0.3  # of a round
 BEGIN = 100  # seconds in which a peer must be ready: it may compile, and others beside it
 ENTRIES = {"train": "train_step", "infer": "predict"}
 
+# In this order, what tells most first: of every network ours, then the peers that begin at once, then those that compile.
+ORDER = (("train", "bf16"), ("train", "f32"), ("infer", "bf16"), ("infer", "f32"), ("train", "tf32"), ("infer", "tf32"))
+QUICK = ("eager", "jit")
+
 # What is measured of each framework, by what it computes in, and what it calls the device.
 PEERS = {
     "torch": ({"f32": ("eager", "eager+cl", "compile", "compile+cl", "compile+cl+graphs"),
@@ -25,7 +29,11 @@ PEERS = {
 
 
 class Unmeasured(Exception):
-    pass
+    result = "failed"
+
+
+class TimeIsOver(Unmeasured):
+    result = "not tried"
 
 
 def bench(machine, program, entry, deadline, flags=(), seconds=SECONDS):
@@ -35,7 +43,7 @@ def bench(machine, program, entry, deadline, flags=(), seconds=SECONDS):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=machine.environment(), check=False,
                               timeout=max(1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired as late:
-        raise Unmeasured("its time was over") from late
+        raise TimeIsOver("its time was over") from late
     if done.returncode:
         raise Unmeasured(f"it {end_of(done.returncode)}: {done.stderr.strip()[-300:]}")
     said = json.loads(done.stdout.splitlines()[-1])
@@ -104,7 +112,8 @@ def peaks(machine, deadline):
     peak = row("benchmarks", **{"detail": "", **lines[-1]})
     if "flops" in peak:
         peak["detail"] = (f"{peak['flops'] / 1e12:.1f} TFLOP/s in f32, {peak['bandwidth'] / 1e12:.2f} TB/s; "
-                          f"from the host {peak['upload'] / 1e9:.1f} GB/s, to it {peak['download'] / 1e9:.1f} GB/s")
+                          f"from the host {peak['upload'] / 1e9:.1f} GB/s, to it {peak['download'] / 1e9:.1f} GB/s: "
+                          f"copies within the device are {peak['bandwidth'] / 2 / peak['upload']:.0f} times as fast as those from the host")
     return peak
 
 
@@ -126,14 +135,22 @@ def most_of(machine, precision, peak, deadline):
         return None
 
 
-class Benchmark:
-    """One network in one mode and precision, with its peers."""
+def label_of(net, mode):
+    return f"{net['net']} {mode} {rows_of(net)} {net['precision']}"
 
-    def __init__(self, machine, net, mode, found):
-        self.machine, self.net, self.mode = machine, net, mode
-        self.label = f"{net['net']} {mode} {rows_of(net)} {net['precision']}"
-        self.peers = {f"{framework} {variant}": Peer(machine, framework, net, mode, variant) for framework in found
-                      for variant in PEERS[framework][0].get(net["precision"], ()) if machine.variants is None or variant in machine.variants}
+
+def peers_of(machine, net, found, quick):
+    """The frameworks and variants of one stage."""
+    return [(framework, variant) for framework in found for variant in PEERS[framework][0].get(net["precision"], ())
+            if (variant.split("+")[0] in QUICK) == quick and (machine.variants is None or variant in machine.variants)]
+
+
+class Benchmark:
+    """One network in one mode and precision, alone or with some of its peers."""
+
+    def __init__(self, machine, net, mode, peers=()):
+        self.machine, self.net, self.mode, self.label = machine, net, mode, label_of(net, mode)
+        self.peers = {f"{framework} {variant}": Peer(machine, framework, net, mode, variant) for framework, variant in peers}
 
     def ours(self, deadline):
         return bench(self.machine, self.net["program"], ENTRIES[self.mode], deadline)
@@ -142,16 +159,24 @@ class Benchmark:
         for peer in self.peers.values():
             peer.try_to(Peer.begin, deadline)
 
-    def measure(self, most, deadline):
+    def alone(self, most, deadline):
+        """Ours, in one row."""
+        if time.monotonic() >= deadline - 1:
+            return row("benchmarks", f"{self.label} sluice", "not tried", "there is no time left")
+        try:
+            ours = self.ours(deadline)
+        except Unmeasured as why:
+            return row("benchmarks", f"{self.label} sluice", why.result, str(why))
+        return figure(f"{self.label} sluice", ours["ms"], 1.0, **({"share": ours["gflops"] * 1e9 / most} if most else {}))
+
+    def measure(self, deadline):
         """Ours and the peers' alternate."""
-        alone = self.ours(deadline)
-        times = [alone["ms"]]
+        times = []
         for _ in range(self.machine.rounds if any(not peer.why for peer in self.peers.values()) else 0):
             times.append(self.ours(deadline)["ms"])
             for peer in self.peers.values():
                 peer.try_to(Peer.measure, deadline)
-        mine = statistics.median(times)
-        yield figure(f"{self.label} sluice", mine, 1.0, **({"share": alone["gflops"] * 1e9 * times[0] / mine / most} if most else {}))
+        mine = statistics.median(times) if times else 0
         for name, peer in self.peers.items():
             if peer.times:
                 theirs = statistics.median(peer.times)
@@ -159,48 +184,61 @@ class Benchmark:
             else:
                 yield row("benchmarks", f"{self.label} {name}", "not tried", peer.why or "there is no time left")
 
-    def rows(self, most, deadline):
-        if time.monotonic() >= deadline - 1:
-            yield row("benchmarks", self.label, "not tried", "there is no time left")
-            return
+    def rows(self, deadline):
         try:
-            yield from self.measure(most, deadline)
+            yield from self.measure(deadline)
         except Unmeasured as why:
-            yield row("benchmarks", f"{self.label} sluice", "failed", str(why))
+            yield row("benchmarks", f"{self.label} sluice beside {', '.join(self.peers)}", why.result, str(why))
 
     def close(self):
         for peer in self.peers.values():
             peer.close()
 
 
-def several(machine, jobs, found, most, deadline):
+def several(machine, jobs, deadline):
     """Benchmarks whose peers get ready at once."""
-    together = [Benchmark(machine, net, mode, found) for net, mode in jobs]
+    if time.monotonic() >= deadline - 1:
+        for net, mode, peers in jobs:
+            for framework, variant in peers:
+                yield row("benchmarks", f"{label_of(net, mode)} {framework} {variant}", "not tried", "there is no time left")
+        return
+    together = [Benchmark(machine, *job) for job in jobs]
     try:
         for benchmark in together:
             benchmark.begin(deadline)
         for benchmark in together:
-            yield from benchmark.rows(most[benchmark.net["precision"]], deadline)
+            yield from benchmark.rows(deadline)
             benchmark.close()
     finally:
         for benchmark in together:
             benchmark.close()
 
 
+def in_order(machine):
+    """The networks with their modes."""
+    nets = [net for net in machine.manifest["benchmarks"] if not machine.nets or net["net"] in machine.nets]
+    return [(net, mode) for mode, precision in ORDER if mode in machine.modes for net in nets if net["precision"] == precision]
+
+
 def benchmarks(machine, deadline):
+    peak = peaks(machine, deadline)
+    yield peak
     if machine.emulated:
         yield row("benchmarks", "benchmarks", "not tried", "emulated: no figures")
         return
-    peak = peaks(machine, deadline)
-    yield peak
+    jobs, measured = in_order(machine), []
+    most = {precision: most_of(machine, precision, peak, deadline) for precision in dict.fromkeys(net["precision"] for net, _ in jobs)}
+    for net, mode in jobs:
+        ours = Benchmark(machine, net, mode).alone(most[net["precision"]], deadline)
+        yield ours
+        measured += [(net, mode)] if "ms" in ours else []
     found = []
     for name, why in frameworks(machine, deadline) if machine.variants != [] else ():
         if why:
             yield row("benchmarks", name, "not tried", why)
         else:
             found.append(name)
-    nets = [net for net in machine.manifest["benchmarks"] if not machine.nets or net["net"] in machine.nets]
-    most = {precision: most_of(machine, precision, peak, deadline) for precision in dict.fromkeys(net["precision"] for net in nets)}
-    jobs = [(net, mode) for net in nets for mode in machine.modes]
-    for first in range(0, len(jobs), machine.ahead):
-        yield from several(machine, jobs[first:first + machine.ahead], found, most, deadline)
+    for quick in (True, False):
+        beside = [(net, mode, peers) for net, mode in measured if (peers := peers_of(machine, net, found, quick))]
+        for first in range(0, len(beside), machine.ahead):
+            yield from several(machine, beside[first:first + machine.ahead], deadline)

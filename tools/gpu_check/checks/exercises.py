@@ -18,7 +18,7 @@ def compared(machine, name, ours, other, entry, deadline, flags=()):
         first = bench(machine, ours, entry, deadline, seconds=seconds)["ms"]
         second = bench(machine, other, entry, deadline, flags, seconds)["ms"]
     except Unmeasured as why:
-        return row("exercises", name, "failed", str(why))
+        return row("exercises", name, why.result, str(why))
     if machine.emulated:
         return row("exercises", name, "passed", "emulated: no figures")
     return row("exercises", name, "measured", "", ms=first, ratio=second / first)

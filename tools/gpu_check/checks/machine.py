@@ -1,6 +1,5 @@
 """What there is to check and to check with: the device, the prebuilt files, tools and peers."""
 
-import gzip
 import json
 import lzma
 import os
@@ -10,6 +9,8 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+
+import libraries
 
 OLDEST_DRIVER = 13000  # of CUDA, as driver 580 says: prebuilt code is of that version's compiler
 
@@ -41,6 +42,11 @@ def stop(process):
     process.wait()
 
 
+def unpack(path, target):
+    with lzma.open(path) as packed, open(target, "wb") as file:
+        shutil.copyfileobj(packed, file)
+
+
 class Machine:
     def __init__(self, folder, deadline, options):
         self.folder, self.deadline, self.silence, self.python = folder, deadline, options.silence, options.python
@@ -50,7 +56,9 @@ class Machine:
         self.runner, self.plugin = folder / "gpu_check_run", folder / "backends" / "sluice_cuda_run.so"
         self.sanitizer_named = bool(options.compute_sanitizer)
         self.sanitizer = options.compute_sanitizer or self.find_sanitizer()
+        self.libraries = {}
         self.probe()
+        self.libraries = libraries.find_all(self.python)
         self.unpacked = tempfile.TemporaryDirectory()
         self.packs = Path(self.unpacked.name)
         self.unpack()
@@ -64,9 +72,8 @@ class Machine:
 
     def unpack(self):
         for path in (self.folder / "packs").iterdir():
-            if path.suffix == ".gz":
-                with gzip.open(path) as packed, open(self.packs / path.stem, "wb") as file:
-                    shutil.copyfileobj(packed, file)
+            if path.suffix == ".xz":
+                unpack(path, self.packs / path.stem)
             else:
                 shutil.copy(path, self.packs)
 
@@ -77,8 +84,7 @@ class Machine:
             return path
         path = self.packs / name
         if not path.exists():
-            with lzma.open(self.folder / "models" / f"{name}.xz") as packed, open(path, "wb") as file:
-                shutil.copyfileobj(packed, file)
+            unpack(self.folder / "models" / f"{name}.xz", path)
             path.chmod(0o755)
         return path
 
@@ -115,8 +121,9 @@ class Machine:
 
     def environment(self, **more):
         """For programs of ours alone: a Python has libraries of its own."""
-        libraries = [str(self.folder / "lib"), *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
-        return dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, libraries)), SLUICE_BACKEND_PATH=str(self.folder / "backends"), **more)
+        folders = [str(self.folder / "lib"), *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
+        return dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, folders)), SLUICE_BACKEND_PATH=str(self.folder / "backends"),
+                    **libraries.variables(self.libraries), **more)
 
     def find_sanitizer(self):
         homes = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]

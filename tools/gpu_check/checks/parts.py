@@ -1,24 +1,22 @@
 """The parts that the runner does: each in processes of its own, which may crash and hang."""
 
 import json
+import os
 import queue
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
+from libraries import LIBRARIES
 from machine import end_of, stop
 from report import row
 
 MOST_RESTARTS = 8
 LAST_SECONDS = 10  # between the last word of a process and its end
 
-# Of compute-sanitizer: tools, and models whose kernels are few enough.
+# Of compute-sanitizer.
 TOOLS = ("memcheck", "racecheck", "initcheck")
 FAULTS_FOUND = 9
-
-LIBRARIES = {"cublasLt": "cublasLtGetVersion", "nccl": "ncclGetVersion"}
 
 
 class Talk:
@@ -103,7 +101,8 @@ def conformance(machine, deadline):
 
 def kernels_of(machine, model, deadline):
     """Goes on behind a kernel that ended the process."""
-    flags, after = ("--folder", machine.packs, "--model", model), ()
+    products = ("--products", "both") if machine.libraries["cublasLt"].path else ()
+    flags, after = ("--folder", machine.packs, "--model", model, *products), ()
     for _ in range(MOST_RESTARTS):
         lost = None
         for found, begun in listen(machine, "kernels", "kernels", deadline, *flags, *after):
@@ -128,7 +127,8 @@ def kernels(machine, deadline):
 
 
 def sanitize(machine, tool, model, deadline):
-    flags = ("--folder", machine.packs, "--model", model, "--bare")
+    """Over kernels of ours alone, which find memory as the driver gives it."""
+    flags = ("--folder", machine.packs, "--model", model, "--bare", "--products", "own")
     command = [machine.sanitizer, "--tool", tool, "--error-exitcode", str(FAULTS_FOUND), *machine.command("kernels", *flags)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=machine.environment(), start_new_session=True)
     try:
@@ -152,36 +152,16 @@ def sanitizer(machine, deadline):
     if not machine.sanitizer:
         yield row("sanitizer", "compute-sanitizer", "not tried", "it is neither in PATH nor in a toolkit of CUDA_HOME or /usr/local")
         return
-    for model in machine.manifest["packs"][:2]:
+    for model in machine.manifest["sanitized"]:
         for tool in TOOLS:
             result, detail = sanitize(machine, tool, model, deadline)
             yield row("sanitizer", f"{tool} {model}", result, detail)
 
 
-def places_of(machine, library):
-    """Where a library may be: where the loader looks, a toolkit, the Python with peers."""
-    yield f"lib{library}.so"
-    for version in (13, 12, 2):
-        yield f"lib{library}.so.{version}"
-    for home in (Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), reverse=True)):
-        yield from map(str, sorted((home / "lib64").glob(f"lib{library}.so*")))
-    script = "import site, sys; print('\\n'.join([*site.getsitepackages(), site.getusersitepackages(), *sys.path]))"
-    found = subprocess.run([machine.python, "-c", script], capture_output=True, text=True, timeout=30, check=False)
-    for folder in dict.fromkeys(filter(None, found.stdout.splitlines())):
-        yield from map(str, sorted(Path(folder).glob(f"nvidia/*/lib/lib{library}.so*")))
-
-
-def libraries(machine, deadline):
-    """The libraries that a toolkit or a Python brings: loaded, and asked for their version."""
-    loader = ("import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); function = getattr(library, sys.argv[2])\n"
-              "if sys.argv[2] == 'ncclGetVersion': value = ctypes.c_int(); function(ctypes.byref(value)); print(value.value)\n"
-              "else: function.restype = ctypes.c_size_t; print(function())")
-    for library, function in LIBRARIES.items():
-        for place in places_of(machine, library):
-            left = deadline - time.monotonic()
-            tried = subprocess.run([sys.executable, "-c", loader, place, function], capture_output=True, text=True, timeout=max(1, left), check=False)
-            if tried.returncode == 0:
-                yield row("libraries", library, "passed", f"{place}, version {tried.stdout.strip()}")
-                break
+def libraries(machine, _deadline):
+    """Those that every program is told of."""
+    for name, found in machine.libraries.items():
+        if found.path:
+            yield row("libraries", name, "passed", f"{found.path}, version {found.version}")
         else:
-            yield row("libraries", library, "not tried", "it is nowhere here")
+            yield row("libraries", name, "failed" if os.environ.get(LIBRARIES[name].variable) else "not tried", found.why)

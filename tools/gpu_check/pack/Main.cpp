@@ -1,5 +1,6 @@
-// gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION]... ops=OP,OP...: packs the kernels of models, of single ops (all where
-// none is named), and those of the runner's own checks. SETTINGS are those of the CUDA backend, such as arch=sm_90, or empty.
+// gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION][@MORE]... ops=OP,OP...[@MORE]: packs the kernels of models, of single ops
+// (all where none is named) as packs whose names begin with `ops`, and those of the runner's own checks. SETTINGS are those of the
+// CUDA backend, such as arch=sm_90, or empty; MORE are those of one pack alone, such as tf32=on.
 #include "tools/compiler/Diagnostics.h"
 #include "tools/gpu_check/pack/ModelKernels.h"
 #include "tools/gpu_check/pack/OpKernels.h"
@@ -14,22 +15,28 @@ static int report(llvm::Error error) {
   return int(failure.code);
 }
 
+/// Those of all packs, and those of one.
+static passes::BackendSettings settingsOf(llvm::StringRef all, llvm::StringRef more) {
+  std::string both = (all + (all.empty() || more.empty() ? "" : ",") + more).str();
+  return both.empty() ? passes::BackendSettings() : passes::BackendSettings{{"cuda", both}};
+}
+
 int main(int count, char **arguments) {
   if (count < 3) {
-    llvm::errs() << "usage: gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION]...\n";
+    llvm::errs() << "usage: gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION][@MORE]...\n";
     return int(compiler::ExitCode::Usage);
   }
   std::string folder = arguments[1];
-  passes::BackendSettings settings;
-  if (*arguments[2])
-    settings["cuda"] = arguments[2];
   if (llvm::Error error = gpu_check::packOwnKernels(folder, arguments[2]))
     return report(std::move(error));
   for (int i = 3; i < count; ++i) {
-    auto [name, what] = llvm::StringRef(arguments[i]).split('=');
+    auto [name, given] = llvm::StringRef(arguments[i]).split('=');
+    auto [what, more] = given.split('@');
     auto [graph, precision] = what.split(':');
-    auto kernels = name == "ops" ? gpu_check::packOps(what, folder, settings)
-                                 : gpu_check::packModel(graph.str(), precision.str(), name.str(), folder, settings);
+    passes::BackendSettings settings = settingsOf(arguments[2], more);
+    auto kernels = name.starts_with("ops")
+                       ? gpu_check::packOps(what, name.str(), folder, settings)
+                       : gpu_check::packModel(graph.str(), precision.str(), name.str(), folder, settings);
     if (!kernels)
       return report(kernels.takeError());
     llvm::outs() << name << ": " << *kernels << " kernels\n";

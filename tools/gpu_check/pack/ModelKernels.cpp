@@ -1,5 +1,6 @@
 #include "tools/gpu_check/pack/ModelKernels.h"
 
+#include "backends/cuda/compiler/Session.h"
 #include "ir/Module.h"
 #include "ir/Target.h"
 #include "ir/Types.h"
@@ -17,6 +18,10 @@ using namespace mlir;
 namespace sluice::gpu_check {
 
 static constexpr const char *kDevice = "cuda:0";
+
+/// What a product's results may be off relative to their magnitudes where tensor cores do it in TF32: they round each operand by
+/// 2^-11 of itself.
+static constexpr double kTf32Tolerance = 0x1p-9;
 
 /// Those of one device, each of several equal ones once.
 static std::vector<ir::KernelOp> distinctKernels(ModuleOp module, StringRef device) {
@@ -47,6 +52,14 @@ static llvm::Expected<std::unique_ptr<passes::DeviceBackends>> beginSessions(Mod
   return backends;
 }
 
+static llvm::Expected<double> productToleranceOf(const passes::BackendSettings &settings) {
+  auto given = settings.find("cuda");
+  auto read = cuda::readSettings(given == settings.end() ? "" : given->second);
+  if (!read)
+    return read.takeError();
+  return read->tf32 ? kTf32Tolerance : 0;
+}
+
 llvm::Expected<size_t> packModel(const std::string &graph, const std::string &precision, const std::string &name,
                                  const std::string &folder, const passes::BackendSettings &settings) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -64,11 +77,15 @@ llvm::Expected<size_t> packModel(const std::string &graph, const std::string &pr
   auto backends = beginSessions(**module, settings);
   if (!backends)
     return backends.takeError();
+  auto productTolerance = productToleranceOf(settings);
+  if (!productTolerance)
+    return productTolerance.takeError();
   std::vector<KernelToPack> kernels;
   for (ir::KernelOp kernel : distinctKernels(**module, ir::acceleratorName(0)))
     kernels.push_back({kernel, kernel.getName().str()});
   Pack pack{name, int64_t(ir::getModel(**module).getCapacity()), 0, {}};
-  if (llvm::Error error = packKernels(std::move(pack), kernels, (*backends)->of(kernels.front().op), folder))
+  if (llvm::Error error =
+          packKernels(std::move(pack), kernels, (*backends)->of(kernels.front().op), folder, *productTolerance))
     return std::move(error);
   return kernels.size();
 }

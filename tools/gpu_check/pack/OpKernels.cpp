@@ -58,7 +58,8 @@ struct OpKernels {
 
 } // namespace
 
-llvm::Expected<size_t> packOps(StringRef only, const std::string &folder, const passes::BackendSettings &settings) {
+llvm::Expected<size_t> packOps(StringRef only, const std::string &name, const std::string &folder,
+                               const passes::BackendSettings &settings) {
   auto table = compiler::findBackend("cuda");
   if (!table)
     return table.takeError();
@@ -74,14 +75,14 @@ llvm::Expected<size_t> packOps(StringRef only, const std::string &folder, const 
   only.split(names, ',', -1, /*KeepEmpty=*/false);
   OpKernels ops{*backend, {}, {}};
   for (const std::string &op : test::getOpsWith<ir::ReferenceOp>()) {
-    StringRef name = StringRef(op).split('.').second;
-    if (names.empty() || llvm::is_contained(names, name))
+    StringRef mnemonic = StringRef(op).split('.').second;
+    if (names.empty() || llvm::is_contained(names, mnemonic))
       for (const ir::Sample &sample : samplesOf(op))
-        ops.add(sample, name);
+        ops.add(sample, mnemonic);
   }
   if (ops.packed.empty())
     return compiler::makeError(compiler::ExitCode::Usage, "there is no op of '" + only + "' that the backend takes");
-  if (llvm::Error error = packKernels({"ops", conformance::kCapacity, 0, {}}, ops.packed, *backend, folder))
+  if (llvm::Error error = packKernels({name, conformance::kCapacity, 0, {}}, ops.packed, *backend, folder))
     return std::move(error);
   return ops.packed.size();
 }

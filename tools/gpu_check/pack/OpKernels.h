@@ -8,8 +8,8 @@
 
 namespace sluice::gpu_check {
 
-/// Packs those of all ops, or of those that `only` names ("conv2d,sum"), as "ops", and gives the number of kernels.
-llvm::Expected<size_t> packOps(llvm::StringRef only, const std::string &folder,
+/// Packs those of all ops, or of those that `only` names ("conv2d,sum"), under a name, and gives the number of kernels.
+llvm::Expected<size_t> packOps(llvm::StringRef only, const std::string &name, const std::string &folder,
                                const passes::BackendSettings &settings);
 
 } // namespace sluice::gpu_check

@@ -140,21 +140,27 @@ struct Figures {
 
 } // namespace
 
+/// Relative to the magnitudes of its results: that of the narrowest floats that the kernel makes.
+static double toleranceOf(Block &body, double productTolerance) {
+  double allowed = 0;
+  for (Operation &op : body.without_terminator()) {
+    if (isa<ir::ContractionOp, ir::BlockwiseOp>(op))
+      allowed = std::max(allowed, productTolerance);
+    for (Value value : op.getResults())
+      allowed = isFloat(value) ? std::max(allowed, compiler::toleranceOf(typeOf(value).getElementType())) : allowed;
+  }
+  return allowed;
+}
+
 static PackedCall packCall(ir::KernelOp kernel, const PackedKernel &packed, size_t number, int64_t rows,
-                           Figures &figures) {
+                           double tolerance, Figures &figures) {
   std::vector<HostTensor> operands = drawOperands(packed, number, rows);
   Block &body = kernel.getBody().front();
   std::vector<HostTensor> results = evaluate(body, operands, rows);
   SmallVector<HostTensor> magnitudes = compiler::magnitudesOf(body, operands, rows);
   PackedCall call{rows, {}};
-  double allowed = 0; // of the narrowest floats that the kernel makes
-  for (Operation &op : body.without_terminator())
-    for (Value value : op.getResults())
-      allowed = isFloat(value) ? std::max(allowed, compiler::toleranceOf(typeOf(value).getElementType())) : allowed;
-  for (auto [value, result, magnitude] : llvm::zip_equal(kernel.getResults(), results, magnitudes)) {
-    double tolerance = isFloat(value) ? allowed : 0;
-    call.results.push_back(figures.addResult(result, magnitude, tolerance));
-  }
+  for (auto [value, result, magnitude] : llvm::zip_equal(kernel.getResults(), results, magnitudes))
+    call.results.push_back(figures.addResult(result, magnitude, isFloat(value) ? tolerance : 0));
   return call;
 }
 
@@ -179,8 +185,8 @@ static llvm::Expected<PackedKernel> prepare(const KernelToPack &kernel, passes::
   return packed;
 }
 
-llvm::Error packKernels(Pack pack, ArrayRef<KernelToPack> kernels, passes::Backend &backend,
-                        const std::string &folder) {
+llvm::Error packKernels(Pack pack, ArrayRef<KernelToPack> kernels, passes::Backend &backend, const std::string &folder,
+                        double productTolerance) {
   for (const KernelToPack &kernel : kernels) {
     auto packed = prepare(kernel, backend, pack.capacity);
     if (!packed)
@@ -197,8 +203,9 @@ llvm::Error packKernels(Pack pack, ArrayRef<KernelToPack> kernels, passes::Backe
   for (auto [number, kernel] : llvm::enumerate(kernels)) {
     PackedKernel &packed = pack.kernels[number];
     chooseRanges(kernel, packed, number, pack.capacity);
+    double tolerance = toleranceOf(ir::KernelOp(kernel.op).getBody().front(), productTolerance);
     for (int64_t rows : rowsToTry(kernel.op, pack.capacity))
-      packed.calls.push_back(packCall(kernel.op, packed, number, rows, figures));
+      packed.calls.push_back(packCall(kernel.op, packed, number, rows, tolerance, figures));
   }
   std::string path = folder + "/" + pack.model;
   return compiler::writeAll({{path + ".json", writePack(pack)}, {path + ".bin", figures.bytes}});

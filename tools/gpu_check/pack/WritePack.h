@@ -17,8 +17,9 @@ struct KernelToPack {
   std::vector<Range> ranges = {}; ///< that operands are drawn from; none: what the kernel makes numbers of
 };
 
-/// Writes `<folder>/<model>.json` and `.bin` of a pack that has its name and its capacity. There is a kernel.
+/// Writes `<folder>/<model>.json` and `.bin` of a pack that has its name and its capacity. There is a kernel. Floats that products
+/// give may be off by `productTolerance` of their magnitude, if that is more than their types allow.
 llvm::Error packKernels(Pack pack, llvm::ArrayRef<KernelToPack> kernels, passes::Backend &backend,
-                        const std::string &folder);
+                        const std::string &folder, double productTolerance = 0);
 
 } // namespace sluice::gpu_check

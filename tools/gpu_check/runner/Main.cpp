@@ -1,6 +1,6 @@
-// gpu_check_run PART PLUGIN [--folder F] [--model M] [--only NAME,...] [--after NAME] [--most N] [--bare] [--seconds S]: one part
-// of the check, in a process of its own, for `run`. Parts are probe, hold, conformance, contracts, names, kernels and peaks;
-// PLUGIN is the run half. Links the runtime's bases alone: neither a compiler nor a framework.
+// gpu_check_run PART PLUGIN [--folder F] [--model M] [--only NAME,...] [--after NAME] [--most N] [--bare] [--products own|both]
+// [--seconds S]: one part of the check, in a process of its own, for `run`. Parts are probe, hold, conformance, contracts, names,
+// kernels and peaks; PLUGIN is the run half. Links the runtime's bases alone: neither a compiler nor a framework.
 #include "tools/gpu_check/runner/Parts.h"
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ static bool read(int count, char **arguments, PartOptions &options) {
   for (int i = 3; i < count; ++i) {
     std::string flag = arguments[i];
     if (flag == "--bare") {
-      options.guarded = false;
+      options.bare = true;
       continue;
     }
     if (++i == count)
@@ -40,6 +40,8 @@ static bool read(int count, char **arguments, PartOptions &options) {
       options.after = value;
     else if (flag == "--most")
       options.most = std::atoll(value.c_str());
+    else if (flag == "--products" && (value == "own" || value == "both"))
+      options.products = value;
     else if (flag == "--seconds")
       options.seconds = std::atof(value.c_str());
     else

@@ -16,6 +16,31 @@ static constexpr unsigned char kGuardByte = 0x5a;
 static constexpr unsigned char kPoison = 0xff;   // not-a-number, and -1
 static constexpr double kUnequalIntegers = 1e-2; // they follow from comparisons of floats, of which a few tie
 
+namespace {
+
+/// Memory of the context that is current, from the driver itself, until this goes.
+class DriverMemory {
+public:
+  DriverMemory() = default;
+  DriverMemory(const DriverMemory &) = delete;
+  ~DriverMemory() {
+    for (cuda::DeviceAddress block : blocks)
+      driver.release(block);
+  }
+
+  void *allocate(size_t bytes) {
+    cuda::DeviceAddress &block = blocks.emplace_back();
+    driver.check(driver.allocate(&block, std::max<size_t>(bytes, 1)), std::to_string(bytes) + " bytes");
+    return reinterpret_cast<void *>(block);
+  }
+
+private:
+  const cuda::Driver &driver = cuda::Driver::get();
+  std::vector<cuda::DeviceAddress> blocks;
+};
+
+} // namespace
+
 template <typename T> static void writeAs(unsigned char *at, double value) {
   T typed = static_cast<T>(value);
   std::memcpy(at, &typed, sizeof typed);
@@ -33,19 +58,28 @@ static double readElement(DType dtype, const Bytes &bytes, int64_t place) {
   return runtime::elementAsDouble(dtype, reinterpret_cast<const std::byte *>(bytes.data()), place);
 }
 
-PackedKernels::PackedKernels(conformance::RunHalf &half, const std::string &folder, const std::string &model,
-                             bool guarded)
+PackedKernels::PackedKernels(conformance::RunHalf &half, const std::string &folder, const std::string &model, bool bare)
     : half(half), pack_(readPack(folder + "/" + model + ".json")), figures(readFile(folder + "/" + model + ".bin")),
-      guardBytes(guarded ? kGuardBytes : 0) {
+      bare(bare), guardBytes(bare ? 0 : kGuardBytes) {
   if (figures.size() < size_t(pack_.imageBytes))
     throw Failed("the pack of " + model + " lacks its code");
+  image = cuda::readModuleImage(std::string_view(figures).substr(0, size_t(pack_.imageBytes)));
   half.check(half.table().module_load(half.get(), 0, figures.data(), size_t(pack_.imageBytes), &module), "module_load");
   queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
+  driver.check(driver.streamCreate(&stream, cuda::kStreamNonBlocking), "cuStreamCreate");
 }
 
 PackedKernels::~PackedKernels() {
+  if (stream)
+    driver.streamDestroy(stream);
   if (module)
     half.table().module_unload(module);
+}
+
+bool PackedKernels::isProduct(size_t number) const {
+  auto isIt = [&](const cuda::ImageKernel &kernel) { return kernel.name == pack_.kernels[number].function; };
+  auto found = std::find_if(image.kernels.begin(), image.kernels.end(), isIt);
+  return found != image.kernels.end() && found->product.has_value();
 }
 
 /// Rows beyond those of the call are not-a-number, padding is zero.
@@ -62,21 +96,34 @@ Bytes PackedKernels::drawOperand(size_t kernel, size_t operand, int64_t rows) co
   return bytes;
 }
 
-PackedKernels::Placed PackedKernels::place(Bytes contents) {
-  auto *block = static_cast<unsigned char *>(half.allocate(contents.size() + 2 * guardBytes));
-  return {block, block + guardBytes, std::move(contents)};
+PackedKernels::Placed PackedKernels::place(size_t bytes) {
+  auto *block = static_cast<unsigned char *>(half.allocate(bytes + 2 * guardBytes));
+  return {block, block + guardBytes, bytes, {}};
 }
 
-/// What a buffer holds after a launch; fails where its guards were touched.
-Bytes PackedKernels::take(const Placed &placed, const std::string &what) {
-  Bytes bytes = half.read(placed.block, placed.contents.size() + 2 * guardBytes);
-  auto isGuard = [](unsigned char byte) { return byte == kGuardByte; };
-  auto begin = bytes.begin() + int64_t(guardBytes), end = bytes.end() - int64_t(guardBytes);
-  if (!std::all_of(bytes.begin(), begin, isGuard))
+/// Guards around a buffer, and poison in it.
+void PackedKernels::poison(const Placed &placed) {
+  auto fill = [&](unsigned char *at, unsigned char value, size_t bytes) {
+    if (bytes > 0)
+      driver.check(driver.fill(reinterpret_cast<cuda::DeviceAddress>(at), value, bytes, stream), "poison");
+  };
+  fill(placed.block, kGuardByte, placed.bytes + 2 * guardBytes);
+  fill(placed.address, kPoison, placed.bytes);
+}
+
+Bytes PackedKernels::read(const unsigned char *from, size_t bytes) {
+  Bytes found(bytes);
+  half.download(queue, from, found);
+  half.finish(queue);
+  return found;
+}
+
+void PackedKernels::checkGuards(const Placed &placed, const std::string &what) {
+  const Bytes untouched(guardBytes, kGuardByte);
+  if (read(placed.block, guardBytes) != untouched)
     throw Failed(what + ": bytes before it were written");
-  if (!std::all_of(end, bytes.end(), isGuard))
+  if (read(placed.address + placed.bytes, guardBytes) != untouched)
     throw Failed(what + ": bytes behind it were written");
-  return {begin, end};
 }
 
 void PackedKernels::launch(const PackedKernel &kernel, int64_t rows, const std::vector<Placed> &placed) {
@@ -84,7 +131,7 @@ void PackedKernels::launch(const PackedKernel &kernel, int64_t rows, const std::
   std::vector<void *> addresses;
   for (const Placed &buffer : placed) {
     bool isOperand = buffers.size() < kernel.operands.size();
-    buffers.push_back({{buffer.contents.size(), isOperand ? SLUICE_READ : SLUICE_READ_WRITE}});
+    buffers.push_back({{buffer.bytes, isOperand ? SLUICE_READ : SLUICE_READ_WRITE}});
     addresses.push_back(buffer.address);
   }
   sluice_call call{sizeof(call), rows, 0, rows};
@@ -100,22 +147,50 @@ void PackedKernels::launch(const PackedKernel &kernel, int64_t rows, const std::
   half.finish(queue);
 }
 
+std::vector<PackedKernels::Placed> PackedKernels::placeOperands(size_t number, int64_t rows) {
+  std::vector<Placed> placed;
+  for (size_t operand = 0; operand < pack_.kernels[number].operands.size(); ++operand) {
+    Bytes contents = drawOperand(number, operand, rows);
+    placed.push_back(place(contents.size()));
+    placed.back().contents = std::move(contents);
+  }
+  return placed;
+}
+
+/// One call, whose results nobody looks at: not all of their memory has been written.
+void PackedKernels::runBare(size_t number, const PackedCall &call) {
+  const PackedKernel &kernel = pack_.kernels[number];
+  std::vector<Placed> placed = placeOperands(number, call.rows);
+  for (const Placed &operand : placed)
+    half.upload(queue, operand.contents, operand.address);
+  DriverMemory memory;
+  auto add = [&](int64_t bytes) {
+    auto *block = static_cast<unsigned char *>(memory.allocate(size_t(bytes)));
+    placed.push_back({block, block, size_t(bytes), {}});
+  };
+  for (const PackedBuffer &result : kernel.results)
+    add(result.bytes);
+  if (kernel.workspaceBytes > 0)
+    add(kernel.workspaceBytes);
+  half.finish(queue); // what is uploaded goes where a launch fails
+  launch(kernel, call.rows, placed);
+  for (size_t operand = 0; operand < kernel.operands.size(); ++operand)
+    half.release(placed[operand].block);
+}
+
 /// The results of one call, which found poison where they are.
 std::vector<Bytes> PackedKernels::runCall(size_t number, const PackedCall &call) {
   const PackedKernel &kernel = pack_.kernels[number];
-  std::vector<Placed> placed;
-  for (size_t operand = 0; operand < kernel.operands.size(); ++operand)
-    placed.push_back(place(drawOperand(number, operand, call.rows)));
+  std::vector<Placed> placed = placeOperands(number, call.rows);
   for (const PackedBuffer &result : kernel.results)
-    placed.push_back(place(Bytes(size_t(result.bytes), kPoison)));
+    placed.push_back(place(size_t(result.bytes)));
   if (kernel.workspaceBytes > 0)
-    placed.push_back(place(Bytes(size_t(kernel.workspaceBytes), kPoison)));
-  std::vector<Bytes> whole;
-  for (const Placed &buffer : placed) {
-    Bytes &bytes = whole.emplace_back(buffer.contents.size() + 2 * guardBytes, kGuardByte);
-    std::copy(buffer.contents.begin(), buffer.contents.end(), bytes.begin() + int64_t(guardBytes));
-    half.upload(queue, bytes, buffer.block);
-  }
+    placed.push_back(place(size_t(kernel.workspaceBytes)));
+  for (const Placed &buffer : placed)
+    poison(buffer);
+  driver.check(driver.streamSynchronize(stream), "poison");
+  for (size_t operand = 0; operand < kernel.operands.size(); ++operand)
+    half.upload(queue, placed[operand].contents, placed[operand].address);
   half.finish(queue); // what is uploaded goes where a launch fails
   launch(kernel, call.rows, placed);
   std::vector<Bytes> results;
@@ -125,11 +200,11 @@ std::vector<Bytes> PackedKernels::runCall(size_t number, const PackedCall &call)
     std::string what = isOperand  ? "operand " + std::to_string(i)
                        : isResult ? "result " + std::to_string(i - kernel.operands.size())
                                   : "the workspace";
-    Bytes found = take(placed[i], what);
-    if (isOperand && found != placed[i].contents)
+    checkGuards(placed[i], what);
+    if (isOperand && read(placed[i].address, placed[i].bytes) != placed[i].contents)
       throw Failed(what + " was written");
     if (isResult)
-      results.push_back(std::move(found));
+      results.push_back(read(placed[i].address, placed[i].bytes));
     half.release(placed[i].block);
   }
   return results;
@@ -170,6 +245,10 @@ KernelResult PackedKernels::check(size_t number) {
   KernelResult result;
   for (const PackedCall &call : kernel.calls) {
     try {
+      if (bare) {
+        runBare(number, call);
+        continue;
+      }
       std::vector<Bytes> found = runCall(number, call);
       for (size_t i = 0; i < found.size(); ++i)
         compare(kernel.results[i], call.results[i], call.rows, found[i], "result " + std::to_string(i), result);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <iostream>
 #include <limits>
+#include <optional>
 
 namespace sluice::gpu_check {
 
@@ -125,11 +126,57 @@ static std::string nameOf(const Pack &pack, size_t number) {
   return std::to_string(number) + " " + pack.kernels[number].name;
 }
 
-static Json checkKernel(PackedKernels &kernels, size_t number) {
+namespace {
+
+/// The kernels of a pack in a context of their own, which is begun when it is needed.
+class Kernels {
+public:
+  Kernels(const sluice_backend_run &half, const PartOptions &options, const char *settings)
+      : subject{"cuda", nullptr, &half, nullptr}, options(options) {
+    subject.settings = settings;
+  }
+
+  PackedKernels &get() {
+    if (!kernels) {
+      half.emplace(subject);
+      kernels.emplace(*half, options.folder, options.model, options.bare);
+    }
+    return *kernels;
+  }
+
+private:
+  conformance::Subject subject;
+  const PartOptions &options;
+  std::optional<conformance::RunHalf> half;
+  std::optional<PackedKernels> kernels;
+};
+
+/// A kernel to try, and with whose products.
+struct Trial {
+  std::string name;
+  size_t kernel;
+  Kernels &kernels;
+};
+
+} // namespace
+
+static std::vector<Trial> trialsOf(Kernels &given, Kernels &own, const std::string &products) {
+  std::vector<Trial> trials;
+  PackedKernels &kernels = (products == "own" ? own : given).get();
+  for (size_t i = 0; i < kernels.pack().kernels.size(); ++i) {
+    trials.push_back({nameOf(kernels.pack(), i), i, products == "own" ? own : given});
+    if (products == "both" && kernels.isProduct(i))
+      trials.push_back({trials.back().name + ", own product", i, own});
+  }
+  return trials;
+}
+
+static Json checkKernel(const Trial &trial) {
   auto start = std::chrono::steady_clock::now();
-  Json line = {{"name", nameOf(kernels.pack(), number)}, {"place", kernels.pack().kernels[number].place}};
+  PackedKernels &kernels = trial.kernels.get();
+  Json line = {{"name", trial.name}, {"place", kernels.pack().kernels[trial.kernel].place}};
   try {
-    KernelResult result = kernels.check(number);
+    KernelResult result = kernels.check(trial.kernel);
     line.update({{"result", "passed"}, {"share", result.largestShare}, {"compared", result.compared}});
   } catch (const std::exception &why) {
     line.update({{"result", "failed"}, {"detail", why.what()}});
@@ -139,19 +186,18 @@ static Json checkKernel(PackedKernels &kernels, size_t number) {
 }
 
 int runKernels(const sluice_backend_run &half, const PartOptions &options) {
-  conformance::RunHalf run({"cuda", nullptr, &half, nullptr});
-  PackedKernels kernels(run, options.folder, options.model, options.guarded);
-  const Pack &pack = kernels.pack();
-  print({{"kernels", pack.kernels.size()}});
-  size_t first = 0, end = pack.kernels.size();
+  Kernels given(half, options, ""), own(half, options, "products=own");
+  std::vector<Trial> trials = trialsOf(given, own, options.products);
+  print({{"kernels", trials.size()}});
+  size_t first = 0, end = trials.size();
   for (size_t i = 0; i < end; ++i)
-    if (nameOf(pack, i) == options.after)
+    if (trials[i].name == options.after)
       first = i + 1;
   if (options.most > 0)
     end = std::min(end, first + size_t(options.most));
   for (size_t i = first; i < end; ++i) {
-    print({{"begins", nameOf(pack, i)}});
-    print(checkKernel(kernels, i));
+    print({{"begins", trials[i].name}});
+    print(checkKernel(trials[i]));
   }
   return 0;
 }

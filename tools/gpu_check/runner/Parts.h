@@ -10,13 +10,15 @@
 namespace sluice::gpu_check {
 
 struct PartOptions {
-  std::string folder;  ///< of the packs
-  std::string model;   ///< whose kernels
-  std::string only;    ///< contracts, with commas between their names; empty: all
-  std::string after;   ///< goes on behind this kernel or contract
-  int64_t most = 0;    ///< kernels; 0: all
-  bool guarded = true; ///< buffers have memory around them that is looked at
-  double seconds = 0;  ///< to measure for
+  std::string folder; ///< of the packs
+  std::string model;  ///< whose kernels
+  std::string only;   ///< contracts, with commas between their names; empty: all
+  std::string after;  ///< goes on behind this kernel or contract
+  int64_t most = 0;   ///< kernels; 0: all
+  bool bare = false;  ///< no memory lies around buffers, and results are neither written before nor looked at
+  /// Whose products are tried: "own" ours, "both" what the run half does by itself and then ours, "" the former alone.
+  std::string products;
+  double seconds = 0; ///< to measure for
 };
 
 void print(const runtime::Json &line);
