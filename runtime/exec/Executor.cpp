@@ -114,8 +114,7 @@ void Executor::issue(std::vector<DeviceStep> &list, Segment &segment, int64_t tu
   DeviceStep &first = list[segment.steps.front()], &last = list[segment.steps.back()];
   if (first.hasWaits)
     waitFor(first, list, turn);
-  segment.sequences.issue({at.copy, rows.rows, rows.first_row, rows.global_rows},
-                          [&] { putSegment(list, segment, at, rows); });
+  segment.sequences.issue({at.copy, rows.rows}, [&] { putSegment(list, segment, at, rows); });
   if (at.log)
     at.log->afterStep(segment.steps.back(), at.number);
   discardEnds(last, at);

@@ -7,9 +7,9 @@
 
 namespace sluice::runtime {
 
-/// Sequences that a segment keeps: for a few numbers of rows, such as those of full batches and of the last ones. Each
-/// microbatch of a call has others, by its place among the rows.
-static constexpr size_t leastKept = 8, keptOfEachCopy = 2;
+/// Sequences that a segment keeps: for a few numbers of rows, such as those of full batches and of the last ones. The
+/// microbatches of a call share theirs where they have as many rows.
+static constexpr size_t leastKept = 8, keptOfEachCopy = 4;
 
 static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
   const std::vector<size_t> &queues = step.action->queues;
@@ -44,7 +44,7 @@ static std::vector<Run> findRuns(const std::vector<DeviceStep> &steps, const std
 SegmentedSteps findSegments(const std::vector<DeviceStep> &steps, const std::vector<size_t> &called, const Plan &plan,
                             const std::function<bool(size_t)> &isCut) {
   SegmentedSteps segmented;
-  size_t most = std::max(leastKept, keptOfEachCopy * static_cast<size_t>(plan.inFlight * plan.microbatches));
+  size_t most = std::max(leastKept, keptOfEachCopy * static_cast<size_t>(plan.inFlight));
   for (Run &run : findRuns(steps, called, plan, isCut)) {
     SegmentedSteps::Place &place = segmented.order.emplace_back();
     place.step = run.front();

@@ -10,11 +10,11 @@ namespace sluice::runtime {
 
 class SequenceCache {
 public:
-  /// The number of a copy of what exists as often as calls may be in flight, and the rows of a call: those of this
-  /// replica, those before them, and those of all.
+  /// The number of a copy of what exists as often as calls may be in flight, and the rows of a call. Which of all rows these
+  /// are lies in memory.
   struct Key {
     size_t copy;
-    int64_t rows, firstRow = 0, allRows = 0;
+    int64_t rows;
 
     bool operator==(const Key &) const = default;
   };

@@ -31,8 +31,8 @@ protected:
   }
 
   /// How often the work was put into the queue so far.
-  int issue(SequenceCache &cache, int64_t rows, int64_t firstRow = 0, int64_t allRows = 0) {
-    cache.issue({0, rows, firstRow, allRows}, [&] {
+  int issue(SequenceCache &cache, int64_t rows, size_t copy = 0) {
+    cache.issue({copy, rows}, [&] {
       queue.copy({sizeof(sluice_copy), 0, 0, memory.data(), memory.data() + 64, 1, "a byte"});
       ++puts;
     });
@@ -62,13 +62,15 @@ TEST_F(Sequences, AreCapturedTheSecondTimeAndReplayedFromThenOn) {
   EXPECT_EQ(context.copyCounts().front().copies, 4);
 }
 
-TEST_F(Sequences, AreOfOneShareOfTheRows) {
+TEST_F(Sequences, AreOfOneCopyOfTheBuffers) {
   SequenceCache cache(queue, 8);
   for (int i = 0; i < 3; ++i)
-    issue(cache, 5, 5, 10);
+    issue(cache, 5, 0);
   EXPECT_EQ(puts, 2);
-  EXPECT_EQ(issue(cache, 5, 5, 11), 3) << "of more rows in others";
-  EXPECT_EQ(issue(cache, 5, 6, 11), 4) << "of more rows before";
+  EXPECT_EQ(issue(cache, 5, 1), 3) << "of other addresses";
+  EXPECT_EQ(issue(cache, 5, 1), 4);
+  EXPECT_EQ(issue(cache, 5, 1), 4);
+  EXPECT_EQ(issue(cache, 5, 0), 4) << "which did not make room";
 }
 
 TEST_F(Sequences, MakeRoomWhenTheirReplaysAreDone) {

@@ -1,23 +1,29 @@
-// Steps that are captured and replayed give the bits of those that are not: whatever the rows, with settings that
-// change between replays, on virtual accelerators and on emulated CUDA devices.
+// Steps that are captured and replayed give the bits of those that are not: whatever the rows, with settings and random numbers
+// that change between replays, in microbatches and replicas, on virtual accelerators and on emulated CUDA devices.
 #include "runtime/device/BackendLoader.h"
 #include "runtime/device/BackendTables.h"
 #include "tests/cuda_emu/Doubles.h"
-#include "tests/e2e/devices/LeNetBatches.h"
+#include "tests/e2e/Portable.h"
+#include "tests/e2e/devices/SmallResNet.h"
+#include "tests/e2e/replicas/Replicated.h"
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <sluice/sluice.h>
 
 using namespace sluice::test;
 using sluice::runtime::ReplayCount;
 
 namespace {
 
-constexpr int64_t kBatch = 4;
+constexpr int64_t kBatch = 4, kShared = 8;
 constexpr int kSteps = 21; // after them both copies of buffers were in two calls with each number of rows
 
 struct Place {
   const char *name, *network, *devices;
+
+  bool isResNet() const { return std::string(network) == "small_resnet"; }
+  const char *weight() const { return isResNet() ? "fc.weight" : "fc2.weight"; }
 };
 constexpr Place kPlaces[] = {
     {"LenetOnSim", "lenet", "sim:0"},
@@ -26,9 +32,14 @@ constexpr Place kPlaces[] = {
     {"MlpOnSim", "mlp", "sim:0"},
     {"LenetOnCuda", "lenet", "cuda:0"},
     {"MlpOnTwoCudas", "mlp", "cuda:0,cuda:1 --pin hidden=gpu:0 --pin fc1=gpu:0 --pin fc2=gpu:1 --pin fc3=gpu:1"},
+    {"MlpOnACudaBesideTheHost", "mlp", "cpu,cuda:0 --pin hidden=gpu:0 --pin fc1=gpu:0"},
+    {"ResNetOnCuda", "small_resnet", "cuda:0"},
+    {"ResNetOnFourCudas", "small_resnet", "cuda:0,cuda:1,cuda:2,cuda:3"},
 };
 
 std::string textFor(const Place &place, int64_t batch = kBatch) {
+  if (place.isResNet())
+    return smallResNet(place.devices, batch);
   return modelText(place.network,
                    "--input f32 --copies insert --batch " + std::to_string(batch) + " --devices " + place.devices);
 }
@@ -36,26 +47,71 @@ std::string textFor(const Place &place, int64_t batch = kBatch) {
 /// With races reported, where the devices are virtual.
 RunOptions withReplays(bool replays) { return {.threads = 1, .sim = "seed=3,races=report", .replays = replays}; }
 
-ReplayCount replaysOf(Compiled &model) { return model.program().executor().replayCount(); }
+/// Of all replicas.
+ReplayCount replaysOf(Compiled &model) { return model.program().replayCount(); }
 
 /// Full batches, with a short one behind every fourth; the learning rate changes in train().
 int64_t rowsOf(int step) { return step % 5 == 4 ? 3 : kBatch; }
+
+/// Images of the size that the model takes.
+Values batchFor(Compiled &model, int step, int64_t rows) {
+  const sluice::runtime::Value &image = *model.program().entry("train_step").findInput("image");
+  std::string key = "replays/step" + std::to_string(step);
+  std::vector<float> pixels = portableUniform(key, size_t(model.program().bytesFor(image, rows)) / sizeof(float));
+  std::vector<int64_t> labels = portableIntegers(key + "/label", size_t(rows), 10);
+  return {{"image", {pixels.begin(), pixels.end()}}, {"label", {labels.begin(), labels.end()}}};
+}
 
 void train(Compiled &model, int steps, const std::function<int64_t(int)> &rows = rowsOf) {
   model.init(5);
   for (int step = 0; step < steps; ++step) {
     if (step == 7)
       model.setState("lr", {0.25});
-    model.submit("train_step", lenetBatch(step, rows(step)), rows(step));
+    model.submit("train_step", batchFor(model, step, rows(step)), rows(step));
   }
 }
 
 class Replays : public testing::TestWithParam<Place> {};
 
+/// Random numbers of each step and Adam's corrections of it.
+std::string droppedText() {
+  using namespace sluice;
+  Graph graph("dropped");
+  graph.set_capacity(kShared);
+  nn::Module root{graph};
+  nn::Linear first{&root, "first", 12, 9}, second{&root, "second", 9, 10};
+  nn::Dropout drop{&root, "drop", 0.5};
+  Tensor image = graph.input("image", f32, {Dim{"batch"}, 12}), label = graph.input("label", i32, {Dim{"batch"}});
+  graph.minimize(cross_entropy(second(drop(relu(first(image)))), label), optim::Adam{.lr = 0.05});
+  return graph.str();
+}
+
+/// How a call's rows are cut.
+struct Cut {
+  const char *name, *devices;
+  int64_t replicas, microbatches;
+
+  std::string text() const {
+    return onReplicas(droppedText(), replicas, devices, /*syncBatchNorm=*/false, microbatches);
+  }
+};
+constexpr Cut kCuts[] = {{"SimWhole", "sim:0", 1, 1},     {"SimInMicrobatches", "sim:0", 1, 4},
+                         {"SimOnTwo", "sim:0-1", 2, 1},   {"SimOnTwoInMicrobatches", "sim:0-1", 2, 2},
+                         {"CudaWhole", "cuda:0", 1, 1},   {"CudaInMicrobatches", "cuda:0", 1, 4},
+                         {"CudaOnTwo", "cuda:0-1", 2, 1}, {"CudaOnTwoInMicrobatches", "cuda:0-1", 2, 2}};
+
+class ReplaysOfCuts : public testing::TestWithParam<Cut> {};
+
+RunOptions ofCuts(bool replays) {
+  RunOptions options = withReplays(replays);
+  options.sim += ",devices=2";
+  return options;
+}
+
 } // namespace
 
 TEST_P(Replays, ChangeNoBit) {
-  useCudaDoubles(/*devices=*/2, /*seed=*/7);
+  useCudaDoubles(/*devices=*/4, /*seed=*/7);
   Compiled model(textFor(GetParam()), {}, withReplays(false));
   train(model, kSteps);
   std::vector<std::byte> expected = model.stateBytes();
@@ -72,7 +128,7 @@ TEST_P(Replays, ChangeNoBit) {
 
 /// A learning rate that a sequence held would be the one of its capture.
 TEST_P(Replays, SeeSettingsThatChange) {
-  useCudaDoubles(/*devices=*/2, /*seed=*/7);
+  useCudaDoubles(/*devices=*/4, /*seed=*/7);
   Compiled model(textFor(GetParam()), {}, withReplays(true));
   model.init(5);
   auto fullBatch = [](int) { return kBatch; };
@@ -80,17 +136,50 @@ TEST_P(Replays, SeeSettingsThatChange) {
   int64_t before = replaysOf(model).replays;
   EXPECT_GT(before, 0);
   model.setState("lr", {0});
-  std::vector<double> weights = model.state("fc2.weight");
-  model.submit("train_step", lenetBatch(7, kBatch), kBatch);
-  model.submit("train_step", lenetBatch(8, kBatch), kBatch);
-  EXPECT_TRUE(model.state("fc2.weight") == weights) << "without a learning rate nothing changes";
+  std::vector<double> weights = model.state(GetParam().weight());
+  model.submit("train_step", batchFor(model, 7, kBatch), kBatch);
+  model.submit("train_step", batchFor(model, 8, kBatch), kBatch);
+  EXPECT_TRUE(model.state(GetParam().weight()) == weights) << "without a learning rate nothing changes";
   model.setState("lr", {0.1});
-  model.submit("train_step", lenetBatch(9, kBatch), kBatch);
-  EXPECT_FALSE(model.state("fc2.weight") == weights);
+  model.submit("train_step", batchFor(model, 9, kBatch), kBatch);
+  EXPECT_FALSE(model.state(GetParam().weight()) == weights);
   EXPECT_GT(replaysOf(model).replays, before + 2) << "all three were replayed";
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Replays, testing::ValuesIn(kPlaces), [](const auto &info) { return info.param.name; });
+
+/// What a microbatch's or a replica's rows are among all of them, and which numbers are drawn, lies in memory: a sequence of
+/// another step, another place or another number of all rows does as well.
+TEST_P(ReplaysOfCuts, DrawTheNumbersOfTheirStepAndRows) {
+  useCudaDoubles(/*devices=*/2, /*seed=*/7);
+  auto rows = [](int step) { return step % 5 == 4 ? kShared - 3 : kShared; };
+  Compiled model(GetParam().text(), {}, ofCuts(false));
+  train(model, 16, rows);
+  std::vector<std::byte> expected = model.stateBytes();
+  EXPECT_EQ(replaysOf(model).replays, 0);
+  model.restart(ofCuts(true));
+  train(model, 16, rows);
+  EXPECT_TRUE(model.stateBytes() == expected);
+  EXPECT_GT(replaysOf(model).replays, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuts, ReplaysOfCuts, testing::ValuesIn(kCuts),
+                         [](const auto &info) { return info.param.name; });
+
+/// Full batches alone: all microbatches have the same rows, whatever number of all that is.
+TEST(ReplaysOfMicrobatches, AreAsManyForAnyNumberOfThem) {
+  useCudaDoubles(/*devices=*/2, /*seed=*/7);
+  for (const char *device : {"sim:0", "cuda:0"}) {
+    std::vector<size_t> kept;
+    for (int64_t microbatches : {2, 8}) {
+      Compiled model(Cut{"", device, 1, microbatches}.text(), {}, ofCuts(true));
+      train(model, 8, [](int) { return kShared; });
+      kept.push_back(replaysOf(model).kept);
+    }
+    EXPECT_GT(kept[0], 0u) << device;
+    EXPECT_EQ(kept[1], kept[0]) << device;
+  }
+}
 
 /// Rows that come and go push each other out, while calls with them are still in flight.
 TEST(ReplaysOfManyRows, AreBounded) {

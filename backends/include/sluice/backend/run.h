@@ -17,8 +17,9 @@
  * like any other: a result that has no rows is then what its op makes of none (a sum is 0).
  *
  * Sequences. What is put into a queue from capture_begin to capture_end is not done but kept as a sequence, with its arguments,
- * addresses and rows as they are then; each replay does all of it, in its order, as one piece of work of the queue. What lies at the
- * addresses is read when it is done. Launches, discards and copies within the queue's own device can be kept. All else that takes
+ * addresses and `rows` as they are then; each replay does all of it, in its order, as one piece of work of the queue. What lies at the
+ * addresses is read when it is done: all else that changes from call to call lies in memory. The `first_row` and `global_rows` that a
+ * kept launch was called with are those of the call in which it was kept, whichever call a replay is for. Launches, discards and copies within the queue's own device can be kept. All else that takes
  * the queue is refused with SLUICE_USAGE: other copies, record, wait, waiting for the queue, a replay, another capture. Until
  * capture_end the context is called for this queue alone; any other call may be refused, and may spoil the capture. A call that
  * fails within a capture ends it: nothing was put into the queue or kept, and the queue goes on as it was before
