@@ -185,7 +185,8 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
   // `model` runs even when resumed from: it applies the options; the other phases begin after the one given.
   for (size_t i = *from == 0 ? 0 : *from + 1; i <= *to; ++i) {
     if (needsBackends(kPhases[i]) && !c.backends &&
-        !(c.backends = DeviceBackends::create(module, options.backends, options.cpu, options.settings)))
+        !(c.backends =
+              DeviceBackends::create(module, options.backends, options.cpu, options.settings, options.temporaries)))
       return failure();
     if (failed(runPhase(kPhases[i], c)) || failed(dump.write(module, i + 1, kPhases[i].name)))
       return failure();

@@ -25,6 +25,7 @@ struct PipelineOptions {
   std::string dumpIrDir;                     // numbered files and a manifest, one file a phase; empty: none
   std::string cpu = "native";                // whose instructions to use
   BackendSettings settings;                  // of backends' own
+  std::string temporaries;                   // a folder for code that people read, one of each backend's; empty: none
   std::string backendFolder;                 // where backends were found: kept in plans for several devices
   std::string dataPath;                      // where the model's default data was found; empty: by its name
   InitialValues values;                      // that states begin with

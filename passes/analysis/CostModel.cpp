@@ -6,6 +6,8 @@ llvm::StringRef nameOf(CostSource source) {
   switch (source) {
   case CostSource::Nominal:
     return "assumed";
+  case CostSource::Published:
+    return "published";
   case CostSource::Description:
     return "roofline";
   case CostSource::Measured:
@@ -14,6 +16,15 @@ llvm::StringRef nameOf(CostSource source) {
     return "given";
   }
   return "";
+}
+
+const KernelRates &DeviceCosts::ratesOf(llvm::StringRef kind) const {
+  if (auto measured = kinds.find(kind); measured != kinds.end())
+    return measured->second;
+  for (const auto &ending : endings) // of which no kind has two
+    if (kind.ends_with(ending.first()))
+      return ending.second;
+  return any;
 }
 
 const DeviceCosts &CostModel::device(llvm::StringRef name) const {
@@ -29,9 +40,7 @@ const LinkCosts &CostModel::link(llvm::StringRef from, llvm::StringRef to) const
 }
 
 double CostModel::kernelSeconds(llvm::StringRef name, llvm::StringRef kind, double flops, double bytes) const {
-  const DeviceCosts &costs = device(name);
-  auto measured = costs.kinds.find(kind);
-  return (measured == costs.kinds.end() ? costs.any : measured->second).seconds(flops, bytes);
+  return device(name).ratesOf(kind).seconds(flops, bytes);
 }
 
 double CostModel::copySeconds(llvm::StringRef from, llvm::StringRef to, double bytes) const {

@@ -10,13 +10,17 @@
 namespace sluice::passes {
 
 /// Where a figure comes from.
-enum class CostSource { Nominal, Description, Measured, Given };
+enum class CostSource { Nominal, Published, Description, Measured, Given };
 llvm::StringRef nameOf(CostSource source);
 
 struct DeviceCosts {
   KernelRates any; ///< of kinds that were not measured
   llvm::StringMap<KernelRates> kinds;
+  llvm::StringMap<KernelRates> endings; ///< of kinds that end so, as "_bf16", and were not measured
   CostSource source = CostSource::Nominal;
+  std::string architecture; ///< "sm_90", if published peaks of it are among the rates; else empty
+
+  const KernelRates &ratesOf(llvm::StringRef kind) const;
 };
 
 struct LinkCosts {

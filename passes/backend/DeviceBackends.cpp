@@ -12,14 +12,15 @@ static const sluice_backend_compile *findTable(ArrayRef<const sluice_backend_com
 }
 
 std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef<const sluice_backend_compile *> tables,
-                                                       const std::string &cpu, const BackendSettings &settings) {
+                                                       const std::string &cpu, const BackendSettings &settings,
+                                                       const std::string &temporaries) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return nullptr;
   std::unique_ptr<DeviceBackends> result(new DeviceBackends);
   result->devices = *target;
   result->services = {sizeof(sluice_compile_services), findTable(tables, kHostDevice)};
-  sluice_target_options options{sizeof(options), cpu.c_str(), getCapacity(module), &result->services, ""};
+  sluice_target_options options{sizeof(options), cpu.c_str(), getCapacity(module), &result->services, "", nullptr};
   llvm::StringMap<Backend *> byName;
   for (const TargetDevice &device : target->devices()) {
     Backend *&backend = byName[device.backend];
@@ -31,6 +32,8 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
                nullptr;
       auto its = settings.find(device.backend);
       options.settings = its == settings.end() ? "" : its->second.c_str();
+      std::string folder = temporaries + "/" + device.backend;
+      options.temporaries = temporaries.empty() ? nullptr : folder.c_str();
       std::unique_ptr<Backend> begun = Backend::create(*table, options, module.getLoc());
       if (!begun)
         return nullptr;

@@ -11,10 +11,12 @@ namespace sluice::passes {
 class DeviceBackends {
 public:
   /// Begins the sessions that the module's target needs, each for `cpu` as it understands that and with its own
-  /// settings; `tables` has them by name. Null with a diagnostic if one is missing or refuses.
+  /// settings; `tables` has them by name. What people read of code goes into a folder for each backend in `temporaries`,
+  /// if that is not empty. Null with a diagnostic if a backend is missing or refuses.
   static std::unique_ptr<DeviceBackends> create(mlir::ModuleOp module,
                                                 llvm::ArrayRef<const sluice_backend_compile *> tables,
-                                                const std::string &cpu, const BackendSettings &settings = {});
+                                                const std::string &cpu, const BackendSettings &settings = {},
+                                                const std::string &temporaries = "");
 
   const ir::Target &target() const { return devices; }
   /// The backend of the device that the op's results, or operands if it has none, live on.

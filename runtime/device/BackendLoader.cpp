@@ -33,7 +33,7 @@ std::vector<std::string> backendFolders(const std::string &installed) {
 
 static void reportCompileHalf(const sluice_backend_compile &half, const sluice_compile_services &services,
                               ChildReport &report) {
-  sluice_target_options options{sizeof(options), "native", 0, &services, ""};
+  sluice_target_options options{sizeof(options), "native", 0, &services, "", nullptr};
   sluice_session *session = nullptr;
   report.step("opening its compile half");
   sluice_status status = half.begin(&options, &session);
@@ -43,6 +43,16 @@ static void reportCompileHalf(const sluice_backend_compile &half, const sluice_c
   }
   if (session)
     half.end(session);
+}
+
+static void reportPeers(const sluice_backend_run &half, sluice_run *run, int32_t device, int32_t count,
+                        ChildReport &report) {
+  for (int32_t peer = 0; half.peer_link && peer < count; ++peer) {
+    sluice_peer_link link{};
+    link.struct_size = sizeof(link);
+    if (peer != device && half.peer_link(run, device, peer, &link) == SLUICE_OK && link.direct)
+      report.say("peer", int64_t(peer));
+  }
 }
 
 static void reportDevices(const sluice_backend_run &half, sluice_run *run, ChildReport &report) {
@@ -63,6 +73,9 @@ static void reportDevices(const sluice_backend_run &half, sluice_run *run, Child
     report.say("bandwidth", info.memory_bandwidth);
     report.say("link bandwidth", info.link_bandwidth);
     report.say("link latency", info.link_latency);
+    report.say("compute major", int64_t(info.compute_major));
+    report.say("compute minor", int64_t(info.compute_minor));
+    reportPeers(half, run, device, count, report);
   }
 }
 
@@ -78,7 +91,7 @@ static void reportRunHalf(const sluice_backend_run &half, ChildReport &report) {
   if (half.takes_host_queues)
     report.say("takes host queues", 1);
   if (half.open(&options, &run) == SLUICE_OK)
-    reportDevices(half, run, report);
+    reportDevices(wholeRunHalf(half), run, report);
   else
     report.say("run reason", run ? half.last_error(run) : "it gives no reason");
   if (run)
@@ -132,7 +145,9 @@ static void take(const std::string &key, const std::string &value, BackendFile &
                                                    {"minor", &file.minorVersion},
                                                    {"memory", &device.memoryBytes},
                                                    {"free", &device.freeBytes},
-                                                   {"cores", &device.cores}};
+                                                   {"cores", &device.cores},
+                                                   {"compute major", &device.computeMajor},
+                                                   {"compute minor", &device.computeMinor}};
   std::pair<const char *, double *> numbers[] = {{"clock", &device.clockHz},
                                                  {"peak", &device.peakFlops},
                                                  {"bandwidth", &device.memoryBandwidth},
@@ -152,6 +167,8 @@ static void take(const std::string &key, const std::string &value, BackendFile &
   for (auto [name, flag] : flags)
     if (key == name)
       *flag = true;
+  if (key == "peer")
+    device.peers.push_back(integerIn(value));
 }
 
 BackendFile tryBackend(const std::string &path, const BackendTrial &trial) {

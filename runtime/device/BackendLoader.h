@@ -19,7 +19,9 @@ struct BackendDevice {
   std::string name;
   int64_t memoryBytes = 0, freeBytes = 0, cores = 0;
   double clockHz = 0, peakFlops = 0, memoryBandwidth = 0;
-  double linkBandwidth = 0, linkLatency = 0; ///< from and to the host: bytes a second, seconds
+  double linkBandwidth = 0, linkLatency = 0;  ///< from and to the host: bytes a second, seconds
+  int64_t computeMajor = 0, computeMinor = 0; ///< the architecture's version; 0: none
+  std::vector<int64_t> peers{};               ///< devices of its backend to which copies do not go through the host
 };
 
 /// A shared object, and what came of trying it.

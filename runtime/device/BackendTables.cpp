@@ -20,18 +20,24 @@ static constexpr size_t mostNameBytes = 32;
 // The bytes of each table in every minor version, the last of which is ours. Whoever appends a member in a new minor
 // version puts its offset in the place of what was last, and the table's new size behind it.
 static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
-                                          sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend)};
+                                          sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
+                                          sizeof(sluice_backend)};
 static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
                                           sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
-                                          sizeof(sluice_backend_compile), sizeof(sluice_backend_compile)};
-static constexpr size_t runSizes[] = {
-    offsetof(sluice_backend_run, capture_begin), offsetof(sluice_backend_run, group_create),
-    offsetof(sluice_backend_run, note_times),    offsetof(sluice_backend_run, note_times),
-    offsetof(sluice_backend_run, note_times),    sizeof(sluice_backend_run)};
+                                          sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
+                                          sizeof(sluice_backend_compile)};
+static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin),
+                                      offsetof(sluice_backend_run, group_create),
+                                      offsetof(sluice_backend_run, note_times),
+                                      offsetof(sluice_backend_run, note_times),
+                                      offsetof(sluice_backend_run, note_times),
+                                      sizeof(sluice_backend_run),
+                                      sizeof(sluice_backend_run)};
 static constexpr size_t collectivesSizes[] = {0,
                                               0,
                                               offsetof(sluice_backend_collectives, no_tree_sums),
                                               offsetof(sluice_backend_collectives, no_tree_sums),
+                                              sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives)};
 static constexpr size_t transportSizes[] = {sizeof(sluice_transport_library)};

@@ -24,12 +24,21 @@ std::vector<runtime::BackendFile> tryBackends();
 /// The compile half of this name; the error says what was refused and why.
 llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name);
 
+/// As sluice_peak.
+struct PublishedPeak {
+  std::string architecture;
+  int64_t computeMajor, computeMinor;
+  std::string kindEnding;
+  double flops, memoryBandwidth;
+};
+
 /// What a backend says of a target, and of settings of its own; the error is its reason to refuse.
 struct TargetDescription {
   std::string deviceType, cpu;
   unsigned vectorBits;
   std::string instructions; // "avx2,fma"
   std::string noTreeSums;   // why its devices do not add in a tree what replicas exchange; empty: they may
+  std::vector<PublishedPeak> peaks;
 };
 llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu,
                                                  const std::string &settings = "");

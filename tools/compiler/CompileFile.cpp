@@ -131,6 +131,8 @@ static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const Compi
     its.variant = {int64_t(i), i + 1 == lists.size()};
     if (!options.dumpIrDir.empty())
       its.dumpIrDir = options.dumpIrDir + "/" + lists[i];
+    if (!options.temporaries.empty())
+      its.temporaries = options.temporaries + "/" + lists[i];
     for (const auto &[name, text] : options.settings) {
       auto has = [&](const std::vector<std::string> &some) { return llvm::is_contained(some, name); };
       if (!has(backends[i]) && llvm::any_of(backends, has))
@@ -148,7 +150,10 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
     return makeError(ExitCode::Usage, "only IR can be written to the standard output");
   if (isText(emit) && !options.otherDevices.empty())
     return makeError(ExitCode::Usage, "IR is for one list of devices, and several are given");
-  auto variants = optionsOfVariants(options);
+  CompileOptions settled = options;
+  if (options.savesTemporaries && options.temporaries.empty())
+    settled.temporaries = output + ".temps";
+  auto variants = optionsOfVariants(settled);
   if (!variants)
     return variants.takeError();
 

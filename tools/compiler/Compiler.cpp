@@ -287,12 +287,13 @@ static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t rep
 }
 
 /// The costs of replicas' devices, by which their collectives share, and are predicted.
-static llvm::Expected<TargetCosts> costsOfReplicas(ModuleOp module, const PlacementRequest &request) {
+static llvm::Expected<TargetCosts> costsOfReplicas(ModuleOp module, const PlacementRequest &request,
+                                                   const passes::BackendSettings &settings) {
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> target = ir::Target::of(module);
   if (failed(target))
     return errorOf(diagnostics);
-  return costsOf(*target, request);
+  return costsOf(*target, request, settings);
 }
 
 /// The backends of devices of which something is added in a tree.
@@ -431,6 +432,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (ir::ModelOp model = ir::findModel(module); model && model.getData() && options.emit == Emit::Executable)
     pipeline.dataPath = findData(*model.getData());
   pipeline.buckets = options.buckets.value_or(passes::BucketPolicy::Auto);
+  pipeline.temporaries = options.temporaries;
   pipeline.capacity = options.capacity;
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
@@ -448,7 +450,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
       return error;
   std::optional<TargetCosts> costs;
   if (replicas != 1 && goesOn) {
-    auto found = costsOfReplicas(module, placement);
+    auto found = costsOfReplicas(module, placement, options.settings);
     if (!found)
       return found.takeError();
     costs = std::move(*found);

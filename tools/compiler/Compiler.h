@@ -24,11 +24,13 @@ inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot |
 
 struct CompileOptions {
   Emit emit = Emit::Executable;
-  std::string output;      // empty: the input's name with the ending of what is emitted; "-": the standard output
-  std::string compileFrom; // the phase that the input is in; empty: what the input says
-  std::string compileTo;   // the last phase; empty: all of them. Before the last one the output is IR
-  std::string dumpIrDir;   // empty: no dumps
-  std::string devices;     // as in `cpu,sim:0` or `cpu,sim:0=16GB`; empty: what the model says
+  std::string output;            // empty: the input's name with the ending of what is emitted; "-": the standard output
+  std::string compileFrom;       // the phase that the input is in; empty: what the input says
+  std::string compileTo;         // the last phase; empty: all of them. Before the last one the output is IR
+  std::string dumpIrDir;         // empty: no dumps
+  std::string temporaries;       // a folder for what people read of code, in one of each backend; empty: none
+  bool savesTemporaries = false; // of a file: if that is empty, into OUTPUT.temps
+  std::string devices;           // as in `cpu,sim:0` or `cpu,sim:0=16GB`; empty: what the model says
   std::vector<std::string> otherDevices; // further lists: the artifact has a variant for each, which is taken where the
                                          // devices of those before are not there
   passes::Variant variant;               // of the artifact, that the module is compiled for; compileFile sets it

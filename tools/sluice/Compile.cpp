@@ -33,6 +33,20 @@ static llvm::Error compile(const std::string &model, const CompileOptions &optio
   return llvm::Error::success();
 }
 
+/// A flag, which takes no folder but behind `=`: the model may follow it.
+static void addSaveTemps(CLI::App &command, CompileOptions &options) {
+  static const std::string alone = "true"; // as a flag has it without a folder
+  auto folder = std::make_shared<std::string>();
+  command
+      .add_flag("--save-temps", *folder,
+                "Keep the kernels' source, or object, for reading: in this folder, or OUTPUT.temps")
+      ->each([&options, folder](const std::string &given) {
+        options.savesTemporaries = true;
+        options.temporaries = given == alone ? "" : given;
+      })
+      ->type_name("[=DIR]");
+}
+
 Command addCompile(CLI::App &app) {
   CLI::App *command = app.add_subcommand("compile", "Compile a model to an executable");
   command->footer(kCompileExamples);
@@ -46,6 +60,7 @@ Command addCompile(CLI::App &app) {
   command->add_option("--compile-from", options->compileFrom, "The phase that the input is a dump of")
       ->type_name("PHASE");
   command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase into this folder")->type_name("DIR");
+  addSaveTemps(*command, *options);
   addCodeFlags(*command, *options, DeviceLists::Several);
   addReplicaFlags(*command, *options);
   addPlacementFlags(*command, options->placement);

@@ -83,8 +83,21 @@ static std::string amount(double value, const char *unit) {
   return fmt::format("{:.3g} {}{}", value, kPrefixes[prefix], unit);
 }
 
+/// Devices of a backend by name: "cuda:1", "cuda:2".
+static std::vector<std::string> namesOf(const std::string &backend, const std::vector<int64_t> &ordinals) {
+  std::vector<std::string> names;
+  for (int64_t ordinal : ordinals)
+    names.push_back(fmt::format("{}:{}", backend, ordinal));
+  return names;
+}
+
+/// "9.0"; empty: it has none.
+static std::string capabilityOf(const BackendDevice &device) {
+  return device.computeMajor > 0 ? fmt::format("{}.{}", device.computeMajor, device.computeMinor) : "";
+}
+
 /// What is known of a device: "64 cores at 1 GHz, 4.1 TFLOP/s, 16 GB of memory, 0 B of it used".
-static std::string describe(const BackendDevice &device) {
+static std::string describe(const std::string &backend, const BackendDevice &device) {
   std::string text = device.name;
   if (device.cores > 0)
     text += fmt::format(", {} core{}", device.cores, device.cores == 1 ? "" : "s");
@@ -95,12 +108,16 @@ static std::string describe(const BackendDevice &device) {
   if (device.memoryBytes > 0)
     text += fmt::format(", {} of memory, {} of it used", amount(double(device.memoryBytes), "B"),
                         amount(double(device.memoryBytes - device.freeBytes), "B"));
+  if (std::string capability = capabilityOf(device); !capability.empty())
+    text += ", compute capability " + capability;
+  if (!device.peers.empty())
+    text += fmt::format(", direct links to {}", fmt::join(namesOf(backend, device.peers), ", "));
   return text;
 }
 
 static void print(llvm::raw_ostream &out, const Listed &backend) {
   for (auto [ordinal, device] : llvm::enumerate(backend.devices))
-    out << fmt::format("{:<10}{}\n", fmt::format("{}:{}", backend.name, ordinal), describe(device));
+    out << fmt::format("{:<10}{}\n", fmt::format("{}:{}", backend.name, ordinal), describe(backend.name, device));
   auto half = [](const std::string &file, const std::string &reason) {
     return file.empty() ? "absent" : reason.empty() ? file : fmt::format("{} ({})", file, reason);
   };
@@ -111,6 +128,10 @@ static void print(llvm::raw_ostream &out, const Listed &backend) {
   else
     out << fmt::format("{:<10}compile half: {}\n{:<10}run half: {}\n", "",
                        half(backend.compileFile, backend.compileReason), "", half(backend.runFile, backend.runReason));
+}
+
+static json::Value textOrNull(const std::string &text) {
+  return text.empty() ? json::Value(nullptr) : json::Value(text);
 }
 
 static json::Object toJson(const Listed &backend, size_t ordinal) {
@@ -124,11 +145,9 @@ static json::Object toJson(const Listed &backend, size_t ordinal) {
                       {"peak_flops", device.peakFlops},
                       {"memory_bandwidth", device.memoryBandwidth},
                       {"memory_bytes", device.memoryBytes},
-                      {"used_bytes", device.memoryBytes - device.freeBytes}};
-}
-
-static json::Value textOrNull(const std::string &text) {
-  return text.empty() ? json::Value(nullptr) : json::Value(text);
+                      {"used_bytes", device.memoryBytes - device.freeBytes},
+                      {"compute_capability", textOrNull(capabilityOf(device))},
+                      {"direct_links", json::Array(namesOf(backend.name, device.peers))}};
 }
 
 static json::Object toJson(const Listed &backend) {

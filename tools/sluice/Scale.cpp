@@ -50,12 +50,15 @@ static std::vector<int64_t> parseReplicas(const std::string &list) {
 /// The costs of the devices that a plan is for, on this machine.
 static llvm::Expected<passes::CostModel> costsOfPlan(const runtime::Plan &plan) {
   std::vector<std::string> devices;
-  for (const runtime::Device &device : plan.devices)
+  passes::BackendSettings settings;
+  for (const runtime::Device &device : plan.devices) {
+    settings[device.backend] = device.settings;
     devices.push_back(device.backend + ":" + std::to_string(device.compiledFor.front()));
+  }
   auto target = ir::Target::parse(llvm::join(devices, ","));
   if (!target)
     return target.takeError();
-  auto costs = costsOf(*target, {});
+  auto costs = costsOf(*target, {}, settings);
   if (!costs)
     return costs.takeError();
   return std::move(costs->model);

@@ -11,6 +11,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
 #include <deque>
 
 using namespace mlir;
@@ -65,6 +67,7 @@ private:
 struct sluice_session {
   cpu::Target target;
   int64_t capacity = 0;
+  std::string temporaries;      // a folder for the object; empty: none
   OwningOpRef<ModuleOp> module; // of all stages so far
   PostponedKernels postponed;
   std::string instructions; // of the target, separated by commas
@@ -90,6 +93,8 @@ static Operation *operationOf(const sluice_kernel_view *view) { return static_ca
 static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
   *session = new sluice_session;
   (*session)->capacity = options->capacity;
+  if (options->struct_size >= sizeof(*options) && options->temporaries)
+    (*session)->temporaries = options->temporaries;
   if (*options->settings) {
     (*session)->error = std::string("there is no setting '").append(options->settings).append("'");
     return SLUICE_USAGE;
@@ -180,6 +185,19 @@ static sluice_status prepare(sluice_session *session, const sluice_kernel_view *
   });
 }
 
+/// Fails with why it cannot be written.
+static llvm::Error keepObject(const sluice_session &session) {
+  if (session.temporaries.empty())
+    return llvm::Error::success();
+  std::string path = session.temporaries + "/kernels.o";
+  if (std::error_code failed = llvm::sys::fs::create_directories(session.temporaries))
+    return llvm::createStringError(failed, "%s: %s", session.temporaries.c_str(), failed.message().c_str());
+  return llvm::writeToOutput(path, [&](llvm::raw_ostream &out) {
+    out.write(session.object.data(), session.object.size());
+    return llvm::Error::success();
+  });
+}
+
 static sluice_status lower(sluice_session *session, sluice_blob *blob) {
   if (!session->module)
     return SLUICE_OK;
@@ -194,6 +212,10 @@ static sluice_status lower(sluice_session *session, sluice_blob *blob) {
     return SLUICE_INTERNAL;
   }
   session->object = std::move(*object);
+  if (llvm::Error error = keepObject(*session)) {
+    session->error = llvm::toString(std::move(error));
+    return SLUICE_USAGE;
+  }
   blob->kind = SLUICE_BLOB_HOST_OBJECT;
   blob->data = session->object.data();
   blob->bytes = session->object.size();

@@ -3,6 +3,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/LineIterator.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <fmt/format.h>
 
@@ -18,12 +20,35 @@ static std::string harmless(StringRef text) {
   return made;
 }
 
-std::string sourceComment(ir::KernelOp kernel) {
+/// A line of the user's as the rest of a comment: of letters that compilers read alike, and with nothing at its end that goes
+/// on with it. Empty if there is no such line here.
+static std::string lineAt(FileLineColLoc at) {
+  constexpr size_t kMostLetters = 120;
+  StringRef path = at.getFilename().getValue();
+  auto file = llvm::MemoryBuffer::getFile(llvm::sys::fs::is_regular_file(path) ? path : "");
+  if (!file)
+    return "";
+  llvm::line_iterator line(**file, /*SkipBlanks=*/false);
+  while (!line.is_at_end() && line.line_number() < at.getLine())
+    ++line;
+  if (line.is_at_end())
+    return "";
+  std::string text = line->trim().take_front(kMostLetters).str();
+  for (char &letter : text)
+    letter = llvm::isPrint(letter) ? letter : letter == '\t' ? ' ' : '?';
+  return StringRef(text).rtrim("\\/ ").str(); // "??/" is a backslash too
+}
+
+std::string sourceComment(ir::KernelOp kernel, bool hasLines) {
   std::string text = "// " + harmless(kernel.getName()) + "\n";
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     auto at = op.getLoc()->findInstanceOf<FileLineColLoc>();
     text += "//   " + harmless(op.getName().stripDialect());
-    text += at ? fmt::format("  {}:{}:{}\n", harmless(at.getFilename()), at.getLine(), at.getColumn()) : "\n";
+    if (at)
+      text += fmt::format("  {}:{}:{}", harmless(at.getFilename()), at.getLine(), at.getColumn());
+    if (std::string line = at && hasLines ? lineAt(at) : ""; !line.empty())
+      text += "  " + line;
+    text += '\n';
   }
   return text;
 }

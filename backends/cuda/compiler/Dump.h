@@ -7,8 +7,9 @@
 
 namespace sluice::cuda {
 
-/// A kernel's ops as comments of CUDA C++, each with its place in the source.
-std::string sourceComment(ir::KernelOp kernel);
+/// A kernel's ops as comments of CUDA C++, each with its place in the source and, if `hasLines`, what stands in that line of
+/// the file, where it is there.
+std::string sourceComment(ir::KernelOp kernel, bool hasLines);
 
 struct CompiledUnit {
   std::string architecture;

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/compiler/AttentionKernel.h"
 #include "backends/cuda/compiler/Layouts.h"
+#include "backends/cuda/compiler/Peaks.h"
 #include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/Session.h"
 #include "backends/loops/FusionRules.h"
@@ -20,7 +21,8 @@ namespace {
 struct PluginSession {
   std::unique_ptr<cuda::Session> session; // null if it did not begin
   std::string error;
-  std::string architectures;     // as description
+  std::string architectures; // as description
+  std::vector<sluice_peak> peaks;
   std::deque<std::string> names; // of functions, which earlier answers point to
   std::deque<std::string> kinds;
   std::deque<std::vector<sluice_layout_dim>> layouts;
@@ -52,11 +54,14 @@ static sluice_status begin(const sluice_target_options *options, sluice_session 
   auto settings = cuda::readSettings(options->settings);
   if (!settings)
     return fail(settings.takeError());
+  if (options->struct_size >= sizeof(*options) && options->temporaries)
+    settings->temporaries = options->temporaries;
   auto session = cuda::Session::begin(std::move(*settings), options->capacity);
   if (!session)
     return fail(session.takeError());
   its->session = std::make_unique<cuda::Session>(std::move(*session));
   its->architectures = llvm::join(its->session->architectures(), ", ");
+  its->peaks = cuda::publishedPeaks(its->session->architectures());
   if (its->session->options().tf32)
     its->architectures += ", f32 products in tf32";
   if (its->session->timesAlgorithms())
@@ -73,6 +78,11 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
   info->cpu = PluginSession::of(session)->architectures.c_str();
   info->no_tree_sums = "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
                        "cannot be --deterministic, and one alone can";
+  if (info->struct_size < sizeof(*info))
+    return SLUICE_OK;
+  info->peaks = PluginSession::of(session)->peaks.data();
+  info->num_peaks = PluginSession::of(session)->peaks.size();
+  info->peak_size = sizeof(sluice_peak);
   return SLUICE_OK;
 }
 
@@ -174,20 +184,35 @@ static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *
   return SLUICE_OK;
 }
 
-/// A product whose tiles are mostly empty reaches another share of the peak.
+/// How the kinds of products end that are on tensor cores, which have peaks of their own; of others "".
+static const char *endingOf(Operation *op, const cuda::GridOptions &options) {
+  if (!isa<ir::ContractionOp, ir::BlockwiseOp>(op))
+    return "";
+  Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+  if (ir::isHalf(element) && options.halfCores)
+    return element.isBF16() ? cuda::kBf16Ending : cuda::kF16Ending;
+  return element.isF32() && options.tf32 ? cuda::kTf32Ending : "";
+}
+
+/// A product whose tiles are mostly empty reaches another share of the peak, and one on tensor cores has another peak.
 static sluice_status cost(sluice_session *opaque, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate) {
   constexpr double kMostlyEmpty = 0.5;
   PluginSession *session = PluginSession::of(opaque);
+  const cuda::GridOptions options = session->session->options();
+  std::string kind = estimate->kind;
+  const char *ending = "";
   for (size_t number = 0; number < kernel->num_ops; ++number) {
     const sluice_op_view &op = *sluice_kernel_op_at(kernel, number);
+    auto *its = static_cast<Operation *>(op.operation);
+    if (const char *found = endingOf(its, options); *found)
+      ending = found;
     if (!cuda::isProduct(op))
       continue;
-    std::optional<double> filled = cuda::filledTiles(static_cast<Operation *>(op.operation),
-                                                     session->session->capacity(), session->session->options());
-    estimate->work.lanes = filled.value_or(1);
+    estimate->work.lanes = cuda::filledTiles(its, session->session->capacity(), options).value_or(1);
     if (estimate->work.lanes < kMostlyEmpty)
-      estimate->kind = session->kinds.emplace_back(std::string(estimate->kind) + "_narrow").c_str();
+      kind += "_narrow";
   }
+  estimate->kind = session->kinds.emplace_back(kind + ending).c_str();
   return SLUICE_OK;
 }
 

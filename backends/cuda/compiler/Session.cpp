@@ -74,10 +74,11 @@ llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
       return llvm::createStringError(std::errc::invalid_argument, "architecture %s has no tensor cores for tf32=on",
                                      wanted.c_str());
   }
-  if (!settings.dump.empty())
-    if (llvm::Error error = makeDumpFolder(settings.dump))
+  Session session(std::move(*nvrtc), std::move(settings), capacity);
+  for (const std::string &folder : session.folders())
+    if (llvm::Error error = makeDumpFolder(folder))
       return std::move(error);
-  return Session(std::move(*nvrtc), std::move(settings), capacity);
+  return session;
 }
 
 GridOptions Session::options() const {
@@ -122,7 +123,7 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
   FailureOr<GridKernel> written = writeGridKernel(kernel, name, capacity_, options());
   if (failed(written))
     return failure();
-  texts.push_back(sourceComment(kernel) + written->text);
+  texts.push_back(sourceComment(kernel, !folders().empty()) + written->text);
   for (const GridFunction &function : written->functions)
     sharedBytes[function.name] = int(function.sharedBytes);
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
@@ -145,6 +146,13 @@ std::vector<std::string> Session::units() const {
     units.back() += text;
   }
   return units;
+}
+
+std::vector<std::string> Session::folders() const {
+  std::vector<std::string> folders;
+  llvm::copy_if(std::vector{settings.dump, settings.temporaries}, std::back_inserter(folders),
+                [](const std::string &folder) { return !folder.empty(); });
+  return folders;
 }
 
 llvm::Expected<std::string> Session::lower() {
@@ -173,11 +181,11 @@ llvm::Expected<std::string> Session::lower() {
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", job.error.c_str());
     for (KernelResources &function : job.functions)
       function.shared += sharedBytes.lookup(function.name);
-    compiled_.push_back({*job.architecture, std::move(job.functions), settings.dump.empty() ? "" : job.code});
+    compiled_.push_back({*job.architecture, std::move(job.functions), folders().empty() ? "" : job.code});
     image.addCode(*job.architecture, std::move(job.code));
   }
-  if (!settings.dump.empty())
-    if (llvm::Error error = writeDump(settings.dump, units, compiled_))
+  for (const std::string &folder : folders())
+    if (llvm::Error error = writeDump(folder, units, compiled_))
       return std::move(error);
   return image.write();
 }

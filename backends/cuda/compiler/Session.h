@@ -19,8 +19,9 @@ struct Settings {
   bool tf32 = false; ///< products of f32 on tensor cores, with operands rounded to 11 bits
   /// Which products are left to a library: those with so many multiply-adds times two, at capacity.
   double libraryFlops = kLargeProduct;
-  bool timed = false; ///< a library's algorithms, when code is loaded, see runtime/AlgorithmTiming.h
-  std::string dump;   ///< a folder for what NVRTC gets and what it says, see Dump.h; none: ""
+  bool timed = false;      ///< a library's algorithms, when code is loaded, see runtime/AlgorithmTiming.h
+  std::string dump;        ///< a folder for what NVRTC gets and what it says, see Dump.h; none: ""
+  std::string temporaries; ///< another one for the same, which the user has not named for this backend
 
   /// Some microseconds of a device's work: below, a launch of its own and what is not fused with it cost more than a
   /// library's better kernel gains.
@@ -62,6 +63,8 @@ private:
 
   std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::vector<std::string> units() const;
+  /// For what NVRTC gets and says.
+  std::vector<std::string> folders() const;
 
   Nvrtc nvrtc;
   Settings settings;

@@ -22,10 +22,10 @@ public:
       : KernelCase({"tensor<4xf32>"}, "%a = sluice.relu %0 : (tensor<4xf32>) -> tensor<4xf32>", "%a : tensor<4xf32>",
                    1) {}
 
-  std::string comment(const std::string &file) {
+  std::string comment(const std::string &file, unsigned line = 11) {
     mlir::Operation &relu = op.getBody().front().front();
-    relu.setLoc(mlir::FileLineColLoc::get(&context, file, 11, 25));
-    return sourceComment(op);
+    relu.setLoc(mlir::FileLineColLoc::get(&context, file, line, 25));
+    return sourceComment(op, /*hasLines=*/true);
   }
 };
 
@@ -66,8 +66,8 @@ TEST_F(DumpTest, SaysWhereItCannotWrite) {
 
 TEST(SourceComment, NamesTheLinesOfTheModel) {
   NamedKernel kernel;
-  std::string comment = kernel.comment("models/lenet.cpp");
-  EXPECT_NE(comment.find("//   relu  models/lenet.cpp:11:25\n"), std::string::npos) << comment;
+  std::string comment = kernel.comment("absent/lenet.cpp");
+  EXPECT_NE(comment.find("//   relu  absent/lenet.cpp:11:25\n"), std::string::npos) << comment;
 }
 
 // A model's names are not trusted: none ends its comment.
@@ -75,6 +75,25 @@ TEST(SourceComment, KeepsNamesInside) {
   NamedKernel kernel;
   std::string comment = kernel.comment("a\n#error\r\\");
   EXPECT_NE(comment.find("//   relu  a__error__:11:25\n"), std::string::npos) << comment;
+}
+
+// A line of the user's is no more trusted than a name, and none goes on with the comment.
+TEST_F(DumpTest, ShowsTheLinesOfTheModel) {
+  NamedKernel kernel;
+  folder.write("net.cpp",
+               "\treturn relu(x);  \nx = relu(x); \\\ny = a ?\?/\n\n\xff" + std::string(200, 'a') + "\nlast");
+  auto lineOf = [&](unsigned number) {
+    std::string comment = kernel.comment(folder / "net.cpp", number);
+    std::string place = "net.cpp:" + std::to_string(number) + ":25";
+    return comment.substr(comment.find(place) + place.size());
+  };
+  EXPECT_EQ(lineOf(1), "  return relu(x);\n");
+  EXPECT_EQ(lineOf(2), "  x = relu(x);\n") << "a backslash would splice lines";
+  EXPECT_EQ(lineOf(3), "  y = a ??\n") << "a trigraph is one too";
+  EXPECT_EQ(lineOf(4), "\n");
+  EXPECT_EQ(lineOf(5), "  ?" + std::string(119, 'a') + "\n");
+  EXPECT_EQ(lineOf(6), "  last\n");
+  EXPECT_EQ(lineOf(7), "\n") << "there is no such line";
 }
 
 } // namespace sluice::cuda::test

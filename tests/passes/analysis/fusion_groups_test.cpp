@@ -45,7 +45,8 @@ protected:
       return {};
     }
     module = std::move(*parsed);
-    sluice_target_options options{sizeof(options), "native", /*capacity=*/4, /*services=*/nullptr, /*settings=*/""};
+    sluice_target_options options{sizeof(options),      "native",        /*capacity=*/4,
+                                  /*services=*/nullptr, /*settings=*/"", /*temporaries=*/nullptr};
     std::unique_ptr<Backend> backend = Backend::create(*table, options, module->getLoc());
     FusionRules rules(fuse,
                       [&](ArrayRef<Operation *> ops, ValueRange results) { return backend->canFuse(ops, results); });

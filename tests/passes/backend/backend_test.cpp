@@ -23,7 +23,8 @@ constexpr auto kPlace = SLUICE_LAYOUT_PLACE_IN_TILE;
 class BackendTest : public testing::Test {
 protected:
   std::unique_ptr<Backend> begin(const char *settings = "") {
-    sluice_target_options options{sizeof(options), "native", /*capacity=*/4, /*services=*/nullptr, settings};
+    sluice_target_options options{sizeof(options),      "native", /*capacity=*/4,
+                                  /*services=*/nullptr, settings, /*temporaries=*/nullptr};
     return Backend::create(table, options, UnknownLoc::get(&sluice::test::getContext()));
   }
 

@@ -108,7 +108,7 @@ class CompileTest(CliTest):
                 result = self.sluice(*command, "--help")
                 self.assertEqual(result.returncode, 0)
                 self.assertIn("Examples:", result.stdout)
-                self.assertLessEqual(result.stdout.count("\n"), 40)
+                self.assertLessEqual(result.stdout.count("\n"), 45)
                 self.assertLessEqual(max(map(len, result.stdout.splitlines())), 120)
 
 

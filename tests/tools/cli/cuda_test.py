@@ -322,7 +322,7 @@ module @wide {
         self.assertEqual(result.returncode, 0, result.stderr)
         with open(self.path("dump/kernels-0.cu")) as text:
             kernels = text.read()
-        self.assertRegex(kernels, r"// \w+\n(//   \w+  \S+:\d+:\d+\n)+extern \"C\" .*__global__ void k0_")
+        self.assertRegex(kernels, r"// \w+\n(//   \w+  \S+:\d+:\d+  \S.*\n)+extern \"C\" .*__global__ void k0_")
         with open(self.path("dump/kernels.json")) as text:
             self.assertIn("functions", json.load(text))  # none: the double has no assembler
 

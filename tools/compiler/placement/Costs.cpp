@@ -14,8 +14,8 @@ namespace {
 
 class CostAssembly {
 public:
-  CostAssembly(const ir::Target &target, const PlacementRequest &request)
-      : target(target), request(request),
+  CostAssembly(const ir::Target &target, const PlacementRequest &request, const passes::BackendSettings &settings)
+      : target(target), request(request), settings(settings),
         files(target.accelerators() > 0 ? tryBackends() : std::vector<BackendFile>()) {}
 
   llvm::Expected<TargetCosts> run() {
@@ -112,6 +112,57 @@ private:
     return nullptr;
   }
 
+  /// What makers publish of the architectures that code for the device is made for. Empty of a backend that refuses: whoever
+  /// compiles hears of that.
+  std::vector<PublishedPeak> peaksFor(const ir::TargetDevice &device) const {
+    auto backend = findBackend(device.backend);
+    if (!backend)
+      return llvm::consumeError(backend.takeError()), std::vector<PublishedPeak>();
+    auto its = settings.find(device.backend);
+    auto described = describeTarget(**backend, "native", its == settings.end() ? "" : its->second);
+    if (!described)
+      return llvm::consumeError(described.takeError()), std::vector<PublishedPeak>();
+    return std::move(described->peaks);
+  }
+
+  /// Of the device's own architecture, if it is here and among them; else of the slowest.
+  static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevice *known,
+                            passes::DeviceCosts &costs) {
+    const PublishedPeak *chosen = nullptr;
+    auto isOfDevice = [&](const PublishedPeak &peak) {
+      return known && peak.computeMajor == known->computeMajor && peak.computeMinor == known->computeMinor;
+    };
+    for (const PublishedPeak &peak : peaks)
+      if (peak.kindEnding.empty() &&
+          (!chosen || isOfDevice(peak) || (peak.flops < chosen->flops && !isOfDevice(*chosen))))
+        chosen = &peak;
+    if (!chosen)
+      return;
+    costs.source = passes::CostSource::Published;
+    costs.architecture = chosen->architecture;
+    for (const PublishedPeak &peak : peaks)
+      if (peak.architecture == chosen->architecture) {
+        passes::KernelRates &rates = peak.kindEnding.empty() ? costs.any : costs.endings[peak.kindEnding];
+        rates.flopsPerSecond = peak.flops;
+        rates.bytesPerSecond = peak.memoryBandwidth;
+      }
+  }
+
+  /// What a device says of itself goes before what is published; kinds that are faster there are so by as much as there.
+  static void takeDescribed(const BackendDevice &known, passes::DeviceCosts &costs) {
+    if (known.peakFlops > 0) {
+      for (auto &ending : costs.endings)
+        ending.second.flopsPerSecond *= known.peakFlops / costs.any.flopsPerSecond;
+      costs.any.flopsPerSecond = known.peakFlops;
+      costs.source = passes::CostSource::Description;
+    }
+    if (known.memoryBandwidth > 0) {
+      costs.any.bytesPerSecond = known.memoryBandwidth;
+      for (auto &ending : costs.endings)
+        ending.second.bytesPerSecond = known.memoryBandwidth;
+    }
+  }
+
   void describe(const ir::TargetDevice &device) {
     auto given = request.caps.find(device.spelling());
     if (given == request.caps.end())
@@ -123,17 +174,13 @@ private:
     const BackendDevice *known = descriptionOf(device);
     if (device.name == ir::kHostDevice)
       known = &(host = describeHost());
+    passes::DeviceCosts &described = costs.model.device(device.name);
+    takePublished(peaksFor(device), known, described);
     if (!known)
       return;
     if (!cap && device.name != ir::kHostDevice && known->memoryBytes > 0)
       cap = known->memoryBytes;
-    passes::DeviceCosts &described = costs.model.device(device.name);
-    if (known->peakFlops > 0) {
-      described.any.flopsPerSecond = known->peakFlops;
-      described.source = passes::CostSource::Description;
-    }
-    if (known->memoryBandwidth > 0)
-      described.any.bytesPerSecond = known->memoryBandwidth;
+    takeDescribed(*known, described);
     if (known->linkBandwidth > 0) {
       auto set = [&](passes::LinkCosts &link) {
         link = {known->linkBandwidth, known->linkLatency, passes::CostSource::Description};
@@ -153,14 +200,16 @@ private:
 
   const ir::Target &target;
   const PlacementRequest &request;
+  const passes::BackendSettings &settings;
   std::vector<BackendFile> files;
   TargetCosts costs;
 };
 
 } // namespace
 
-llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request) {
-  return CostAssembly(target, request).run();
+llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request,
+                                    const passes::BackendSettings &settings) {
+  return CostAssembly(target, request, settings).run();
 }
 
 } // namespace sluice::compiler

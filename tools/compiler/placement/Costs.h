@@ -3,6 +3,7 @@
 
 #include "ir/Target.h"
 #include "passes/analysis/CostModel.h"
+#include "passes/backend/Backend.h"
 #include "tools/compiler/placement/Request.h"
 
 namespace sluice::compiler {
@@ -17,7 +18,9 @@ struct TargetCosts {
   std::vector<std::optional<int64_t>> memoryCaps; ///< of each device, bytes: as given, else what an accelerator has
 };
 
-/// Fails if the request speaks of devices that the target lacks. A device that this machine lacks has nominal costs.
-llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request);
+/// Fails if the request speaks of devices that the target lacks. A device that this machine lacks has the published peak of
+/// the architecture that its backend makes code for with these settings, the slowest of several; else nominal costs.
+llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request,
+                                    const passes::BackendSettings &settings = {});
 
 } // namespace sluice::compiler

@@ -91,6 +91,7 @@ private:
       item.name = device.name;
       item.spelling = device.spelling();
       item.costs = setting.costs.model.device(device.name).source;
+      item.architecture = setting.costs.model.device(device.name).architecture;
       item.capBytes = setting.costs.memoryCaps[i];
       item.peakBytes = evaluation.peakBytes[i];
       for (const runtime::State &state : evaluation.plan.states)

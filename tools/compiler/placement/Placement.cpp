@@ -383,7 +383,7 @@ llvm::Expected<PlacementSetting> preparePlacement(ModuleOp module, const passes:
   setting.backends = passes::DeviceBackends::create(module, pipeline.backends, pipeline.cpu, pipeline.settings);
   if (!setting.backends)
     return errorOf(diagnostics);
-  auto costs = costsOf(setting.target(), request);
+  auto costs = costsOf(setting.target(), request, pipeline.settings);
   if (!costs)
     return costs.takeError();
   setting.costs = std::move(*costs);

@@ -23,10 +23,12 @@ std::string searchText(const PlacementReport &report) {
 }
 
 static json::Value toJson(const PlacementReport::Device &device) {
-  return json::Object{{"name", device.name},
-                      {"spelling", device.spelling},
-                      {"costs", passes::nameOf(device.costs)},
-                      {"cap_bytes", device.capBytes ? json::Value(*device.capBytes) : json::Value(nullptr)}};
+  return json::Object{
+      {"name", device.name},
+      {"spelling", device.spelling},
+      {"costs", passes::nameOf(device.costs)},
+      {"architecture", device.architecture.empty() ? json::Value(nullptr) : json::Value(device.architecture)},
+      {"cap_bytes", device.capBytes ? json::Value(*device.capBytes) : json::Value(nullptr)}};
 }
 
 static json::Value toJson(const PlacementReport::Link &link) {

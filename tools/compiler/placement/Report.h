@@ -13,6 +13,7 @@ struct PlacementReport {
   struct Device {
     std::string name, spelling; ///< "acc0", "sim:0"
     passes::CostSource costs;
+    std::string architecture; ///< that published costs are of
     std::optional<int64_t> capBytes;
     int64_t peakBytes = 0, stateBytes = 0;
     std::vector<std::pair<double, int64_t>> memory; ///< beside the states, over the step: seconds, bytes

@@ -66,8 +66,12 @@ llvm::Expected<size_t> packOps(StringRef only, const std::string &name, const st
   ir::DiagnosticText diagnostics(&test::getContext());
   sluice_compile_services services{sizeof(services), &compiler::hostBackend()};
   auto given = settings.find("cuda");
-  sluice_target_options options{sizeof(options), "native", conformance::kCapacity, &services,
-                                given == settings.end() ? "" : given->second.c_str()};
+  sluice_target_options options{sizeof(options),
+                                "native",
+                                conformance::kCapacity,
+                                &services,
+                                given == settings.end() ? "" : given->second.c_str(),
+                                nullptr};
   auto backend = passes::Backend::create(**table, options, UnknownLoc::get(&test::getContext()));
   if (!backend)
     return compiler::makeError(compiler::ExitCode::Unsupported, diagnostics.errors());

@@ -13,8 +13,12 @@ static std::string timeText(double seconds) {
 }
 
 /// "costs measured", and so on.
-static std::string costsText(passes::CostSource source) {
-  return source == passes::CostSource::Measured ? "costs measured" : "costs from its description, not measured";
+static std::string costsText(const PlacementReport::Device &device) {
+  if (device.costs == passes::CostSource::Measured)
+    return "costs measured";
+  if (device.costs == passes::CostSource::Published)
+    return "costs from the published peak of " + device.architecture + ", not measured";
+  return "costs from its description, not measured";
 }
 
 static void printDevices(llvm::raw_ostream &out, const PlacementReport &report) {
@@ -26,7 +30,7 @@ static void printDevices(llvm::raw_ostream &out, const PlacementReport &report) 
     out << fmt::format("  {:<12} {}: {} ops in {} groups, {} at its peak{}, {} of it state; {}\n", device.name,
                        device.spelling, ops, groups, printBytes(device.peakBytes),
                        device.capBytes ? " of " + printBytes(*device.capBytes) : "", printBytes(device.stateBytes),
-                       costsText(device.costs));
+                       costsText(device));
   }
   for (const PlacementReport::Link &link : report.links)
     out << fmt::format("  {:<12} {:.3g} GB/s, {} ({})\n", link.from + "->" + link.to, link.costs.bytesPerSecond / 1e9,
@@ -114,6 +118,9 @@ llvm::Expected<std::string> explainPlacement(const PlacementReport &report, llvm
     if (isMeant(group, name))
       explain(out, group);
   }
+  for (const PlacementReport::Device &device : report.devices)
+    if (!text.empty() && device.costs == passes::CostSource::Published)
+      out << fmt::format("  {}: {}\n", device.name, costsText(device));
   if (!text.empty())
     return text;
   return compiler::makeError(compiler::ExitCode::Usage, "there is no group, op, state or line '" + name + "' in " +

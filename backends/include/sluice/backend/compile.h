@@ -32,7 +32,17 @@ typedef struct sluice_target_options {
   int64_t capacity;       /* rows that the batch dimension may have; 0 if the session is only to describe its target */
   const sluice_compile_services *services;
   const char *settings;   /* of the backend's own; "" for none. One that it does not know is SLUICE_USAGE, by name. */
+  /* Since 2.6. */
+  const char *temporaries; /* a folder for what people read of lower's code, such as its source; it need not be there. NULL: none */
 } sluice_target_options;
+
+/* What devices of an architecture do at most, as their maker publishes it; of several such devices, the least of them. */
+typedef struct sluice_peak {
+  const char *architecture;             /* "sm_90": code is made for it alone with the setting "arch=sm_90" */
+  int32_t compute_major, compute_minor; /* its version, as in sluice_device_info */
+  const char *kind_ending;              /* "": of launches of every kind; "_bf16": of those whose kind ends so */
+  double flops, memory_bandwidth;       /* operations and bytes a second */
+} sluice_peak;
 
 typedef struct sluice_target_info {
   uint32_t struct_size;
@@ -45,7 +55,15 @@ typedef struct sluice_target_info {
   int host_kernels; /* nonzero: prepare and cost say what they would in a session of the host with the same options */
   /* Since 2.4. */
   const char *no_tree_sums; /* why the run half's collectives refuse SLUICE_TREE_SUM; NULL: they do not, or it is unknown */
+  /* Since 2.6: of the architectures that code is made for, as far as they are known; each has one for every kind. A device counts
+   * by its version, one that is not here as the slowest of them. */
+  const sluice_peak *peaks;
+  size_t num_peaks, peak_size; /* and the size of one, which the backend says */
 } sluice_target_info;
+
+static inline const sluice_peak *sluice_target_peak_at(const sluice_target_info *target, size_t number) {
+  return (const sluice_peak *)((const char *)target->peaks + number * target->peak_size);
+}
 
 /* What a physical dimension is: a logical dimension whole, the number of its tile, or the place in the tile. */
 typedef enum sluice_layout_part { SLUICE_LAYOUT_WHOLE = 0, SLUICE_LAYOUT_TILE_NUMBER = 1, SLUICE_LAYOUT_PLACE_IN_TILE = 2 } sluice_layout_part;
