@@ -99,3 +99,32 @@ TEST(MeasuredKernels, AKindWithoutATimeIsSaidSo) {
   EXPECT_THAT(measured[0].unmeasured, Contains(Field(&UnmeasuredKind::device, "sim:0")));
   EXPECT_THAT(measured[0].unmeasured, Contains(Field(&UnmeasuredKind::reason, HasSubstr("its clock showed no time"))));
 }
+
+// Products of halves reach another share of another peak than those of f32: both are timed.
+TEST(MeasuredKernels, TensorCoresHaveKindsOfTheirOwn) {
+  setenv("SLUICE_NVRTC", SLUICE_CUDA_EMU_NVRTC, /*replace=*/1);
+  for (const char *library : {"SLUICE_CUDA_DRIVER", "SLUICE_CUBLASLT"})
+    setenv(library, SLUICE_CUDA_EMU_DRIVER, /*replace=*/1);
+  setenv("CUDA_EMU_EFFORT", "least", /*replace=*/1);
+  MeasureRequest request;
+  request.devices = "cpu,cuda:0,cuda:1";
+  request.seconds = 0;
+  request.knowsOnlyThem = true;
+  request.models = {SLUICE_SMALL_MODEL};
+  auto measured = llvm::cantFail(measureDevices(request));
+  ASSERT_EQ(measured.size(), 1u) << "by the wall clock";
+  ASSERT_EQ(measured[0].devices.size(), 3u);
+  auto hasKinds = [&](size_t device, bool areOfHalves) {
+    return llvm::any_of(measured[0].devices[device].kinds, [&](const auto &kind) {
+      return llvm::StringRef(kind.first).starts_with("einsum") &&
+             llvm::StringRef(kind.first).ends_with("_bf16") == areOfHalves;
+    });
+  };
+  EXPECT_TRUE(hasKinds(0, false));
+  EXPECT_FALSE(hasKinds(0, true)) << "of the host they are no other kind";
+  for (size_t device : {1, 2}) {
+    EXPECT_TRUE(hasKinds(device, false)) << device;
+    EXPECT_TRUE(hasKinds(device, true)) << device;
+  }
+  EXPECT_EQ(measured[0].links.size(), 6u) << "between each two, in both directions";
+}

@@ -104,9 +104,16 @@ private:
     for (const ir::TargetDevice &device : clock.devices) {
       DeviceCalibration &measured = result.devices.emplace_back();
       measured.device = device.spelling();
-      for (OwningOpRef<ModuleOp> &model : models)
-        if (llvm::Error error = timeModel(*model, clock, device, measured))
+      std::string settings = settingsFor(device);
+      for (OwningOpRef<ModuleOp> &model : models) {
+        if (llvm::Error error = timeModel(*model, clock, device, {settings, ""}, measured))
           return std::move(error);
+        if (settings.empty())
+          continue;
+        // Products of halves have kinds of their own where there are published peaks of them.
+        if (llvm::Error error = timeModel(*model, clock, device, {settings, "bf16"}, measured))
+          return std::move(error);
+      }
     }
     noteUnmeasured(result);
     llvm::erase_if(result.devices, [](const DeviceCalibration &device) { return device.kinds.empty(); });
@@ -148,19 +155,45 @@ private:
     return clock.name == ir::kHostDevice ? "cpu" : "cpu," + clock.devices[1].spelling();
   }
 
-  llvm::Error timeModel(ModuleOp model, const Clock &clock, const ir::TargetDevice &device,
+  /// That make code for the device's own architecture alone; empty where its backend has no others.
+  std::string settingsFor(const ir::TargetDevice &device) const {
+    auto backend = findBackend(device.backend);
+    auto target = backend ? describeTarget(**backend, "native") : backend.takeError();
+    if (!target)
+      return llvm::consumeError(target.takeError()), "";
+    for (const BackendFile &file : files)
+      if (file.accepted() && file.hasRun && file.name == device.backend && size_t(device.ordinal) < file.devices.size())
+        for (const PublishedPeak &peak : target->peaks)
+          if (peak.computeMajor == file.devices[size_t(device.ordinal)].computeMajor &&
+              peak.computeMinor == file.devices[size_t(device.ordinal)].computeMinor)
+            return "arch=" + peak.architecture;
+    return "";
+  }
+
+  /// How a model is compiled: with settings of the device's backend, and in a precision; empty: as it says.
+  struct Manner {
+    std::string settings, precision;
+  };
+
+  llvm::Error timeModel(ModuleOp model, const Clock &clock, const ir::TargetDevice &device, const Manner &manner,
                         DeviceCalibration &measured) {
-    say(fmt::format("{} by {} clock: {}", device.spelling(),
-                    clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s", ir::getModelName(model).str()));
+    say(fmt::format("{} by {} clock: {}{}", device.spelling(),
+                    clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s", ir::getModelName(model).str(),
+                    manner.precision.empty() ? "" : " in " + manner.precision));
     OwningOpRef<ModuleOp> module(model.clone());
     CompileOptions options;
     options.devices = targetFor(clock, device);
     options.copies = "insert";
     options.placement.chooses = true;
     options.placement.prefer = device.name == ir::kHostDevice ? ir::kHostDevice.str() : ir::acceleratorName(0);
+    options.precision = manner.precision;
+    if (!manner.settings.empty())
+      options.settings[device.backend] = manner.settings;
     auto compiled = compileModule(*module, options);
-    if (!compiled) { // a device need not run every model
+    if (!compiled) { // a device need not run every model, and a model need not have a precision
       Failure failure = takeFailure(compiled.takeError());
+      if (!manner.precision.empty())
+        return llvm::Error::success();
       if (failure.code != ExitCode::Unsupported)
         return makeError(failure.code, failure.text);
       refusals[{measured.device, ""}] = failure.text;
