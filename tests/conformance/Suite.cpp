@@ -2,6 +2,7 @@
 
 #include "runtime/base/Child.h"
 
+#include <algorithm>
 #include <fstream>
 
 namespace sluice::conformance {
@@ -27,13 +28,16 @@ Exclusions readExclusions(const std::string &path) {
   return exclusions;
 }
 
+static bool matches(const std::string &pattern, const std::string &test) {
+  bool prefix = pattern.ends_with("*");
+  return prefix ? test.starts_with(pattern.substr(0, pattern.size() - 1)) : test == pattern;
+}
+
 /// The reason if the test is excluded, or null.
 static const std::string *findExclusion(const Exclusions &exclusions, const std::string &test) {
-  for (const auto &[pattern, reason] : exclusions) {
-    bool prefix = pattern.ends_with("*");
-    if (prefix ? test.starts_with(pattern.substr(0, pattern.size() - 1)) : test == pattern)
+  for (const auto &[pattern, reason] : exclusions)
+    if (matches(pattern, test))
       return &reason;
-  }
   return nullptr;
 }
 
@@ -72,14 +76,40 @@ std::vector<Test> runHalfTests() {
   return tests;
 }
 
-void runSuite(const Subject &subject, const std::vector<Test> &tests, const Exclusions &exclusions,
-              const std::string &filter, const std::function<void(const Outcome &)> &report) {
-  for (const Test &test : tests) {
-    if (!test.name.starts_with(filter))
-      continue;
-    const std::string *reason = findExclusion(exclusions, test.name);
-    report(reason ? Outcome{test.name, Result::Excluded, *reason} : runTest(test, subject));
+/// What became of a test in a strict run; `exclusion` is its reason, or null.
+static Outcome judgeStrictly(const Outcome &outcome, const std::string *exclusion) {
+  if (exclusion && outcome.result == Result::Passed)
+    return {outcome.test, Result::Failed, "it passes, and is excluded: " + *exclusion};
+  if (exclusion)
+    return {outcome.test, Result::Excluded, *exclusion};
+  if (outcome.result == Result::Skipped)
+    return {outcome.test, Result::Failed, "it is skipped, and not excluded: " + outcome.detail};
+  return outcome;
+}
+
+/// Exclusions of tests that are no more.
+static void reportStale(const std::vector<Test> &tests, const Selection &selection,
+                        const std::function<void(const Outcome &)> &report) {
+  for (const auto &[pattern, reason] : selection.exclusions) {
+    auto isMeant = [&](const Test &test) { return matches(pattern, test.name); };
+    if (pattern.starts_with(selection.prefix) && std::none_of(tests.begin(), tests.end(), isMeant))
+      report({pattern, Result::Failed, "it is excluded, and there is no such test"});
   }
+}
+
+void runSuite(const Subject &subject, const std::vector<Test> &tests, const Selection &selection,
+              const std::function<void(const Outcome &)> &report) {
+  for (const Test &test : tests) {
+    if (!test.name.starts_with(selection.prefix))
+      continue;
+    const std::string *exclusion = findExclusion(selection.exclusions, test.name);
+    if (selection.strict)
+      report(judgeStrictly(runTest(test, subject), exclusion));
+    else
+      report(exclusion ? Outcome{test.name, Result::Excluded, *exclusion} : runTest(test, subject));
+  }
+  if (selection.strict)
+    reportStale(tests, selection, report);
 }
 
 } // namespace sluice::conformance

@@ -2,7 +2,8 @@
 //
 // A test runs in a child process, so that a backend which crashes or hangs fails that test and no other. What a backend
 // cannot do by design it excludes in a file that it ships, `<backend>.exclusions` beside its shared object: a line
-// `test: reason` for each, where the test may end in `*`.
+// `test: reason` for each, where the test may end in `*`. A strict run takes that file at its word: what is skipped fails
+// unless it is excluded, and so does what is excluded and passes.
 //
 // Kernels run with all rows, with fewer and with none, on results that hold rubbish before, in every layout that the
 // backend must accept, alone and several to a launch. A test that finds nothing to try is skipped, and says why; a
@@ -89,8 +90,15 @@ using Exclusions = std::vector<std::pair<std::string, std::string>>;
 /// reason.
 Exclusions readExclusions(const std::string &path);
 
-/// Runs every one of `tests` whose name begins with `filter`; `report` is called after each.
-void runSuite(const Subject &subject, const std::vector<Test> &tests, const Exclusions &exclusions,
-              const std::string &filter, const std::function<void(const Outcome &)> &report);
+/// What is run of a suite, and what must come of it.
+struct Selection {
+  std::string prefix = {}; ///< of the tests' names
+  Exclusions exclusions = {};
+  bool strict = false; ///< nothing is left out but what the exclusions name, and all of that
+};
+
+/// Runs the tests that are selected; `report` is called after each.
+void runSuite(const Subject &subject, const std::vector<Test> &tests, const Selection &selection,
+              const std::function<void(const Outcome &)> &report);
 
 } // namespace sluice::conformance

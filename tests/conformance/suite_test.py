@@ -144,6 +144,28 @@ class SuiteTest(unittest.TestCase):
             self.assertEqual(code, 3)
             self.assertIn("is not a test, a colon and a reason", report)
 
+    def test_strictly_nothing_else_is_skipped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(os.path.join(FAULTY, "right_layout.so"), folder)
+
+            def check(*lines):
+                with open(os.path.join(folder, "right_layout.exclusions"), "w", encoding="utf-8") as out:
+                    out.writelines(line + "\n" for line in lines)
+                code, report = conformance("right_layout", "--strict", "--only", "op.einsum.f", folder=folder)
+                return code, {test["test"]: (test["result"], test["detail"]) for test in json.loads(report.splitlines()[0])["tests"]}
+
+            code, found = check("op.einsum.f64: there is f32 alone")
+            self.assertEqual((code, found["op.einsum.f64"]), (1, ("excluded", "there is f32 alone")))
+            self.assertEqual(found["op.einsum.f16"][0], "failed")
+            self.assertIn("it is skipped, and not excluded: unsupported: ", found["op.einsum.f16"][1])
+            code, found = check("op.einsum.f*: there is nothing")
+            self.assertEqual((code, found["op.einsum.f32"]), (1, ("failed", "it passes, and is excluded: there is nothing")))
+            only_f32 = [f"op.einsum.{other}: there is f32 alone" for other in ("f16", "f64")]
+            code, found = check(*only_f32)
+            self.assertEqual((code, found["op.einsum.f32"][0]), (0, "passed"))
+            code, found = check(*only_f32, "op.einsum.f8: there is f32 alone")
+            self.assertEqual((code, found["op.einsum.f8"]), (1, ("failed", "it is excluded, and there is no such test")))
+
     def test_an_absent_backend_is_named(self):
         code, report = conformance("nobody")
         self.assertEqual(code, 4)

@@ -96,6 +96,12 @@ function(sluice_backend_half name)
   add_dependencies(sluice_backends ${name})
 endfunction()
 
+# sluice_exclusions(backend): backend.exclusions, which says what the conformance suite does not ask of it, lies beside the backends.
+function(sluice_exclusions backend)
+  configure_file(${backend}.exclusions "${PROJECT_BINARY_DIR}/lib/sluice/backends/${backend}.exclusions" COPYONLY)
+  install(FILES ${backend}.exclusions DESTINATION lib/sluice/backends)
+endfunction()
+
 # sluice_transport(name SOURCES a.cpp ... [LINK lib ...]): libsluice_transport_<name>.so, which lies beside the backends.
 function(sluice_transport name)
   sluice_backend_half(sluice_transport_${name} ${ARGN})

@@ -3,6 +3,7 @@
 #include "tests/conformance/Suite.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/Installation.h"
 #include "tools/sluice/Commands.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
@@ -18,7 +19,8 @@ namespace sluice::tool {
 static const char kConformanceExamples[] = R"(Examples:
   sluice conformance --backend sim
   SLUICE_BACKEND_PATH=build sluice conformance --backend mine --only op.add
-A test that the backend cannot pass by design is named in mine.exclusions beside its shared object: `test: reason`.)";
+A test that the backend cannot pass by design is named in mine.exclusions beside its shared object: `test: reason`.
+With --strict that file must name all tests that find nothing to try, and no others.)";
 
 namespace {
 
@@ -30,16 +32,21 @@ struct Found {
 
 } // namespace
 
+/// Those of a folder, unless there were some in another one.
+static void addExclusions(llvm::StringRef folder, Found &found) {
+  llvm::SmallString<256> path(folder);
+  llvm::sys::path::append(path, found.subject.name + ".exclusions");
+  if (found.exclusions.empty())
+    found.exclusions = readExclusions(path.str().str());
+}
+
 static void addPlugin(const runtime::BackendFile &file, Found &found) {
   const sluice_backend &backend = runtime::loadBackend(file.path);
   if (file.hasCompile)
     found.subject.compile = backend.compile;
   if (file.hasRun)
     found.subject.run = backend.run;
-  llvm::SmallString<256> path(llvm::sys::path::parent_path(file.path));
-  llvm::sys::path::append(path, file.name + ".exclusions");
-  if (found.exclusions.empty())
-    found.exclusions = readExclusions(path.str().str());
+  addExclusions(llvm::sys::path::parent_path(file.path), found);
 }
 
 static llvm::Expected<Found> findSubject(const std::string &name, double patience) {
@@ -47,12 +54,13 @@ static llvm::Expected<Found> findSubject(const std::string &name, double patienc
   for (const sluice_backend_compile *builtIn : builtInBackends())
     if (name == builtIn->name)
       found.subject.compile = builtIn;
-  if (name == hostBackend().name) {
-    found.subject.run = sluice_host_backend()->run;
-    return found;
-  }
   std::string refused;
   try {
+    if (name == hostBackend().name) {
+      found.subject.run = sluice_host_backend()->run;
+      addExclusions(findBackendFolder(), found);
+      return found;
+    }
     for (const runtime::BackendFile &file : tryBackends()) {
       if (!file.accepted())
         refused += fmt::format("; refused {}: {}", file.path, file.reason);
@@ -72,15 +80,27 @@ static const char *nameOf(Result result) {
   return kNames[size_t(result)];
 }
 
-static llvm::Error checkBackend(const std::string &name, const std::string &only, double patience, const Talk &talk) {
-  auto found = findSubject(name, patience);
+namespace {
+
+struct Wanted {
+  std::string name, only;
+  bool strict = false;
+  double patience = Subject().patience;
+};
+
+} // namespace
+
+static llvm::Error checkBackend(const Wanted &wanted, const Talk &talk) {
+  const std::string &name = wanted.name;
+  auto found = findSubject(name, wanted.patience);
   if (!found)
     return found.takeError();
   json::Array outcomes;
   size_t counts[4] = {};
   std::vector<Test> tests = runHalfTests(), more = compilerTests();
   tests.insert(tests.end(), more.begin(), more.end());
-  runSuite(found->subject, tests, found->exclusions, only, [&](const Outcome &outcome) {
+  Selection selection{wanted.only, std::move(found->exclusions), wanted.strict};
+  runSuite(found->subject, tests, selection, [&](const Outcome &outcome) {
     ++counts[size_t(outcome.result)];
     outcomes.push_back(
         json::Object{{"test", outcome.test}, {"result", nameOf(outcome.result)}, {"detail", outcome.detail}});
@@ -112,15 +132,18 @@ static llvm::Error checkBackend(const std::string &name, const std::string &only
 Command addConformance(CLI::App &app) {
   CLI::App *command = app.add_subcommand("conformance", "Check that a backend does what every backend must");
   command->footer(kConformanceExamples);
-  auto name = std::make_shared<std::string>(), only = std::make_shared<std::string>();
-  command->add_option("--backend", *name, "The backend, as `sluice devices` lists it")->required()->type_name("NAME");
-  command->add_option("--only", *only, "Only tests whose names begin with this")->type_name("PREFIX");
-  auto patience = std::make_shared<double>(Subject().patience);
-  command->add_option("--patience", *patience, "For how long a test waits for what must come")
+  auto wanted = std::make_shared<Wanted>();
+  command->add_option("--backend", wanted->name, "The backend, as `sluice devices` lists it")
+      ->required()
+      ->type_name("NAME");
+  command->add_option("--only", wanted->only, "Only tests whose names begin with this")->type_name("PREFIX");
+  command->add_flag("--strict", wanted->strict,
+                    "Fail if a test is skipped that is not excluded, or excluded and passes");
+  command->add_option("--patience", wanted->patience, "For how long a test waits for what must come")
       ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1000.0));
-  return {command, [=](const Talk &talk) { return checkBackend(*name, *only, *patience, talk); }};
+  return {command, [=](const Talk &talk) { return checkBackend(*wanted, talk); }};
 }
 
 } // namespace sluice::tool

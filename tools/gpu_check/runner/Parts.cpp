@@ -67,7 +67,7 @@ int hold(const sluice_backend_run &half) {
 
 int runConformance(const sluice_backend_run &half) {
   conformance::runSuite(
-      {"cuda", nullptr, &half, nullptr}, conformance::runHalfTests(), {}, "", [](const conformance::Outcome &outcome) {
+      {"cuda", nullptr, &half, nullptr}, conformance::runHalfTests(), {}, [](const conformance::Outcome &outcome) {
         static constexpr const char *kResults[] = {"passed", "failed", "not tried", "not tried"};
         print({{"name", outcome.test}, {"result", kResults[size_t(outcome.result)]}, {"detail", outcome.detail}});
       });
