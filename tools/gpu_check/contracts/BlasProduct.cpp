@@ -153,7 +153,8 @@ DeviceAddress BlasProduct::reserve(size_t elements) {
 void BlasProduct::setBias(DeviceAddress address) {
   auto pointer = reinterpret_cast<const void *>(address);
   if (uint32_t(shape.epilogue) & uint32_t(BlasEpilogue::Bias))
-    succeed(blasLibrary().setDescription(description, DescriptionAttribute::BiasPointer, &pointer, sizeof pointer),
+    succeed(blasLibrary().setDescription(description, DescriptionAttribute::BiasPointer,
+                                         static_cast<const void *>(&pointer), sizeof pointer),
             "the bias");
 }
 

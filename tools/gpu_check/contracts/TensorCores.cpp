@@ -104,7 +104,7 @@ static void sumsOfTilesAreF32(Machine &machine) {
 }
 
 static void matricesAreLoaded(Machine &machine, bool isTransposed) {
-  std::vector<uint16_t> halves(32 * 8);
+  std::vector<uint16_t> halves(256);
   for (size_t i = 0; i < halves.size(); ++i)
     halves[i] = uint16_t(1000 + i);
   DriverStream stream = machine.stream();
