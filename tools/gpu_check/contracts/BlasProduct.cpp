@@ -1,5 +1,6 @@
 #include "tools/gpu_check/contracts/BlasProduct.h"
 
+#include "backends/cuda/runtime/Error.h"
 #include "sluice/backend/halves.h"
 
 #include <algorithm>
