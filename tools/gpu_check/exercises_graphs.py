@@ -1,4 +1,4 @@
-"""Graphs of the exercises that compare a device with the host, and one launch with many."""
+"""Graphs of the exercises that compare a device with the host, one launch with many, and two devices with one."""
 
 
 def model(name, states, ops, type_):
@@ -21,6 +21,23 @@ def product(size):
     """The sum of the elements of a product of two square matrices, which stay where they are."""
     type_ = f"tensor<{size}x{size}xf32>"
     return model("product", {"a": type_, "b": type_}, f'    %y = sluice.einsum "ab,bc->ac" %a, %b : ({type_}, {type_}) -> {type_}', type_)
+
+
+def two_products(size, second):
+    """The sums of two products, of which one is on the first device, and the other on this one."""
+    type_, lines = f"tensor<{size}x{size}xf32>", ['  sluice.device "cpu" = "cpu" 0']
+    lines += [f'  sluice.device "acc{number}" = "cuda" {number}' for number in range(second + 1)]
+    body = []
+    for number, device in enumerate((0, second)):
+        a, b, y, total = (f"{name}{number}" for name in ("a", "b", "y", "sum"))
+        for state in (a, b):
+            lines.append(f'  sluice.state parameter @{state} : {type_} = <"uniform", -1.0 : f64, 1.0 : f64> '
+                         f'physical tensor<{size}x{size}xf32, #sluice.at<device = "acc{device}">>')
+            body.append(f"    %{state} = sluice.get @{state} : {type_}")
+        body += [f'    %{y} = sluice.einsum "ab,bc->ac" %{a}, %{b} {{sluice.pin = "acc{device}"}} : ({type_}, {type_}) -> {type_}',
+                 f'    %{total} = sluice.sum %{y} {{axes = array<i64: 0, 1>, sluice.pin = "acc{device}"}} : ({type_}) -> tensor<f32>',
+                 f'    sluice.output "{total}", %{total} : tensor<f32>']
+    return "\n".join(['module @two_products {', '  sluice.model "two_products" format 1 phase "model"', *lines, "  sluice.graph [] () {", *body, "  }", "}", ""])
 
 
 def chain(ops):

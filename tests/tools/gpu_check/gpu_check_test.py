@@ -111,7 +111,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertGreaterEqual(self.count(ran, "contracts", "confirmed"), 60)
         self.assertGreaterEqual(self.count(ran, "conformance", "passed"), 24)
         self.assertEqual(self.count(ran, "training", "passed"), 2)
-        self.assertEqual(self.count(ran, "exercises", "passed"), 3)
+        self.assertEqual(self.count(ran, "exercises", "passed"), 4)
         self.assertRegex(ran.table, rf"(?m)^  kernels +{packed + own} +0 +0 +[\d.]+$")
         self.assertIn("everything that was tried holds", ran.table)
         self.assertTrue(ran.report["machine"]["emulated"])
@@ -136,9 +136,10 @@ class GpuCheckTest(unittest.TestCase):
         self.assertTrue((self.folder / "lib" / "libtbb.so.12").exists())
 
     def test_one_device_is_enough(self):
-        ran = self.run_check("--only", "contracts,conformance", CUDA_EMU_DEVICES="1")
+        ran = self.run_check("--only", "contracts,conformance,exercises", CUDA_EMU_DEVICES="1")
         self.assertEqual(ran.code, 0, ran.table)
         self.assertIn("contracts: context.peer_access_twice and 7 more: there are 1 devices, and it needs 2", ran.table)
+        self.assertIn("exercises: two products, on one device: there is one device, and it needs two", ran.table)
 
     def test_products_are_tried_in_both_ways(self):
         names = [kernel["name"] for kernel in json.loads((self.folder / "packs" / "mlp.bf16.json").read_text())["kernels"]]
@@ -360,16 +361,17 @@ while read seconds; do echo peer >> {log}; echo '{{"ms": 3.0, "steps": 9}}'; don
 
     def test_the_crossover_is_where_the_device_stays_ahead(self):
         exercises = self.checks("exercises")
-        for name, ms in {"h1": 1, "d1": 2, "h2": 9, "d2": 2, "h3": 1, "d3": 2, "h4": 8, "d4": 2, "fused": 1, "apart": 5, "net": 3}.items():
+        for name, ms in {"h1": 1, "d1": 2, "h2": 9, "d2": 2, "h3": 1, "d3": 2, "h4": 8, "d4": 2, "fused": 1, "apart": 5, "net": 3, "both": 2, "one": 3}.items():
             self.write_script(self.folder / "models" / name, f"[[ \"$*\" == *--no-graphs* ]] && MS=6 || MS={ms}; echo '{{\"median_ms\": 1, \"gflops\": 1, \"untimed_ms\": '$MS'}}'\n")
-        machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ),
+        machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ), devices=["a", "b"],
                                         program=lambda name: self.folder / "models" / name, manifest={"exercises": {
-            "products": [[1, "h1", "d1"], [2, "h2", "d2"], [3, "h3", "d3"], [4, "h4", "d4"]], "chain": ["fused", "apart"], "graphs": [["net", "net", "train_step"]]}})
+            "products": [[1, "h1", "d1"], [2, "h2", "d2"], [3, "h3", "d3"], [4, "h4", "d4"]], "chain": ["fused", "apart"], "graphs": [["net", "net", "train_step"]], "two": ["both", "one"]}})
         rows = {row["name"]: row for row in exercises.exercises(machine, time.monotonic() + 60)}
         self.assertEqual((rows["product of 2, host"]["ms"], rows["product of 2, host"]["ratio"]), (2, 4.5))
         self.assertEqual(rows["crossover"]["detail"], "the device is faster from 4 on")
         self.assertEqual(rows["a kernel for each op"]["ratio"], 5)
         self.assertEqual(rows["net, without graphs"]["ratio"], 2)
+        self.assertEqual(rows["two products, on one device"]["ratio"], 1.5)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The exercises of a first course on devices: from which size on a product is faster on the device than on the host, and what
-many launches cost beside one. On an emulated device the programs run, and nothing is measured."""
+"""The exercises of a first course on devices: from which size on a product is faster on the device than on the host, what many
+launches cost beside one, and what a second device saves. On an emulated device the programs run, and nothing is measured."""
 
 import time
 
@@ -7,6 +7,7 @@ from benchmarks import SECONDS, Unmeasured, bench
 from report import row
 
 EMULATED_SECONDS = 0.01
+TWO_PRODUCTS = "two products, on one device"
 
 
 def compared(machine, name, ours, other, entry, deadline, flags=()):
@@ -44,3 +45,8 @@ def exercises(machine, deadline):
     yield compared(machine, "a kernel for each op", fused, apart, "predict", deadline)
     for name, program, entry in programs["graphs"]:
         yield compared(machine, f"{name}, without graphs", program, program, entry, deadline, ("--no-graphs",))
+    if len(machine.devices) < 2:
+        yield row("exercises", TWO_PRODUCTS, "not tried", "there is one device, and it needs two")
+    else:
+        apart, on_one = programs["two"]
+        yield compared(machine, TWO_PRODUCTS, apart, on_one, "predict", deadline)

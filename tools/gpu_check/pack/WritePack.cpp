@@ -117,13 +117,23 @@ static void chooseRanges(const KernelToPack &given, PackedKernel &packed, size_t
 
 namespace {
 
+/// Of f64, and of integers, which have none.
+constexpr double kTolerancesOfDoubles = 1e-9;
+
 /// The binary file, as it grows.
 struct Figures {
   std::string bytes;
 
   void add(double value) { bytes.append(reinterpret_cast<const char *>(&value), sizeof value); }
 
-  /// A sample of a result. Of integers nothing may be off.
+  /// With four bits, and no less: the others would take room in a pack that is compressed.
+  static double roundUp(double allowed) {
+    int exponent = 0;
+    double share = std::frexp(allowed, &exponent);
+    return std::ldexp(std::ceil(share * 16) / 16, exponent);
+  }
+
+  /// A sample of a result. Of integers nothing may be off; what f32 rounds away is nothing beside what f32 may be off.
   Expected addResult(const HostTensor &result, const HostTensor &magnitude, double tolerance) {
     double largest = 1e-30;
     for (double value : result.data)
@@ -131,8 +141,9 @@ struct Figures {
     Expected expected{int64_t(bytes.size()), sampleSize(result.size())};
     for (int64_t i = 0; i < expected.count; ++i) {
       auto element = size_t(sampledElement(result.size(), i));
-      add(result.data[element]);
-      add(tolerance * std::max(largest, magnitude.data[element]));
+      double value = result.data[element];
+      add(tolerance > kTolerancesOfDoubles ? double(float(value)) : value);
+      add(roundUp(tolerance * std::max(largest, magnitude.data[element])));
     }
     return expected;
   }
