@@ -240,6 +240,8 @@ TEST(AttentionKernel, AddsMasks) {
   expectTheReference(all);
 }
 
+TEST(AttentionKernel, AddsOneMaskOnTensorCores) { expectTheReference({in("bf16", masks())[3]}); }
+
 TEST(AttentionKernel, ReadsAndWritesItemsAsTheyLie) {
   Case its{2, 2, 70, 40, 16, 8, ", causal", "", ", #bthd"},
       other{4, 2, 33, 40, 8, 8, "", "1x33x40xi1", ", #hbtd", "3", "3"};

@@ -11,12 +11,15 @@ SKIPPED = 77
 
 # Programs, and the tests of theirs that run kernels.
 KERNELS = (
-    ("cuda_attention_kernel_test", ["AttentionKernel.ReadsAndWritesItemsAsTheyLie"]),
+    ("cuda_attention_kernel_test", ["AttentionKernel.ReadsAndWritesItemsAsTheyLie",
+                                    "AttentionKernel.AddsOneMaskOnTensorCores"]),
     ("cuda_grid_kernel_test", ["GridKernel.MatchesTheReference"]),
     ("cuda_product_kernel_test", ["ProductKernel.MatchesTheReference", "ProductKernel.TakesTheOpsBehindItOnAnyCores",
                                   "ProductKernel.CopiesTilesAhead"]),
 )
 ALL_KERNELS = (
+    ("cuda_attention_kernel_test", ["AttentionKernel.MultipliesHalvesOnTensorCores", "AttentionKernel.AddsMasks",
+                                    "AttentionKernel.RoundsOperandsForTensorCores"]),
     ("cuda_product_kernel_test", ["ProductKernel.TakesTheOpsBehindIt", "ProductKernel.MultipliesOnTensorCores",
                                   "ProductKernel.MultipliesHalvesOnTensorCores"]),
 )
