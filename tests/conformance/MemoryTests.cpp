@@ -1,8 +1,11 @@
 // Devices and their memory.
+#include "tests/conformance/Group.h"
 #include "tests/conformance/RunHalf.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
+#include <string>
 
 namespace sluice::conformance {
 
@@ -13,7 +16,38 @@ static void devicesTellWhatTheyAre(const Subject &subject) {
     expect(info.name && *info.name, "a device has no name");
     expect(info.memory_bytes > 0, "a device has no memory");
     expect(info.free_bytes >= 0 && info.free_bytes <= info.memory_bytes, "more memory is free than there is");
+    expect(info.compute_major >= 0 && info.compute_minor >= 0 && (info.compute_major > 0 || info.compute_minor == 0),
+           "a device has compute capability " + std::to_string(info.compute_major) + "." +
+               std::to_string(info.compute_minor));
   }
+}
+
+static std::string identityOf(const RunHalf &half, int32_t device) {
+  const char *identity = half.info(device).identity;
+  return identity ? identity : "";
+}
+
+static void devicesAreToldApart(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.info().identity)
+    throw Skipped("it does not tell which device is which");
+  std::set<std::string> identities;
+  for (int32_t device = 0; device < half.devices(); ++device) {
+    std::string identity = identityOf(half, device);
+    expect(!identity.empty(), "a device has no identity, and others have");
+    expect(identities.insert(identity).second, "two devices are both " + identity);
+    expect(identityOf(half, device) == identity, "a device is another one when it is asked again");
+  }
+}
+
+static void contextsOfAGroupSeeTheSameDevices(const Subject &subject) {
+  Group group(subject);
+  RunHalf one(subject, 1, group.get()), other(subject, 1, group.get());
+  if (!one.info().identity)
+    throw Skipped("it does not tell which device is which");
+  for (int32_t device = 0; device < one.devices(); ++device)
+    expect(identityOf(one, device) == identityOf(other, device),
+           "a device is " + identityOf(one, device) + " to one context of a group, and another one to the next");
 }
 
 static bool isPowerOfTwo(size_t number) { return number > 0 && (number & (number - 1)) == 0; }
@@ -36,9 +70,11 @@ static void olderInfosAreFilledToTheirEnd(const Subject &subject) {
   info.struct_size = offsetof(sluice_device_info, alignment);
   info.alignment = 12345;
   info.compute_major = info.compute_minor = -5;
+  info.identity = "another";
   half.check(half.table().device_info(half.get(), 0, &info), "device_info");
   expect(info.memory_bytes > 0, "an info of version 2.0 is not filled in");
-  expect(info.alignment == 12345 && info.compute_major == -5 && info.compute_minor == -5,
+  expect(info.alignment == 12345 && info.compute_major == -5 && info.compute_minor == -5 &&
+             info.identity == std::string("another"),
          "device_info writes beyond the size of the struct that it was given");
 }
 
@@ -156,6 +192,8 @@ static void eachDeviceHasItsOwn(const Subject &subject) {
 
 std::vector<Test> memoryTests() {
   return {{"devices.info", devicesTellWhatTheyAre},
+          {"devices.identity", devicesAreToldApart},
+          {"devices.identity_in_a_group", contextsOfAGroupSeeTheSameDevices},
           {"devices.older_info", olderInfosAreFilledToTheirEnd},
           {"devices.peer_link", peersTellTheirLinks},
           {"memory.alignment", memoryIsAsDevicesLikeIt},

@@ -5,14 +5,27 @@
 
 #include <algorithm>
 #include <cassert>
+#include <random>
 #include <utility>
 
 namespace sluice::sim {
 
+/// Virtual devices come and go with their machine: what they are called is drawn, and not made of the settings.
+static std::string drawName() {
+  std::random_device random;
+  std::string name = "sim";
+  for (int part = 0; part < 4; ++part)
+    name += "-" + std::to_string(random());
+  return name;
+}
+
 Machine::Machine(const Settings &settings)
     : settings_(settings), scheduler_(settings.seed, settings.pending), links_(settings) {
-  for (int32_t device = 0; device < settings.devices; ++device)
+  std::string name = drawName();
+  for (int32_t device = 0; device < settings.devices; ++device) {
     devices_.emplace_back(device, settings.memoryBytes);
+    identities_.push_back(name + ":" + std::to_string(device));
+  }
 }
 
 DeviceMemory &Machine::memory(int32_t device) {

@@ -59,6 +59,8 @@ public:
   int32_t deviceCount() const { return static_cast<int32_t>(devices_.size()); }
   /// Of an accelerator; throws if there is none of this number.
   DeviceMemory &memory(int32_t device);
+  /// Its name among all virtual devices of all machines.
+  const std::string &identity(int32_t device) const { return identities_[static_cast<size_t>(device)]; }
   void release(int32_t device, void *address, const Host &host);
 
   Queue &addQueue(int32_t device, const char *name);
@@ -122,6 +124,7 @@ private:
   const sluice_run_services *services_ = nullptr; // of whose turn it is
   Settings settings_;
   std::deque<DeviceMemory> devices_;
+  std::vector<std::string> identities_;
   std::deque<Queue> queues_;
   Scheduler scheduler_;
   Links links_;

@@ -72,6 +72,8 @@ static sluice_status deviceInfo(sluice_run *run, int32_t device, sluice_device_i
     info->link_latency = context.machine().settings().linkLatency;
     if (SLUICE_HAS_MEMBER(sluice_device_info, info, alignment))
       info->alignment = kAlignment;
+    if (SLUICE_HAS_MEMBER(sluice_device_info, info, identity))
+      info->identity = context.machine().identity(device).c_str();
   });
 }
 

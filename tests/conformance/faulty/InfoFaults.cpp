@@ -3,6 +3,9 @@
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <cstring>
+#include <deque>
+#include <map>
+#include <string>
 
 namespace sluice::faulty {
 
@@ -18,6 +21,28 @@ static sluice_status likeLargeMultiples(sluice_run *run, int32_t device, sluice_
   sluice_status status = sound.device_info(run, device, info);
   if (SLUICE_HAS_MEMBER(sluice_device_info, info, alignment))
     info->alignment = size_t(1) << 40;
+  return status;
+}
+
+static sluice_status nameAllAlike(sluice_run *run, int32_t device, sluice_device_info *info) {
+  sluice_status status = sound.device_info(run, device, info);
+  if (SLUICE_HAS_MEMBER(sluice_device_info, info, identity))
+    info->identity = "the device";
+  return status;
+}
+
+static sluice_status nameByTheContext(sluice_run *run, int32_t device, sluice_device_info *info) {
+  static std::map<sluice_run *, std::deque<std::string>> names;
+  sluice_status status = sound.device_info(run, device, info);
+  if (SLUICE_HAS_MEMBER(sluice_device_info, info, identity))
+    info->identity = names[run].emplace_back(info->identity + std::to_string(reinterpret_cast<uintptr_t>(run))).c_str();
+  return status;
+}
+
+static sluice_status haveNoMajorVersion(sluice_run *run, int32_t device, sluice_device_info *info) {
+  sluice_status status = sound.device_info(run, device, info);
+  if (SLUICE_HAS_MEMBER(sluice_device_info, info, compute_minor))
+    info->compute_minor = 9;
   return status;
 }
 
@@ -46,6 +71,12 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
     run.device_info = fillBeyond;
   else if (kFault == "unaligned_memory")
     run.device_info = likeLargeMultiples;
+  else if (kFault == "shared_identities")
+    run.device_info = nameAllAlike;
+  else if (kFault == "separate_identities")
+    run.device_info = nameByTheContext;
+  else if (kFault == "minor_versions_alone")
+    run.device_info = haveNoMajorVersion;
   else if (kFault == "used_host_memory")
     run.host_allocate = giveUsed;
   else if (kFault == "endless_peers")
