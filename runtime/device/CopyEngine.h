@@ -5,7 +5,10 @@
 #include "runtime/exec/WorkTimes.h"
 #include "runtime/plan/CopyCounts.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace sluice::runtime {
 
@@ -25,6 +28,24 @@ struct DeviceCopy {
   const std::string &label; ///< "relu_2, lenet.cpp:12:9"
 };
 
+/// Host memory that copies between two backends go through: given by one of them, if one gives any, whose copies are then not
+/// staged once more.
+class StagingBlock {
+public:
+  /// At least so many bytes, which no copy uses any more: the host waits for the last that did. `from` and `to` are the
+  /// backends that reach the memory next.
+  std::byte *take(size_t bytes, DeviceContext &from, DeviceContext &to);
+  /// What is in the queue now reads it last.
+  void lend(DeviceQueue &reader);
+
+private:
+  std::optional<CopiedHostMemory> given_;
+  DeviceContext *giver_ = nullptr; ///< of what there is; null: nobody, it is `own_`
+  std::vector<std::byte> own_;
+  size_t bytes_ = 0;
+  DeviceEvent read_;
+};
+
 class CopyEngine {
 public:
   CopyEngine(Devices &devices, WorkTimes &times) : devices_(devices), times_(times) {}
@@ -41,7 +62,7 @@ private:
   Devices &devices_;
   WorkTimes &times_;
   CopyCounts counts_;
-  std::vector<std::byte> staging_; ///< between two backends that do not know each other
+  StagingBlock staging_; ///< between two backends that do not know each other
 };
 
 } // namespace sluice::runtime

@@ -2,10 +2,12 @@
 // which asks for bytecode and has its kernels loaded as a module of device code.
 #include "ir/text/ParseGuard.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/device/BackendLoader.h"
 #include "tests/e2e/Harness.h"
 #include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <random>
 #include <sluice/sluice.h>
 
@@ -55,7 +57,54 @@ std::string bytecodeIn(const std::string &text) {
   return text.substr(text.find("\nend\n") + 5, size);
 }
 
+/// A simulator that looks where the host's memory of its copies lies, and how often the host waits for a queue of its.
+struct WatchedSimulator {
+  static inline sluice_backend_run sound;
+  static inline std::map<const std::byte *, size_t> given; ///< the bytes of what it gave
+  static inline size_t within, elsewhere, waits;           ///< copies, by whether the host's end lies in such memory
+
+  static sluice_backend_run half() {
+    sluice_backend_run half = sound = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});
+    half.host_allocate = [](sluice_run *run, size_t bytes, void **address) {
+      sluice_status status = sound.host_allocate(run, bytes, address);
+      given[static_cast<std::byte *>(*address)] = bytes;
+      return status;
+    };
+    half.copy = [](sluice_queue *queue, const sluice_copy *copy) {
+      const void *end = copy->from_device == SLUICE_HOST ? copy->from : copy->to;
+      (isGiven(static_cast<const std::byte *>(end), copy->bytes) ? within : elsewhere) += 1;
+      return sound.copy(queue, copy);
+    };
+    half.synchronize_queue = [](sluice_queue *queue) {
+      ++waits;
+      return sound.synchronize_queue(queue);
+    };
+    return half;
+  }
+
+  static bool isGiven(const std::byte *address, size_t bytes) {
+    auto next = given.upper_bound(address);
+    return next != given.begin() && std::prev(next)->first + std::prev(next)->second >= address + bytes;
+  }
+};
+
 } // namespace
+
+TEST(TwoBackends, CopyThroughMemoryThatOneOfThemGives) {
+  using Watched = WatchedSimulator;
+  static sluice_backend_run watched = Watched::half();
+  Compiled host(model("cpu")), split(model("cpu,sim:0,scroll:0"));
+  RunOptions options;
+  options.simulator = &watched;
+  split.restart(options);
+  Watched::within = Watched::elsewhere = Watched::waits = 0;
+  std::vector<int64_t> calls = {kCapacity, 3, kCapacity};
+  for (int64_t rows : calls)
+    EXPECT_EQ(host.run("predict", inputs(rows), rows), split.run("predict", inputs(rows), rows)) << rows << " rows";
+  EXPECT_GT(Watched::within, 0u);
+  EXPECT_EQ(Watched::elsewhere, 0u);
+  EXPECT_EQ(Watched::waits, 2 * calls.size()) << "once for each copy";
+}
 
 TEST(TwoBackends, GiveTheBitsOfTheHost) {
   Compiled host(model("cpu")), split(model("cpu,sim:0,scroll:0"));
