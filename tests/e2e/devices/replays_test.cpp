@@ -227,7 +227,7 @@ TEST(StepsOnCuda, CopyNoPageableMemory) {
     train(model, 8);
     int64_t pageable = cudaCopies("pageable"), pinned = cudaCopies("pinned");
     for (int step = 0; step < 8; ++step)
-      model.submit("train_step", lenetBatch(step, kBatch), kBatch);
+      model.submit("train_step", batchFor(model, step, kBatch), kBatch);
     EXPECT_EQ(model.program().takeOutputs(entry).size(), 16u);
     EXPECT_EQ(cudaCopies("pageable"), pageable) << devices;
     EXPECT_GE(cudaCopies("pinned"), pinned + 8) << devices;

@@ -112,9 +112,10 @@ class Machine:
         self.emulated = self.devices[0]["name"] == "Emulated CUDA device"
 
     def has_code_for(self, major, minor):
-        """Code runs on devices of its major version that are no older."""
-        numbers = [int(name[3:]) for name in self.manifest["architectures"]]
-        return any(number // 10 == major and number % 10 <= minor for number in numbers)
+        """Machine code runs on devices of its major version that are no older, and PTX on all that are no older."""
+        def runs(kind, number):
+            return number <= 10 * major + minor and (kind == "compute" or number // 10 == major)
+        return any(runs(kind, int(number)) for kind, number in (name.split("_") for name in self.manifest["architectures"]))
 
     def command(self, part, *flags):
         return [str(self.runner), part, str(self.plugin), *map(str, flags)]

@@ -205,8 +205,8 @@ void BlasProduct::takeBest() {
 }
 
 int BlasProduct::check(BlasChoice &result) {
-  return blasLibrary().check(blasHandle(), description, layouts[0], layouts[1], layouts[2], layouts[2], &algorithm,
-                             &result);
+  return blasLibrary().checkAlgorithm(blasHandle(), description, layouts[0], layouts[1], layouts[2], layouts[2],
+                                      &algorithm, &result);
 }
 
 int BlasProduct::launch(double beta, uint64_t workspaceBytes) {
