@@ -28,20 +28,16 @@ void CopyEngine::putCopy(DeviceQueue &queue, const DeviceCopy &copy) {
 std::byte *StagingBlock::take(size_t bytes, DeviceContext &from, DeviceContext &to) {
   if (read_)
     read_.synchronize();
-  DeviceContext *giver = CopiedHostMemory::isGivenBy(from) ? &from : CopiedHostMemory::isGivenBy(to) ? &to : nullptr;
-  if (bytes > bytes_ || giver != giver_) {
+  DeviceContext &giver = CopiedHostMemory::isGivenBy(from) ? from : to;
+  if (bytes > bytes_ || &giver != giver_) {
     bytes_ = 0; // if there is no more to be had
-    given_.reset();
-    own_.clear();
-    if (giver)
-      given_.emplace(*giver, std::max<size_t>(bytes, 1),
-                     concat(bytes, " bytes of the host between ", from.backend(), " and ", to.backend()));
-    else
-      own_.resize(bytes);
-    giver_ = giver;
+    memory_.reset();
+    memory_.emplace(giver, std::max<size_t>(bytes, 1),
+                    concat(bytes, " bytes of the host between ", from.backend(), " and ", to.backend()));
+    giver_ = &giver;
     bytes_ = bytes;
   }
-  return given_ ? given_->data() : own_.data();
+  return memory_->data();
 }
 
 void StagingBlock::lend(DeviceQueue &reader) {

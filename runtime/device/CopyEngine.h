@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace sluice::runtime {
 
@@ -39,9 +38,8 @@ public:
   void lend(DeviceQueue &reader);
 
 private:
-  std::optional<CopiedHostMemory> given_;
-  DeviceContext *giver_ = nullptr; ///< of what there is; null: nobody, it is `own_`
-  std::vector<std::byte> own_;
+  std::optional<CopiedHostMemory> memory_;
+  DeviceContext *giver_ = nullptr; ///< for whose copies it is
   size_t bytes_ = 0;
   DeviceEvent read_;
 };

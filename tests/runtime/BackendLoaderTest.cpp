@@ -154,7 +154,7 @@ TEST_P(FaultyBackend, IsRefusedWithAReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     BackendLoader, FaultyBackend,
-    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.5, and this Sluice needs 2.x"},
+    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.6, and this Sluice needs 2.x"},
                       Fault{"ShortTable", "says that it has 40 bytes, but in version 2.5 it has 48"},
                       Fault{"LongTable", "says that it has 112 bytes, but in version 2.5 it has 48"},
                       Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
@@ -222,6 +222,6 @@ TEST(BackendLoader, AnAbsentRunHalfIsNamedWithWhatWasRefused) {
   } catch (const Error &error) {
     EXPECT_EQ(error.code(), ExitCode::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("there is no backend 'testing' to run on in"));
-    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 3.5"));
+    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 3.6"));
   }
 }

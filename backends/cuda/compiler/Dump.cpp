@@ -21,11 +21,12 @@ static std::string harmless(StringRef text) {
 }
 
 /// A line of the user's as the rest of a comment: of letters that compilers read alike, and with nothing at its end that goes
-/// on with it. Empty if there is no such line here.
+/// on with it. Empty if there is no such line in a file of this folder, or below.
 static std::string lineAt(FileLineColLoc at) {
   constexpr size_t kMostLetters = 120;
   StringRef path = at.getFilename().getValue();
-  auto file = llvm::MemoryBuffer::getFile(llvm::sys::fs::is_regular_file(path) ? path : "");
+  bool isBelow = !path.starts_with("/") && !path.contains(".."); // models are anybody's
+  auto file = llvm::MemoryBuffer::getFile(isBelow && llvm::sys::fs::is_regular_file(path) ? path : "");
   if (!file)
     return "";
   llvm::line_iterator line(**file, /*SkipBlanks=*/false);

@@ -82,8 +82,10 @@ TEST_F(DumpTest, ShowsTheLinesOfTheModel) {
   NamedKernel kernel;
   folder.write("net.cpp",
                "\treturn relu(x);  \nx = relu(x); \\\ny = a ?\?/\n\n\xff" + std::string(200, 'a') + "\nlast");
-  auto lineOf = [&](unsigned number) {
-    std::string comment = kernel.comment(folder / "net.cpp", number);
+  std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  auto lineOf = [&](unsigned number, const std::string &file = "net.cpp") {
+    std::string comment = kernel.comment(file, number);
     std::string place = "net.cpp:" + std::to_string(number) + ":25";
     return comment.substr(comment.find(place) + place.size());
   };
@@ -94,6 +96,9 @@ TEST_F(DumpTest, ShowsTheLinesOfTheModel) {
   EXPECT_EQ(lineOf(5), "  ?" + std::string(119, 'a') + "\n");
   EXPECT_EQ(lineOf(6), "  last\n");
   EXPECT_EQ(lineOf(7), "\n") << "there is no such line";
+  EXPECT_EQ(lineOf(1, folder / "net.cpp"), "\n") << "a model may name any file of the machine";
+  EXPECT_EQ(lineOf(1, "../" + std::filesystem::path(folder.path()).filename().string() + "/net.cpp"), "\n");
+  std::filesystem::current_path(before);
 }
 
 } // namespace sluice::cuda::test
