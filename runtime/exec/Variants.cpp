@@ -32,8 +32,7 @@ std::string variantsText(const std::vector<const sluice_artifact *> &variants) {
   return text;
 }
 
-/// Settings of a backend that the model does not use would be forgotten in silence.
-static void checkBackends(const Plan &plan, const DeviceOptions &options) {
+void checkBackends(const Plan &plan, const DeviceOptions &options) {
   std::vector<std::string> names;
   for (const Device &device : plan.devices)
     names.push_back(device.backend);
@@ -70,6 +69,8 @@ std::vector<const sluice_artifact *> variantsAskedFor(const sluice_artifact &art
 
 const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
                                      std::optional<int> localRank) {
+  if (!artifact.next)
+    return artifact;
   std::vector<const sluice_artifact *> variants = variantsAskedFor(artifact, options, localRank);
   std::string reasons;
   for (const sluice_artifact *variant : variants) {

@@ -17,10 +17,13 @@ std::vector<const sluice_artifact *> variantsOf(const sluice_artifact &artifact)
 std::vector<const sluice_artifact *> variantsAskedFor(const sluice_artifact &artifact, const InstanceOptions &options,
                                                       std::optional<int> localRank = std::nullopt);
 
-/// Of those asked for the first whose devices are there; the only one is taken as it is, to fail where it is begun. An unsupported
-/// error says what each of several lacks. `localRank` is that of one of several processes among those of its machine.
+/// Of those asked for the first whose devices are there; the only one there is is taken as it is, to fail where it is begun. An
+/// unsupported error says what each of several lacks. `localRank` is that of one of several processes among those of its machine.
 const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
                                      std::optional<int> localRank = std::nullopt);
+
+/// Fails if there are settings for a backend that the plan has not: they would be forgotten in silence.
+void checkBackends(const Plan &plan, const DeviceOptions &options);
 
 /// "cpu,cuda:0": the devices of the first replica.
 std::string devicesText(const Plan &plan);

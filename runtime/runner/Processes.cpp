@@ -120,8 +120,13 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
     failUsage("--local-rank and --address are for several processes: no launcher started this one; give --rank and "
               "--world-size");
   bool isAlone = !launch_ || launch_->size == 1;
-  artifact_ = &chooseVariant(*sluice_artifact_query(), instanceOptions(options),
-                             isAlone ? std::nullopt : std::optional(launch_->localRank.value_or(launch_->rank)));
+  artifact_ = sluice_artifact_query(); // which fails where all hear of it, if none can be chosen
+  Status status = guarded([&] {
+    artifact_ = &chooseVariant(*artifact_, instanceOptions(options),
+                               isAlone ? std::nullopt : std::optional(launch_->localRank.value_or(launch_->rank)));
+  });
+  if (isAlone && !status.ok())
+    throw Error(status.code, status.message);
   if (isAlone)
     return;
   Plan plan = readPlan(*artifact_);

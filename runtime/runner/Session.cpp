@@ -3,6 +3,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/Feed.h"
+#include "runtime/exec/Variants.h"
 #include "runtime/io/File.h"
 #include "runtime/runner/Report.h"
 #include "runtime/runner/Terminal.h"
@@ -39,6 +40,7 @@ static std::string acceleratorsText(const Instance &instance) {
 Instance startInstance(const Options &options, ProcessGroup *processes) {
   InstanceOptions wanted = instanceOptions(options);
   wanted.devices.processes = processes;
+  checkBackends(readPlan(*options.artifact), wanted.devices);
   Instance instance(*options.artifact, wanted);
   if (!options.quiet && sluice_artifact_query()->next)
     talk(concat("runs on ", acceleratorsText(instance)));
