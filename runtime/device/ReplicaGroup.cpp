@@ -83,12 +83,18 @@ void checkPresence(const DeviceContext &context, const Device &slot, int32_t ord
 
 void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options) {
   Team team(1);
+  std::map<std::string, DeviceContext> contexts; // by backend
   for (size_t slot = 1; slot < plan.devices.size(); ++slot) {
     const Device &device = plan.devices[slot];
-    const sluice_backend_run &half = halfOf(device, slotText(device, ordinals.front()[slot]), plan, options);
-    DeviceContext context(device.backend, half, settingsFor(device.backend, plan, options), team, /*group=*/nullptr);
+    auto context = contexts.find(device.backend);
+    if (context == contexts.end())
+      context = contexts
+                    .try_emplace(device.backend, device.backend,
+                                 halfOf(device, slotText(device, ordinals.front()[slot]), plan, options),
+                                 settingsFor(device.backend, plan, options), team, /*group=*/nullptr)
+                    .first;
     for (const std::vector<int32_t> &replica : ordinals)
-      checkPresence(context, device, replica[slot], /*demand=*/"");
+      checkPresence(context->second, device, replica[slot], /*demand=*/"");
   }
 }
 

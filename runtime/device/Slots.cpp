@@ -113,20 +113,15 @@ static std::vector<std::vector<int32_t>> ordinalsOf(const Plan &plan, const std:
   return ordinals;
 }
 
-std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list) {
-  auto replicas = static_cast<size_t>(std::max<int64_t>(plan.replicas, 1));
-  std::vector<Item> items = list.empty() ? compiledItems(plan, replicas) : parseItems(plan, list);
-  checkCount(plan, list, replicas, items.size());
-  return ordinalsOf(plan, items, replicas);
-}
-
 std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list, std::optional<int> localRank) {
-  if (!localRank)
-    return fillSlots(plan, list);
-  auto before = static_cast<size_t>(*localRank);
-  std::vector<Item> items = list.empty() ? compiledItems(plan, before + 1) : parseItems(plan, list);
-  checkCountOfMachine(plan, list, before, items.size());
-  return {ordinalsOf(plan, items, before + 1).back()};
+  auto replicas = static_cast<size_t>(localRank ? *localRank + 1 : std::max<int64_t>(plan.replicas, 1));
+  std::vector<Item> items = list.empty() ? compiledItems(plan, replicas) : parseItems(plan, list);
+  if (!localRank) {
+    checkCount(plan, list, replicas, items.size());
+    return ordinalsOf(plan, items, replicas);
+  }
+  checkCountOfMachine(plan, list, static_cast<size_t>(*localRank), items.size());
+  return {ordinalsOf(plan, items, replicas).back()};
 }
 
 std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const DeviceOptions &options) {

@@ -10,25 +10,24 @@
 
 namespace sluice::runtime {
 
-std::string devicesText(const Plan &plan) {
-  std::string text;
-  for (size_t slot = 0; slot < plan.devices.size(); ++slot)
-    text += slot == 0 ? plan.devices[slot].backend
-                      : concat(",", plan.devices[slot].backend, ":", plan.devices[slot].compiledFor.front());
+std::string Variant::devices() const {
+  std::string text = plan.devices.front().backend;
+  for (size_t slot = 1; slot < plan.devices.size(); ++slot)
+    text += concat(",", plan.devices[slot].backend, ":", plan.devices[slot].compiledFor.front());
   return text;
 }
 
-std::vector<const sluice_artifact *> variantsOf(const sluice_artifact &artifact) {
-  std::vector<const sluice_artifact *> variants = {&artifact};
-  while (variants.back()->next)
-    variants.push_back(variants.back()->next());
+std::vector<Variant> variantsOf(const sluice_artifact &artifact) {
+  std::vector<Variant> variants;
+  for (const sluice_artifact *its = &artifact; its; its = its->next ? its->next() : nullptr)
+    variants.push_back({its, readPlan(*its)});
   return variants;
 }
 
-std::string variantsText(const std::vector<const sluice_artifact *> &variants) {
+std::string textOf(const std::vector<Variant> &variants) {
   std::string text;
-  for (const sluice_artifact *variant : variants)
-    text += concat(text.empty() ? "" : " or ", devicesText(readPlan(*variant)));
+  for (const Variant &variant : variants)
+    text += concat(text.empty() ? "" : " or ", variant.devices());
   return text;
 }
 
@@ -41,16 +40,14 @@ void checkBackends(const Plan &plan, const DeviceOptions &options) {
       failUsage(concat("settings for backend ", quote(name), ", but the model was compiled for ", listed(names)));
 }
 
-std::vector<const sluice_artifact *> variantsAskedFor(const sluice_artifact &artifact, const InstanceOptions &options,
-                                                      std::optional<int> localRank) {
-  std::vector<const sluice_artifact *> found;
-  std::vector<const sluice_artifact *> all = variantsOf(artifact);
+std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const InstanceOptions &options,
+                                      std::optional<int> localRank) {
+  std::vector<Variant> variants = variantsOf(artifact), found;
   Status refusal;
-  for (const sluice_artifact *variant : all) {
-    Plan plan = readPlan(*variant);
+  for (const Variant &variant : variants) {
     Status status = guarded([&] {
-      checkBackends(plan, options.devices);
-      checkDevices(plan, fillSlots(plan, options.devices.list, localRank), options.device);
+      checkBackends(variant.plan, options.devices);
+      checkDevices(variant.plan, fillSlots(variant.plan, options.devices.list, localRank), options.device);
     });
     if (status.ok())
       found.push_back(variant);
@@ -58,10 +55,10 @@ std::vector<const sluice_artifact *> variantsAskedFor(const sluice_artifact &art
       refusal = status;
   }
   if (found.empty())
-    throw Error(refusal.code, all.size() == 1 ? refusal.message
-                                              : concat(refusal.message, "; it has variants for ", variantsText(all)));
-  auto isHostAlone = [](const sluice_artifact *variant) { return readPlan(*variant).isHostOnly(); };
-  auto hostAlone = std::find_if(found.begin(), found.end(), isHostAlone);
+    throw Error(refusal.code, variants.size() == 1
+                                  ? refusal.message
+                                  : concat(refusal.message, "; it has variants for ", textOf(variants)));
+  auto hostAlone = std::find_if(found.begin(), found.end(), [](const Variant &its) { return its.plan.isHostOnly(); });
   if (options.device == sluice_host_backend()->name && hostAlone != found.end())
     std::rotate(found.begin(), hostAlone, hostAlone + 1);
   return found;
@@ -71,17 +68,17 @@ const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const Inst
                                      std::optional<int> localRank) {
   if (!artifact.next)
     return artifact;
-  std::vector<const sluice_artifact *> variants = variantsAskedFor(artifact, options, localRank);
+  std::vector<Variant> variants = variantsAskedFor(artifact, options, localRank);
+  if (variants.size() == 1)
+    return *variants.front().artifact;
   std::string reasons;
-  for (const sluice_artifact *variant : variants) {
-    if (variants.size() == 1)
-      return *variant;
-    Plan plan = readPlan(*variant);
-    Status status =
-        guarded([&] { checkPresence(plan, fillSlots(plan, options.devices.list, localRank), options.devices); });
+  for (const Variant &variant : variants) {
+    Status status = guarded([&] {
+      checkPresence(variant.plan, fillSlots(variant.plan, options.devices.list, localRank), options.devices);
+    });
     if (status.ok())
-      return *variant;
-    reasons += concat(reasons.empty() ? "" : "; ", devicesText(plan), ": ", status.message);
+      return *variant.artifact;
+    reasons += concat(reasons.empty() ? "" : "; ", variant.devices(), ": ", status.message);
   }
   failUnsupported(concat("none of the devices that the model was compiled for are there: ", reasons));
 }

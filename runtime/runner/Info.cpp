@@ -176,18 +176,18 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
 
 int runInfo(const Options &options) {
   const sluice_artifact &artifact = *sluice_artifact_query();
-  Plan plan = readPlan(*variantsAskedFor(artifact, instanceOptions(options)).front()); // its devices need not be here
+  Plan plan = variantsAskedFor(artifact, instanceOptions(options)).front().plan; // its devices need not be here
   Ordinals ordinals = fillSlots(plan, options.devices);
-  std::vector<const sluice_artifact *> variants = variantsOf(artifact);
+  std::vector<Variant> variants = variantsOf(artifact);
   if (options.json) {
     Json json = planJson(plan, ordinals);
-    for (const sluice_artifact *variant : variants)
-      json["variants"].push_back(devicesText(readPlan(*variant)));
+    for (const Variant &variant : variants)
+      json["variants"].push_back(variant.devices());
     printLine(json.dump());
     return 0;
   }
   if (variants.size() > 1)
-    printLine(concat("variants ", variantsText(variants)));
+    printLine(concat("variants ", textOf(variants)));
   printText(plan, ordinals, options.threads > 0 ? options.threads : availableThreads());
   return 0;
 }

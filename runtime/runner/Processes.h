@@ -15,8 +15,8 @@ namespace sluice::runtime {
 
 class Processes {
 public:
-  /// Looks for a launcher, chooses the variant, meets the other processes if it started several, says so, and fails in all of them unless they
-  /// run the same program with the same verb.
+  /// Looks for a launcher, chooses the variant, meets the other processes if it started several, says so, and fails in all of
+  /// them unless they run the same program with the same verb.
   explicit Processes(const Options &options);
 
   /// Null if this process is alone.

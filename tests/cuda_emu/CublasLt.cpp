@@ -1,9 +1,9 @@
 // A double of cublasLt, beside that of the driver, into whose streams it puts its work: products by plain loops, in double
 // precision.
 //
-// What it assumes of the library, and enforces with an error, is in CONTRACTS.md. The workspace is overwritten. An alignment that the
-// heuristic is not told is 256 bytes; that of a bias is its pointer's when the algorithm is made. Where the mask of reduction schemes lets sums lie in the
-// type of the result, the heuristic's first does so, which rounds them several times.
+// What it assumes of the library, and enforces with an error, is in CONTRACTS.md. The workspace is overwritten. An alignment
+// that the heuristic is not told is 256 bytes; that of a bias is its pointer's when the algorithm is made. Where the mask of
+// reduction schemes lets sums lie in the type of the result, the heuristic's first does so, which rounds them several times.
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
 // makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make

@@ -245,8 +245,9 @@ EXPORTED int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stre
   });
 }
 
-/// Copies that were put into streams so far: "direct" and "staged" ones from one device to another; "pageable" and "pinned" ones,
-/// from and to memory of the host that the driver did not allocate, for which a real driver keeps the caller waiting, and that it did.
+/// Copies that were put into streams so far: "direct" and "staged" ones from one device to another; "pinned" ones, from and to
+/// memory of the host that the driver allocated, and "pageable" ones of other memory, for which a real driver keeps the caller
+/// waiting.
 EXPORTED int64_t cuda_emu_copies(const char *kind) {
   Turn turn;
   return driver().copies[kind];

@@ -1,10 +1,10 @@
 // A double of NCCL, beside that of the driver, into whose streams it puts its work. Ranks are threads of this process and other
 // processes of this machine, whose emulated devices they share.
 //
-// What it assumes of NCCL, and enforces with an error, is in CONTRACTS.md. Communicators do not block: whoever gets "in progress" asks
-// for the communicator's state until it is another, and uses it for nothing else before; only then is work in its stream. Groups
-// nest, and do everything at the last end. A difference between what ranks call for is an error of the communicators. After abort or
-// destroy nothing is to be done with one.
+// What it assumes of NCCL, and enforces with an error, is in CONTRACTS.md. Communicators do not block: whoever gets "in
+// progress" asks for the communicator's state until it is another, and uses it for nothing else before; only then is work in its
+// stream. Groups nest, and do everything at the last end. A difference between what ranks call for is an error of the
+// communicators. After abort or destroy nothing is to be done with one.
 //
 // CUDA_EMU_NCCL_VERSION sets what version it says it has, CUDA_EMU_NCCL_DELAY how many times a call that is done is still said to be in
 // progress, CUDA_EMU_NCCL_FAULT=RESULT@RANK:CALL which error a rank finds at which call for work, from 1 on.

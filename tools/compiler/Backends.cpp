@@ -59,6 +59,13 @@ llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name)
   return makeError(ExitCode(status.code), status.message);
 }
 
+const runtime::BackendDevice *findDevice(llvm::ArrayRef<runtime::BackendFile> files, const ir::TargetDevice &device) {
+  for (const runtime::BackendFile &file : files)
+    if (file.accepted() && file.hasRun && file.name == device.backend && size_t(device.ordinal) < file.devices.size())
+      return &file.devices[size_t(device.ordinal)];
+  return nullptr;
+}
+
 static std::vector<PublishedPeak> peaksOf(const sluice_target_info &info) {
   std::vector<PublishedPeak> peaks;
   for (size_t number = 0; info.peaks && number < info.num_peaks; ++number) {

@@ -2,6 +2,7 @@
 // SLUICE_BACKEND_PATH and in the installation.
 #pragma once
 
+#include "ir/Target.h"
 #include "runtime/device/BackendLoader.h"
 #include "sluice/backend/compile.h"
 #include "llvm/Support/Error.h"
@@ -30,7 +31,14 @@ struct PublishedPeak {
   int64_t computeMajor, computeMinor;
   std::string kindEnding;
   double flops, memoryBandwidth;
+
+  bool isOf(const runtime::BackendDevice &device) const {
+    return computeMajor == device.computeMajor && computeMinor == device.computeMinor;
+  }
 };
+
+/// What a device says of itself; null if it is not here.
+const runtime::BackendDevice *findDevice(llvm::ArrayRef<runtime::BackendFile> files, const ir::TargetDevice &device);
 
 /// What a backend says of a target, and of settings of its own; the error is its reason to refuse.
 struct TargetDescription {

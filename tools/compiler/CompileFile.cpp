@@ -45,18 +45,15 @@ static constexpr llvm::StringLiteral kValuesEnding = ".values.safetensors";
 static llvm::Expected<std::vector<std::string>> objectsOf(const Compiled &compiled) {
   if (compiled.others.empty())
     return compiled.objects;
+  llvm::SmallVector<const Compiled *> variants{&compiled};
+  llvm::append_range(variants, llvm::make_pointer_range(compiled.others));
   std::vector<std::string> objects;
-  auto add = [&](const Compiled &variant) {
-    auto joined = joinObjects(variant.objects, passes::querySymbol(int64_t(objects.size())));
-    if (joined)
-      objects.push_back(std::move(*joined));
-    return joined.takeError();
-  };
-  if (llvm::Error error = add(compiled))
-    return error;
-  for (const Compiled &other : compiled.others)
-    if (llvm::Error error = add(other))
-      return error;
+  for (auto [number, variant] : llvm::enumerate(variants)) {
+    auto joined = joinObjects(variant->objects, passes::querySymbol(int64_t(number)));
+    if (!joined)
+      return joined.takeError();
+    objects.push_back(std::move(*joined));
+  }
   return objects;
 }
 
@@ -113,29 +110,29 @@ static llvm::Expected<std::vector<std::string>> backendsIn(llvm::StringRef list)
 
 /// The options for each list of devices. Settings of a backend are for those that have it, and of none are refused by the first.
 static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const CompileOptions &options) {
-  std::vector<std::string> lists = {options.devices};
+  if (options.otherDevices.empty())
+    return std::vector{options};
+  std::vector<std::string> lists{options.devices};
   llvm::append_range(lists, options.otherDevices);
   std::vector<std::vector<std::string>> backends;
-  for (size_t i = 0; i < lists.size() && lists.size() > 1; ++i) {
-    auto found = backendsIn(lists[i]);
+  for (const std::string &list : lists) {
+    if (llvm::count(lists, list) > 1)
+      return makeError(ExitCode::Usage, "the devices '" + list + "' are listed twice");
+    auto found = backendsIn(list);
     if (!found)
       return found.takeError();
-    if (llvm::is_contained(llvm::ArrayRef(lists).take_front(i), lists[i]))
-      return makeError(ExitCode::Usage, "the devices '" + lists[i] + "' are listed twice");
     backends.push_back(std::move(*found));
   }
   std::vector<CompileOptions> all(lists.size(), options);
-  for (size_t i = 0; i < backends.size(); ++i) {
-    CompileOptions &its = all[i];
-    its.devices = lists[i];
-    its.variant = {int64_t(i), i + 1 == lists.size()};
-    if (!options.dumpIrDir.empty())
-      its.dumpIrDir = options.dumpIrDir + "/" + lists[i];
-    if (!options.temporaries.empty())
-      its.temporaries = options.temporaries + "/" + lists[i];
+  for (auto [number, its] : llvm::enumerate(all)) {
+    its.devices = lists[number];
+    its.variant = {int64_t(number), number + 1 == lists.size()};
+    for (std::string CompileOptions::*folder : {&CompileOptions::dumpIrDir, &CompileOptions::temporaries})
+      if (!(its.*folder).empty())
+        its.*folder += "/" + lists[number];
     for (const auto &[name, text] : options.settings) {
       auto has = [&](const std::vector<std::string> &some) { return llvm::is_contained(some, name); };
-      if (!has(backends[i]) && llvm::any_of(backends, has))
+      if (!has(backends[number]) && llvm::any_of(backends, has))
         its.settings.erase(name);
     }
   }

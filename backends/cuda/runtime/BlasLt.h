@@ -17,8 +17,9 @@ using BlasLayout = struct cublasLtMatrixLayoutOpaque *;
 using BlasPreference = struct cublasLtMatmulPreferenceOpaque *;
 
 enum class BlasType : int { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 }; // cudaDataType
-enum class BlasCompute : int { F32 = 68, F64 = 70, Tf32 = 77 };     // cublasComputeType_t
-enum class BlasOp : int { Plain = 0, Transposed = 1 };              // cublasOperation_t
+inline size_t bytesOf(BlasType type) { return type == BlasType::F64 ? 8 : type == BlasType::F32 ? 4 : 2; }
+enum class BlasCompute : int { F32 = 68, F64 = 70, Tf32 = 77 }; // cublasComputeType_t
+enum class BlasOp : int { Plain = 0, Transposed = 1 };          // cublasOperation_t
 enum class DescriptionAttribute : int { TransposeA = 3, TransposeB = 4, Epilogue = 7, BiasPointer = 8 };
 /// What is done to a result's elements (cublasLtEpilogue_t); its GELU is taken for the approximation by tanh, of which
 /// cublasLt.h says nothing.

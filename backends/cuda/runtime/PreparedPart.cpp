@@ -34,8 +34,6 @@ static BlasType typeOf(const ImageProduct &product) {
                                   : BlasType::F32;
 }
 
-static size_t bytesOf(BlasType type) { return type == BlasType::F64 ? 8 : type == BlasType::F32 ? 4 : 2; }
-
 /// In which terms are added, and of the numbers that sums are multiplied with.
 static BlasType sumTypeOf(const ImageProduct &product) { return product.type == "f64" ? BlasType::F64 : BlasType::F32; }
 

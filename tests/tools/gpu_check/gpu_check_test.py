@@ -141,6 +141,14 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("contracts: context.peer_access_twice and 7 more: there are 1 devices, and it needs 2", ran.table)
         self.assertIn("exercises: two products, on one device: there is one device, and it needs two", ran.table)
 
+    def test_code_is_for_devices_that_are_no_older(self):
+        machine = self.checks("machine").Machine
+        for architectures, capability, is_for_it in ((("sm_80", "sm_90"), (8, 6), True), (("sm_90",), (8, 0), False), (("sm_90",), (10, 0), False),
+                                                     (("sm_90", "compute_80"), (10, 0), True), (("compute_90",), (8, 0), False),
+                                                     (("sm_100",), (10, 3), True)):
+            files = types.SimpleNamespace(manifest={"architectures": architectures})
+            self.assertEqual(machine.has_code_for(files, *capability), is_for_it, (architectures, capability))
+
     def test_products_are_tried_in_both_ways(self):
         names = [kernel["name"] for kernel in json.loads((self.folder / "packs" / "mlp.bf16.json").read_text())["kernels"]]
         self.take_packs("mlp.bf16")

@@ -105,13 +105,6 @@ private:
       set(replicaLink(device));
   }
 
-  const BackendDevice *descriptionOf(const ir::TargetDevice &device) const {
-    for (const BackendFile &file : files)
-      if (file.accepted() && file.hasRun && file.name == device.backend && size_t(device.ordinal) < file.devices.size())
-        return &file.devices[size_t(device.ordinal)];
-    return nullptr;
-  }
-
   /// What makers publish of the architectures that code for the device is made for. Empty of a backend that refuses: whoever
   /// compiles hears of that.
   std::vector<PublishedPeak> peaksFor(const ir::TargetDevice &device) const {
@@ -129,9 +122,7 @@ private:
   static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevice *known,
                             passes::DeviceCosts &costs) {
     const PublishedPeak *chosen = nullptr;
-    auto isOfDevice = [&](const PublishedPeak &peak) {
-      return known && peak.computeMajor == known->computeMajor && peak.computeMinor == known->computeMinor;
-    };
+    auto isOfDevice = [&](const PublishedPeak &peak) { return known && peak.isOf(*known); };
     for (const PublishedPeak &peak : peaks)
       if (peak.kindEnding.empty() &&
           (!chosen || isOfDevice(peak) || (peak.flops < chosen->flops && !isOfDevice(*chosen))))
@@ -171,7 +162,7 @@ private:
     if (given != request.caps.end())
       cap = given->second;
     BackendDevice host;
-    const BackendDevice *known = descriptionOf(device);
+    const BackendDevice *known = findDevice(files, device);
     if (device.name == ir::kHostDevice)
       known = &(host = describeHost());
     passes::DeviceCosts &described = costs.model.device(device.name);

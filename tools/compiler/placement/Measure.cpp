@@ -161,12 +161,10 @@ private:
     auto target = backend ? describeTarget(**backend, "native") : backend.takeError();
     if (!target)
       return llvm::consumeError(target.takeError()), "";
-    for (const BackendFile &file : files)
-      if (file.accepted() && file.hasRun && file.name == device.backend && size_t(device.ordinal) < file.devices.size())
-        for (const PublishedPeak &peak : target->peaks)
-          if (peak.computeMajor == file.devices[size_t(device.ordinal)].computeMajor &&
-              peak.computeMinor == file.devices[size_t(device.ordinal)].computeMinor)
-            return "arch=" + peak.architecture;
+    const runtime::BackendDevice *known = findDevice(files, device);
+    for (const PublishedPeak &peak : target->peaks)
+      if (known && peak.isOf(*known))
+        return "arch=" + peak.architecture;
     return "";
   }
 
@@ -192,11 +190,10 @@ private:
     auto compiled = compileModule(*module, options);
     if (!compiled) { // a device need not run every model, and a model need not have a precision
       Failure failure = takeFailure(compiled.takeError());
-      if (!manner.precision.empty())
-        return llvm::Error::success();
       if (failure.code != ExitCode::Unsupported)
         return makeError(failure.code, failure.text);
-      refusals[{measured.device, ""}] = failure.text;
+      if (manner.precision.empty())
+        refusals[{measured.device, ""}] = failure.text;
       return llvm::Error::success();
     }
     runtime::InstanceOptions instance{request.threads};

@@ -34,8 +34,6 @@ static BlasHandle blasHandle() {
 
 //===- numbers ----------------------------------------------------------------------------------------------------===//
 
-static size_t bytesOf(BlasType type) { return type == BlasType::F64 ? 8 : type == BlasType::F32 ? 4 : 2; }
-
 template <typename T> static void append(std::string &bytes, T value) {
   bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
 }
