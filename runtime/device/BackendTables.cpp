@@ -21,22 +21,21 @@ static constexpr size_t mostNameBytes = 32;
 // version puts its offset in the place of what was last, and the table's new size behind it.
 static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
                                           sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
-                                          sizeof(sluice_backend)};
+                                          sizeof(sluice_backend), sizeof(sluice_backend)};
 static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
                                           sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
                                           sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
-                                          sizeof(sluice_backend_compile)};
-static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin),
-                                      offsetof(sluice_backend_run, group_create),
-                                      offsetof(sluice_backend_run, note_times),
-                                      offsetof(sluice_backend_run, note_times),
-                                      offsetof(sluice_backend_run, note_times),
-                                      sizeof(sluice_backend_run),
-                                      sizeof(sluice_backend_run)};
+                                          sizeof(sluice_backend_compile), sizeof(sluice_backend_compile)};
+static constexpr size_t runSizes[] = {
+    offsetof(sluice_backend_run, capture_begin), offsetof(sluice_backend_run, group_create),
+    offsetof(sluice_backend_run, note_times),    offsetof(sluice_backend_run, note_times),
+    offsetof(sluice_backend_run, note_times),    offsetof(sluice_backend_run, signal),
+    offsetof(sluice_backend_run, signal),        sizeof(sluice_backend_run)};
 static constexpr size_t collectivesSizes[] = {0,
                                               0,
                                               offsetof(sluice_backend_collectives, no_tree_sums),
                                               offsetof(sluice_backend_collectives, no_tree_sums),
+                                              sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives)};
@@ -120,6 +119,8 @@ static std::string whyUnsoundRun(const sluice_backend_run &given) {
     reason = whyHalved(table, {MEMBER(half, host_allocate), MEMBER(half, host_release)});
   if (reason.empty())
     reason = whyHalved(table, {MEMBER(half, group_create), MEMBER(half, group_destroy)});
+  if (reason.empty() && half.wait_for_signal)
+    reason = whyIncomplete(table, {MEMBER(half, host_allocate)});
   if (reason.empty() && half.note_times)
     reason = whyIncomplete(table, {MEMBER(half, event_times)});
   if (reason.empty() && half.collectives)

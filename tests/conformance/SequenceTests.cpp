@@ -162,6 +162,11 @@ static void refuseAllElse(const Subject &subject) {
   expectRefused(blocks, "wait", [&] { return table.wait(blocks.queue, event); });
   expectRefused(blocks, "waiting for the queue", [&] { return table.synchronize_queue(blocks.queue); });
   expectRefused(blocks, "a replay", [&] { return table.replay(blocks.queue, sequence.get()); });
+  uint64_t number = 0;
+  if (table.signal)
+    expectRefused(blocks, "a signal", [&] { return table.signal(blocks.queue, &number, 1); });
+  if (table.wait_for_signal)
+    expectRefused(blocks, "waiting for a signal", [&] { return table.wait_for_signal(blocks.queue, &number, 1); });
   expectRefused(blocks, "another capture", [&] { return table.capture_begin(blocks.queue); });
 }
 

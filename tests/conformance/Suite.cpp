@@ -69,8 +69,8 @@ static Outcome runTest(const Test &test, const Subject &subject) {
 
 std::vector<Test> runHalfTests() {
   std::vector<Test> tests;
-  for (const auto &part :
-       {memoryTests, copyTests, queueTests, waitTests, sequenceTests, groupTests, collectiveTests, errorTests})
+  for (const auto &part : {memoryTests, copyTests, queueTests, waitTests, signalTests, sequenceTests, groupTests,
+                           collectiveTests, errorTests})
     for (Test &test : part())
       tests.push_back(std::move(test));
   return tests;

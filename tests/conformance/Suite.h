@@ -64,6 +64,7 @@ std::vector<Test> memoryTests();
 std::vector<Test> copyTests();
 std::vector<Test> queueTests();
 std::vector<Test> waitTests();
+std::vector<Test> signalTests();
 std::vector<Test> sequenceTests();
 std::vector<Test> groupTests();
 std::vector<Test> collectiveTests();

@@ -8,11 +8,12 @@
 //
 // CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work from when the first
 // context is retained, and the version that the driver says it has; CUDA_EMU_OLD_PTX=1 makes one that is older than PTX,
-// CUDA_EMU_TIMELESS=1 one that refuses events with times, and CUDA_EMU_HASTE=0.01 one whose devices' clocks are faster than
+// CUDA_EMU_TIMELESS=1 one that refuses events with times, CUDA_EMU_NUMBERLESS=1 one whose streams wait for no numbers, and CUDA_EMU_HASTE=0.01 one whose devices' clocks are faster than
 // the host's by a hundredth.
 #include "tests/cuda_emu/DriverState.h"
 #include "tests/cuda_emu/HostCompiler.h"
 
+#include <atomic>
 #include <cstring>
 #include <dlfcn.h>
 
@@ -101,8 +102,13 @@ EXPORTED int cuDeviceGetUuid_v2(unsigned char *bytes, int device) {
 
 EXPORTED int cuDeviceGetAttribute(int *value, int attribute, int) {
   Turn turn;
-  static const std::map<int, int> values = {{13, 1'000'000}, {16, 4},      {36, 1'000'000},
-                                            {37, 1024},      {75, kMajor}, {76, kMinor}};
+  const std::map<int, int> values = {{13, 1'000'000},
+                                     {16, 4},
+                                     {36, 1'000'000},
+                                     {37, 1024},
+                                     {75, kMajor},
+                                     {76, kMinor},
+                                     {122, !setting("CUDA_EMU_NUMBERLESS", 0)}};
   auto found = values.find(attribute);
   *value = found == values.end() ? 0 : found->second;
   return found == values.end() ? InvalidValue : Success;
@@ -348,6 +354,29 @@ EXPORTED int cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
     return spoil(stream, CaptureIsolation);
   if (event->recorded)
     driver().scheduler->wait(stream->queue, *event->recorded);
+  return Success;
+}
+
+/// CUDA_EMU_FAULT is that of a stream which failed, and runs no host function any more.
+EXPORTED int cuLaunchHostFunc(Stream *stream, void (*function)(void *), void *data) {
+  Turn turn;
+  return enqueue(stream, [=] {
+    if (statusOfWork() == Success)
+      function(data);
+  });
+}
+
+EXPORTED int cuStreamWaitValue64_v2(Stream *stream, Address place, uint64_t number, unsigned flags) {
+  constexpr unsigned kNoLess = 0;
+  Turn turn;
+  if (!current || !stream || stream->device != current)
+    return InvalidHandle;
+  if (stream->capture)
+    return spoil(stream, CaptureUnsupported);
+  auto *word = reinterpret_cast<uint64_t *>(place);
+  if (flags != kNoLess || place % sizeof *word != 0 || !isPinned(word, sizeof *word))
+    return InvalidValue;
+  driver().scheduler->waitUntil(stream->queue, [=] { return int64_t(std::atomic_ref(*word).load() - number) >= 0; });
   return Success;
 }
 

@@ -7,6 +7,7 @@
 #include "backends/cuda/runtime/PreparedProduct.h"
 #include "sluice/backend/run.h"
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -47,14 +48,22 @@ class Rank;
 /// Exchanges that lie before a place in a queue: the number of each rank's last. Who waits for the place is told if they failed.
 using Exchanges = std::map<std::shared_ptr<Rank>, uint64_t>;
 
+/// A number that the host writes when a queue comes to it.
+struct Signal {
+  uint64_t *place;
+  uint64_t number;
+  std::atomic<bool> isGiven = false;
+};
+
 struct Queue {
   Device *device;
   DriverStream stream;
   bool captures = false;
   CopyCounts captured = {}; // the copies that are kept
   Exchanges exchanges = {};
-  std::shared_ptr<const TimeBase> base = {};   // null: it notes no times
-  std::shared_ptr<const WorkBegin> begin = {}; // of the last work, if that was noted
+  std::shared_ptr<const TimeBase> base = {};        // null: it notes no times
+  std::shared_ptr<const WorkBegin> begin = {};      // of the last work, if that was noted
+  std::deque<std::unique_ptr<Signal>> signals = {}; // that may not have been given yet
 };
 
 /// What a queue captured.
@@ -125,6 +134,8 @@ public:
   bool isDone(const Event &event);
   void synchronize(Queue &queue);
   void remove(const Event &event);
+  void signal(Queue &queue, uint64_t *place, uint64_t number);
+  void waitForSignal(const Queue &queue, const uint64_t *place, uint64_t number);
 
   LoadedModule load(Device &device, std::string_view image);
   void unload(const LoadedModule &module);

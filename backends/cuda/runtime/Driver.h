@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace sluice::cuda {
@@ -25,6 +26,7 @@ enum class DeviceAttribute {
   MemoryBusBits = 37,
   Major = 75, // compute capability
   Minor = 76,
+  WaitsForNumbers = 122, // of 64 bits
 };
 
 /// Attributes of functions.
@@ -40,6 +42,8 @@ inline constexpr unsigned kHostMemoryOfAllContexts = 1;
 // capture, such as allocating. Other libraries of a process may allocate in their threads; we do not, and want to be
 // told if we did.
 inline constexpr int kCaptureOfThread = 1;
+
+inline constexpr unsigned kWaitUntilNoLess = 0; // than the number, with wrapping
 
 inline constexpr int kNotReady = 600; // the answer to whether an event is done, and to when one was that is not
 
@@ -74,6 +78,9 @@ inline constexpr int kNotReady = 600; // the answer to whether an event is done,
   X(streamDestroy, "cuStreamDestroy_v2", (DriverStream stream))                                                        \
   X(streamSynchronize, "cuStreamSynchronize", (DriverStream stream))                                                   \
   X(streamWait, "cuStreamWaitEvent", (DriverStream stream, DriverEvent event, unsigned flags))                         \
+  X(streamWaitNumber, "cuStreamWaitValue64_v2",                                                                        \
+    (DriverStream stream, DeviceAddress place, uint64_t number, unsigned flags))                                       \
+  X(hostFunction, "cuLaunchHostFunc", (DriverStream stream, void (*function)(void *data), void *data))                 \
   X(eventCreate, "cuEventCreate", (DriverEvent * event, unsigned flags))                                               \
   X(eventDestroy, "cuEventDestroy_v2", (DriverEvent event))                                                            \
   X(eventRecord, "cuEventRecord", (DriverEvent event, DriverStream stream))                                            \

@@ -196,6 +196,14 @@ static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_
   });
 }
 
+static sluice_status giveSignal(sluice_queue *queue, uint64_t *place, uint64_t number) {
+  return guarded(queue, [&](Context &context, Queue &its) { context.signal(its, place, number); });
+}
+
+static sluice_status waitForSignal(sluice_queue *queue, const uint64_t *place, uint64_t number) {
+  return guarded(queue, [&](Context &context, Queue &its) { context.waitForSignal(its, place, number); });
+}
+
 /// Contexts of CUDA share each device's primary context: memory and events are all contexts' anyhow. The choices of
 /// algorithms that were timed are not.
 static sluice_status groupCreate(sluice_group **group) {
@@ -249,6 +257,8 @@ extern "C" const sluice_backend *sluice_backend_query(void) {
     half.group_create = groupCreate;
     half.group_destroy = groupDestroy;
     half.note_times = noteTimes;
+    half.signal = giveSignal;
+    half.wait_for_signal = waitForSignal;
     return half;
   }();
   static const sluice_backend backend = {

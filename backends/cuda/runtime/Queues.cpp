@@ -138,6 +138,33 @@ void Context::synchronize(Queue &queue) {
   driver_.check(driver_.streamSynchronize(queue.stream), text(*queue.device));
 }
 
+/// The device itself writes to no memory but what its own driver gave, and the place is another backend's.
+static void give(void *data) {
+  Signal &signal = *static_cast<Signal *>(data);
+  std::atomic_ref(*signal.place).store(signal.number);
+  signal.isGiven = true;
+}
+
+void Context::signal(Queue &queue, uint64_t *place, uint64_t number) {
+  checkCapturesNot(queue, "signal");
+  makeCurrent(*queue.device);
+  while (!queue.signals.empty() && queue.signals.front()->isGiven)
+    queue.signals.pop_front();
+  queue.signals.push_back(std::make_unique<Signal>(place, number));
+  driver_.check(driver_.hostFunction(queue.stream, give, queue.signals.back().get()),
+                text(*queue.device) + ": a signal");
+}
+
+void Context::waitForSignal(const Queue &queue, const uint64_t *place, uint64_t number) {
+  checkCapturesNot(queue, "wait for signals");
+  if (!attribute(*queue.device, DeviceAttribute::WaitsForNumbers))
+    throw Error(SLUICE_UNSUPPORTED, text(*queue.device) + ": its streams do not wait for numbers in memory");
+  makeCurrent(*queue.device);
+  driver_.check(
+      driver_.streamWaitNumber(queue.stream, reinterpret_cast<DeviceAddress>(place), number, kWaitUntilNoLess),
+      text(*queue.device) + ": waiting for a signal");
+}
+
 void Context::remove(const Event &event) {
   for (const auto &[kind, its] : event.events) {
     driver_.contextSetCurrent(kind.first->context);

@@ -4,11 +4,15 @@
 #include "backends/sim/runtime/Ranks.h"
 
 #include <algorithm>
-#include <cassert>
+#include <atomic>
 #include <random>
 #include <utility>
 
 namespace sluice::sim {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr std::chrono::milliseconds kLongestPause{1}; // between two looks at a signal of another backend
 
 /// Virtual devices come and go with their machine: what they are called is drawn, and not made of the settings.
 static std::string drawName() {
@@ -177,7 +181,7 @@ std::string Machine::reasonOf(const Recording &recording) {
   return recording.isKnown || !recording.queue->heldBy ? "" : ": " + recording.queue->heldBy();
 }
 
-void Machine::awaitOthers(const std::chrono::steady_clock::time_point *deadline) {
+void Machine::awaitOthers(const Clock::time_point *deadline) {
   Turn &mine = *turn_;
   deadline ? void(settled_.wait_until(mine.lock_, *deadline)) : settled_.wait(mine.lock_);
   mine.resume();
@@ -196,11 +200,34 @@ void Machine::note(const Recording &recording, Host &host) {
   tellFailures(recording);
 }
 
+void Machine::signal(Queue &queue, uint64_t *place, uint64_t number, const Host &host) {
+  checkCapturesNot(queue, "signal");
+  putInOrder(queue, host, [this, &queue, place, number](const Host &) {
+    scheduler_.enqueue(queue.number, [place, number] { std::atomic_ref(*place).store(number); });
+  });
+}
+
+void Machine::waitForSignal(Queue &queue, const uint64_t *place, uint64_t number, const Host &host) {
+  checkCapturesNot(queue, "wait for signals");
+  putInOrder(queue, host, [this, &queue, its = const_cast<uint64_t *>(place), number](const Host &) {
+    scheduler_.waitUntil(queue.number, [its, number] { return std::atomic_ref(*its).load() >= number; });
+  });
+}
+
+bool Machine::runUntil(const Recording &recording, const Clock::time_point *deadline) {
+  while (!scheduler_.runUntil(recording.position)) {
+    Clock::time_point now = Clock::now(), next = now + kLongestPause;
+    if (deadline && now >= *deadline)
+      return false;
+    awaitOthers(&next);
+  }
+  return true;
+}
+
 void Machine::synchronize(const Recording &recording, Host &host) {
   while (!recording.isKnown)
     awaitOthers(nullptr);
-  [[maybe_unused]] bool isDone = scheduler_.runUntil(recording.position);
-  assert(isDone && "work waits only for work that was put in before it");
+  runUntil(recording, nullptr);
   note(recording, host);
 }
 
@@ -213,14 +240,14 @@ bool Machine::query(const Recording &recording, Host &host) {
   return isDone;
 }
 
-bool Machine::synchronizeUntil(const Recording &recording, Host &host, std::chrono::steady_clock::time_point deadline) {
+bool Machine::synchronizeUntil(const Recording &recording, Host &host, Clock::time_point deadline) {
   if (query(recording, host))
     return true;
-  while (!recording.isKnown && std::chrono::steady_clock::now() < deadline)
+  while (!recording.isKnown && Clock::now() < deadline)
     awaitOthers(&deadline);
-  if (std::chrono::steady_clock::now() >= deadline)
+  if (Clock::now() >= deadline || !runUntil(recording, &deadline))
     return false;
-  synchronize(recording, host);
+  note(recording, host);
   return true;
 }
 

@@ -68,6 +68,10 @@ public:
   void drop(Queue &queue, Host &host);
   std::shared_ptr<Recording> record(Queue &queue, const Host &host);
   void wait(Queue &queue, const std::shared_ptr<Recording> &recording, const Host &host);
+  /// Writes a number into the host's memory when what is in the queue now is done.
+  void signal(Queue &queue, uint64_t *place, uint64_t number, const Host &host);
+  /// What comes after this in `queue` starts when there is such a number, whoever wrote it.
+  void waitForSignal(Queue &queue, const uint64_t *place, uint64_t number, const Host &host);
   void synchronize(const Recording &recording, Host &host);
   /// Whether a position is reached. Each question does a piece of work, so that asking again comes to an end.
   bool query(const Recording &recording, Host &host);
@@ -109,6 +113,9 @@ private:
   void follow(Queue &queue, const Recording &recording);
   /// Waits for calls of other contexts, or for the deadline if there is one.
   void awaitOthers(const std::chrono::steady_clock::time_point *deadline);
+  /// Does work until a known position is reached, and others give the signals that it waits for, or the deadline is, if there is one;
+  /// says whether the position was.
+  bool runUntil(const Recording &recording, const std::chrono::steady_clock::time_point *deadline);
   static void tellFailures(const Recording &recording);
   void checkAccess(const std::string &what, const Access &access) const;
   /// The host knows that a position is reached.

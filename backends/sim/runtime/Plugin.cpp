@@ -217,6 +217,17 @@ static sluice_status peerLink(sluice_run *run, int32_t from, int32_t to, sluice_
   });
 }
 
+static sluice_status giveSignal(sluice_queue *queue, uint64_t *place, uint64_t number) {
+  return guarded(queue,
+                 [&](Context &context, Queue &its) { context.machine().signal(its, place, number, context.host()); });
+}
+
+static sluice_status waitForSignal(sluice_queue *queue, const uint64_t *place, uint64_t number) {
+  return guarded(queue, [&](Context &context, Queue &its) {
+    context.machine().waitForSignal(its, place, number, context.host());
+  });
+}
+
 static const sluice_backend_run *runHalf() {
   static const sluice_backend_run table = [] {
     sluice_backend_run half{};
@@ -256,6 +267,9 @@ static const sluice_backend_run *runHalf() {
     half.peer_link = peerLink;
     half.group_create = groupCreate;
     half.group_destroy = groupDestroy;
+    half.signal = giveSignal;
+    half.wait_for_signal = waitForSignal;
+    half.lazy = 1;
     return half;
   }();
   return &table;

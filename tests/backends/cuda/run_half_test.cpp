@@ -484,6 +484,21 @@ TEST(CudaRunHalf, TellsTimesByTheHostsClock) {
             "0: ");
 }
 
+/// Of which the runtime makes waits of the host.
+TEST(CudaRunHalf, SaysThatStreamsDoNotWaitForSignals) {
+  EXPECT_EQ(whatComesOf({{"CUDA_EMU_NUMBERLESS", "1"}},
+                        [](const sluice_backend_run &half, sluice_run *run) {
+                          sluice_queue *queue = nullptr;
+                          void *place = nullptr;
+                          half.queue_create(run, 0, SLUICE_QUEUE_COPY, "waits", &queue);
+                          half.host_allocate(run, sizeof(uint64_t), &place);
+                          sluice_status status = half.wait_for_signal(queue, static_cast<uint64_t *>(place), 1);
+                          half.queue_destroy(queue);
+                          return status;
+                        }),
+            "4: cuda:0: its streams do not wait for numbers in memory");
+}
+
 /// What a driver refuses that has no events with times.
 static std::string whatTimelessDriversSay(bool notesTimes) {
   return whatComesOf({{"CUDA_EMU_TIMELESS", "1"}}, [&](const sluice_backend_run &half, sluice_run *run) {

@@ -8,7 +8,7 @@ from sluice_cli import BUILD, CliTest, main
 
 LOADED_BYTES = 8192  # a file that is cut here lacks some of what is loaded
 BAD = {
-    "WrongMajor": "version 3.6, and this Sluice needs 2.x",
+    "WrongMajor": "version 3.7, and this Sluice needs 2.x",
     "LongTable": "says that it has",
     "LyingHalf": "its compile half says that it has 4096 bytes",
     "NoSymbol": "does not export sluice_backend_query",

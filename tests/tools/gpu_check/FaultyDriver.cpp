@@ -104,6 +104,17 @@ EXPORTED int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
   return hasFault("lost_waits") ? 0 : call("cuStreamWaitEvent", stream, event, flags);
 }
 
+EXPORTED int cuStreamWaitValue64_v2(void *stream, Address place, uint64_t number, unsigned flags) {
+  return hasFault("lost_numbers") ? 0 : call("cuStreamWaitValue64_v2", stream, place, number, flags);
+}
+
+EXPORTED int cuLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
+  if (!hasFault("hasty_functions"))
+    return call("cuLaunchHostFunc", stream, function, data);
+  function(data);
+  return 0;
+}
+
 EXPORTED int cuCtxSetCurrent(void *context) {
   return hasFault("kept_context") && !context ? 0 : call("cuCtxSetCurrent", context);
 }

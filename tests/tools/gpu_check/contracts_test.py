@@ -27,6 +27,8 @@ FAULTS = {
     "deaf_functions": {"launch.shared_bytes"},
     "lost_waits": {"stream.waits_for_events", "event.wait_means_the_last_record", "event.destroyed_is_waited_for", "event.waits_across_contexts",
                    "graph.events_behind"},
+    "lost_numbers": {"stream.waits_for_numbers"},
+    "hasty_functions": {"stream.host_functions_keep_their_place"},
     "eager_captures": {"graph.capture_does_nothing", "graph.waiting_spoils_it", "graph.allocating_spoils_it"},
     "relaxed_captures": {"graph.allocating_spoils_it"},
     "lost_graphs": {"blas.captured", "graph.pinned_copies", "graph.order", "graph.arguments_are_kept", "graph.other_streams", "graph.launches_follow_each_other", "graph.events_behind",

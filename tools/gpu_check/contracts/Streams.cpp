@@ -1,6 +1,7 @@
 // Of streams and events: what keeps its order, what waits for what, to which context each belongs, and when it was.
 #include "tools/gpu_check/contracts/Machine.h"
 
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -87,6 +88,45 @@ static void destroyedEventsAreWaitedFor(Machine &machine) {
   machine.waitFor(reader, event);
   machine.check(machine.driver.eventDestroy(event), "cuEventDestroy");
   expect(copy.readIn(reader) == 1, "a wait for an event that was destroyed since is none");
+}
+
+static void hostFunctionsKeepTheirPlace(Machine &machine) {
+  LateCopy copy(machine);
+  void *found = nullptr;
+  machine.check(machine.driver.hostAllocate(&found, sizeof(int), kHostMemoryOfAllContexts), "cuMemHostAlloc");
+  int seen = -1;
+  std::pair<int *, int *> places{static_cast<int *>(found), &seen};
+  auto look = [](void *data) {
+    auto [from, to] = *static_cast<std::pair<int *, int *> *>(data);
+    *to = *from;
+  };
+  copy.begin();
+  machine.download(copy.stream, found, copy.to, sizeof(int));
+  machine.check(machine.driver.hostFunction(copy.stream, look, &places), "cuLaunchHostFunc");
+  machine.finish(copy.stream);
+  expect(seen == 1, "a function of the host came before the work that it stands behind");
+}
+
+/// The number comes from the host, which the stream's work does not outrun.
+static void waitsForNumbers(Machine &machine) {
+  DriverStream stream = machine.stream(), other = machine.stream();
+  DriverEvent behind = machine.event();
+  void *memory = nullptr;
+  machine.check(machine.driver.hostAllocate(&memory, sizeof(uint64_t), kHostMemoryOfAllContexts), "cuMemHostAlloc");
+  std::atomic_ref number(*static_cast<uint64_t *>(memory));
+  number.store(0);
+  machine.check(machine.driver.streamWaitNumber(stream, reinterpret_cast<DeviceAddress>(memory), 2, kWaitUntilNoLess),
+                "cuStreamWaitValue64");
+  machine.check(machine.driver.eventRecord(behind, stream), "cuEventRecord");
+  for (uint64_t early : {0, 1}) {
+    number.store(early);
+    machine.finish(other); // which nothing holds
+    int status = machine.driver.eventQuery(behind);
+    expect(status == kNotReady,
+           "a stream that waits for 2 goes on at " + std::to_string(early) + ": " + machine.driver.textOf(status));
+  }
+  number.store(3);
+  machine.finish(stream);
 }
 
 static void waitsAcrossContexts(Machine &machine) {
@@ -235,6 +275,8 @@ std::vector<Contract> streamContracts() {
           {"stream.many_at_once", manyAtOnce},
           {"stream.destroying_loses_nothing", destroyingLosesNothing},
           {"stream.belongs_to_a_context", streamsBelongToAContext},
+          {"stream.host_functions_keep_their_place", hostFunctionsKeepTheirPlace},
+          {"stream.waits_for_numbers", waitsForNumbers},
           {"event.host_waits", hostWaitsForEvents},
           {"event.never_recorded_is_done", unrecordedIsDone},
           {"event.wait_means_the_last_record", waitMeansTheLastRecord},

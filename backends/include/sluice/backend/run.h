@@ -20,7 +20,7 @@
  * addresses and `rows` as they are then; each replay does all of it, in its order, as one piece of work of the queue. What lies at the
  * addresses is read when it is done: all else that changes from call to call lies in memory. The `first_row` and `global_rows` that a
  * kept launch was called with are those of the call in which it was kept, whichever call a replay is for. Launches, discards and copies within the queue's own device can be kept. All else that takes
- * the queue is refused with SLUICE_USAGE: other copies, record, wait, waiting for the queue, a replay, another capture. Until
+ * the queue is refused with SLUICE_USAGE: other copies, record, wait, signals, waiting for the queue, a replay, another capture. Until
  * capture_end the context is called for this queue alone; any other call may be refused, and may spoil the capture. A call that
  * fails within a capture ends it: nothing was put into the queue or kept, and the queue goes on as it was before
  * capture_begin. What cannot be known until work is done is an error of each replay. Copies count at each replay, and not when they
@@ -33,6 +33,15 @@
  * events alone: what one context's host has waited for is known to no other. A call of one may do work of all, with its own services;
  * an error of work surfaces as below, in the context that waits. Whoever waits for what another context's queues do keeps that
  * context open until it is done.
+ *
+ * Signals. A queue tells queues of another backend how far it has come by a number in the host's memory, so that no host waits in
+ * between: signal writes the number in its place in the queue, and a queue that waits for it goes on once there is as large a one, or a
+ * larger. In one place numbers only grow. They lie at multiples of 8 bytes in memory that the waiting backend gave (host_allocate) for as
+ * long as queues wait for them, and are written and read as atomics, by the host too. A backend is not told what its signals wait for,
+ * or lead to, elsewhere, so whoever joins two backends does three things for them. Work of one that is ordered with other work of the
+ * same one by signals is ordered so by events as well. Who is to wait for a queue first waits for all that the queue's signals come from,
+ * since nobody else may. And as errors do not cross, and work that failed may leave its number unwritten, he is told them there, and then
+ * writes the number himself. A backend can do either of the two calls without the other.
  *
  * Errors. A call that fails has put nothing into the queue and changed nothing, and the context goes on. Work that fails later
  * makes its error the result of the first call that then waits for it: for an event recorded behind it, for its queue, or for a
@@ -264,6 +273,16 @@ struct sluice_backend_run {
    * event has times if the last work before it was put in, and it was recorded, while the queue noted them without a break:
    * of others event_times is refused with SLUICE_USAGE. A replay is one piece of work, and what is kept is none. */
   sluice_status (*note_times)(sluice_queue *queue, int on);
+
+  /* Since 2.7; each may be NULL. */
+
+  /* Signals, as said above. The number is written when what is in the queue now is done. */
+  sluice_status (*signal)(sluice_queue *queue, uint64_t *place, uint64_t number);
+  /* What is put into the queue after this starts when there is such a number. SLUICE_UNSUPPORTED: of this device, never. */
+  sluice_status (*wait_for_signal)(sluice_queue *queue, const uint64_t *place, uint64_t number);
+  /* Work goes on in calls alone, the host's waiting among them, and no call but those waits for work (sim). Only queues of such a
+   * backend wait for its signals: a call of another may wait for its own queues, and then nobody calls this one. */
+  int lazy;
 };
 
 #ifdef __cplusplus
