@@ -25,45 +25,55 @@ void CopyEngine::putCopy(DeviceQueue &queue, const DeviceCopy &copy) {
   counts_[copy.kind].add(copy.bytes);
 }
 
-std::byte *StagingBlock::take(size_t bytes, DeviceContext &from, DeviceContext &to) {
+std::byte *StagingBlock::take(size_t bytes, DeviceQueue &writer, DeviceQueue &reader) {
+  if (memory_ && bytes <= bytes_) {
+    writer.wait(read_);
+    return memory_->data();
+  }
   if (read_)
     read_.synchronize();
-  DeviceContext &giver = CopiedHostMemory::isGivenBy(from) ? from : to;
-  if (bytes > bytes_ || &giver != giver_) {
-    bytes_ = 0; // if there is no more to be had
-    memory_.reset();
-    memory_.emplace(giver, std::max<size_t>(bytes, 1),
-                    concat(bytes, " bytes of the host between ", from.backend(), " and ", to.backend()));
-    giver_ = &giver;
-    bytes_ = bytes;
-  }
+  DeviceContext &from = writer.context(), &to = reader.context();
+  bytes_ = 0; // if there is no more to be had
+  memory_.reset();
+  memory_.emplace(CopiedHostMemory::isGivenBy(from) ? from : to, std::max<size_t>(bytes, 1),
+                  concat(bytes, " bytes of the host between ", from.backend(), " and ", to.backend()));
+  bytes_ = bytes;
   return memory_->data();
 }
 
 void StagingBlock::lend(DeviceQueue &reader) {
-  if (!read_ || &read_.context() != &reader.context())
+  if (reader.isImmediate())
+    return;
+  if (!read_)
     read_ = DeviceEvent(reader.context());
   reader.record(read_);
 }
 
-/// Backends cannot reach each other's memory: the bytes go through the host, which waits for them. `queue` belongs to
-/// one end; the other end's part is done in a queue of its own. The queue stands for the copy: what waits for it waits
-/// for both parts.
+/// What is put into `later` from here on comes after all that is in `earlier` now.
+void CopyEngine::order(DeviceQueue &earlier, DeviceQueue &later) {
+  if (&earlier == &later || earlier.isImmediate())
+    return;
+  DeviceEvent &end = ends_.try_emplace(&earlier, earlier.context()).first->second;
+  earlier.record(end);
+  later.wait(end);
+}
+
+/// Backends cannot reach each other's memory: the bytes go through the host's. `queue` belongs to one end; the other end's
+/// part is done in a queue of its own. The queue stands for the copy: what waits for it waits for both parts.
 void CopyEngine::putCopyOverHost(DeviceQueue &queue, const DeviceCopy &copy) {
   DeviceQueue *out = &queue, *in = &queue;
   if (&queue.context() == &devices_.context(copy.kind.to))
     out = &devices_.queue(devices_.queueOutOf(copy.kind.from));
   else
     in = &devices_.queue(devices_.queueInto(copy.kind.to));
-  if (out != &queue)
-    queue.synchronize(); // what the copy waits for
-  std::byte *staging = staging_.take(static_cast<size_t>(copy.bytes), out->context(), in->context());
-  putCopy(*out, {{copy.kind.from, 0, copy.kind.reason}, copy.from, staging, copy.bytes, copy.label});
-  out->synchronize();
-  putCopy(*in, {{0, copy.kind.to, copy.kind.reason}, staging, copy.to, copy.bytes, copy.label});
-  staging_.lend(*in);
-  if (in != &queue)
-    in->synchronize();
+  order(queue, *out); // what the copy waits for
+  StagingBlock &staging = staging_[{&out->context(), &in->context()}];
+  std::byte *between = staging.take(static_cast<size_t>(copy.bytes), *out, *in);
+  putCopy(*out, {{copy.kind.from, 0, copy.kind.reason}, copy.from, between, copy.bytes, copy.label});
+  order(*out, *in);
+  putCopy(*in, {{0, copy.kind.to, copy.kind.reason}, between, copy.to, copy.bytes, copy.label});
+  staging.lend(*in);
+  order(*in, queue);
 }
 
 } // namespace sluice::runtime

@@ -6,8 +6,10 @@
 #include "runtime/plan/CopyCounts.h"
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace sluice::runtime {
 
@@ -27,21 +29,20 @@ struct DeviceCopy {
   const std::string &label; ///< "relu_2, lenet.cpp:12:9"
 };
 
-/// Host memory that copies between two backends go through: given by one of them, if one gives any, whose copies are then not
-/// staged once more.
+/// Host memory that copies from one backend to another go through: given by one of them, if one gives any, whose copies are then
+/// not staged once more.
 class StagingBlock {
 public:
-  /// At least so many bytes, which no copy uses any more: the host waits for the last that did. `from` and `to` are the
-  /// backends that reach the memory next.
-  std::byte *take(size_t bytes, DeviceContext &from, DeviceContext &to);
+  /// At least so many bytes, for a copy that `writer` puts there and `reader` takes away. The writer comes after the last such
+  /// copy; where more bytes are asked for than before, the host waits for it.
+  std::byte *take(size_t bytes, DeviceQueue &writer, DeviceQueue &reader);
   /// What is in the queue now reads it last.
   void lend(DeviceQueue &reader);
 
 private:
   std::optional<CopiedHostMemory> memory_;
-  DeviceContext *giver_ = nullptr; ///< for whose copies it is
   size_t bytes_ = 0;
-  DeviceEvent read_;
+  DeviceEvent read_; ///< none where work is done at once
 };
 
 class CopyEngine {
@@ -56,11 +57,13 @@ public:
 private:
   void putCopy(DeviceQueue &queue, const DeviceCopy &copy);
   void putCopyOverHost(DeviceQueue &queue, const DeviceCopy &copy);
+  void order(DeviceQueue &earlier, DeviceQueue &later);
 
   Devices &devices_;
   WorkTimes &times_;
   CopyCounts counts_;
-  StagingBlock staging_; ///< between two backends that do not know each other
+  std::map<std::pair<DeviceContext *, DeviceContext *>, StagingBlock> staging_; ///< from one backend to another
+  std::map<DeviceQueue *, DeviceEvent> ends_;                                   ///< of queues that others come after
 };
 
 } // namespace sluice::runtime

@@ -3,6 +3,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/BackendTables.h"
+#include "runtime/device/Crossings.h"
 
 namespace sluice::runtime {
 
@@ -59,19 +60,17 @@ DeviceEvent::DeviceEvent(DeviceContext &context) : context_(&context), event_(nu
   event_.reset(event);
 }
 
-void DeviceEvent::synchronize() const { context_->check(context_->synchronize(get()), context_->backend()); }
+void DeviceEvent::synchronize() const {
+  finish(crossed_);
+  context_->check(context_->synchronize(get()), context_->backend());
+}
 
 bool DeviceEvent::isDone() const {
+  if (!areDone(crossed_))
+    return false;
   int done = 0;
   context_->check(context_->half().query(get(), &done), context_->backend());
   return done != 0;
-}
-
-bool DeviceEvent::synchronizeFor(double seconds) const {
-  sluice_status status = context_->half().synchronize_until(get(), seconds);
-  if (status != SLUICE_DEADLINE)
-    context_->check(status, context_->backend());
-  return status == SLUICE_OK;
 }
 
 std::pair<double, double> DeviceEvent::times() const {
@@ -81,7 +80,7 @@ std::pair<double, double> DeviceEvent::times() const {
 }
 
 DeviceQueue::DeviceQueue(DeviceContext &context, int32_t device, sluice_queue_kind kind, const std::string &name)
-    : context_(&context), queue_(nullptr, context.half().queue_destroy) {
+    : context_(&context), device_(device), queue_(nullptr, context.half().queue_destroy) {
   sluice_queue *queue = nullptr;
   context.check(context.half().queue_create(context.get(), device, kind, name.c_str(), &queue),
                 concat("the queue ", quote(name)));
@@ -95,17 +94,25 @@ void DeviceQueue::noteTimes(bool on) {
 
 void DeviceQueue::record(DeviceEvent &event) {
   context_->check(context_->half().record(queue_.get(), event.get()), context_->backend());
+  event.device_ = device_;
+  event.crossed_ = crossed_;
 }
 
 void DeviceQueue::wait(const DeviceEvent &event) {
   if (!event)
     return;
-  if (&event.context() != context_)
-    return event.synchronize();
-  context_->check(context_->half().wait(queue_.get(), event.get()), context_->backend());
+  if (&event.context() == context_) {
+    context_->check(context_->half().wait(queue_.get(), event.get()), context_->backend());
+    comeAfter(event.crossed());
+  } else if (!context_->crossings() || !context_->crossings()->cross(event, *this)) {
+    event.synchronize();
+  }
 }
 
+void DeviceQueue::comeAfter(const CrossedPaths &crossed) { join(crossed_, crossed); }
+
 void DeviceQueue::synchronize() {
+  finish(crossed_);
   if (context_->patience() > 0) {
     DeviceEvent end(*context_);
     record(end);

@@ -6,12 +6,20 @@
 #include "sluice/backend/run.h"
 #include "sluice/runtime/artifact.h"
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace sluice::runtime {
+
+class Crossings;
+class CrossingPath;
+
+/// What other backends do before a place in a queue (Crossings.h): of each path, the number of the last crossing.
+using CrossedPaths = std::map<CrossingPath *, uint64_t>;
 
 class DeviceContext {
 public:
@@ -31,6 +39,8 @@ public:
   bool isImmediate() const { return half_.immediate != 0; }
   /// Whether it has a clock.
   bool tellsTimes() const { return half_.event_times != nullptr; }
+  /// Whether its work goes on only while somebody calls it.
+  bool isLazy() const { return half_.lazy != 0; }
   /// Whether its queues keep sequences.
   bool captures() const { return half_.capture_begin != nullptr; }
 
@@ -40,6 +50,10 @@ public:
   sluice_status synchronize(sluice_event *event) const {
     return patience_ > 0 ? half_.synchronize_until(event, patience_) : half_.synchronize(event);
   }
+
+  /// What its queues and those of other backends wait for each other by, from now on; null: the host waits for the one.
+  void setCrossings(Crossings *crossings) { crossings_ = crossings; }
+  Crossings *crossings() const { return crossings_; }
 
   int32_t deviceCount() const;
   sluice_device_info deviceInfo(int32_t device) const;
@@ -60,6 +74,7 @@ private:
   sluice_run_services services_;
   sluice_run *run_ = nullptr;
   double patience_ = 0;
+  Crossings *crossings_ = nullptr;
 };
 
 /// Owns a handle of the ABI.
@@ -79,14 +94,21 @@ public:
   void synchronize() const;
   /// Whether it is done, without waiting; only if the backend can be asked.
   bool isDone() const;
-  /// Waits no longer than this and says whether it is done; only if the backend can.
-  bool synchronizeFor(double seconds) const;
   /// Start and end of the last work before it, in seconds of the backend's clock; it must be done, and have times.
   std::pair<double, double> times() const;
 
+  /// Of a device of the queue that it was recorded in.
+  int32_t device() const { return device_; }
+  /// Before it.
+  const CrossedPaths &crossed() const { return crossed_; }
+
 private:
+  friend class DeviceQueue;
+
   DeviceContext *context_ = nullptr;
   Handle<sluice_event> event_;
+  int32_t device_ = SLUICE_HOST;
+  CrossedPaths crossed_;
 };
 
 /// Work that a queue kept, to be replayed in queues of its device.
@@ -112,8 +134,10 @@ public:
   /// Whether events of what is put in from here on have times; where the backend wants to know.
   void noteTimes(bool on);
   void record(DeviceEvent &event);
-  /// Waits in the queue for an event of the same context; the host waits for one of another.
+  /// Waits in the queue for an event; the host waits for one of another context, if the two cannot signal.
   void wait(const DeviceEvent &event);
+  /// What is put in from here on comes after these.
+  void comeAfter(const CrossedPaths &crossed);
   void synchronize();
   void copy(const sluice_copy &copy);
   void launch(const sluice_launch &launch);
@@ -132,7 +156,9 @@ public:
 
 private:
   DeviceContext *context_;
+  int32_t device_;
   Handle<sluice_queue> queue_;
+  CrossedPaths crossed_; ///< before what is put in next
 };
 
 class DeviceMemory {

@@ -2,6 +2,7 @@
 // host is one of them; its backend is linked in.
 #pragma once
 
+#include "runtime/device/Crossings.h"
 #include "runtime/device/DeviceContext.h"
 #include "runtime/device/ReplicaGroup.h"
 #include "runtime/device/Slots.h"
@@ -93,6 +94,7 @@ private:
   std::vector<CopiedHostMemory> hostMemory_;                  ///< of those of the host that are copied from and to
   std::vector<std::byte *> addresses_;                        ///< of the plan's arenas
   std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
+  Crossings crossings_;                                       ///< between backends
   std::vector<DeviceQueue> queues_;
   std::vector<DeviceQueue *> lateQueues_;                         ///< those that are not immediate
   std::map<size_t, std::unique_ptr<Communicator>> communicators_; ///< by device

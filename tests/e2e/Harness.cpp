@@ -105,6 +105,8 @@ void Compiled::restart(const RunOptions &run) {
   options.devices.replays = run.replays;
   if (run.simulator)
     options.devices.backends["sim"] = run.simulator;
+  if (run.cuda)
+    options.devices.backends["cuda"] = run.cuda;
   instance = std::make_unique<runtime::Instance>(changed, options);
 }
 

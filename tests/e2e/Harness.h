@@ -29,6 +29,7 @@ struct RunOptions {
   std::string code = "";                         // the device code of the first backend, in place of the model's own
   const sluice_backend_run *simulator = nullptr; // in place of the plugin's
   bool replays = true;                           // what accelerators do is captured and replayed
+  const sluice_backend_run *cuda = nullptr;      // in place of the plugin's
 };
 
 /// A compiled model, loaded.
