@@ -8,15 +8,15 @@
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
 // makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make
 // the first or the last of the heuristic's algorithms take longer.
-#include "sluice/backend/halves.h"
+#include "tests/cuda_emu/BlasArithmetic.h"
 #include "tests/cuda_emu/DriverState.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <thread>
 
 using namespace sluice;
+using namespace sluice::blas_emu;
 using namespace sluice::cuda_driver;
 
 namespace {
@@ -73,36 +73,6 @@ struct Choice {
 constexpr uint64_t kMark = 0x5115ce;
 constexpr uint64_t kWorkspace = 1 << 16;
 constexpr uint32_t kReductionsInTypeOfResult = 1 | 4; // in its memory or in the workspace (cublasLtReductionScheme_t)
-
-enum Type { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 }; // cudaDataType
-
-size_t bytesOf(int type) { return type == F64 ? 8 : type == F32 ? 4 : 2; }
-
-double numberAt(const std::byte *place, int type) {
-  auto half = [&] { return *reinterpret_cast<const uint16_t *>(place); };
-  switch (type) {
-  case F64:
-    return *reinterpret_cast<const double *>(place);
-  case F32:
-    return *reinterpret_cast<const float *>(place);
-  default:
-    return type == F16 ? sluice_float_of_f16(half()) : sluice_float_of_bf16(half());
-  }
-}
-
-void putNumber(std::byte *place, int type, double number) {
-  auto single = float(number);
-  switch (type) {
-  case F64:
-    *reinterpret_cast<double *>(place) = number;
-    break;
-  case F32:
-    *reinterpret_cast<float *>(place) = single;
-    break;
-  default:
-    *reinterpret_cast<uint16_t *>(place) = type == F16 ? sluice_f16_of_float(single) : sluice_bf16_of_float(single);
-  }
-}
 
 double at(const std::byte *matrix, const Layout &layout, uint64_t row, uint64_t column) {
   return numberAt(matrix + (row + column * uint64_t(layout.leading)) * bytesOf(layout.type), layout.type);
@@ -164,14 +134,6 @@ size_t extent(const Layout &layout) {
 
 /// Whether many neighbours are no multiple of the 16 bytes that fast kernels take at once.
 bool isUneven(const Layout &layout) { return layout.rows > 8 && layout.rows * bytesOf(layout.type) % 16 != 0; }
-
-double gelu(double a) { return 0.5 * a * (1 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))); }
-
-double rounded(double number, int type) {
-  alignas(double) std::byte place[sizeof(double)];
-  putNumber(place, type, number);
-  return numberAt(place, type);
-}
 
 void multiply(const Description &description, const Sizes &sizes, uint64_t parts, double beta, const std::byte *a,
               const Layout &layoutA, const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD) {
