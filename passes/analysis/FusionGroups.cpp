@@ -4,8 +4,9 @@
 //    rematerialised where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
 //    launch of a reader. So is what an optimizer makes of a state alone, such as its decay, for what reads it besides.
 // 2. Another op joins the last group that computes something for it, if the backend agrees. Groups that only compute
-//    elementwise what it reads besides come along: `x @ w + a * b` is one launch, whatever `a * b` was before. What only
-//    reductions read that may not join, of halves that are stored anyway, waits for these.
+//    elementwise what it reads besides come along: `x @ w + a * b` is one launch, whatever `a * b` was before. The backend may
+//    agree only because they do: a library may multiply `x @ w` with the derivative of an activation, and with nothing else. What
+//    only reductions read that may not join, of halves that are stored anyway, waits for these.
 // 3. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
 //    passes over as many elements.
 // 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
@@ -171,12 +172,14 @@ private:
     return results;
   }
 
+  /// By itself, or with a group that serves it.
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
     return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && isConvexWith(index, producers) &&
            (!isa<UpdateOp>(op) || madeInPlace.contains({op->getOperand(0), op->getResult(0)})) &&
            updatesLast(op, index) && !isFoundWithReductions(op, index) &&
-           rules.canJoin(op, group.contents, resultsBeside(op, index));
+           (rules.canJoin(op, group.contents, resultsBeside(op, index)) ||
+            llvm::any_of(producers, [&](unsigned other) { return canComeAlong(other, op, index, producers); }));
   }
 
   /// Whether the new value of a state can still be made in its place if `op`, which makes it, joins the group: no group that reads

@@ -177,6 +177,30 @@ TEST_F(FusionGroupsTest, ElementwiseOpsComeAlongToTheirReader) {
   EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 3, 1, 2}));
 }
 
+// A library may multiply a product with some function of a matrix, and with no other matrix.
+TEST_F(FusionGroupsTest, ABackendMayTakeAnOpForWhatComesAlong) {
+  sluice_backend_compile library = *sluice_cpu_backend_compile();
+  library.can_fuse = [](sluice_session *, const sluice_kernel_view *view, int *fuses) {
+    auto has = [&](auto isIt) {
+      for (size_t i = 0; i < view->num_ops; ++i)
+        if (isIt(static_cast<Operation *>(sluice_kernel_op_at(view, i)->operation)))
+          return true;
+      return false;
+    };
+    *fuses = !has(llvm::IsaPred<EinsumOp>) || (has(llvm::IsaPred<TanhOp>) && view->num_results == 1);
+    return SLUICE_OK;
+  };
+  auto sizesWith = [&](const char *function) {
+    Body body;
+    addProduct(body, "%x");
+    body.add(function, "", "%x", "(tensor<?x8xf32>) -> tensor<?x8xf32>");
+    body.add("mul", "", "%v1, %v2", kBinary);
+    return launchSizes(body, kRow, /*fuse=*/true, &library);
+  };
+  EXPECT_EQ(sizesWith("tanh"), (std::vector<size_t>{1, 3}));
+  EXPECT_EQ(sizesWith("sin"), (std::vector<size_t>{1, 1, 2}));
+}
+
 // The product reads what else would come along to it.
 TEST_F(FusionGroupsTest, WhatALaunchReadsDoesNotComeAlong) {
   Body body;
