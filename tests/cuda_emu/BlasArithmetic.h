@@ -47,4 +47,9 @@ inline double rounded(double number, int type) {
 
 inline double gelu(double a) { return 0.5 * a * (1 + std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))); }
 
+inline double geluGradient(double a) {
+  double t = std::tanh(0.7978845608028654 * (a + 0.044715 * a * a * a));
+  return 0.5 * (1 + t) + 0.5 * a * (1 - t * t) * 0.7978845608028654 * (1 + 0.134145 * a * a);
+}
+
 } // namespace sluice::blas_emu

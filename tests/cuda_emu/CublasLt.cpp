@@ -6,8 +6,9 @@
 // reduction schemes lets sums lie in the type of the result, the heuristic's first does so, which rounds them several times.
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
-// makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make
-// the first or the last of the heuristic's algorithms take longer.
+// makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=no-input and CUDA_EMU_BLAS=wrong-input do
+// so where the epilogue reads a matrix. CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make the first or the last of the
+// heuristic's algorithms take longer.
 #include "tests/cuda_emu/BlasArithmetic.h"
 #include "tests/cuda_emu/DriverState.h"
 
@@ -34,11 +35,15 @@ struct Description {
   int compute, scale;
   int transposed[2] = {}; // of A and B
   uint32_t epilogue = 1;
-  const std::byte *bias = nullptr;
+  const std::byte *bias = nullptr, *input = nullptr;
+  int64_t leadingOfInput = 0, batchStrideOfInput = 0;
 
   bool hasRelu() const { return epilogue & 2; }
   bool hasBias() const { return epilogue & 4; }
   bool hasGelu() const { return epilogue & 32; }
+  bool hasGeluGradient() const { return epilogue == kGeluGradient; }
+
+  static constexpr uint32_t kGeluGradient = 64 | 128;
 };
 
 struct Layout {
@@ -56,7 +61,7 @@ struct Preference {
 
 struct Algorithm {
   uint64_t mark;
-  uint32_t type, epilogue, transposed[2], alignment[3], biasAlignment;
+  uint32_t type, epilogue, transposed[2], alignment[3], alignmentBeside; // of the bias, or of what the epilogue reads
   uint64_t workspace;
   uint64_t parts; // in which terms are added to the result in its memory, and rounded each time
   uint64_t rest;
@@ -83,6 +88,13 @@ struct Sizes {
   uint64_t m, n, k;
 };
 
+/// Whether the matrix that the epilogue reads lies as it has to.
+bool fitsBeside(const Description &description, const Layout &d) {
+  constexpr int64_t kMultiple = 8;
+  return description.leadingOfInput % kMultiple == 0 && description.leadingOfInput >= int64_t(d.rows) &&
+         description.batchStrideOfInput % kMultiple == 0;
+}
+
 bool fit(const Description &description, const Layout &a, const Layout &b, const Layout &d, Sizes &sizes) {
   for (const Layout *layout : {&a, &b, &d})
     if (layout->rows == 0 || layout->columns == 0 || layout->leading < int64_t(layout->rows) || layout->batch < 1 ||
@@ -95,6 +107,7 @@ bool fit(const Description &description, const Layout &a, const Layout &b, const
                   : d.type == F32 ? description.compute == 68 || description.compute == 77
                                   : (d.type == F16 || d.type == BF16) && description.compute == 68;
   bool follows = description.epilogue == 1 ||
+                 (d.type != F64 && description.hasGeluGradient() && fitsBeside(description, d)) ||
                  (d.type != F64 && !(description.epilogue & ~38u) && !(description.hasRelu() && description.hasGelu()));
   return m == sizes.m && n == sizes.n && k == sizes.k && computes && follows &&
          description.scale == (d.type == F64 ? F64 : F32);
@@ -106,13 +119,19 @@ uint32_t alignmentOf(const void *pointer) {
   return uint32_t(std::min<uint64_t>(256, address & -address));
 }
 
+uint32_t alignmentBeside(const Description &description) {
+  return description.hasBias()           ? alignmentOf(description.bias)
+         : description.hasGeluGradient() ? alignmentOf(description.input)
+                                         : 1;
+}
+
 Algorithm algorithmFor(const Description &description, const Layout &d) {
   return {kMark,
           uint32_t(d.type),
           description.epilogue,
           {uint32_t(description.transposed[0]), uint32_t(description.transposed[1])},
           {},
-          description.hasBias() ? alignmentOf(description.bias) : 1,
+          alignmentBeside(description),
           0,
           1,
           0};
@@ -121,7 +140,7 @@ Algorithm algorithmFor(const Description &description, const Layout &d) {
 bool suits(const Algorithm &algorithm, const Description &description, const Layout &d) {
   Algorithm wanted = algorithmFor(description, d);
   return algorithm.mark == kMark && algorithm.type == wanted.type && algorithm.epilogue == wanted.epilogue &&
-         algorithm.biasAlignment <= wanted.biasAlignment &&
+         algorithm.alignmentBeside <= wanted.alignmentBeside &&
          std::memcmp(algorithm.transposed, wanted.transposed, sizeof wanted.transposed) == 0;
 }
 
@@ -136,10 +155,11 @@ size_t extent(const Layout &layout) {
 bool isUneven(const Layout &layout) { return layout.rows > 8 && layout.rows * bytesOf(layout.type) % 16 != 0; }
 
 void multiply(const Description &description, const Sizes &sizes, uint64_t parts, double beta, const std::byte *a,
-              const Layout &layoutA, const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD) {
+              const Layout &layoutA, const std::byte *b, const Layout &layoutB, std::byte *d, const Layout &layoutD,
+              const std::byte *input) {
   uint64_t termsOfPart = (sizes.k + parts - 1) / parts;
-  bool isWrong =
-      behaves("wrong") || (behaves("uneven") && (isUneven(layoutA) || isUneven(layoutB) || isUneven(layoutD)));
+  bool isWrong = behaves("wrong") || (behaves("wrong-input") && description.hasGeluGradient()) ||
+                 (behaves("uneven") && (isUneven(layoutA) || isUneven(layoutB) || isUneven(layoutD)));
   for (uint64_t column = 0; column < sizes.n; ++column)
     for (uint64_t row = 0; row < sizes.m; ++row) {
       std::byte *place = d + (row + column * uint64_t(layoutD.leading)) * bytesOf(layoutD.type);
@@ -156,6 +176,10 @@ void multiply(const Description &description, const Sizes &sizes, uint64_t parts
         sum = 0;
       if (description.hasGelu())
         sum = gelu(float(sum));
+      if (description.hasGeluGradient())
+        sum = float(sum) *
+              geluGradient(numberAt(
+                  input + (row + column * uint64_t(description.leadingOfInput)) * bytesOf(layoutD.type), layoutD.type));
       putNumber(place, layoutD.type, sum);
     }
 }
@@ -218,6 +242,12 @@ EXPORTED int cublasLtMatmulDescSetAttribute(Description *description, int attrib
     return put(description->epilogue, value, bytes);
   case 8:
     return put(description->bias, value, bytes);
+  case 11:
+    return put(description->input, value, bytes);
+  case 12:
+    return put(description->leadingOfInput, value, bytes);
+  case 13:
+    return put(description->batchStrideOfInput, value, bytes);
   default:
     return InvalidArgument;
   }
@@ -272,10 +302,11 @@ EXPORTED int cublasLtMatmulAlgoGetHeuristic(Device **handle, const Description *
                                             const Preference *preference, int wanted, Choice *choices, int *found) {
   Sizes sizes;
   *found = 0;
-  bool lacksBias = description->hasBias() && !description->bias;
-  if (!handle || wanted < 1 || c != d || lacksBias || !fit(*description, *a, *b, *d, sizes))
+  bool lacksOperand =
+      (description->hasBias() && !description->bias) || (description->hasGeluGradient() && !description->input);
+  if (!handle || wanted < 1 || c != d || lacksOperand || !fit(*description, *a, *b, *d, sizes))
     return InvalidArgument;
-  if (behaves("none"))
+  if (behaves("none") || (behaves("no-input") && description->hasGeluGradient()))
     return NotSupported;
   auto offer = [&](uint64_t workspace, uint64_t parts) {
     if (*found == wanted || workspace > preference->workspace)
@@ -335,6 +366,17 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
       return InvalidArgument;
     touched.push_back(bufferAt(address, bytes));
   }
+  if (description->hasGeluGradient()) {
+    Layout layout = *layoutD;
+    layout.leading = description->leadingOfInput, layout.batchStride = description->batchStrideOfInput;
+    auto address = reinterpret_cast<Address>(description->input);
+    if (!isOf(*current, address, extent(layout)))
+      return InvalidArgument;
+    touched.push_back(bufferAt(address, extent(layout)));
+    auto result = reinterpret_cast<Address>(d);
+    if (address < result + extent(*layoutD) && result < address + extent(layout)) // nobody says that it may
+      return InvalidArgument;
+  }
   size_t needed = algorithm->workspace;
   auto own = reinterpret_cast<Address>(workspace);
   if (workspaceBytes < needed || (needed > 0 && (own % 16 != 0 || !isOf(*current, own, needed))))
@@ -354,7 +396,8 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
     for (int64_t i = 0; i < d.batch; ++i)
       multiply(description, sizes, parts, scale, places[0] + i * a.batchStride * int64_t(bytesOf(a.type)), a,
                places[1] + i * b.batchStride * int64_t(bytesOf(b.type)), b,
-               const_cast<std::byte *>(places[2]) + i * d.batchStride * int64_t(bytesOf(d.type)), d);
+               const_cast<std::byte *>(places[2]) + i * d.batchStride * int64_t(bytesOf(d.type)), d,
+               description.input + i * description.batchStrideOfInput * int64_t(bytesOf(d.type)));
   };
   return enqueue(stream, work) == Success ? Done : InvalidArgument;
 }

@@ -220,4 +220,16 @@ FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, StringRef name, int64
   return std::move(writer.kernel);
 }
 
+LogicalResult addActivation(ir::KernelOp kernel, StringRef name, int64_t capacity, GridKernel &into) {
+  GridWriter writer(kernel.getNumOperands() + kernel.getNumResults() + 1, capacity);
+  if (failed(writeActivation(kernel, name, writer)))
+    return failure();
+  into.text += writer.kernel.text;
+  for (GridFunction &function : writer.kernel.functions) {
+    function.followsLibrary = FollowsLibrary::ForActivation;
+    into.functions.push_back(function);
+  }
+  return success();
+}
+
 } // namespace sluice::cuda

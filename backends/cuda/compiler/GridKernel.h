@@ -9,6 +9,9 @@ namespace sluice::cuda {
 
 inline constexpr int64_t kWarp = 32;
 
+/// Whether a function runs where a library does the kernel's product: too, or alone, where the activation is left to it.
+enum class FollowsLibrary { Never, Always, ForActivation };
+
 /// Has `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0, and so many threads for each.
 struct GridFunction {
   std::string name;
@@ -16,8 +19,7 @@ struct GridFunction {
   int64_t threads = kWarp;
   int64_t blocks = 1;      ///< that a multiprocessor runs at once: so many share its 65536 registers
   int64_t sharedBytes = 0; ///< of a block, beside those that it declares
-  /// Whether it runs where a library does the kernel's product, too.
-  bool followsLibrary = false;
+  FollowsLibrary followsLibrary = FollowsLibrary::Never;
 };
 
 struct GridKernel {
@@ -40,5 +42,9 @@ struct GridOptions {
 /// loops::lastOpJoins says. Fails with a diagnostic on the op that cannot be written.
 mlir::FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                             const GridOptions &options = {});
+
+/// Adds a function for what is behind the kernel's product, which lies where the kernel's one result does: for a library that
+/// has no more than the product. Fails with a diagnostic.
+mlir::LogicalResult addActivation(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity, GridKernel &into);
 
 } // namespace sluice::cuda

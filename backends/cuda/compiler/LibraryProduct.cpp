@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/LibraryProduct.h"
 
+#include "backends/cuda/compiler/GeluGradient.h"
 #include "backends/loops/Elements.h"
 #include "backends/loops/Padding.h"
 #include <limits>
@@ -25,6 +26,7 @@ struct Merged {
 struct Behind {
   ir::ExpandOp bias; // null: none
   std::string activation = "none";
+  Value input; // of the GELU whose gradient it is, or null
 };
 
 class Finder {
@@ -41,6 +43,7 @@ private:
 
   bool canCount(const LibraryProduct::Extent &batch) const;
   bool isAlong(ir::ExpandOp bias, Product::Role role, const Strides &result) const;
+  bool liesAs(const LibraryProduct::Matrix &matrix, const Strides &its, Value input) const;
 
   const Product &product;
   Operation *op;
@@ -130,6 +133,12 @@ bool Finder::isAlong(ir::ExpandOp bias, Product::Role role, const Strides &resul
   return merged && !merged->extent.perRow && (merged->strides[1] == 1 || merged->extent.size == 1);
 }
 
+/// Whether the library takes it as the input of a GELU beside the matrix, which has these strides.
+bool Finder::liesAs(const LibraryProduct::Matrix &matrix, const Strides &its, Value input) const {
+  return matrix.leading % LibraryProduct::kInputMultiple == 0 &&
+         matrix.batchStride % LibraryProduct::kInputMultiple == 0 && stridesOf(input, product.result) == its;
+}
+
 /// "none" if a library has none for elements of this type that gives what the op does.
 static std::string activationOf(Operation *op, Type element, bool roundsOnce) {
   if (isa<ir::ReluOp>(op) && !element.isF64())
@@ -144,6 +153,9 @@ static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops, bool isTim
   Value last = ops.front()->getResult(0);
   Type element = cast<RankedTensorType>(last.getType()).getElementType();
   ops = ops.drop_front();
+  if (element.isF32())
+    if (Value input = inputOfGeluGradient(ops, last))
+      return Behind{nullptr, "gelu_gradient", input};
   bool roundsOnce = element.isF32() || (isTimed && ir::isHalf(element));
   if (ops.size() >= 2 && roundsOnce) {
     auto bias = dyn_cast<ir::ExpandOp>(ops[0]);
@@ -192,11 +204,15 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
     return std::nullopt;
   if (behind.bias && !isAlong(behind.bias, alongN ? Product::N : Product::M, *c))
     return std::nullopt;
+  if (behind.input && !liesAs(*whole, *c, behind.input))
+    return std::nullopt;
   LibraryProduct found;
   llvm::raw_string_ostream(found.type) << element;
   if (behind.bias)
     found.bias = bufferOf(behind.bias.getOperand());
   found.activation = behind.activation;
+  if (behind.input)
+    found.input = bufferOf(behind.input);
   found.p = p.extent, found.q = q.extent, found.k = k->extent, found.batch = batch->extent;
   found.first = alongN ? *right : *left;
   found.second = alongN ? *left : *right;

@@ -21,12 +21,16 @@ struct LibraryProduct {
     int64_t batchStride = 0;
     bool isTransposed = false;
   };
+  /// Of distances between columns, and between matrices, of a GELU's input (cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD).
+  static constexpr int64_t kInputMultiple = 8;
 
   std::string type; ///< "f32", "f64", "f16" or "bf16", both summed in f32, or "tf32": f32, operands rounded to 11 bits
   Extent p, q, k, batch;
   Matrix first, second, result;
-  std::optional<int64_t> bias;     ///< the buffer of a number for each p, added to D
-  std::string activation = "none"; ///< of D's elements: "none", "relu" or "gelu", its approximation by tanh
+  std::optional<int64_t> bias; ///< the buffer of a number for each p, added to D
+  /// Of D's elements: "none", "relu", "gelu", its approximation by tanh, or "gelu_gradient": they are multiplied with its derivative.
+  std::string activation = "none";
+  std::optional<int64_t> input; ///< the buffer of what that GELU was of, which lies as D does
   bool isTimed =
       false; ///< the fastest algorithm is taken; else one that nothing but the product and the device decides
   int64_t capacity = 0;
@@ -38,6 +42,10 @@ inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
 /// Of a product's op and those behind it in its kernel, of which the last one's result is all that is kept. None if the
 /// product's dimensions do not merge into such matrices, or if the ops behind it are others, or would round otherwise: halves
 /// are rounded before a bias is added, and before a GELU. Where products are timed that is no reason.
+///
+/// Of the gradients that cublasLt has, it is that of GELU alone, by tanh and of f32: of halves ours rounds the product first. That of
+/// ReLU reads a mask of bits that its own forward pass writes, where ours reads a byte for each element; and the gradient of a bias,
+/// the sum of an operand, would be a second result of the product.
 std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, llvm::ArrayRef<mlir::Operation *> ops,
                                                  int64_t capacity, bool isTimed = false);
 

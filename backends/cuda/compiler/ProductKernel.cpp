@@ -48,9 +48,15 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
   if (failed(loops::writePadding(kernel, name, left, nests)))
     return failure();
   for (GridFunction &function : llvm::drop_begin(into.functions, ofProduct))
-    function.followsLibrary = true;
+    function.followsLibrary = FollowsLibrary::Always;
   into.lanes = product->filledTiles(); // where the work is
   return success();
+}
+
+LogicalResult writeActivation(ir::KernelOp kernel, StringRef name, loops::NestWriter &nests) {
+  assert(kernel.getNumResults() == 1 && "what lies there is the product");
+  Operation *product = *kernel.getBody().front().getOps<ir::ContractionOp>().begin();
+  return writeBehindProduct(product, kernel, (name + "_activation").str(), nests);
 }
 
 bool readsPacksThrough(Operation *product, ArrayRef<Operation *> moves, int64_t capacity, const GridOptions &options) {

@@ -15,6 +15,10 @@ std::optional<mlir::LogicalResult> writeProductKernel(ir::KernelOp kernel, llvm:
                                                       const GridOptions &options, loops::NestWriter &nests,
                                                       GridKernel &into);
 
+/// Writes the nest of what is behind the product of a kernel with one result, where the product lies already. Fails with a
+/// diagnostic.
+mlir::LogicalResult writeActivation(ir::KernelOp kernel, llvm::StringRef name, loops::NestWriter &nests);
+
 /// Whether tiles of the product are loaded in packs where its operands are read through these ops, which only move elements.
 bool readsPacksThrough(mlir::Operation *product, llvm::ArrayRef<mlir::Operation *> moves, int64_t capacity,
                        const GridOptions &options);

@@ -123,15 +123,18 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
   FailureOr<GridKernel> written = writeGridKernel(kernel, name, capacity_, options());
   if (failed(written))
     return failure();
+  Block &body = kernel.getBody().front();
+  SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
+  bool givesLast = llvm::equal(body.getTerminator()->getOperands(), ops.back()->getResults());
+  std::optional<LibraryProduct> product = givesLast ? libraryProductOf(ops) : std::nullopt;
+  if (product && product->input && failed(addActivation(kernel, name, capacity_, *written)))
+    return failure();
   texts.push_back(sourceComment(kernel, !folders().empty()) + written->text);
   for (const GridFunction &function : written->functions)
     sharedBytes[function.name] = int(function.sharedBytes);
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
   int64_t workspaceBytes = written->workspaceBytes;
-  Block &body = kernel.getBody().front();
-  SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
-  bool givesLast = llvm::equal(body.getTerminator()->getOperands(), ops.back()->getResults());
-  if (std::optional<LibraryProduct> product = givesLast ? libraryProductOf(ops) : std::nullopt) {
+  if (product) {
     image.addProduct(*product);
     workspaceBytes = std::max(workspaceBytes, kLibraryWorkspaceBytes);
   }

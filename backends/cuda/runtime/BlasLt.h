@@ -20,10 +20,25 @@ enum class BlasType : int { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 }; // cudaDataT
 inline size_t bytesOf(BlasType type) { return type == BlasType::F64 ? 8 : type == BlasType::F32 ? 4 : 2; }
 enum class BlasCompute : int { F32 = 68, F64 = 70, Tf32 = 77 }; // cublasComputeType_t
 enum class BlasOp : int { Plain = 0, Transposed = 1 };          // cublasOperation_t
-enum class DescriptionAttribute : int { TransposeA = 3, TransposeB = 4, Epilogue = 7, BiasPointer = 8 };
-/// What is done to a result's elements (cublasLtEpilogue_t); its GELU is taken for the approximation by tanh, of which
-/// cublasLt.h says nothing.
-enum class BlasEpilogue : uint32_t { None = 1, Relu = 2, Bias = 4, ReluBias = 6, Gelu = 32, GeluBias = 36 };
+enum class DescriptionAttribute : int {
+  TransposeA = 3,
+  TransposeB = 4,
+  Epilogue = 7,
+  BiasPointer = 8,
+  InputPointer = 11, // of the matrix that an epilogue reads beside (CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_...), of D's type
+  InputLeading = 12,
+  InputBatchStride = 13,
+};
+/// What is done to a result's elements (cublasLtEpilogue_t); its GELU is the approximation by tanh.
+enum class BlasEpilogue : uint32_t {
+  None = 1,
+  Relu = 2,
+  Bias = 4,
+  ReluBias = 6,
+  Gelu = 32,
+  GeluBias = 36,
+  GeluGradient = 192, // D is multiplied with the derivative of GELU at the input
+};
 enum class LayoutAttribute : int { Rows = 2, Columns = 3, BatchCount = 5, BatchStride = 6 };
 enum class PreferenceAttribute : int {
   WorkspaceBytes = 1,

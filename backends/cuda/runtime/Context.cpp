@@ -374,8 +374,8 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
   int64_t rows = launch.call->rows, tasks = 0;
   makeCurrent(*queue.device);
   PreparedProduct *product = kernel->second.product.get();
-  bool isForLibrary = product && product->does(rows);
-  if (isForLibrary)
+  ProductMaker maker = product ? product->makerOf(rows, addresses.data()) : ProductMaker::Functions;
+  if (maker != ProductMaker::Functions)
     product->launch(rows, addresses.data(), addresses.back(), queue.stream);
   std::vector<void *> arguments(buffers);
   std::transform(addresses.begin(), addresses.end(), arguments.begin(),
@@ -383,7 +383,7 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
   arguments.insert(arguments.end(), {&rows, &tasks});
   for (const LoadedModule::Function &function : kernel->second.functions) {
     tasks = function.image.tasksFor(rows);
-    if (tasks == 0 || (isForLibrary && !function.image.followsLibrary))
+    if (tasks == 0 || !function.image.runsWith(maker))
       continue;
     int64_t tasksOfBlock = std::max<int64_t>(kThreadsOfBlock / function.image.threads, 1);
     unsigned blocks = unsigned((tasks + tasksOfBlock - 1) / tasksOfBlock);

@@ -8,7 +8,7 @@
 
 namespace sluice::cuda {
 
-static constexpr std::string_view kFirstLine = "sluice cuda 6";
+static constexpr std::string_view kFirstLine = "sluice cuda 7";
 
 namespace {
 
@@ -52,7 +52,7 @@ private:
       line >> function.tasks >> function.rowsPerTask >> function.threads >> function.sharedBytes >>
           function.followsLibrary;
     else if (what == "product")
-      read(line, product);
+      product.type = name, read(line, product);
     else
       line >> size;
     bool isWhole = line && (line >> std::ws).eof();
@@ -60,12 +60,12 @@ private:
       image.kernels.push_back({name, size_t(size), {}, {}});
     else if (isWhole && what == "product" && isProductType(name) && !image.kernels.empty() &&
              isSound(product, image.kernels.back()))
-      product.type = name, image.kernels.back().product = product;
+      image.kernels.back().product = product;
     else if (isWhole && what == "code" && size >= 0)
       image.codes.push_back({name, {}}), sizes.push_back(size_t(size));
     else if (isWhole && what == "function" && !image.kernels.empty() && function.tasks >= 0 &&
              function.rowsPerTask >= 0 && function.threads > 0 && function.sharedBytes >= 0 &&
-             (function.followsLibrary == 0 || function.followsLibrary == 1))
+             function.followsLibrary >= 0 && function.followsLibrary <= ImageFunction::kActivationAlone)
       function.name = name, image.kernels.back().functions.push_back(function);
     else
       fail("is '" + text + "'");
@@ -76,7 +76,8 @@ private:
       line >> extent->size >> extent->perRow;
     for (ImageProduct::Matrix *matrix : {&product.first, &product.second, &product.result})
       line >> matrix->buffer >> matrix->leading >> matrix->batchStride >> matrix->isTransposed;
-    line >> product.bias >> product.activation >> product.isTimed >> product.capacity >> product.workspaceBytes;
+    line >> product.bias >> product.activation >> product.input >> product.isTimed >> product.capacity >>
+        product.workspaceBytes;
   }
 
   static bool isProductType(const std::string &name) {
@@ -84,13 +85,25 @@ private:
     return known.count(name) > 0;
   }
 
-  static bool isActivation(const std::string &name) { return name == "none" || name == "relu" || name == "gelu"; }
+  static bool isActivation(const std::string &name) {
+    static const std::set<std::string> known = {"none", "relu", "gelu", "gelu_gradient"};
+    return known.count(name) > 0;
+  }
+
+  /// Where there is to be one, it lies beside the result as the library asks, and there is no bias.
+  static bool hasSoundInput(const ImageProduct &product, const ImageKernel &kernel) {
+    if (product.activation != "gelu_gradient")
+      return product.input == -1;
+    return product.input >= 0 && product.input + 1 < int64_t(kernel.buffers) && product.bias == -1 &&
+           product.type != "f64" && product.result.leading % kInputMultiple == 0 &&
+           product.result.batchStride % kInputMultiple == 0;
+  }
 
   static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
     bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 &&
                    product.workspaceBytes <= kMostWorkspaceBytes && product.bias >= -1 &&
                    product.bias + 1 < int64_t(kernel.buffers) && isActivation(product.activation) &&
-                   (product.isTimed == 0 || product.isTimed == 1);
+                   hasSoundInput(product, kernel) && (product.isTimed == 0 || product.isTimed == 1);
     for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
       isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
     for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})

@@ -39,6 +39,8 @@ static BlasType sumTypeOf(const ImageProduct &product) { return product.type == 
 
 static BlasEpilogue epilogueOf(const ImageProduct &product) {
   bool hasBias = product.bias >= 0;
+  if (product.activation == "gelu_gradient")
+    return BlasEpilogue::GeluGradient;
   if (product.activation == "relu")
     return hasBias ? BlasEpilogue::ReluBias : BlasEpilogue::Relu;
   if (product.activation == "gelu")
@@ -67,8 +69,13 @@ void PreparedPart::describe() {
   transpose(DescriptionAttribute::TransposeA, product.first.isTransposed);
   transpose(DescriptionAttribute::TransposeB, product.second.isTransposed);
   setDescription(DescriptionAttribute::Epilogue, epilogueOf(product));
-  uintptr_t bias = alignmentAt(part.offsets.bias);
-  setBias(reinterpret_cast<const void *>(bias)); // not read: heuristics look at its alignment
+  if (product.input >= 0) {
+    setDescription(DescriptionAttribute::InputLeading, product.result.leading);
+    setDescription(DescriptionAttribute::InputBatchStride, product.result.batchStride);
+  }
+  uintptr_t bias = alignmentAt(part.offsets.bias), input = alignmentAt(part.offsets.result);
+  // Not read: heuristics look at their alignment.
+  setBeside(reinterpret_cast<const void *>(bias), reinterpret_cast<const void *>(input));
   for (auto [layout, matrix] :
        {std::pair(&first, &product.first), {&second, &product.second}, {&result, &product.result}}) {
     blas.check(blas.createLayout(layout, type, 1, 1, matrix->leading), name);
@@ -92,9 +99,11 @@ template <typename Value> void PreparedPart::setLayout(BlasLayout layout, Layout
   blas.check(blas.setLayout(layout, attribute, &value, sizeof value), name);
 }
 
-void PreparedPart::setBias(const void *address) {
+void PreparedPart::setBeside(const void *bias, const void *input) {
   if (product.bias >= 0)
-    setDescription(DescriptionAttribute::BiasPointer, address);
+    setDescription(DescriptionAttribute::BiasPointer, bias);
+  if (product.input >= 0)
+    setDescription(DescriptionAttribute::InputPointer, input);
 }
 
 void PreparedPart::setRows(int64_t rows) {
@@ -184,10 +193,13 @@ static size_t bytesAt(const ImageProduct &product, const ImageProduct::Matrix &m
 }
 
 BlasAlgorithm PreparedPart::fastestOf(const std::vector<BlasAlgorithm> &candidates, const TimingPlace &timing) {
-  size_t bytes[] = {
-      bytesAt(product, product.first, product.p, product.k), bytesAt(product, product.second, product.k, product.q),
-      bytesAt(product, product.result, product.p, product.q),
-      size_t(product.p.with(product.capacity)) * bytesOf(typeOf(product)), size_t(product.workspaceBytes)};
+  size_t result = bytesAt(product, product.result, product.p, product.q);
+  size_t bytes[] = {bytesAt(product, product.first, product.p, product.k),
+                    bytesAt(product, product.second, product.k, product.q),
+                    result,
+                    size_t(product.p.with(product.capacity)) * bytesOf(typeOf(product)),
+                    product.input >= 0 ? result : 0,
+                    size_t(product.workspaceBytes)};
   size_t all = 0, begins[std::size(bytes)];
   for (size_t i = 0; i < std::size(bytes); ++i)
     begins[i] = std::exchange(all, all + (bytes[i] + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment);
@@ -195,14 +207,14 @@ BlasAlgorithm PreparedPart::fastestOf(const std::vector<BlasAlgorithm> &candidat
   if (!scratch.begin())
     return candidates.front();
   Places places{scratch.begin() + begins[0], scratch.begin() + begins[1], scratch.begin() + begins[2],
-                scratch.begin() + begins[3]};
+                scratch.begin() + begins[3], scratch.begin() + begins[4]};
   setRows(product.capacity);
   StreamTimer timer(timing);
   auto fastest = candidates.begin();
   float least = std::numeric_limits<float>::infinity();
   for (auto candidate = candidates.begin(); candidate != candidates.end(); ++candidate) {
     algorithm = *candidate;
-    float taken = timer.best([&] { return multiply(places, scratch.begin() + begins[4], timing.stream); });
+    float taken = timer.best([&] { return multiply(places, scratch.begin() + begins[5], timing.stream); });
     if (taken < least)
       least = taken, fastest = candidate;
   }
@@ -257,7 +269,8 @@ void PreparedPart::checkAligned(void *const *addresses, const void *workspace) c
                                        " bytes behind a multiple of " + std::to_string(alignment) +
                                        ", where cublasLt was promised one");
   };
-  for (int64_t buffer : {product.first.buffer, product.second.buffer, product.result.buffer, product.bias})
+  for (int64_t buffer :
+       {product.first.buffer, product.second.buffer, product.result.buffer, product.bias, product.input})
     if (buffer >= 0)
       check(addresses[buffer], kPromisedAlignment, "buffer " + std::to_string(buffer));
   check(workspace, kWorkspaceAlignment, "the workspace");
@@ -268,7 +281,7 @@ int PreparedPart::multiply(const Places &places, void *workspace, DriverStream s
   static constexpr double kWideNumbers[] = {0, 1};
   bool isWide = sumTypeOf(product) == BlasType::F64;
   auto number = [&](bool isOne) { return isWide ? static_cast<const void *>(&kWideNumbers[isOne]) : &kNumbers[isOne]; };
-  setBias(places.bias);
+  setBeside(places.bias, places.input);
   return blas.multiply(handle, description, number(true), places.first, first, places.second, second,
                        number(part.addsToResult), places.result, result, places.result, result, &algorithm, workspace,
                        size_t(product.workspaceBytes), stream);
@@ -281,7 +294,8 @@ void PreparedPart::launch(int64_t rows, void *const *addresses, void *workspace,
   auto at = [&](int64_t buffer, int64_t offset) { return static_cast<std::byte *>(addresses[buffer]) + offset; };
   Places places{at(product.first.buffer, part.offsets.first), at(product.second.buffer, part.offsets.second),
                 at(product.result.buffer, part.offsets.result),
-                product.bias >= 0 ? at(product.bias, part.offsets.bias) : nullptr};
+                product.bias >= 0 ? at(product.bias, part.offsets.bias) : nullptr,
+                product.input >= 0 ? at(product.input, part.offsets.result) : nullptr};
   blas.check(multiply(places, workspace, stream), name);
 }
 

@@ -36,9 +36,9 @@ public:
   void launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
-  /// Of the matrices and the bias.
+  /// Of the matrices, the bias and what the activation reads.
   struct Places {
-    std::byte *first, *second, *result, *bias;
+    std::byte *first, *second, *result, *bias, *input;
   };
 
   PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part, const std::string &name);
@@ -55,7 +55,8 @@ private:
   int multiply(const Places &places, void *workspace, DriverStream stream);
   template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
   template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
-  void setBias(const void *address);
+  /// Of what the epilogue reads; null where it reads none.
+  void setBeside(const void *bias, const void *input);
   void setRows(int64_t rows);
 
   const BlasLt &blas;

@@ -4,9 +4,9 @@
 
 namespace sluice::cuda {
 
-std::unique_ptr<PreparedProduct> PreparedProduct::prepare(const BlasLt &blas, BlasHandle handle,
-                                                          const ImageProduct &product, const std::string &name,
-                                                          const TimingPlace &timing) {
+/// None if the library has no algorithm for one of them, however the product is cut.
+PreparedProduct::Parts PreparedProduct::partsWith(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
+                                                  const std::string &name, const TimingPlace &timing) {
   std::vector<std::vector<ProductPart>> ways{partsOf(product)};
   if (ways.front().size() > 1)
     ways.push_back({ProductPart{product}});
@@ -15,13 +15,34 @@ std::unique_ptr<PreparedProduct> PreparedProduct::prepare(const BlasLt &blas, Bl
     for (const ProductPart &part : wanted)
       parts.push_back(PreparedPart::prepare(blas, handle, part, name, timing));
     if (std::find(parts.begin(), parts.end(), nullptr) == parts.end())
-      return std::unique_ptr<PreparedProduct>(new PreparedProduct(std::move(parts)));
+      return parts;
   }
-  return nullptr;
+  return {};
+}
+
+std::unique_ptr<PreparedProduct> PreparedProduct::prepare(const BlasLt &blas, BlasHandle handle,
+                                                          const ImageProduct &product, const std::string &name,
+                                                          const TimingPlace &timing) {
+  auto with = [&](const ImageProduct &wanted, ProductMaker maker) {
+    Parts parts = partsWith(blas, handle, wanted, name, timing);
+    return std::unique_ptr<PreparedProduct>(parts.empty() ? nullptr
+                                                          : new PreparedProduct(product, std::move(parts), maker));
+  };
+  std::unique_ptr<PreparedProduct> whole = with(product, ProductMaker::Library);
+  if (whole || product.input < 0)
+    return whole;
+  ImageProduct plain = product;
+  plain.activation = "none", plain.input = -1;
+  return with(plain, ProductMaker::LibraryButForActivation);
 }
 
 bool PreparedProduct::does(int64_t rows) {
   return std::all_of(parts.begin(), parts.end(), [&](auto &part) { return part->does(rows); });
+}
+
+ProductMaker PreparedProduct::makerOf(int64_t rows, void *const *addresses) {
+  bool isOverwritten = input >= 0 && addresses[input] == addresses[result];
+  return does(rows) && !isOverwritten ? maker : ProductMaker::Functions;
 }
 
 void PreparedProduct::launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream) {

@@ -50,6 +50,7 @@ static ProductPart takeLastOfK(ProductPart &from, int64_t count, int64_t bytes) 
   taken.offsets.second += before * (product.second.isTransposed ? product.second.leading : 1);
   taken.product.bias = -1;
   taken.product.activation = "none";
+  taken.product.input = -1;
   from.addsToResult = true;
   return taken;
 }

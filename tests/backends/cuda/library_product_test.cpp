@@ -33,6 +33,12 @@ template <> struct Stored<BF16> {
   static BF16 write(double number) { return {sluice_bf16_of_float(float(number))}; }
 };
 
+/// Of x S(2u), where S is the logistic function.
+double derivativeOfGelu(double x) {
+  double logistic = 1 / (1 + std::exp(-2 * 0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  return logistic + x * logistic * (1 - logistic) * 2 * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+}
+
 class LibraryRun : public GridRun {
 public:
   explicit LibraryRun(const Body &body, bool isTimed = false)
@@ -82,6 +88,9 @@ private:
             sum += read(static_cast<T *>(buffers[size_t(*library->bias)])[p]);
           if (library->activation == "relu")
             sum = std::max(sum, 0.0);
+          if (library->activation == "gelu_gradient")
+            sum *= derivativeOfGelu(read(static_cast<T *>(
+                buffers[size_t(*library->input)])[&at(library->result, batch, p, q) - &at(library->result, 0, 0, 0)]));
           if (library->activation == "gelu")
             sum *= 0.5 * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
           at(library->result, batch, p, q) = Stored<T>::write(sum);
@@ -90,6 +99,60 @@ private:
 };
 
 constexpr const char *kRelu = "relu", *kGelu = "gelu {tanh}";
+
+/// A product times the derivative of a GELU at another operand, of the result's type if it has no other, as ops' gradients have
+/// it, but for the text that is replaced.
+Body timesDerivative(Body body, const std::string &replaced = "", const std::string &by = "", std::string input = "") {
+  const std::string y = body.yields.substr(body.yields.find(": ") + 2);
+  std::string ops = R"(
+%c0 = full 0.134145
+%a1 = mul %c0, %2
+%a2 = mul %a1, %2
+%c1 = full 1.0
+%a3 = add %c1, %a2
+%c2 = full 0.044715
+%b1 = mul %c2, %2
+%b2 = mul %b1, %2
+%b3 = mul %b2, %2
+%b4 = add %2, %b3
+%c3 = full 0.7978845608028654
+%b5 = mul %c3, %b4
+%t = tanh %b5
+%d1 = add %c1, %t
+%c4 = full 0.5
+%d2 = mul %c4, %d1
+%e1 = mul %t, %t
+%e2 = sub %c1, %e1
+%e3 = mul %c4, %2
+%e4 = mul %e3, %e2
+%e5 = mul %e4, %c3
+%e6 = mul %e5, %a3
+%f = add %d2, %e6
+%g = mul %a, %f
+)";
+  if (!replaced.empty())
+    ops.replace(ops.find(replaced), replaced.size(), by);
+  body.text += "\n";
+  if (input.empty())
+    input = y;
+  body.operands.push_back(input);
+  SmallVector<StringRef> lines;
+  StringRef(ops).split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines) {
+    auto [result, formula] = line.split(" = ");
+    auto [name, operands] = formula.split(' ');
+    bool isConstant = name == "full";
+    std::string types;
+    for (StringRef operand : llvm::split(operands, ", "))
+      types += (types.empty() ? "" : ", ") + (operand == "%2" ? input : y);
+    std::string attributes =
+        isConstant ? fmt::format("{{type = {}, value = {} : f64}}", y, operands.str()) : operands.str();
+    body.text += fmt::format("{} = sluice.{} {} : ({}) -> {}\n", result.str(), name.str(), attributes,
+                             isConstant ? "" : types, y);
+  }
+  body.yields = "%g : " + y;
+  return body;
+}
 
 /// A product with a bias along `dim` behind it, if that is not negative, and an activation such as "gelu {tanh}", if that is not
 /// "".
@@ -131,8 +194,13 @@ void expectTheReference(const std::vector<Body> &bodies, bool isTimed = false) {
     LibraryRun run(body, isTimed);
     ASSERT_TRUE(run.library) << run.diagnostics() << body.text;
     EXPECT_EQ(run.library->bias.has_value(), StringRef(body.text).contains("expand")) << body.text;
-    bool hasRelu = StringRef(body.text).contains("relu"), hasGelu = StringRef(body.text).contains("gelu");
-    EXPECT_EQ(run.library->activation, hasRelu ? "relu" : hasGelu ? "gelu" : "none") << body.text;
+    StringRef text = body.text;
+    EXPECT_EQ(run.library->activation, text.contains("relu")   ? "relu"
+                                       : text.contains("gelu") ? "gelu"
+                                       : text.contains("tanh") ? "gelu_gradient"
+                                                               : "none")
+        << body.text;
+    EXPECT_EQ(run.library->input.has_value(), text.contains("sluice.tanh")) << body.text;
     for (int64_t rows : {7, 3, 1}) {
       double error = run.multiply(rows);
       EXPECT_TRUE(error <= run.tolerance) << error << " with " << rows << " rows of\n" << body.text;
@@ -201,6 +269,39 @@ TEST(LibraryProduct, TakesWhatIsRoundedOtherwiseIfItIsTimed) {
   auto finds = [](const Body &body) { return LibraryRun(body, /*isTimed=*/true).library.has_value(); };
   EXPECT_FALSE(finds(followed(matrices()[1], 1, ""))) << "there are no epilogues for doubles";
   EXPECT_FALSE(finds(followed(matrices()[0], -1, "gelu"))) << "erf";
+}
+
+TEST(LibraryProduct, TakesTheGradientOfAGelu) {
+  std::vector<Body> all;
+  for (const char *columns : {"8", "16"})
+    for (const char *of : {"ab,bc->ac", "ab,cb->ac"}) {
+      std::string n = columns, weight = of[3] == 'b' ? "20x" + n : n + "x20";
+      all.push_back(
+          timesDerivative(einsum(of, "tensor<?x20xf32>", "tensor<" + weight + "xf32>", "tensor<?x" + n + "xf32>")));
+    }
+  all.push_back(timesDerivative(einsum("abc,adc->abd", "tensor<?x4x6xf32>", "tensor<?x8x6xf32>", "tensor<?x4x8xf32>")));
+  expectTheReference(all);
+}
+
+TEST(LibraryProduct, LeavesOutOtherGradients) {
+  auto bodyOf = [](const std::string &columns) {
+    return einsum("ab,bc->ac", "tensor<?x20xf32>", "tensor<20x" + columns + "xf32>", "tensor<?x" + columns + "xf32>");
+  };
+  auto finds = [](const Body &body, bool isTimed = false) { return LibraryRun(body, isTimed).library.has_value(); };
+  const Body one = bodyOf("8");
+  EXPECT_TRUE(finds(timesDerivative(one)));
+  EXPECT_FALSE(finds(timesDerivative(bodyOf("9")))) << "columns lie 9 elements apart";
+  EXPECT_FALSE(finds(timesDerivative(as("bf16", one, 0)), /*isTimed=*/true)) << "halves are rounded before it";
+  EXPECT_FALSE(finds(timesDerivative(as("f64", one, 0))));
+  for (auto [replaced, by] : {std::pair("0.134145", "0.134"), {"tanh", "sigmoid"}, {"sub %c1", "add %c1"}})
+    EXPECT_FALSE(finds(timesDerivative(one, replaced, by))) << by;
+  EXPECT_FALSE(finds(timesDerivative(one, "mul %e3, %e2", "mul %a, %e2"))) << "of the product";
+  EXPECT_FALSE(finds(timesDerivative(one, "%g = mul %a, %f", "%h = mul %a, %f\n%g = neg %h"))) << "more behind it";
+  EXPECT_FALSE(finds(timesDerivative(one, "%g = mul %a, %f", "%h = neg %a\n%g = mul %a, %f"))) << "beside it";
+  EXPECT_FALSE(finds(timesDerivative(one, "%g = mul %a, %f", "%g = mul %f, %f"))) << "of no product";
+  const Body heads = einsum("abcd,ed->abce", "tensor<?x3x4x6xf32>", "tensor<8x6xf32>", "tensor<?x3x4x8xf32>");
+  EXPECT_TRUE(finds(timesDerivative(heads)));
+  EXPECT_FALSE(finds(timesDerivative(heads, "", "", "tensor<?x3x4x8xf32, #bthd>"))) << "it lies otherwise than D";
 }
 
 // Kernels may read one buffer twice.

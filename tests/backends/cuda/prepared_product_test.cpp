@@ -147,7 +147,7 @@ private:
 
 int64_t padded(int64_t extent) { return (extent + 7) / 8 * 8; }
 
-/// D[p, rows] of a batch, with padded matrices; buffers are the operands, the bias and D.
+/// D[p, rows] of a batch, with padded matrices; buffers are the operands, the bias, D and what its activation reads.
 ImageProduct productOf(const std::string &type, int64_t p, int64_t k, bool firstTransposed, bool secondTransposed,
                        bool hasBias = false, const std::string &activation = "none") {
   auto matrix = [](int64_t buffer, int64_t height, int64_t width, bool isTransposed) {
@@ -162,6 +162,7 @@ ImageProduct productOf(const std::string &type, int64_t p, int64_t k, bool first
   product.result = matrix(3, p, kCapacity, false);
   product.bias = hasBias ? 2 : -1;
   product.activation = activation;
+  product.input = activation == "gelu_gradient" ? 4 : -1;
   product.capacity = kCapacity;
   product.workspaceBytes = kWorkspaceBytes;
   return product;
@@ -191,12 +192,14 @@ public:
         device(device), product(product), first(device, product.type, kBatch * product.first.batchStride),
         second(device, product.type, kBatch * product.second.batchStride), bias(device, product.type, product.p.size),
         result(device, product.type, kBatch * product.result.batchStride),
+        input(device, product.type, kBatch * product.result.batchStride),
         workspace(device, "f32", kWorkspaceBytes / int64_t(sizeof(float))) {
     fill(first, product.first, product.p.size, product.k.size);
     fill(second, product.second, product.k.size, kCapacity);
     for (int64_t p = 0; p < product.p.size; ++p)
       bias.set(p, next());
-    for (Numbers *numbers : {&first, &second, &bias})
+    fill(input, product.result, product.p.size, kCapacity);
+    for (Numbers *numbers : {&first, &second, &bias, &input})
       numbers->send();
   }
 
@@ -205,9 +208,9 @@ public:
     EXPECT_TRUE(prepared->does(rows));
     result.forget();
     result.send();
-    void *addresses[] = {first.place(), second.place(), bias.place(), result.place()};
+    std::vector<void *> addresses = buffers();
     Watched::betas.clear();
-    prepared->launch(rows, addresses, workspace.place(), device.stream);
+    prepared->launch(rows, addresses.data(), workspace.place(), device.stream);
     result.fetch();
     EXPECT_EQ(result.known(), kBatch * product.p.size * rows);
     EXPECT_LE(largestError(rows), 1) << "of what rounding may do";
@@ -216,12 +219,22 @@ public:
 
   /// What a call says whose buffer of this number, or whose workspace behind them, lies so many bytes further on.
   std::string errorOfMoved(size_t buffer, size_t bytes) {
-    std::byte *addresses[] = {first.place(), second.place(), bias.place(), result.place(), workspace.place()};
-    addresses[buffer] += bytes;
-    void *buffers[] = {addresses[0], addresses[1], addresses[2], addresses[3]};
-    EXPECT_TRUE(prepared->does(1));
-    return errorOf([&] { prepared->launch(1, buffers, addresses[4], device.stream); });
+    std::vector<void *> addresses = buffers();
+    addresses.push_back(workspace.place());
+    addresses[buffer] = static_cast<std::byte *>(addresses[buffer]) + bytes;
+    return errorOfCall(addresses, addresses.back());
   }
+
+  std::string errorOfCall(const std::vector<void *> &addresses, void *space) {
+    EXPECT_TRUE(prepared->does(1));
+    return errorOf([&] { prepared->launch(1, addresses.data(), space, device.stream); });
+  }
+
+  std::vector<void *> buffers() const {
+    return {first.place(), second.place(), bias.place(), result.place(), input.place()};
+  }
+  void *workspacePlace() const { return workspace.place(); }
+  void expectWithoutActivation() { product.activation = "none"; }
 
   std::unique_ptr<PreparedProduct> prepared;
 
@@ -235,12 +248,20 @@ private:
           numbers.set(indexIn(matrix, batch, row, column), next());
   }
 
+  /// Of x S(2u), where S is the logistic function.
+  static double derivativeOfGelu(double x) {
+    double logistic = 1 / (1 + std::exp(-2 * 0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    return logistic + x * logistic * (1 - logistic) * 2 * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+  }
+
   double sum(int64_t batch, int64_t p, int64_t row) const {
     double sum = product.bias >= 0 ? bias.get(p) : 0;
     for (int64_t k = 0; k < product.k.size; ++k)
       sum += first.get(indexIn(product.first, batch, p, k)) * second.get(indexIn(product.second, batch, k, row));
     if (product.activation == "gelu")
       return 0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+    if (product.activation == "gelu_gradient")
+      return sum * derivativeOfGelu(input.get(indexIn(product.result, batch, p, row)));
     return product.activation == "relu" ? std::max(sum, 0.0) : sum;
   }
 
@@ -261,7 +282,7 @@ private:
   EmulatedDevice &device;
   ImageProduct product;
   std::mt19937 random{5};
-  Numbers first, second, bias, result, workspace;
+  Numbers first, second, bias, result, input, workspace;
 };
 
 using Betas = std::vector<float>;
@@ -284,8 +305,10 @@ protected:
   static void expectTheSums(int64_t p, int64_t k, bool firstTransposed, bool secondTransposed, const Betas &betas) {
     for (const char *type : {"f16", "bf16", "tf32"})
       for (bool hasBias : {false, true})
-        for (const std::string activation : {"none", "relu", "gelu"}) {
+        for (const std::string activation : {"none", "relu", "gelu", "gelu_gradient"}) {
           if ((hasBias || activation != "none") && (!firstTransposed || secondTransposed))
+            continue;
+          if (hasBias && activation == "gelu_gradient") // there is no such epilogue
             continue;
           SCOPED_TRACE(testing::Message() << type << " " << p << " " << k << " " << firstTransposed << secondTransposed
                                           << (hasBias ? " bias " : " ") << activation);
@@ -354,6 +377,37 @@ TEST_F(PreparedProducts, AreWholeWhereAPartHasNoAlgorithm) {
     ASSERT_TRUE(run.prepared);
     EXPECT_EQ(run.call(3), Betas{0});
   }
+}
+
+TEST_F(PreparedProducts, LeaveActivationsThatReadAMatrixToOthersIfTheyHaveTo) {
+  EmulatedDevice device;
+  const ImageProduct wanted = productOf("tf32", 263, 267, true, false, false, "gelu_gradient");
+  auto makerOf = [](ProductRun &run, int64_t rows) { return run.prepared->makerOf(rows, run.buffers().data()); };
+  ProductRun whole(device, wanted);
+  EXPECT_EQ(makerOf(whole, 3), ProductMaker::Library);
+  EXPECT_EQ(makerOf(whole, 0), ProductMaker::Functions);
+  setenv("CUDA_EMU_BLAS", "no-input", 1);
+  ProductRun plain(device, wanted);
+  setenv("CUDA_EMU_BLAS", "none", 1);
+  ProductRun none(device, wanted);
+  unsetenv("CUDA_EMU_BLAS");
+  EXPECT_FALSE(none.prepared);
+  ASSERT_TRUE(plain.prepared);
+  EXPECT_EQ(makerOf(plain, 3), ProductMaker::LibraryButForActivation);
+  EXPECT_EQ(makerOf(plain, 0), ProductMaker::Functions);
+  plain.expectWithoutActivation();
+  EXPECT_EQ(plain.call(3), (Betas{0, 0, 1}));
+}
+
+TEST_F(PreparedProducts, AreLeftToOthersInThePlaceOfWhatTheirActivationReads) {
+  EmulatedDevice device;
+  ProductRun run(device, productOf("f32", 24, 24, true, false, false, "gelu_gradient"));
+  std::vector<void *> addresses = run.buffers();
+  addresses[4] = addresses[3];
+  EXPECT_EQ(run.prepared->makerOf(3, addresses.data()), ProductMaker::Functions);
+  EXPECT_EQ(run.errorOfCall(addresses, run.workspacePlace()), "cuda:0: kernel k: CUBLAS_STATUS_INVALID_VALUE (7)");
+  EXPECT_EQ(run.errorOfCall(run.buffers(), run.workspacePlace()), "");
+  device.driver.streamSynchronize(device.stream);
 }
 
 // The double's second choice differs from its first, which it refuses for three rows.
@@ -426,7 +480,10 @@ TEST_F(PreparedProducts, SayWhatIsNotAligned) {
     EXPECT_EQ(run.errorOfMoved(buffer, 36),
               "cuda:0: kernel k: buffer " + std::to_string(buffer) +
                   " lies 36 bytes behind a multiple of 64, where cublasLt was promised one");
-  constexpr size_t kWorkspace = 4;
+  ProductRun withInput(device, productOf("f32", 24, 24, true, false, false, "gelu_gradient"));
+  EXPECT_EQ(withInput.errorOfMoved(4, 8),
+            "cuda:0: kernel k: buffer 4 lies 8 bytes behind a multiple of 64, where cublasLt was promised one");
+  constexpr size_t kWorkspace = 5;
   EXPECT_EQ(run.errorOfMoved(kWorkspace, 8),
             "cuda:0: kernel k: the workspace lies 8 bytes behind a multiple of 16, where cublasLt was promised one");
   EXPECT_EQ(run.errorOfMoved(kWorkspace, 16), "cuda:0: kernel k: CUBLAS_STATUS_INVALID_VALUE (7)") << "it is too small";
@@ -471,22 +528,26 @@ TEST_F(PreparedProducts, TakeWhatWasChosenFirst) {
   EmulatedDevice device;
   Algorithm chosen = timed(device, "slow-first");
   EXPECT_EQ(timed(device, "slow-last"), chosen);
-  for (const ImageProduct &other : {productOf("f32", 8, 8, false, false), productOf("f32", 8, 8, true, false, true),
-                                    productOf("f32", 8, 8, true, false, false, "relu"),
-                                    productOf("tf32", 8, 8, true, false), productOf("f32", 16, 8, true, false)})
+  for (const ImageProduct &other :
+       {productOf("f32", 8, 8, false, false), productOf("f32", 8, 8, true, false, true),
+        productOf("f32", 8, 8, true, false, false, "relu"), productOf("f32", 8, 8, true, false, false, "gelu_gradient"),
+        productOf("tf32", 8, 8, true, false), productOf("f32", 16, 8, true, false)})
     EXPECT_NE(timed(device, "slow-last", other)[kWorkspaceOfAlgorithm], chosen[kWorkspaceOfAlgorithm]);
 }
 
 TEST_F(PreparedProducts, AreTimedInParts) {
-  EmulatedDevice device;
-  ImageProduct product = productOf("bf16", 263, 267, true, false, true, "gelu");
-  product.isTimed = 1;
-  size_t before = device.freeBytes();
-  PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k", device.timing());
-  EXPECT_EQ(device.freeBytes(), before);
-  ProductRun run(device, product);
-  EXPECT_EQ(Watched::betas.size(), 3U * 2 * 4) << "three parts, two algorithms, four times each";
-  EXPECT_EQ(run.call(5), (Betas{0, 0, 1}));
+  for (bool hasInput : {false, true}) {
+    EmulatedDevice device;
+    Watched::forget();
+    ImageProduct product = productOf("bf16", 263, 267, true, false, !hasInput, hasInput ? "gelu_gradient" : "gelu");
+    product.isTimed = 1;
+    size_t before = device.freeBytes();
+    PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k", device.timing());
+    EXPECT_EQ(device.freeBytes(), before);
+    ProductRun run(device, product);
+    EXPECT_EQ(Watched::betas.size(), 3U * 2 * 4) << "three parts, two algorithms, four times each";
+    EXPECT_EQ(run.call(5), (Betas{0, 0, 1}));
+  }
 }
 
 TEST_F(PreparedProducts, AreNotTimedWhereTheDeviceCannot) {
@@ -512,11 +573,14 @@ TEST_F(PreparedProducts, SayThatTheyCannotBeDescribed) {
   int refused = 0;
   for (bool isRefused = true; isRefused; ++refused) {
     Watched::settingToRefuse = refused;
-    std::string error = errorOf([&] { ProductRun(device, productOf("f32", 24, 24, true, false, /*hasBias=*/true)); });
+    std::string error = errorOf([&] {
+      ProductRun(device, productOf("f32", 24, 24, true, false, /*hasBias=*/true));
+      ProductRun(device, productOf("f32", 24, 24, true, false, false, "gelu_gradient"));
+    });
     isRefused = Watched::settingToRefuse < 0;
     EXPECT_EQ(error, isRefused ? "cuda:0: kernel k: CUBLAS_STATUS_NOT_SUPPORTED (15)" : "");
   }
-  EXPECT_GT(refused, 20);
+  EXPECT_GT(refused, 40);
 }
 
 } // namespace sluice::cuda::test

@@ -124,46 +124,64 @@ TEST(CudaRunHalf, CopiesGoDirectlyBetweenPeers) {
   EXPECT_EQ(howANumberGetsAcross({{"CUDA_EMU_PEERS", "none"}}), "2: ");
 }
 
+/// An image of one product without code, whose result's columns, and matrices, lie `apart`.
+static std::string product(const std::string &type, const std::string &apart, const std::string &behind) {
+  return "sluice cuda 7\nkernel k 4\nproduct " + type + " 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 " + apart + " 0 " + behind +
+         "\nend\n";
+}
+
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
-  for (auto [image, why] :
-       {std::pair("", "line 1 of a module does not end"),
-        {"something\n", "line 1 of a module is not 'sluice cuda 6'"},
-        {"sluice cuda 6\nfunction f 1 1 32 0 0\nend\n", "line 2 of a module is 'function f 1 1 32 0 0'"},
-        {"sluice cuda 6\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
-        {"sluice cuda 6\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
-        {"sluice cuda 6\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
-        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
-        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
-        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n", "line 3 of a module is 'function f 1 0 32 -1 0'"},
-        {"sluice cuda 6\nkernel k 1\nfunction f 1 0 32 0 2\nend\n", "line 3 of a module is 'function f 1 0 32 0 2'"},
-        {"sluice cuda 6\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 0\nend\n",
-         "line 3 of a module"},
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 none 0 4 0\nend\n",
-         "line 3 of a module"},
-        {"sluice cuda 6\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 0\nend\n",
-         "line 3 of a module"}, // columns of two lie one apart
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 none 0 4 0\nend\n",
-         "line 3 of a module"}, // the capacity's four three apart
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 0\nend\n",
-         "line 3 of a module"}, // more matrices than cublasLt counts
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 4 33554433\nend\n",
-         "line 3 of a module"}, // more workspace than is ever asked for
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 tanh 0 4 0\nend\n",
-         "line 3 of a module"},
-        {"sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 2 4 0\nend\n",
-         "line 3 of a module"},
-        {"sluice cuda 6\ncode sm_90 5\nend\nbyte", "too few bytes"},
-        {"sluice cuda 6\nkernel k 1\n", "line 3 of a module does not end"}})
+  for (auto [image, why] : std::vector<std::pair<std::string, std::string>>{
+           {"", "line 1 of a module does not end"},
+           {"something\n", "line 1 of a module is not 'sluice cuda 7'"},
+           {"sluice cuda 7\nfunction f 1 1 32 0 0\nend\n", "line 2 of a module is 'function f 1 1 32 0 0'"},
+           {"sluice cuda 7\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
+           {"sluice cuda 7\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
+           {"sluice cuda 7\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
+           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
+           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n",
+            "line 3 of a module is 'function f 1 0 32 -1 0'"},
+           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32 0 3\nend\n", "line 3 of a module is 'function f 1 0 32 0 3'"},
+           {"sluice cuda 7\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 0\nend\n",
+            "line 3 of a module"},
+           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 none -1 0 4 0\nend\n",
+            "line 3 of a module"},
+           {"sluice cuda 7\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 0\nend\n",
+            "line 3 of a module"}, // columns of two lie one apart
+           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 none -1 0 4 0\nend\n",
+            "line 3 of a module"}, // the capacity's four three apart
+           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 "
+            "0\nend\n",
+            "line 3 of a module"}, // more matrices than cublasLt counts
+           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 "
+            "33554433\nend\n",
+            "line 3 of a module"}, // more workspace than is ever asked for
+           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 tanh -1 0 4 0\nend\n",
+            "line 3 of a module"},
+           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 2 4 0\nend\n",
+            "line 3 of a module"},
+           {product("f32", "8 8", "-1 none 2 0 4 0"), "line 3 of a module"}, // an input that nothing reads
+           {product("f32", "8 8", "-1 gelu_gradient -1 0 4 0"), "line 3 of a module"},
+           {product("f32", "8 8", "-1 gelu_gradient 3 0 4 0"), "line 3 of a module"}, // the workspace
+           {product("f32", "8 8", "1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
+           {product("f64", "8 8", "-1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
+           {product("f32", "12 8", "-1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
+           {product("f32", "8 12", "-1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
+           {"sluice cuda 7\ncode sm_90 5\nend\nbyte", "too few bytes"},
+           {"sluice cuda 7\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
+  EXPECT_THAT(whatLoadSays(product("f32", "8 8", "-1 gelu_gradient 2 0 4 0")), StartsWith("4: "))
+      << "it lacks code alone";
 }
 
 TEST(CudaRunHalf, NamesTheArchitecturesOfItsCode) {
-  EXPECT_EQ(whatLoadSays("sluice cuda 6\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
+  EXPECT_EQ(whatLoadSays("sluice cuda 7\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
             "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100, compute_100");
 }
 
 TEST(CudaRunHalf, SaysThatADriverRefusesCode) {
-  EXPECT_THAT(whatLoadSays("sluice cuda 6\nkernel k 1\ncode sm_90 7\nend\nno code"),
+  EXPECT_THAT(whatLoadSays("sluice cuda 7\nkernel k 1\ncode sm_90 7\nend\nno code"),
               AllOf(StartsWith("70: cuda:0 refuses its code"), HasSubstr("CUDA_ERROR_INVALID_IMAGE")));
 }
 
@@ -192,7 +210,7 @@ extern "C" const unsigned *cuda_emu_sizes_one() { return cuda_emu::argumentSizes
   if (object.empty())
     return log;
   std::string code = object + "sm_90" + '\0';
-  return "sluice cuda 6\nkernel one 1\nfunction one 1 0 " + std::to_string(threads) + " " +
+  return "sluice cuda 7\nkernel one 1\nfunction one 1 0 " + std::to_string(threads) + " " +
          std::to_string(sharedBytes) + " 0\ncode sm_90 " + std::to_string(code.size()) + "\nend\n" + code;
 }
 
@@ -262,29 +280,37 @@ TEST(CudaRunHalf, KernelsTakeFewBytesOfArguments) {
   EXPECT_TRUE(isRefused("Many, int *, char"));
 }
 
-/// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place; and what a function
-/// makes that follows either.
-static std::string whatAProductLeaves(const char *settings) {
+/// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place, or one more than
+/// the product where its activation is left to a function; and what a function makes that follows any of these. `activation` has its
+/// name and its input, which is buffer 2, the result, or buffer 3, a zero.
+static std::string whatAProductLeaves(const char *settings, const std::string &activation = "none -1",
+                                      const std::string &behaviour = "") {
   static const std::string kText = R"(
-extern "C" __global__ void own(float *, float *, float *to, float *, long long, long long) { to[0] = 9; }
-extern "C" __global__ void behind(float *, float *, float *to, float *, long long, long long) { to[1] = 5; }
+extern "C" __global__ void own(float *, float *, float *to, float *, float *, long long, long long) { to[0] = 9; }
+extern "C" __global__ void more(float *, float *, float *to, float *, float *, long long, long long) {
+  if (threadIdx.x == 0)
+    to[0] += 1;
+}
+extern "C" __global__ void behind(float *, float *, float *to, float *, float *, long long, long long) { to[1] = 5; }
 #define LAUNCHED(name)                                                                                       \
   extern "C" void cuda_emu_launch_##name(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) {  \
     cuda_emu::call(name, grid, block, arguments);                                                            \
   }                                                                                                          \
   extern "C" const unsigned *cuda_emu_sizes_##name() { return cuda_emu::argumentSizes(name); }
 LAUNCHED(own)
+LAUNCHED(more)
 LAUNCHED(behind)
 )";
   std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
-  std::string image = "sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none 0 1 0\n"
-                      "function own 1 0 32 0 0\nfunction behind 1 0 32 0 1\ncode sm_90 " +
-                      std::to_string(code.size()) + "\nend\n" + code;
+  std::string image =
+      "sluice cuda 7\nkernel k 5\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 8 0 0 -1 " + activation +
+      " 0 1 0\nfunction own 1 0 32 0 0\nfunction more 1 0 32 0 2\nfunction behind 1 0 32 0 1\ncode sm_90 " +
+      std::to_string(code.size()) + "\nend\n" + code;
   auto launchIt = [&](const sluice_backend_run &half, sluice_run *run) {
     sluice_module *module = nullptr;
     sluice_queue *queue = nullptr;
     constexpr size_t kApart = 64; // of buffers, which are aligned
-    float numbers[3 * kApart] = {2}, found[2] = {};
+    float numbers[4 * kApart] = {2}, found[2] = {};
     numbers[kApart] = 3;
     void *address = nullptr;
     half.allocate(run, 0, sizeof numbers, &address);
@@ -294,11 +320,11 @@ LAUNCHED(behind)
     if (sluice_status status = half.module_load(run, 0, image.data(), image.size(), &module); status != SLUICE_OK)
       return status;
     auto *first = static_cast<float *>(address);
-    void *addresses[] = {first, first + kApart, first + 2 * kApart, first};
+    void *addresses[] = {first, first + kApart, first + 2 * kApart, first + 3 * kApart, first};
     sluice_call call{sizeof call, 1, 0, 1};
     sluice_launch launch{};
     launch.struct_size = sizeof launch;
-    launch.call = &call, launch.addresses = addresses, launch.num_buffers = 4;
+    launch.call = &call, launch.addresses = addresses, launch.num_buffers = 5;
     launch.module = module, launch.function = launch.name = "k";
     if (sluice_status status = half.launch(queue, &launch); status != SLUICE_OK)
       return status;
@@ -308,12 +334,22 @@ LAUNCHED(behind)
     // As a status, which is all that comes back.
     return sluice_status(int(found[0]) * 10 + int(found[1]));
   };
-  return whatComesOf({{"SLUICE_CUBLASLT", SLUICE_CUDA_EMU_DRIVER}}, launchIt, settings);
+  return whatComesOf({{"SLUICE_CUBLASLT", SLUICE_CUDA_EMU_DRIVER}, {"CUDA_EMU_BLAS", behaviour}}, launchIt, settings);
 }
 
 TEST(CudaRunHalf, RunsWhatFollowsALibrarysProduct) {
   EXPECT_THAT(whatAProductLeaves("products=library"), StartsWith("65: "));
   EXPECT_THAT(whatAProductLeaves("products=own"), StartsWith("95: "));
+}
+
+TEST(CudaRunHalf, RunsWhatALibraryLeavesOut) {
+  const std::string gradient = "gelu_gradient 3", overwritten = "gelu_gradient 2";
+  EXPECT_THAT(whatAProductLeaves("products=library", gradient), StartsWith("35: ")) << "the derivative at 0 is 1/2";
+  EXPECT_THAT(whatAProductLeaves("products=library", gradient, "no-input"), StartsWith("75: "));
+  EXPECT_THAT(whatAProductLeaves("products=library", gradient, "none"), StartsWith("95: "));
+  EXPECT_THAT(whatAProductLeaves("products=own", gradient), StartsWith("95: "));
+  for (const char *behaviour : {"", "no-input"})
+    EXPECT_THAT(whatAProductLeaves("products=library", overwritten, behaviour), StartsWith("95: ")) << behaviour;
 }
 
 /// How many products the double of cublasLt has done for the contexts of `groups`, null for one that has none, once each has loaded
@@ -344,7 +380,7 @@ static std::string productsOfLoading(const std::string &image, const std::vector
 TEST(CudaRunHalf, TimesAlgorithmsOnceInAGroup) {
   std::string log, code = test::compileForHost("", test::Effort::Least, log) + "sm_90" + '\0';
   auto image = [&](const std::string &isTimed) {
-    return "sluice cuda 6\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none " + isTimed +
+    return "sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 " + isTimed +
            " 1 65536\ncode sm_90 " + std::to_string(code.size()) + "\nend\n" + code;
   };
   // Two algorithms, four times each.
@@ -405,7 +441,6 @@ TEST(CudaRunHalf, DeadlinesPass) {
 }
 
 namespace {
-
 /// A queue that copies a number to the first device.
 class Copies {
 public:

@@ -244,6 +244,40 @@ module @biased {
                 result = self.run_sluice("verify", *arguments, "--rows", "3", CUDA_EMU_BLAS=behaviour)
                 self.assertEqual(result.returncode, 0 if agrees else 1, (element, behaviour, result.stderr))
 
+    def test_a_library_does_gradients_of_gelus(self):
+        model = """
+module @gelus {
+  sluice.model "gelus" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<9xWIDTHxf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state parameter @v : tensor<WIDTHx3xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x", "label"] (%x: tensor<?x9xf32>, %label: tensor<?xi32>) {
+    %w = sluice.get @w : tensor<9xWIDTHxf32>
+    %v = sluice.get @v : tensor<WIDTHx3xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x9xf32>, tensor<9xWIDTHxf32>) -> tensor<?xWIDTHxf32>
+    %g = sluice.gelu %pFORM : (tensor<?xWIDTHxf32>) -> tensor<?xWIDTHxf32>
+    %y = sluice.einsum "ab,bc->ac" %g, %v : (tensor<?xWIDTHxf32>, tensor<WIDTHx3xf32>) -> tensor<?x3xf32>
+    %losses = sluice.softmax_cross_entropy %y, %label : (tensor<?x3xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w, @v] : tensor<f32>
+  }
+}
+"""
+        # How the library behaves, and whether the kernels agree with the reference: who multiplies with the derivative.
+        own = (("wrong-input", True), ("no-input", True), ("none", True))
+        taken = (("", True), ("wrong", False), ("wrong-input", False), ("no-input", True), ("none", True))
+        for width, form, setting, behaviours in (
+            ("16", " {tanh}", "", taken),
+            ("16", " {tanh}", ",tf32=on", taken[:-1]),  # ours would round operands
+            ("18", " {tanh}", "", own),  # columns lie 18 elements apart
+            ("16", "", "", own),  # erf
+        ):
+            self.write("gelus.mlir", model.replace("WIDTH", width).replace("FORM", form))
+            arguments = ("gelus.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=library=all" + setting)
+            for behaviour, agrees in behaviours:
+                result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
+                self.assertEqual(result.returncode, 0 if agrees else 1, (width, form, setting, behaviour, result.stderr))
+
     def test_a_library_does_wide_products_in_parts(self):
         model = """
 module @wide {

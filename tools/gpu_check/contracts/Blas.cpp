@@ -212,30 +212,64 @@ static void reluKeepsNaN(Machine &machine) {
     }
 }
 
+/// The result of a product that the library need not do with its epilogue; throws NotTried if it does not.
+static std::vector<double> resultIfThereIsAny(BlasProduct &product, double beta) {
+  std::vector<BlasChoice> choices = product.choose();
+  if (choices.empty())
+    throw NotTried("the library has no algorithm with epilogue " + std::to_string(int(product.shape.epilogue)));
+  product.algorithm = choices.front().algorithm;
+  product.upload();
+  expect(product.launch(beta, product.shape.workspace) == 0, "a product with a GELU is refused");
+  return product.download();
+}
+
+static constexpr double kFactorOfGelu = 0.7978845608028654, kShareOfGelu = 1e-5, kRoundingOfGelu = 0x1p-22;
+
 /// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), but for what is lost where 1 + tanh cancels.
 static void geluIsByTanh(Machine &machine) {
-  constexpr double kShare = 1e-5, kRounding = 0x1p-22, kFactor = 0.7978845608028654;
-  for (auto [epilogue, hasBias] : {std::pair(BlasEpilogue(32), false), {BlasEpilogue(36), true}}) {
+  for (auto [epilogue, hasBias] : {std::pair(BlasEpilogue::Gelu, false), {BlasEpilogue::GeluBias, true}}) {
     BlasShape shape;
     shape.epilogue = epilogue;
     BlasProduct product(machine, shape);
     for (double &number : product.a)
       number /= 16;
-    std::vector<BlasChoice> choices = product.choose();
-    if (choices.empty())
-      throw NotTried("the library has no algorithm with epilogue " + std::to_string(int(epilogue)));
-    product.algorithm = choices.front().algorithm;
-    product.upload();
-    expect(product.launch(0, shape.workspace) == 0, "a product with a GELU is refused");
-    std::vector<double> found = product.download();
+    std::vector<double> found = resultIfThereIsAny(product, 0);
     for (uint64_t column = 0; column < shape.n; ++column)
       for (uint64_t row = 0; row < shape.m; ++row) {
         double x = product.sumOf(row, column) + (hasBias ? product.bias[row] : 0);
-        double wanted = 0.5 * x * (1 + std::tanh(kFactor * (x + 0.044715 * x * x * x)));
+        double wanted = 0.5 * x * (1 + std::tanh(kFactorOfGelu * (x + 0.044715 * x * x * x)));
         double its = found[product.indexIn(2, row, column, 0)];
-        expect(std::fabs(its - wanted) <= kShare * std::fabs(wanted) + kRounding * std::fabs(x),
+        expect(std::fabs(its - wanted) <= kShareOfGelu * std::fabs(wanted) + kRoundingOfGelu * std::fabs(x),
                "GELU of " + std::to_string(x) + " is " + std::to_string(its) + ", not " + std::to_string(wanted));
       }
+  }
+}
+
+static double derivativeOfGelu(double x) {
+  double t = std::tanh(kFactorOfGelu * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kFactorOfGelu * (1 + 3 * 0.044715 * x * x);
+}
+
+/// The sum, with C, times the derivative of that GELU at the matrix that the epilogue reads, each of a batch at its own.
+template <BlasCompute compute> static void geluGradientIsByTanh(Machine &machine) {
+  for (double beta : {0.0, 1.0}) {
+    BlasShape shape;
+    shape.compute = compute, shape.epilogue = BlasEpilogue::GeluGradient;
+    shape.padding = 8, shape.batch = 2;
+    BlasProduct product(machine, shape);
+    for (double &number : product.input)
+      number /= 2;
+    std::vector<double> found = resultIfThereIsAny(product, beta);
+    for (int32_t number = 0; number < shape.batch; ++number)
+      for (uint64_t column = 0; column < shape.n; ++column)
+        for (uint64_t row = 0; row < shape.m; ++row) {
+          size_t index = product.indexIn(2, row, column, number);
+          double sum = product.sumOf(row, column, number) + beta * product.d[index], x = product.input[index];
+          double wanted = sum * derivativeOfGelu(x), its = found[index];
+          expect(std::fabs(its - wanted) <= kShareOfGelu * std::fabs(wanted) + kRoundingOfGelu * std::fabs(sum),
+                 std::to_string(sum) + " times the derivative of GELU at " + std::to_string(x) + " is " +
+                     std::to_string(its) + ", not " + std::to_string(wanted));
+        }
   }
 }
 
@@ -359,6 +393,8 @@ std::vector<Contract> blasContracts() {
           {"blas.bias", biasIsOfRows},
           {"blas.relu_keeps_nan", reluKeepsNaN},
           {"blas.gelu", geluIsByTanh},
+          {"blas.gelu_gradient", geluGradientIsByTanh<BlasCompute::F32>},
+          {"blas.gelu_gradient_tf32", geluGradientIsByTanh<BlasCompute::Tf32>},
           {"blas.workspace_bound", workspacesAreBounded},
           {"blas.workspace_too_small", workspacesThatAreTooSmall},
           {"blas.check", choicesPassTheCheck},

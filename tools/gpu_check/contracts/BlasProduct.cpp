@@ -88,11 +88,12 @@ BlasProduct::BlasProduct(Machine &machine, const BlasShape &shape)
   describe();
   a = wholeNumbers(extentOf(0), 1), b = wholeNumbers(extentOf(1), 2), bias = wholeNumbers(shape.m, 3);
   d = std::vector<double>(extentOf(2), -77); // which no sum is in all elements
+  input = wholeNumbers(extentOf(2), 4);
   placeOfA = reserve(a.size()), placeOfB = reserve(b.size()), placeOfD = reserve(d.size());
-  placeOfBias = reserve(bias.size());
+  placeOfBias = reserve(bias.size()), placeOfInput = reserve(input.size());
   workspace = machine.allocate(std::max<uint64_t>(shape.workspace, 256));
   uintptr_t aligned = shape.alignment;
-  setBias(aligned); // where nothing is: heuristics look at its alignment
+  setBias(aligned), setInput(aligned); // where nothing is: heuristics look at their alignment
 }
 
 BlasProduct::Matrix BlasProduct::matrixOf(int operand) const {
@@ -136,12 +137,21 @@ void BlasProduct::describe() {
   for (int operand = 0; operand < 2; ++operand) {
     BlasOp op = shape.transposed[operand] ? BlasOp::Transposed : BlasOp::Plain;
     auto attribute = operand == 0 ? DescriptionAttribute::TransposeA : DescriptionAttribute::TransposeB;
-    succeed(blas.setDescription(description, attribute, &op, sizeof op), "a transposed operand");
+    set(attribute, &op, sizeof op, "a transposed operand");
   }
-  succeed(blas.setDescription(description, DescriptionAttribute::Epilogue, &shape.epilogue, sizeof shape.epilogue),
-          "the epilogue");
+  set(DescriptionAttribute::Epilogue, &shape.epilogue, sizeof shape.epilogue, "the epilogue");
   for (int operand = 0; operand < 3; ++operand)
     layouts[operand] = layoutOf(operand);
+  if (!hasInput())
+    return;
+  Matrix result = matrixOf(2);
+  auto leading = int64_t(result.leading(shape.padding));
+  set(DescriptionAttribute::InputLeading, &leading, sizeof leading, "the epilogue's leading dimension");
+  set(DescriptionAttribute::InputBatchStride, &result.stride, sizeof result.stride, "the epilogue's batch stride");
+}
+
+void BlasProduct::set(DescriptionAttribute attribute, const void *value, size_t bytes, const char *what) {
+  succeed(blasLibrary().setDescription(description, attribute, value, bytes), what);
 }
 
 /// At a multiple of the alignment, and of no more.
@@ -152,9 +162,14 @@ DeviceAddress BlasProduct::reserve(size_t elements) {
 void BlasProduct::setBias(DeviceAddress address) {
   auto pointer = reinterpret_cast<const void *>(address);
   if (uint32_t(shape.epilogue) & uint32_t(BlasEpilogue::Bias))
-    succeed(blasLibrary().setDescription(description, DescriptionAttribute::BiasPointer,
-                                         static_cast<const void *>(&pointer), sizeof pointer),
-            "the bias");
+    set(DescriptionAttribute::BiasPointer, static_cast<const void *>(&pointer), sizeof pointer, "the bias");
+}
+
+void BlasProduct::setInput(DeviceAddress address) {
+  auto pointer = reinterpret_cast<const void *>(address);
+  if (hasInput())
+    set(DescriptionAttribute::InputPointer, static_cast<const void *>(&pointer), sizeof pointer,
+        "the epilogue's input");
 }
 
 void BlasProduct::setColumns(uint64_t n) {
@@ -212,7 +227,7 @@ int BlasProduct::launch(double beta, uint64_t workspaceBytes) {
   float narrow[] = {1, float(beta)};
   auto scale = [&](int i) { return shape.type == BlasType::F64 ? static_cast<void *>(&wide[i]) : &narrow[i]; };
   auto pointer = [](DeviceAddress address) { return reinterpret_cast<void *>(address); };
-  setBias(placeOfBias);
+  setBias(placeOfBias), setInput(placeOfInput);
   return blasLibrary().multiply(blasHandle(), description, scale(0), pointer(placeOfA), layouts[0], pointer(placeOfB),
                                 layouts[1], scale(1), pointer(placeOfD), layouts[2], pointer(placeOfD), layouts[2],
                                 &algorithm, workspaceBytes ? pointer(workspace) : nullptr, workspaceBytes, stream);
@@ -221,7 +236,8 @@ int BlasProduct::launch(double beta, uint64_t workspaceBytes) {
 //===- results ----------------------------------------------------------------------------------------------------===//
 
 void BlasProduct::upload() {
-  for (auto [place, numbers] : {std::pair(placeOfA, &a), {placeOfB, &b}, {placeOfD, &d}, {placeOfBias, &bias}}) {
+  for (auto [place, numbers] :
+       {std::pair(placeOfA, &a), {placeOfB, &b}, {placeOfD, &d}, {placeOfBias, &bias}, {placeOfInput, &input}}) {
     std::string bytes = encode(shape.type, *numbers);
     machine.upload(stream, place, bytes.data(), bytes.size());
     machine.finish(stream);

@@ -9,7 +9,7 @@ namespace sluice::gpu_check {
 /// Of the library that there is; throws NotTried where there is none.
 const cuda::BlasLt &blasLibrary();
 
-/// D[m, n] = epilogue(beta C + A[m, k] B[k, n] + bias), column-major; C is D.
+/// D[m, n] = epilogue(beta C + A[m, k] B[k, n] + bias), column-major; C is D. What an epilogue reads besides lies as D does.
 struct BlasShape {
   uint64_t m = 24, n = 16, k = 40;
   cuda::BlasType type = cuda::BlasType::F32;
@@ -39,9 +39,10 @@ public:
   void setColumns(uint64_t n);    ///< of B and D
   void setRowsOfB(uint64_t rows); ///< as it lies in memory
   void setBias(cuda::DeviceAddress address);
+  void setInput(cuda::DeviceAddress address);
 
   // Of the numbers, in the order of memory.
-  double sumOf(uint64_t row, uint64_t column) const { return sumsOf(row, column, 0).first; }
+  double sumOf(uint64_t row, uint64_t column, int32_t number = 0) const { return sumsOf(row, column, number).first; }
   void upload();
   std::vector<double> download();
   std::vector<double> expected(double beta) const; ///< of exact sums, rounded once
@@ -55,8 +56,8 @@ public:
   BlasShape shape;
   cuda::DriverStream stream;
   cuda::BlasAlgorithm algorithm{};
-  std::vector<double> a, b, d, bias; ///< `d`: before
-  cuda::DeviceAddress placeOfA, placeOfB, placeOfD, placeOfBias, workspace;
+  std::vector<double> a, b, d, bias, input; ///< `d`: before
+  cuda::DeviceAddress placeOfA, placeOfB, placeOfD, placeOfBias, placeOfInput, workspace;
 
   size_t indexIn(int operand, uint64_t row, uint64_t column, int32_t number) const; ///< of A, B and D
 
@@ -71,6 +72,8 @@ private:
   cuda::BlasLayout layoutOf(int operand) const;
   void describe();
   cuda::DeviceAddress reserve(size_t elements);
+  bool hasInput() const { return shape.epilogue == cuda::BlasEpilogue::GeluGradient; }
+  void set(cuda::DescriptionAttribute attribute, const void *value, size_t bytes, const char *what);
   /// Sums of a b and |a b|.
   std::pair<double, double> sumsOf(uint64_t row, uint64_t column, int32_t number) const;
 

@@ -178,6 +178,15 @@ FailureOr<std::string> epilogueText(const TiledProduct &product, ir::KernelOp ke
   return Epilogue(product, kernel).write();
 }
 
+/// All results of a kernel, as they are yielded.
+static LoopNest::Output outputOf(ir::KernelOp kernel) {
+  auto all = [kernel](Elements &elements, AffineExpr, ArrayRef<AffineExpr> index) {
+    return llvm::map_to_vector<2>(yieldOf(kernel).getOperands(),
+                                  [&](Value value) { return elements.element(value, index); });
+  };
+  return {all, resultsOf(kernel)};
+}
+
 LogicalResult writeSumOfChunks(const TiledProduct &p, ir::KernelOp kernel, StringRef name, NestWriter &writer) {
   Formulas formulas;
   SplitFold split;
@@ -196,12 +205,21 @@ LogicalResult writeSumOfChunks(const TiledProduct &p, ir::KernelOp kernel, Strin
     bindOperands(elements, kernel, p.op);
     elements.bind(split);
   };
-  SmallVector<Memory> results = resultsOf(kernel);
-  auto all = [&](Elements &elements, AffineExpr, ArrayRef<AffineExpr> index) {
-    return llvm::map_to_vector<2>(yieldOf(kernel).getOperands(),
-                                  [&](Value value) { return elements.element(value, index); });
+  nest.outputs.push_back(outputOf(kernel));
+  return writer.write(nest);
+}
+
+LogicalResult writeBehindProduct(Operation *product, ir::KernelOp kernel, StringRef name, NestWriter &writer) {
+  Formulas formulas;
+  LoopNest nest{
+      name.str(), product->getLoc(), formulas, tensorTypeOf(product->getResult(0)), std::nullopt, {}, 0, false, {}, {},
+      {}};
+  nest.bytesPerElement = double(kernel.getNumOperands() * ir::getElementBytes(nest.space.getElementType()));
+  nest.prepare = [&](Elements &elements) {
+    bindOperands(elements, kernel, product);
+    elements.bind(product->getResult(0), resultsOf(kernel).front());
   };
-  nest.outputs.push_back({all, results});
+  nest.outputs.push_back(outputOf(kernel));
   return writer.write(nest);
 }
 

@@ -15,4 +15,8 @@ mlir::FailureOr<std::string> epilogueText(const TiledProduct &product, ir::Kerne
 mlir::LogicalResult writeSumOfChunks(const TiledProduct &product, ir::KernelOp kernel, llvm::StringRef name,
                                      loops::NestWriter &writer);
 
+/// Writes the nest of what is behind a product that lies where the kernel's one result does.
+mlir::LogicalResult writeBehindProduct(mlir::Operation *product, ir::KernelOp kernel, llvm::StringRef name,
+                                       loops::NestWriter &writer);
+
 } // namespace sluice::cuda
