@@ -399,6 +399,18 @@ TEST_F(PreparedProducts, LeaveActivationsThatReadAMatrixToOthersIfTheyHaveTo) {
   EXPECT_EQ(plain.call(3), (Betas{0, 0, 1}));
 }
 
+TEST_F(PreparedProducts, LeaveActivationsToOthersWhoseInputTheLibraryDoesNotTake) {
+  EmulatedDevice device;
+  for (int64_t ImageProduct::Matrix::*distance : {&ImageProduct::Matrix::leading, &ImageProduct::Matrix::batchStride}) {
+    ImageProduct product = productOf("f32", 24, 24, true, false, false, "gelu_gradient");
+    product.result.batchStride += 2 * kCapacity * 4; // so that there is room
+    product.result.*distance += 4;
+    ProductRun run(device, product);
+    ASSERT_TRUE(run.prepared);
+    EXPECT_EQ(run.prepared->makerOf(3, run.buffers().data()), ProductMaker::LibraryButForActivation);
+  }
+}
+
 TEST_F(PreparedProducts, AreLeftToOthersInThePlaceOfWhatTheirActivationReads) {
   EmulatedDevice device;
   ProductRun run(device, productOf("f32", 24, 24, true, false, false, "gelu_gradient"));
