@@ -32,13 +32,21 @@ Ran = collections.namedtuple("Ran", "code report table log")
 
 
 class GpuCheckTest(unittest.TestCase):
+def bytes_of(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
     @classmethod
     def setUpClass(cls):
         cls.root = tempfile.TemporaryDirectory()
         cls.prepared = Path(cls.root.name) / "prepared"
-        command = [sys.executable, "-B", TOOL / "prepare", "--build", BUILD, "--output", cls.prepared, "--models", MODELS, "--emulated"]
-        done = subprocess.run(list(map(str, command)), text=True, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
+        done = cls.prepare(cls.prepared)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+    @staticmethod
+    def prepare(output, *flags):
+        command = [sys.executable, "-B", TOOL / "prepare", "--build", BUILD, "--output", output, "--models", MODELS, "--emulated", *flags]
+        return subprocess.run(list(map(str, command)), text=True, capture_output=True, check=False)
 
     @classmethod
     def tearDownClass(cls):
@@ -128,14 +136,37 @@ class GpuCheckTest(unittest.TestCase):
         self.assertNotIn("TFLOP", ran.table)
 
     def test_the_files_fit_and_are_stripped(self):
-        size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
-        self.assertLessEqual(size, MOST_BYTES)
+        self.assertLessEqual(bytes_of(self.folder), MOST_BYTES)
         for name in ("gpu_check_run", "backends/sluice_cuda_run.so", "models/lenet_device"):
             symbols = subprocess.run(["nm", self.folder / name], text=True, capture_output=True, check=False)
             self.assertIn("no symbols", symbols.stderr, name)
         self.assertTrue((self.folder / "lib" / "libtbb.so.12").exists())
 
     def test_one_device_is_enough(self):
+    def test_the_last_kernels_are_left_out_where_there_is_no_room(self):
+        packs = json.loads((self.folder / "manifest.json").read_text())["packs"]
+        sizes = {pack: sum(path.stat().st_size for path in (self.folder / "packs").glob(f"{pack}.*")) for pack in packs[-2:]}
+        most = bytes_of(self.folder) - sum(sizes.values()) + (64 << 10) + sizes[packs[-2]] // 2
+        smaller = self.folder / "smaller"
+        done = self.prepare(smaller, "--bytes", most)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.splitlines(), [f"prepare: no room for the kernels of {pack}" for pack in reversed(packs[-2:])])
+        self.assertLessEqual(bytes_of(smaller), most)
+        manifest = json.loads((smaller / "manifest.json").read_text())
+        self.assertEqual(manifest["packs"], packs[:-2])
+        self.assertEqual({path.name.split(".json")[0] for path in (smaller / "packs").glob("*.json")}, set(packs[:-2]))
+        self.assertTrue((smaller / "packs" / "own.image").exists())
+        self.assertEqual(manifest["sanitized"], packs[:2])
+        self.folder, whole = smaller, self.folder
+        ran = self.run_check("--only", "contracts")
+        self.folder = whole
+        self.assertEqual(ran.code, 0, ran.table)
+
+    def test_a_folder_without_room_for_programs_is_an_error(self):
+        done = self.prepare(self.folder / "smaller", "--bytes", "1000000")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("and 1000000 may be carried to a machine: name fewer --benchmarks", done.stderr)
+
         ran = self.run_check("--only", "contracts,conformance,exercises", CUDA_EMU_DEVICES="1")
         self.assertEqual(ran.code, 0, ran.table)
         self.assertIn("contracts: context.peer_access_twice and 7 more: there are 1 devices, and it needs 2", ran.table)
@@ -310,11 +341,12 @@ class GpuCheckTest(unittest.TestCase):
         command = [sys.executable, "-B", TOOL / "prepare", "--build", BUILD, "--output", output]
         done = subprocess.run(list(map(str, command)), text=True, capture_output=True, check=False, env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertLessEqual(sum(path.stat().st_size for path in output.rglob("*") if path.is_file()), MOST_BYTES)
+        self.assertLessEqual(bytes_of(output), MOST_BYTES)
         manifest = json.loads((output / "manifest.json").read_text())
         self.assertEqual(manifest["packs"][:4], ["lenet", "mlp", "ops", "ops.library"])
-        self.assertEqual(len(manifest["packs"]), 2 * 17 + 2 + 2)
-        self.assertEqual(manifest["packs"][-2:], ["fcn_s", "fcn_s.bf16"])
+        left_out = [line.rpartition(" ")[2] for line in done.stderr.splitlines() if "no room for the kernels of" in line]
+        self.assertEqual(len(manifest["packs"]) + len(left_out), 2 * 16 + 2 + 2)
+        self.assertEqual(manifest["architectures"], ["sm_80", "sm_90", "sm_100", "compute_80"])
         self.assertEqual(manifest["sanitized"], ["lenet", "mlp", "gpt2.bf16"])
         self.assertEqual(len(manifest["benchmarks"]), 13 * 3)
         self.assertEqual(len(manifest["exercises"]["products"]), 4)
