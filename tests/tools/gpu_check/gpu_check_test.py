@@ -7,6 +7,7 @@ import importlib
 import json
 import lzma
 import os
+import re
 import shutil
 import stat
 import struct
@@ -348,10 +349,17 @@ def bytes_of(folder):
         self.assertEqual(len(manifest["packs"]) + len(left_out), 2 * 16 + 2 + 2)
         self.assertEqual(manifest["architectures"], ["sm_80", "sm_90", "sm_100", "compute_80"])
         self.assertEqual(manifest["sanitized"], ["lenet", "mlp", "gpt2.bf16"])
-        self.assertEqual(len(manifest["benchmarks"]), 13 * 3)
+        self.assertEqual(len(manifest["benchmarks"]), 17 * 3)
         self.assertEqual(len(manifest["exercises"]["products"]), 4)
 
     # The benchmarks, with programs that stand in for the device's.
+
+    def test_every_network_has_its_peers(self):
+        nets = re.findall(r'(?m)^    "(\w+)": Model\(', (TOOL / "prepare").read_text())
+        self.assertGreater(len(nets), 16)
+        for file in ("nets_torch.py", "nets_jax.py"):
+            peers = re.findall(r'(?m)^    "(\w+)": ', (TOOL / "peers" / file).read_text())
+            self.assertEqual(sorted(peers), sorted(nets), file)
 
     def test_figures_are_medians_of_alternating_rounds(self):
         benchmarks = self.checks("benchmarks")

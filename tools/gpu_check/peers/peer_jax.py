@@ -10,7 +10,8 @@ os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or there is no memory f
 
 import jax  # noqa: E402
 
-from nets_jax import NETS, TRAINING, in_dtype, make_slots, make_step  # noqa: E402
+from layers_jax import TRAINING  # noqa: E402
+from nets_jax import NETS, in_dtype, make_slots, make_step  # noqa: E402
 from serve import serve  # noqa: E402
 
 
