@@ -26,7 +26,7 @@ OWNERS = [
     (r"backends/loops/", "loops"),
     (r"backends/exchange/", "exchange"),
     (r"backends/transport/", "transport"),
-    (r"backends/(\w+)/(compiler|runtime)/", r"backend \1 \2"),
+    (r"backends/(\w+)/(compiler|libraries|runtime)/", r"backend \1 \2"),
     (r"runtime/files/", "files"),
     (r"(frontend|ir|passes|runtime|models|tests|tools)/", r"\1"),
     (r"(sys|linux|arpa|netinet|bits|asm)/|[\w.]+$", "system"),
@@ -48,8 +48,9 @@ LAYERS = [
     (r"backends/loops/", "loops", {"system", "llvm", "ir", "backend abi"}),
     (r"backends/exchange/", "exchange", {"system", "backend abi"}),
     (r"backends/transport/", "transport", {"system", "backend abi", "exchange"}),
-    (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "loops", "fmt", "json"} | CONTRACTS),
-    (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb", "exchange"} | CONTRACTS),
+    (r"backends/(\w+)/libraries/", r"backend \1 libraries", {"system"}),
+    (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "loops", "fmt", "json", r"backend \1 libraries"} | CONTRACTS),
+    (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb", "exchange", r"backend \1 libraries"} | CONTRACTS),
     (r"frontend/include/", "frontend api", {"system", "dtypes"}),
     (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "tensor files", "runtime base", "frontend api", "dtypes"}),
     (r"models/", "models", {"system", "frontend api", "cli11"}),
@@ -72,7 +73,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 def layer_of(path):
     for pattern, layer, allowed in LAYERS:
         if match := re.match(pattern, path):
-            return match.expand(layer), allowed
+            return match.expand(layer), set(map(match.expand, allowed))
     return None, set()
 
 

@@ -6,10 +6,8 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include <cstdlib>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <memory>
 #include <regex>
 
 namespace sluice::cuda {
@@ -55,37 +53,6 @@ static llvm::Error makeError(const std::string &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", text.c_str());
 }
 
-static std::string valueOf(const char *variable) {
-  const char *value = std::getenv(variable);
-  return value ? value : "";
-}
-
-/// Where Python packages below this folder put the library.
-static void addPackages(const std::string &root, std::vector<std::string> &paths) {
-  std::error_code error;
-  for (llvm::sys::fs::directory_iterator python(root + "/lib", error), end; !error && python != end;
-       python.increment(error))
-    if (llvm::sys::path::filename(python->path()).starts_with("python3"))
-      for (const char *library : {"cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"})
-        if (std::string path = python->path() + "/site-packages/nvidia/" + library; llvm::sys::fs::exists(path))
-          paths.push_back(path);
-}
-
-/// Where the library may be, the best first.
-static std::vector<std::string> candidates() {
-  if (std::string named = valueOf("SLUICE_NVRTC"); !named.empty())
-    return {named};
-  std::vector<std::string> paths;
-  std::string home = valueOf("CUDA_HOME");
-  for (const std::string &folder :
-       {std::string(), home.empty() ? home : home + "/lib64/", std::string("/usr/local/cuda/lib64/")})
-    for (const char *name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
-      paths.push_back(folder + name);
-  for (const std::string &root : {valueOf("VIRTUAL_ENV"), valueOf("CONDA_PREFIX"), valueOf("HOME") + "/.local"})
-    addPackages(root, paths);
-  return paths;
-}
-
 /// The library looks for its builtins by name alone, where the loader may not find them: they are loaded first,
 /// whatever version their name ends with.
 static void *openLibrary(const std::string &path) {
@@ -98,10 +65,13 @@ static void *openLibrary(const std::string &path) {
   return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
+LibrarySearch Nvrtc::search() {
+  return {"SLUICE_NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, {"cu13", "cuda_nvrtc"}};
+}
+
 llvm::Expected<Nvrtc> Nvrtc::load() {
-  std::string looked;
-  for (const std::string &path : candidates()) {
-    looked += (looked.empty() ? "" : ", ") + path;
+  LibrarySearch places = search();
+  for (const std::string &path : places.places()) {
     void *library = openLibrary(path);
     if (!library)
       continue;
@@ -115,7 +85,7 @@ llvm::Expected<Nvrtc> Nvrtc::load() {
     return found;
   }
   return makeError(
-      "NVRTC, which compiles CUDA kernels, was not found (looked for " + looked +
+      "NVRTC, which compiles CUDA kernels, was not found (looked for " + places.listed() +
       "): install the CUDA toolkit 12 or 13, or the Python package nvidia-cuda-nvrtc, or name the library in "
       "SLUICE_NVRTC");
 }

@@ -2,6 +2,7 @@
 // neither a device nor a driver.
 #pragma once
 
+#include "backends/cuda/libraries/LibrarySearch.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
@@ -26,10 +27,10 @@ struct DeviceCode {
 
 class Nvrtc {
 public:
-  /// Takes the library that SLUICE_NVRTC names, else the loader's, else that of a toolkit in CUDA_HOME or
-  /// /usr/local/cuda, else that of a Python package (nvidia-cuda-nvrtc) in VIRTUAL_ENV, CONDA_PREFIX or the user's own. The
-  /// error says where it was looked for.
+  /// The first library of `search` that the loader takes. The error says where it was looked for.
   static llvm::Expected<Nvrtc> load();
+  /// What SLUICE_NVRTC names, or a toolkit brings, or the Python package nvidia-cuda-nvrtc.
+  static LibrarySearch search();
 
   /// As "13.0".
   const std::string &version() const { return version_; }

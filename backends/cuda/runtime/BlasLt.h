@@ -2,8 +2,8 @@
 // declared here, so that a build needs no toolkit; it has been the same since CUDA 11 (cublasLt.h).
 #pragma once
 
+#include "backends/cuda/libraries/LibrarySearch.h"
 #include "backends/cuda/runtime/Driver.h"
-#include "backends/cuda/runtime/LibrarySearch.h"
 
 #include <cstddef>
 #include <cstdint>

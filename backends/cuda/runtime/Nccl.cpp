@@ -38,13 +38,12 @@ static Nccl bindNccl(void *library, const std::string &path) {
 LibrarySearch Nccl::search() { return {"SLUICE_NCCL", {"libnccl.so.2"}, {"nccl"}}; }
 
 static Nccl loadNccl() {
-  std::string looked;
-  for (const std::string &path : Nccl::search().places()) {
+  LibrarySearch search = Nccl::search();
+  for (const std::string &path : search.places())
     if (void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
       return bindNccl(library, path);
-    looked += (looked.empty() ? "" : ", ") + path;
-  }
-  throw Error(SLUICE_UNSUPPORTED, "NCCL, through which CUDA devices exchange, was not found (looked for " + looked +
+  throw Error(SLUICE_UNSUPPORTED, "NCCL, through which CUDA devices exchange, was not found (looked for " +
+                                      search.listed() +
                                       "): install it, or the Python package nvidia-nccl, or name the library in "
                                       "SLUICE_NCCL");
 }

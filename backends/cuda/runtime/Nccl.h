@@ -2,9 +2,9 @@
 // declared here, so that a build needs no toolkit; it has been the same since NCCL 2.14 (nccl.h).
 #pragma once
 
+#include "backends/cuda/libraries/LibrarySearch.h"
 #include "backends/cuda/runtime/Driver.h"
 #include "backends/cuda/runtime/Error.h"
-#include "backends/cuda/runtime/LibrarySearch.h"
 #include "sluice/backend/collectives.h"
 
 #include <cstddef>

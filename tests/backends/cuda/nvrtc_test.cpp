@@ -1,6 +1,8 @@
 // NVRTC found, absent and refusing.
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using sluice::cuda::DeviceCode;
@@ -36,6 +38,25 @@ TEST(NvrtcSearch, SaysWhereItLooked) {
   ASSERT_FALSE(bool(found));
   std::string error = llvm::toString(found.takeError());
   EXPECT_NE(error.find("looked for /nowhere/libnvrtc.so)"), std::string::npos) << error;
+}
+
+TEST(NvrtcSearch, LooksForWhatToolkitsAndPackagesBring) {
+  sluice::cuda::LibrarySearch search = Nvrtc::search();
+  EXPECT_STREQ(search.variable, "SLUICE_NVRTC");
+  EXPECT_EQ(search.files, (std::vector<std::string>{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}));
+  EXPECT_EQ(search.packages, (std::vector<std::string>{"cu13", "cuda_nvrtc"}));
+}
+
+// NVRTC looks for them by a name without a folder, when it first compiles.
+TEST_F(NvrtcTest, HasItsBuiltinsLoaded) {
+  std::filesystem::path folder = std::filesystem::path(std::getenv("SLUICE_NVRTC")).parent_path();
+  int builtins = 0;
+  for (const auto &file : std::filesystem::directory_iterator(folder))
+    if (file.path().filename().string().starts_with("libnvrtc-builtins.so")) {
+      EXPECT_NE(dlopen(file.path().c_str(), RTLD_NOW | RTLD_NOLOAD), nullptr) << file.path();
+      ++builtins;
+    }
+  EXPECT_GT(builtins, 0) << folder;
 }
 
 TEST_F(NvrtcTest, TellsWhatKernelsNeed) {

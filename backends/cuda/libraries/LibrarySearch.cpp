@@ -1,4 +1,4 @@
-#include "backends/cuda/runtime/LibrarySearch.h"
+#include "backends/cuda/libraries/LibrarySearch.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,14 +13,17 @@ static std::string valueOf(const char *variable) {
   return value ? value : "";
 }
 
-/// Those of Pythons below a folder, by their versions.
+/// Those of Pythons below a folder, by their versions. Debian's own has its packages in a folder of another name.
 static std::vector<fs::path> sitePackages(const std::string &root) {
-  std::vector<fs::path> folders;
+  std::vector<fs::path> pythons, folders;
   std::error_code error;
-  for (const fs::directory_entry &python : fs::directory_iterator(root + "/lib", error))
-    if (python.path().filename().string().starts_with("python3"))
-      folders.push_back(python.path() / "site-packages");
-  std::sort(folders.begin(), folders.end());
+  for (fs::directory_iterator python(root + "/lib", error), end; !error && python != end; python.increment(error))
+    if (python->path().filename().string().starts_with("python3"))
+      pythons.push_back(python->path());
+  std::sort(pythons.begin(), pythons.end());
+  for (const fs::path &python : pythons)
+    for (const char *packages : {"site-packages", "dist-packages"})
+      folders.push_back(python / packages);
   return folders;
 }
 
@@ -34,14 +37,23 @@ std::vector<std::string> LibrarySearch::places() const {
     for (const std::string &file : files)
       if (!home.empty())
         places.push_back(home + "/lib64/" + file);
+  std::vector<std::string> roots = {valueOf("VIRTUAL_ENV"), valueOf("CONDA_PREFIX"), valueOf("HOME") + "/.local"};
+  roots.insert(roots.end(), systems.begin(), systems.end());
   std::error_code error;
-  for (const std::string &root : {valueOf("VIRTUAL_ENV"), valueOf("CONDA_PREFIX"), valueOf("HOME") + "/.local"})
+  for (const std::string &root : roots)
     for (const fs::path &folder : root.empty() ? std::vector<fs::path>() : sitePackages(root))
       for (const std::string &file : files)
         for (const std::string &package : packages)
           if (fs::path path = folder / "nvidia" / package / "lib" / file; fs::exists(path, error))
             places.push_back(path);
   return places;
+}
+
+std::string LibrarySearch::listed() const {
+  std::string text;
+  for (const std::string &place : places())
+    text += (text.empty() ? "" : ", ") + place;
+  return text;
 }
 
 } // namespace sluice::cuda
