@@ -5,6 +5,7 @@
 //
 // CUDA_EMU_TEXT stands in front of every text, so that tests see how a device that does otherwise is found out.
 #include "tests/cuda_emu/HostCompiler.h"
+#include "tests/cuda_emu/SharedMemory.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -51,6 +52,16 @@ bool isKnown(const std::string &architecture) {
   });
 }
 
+/// What the assembler says of a function that has more shared memory than machine code can ask for; empty if none has.
+std::string describeExcess(const std::string &object) {
+  constexpr size_t kMost = 48 << 10;
+  for (const auto &[function, bytes] : sluice::test::sharedBytes(object))
+    if (bytes > kMost)
+      return "ptxas info    : Compiling entry function '" + function + "'\nptxas info    : Used " +
+             std::to_string(bytes) + " bytes smem\n";
+  return "";
+}
+
 /// CUDA_EMU_EFFORT=least is for kernels that run a few times.
 sluice::test::Effort effort() {
   const char *wanted = std::getenv("CUDA_EMU_EFFORT");
@@ -58,7 +69,7 @@ sluice::test::Effort effort() {
 }
 
 struct Compiled {
-  std::string object, log;
+  std::string object, log, excess;
 };
 
 const Compiled &compileOnce(const std::string &text) {
@@ -75,6 +86,7 @@ const Compiled &compileOnce(const std::string &text) {
   if (isMine) {
     Compiled made;
     made.object = sluice::test::compileForHost(text + describeKernels(text), effort(), made.log);
+    made.excess = made.object.empty() ? "" : describeExcess(made.object);
     mine.set_value(std::move(made));
   }
   return compiled->get();
@@ -168,8 +180,12 @@ EXPORTED int nvrtcCompileProgram(Program *program, int count, const char *const 
   program->log = compiled.log;
   if (compiled.object.empty())
     return Compilation;
-  program->code = compiled.object + architecture + '\0';
   program->isPtx = architecture.rfind("compute_", 0) == 0;
+  if (!program->isPtx && !compiled.excess.empty()) { // of PTX a driver says so
+    program->log += compiled.excess;
+    return Compilation;
+  }
+  program->code = compiled.object + architecture + '\0';
   return Success;
 }
 

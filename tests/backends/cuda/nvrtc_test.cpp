@@ -1,8 +1,10 @@
 // NVRTC found, absent and refusing.
+#include "tests/cuda_emu/Doubles.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 using sluice::cuda::DeviceCode;
@@ -83,6 +85,53 @@ extern "C" __global__ void indexing(float *x, int i) {
     EXPECT_EQ(kernel.shared, kernel.name == "sharing" ? 256 : 0) << code->log;
     EXPECT_EQ(kernel.stack > 0, kernel.name == "indexing") << code->log;
   }
+}
+
+/// A kernel with an array of so many numbers, and one in a function that it calls.
+static std::string sharing(int own, int called) {
+  return fmt::format(R"(
+template <int count> __device__ float turned(float x) {{
+  __shared__ float held[count], other[1];
+  held[threadIdx.x] = x;
+  other[0] = x;
+  __syncthreads();
+  return held[count - 1 - threadIdx.x] + other[0];
+}}
+extern "C" __global__ void calling(float *x) {{ x[threadIdx.x] = turned<{1}>(x[threadIdx.x]); }}
+extern "C" __global__ void sharing(float *x) {{
+  __shared__ float first[{0} - 1000];
+  __shared__ float second[1000];
+  first[threadIdx.x] = second[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = first[threadIdx.x + 1] + second[999 - threadIdx.x];
+}})",
+                     own, called);
+}
+
+/// More than 48 KB of them, by what compiles the architectures.
+static void expectLimitOfSharedBytes(const Nvrtc &nvrtc) {
+  constexpr int kMost = 48 << 8; // numbers
+  auto errorOf = [&](int own, int called, const char *architecture) {
+    llvm::Expected<DeviceCode> code = nvrtc.compile(sharing(own, called), architecture);
+    return code ? "" : llvm::toString(code.takeError());
+  };
+  EXPECT_EQ(errorOf(kMost, kMost - 1, kArchitecture), "");
+  for (auto [own, called] : {std::pair(kMost + 1, 1000), std::pair(2000, kMost)}) {
+    std::string error = errorOf(own, called, kArchitecture);
+    EXPECT_NE(error.find("NVRTC_ERROR_COMPILATION"), std::string::npos) << error;
+    EXPECT_NE(error.find("49156 bytes smem"), std::string::npos) << error;
+    EXPECT_EQ(errorOf(own, called, "compute_80"), "");
+  }
+}
+
+TEST_F(NvrtcTest, LimitsSharedVariables) { expectLimitOfSharedBytes(*nvrtc); }
+
+TEST(NvrtcDouble, LimitsSharedVariablesToo) {
+  sluice::test::useCudaDoubles(1);
+  llvm::Expected<Nvrtc> found = Nvrtc::load();
+  ASSERT_EQ(unsetenv("SLUICE_NVRTC"), 0);
+  ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+  expectLimitOfSharedBytes(*found);
 }
 
 TEST_F(NvrtcTest, WritesPtxForWhatIsNewer) {
