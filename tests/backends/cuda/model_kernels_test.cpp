@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <optional>
@@ -102,8 +103,7 @@ public:
       llvm::Expected<DeviceCode> code = nvrtc.compile(texts[number].first, target);
       std::lock_guard<std::mutex> lock(one);
       ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
-      if (!isPtx)
-        test::expectBudgets(*code, texts[number].second);
+      isPtx ? expectEntries(*code, target, texts[number].second) : test::expectBudgets(*code, texts[number].second);
       functions += code->kernels.size();
       bytes += code->bytes.size();
       for (const KernelResources &kernel : code->kernels)
@@ -115,6 +115,17 @@ public:
   }
 
 private:
+  /// PTX of these functions and no others, for devices from that of the target on.
+  static void expectEntries(const DeviceCode &code, const std::string &target,
+                            const std::vector<GridFunction> &functions) {
+    llvm::StringRef ptx = code.bytes;
+    EXPECT_TRUE(ptx.contains(".target sm_" + target.substr(std::strlen("compute_")) + "\n"))
+        << ptx.substr(0, 400).str();
+    EXPECT_EQ(ptx.count(".visible .entry "), functions.size());
+    for (const GridFunction &function : functions)
+      EXPECT_TRUE(ptx.contains(".visible .entry " + function.name + "(")) << function.name;
+  }
+
   std::string (*keyOf)(ir::KernelOp, const GridKernel &);
   size_t most;
   std::set<std::string> known;
