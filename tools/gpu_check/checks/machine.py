@@ -7,6 +7,7 @@ import platform
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -78,15 +79,15 @@ class Machine:
                 shutil.copy(path, self.packs)
 
     def program(self, name):
-        """The path of a program, which is unpacked when it is first asked for."""
+        """The path of a program. Those that not all checks need are unpacked when one of them is first asked for."""
         path = self.folder / "models" / name
         if path.exists():
             return path
-        path = self.packs / name
-        if not path.exists():
-            unpack(self.folder / "models" / f"{name}.xz", path)
-            path.chmod(0o755)
-        return path
+        programs = self.packs / "programs"
+        if not programs.exists():
+            with tarfile.open(self.folder / "models" / "rest.tar.xz") as archive:
+                archive.extractall(programs)
+        return programs / name
 
     def probe(self):
         try:
