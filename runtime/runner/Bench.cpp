@@ -4,6 +4,7 @@
 #include "runtime/exec/BenchState.h"
 #include "runtime/exec/Initialise.h"
 #include "runtime/runner/BenchDevices.h"
+#include "runtime/runner/BenchOutputs.h"
 #include "runtime/runner/Report.h"
 #include "runtime/runner/Verbs.h"
 
@@ -184,6 +185,13 @@ static void printResult(const Json &result) {
     printLine(concat("untimed, by the host's clock: ", fixedText(number(result["untimed_ms"]), 4), " ms a call, ",
                      count(result["sequences"]["kept"]), " sequences kept, replayed ",
                      count(result["sequences"]["replays"]), " times"));
+  if (result.contains("outputs")) {
+    const Json &outputs = result["outputs"];
+    auto ms = [&](const char *name) { return concat(fixedText(number(outputs[name]), 4), " ms"); };
+    printLine(concat("a call alone returns in ", ms("returned_ms"), " and is done in ", ms("done_ms"),
+                     "; among others ", ms("unread_ms"), ", ", ms("read_ms"), " with its scalars read, ", ms("kept_ms"),
+                     " with them kept"));
+  }
   if (result.contains("schedule")) {
     const Json &schedule = result["schedule"];
     printLine(concat("schedule, by the ", schedule["clock"] == "host" ? "host's" : "devices'",
@@ -212,10 +220,13 @@ int runBench(const Options &options, Processes &processes) {
   startTrace(instance, options);
   std::vector<double> times;
   DeviceTimes devices;
+  Json outputs;
   instance.team().enter([&] {
     if (hasDevices)
       devices = benchDevices(instance, entry, rows, options.seconds, processes);
     times = hasDevices ? devices.steps : timeSteps(instance, entry, rows, options, processes);
+    if (options.benchesOutputs)
+      outputs = benchOutputs(instance, entry, rows, options.seconds, processes);
   });
   if (!hasDevices)
     devices.work = instance.times().take();
@@ -240,6 +251,8 @@ int runBench(const Options &options, Processes &processes) {
   result["rss_bytes"] = residentBytes();
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
+  if (options.benchesOutputs)
+    result["outputs"] = outputs;
   if (hasDevices) {
     result["schedule"] = scheduleJson(devices, instance.plan(), entry, rows);
     if (!devices.collectives.empty())

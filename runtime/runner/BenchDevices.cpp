@@ -35,15 +35,14 @@ static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHo
   return list;
 }
 
-/// Calls that follow each other, `least` to 256 of them; gives the seconds of each on average, by the host's clock, once inputs
-/// are filled and what is kept to be replayed is there: each call in flight has its own, and keeps it when it comes again.
-static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least,
-                                Processes &processes) {
+double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least,
+                         Processes &processes, const BesideCalls &beside) {
   BenchState state(instance, entry);
   int64_t before = 2 * instance.plan().inFlight, calls = 0;
   auto call = [&](int64_t number) {
     state.prepare(number);
     instance.run(entry, rows);
+    beside.behindEach();
   };
   for (int64_t number = 0; number < before; ++number)
     call(number);
@@ -52,6 +51,7 @@ static double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t 
   auto goesOn = [&] { return calls < least || processes.decide(WorkTimes::now() - begin < seconds); };
   for (; calls < mostCalls && goesOn(); ++calls)
     call(before + calls);
+  beside.behindLast();
   instance.synchronize();
   return (WorkTimes::now() - begin) / static_cast<double>(calls);
 }

@@ -5,6 +5,7 @@
 #include "runtime/plan/CommunicationForecast.h"
 #include "runtime/runner/Processes.h"
 
+#include <functional>
 #include <vector>
 
 namespace sluice::runtime {
@@ -37,6 +38,16 @@ struct DeviceTimes {
   double untimedSeconds = 0;         ///< of a call by the host's clock, when no work is timed and so steps are replayed
   bool isHostClock = false;          ///< none of the devices has a clock
 };
+
+/// What a benchmark does beside its calls.
+struct BesideCalls {
+  std::function<void()> behindEach = [] {}, behindLast = [] {};
+};
+
+/// Calls that follow each other, `least` to 256 of them; gives the seconds of each on average, by the host's clock, once inputs
+/// are filled and what is kept to be replayed is there: each call in flight has its own, and keeps it when it comes again.
+double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least,
+                         Processes &processes, const BesideCalls &beside = {});
 
 /// The call of `entry` that was last, as one of the clocks has it; all calls had so many microbatches.
 LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, const std::vector<WorkTime> &work,

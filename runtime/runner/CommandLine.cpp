@@ -241,6 +241,8 @@ private:
     CLI::App *bench = addRunningVerb(Verb::bench, "bench", "Measure an entry point");
     bench->add_option("--entry", options_.entry, "Entry point (default: train_step)");
     bench->add_flag("--kernels", options_.kernels, "Measure each kernel beside the machine's peak");
+    bench->add_flag("--outputs", options_.benchesOutputs,
+                    "Measure when calls return, and what reading each one's scalars costs");
     bench
         ->add_option_function<std::string>(
             "--seconds", [this](const std::string &text) { options_.seconds = parseSeconds(text); },

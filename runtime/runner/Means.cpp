@@ -4,7 +4,7 @@
 
 namespace sluice::runtime {
 
-static bool isScalar(const Value &value) { return value.rowsDim < 0 && elementsOf(value.shape) == 1; }
+bool isScalar(const Value &value) { return value.rowsDim < 0 && elementsOf(value.shape) == 1; }
 
 Means::Means(Instance &instance, const Entry &entry) : instance_(&instance), entry_(&entry) {
   for (const Value &output : entry.outputs)

@@ -11,6 +11,9 @@
 
 namespace sluice::runtime {
 
+/// One element, of all rows: such as a loss.
+bool isScalar(const Value &value);
+
 /// A call's output is itself the mean over its rows, so it counts as often. Outputs stay where they are made until a
 /// mean is asked for.
 class Means {

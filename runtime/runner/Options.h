@@ -62,7 +62,7 @@ struct Options {
   // predict and bench
   std::string entry;
   std::vector<NamedText> inputs, outputs; ///< the text is a path
-  bool kernels = false;
+  bool kernels = false, benchesOutputs = false;
   double seconds = 3;
 
   GenerateOptions generate;

@@ -53,6 +53,32 @@ TEST(DeviceBench, TellsWhatWasReplayed) {
   EXPECT_GT(result["untimed_ms"], 0);
 }
 
+/// Of a call alone what is done takes no less time than to return; a call among others takes some, however it is looked at.
+TEST(DeviceBench, TellsWhatItCostsToLookAtOutputs) {
+  Json outputs = linesOf(scaler(bench({"--outputs"})))[0]["outputs"];
+  EXPECT_EQ(outputs.size(), 5u);
+  for (const char *name : {"returned_ms", "done_ms", "unread_ms", "read_ms", "kept_ms"})
+    EXPECT_GT(outputs[name], 0) << name;
+  EXPECT_LE(outputs["returned_ms"], outputs["done_ms"]);
+  EXPECT_FALSE(linesOf(scaler(bench({})))[0].contains("outputs"));
+  std::string text = scaler({"bench", "--entry", "step", "--seconds", "0", "--sim", "seed=1", "--outputs"}).out;
+  EXPECT_NE(text.find("a call alone returns in "), std::string::npos) << text;
+}
+
+/// A call brings one thing back, and if it is read another one. As many are kept, each within its device, and come back together.
+TEST(DeviceBench, ReadsEachCallsOutputsOrAllTogether) {
+  Json report = linesOf(scaler(bench({"--report", "--outputs"})))[1]["report"];
+  auto copies = [&](const char *from, const char *to) {
+    for (const Json &pair : report["copies"])
+      if (pair["from"] == from && pair["to"] == to)
+        return pair["engine"]["copies"].get<int64_t>();
+    return int64_t(0);
+  };
+  int64_t kept = copies("acc0", "acc0");
+  EXPECT_GE(kept, 8);
+  EXPECT_EQ(copies("acc0", "cpu"), report["entries"][1]["calls"].get<int64_t>() + kept + 1);
+}
+
 TEST(DeviceReport, PredictedExecutedAndCountedAgree) {
   std::vector<Json> lines = linesOf(scaler(bench({"--report"})));
   ASSERT_EQ(lines.size(), 2u);

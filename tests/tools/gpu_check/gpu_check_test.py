@@ -27,16 +27,16 @@ MODELS = "lenet,mlp,resnet56" if FULL else "lenet,mlp"  # images of 224 x 224 ta
 MOST_BYTES = 64 << 20
 
 # A machine that does other work meanwhile is no fault of what is tested.
-PATIENT = ("--seconds", "3000", "--silence", "300", "--limits", "contracts=600,kernels=600,conformance=600,training=600")
+PATIENT = ("--seconds", "3000", "--silence", "300", "--limits", "contracts=600,kernels=600,conformance=600,training=600,exercises=600")
 
 Ran = collections.namedtuple("Ran", "code report table log")
 
 
-class GpuCheckTest(unittest.TestCase):
 def bytes_of(folder):
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+class GpuCheckTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.root = tempfile.TemporaryDirectory()
@@ -120,7 +120,7 @@ def bytes_of(folder):
         self.assertGreaterEqual(self.count(ran, "contracts", "confirmed"), 60)
         self.assertGreaterEqual(self.count(ran, "conformance", "passed"), 24)
         self.assertEqual(self.count(ran, "training", "passed"), 2)
-        self.assertEqual(self.count(ran, "exercises", "passed"), 4)
+        self.assertEqual(self.count(ran, "exercises", "passed"), 7)
         self.assertRegex(ran.table, rf"(?m)^  kernels +{packed + own} +0 +0 +[\d.]+$")
         self.assertIn("everything that was tried holds", ran.table)
         self.assertTrue(ran.report["machine"]["emulated"])
@@ -143,7 +143,6 @@ def bytes_of(folder):
             self.assertIn("no symbols", symbols.stderr, name)
         self.assertTrue((self.folder / "lib" / "libtbb.so.12").exists())
 
-    def test_one_device_is_enough(self):
     def test_the_last_kernels_are_left_out_where_there_is_no_room(self):
         packs = json.loads((self.folder / "manifest.json").read_text())["packs"]
         sizes = {pack: sum(path.stat().st_size for path in (self.folder / "packs").glob(f"{pack}.*")) for pack in packs[-2:]}
@@ -168,6 +167,7 @@ def bytes_of(folder):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("and 1000000 may be carried to a machine: name fewer --benchmarks", done.stderr)
 
+    def test_one_device_is_enough(self):
         ran = self.run_check("--only", "contracts,conformance,exercises", CUDA_EMU_DEVICES="1")
         self.assertEqual(ran.code, 0, ran.table)
         self.assertIn("contracts: context.peer_access_twice and 7 more: there are 1 devices, and it needs 2", ran.table)
@@ -410,7 +410,11 @@ while read seconds; do echo peer >> {log}; echo '{{"ms": 3.0, "steps": 9}}'; don
     def test_the_crossover_is_where_the_device_stays_ahead(self):
         exercises = self.checks("exercises")
         for name, ms in {"h1": 1, "d1": 2, "h2": 9, "d2": 2, "h3": 1, "d3": 2, "h4": 8, "d4": 2, "fused": 1, "apart": 5, "net": 3, "both": 2, "one": 3}.items():
-            self.write_script(self.folder / "models" / name, f"[[ \"$*\" == *--no-graphs* ]] && MS=6 || MS={ms}; echo '{{\"median_ms\": 1, \"gflops\": 1, \"untimed_ms\": '$MS'}}'\n")
+            outputs = '{\\"returned_ms\\": 0.5, \\"done_ms\\": 2, \\"unread_ms\\": 3, \\"read_ms\\": $READ, \\"kept_ms\\": 4}'
+            self.write_script(self.folder / "models" / name, f"""[[ "$*" == *--no-graphs* ]] && MS=6 READ=16 || MS={ms} READ=8
+[[ "$*" == *--outputs* ]] && OUTPUTS=", \\"outputs\\": {outputs}"
+echo "{{\\"median_ms\\": 1, \\"gflops\\": 1, \\"untimed_ms\\": $MS$OUTPUTS}}"
+""")
         machine = types.SimpleNamespace(folder=self.folder, emulated=False, environment=lambda: dict(os.environ), devices=["a", "b"],
                                         program=lambda name: self.folder / "models" / name, manifest={"exercises": {
             "products": [[1, "h1", "d1"], [2, "h2", "d2"], [3, "h3", "d3"], [4, "h4", "d4"]], "chain": ["fused", "apart"], "graphs": [["net", "net", "train_step"]], "two": ["both", "one"]}})
@@ -419,6 +423,8 @@ while read seconds; do echo peer >> {log}; echo '{{"ms": 3.0, "steps": 9}}'; don
         self.assertEqual(rows["crossover"]["detail"], "the device is faster from 4 on")
         self.assertEqual(rows["a kernel for each op"]["ratio"], 5)
         self.assertEqual(rows["net, without graphs"]["ratio"], 2)
+        self.assertEqual([(rows[f"net, {what}"]["ms"], rows[f"net, {what}"]["ratio"])
+                          for what in ("done beside returned", "results read beside kept", "calls and reads beside graphs")], [(0.5, 4), (4, 2), (4, 4)])
         self.assertEqual(rows["two products, on one device"]["ratio"], 1.5)
 
 

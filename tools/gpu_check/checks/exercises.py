@@ -1,5 +1,6 @@
 """The exercises of a first course on devices: from which size on a product is faster on the device than on the host, what many
-launches cost beside one, and what a second device saves. On an emulated device the programs run, and nothing is measured."""
+launches cost beside one, when calls return and what looking at each one's results costs, and what a second device saves. On an
+emulated device the programs run, and nothing is measured."""
 
 import time
 
@@ -10,19 +11,39 @@ EMULATED_SECONDS = 0.01
 TWO_PRODUCTS = "two products, on one device"
 
 
-def compared(machine, name, ours, other, entry, deadline, flags=()):
-    """A row of two programs, the other with `flags`: its time to ours. None of an emulated device has a figure."""
+def compared(machine, name, ours, other, entry, deadline):
+    """A row of two programs: the other's time to ours. None of an emulated device has a figure."""
     seconds = EMULATED_SECONDS if machine.emulated else SECONDS
     if time.monotonic() >= deadline - 1:
         return row("exercises", name, "not tried", "there is no time left")
     try:
         first = bench(machine, ours, entry, deadline, seconds=seconds)["ms"]
-        second = bench(machine, other, entry, deadline, flags, seconds)["ms"]
+        second = bench(machine, other, entry, deadline, seconds=seconds)["ms"]
     except Unmeasured as why:
         return row("exercises", name, why.result, str(why))
     if machine.emulated:
         return row("exercises", name, "passed", "emulated: no figures")
     return row("exercises", name, "measured", "", ms=first, ratio=second / first)
+
+
+def calls_of(machine, name, program, entry, deadline):
+    """Rows of one program: what submitting calls as graphs saves; how much sooner a call returns than it is done; what reading each
+    call's results costs beside keeping them on the device; and what calls of single kernels, each one's results read, cost beside
+    all that."""
+    names = [f"{name}, {what}" for what in ("without graphs", "done beside returned", "results read beside kept", "calls and reads beside graphs")]
+    seconds = EMULATED_SECONDS if machine.emulated else SECONDS
+    if time.monotonic() >= deadline - 1:
+        return [row("exercises", each, "not tried", "there is no time left") for each in names]
+    try:
+        graphs, calls = (bench(machine, program, entry, deadline, ("--outputs", *flags), seconds) for flags in ((), ("--no-graphs",)))
+    except Unmeasured as why:
+        return [row("exercises", each, why.result, str(why)) for each in names]
+    submitted, apart = graphs["outputs"], calls["outputs"]
+    times = ((graphs["ms"], calls["ms"]), (submitted["returned_ms"], submitted["done_ms"]), (submitted["kept_ms"], submitted["read_ms"]),
+             (submitted["kept_ms"], apart["read_ms"]))
+    if machine.emulated:
+        return [row("exercises", each, "passed", "emulated: no figures") for each in names]
+    return [row("exercises", each, "measured", "", ms=first, ratio=second / first) for each, (first, second) in zip(names, times)]
 
 
 def crossover(rows, sizes):
@@ -44,7 +65,7 @@ def exercises(machine, deadline):
     fused, apart = programs["chain"]
     yield compared(machine, "a kernel for each op", fused, apart, "predict", deadline)
     for name, program, entry in programs["graphs"]:
-        yield compared(machine, f"{name}, without graphs", program, program, entry, deadline, ("--no-graphs",))
+        yield from calls_of(machine, name, program, entry, deadline)
     if len(machine.devices) < 2:
         yield row("exercises", TWO_PRODUCTS, "not tried", "there is one device, and it needs two")
     else:
