@@ -29,7 +29,7 @@ template <> struct Sum<sluice_bf16> {
 
 } // namespace
 
-static constexpr size_t kBlock = 1024; // elements whose totals stay in the nearest cache
+static constexpr size_t kTotals = 1024; // elements whose totals stay in the nearest cache
 
 using Sent = std::span<const void *const>;
 
@@ -52,7 +52,7 @@ template <typename T> static void sumTree(Sent sent, size_t first, size_t count,
   if (sent.size() <= 2)
     return sumBlock<T>(sent, first, count, totals);
   size_t half = std::bit_ceil(sent.size()) / 2;
-  Total right[kBlock];
+  Total right[kTotals];
   sumTree<T>(sent.first(half), first, count, totals);
   sumTree<T>(sent.subspan(half), first, count, right);
   for (size_t i = 0; i < count; ++i)
@@ -80,9 +80,9 @@ template <typename T> static T largest(const std::vector<const void *> &sent, si
 template <typename T>
 static void reduceAll(sluice_reduction reduction, const std::vector<const void *> &sent, size_t first, size_t count,
                       T *result) {
-  typename Sum<T>::Type totals[kBlock];
-  for (size_t done = 0; done < count && reduction != SLUICE_MAX; done += kBlock) {
-    size_t elements = std::min(kBlock, count - done);
+  typename Sum<T>::Type totals[kTotals];
+  for (size_t done = 0; done < count && reduction != SLUICE_MAX; done += kTotals) {
+    size_t elements = std::min(kTotals, count - done);
     (reduction == SLUICE_TREE_SUM ? sumTree<T> : sumBlock<T>)(sent, first + done, elements, totals);
     for (size_t i = 0; i < elements; ++i)
       result[done + i] = static_cast<T>(totals[i]);
