@@ -11,8 +11,6 @@ from lost_processes_test import PATIENCE, LostTest
 from sluice_cli import main
 from sluice_processes import HAS_OPEN_MPI
 
-MOMENTS = 5
-
 
 class AskedTest(LostTest):
     def assert_saved(self, run, results, ranks):
@@ -35,7 +33,7 @@ class AskedTest(LostTest):
         self.assert_goes_on(run, after)
 
     def ask_at_moments(self, ask):
-        for moment in self.moments(MOMENTS, most=3):
+        for moment in self.moments(most=3):
             with self.subTest(**moment):
                 self.end_at(ask, **moment)
 

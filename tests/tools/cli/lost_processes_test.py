@@ -1,5 +1,6 @@
 """What becomes of a run when one of its processes, or a replica in one, is killed, stopped or cut off."""
 
+import concurrent.futures
 import contextlib
 import ctypes
 import json
@@ -109,6 +110,7 @@ class LostTest(ProcessesTest):
     def setUp(self):
         super().setUp()
         self.runs = 0
+        self.threads = self.enterContext(concurrent.futures.ThreadPoolExecutor())
 
     def program_for(self, size):
         return self.program("--replicas", "env")
@@ -130,15 +132,22 @@ class LostTest(ProcessesTest):
             self.assertIsNone(run.processes[0].poll(), "the run ended before its first checkpoint")
             time.sleep(0.01)
 
-    def note_time(self, begin):
-        """Since somebody was lost."""
-        taken = time.monotonic() - begin
-        self.assertLess(taken, PATIENCE)
-        LostTest.worst = max(LostTest.worst, taken)
+    def note_time(self, begin, end):
+        """From when somebody was lost."""
+        self.assertLess(end - begin, PATIENCE)
+        LostTest.worst = max(LostTest.worst, end - begin)
 
-    def assert_others_end(self, run, lost, begin):
-        results = self.wait([process for rank, process in enumerate(run.processes) if rank != lost], timeout=PATIENCE + 30)
-        self.note_time(begin)
+    def await_others(self, run, lost, begin):
+        """In a thread, for deadlines of several runs go by beside each other."""
+        def wait():
+            results = self.wait([process for rank, process in enumerate(run.processes) if rank != lost], timeout=PATIENCE + 30)
+            return results, begin, time.monotonic()
+
+        return self.threads.submit(wait)
+
+    def assert_others_ended(self, ended, lost):
+        results, *times = ended.result()
+        self.note_time(*times)
         for result in results:
             self.assertIn(result.returncode, (5, 6), result.stderr)
         self.assertTrue(all(names(result.stderr, lost) for result in results), [result.stderr for result in results])
@@ -180,19 +189,19 @@ class LostTest(ProcessesTest):
 
 class LostProcessesTest(LostTest):
     def lose(self, harm):
-        for moment in self.moments():
+        for moment, run, ended in [self.lose_at(harm, moment) for moment in self.moments()]:
             with self.subTest(**moment):
-                self.lose_at(harm, **moment)
+                self.assert_others_ended(ended, moment["lost"])
+                self.end(run.processes[moment["lost"]])
+                self.assert_goes_on(run, moment["after"])
 
-    def lose_at(self, harm, size, lost, pause, after, seed):
-        run = self.begin(size, "--deadline", DEADLINE)
+    def lose_at(self, harm, moment):
+        run, lost = self.begin(moment["size"], "--deadline", DEADLINE), moment["lost"]
         self.await_checkpoint(run)
-        time.sleep(pause)
+        time.sleep(moment["pause"])
         begin = time.monotonic()
         self.need(harm(run.processes[lost].pid) is not False)
-        self.assert_others_end(run, lost, begin)
-        self.end(run.processes[lost])
-        self.assert_goes_on(run, after)
+        return moment, run, self.await_others(run, lost, begin)
 
     def test_one_is_killed(self):
         self.lose(kill)
@@ -205,20 +214,24 @@ class LostProcessesTest(LostTest):
 
     def test_one_is_stopped_while_it_reads_its_data(self):
         """Before the first collective, where the first has to tell the others who is late."""
-        for size, lost in ((3, 1), (3, 2), (2, 0), (4, 0)):
+        cases = ((3, 1), (3, 2), (2, 0), (4, 0))
+        for (size, lost), (run, ended) in [(case, self.stop_reading(*case)) for case in cases]:
             with self.subTest(size=size, lost=lost):
-                own = f"data{size}{lost}"
-                shutil.copytree(self.path("data"), self.path(own))
-                opened = watch(self.path(f"{own}/train/image.npy"))
-                commands = [[self.program_for(size), "train", *self.flags, "--deadline", DEADLINE] for _ in range(size)]
-                commands[lost][commands[lost].index("data")] = own
-                run = Run(self.folder, 0, size, self.start(commands))
-                os.read(opened, 1024)
-                begin = time.monotonic()
-                stop(run.processes[lost].pid)
-                self.assert_others_end(run, lost, begin)
+                self.assert_others_ended(ended, lost)
                 self.end(run.processes[lost])
-                os.close(opened)
+
+    def stop_reading(self, size, lost):
+        own = f"data{size}{lost}"
+        shutil.copytree(self.path("data"), self.path(own))
+        opened = watch(self.path(f"{own}/train/image.npy"))
+        commands = [[self.program_for(size), "train", *self.flags, "--deadline", DEADLINE] for _ in range(size)]
+        commands[lost][commands[lost].index("data")] = own
+        run = Run(self.folder, 0, size, self.start(commands))
+        os.read(opened, 1024)
+        begin = time.monotonic()
+        stop(run.processes[lost].pid)
+        os.close(opened)
+        return run, self.await_others(run, lost, begin)
 
 
 @unittest.skipUnless(HAS_OPEN_MPI, "there is no mpirun, or the transport openmpi was not built")
@@ -237,7 +250,7 @@ class LostMpiProcessesTest(LostTest):
         begin = time.monotonic()
         harm(self.pid_of_rank(run.processes[0].pid, lost))
         (result,) = self.wait(run.processes, timeout=PATIENCE + 30)
-        self.note_time(begin)
+        self.note_time(begin, time.monotonic())
         self.assertNotEqual(result.returncode, 0, result.stderr)
         self.assertTrue(names(result.stderr, lost), result.stderr)
         self.assert_goes_on(run, after)
@@ -279,7 +292,7 @@ class LostReplicasTest(LostTest):
         self.need(stop_thread(thread))
         self.reap(thread)
         (result,) = self.wait(run.processes)
-        self.note_time(begin)
+        self.note_time(begin, time.monotonic())
         self.assertEqual(result.returncode, 6, result.stderr)
         late = rf"(replica {lost} has not come (to|back from)|replicas .* have not come back from)"  # it may be in the middle of adding
         self.assertRegex(result.stderr, rf"error: {late} all_reduce of .+, \w+\.cpp:\d+:\d+ within ")
