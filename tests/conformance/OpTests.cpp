@@ -92,12 +92,14 @@ static void checkCases(const Subject &subject, passes::Backend &backend, ArrayRe
     });
 }
 
-/// The layouts that a backend must accept: without propose_layout row-major ones alone.
-static std::vector<Layouts> layoutsOf(const Subject &subject) {
-  const sluice_backend_compile &table = *subject.compile;
-  bool proposes = table.struct_size > offsetof(sluice_backend_compile, propose_layout) && table.propose_layout;
-  return proposes ? std::vector{Layouts::RowMajor, Layouts::Preferred, Layouts::Reversed, Layouts::Tiled}
-                  : std::vector{Layouts::RowMajor};
+/// The layouts that a backend must accept: without propose_layout row-major ones alone. Kernels that are the host's have their
+/// other layouts in the host's own run of this suite.
+static std::vector<Layouts> layoutsOf(const passes::Backend &backend) {
+  if (!backend.proposesLayouts())
+    return {Layouts::RowMajor};
+  if (backend.makerOfKernels() != backend.name())
+    return {Layouts::Preferred};
+  return {Layouts::RowMajor, Layouts::Preferred, Layouts::Reversed, Layouts::Tiled};
 }
 
 static std::string checkOp(const Subject &subject, const std::vector<ir::Sample> &samples) {
@@ -109,7 +111,7 @@ static std::string checkOp(const Subject &subject, const std::vector<ir::Sample>
   std::vector<std::unique_ptr<Case>> cases;
   for (const ir::Sample &sample : samples) {
     tally.types.clear();
-    for (Layouts layouts : layoutsOf(subject))
+    for (Layouts layouts : layoutsOf(*backend))
       addCase(*backend, sample, layouts, tally, cases);
   }
   if (cases.empty())
