@@ -65,7 +65,7 @@ class CudaTest(CliTest):
     def test_times_are_those_of_the_devices(self):
         for devices, pins, host in (("cuda:0", (), False), ("cpu,cuda:0", ("--pin", "fc1=gpu:0"), True)):
             self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "--devices", devices, *pins, "-o", "mlp.mlir")
-            result = self.run_sluice("compile", "mlp.mlir", "--copies", "insert", "-q", "-o", "mlp", CUDA_EMU_EFFORT="least")
+            result = self.run_sluice("compile", "mlp.mlir", "--copies", "insert", "-q", "-o", "mlp")
             self.assertEqual(result.returncode, 0, result.stderr)
             result = self.bench("mlp", "--json", "--trace", "trace.json")
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -424,7 +424,7 @@ module @wide {
 
     def test_replicas_need_nccl(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "-o", "mlp.mlir")
-        result = self.run_sluice("compile", "mlp.mlir", "--replicas", "2", "--devices", "cuda:0-1", "-q", "-o", "mlp", CUDA_EMU_EFFORT="least")
+        result = self.run_sluice("compile", "mlp.mlir", "--replicas", "2", "--devices", "cuda:0-1", "-q", "-o", "mlp")
         self.assertEqual(result.returncode, 0, result.stderr)
         for library, code, why in (
             (DOUBLES["SLUICE_NCCL"], 0, ""),
