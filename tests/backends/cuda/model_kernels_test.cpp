@@ -1,6 +1,6 @@
-// The kernels of every model in models/, in training and inference, in f32 and bf16, one in f16 too, as CUDA C++: compiled for devices, within
-// their budgets of registers. Of those that are of the same ops one is compiled, for one target; SLUICE_TEST_FULL=1 takes each,
-// for all targets.
+// The kernels of every model in models/, in training and inference, in f32 and bf16, one in f16 too, as CUDA C++: compiled for
+// devices, within their budgets of registers. Of those that are of the same ops the longest is compiled, for one target;
+// SLUICE_TEST_FULL=1 takes each, for all targets.
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "ir/Module.h"
@@ -9,12 +9,15 @@
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include "tests/ir/op_instance.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Parallel.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -73,37 +76,52 @@ std::string kindOf(ir::KernelOp kernel, const GridKernel &written) {
   return kind;
 }
 
-/// Kernels that differ in what `keyOf` says of them, in texts of at most so many.
+/// Whether kernels are of the same ops, in the same shapes.
+bool isSame(ir::KernelOp one, ir::KernelOp other) {
+  return OperationEquivalence::isRegionEquivalentTo(&one.getBody(), &other.getBody(),
+                                                    OperationEquivalence::IgnoreLocations);
+}
+
+/// Kernels that differ in what `keyOf` says of them, in texts of at most so many. Of those that do not there is the longest,
+/// which has the most bounds and tails.
 class Texts {
 public:
   Texts(std::string (*keyOf)(ir::KernelOp, const GridKernel &), size_t most) : keyOf(keyOf), most(most) {}
 
   void add(ModuleOp module, int64_t capacity) {
+    llvm::StringMap<SmallVector<ir::KernelOp>> seen; // by how names begin
     module.walk([&](ir::KernelOp kernel) {
+      SmallVector<ir::KernelOp> &alike = seen[kernel.getName().rtrim("_0123456789")];
+      if (llvm::any_of(alike, [&](ir::KernelOp other) { return isSame(kernel, other); }))
+        return;
+      alike.push_back(kernel);
       FailureOr<GridKernel> written = writeGridKernel(kernel, "k", capacity);
       ASSERT_TRUE(succeeded(written)) << kernel.getName().str();
-      if (!known.insert(keyOf(kernel, *written)).second)
+      size_t number = numbers.try_emplace(keyOf(kernel, *written), chosen.size()).first->second;
+      if (number == chosen.size())
+        chosen.emplace_back();
+      Chosen &one = chosen[number];
+      if (written->text.size() <= one.length)
         return;
-      if ((known.size() - 1) % most == 0)
-        texts.push_back({kPrelude, {}});
-      written = writeGridKernel(kernel, "k" + std::to_string(known.size()) + "_" + kernel.getName().str(), capacity);
-      texts.back().first += written->text;
-      llvm::append_range(texts.back().second, written->functions);
+      std::string name = "k" + std::to_string(number) + "_" + kernel.getName().str();
+      one = {written->text.size(), *writeGridKernel(kernel, name, capacity)};
     });
   }
 
   /// All in threads, and what they need. Of PTX nobody knows what it needs before a driver has compiled it.
   void expectBudgets(const Nvrtc &nvrtc, const std::string &target) const {
     std::mutex one;
+    std::vector<Text> texts = this->texts();
     bool isPtx = target.starts_with("compute_");
     auto begin = std::chrono::steady_clock::now();
     size_t functions = 0, bytes = 0;
     int registers = 0;
     llvm::parallelFor(0, texts.size(), [&](size_t number) {
-      llvm::Expected<DeviceCode> code = nvrtc.compile(texts[number].first, target);
+      llvm::Expected<DeviceCode> code = nvrtc.compile(texts[number].kernels, target);
       std::lock_guard<std::mutex> lock(one);
       ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
-      isPtx ? expectEntries(*code, target, texts[number].second) : test::expectBudgets(*code, texts[number].second);
+      isPtx ? expectEntries(*code, target, texts[number].functions)
+            : test::expectBudgets(*code, texts[number].functions);
       functions += code->kernels.size();
       bytes += code->bytes.size();
       for (const KernelResources &kernel : code->kernels)
@@ -111,10 +129,19 @@ public:
     });
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     std::printf("%s: %zu kernels, %zu functions, %zu kB of code, at most %d registers, %.1f s of NVRTC\n",
-                target.c_str(), known.size(), functions, bytes >> 10, registers, seconds.count());
+                target.c_str(), chosen.size(), functions, bytes >> 10, registers, seconds.count());
   }
 
 private:
+  struct Chosen {
+    size_t length = 0; // of its text by another name
+    GridKernel kernel;
+  };
+  struct Text {
+    std::string kernels = kPrelude;
+    std::vector<GridFunction> functions;
+  };
+
   /// PTX of these functions and no others, for devices from that of the target on.
   static void expectEntries(const DeviceCode &code, const std::string &target,
                             const std::vector<GridFunction> &functions) {
@@ -126,10 +153,21 @@ private:
       EXPECT_TRUE(ptx.contains(".visible .entry " + function.name + "(")) << function.name;
   }
 
+  std::vector<Text> texts() const {
+    std::vector<Text> texts;
+    for (auto [number, one] : llvm::enumerate(chosen)) {
+      if (number % most == 0)
+        texts.emplace_back();
+      texts.back().kernels += one.kernel.text;
+      llvm::append_range(texts.back().functions, one.kernel.functions);
+    }
+    return texts;
+  }
+
   std::string (*keyOf)(ir::KernelOp, const GridKernel &);
   size_t most;
-  std::set<std::string> known;
-  std::vector<std::pair<std::string, std::vector<GridFunction>>> texts;
+  std::map<std::string, size_t> numbers; // in `chosen`, by key
+  std::vector<Chosen> chosen;
 };
 
 using Parameters = std::tuple<Model, const char *>;
@@ -168,7 +206,9 @@ TEST_P(ModelKernels, FitTheirBudgets) {
     each.expectBudgets(*nvrtc, target);
 }
 
-// Of all models.
+// Of all models, whose 21,900 kernels have 3,150 texts of 4,230 functions. NVRTC takes 0.07 seconds of a core for a function of
+// sm_90: 290 for all of these, 195 for the 2,860 functions of the 1,990 texts that differ in more than numbers, and some 80 for
+// one of each kind.
 TEST_F(KindsOfKernels, FitTheirBudgets) {
   Texts kinds(kindOf, 16);
   auto add = [&](const Model &model, const char *precision) {
