@@ -34,7 +34,6 @@ constexpr Place kPlaces[] = {
     {"MlpOnTwoCudas", "mlp", "cuda:0,cuda:1 --pin hidden=gpu:0 --pin fc1=gpu:0 --pin fc2=gpu:1 --pin fc3=gpu:1"},
     {"MlpOnACudaBesideTheHost", "mlp", "cpu,cuda:0 --pin hidden=gpu:0 --pin fc1=gpu:0"},
     {"ResNetOnCuda", "small_resnet", "cuda:0"},
-    {"ResNetOnFourCudas", "small_resnet", "cuda:0,cuda:1,cuda:2,cuda:3"},
 };
 
 std::string textFor(const Place &place, int64_t batch = kBatch) {

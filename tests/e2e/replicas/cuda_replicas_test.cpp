@@ -1,6 +1,7 @@
-// Replicas on emulated CUDA devices, which exchange by the double of NCCL, against the same program on one.
+// Replicas on emulated CUDA devices, which exchange by the double of NCCL, against the interpreter and each other.
 #include "tests/Worse.h"
 #include "tests/cuda_emu/Doubles.h"
+#include "tests/e2e/Yardstick.h"
 #include "tests/e2e/devices/LeNetBatches.h"
 #include "tests/e2e/replicas/Replicated.h"
 
@@ -14,48 +15,38 @@ namespace sluice::test {
 namespace {
 
 constexpr int64_t kBatch = 8;
-constexpr double kAllowed = 1e-5; // of f32: sums have another order
+
+std::string onCuda(const std::string &model, int64_t replicas) {
+  return onReplicas(model, replicas, fmt::format("cuda:0-{}", replicas - 1), /*syncBatchNorm=*/true);
+}
+
+std::string lenet(int64_t batch) { return modelText("lenet", fmt::format("--input f32 --batch {}", batch)); }
 
 class CudaReplicas : public testing::TestWithParam<int64_t> {};
-
-std::string onCuda(int64_t replicas) {
-  std::string devices = replicas == 1 ? "cuda:0" : fmt::format("cuda:0-{}", replicas - 1);
-  std::string model = modelText("lenet", fmt::format("--input f32 --batch {}", kBatch));
-  return onReplicas(model, replicas, devices);
-}
+class ExchangingCudaReplicas : public CudaReplicas {};
 
 } // namespace
 
-/// With batches that are full, short, and of fewer rows than there are replicas.
-TEST_P(CudaReplicas, TrainAsOneDevice) {
+/// With batches that are full, that no number of replicas divides, and of fewer rows than there are replicas; with graphs and without.
+TEST_P(CudaReplicas, TrainAsTheInterpreter) {
   useCudaDoubles(/*devices=*/4, /*seed=*/int(GetParam()));
-  Compiled one(onCuda(1)), several(onCuda(GetParam()));
-  one.init(3);
-  several.init(3);
-  int step = 0;
-  for (int64_t rows : {kBatch, kBatch, int64_t(5), int64_t(1), kBatch}) {
-    Values batch = lenetBatch(step++, rows);
-    double expected = one.run("train_step", batch, rows).at("loss")[0];
-    double actual = several.run("train_step", batch, rows).at("loss")[0];
-    EXPECT_TRUE(std::abs(actual - expected) <= kAllowed * std::abs(expected)) << actual << ", not " << expected;
-  }
-  double worst = 0;
-  for (const runtime::State &state : one.plan().states) {
-    std::vector<double> expected = one.state(state.name), actual = several.state(state.name);
-    ASSERT_EQ(actual.size(), expected.size()) << state.name;
-    for (size_t i = 0; i < expected.size(); ++i)
-      worst = worse(worst, std::abs(actual[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
-  }
-  EXPECT_TRUE(worst <= kAllowed) << worst;
-  RecordProperty("worst", fmt::format("{}", worst));
+  constexpr int64_t kFull = 16;
+  Yardstick yardstick(lenet(kFull), {kFull, kFull, 7, 3, kFull}, lenetBatch);
+  Compiled model(onCuda(lenet(kFull), GetParam()));
+  TrainingResult replayed = yardstick.train(model);
+  yardstick.expectWithin(replayed);
+  EXPECT_GT(model.program().replayCount().replays, 0);
+  model.restart({.replays = false});
+  EXPECT_TRUE(yardstick.train(model) == replayed) << "without graphs";
+  EXPECT_EQ(model.program().replayCount().replays, 0);
 }
 
+INSTANTIATE_TEST_SUITE_P(Emulated, CudaReplicas, testing::Values(1, 2, 4));
+
 /// Against replicas that keep all of what the optimizer keeps.
-TEST_P(CudaReplicas, TrainInShards) {
+TEST_P(ExchangingCudaReplicas, TrainInShards) {
   useCudaDoubles(/*devices=*/4, /*seed=*/int(GetParam()));
-  if (GetParam() == 1)
-    GTEST_SKIP() << "one replica has all of it";
-  std::string model = replaced(onCuda(GetParam()), "momentum = 0.000000e+00", "momentum = 9.000000e-01");
+  std::string model = replaced(onCuda(lenet(kBatch), GetParam()), "momentum = 0.000000e+00", "momentum = 9.000000e-01");
   Compiled all(model), shards(withShards(model));
   all.init(3);
   shards.init(3);
@@ -74,9 +65,9 @@ TEST_P(CudaReplicas, TrainInShards) {
 }
 
 /// What was put into queues is what the backend counted, and what the plan says of so many steps.
-TEST_P(CudaReplicas, ExchangeWhatThePlanSays) {
+TEST_P(ExchangingCudaReplicas, ExchangeWhatThePlanSays) {
   useCudaDoubles(/*devices=*/4);
-  Compiled several(onCuda(GetParam()));
+  Compiled several(onCuda(lenet(kBatch), GetParam()));
   several.init(3);
   constexpr int kSteps = 3;
   for (int step = 0; step < kSteps; ++step)
@@ -102,6 +93,6 @@ TEST_P(CudaReplicas, ExchangeWhatThePlanSays) {
   EXPECT_TRUE(found);
 }
 
-INSTANTIATE_TEST_SUITE_P(Emulated, CudaReplicas, testing::Values(2, 4));
+INSTANTIATE_TEST_SUITE_P(Emulated, ExchangingCudaReplicas, testing::Values(2, 4));
 
 } // namespace sluice::test
