@@ -3,6 +3,7 @@
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
+#include "tests/e2e/devices/SmallLeNet.h"
 #include "tests/e2e/devices/SmallResNet.h"
 #include <cmath>
 #include <cstdlib>
@@ -23,13 +24,15 @@ struct Place {
   double lr;
   int64_t rows = 16;
 
-  bool isResNet() const { return std::string(network) == "small_resnet"; }
+  bool is(std::string_view name) const { return name == network; }
   std::string text() const {
-    return isResNet() ? smallResNet(devices, rows)
-                      : modelText(network, "--input f32 --batch " + std::to_string(rows) + " --devices " + devices);
+    return is("small_resnet") ? smallResNet(devices, rows)
+           : is("small_lenet")
+               ? smallLeNet(devices, rows)
+               : modelText(network, "--input f32 --batch " + std::to_string(rows) + " --devices " + devices);
   }
-  size_t channels() const { return isResNet() ? kSmallResNetChannels : 1; }
-  size_t side() const { return isResNet() ? kSmallResNetSide : 28; }
+  size_t channels() const { return is("small_resnet") ? kSmallResNetChannels : 1; }
+  size_t side() const { return is("small_resnet") ? kSmallResNetSide : is("small_lenet") ? kSmallLeNetSide : 28; }
 
   /// Each class is a brightness for each quarter of each channel, under noise.
   Values batch(int step) const {
@@ -49,7 +52,10 @@ struct Place {
 };
 constexpr Place kHost[] = {
     {"Mlp", "mlp", "cpu", 0.005}, {"LeNet", "lenet", "cpu", 0.03}, {"ResNet", "small_resnet", "cpu", 0.005}};
-constexpr Place kEmulated[] = {{"Mlp", "mlp", "cuda:0", 0.005, 4}};
+constexpr Place kEmulated[] = {{"Mlp", "mlp", "cuda:0", 0.005, 4}, {"SmallLeNet", "small_lenet", "cuda:0", 0.2}};
+constexpr Place kEmulatedLong[] = {{"LongMlp", "mlp", "cuda:0", 0.005},
+                                   {"LeNet", "lenet", "cuda:0", 0.03},
+                                   {"ResNet", "small_resnet", "cuda:0", 0.005}};
 
 sluice::passes::PipelineOptions in(Precision precision) {
   sluice::passes::PipelineOptions options;
@@ -99,6 +105,7 @@ void compare(const Place &place, Precision precision) {
 using Case = std::tuple<Place, Precision>;
 class OnTheHost : public testing::TestWithParam<Case> {};
 class Emulated : public testing::TestWithParam<Case> {};
+class EmulatedLong : public Emulated {};
 
 std::string nameOf(const testing::TestParamInfo<Case> &info) {
   auto [place, precision] = info.param;
@@ -109,13 +116,23 @@ std::string nameOf(const testing::TestParamInfo<Case> &info) {
 
 TEST_P(OnTheHost, LearnsAsInF32) { std::apply(compare, GetParam()); }
 
-TEST_P(Emulated, LearnsAsInF32) {
+static void compareEmulated(const Case &what) {
   setenv("CUDA_EMU_EFFORT", "least", /*overwrite=*/1); // each kernel runs a hundred times
   useCudaDoubles(/*devices=*/1, /*seed=*/5);
-  std::apply(compare, GetParam());
+  std::apply(compare, what);
+}
+
+TEST_P(Emulated, LearnsAsInF32) { compareEmulated(GetParam()); }
+
+TEST_P(EmulatedLong, LearnsAsInF32) {
+  if (!std::getenv("SLUICE_TEST_FULL"))
+    GTEST_SKIP() << "only with SLUICE_TEST_FULL=1";
+  compareEmulated(GetParam());
 }
 
 const auto kNarrow = testing::Values(Precision::BF16, Precision::F16);
 INSTANTIATE_TEST_SUITE_P(Precision, OnTheHost, testing::Combine(testing::ValuesIn(kHost), kNarrow), nameOf);
 INSTANTIATE_TEST_SUITE_P(Precision, Emulated,
                          testing::Combine(testing::ValuesIn(kEmulated), testing::Values(Precision::BF16)), nameOf);
+INSTANTIATE_TEST_SUITE_P(Precision, EmulatedLong,
+                         testing::Combine(testing::ValuesIn(kEmulatedLong), testing::Values(Precision::BF16)), nameOf);
