@@ -99,7 +99,7 @@ std::optional<Merged> Finder::merge(Product::Role role, ArrayRef<const Strides *
 }
 
 /// A matrix whose neighbours are as far apart as that along two dimensions: `side` comes first unless it is transposed. None if
-/// they lie apart along both, or are one and the same along one.
+/// they lie apart along both, or are one and the same along one, or if its columns overlap, as a convolution's windows do.
 std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Merged &side, int64_t sideStride,
                                                        const Merged &other, int64_t otherStride,
                                                        int64_t batchStride) const {
@@ -108,11 +108,12 @@ std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Mer
   bool isRepeated = (sideStride == 0 && !isOne(side)) || (otherStride == 0 && !isOne(other));
   if ((!bySide && !byOther) || isRepeated)
     return std::nullopt;
+  const Merged &inner = bySide ? side : other, &outer = bySide ? other : side;
+  int64_t length = inner.extent.size * (inner.extent.perRow ? capacity : 1), apart = bySide ? otherStride : sideStride;
+  if (apart < length && !isOne(outer))
+    return std::nullopt;
   // One column alone may have any distance to the next.
-  const Merged &inner = bySide ? side : other;
-  int64_t length = inner.extent.size * (inner.extent.perRow ? capacity : 1);
-  int64_t leading = std::max(bySide ? otherStride : sideStride, length);
-  return LibraryProduct::Matrix{buffer, leading, batchStride, !bySide};
+  return LibraryProduct::Matrix{buffer, std::max(apart, length), batchStride, !bySide};
 }
 
 /// Libraries count the matrices of a batch in 32 bits.

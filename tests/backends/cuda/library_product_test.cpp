@@ -341,6 +341,18 @@ TEST(LibraryProduct, LeavesOutWhatIsRepeated) {
   }
 }
 
+// Of one image of one channel, windows of a column are found like a matrix's columns, and share elements.
+TEST(LibraryProduct, LeavesOutWindowsThatOverlap) {
+  auto finds = [](const char *w, const char *y, const char *stride) {
+    return LibraryRun(product("conv2d", "tensor<1x1x12x1xf32>", w, y, oneByOne(stride, "0, 0, 0, 0")))
+        .library.has_value();
+  };
+  EXPECT_FALSE(finds("tensor<8x1x4x1xf32>", "tensor<1x8x9x1xf32>", "1, 1"));
+  EXPECT_FALSE(finds("tensor<8x1x4x1xf32>", "tensor<1x8x5x1xf32>", "2, 1"));
+  EXPECT_TRUE(finds("tensor<8x1x4x1xf32>", "tensor<1x8x3x1xf32>", "4, 1")) << "these lie side by side";
+  EXPECT_TRUE(finds("tensor<8x1x12x1xf32>", "tensor<1x8x1x1xf32>", "1, 1")) << "there is one";
+}
+
 // It would leave what lies between.
 TEST(LibraryProduct, LeavesOutResultsWhosePaddingLiesApart) {
   auto finds = [](const std::string &layout) {
