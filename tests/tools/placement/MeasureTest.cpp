@@ -4,6 +4,7 @@
 #include "runtime/device/BackendLoader.h"
 #include "runtime/exec/ActionTimes.h"
 #include "tests/TemporaryFolder.h"
+#include "tools/compiler/Compiler.h"
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/placement/MeasureLinks.h"
 #include <gmock/gmock.h>
@@ -38,6 +39,22 @@ LinkCalibration linkOf(const sluice_backend_run &half, const char *settings) {
   runtime::DeviceContext context("sim", half, settings, team);
   return timeLink(target.devices()[0], target.devices()[1], context);
 }
+
+/// Of a model alone, on devices of which some are emulated CUDA devices.
+MeasureRequest onEmulated(const char *devices, const std::string &model) {
+  setenv("SLUICE_NVRTC", SLUICE_CUDA_EMU_NVRTC, /*replace=*/1);
+  for (const char *library : {"SLUICE_CUDA_DRIVER", "SLUICE_CUBLASLT"})
+    setenv(library, SLUICE_CUDA_EMU_DRIVER, /*replace=*/1);
+  setenv("CUDA_EMU_EFFORT", "least", /*replace=*/1);
+  MeasureRequest request;
+  request.devices = devices;
+  request.seconds = 0;
+  request.knowsOnlyThem = true;
+  request.models = {model};
+  return request;
+}
+
+bool isOfHalves(const std::string &kind) { return llvm::StringRef(kind).ends_with("_bf16"); }
 
 runtime::WorkTime work(double told, std::optional<double> host) {
   runtime::WorkTime time;
@@ -102,22 +119,13 @@ TEST(MeasuredKernels, AKindWithoutATimeIsSaidSo) {
 
 // Products of halves reach another share of another peak than those of f32: both are timed.
 TEST(MeasuredKernels, TensorCoresHaveKindsOfTheirOwn) {
-  setenv("SLUICE_NVRTC", SLUICE_CUDA_EMU_NVRTC, /*replace=*/1);
-  for (const char *library : {"SLUICE_CUDA_DRIVER", "SLUICE_CUBLASLT"})
-    setenv(library, SLUICE_CUDA_EMU_DRIVER, /*replace=*/1);
-  setenv("CUDA_EMU_EFFORT", "least", /*replace=*/1);
-  MeasureRequest request;
-  request.devices = "cpu,cuda:0,cuda:1";
-  request.seconds = 0;
-  request.knowsOnlyThem = true;
-  request.models = {SLUICE_SMALL_MODEL};
+  MeasureRequest request = onEmulated("cpu,cuda:0,cuda:1", SLUICE_SMALL_MODEL);
   auto measured = llvm::cantFail(measureDevices(request));
   ASSERT_EQ(measured.size(), 1u) << "by the wall clock";
   ASSERT_EQ(measured[0].devices.size(), 3u);
   auto hasKinds = [&](size_t device, bool areOfHalves) {
     return llvm::any_of(measured[0].devices[device].kinds, [&](const auto &kind) {
-      return llvm::StringRef(kind.first).starts_with("einsum") &&
-             llvm::StringRef(kind.first).ends_with("_bf16") == areOfHalves;
+      return llvm::StringRef(kind.first).starts_with("einsum") && isOfHalves(kind.first) == areOfHalves;
     });
   };
   EXPECT_TRUE(hasKinds(0, false));
@@ -127,4 +135,18 @@ TEST(MeasuredKernels, TensorCoresHaveKindsOfTheirOwn) {
     EXPECT_TRUE(hasKinds(device, true)) << device;
   }
   EXPECT_EQ(measured[0].links.size(), 6u) << "between each two, in both directions";
+}
+
+// A dump has its precision already, and is timed in no other.
+TEST(MeasuredKernels, ADumpIsTimedAsItIs) {
+  test::TemporaryFolder folder;
+  CompileOptions options;
+  options.compileTo = "train";
+  options.output = folder / "dump.mlir";
+  llvm::cantFail(compileFile(SLUICE_SMALL_MODEL, options));
+  auto measured = llvm::cantFail(measureDevices(onEmulated("cpu,cuda:0", options.output)));
+  ASSERT_EQ(measured.size(), 1u);
+  ASSERT_EQ(measured[0].devices.size(), 2u);
+  for (const auto &kind : measured[0].devices[1].kinds)
+    EXPECT_FALSE(isOfHalves(kind.first)) << kind.first;
 }

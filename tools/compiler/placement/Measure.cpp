@@ -188,9 +188,10 @@ private:
     if (!manner.settings.empty())
       options.settings[device.backend] = manner.settings;
     auto compiled = compileModule(*module, options);
-    if (!compiled) { // a device need not run every model, and a model need not have a precision
+    if (!compiled) { // a device need not run every model, and a model need not have a precision, as a dump has one already
       Failure failure = takeFailure(compiled.takeError());
-      if (failure.code != ExitCode::Unsupported)
+      bool isRefused = failure.code == ExitCode::Usage && !manner.precision.empty();
+      if (failure.code != ExitCode::Unsupported && !isRefused)
         return makeError(failure.code, failure.text);
       if (manner.precision.empty())
         refusals[{measured.device, ""}] = failure.text;
