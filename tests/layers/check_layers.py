@@ -49,7 +49,7 @@ LAYERS = [
     (r"backends/exchange/", "exchange", {"system", "backend abi"}),
     (r"backends/transport/", "transport", {"system", "backend abi", "exchange"}),
     (r"backends/(\w+)/libraries/", r"backend \1 libraries", {"system"}),
-    (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "ir", "loops", "fmt", "json", r"backend \1 libraries"} | CONTRACTS),
+    (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "files", "ir", "loops", "fmt", "json", r"backend \1 libraries"} | CONTRACTS),
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb", "exchange", r"backend \1 libraries"} | CONTRACTS),
     (r"frontend/include/", "frontend api", {"system", "dtypes"}),
     (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "tensor files", "runtime base", "frontend api", "dtypes"}),

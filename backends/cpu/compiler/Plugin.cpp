@@ -10,9 +10,9 @@
 #include "ir/Layout.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
+#include "runtime/files/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/raw_ostream.h"
 #include <deque>
 
 using namespace mlir;
@@ -192,10 +192,9 @@ static llvm::Error keepObject(const sluice_session &session) {
   std::string path = session.temporaries + "/kernels.o";
   if (std::error_code failed = llvm::sys::fs::create_directories(session.temporaries))
     return llvm::createStringError(failed, "%s: %s", session.temporaries.c_str(), failed.message().c_str());
-  return llvm::writeToOutput(path, [&](llvm::raw_ostream &out) {
-    out.write(session.object.data(), session.object.size());
-    return llvm::Error::success();
-  });
+  if (files::Failure failure = files::writeFile(path, {session.object.data(), session.object.size()}); !failure.empty())
+    return llvm::createStringError("%s: %s", path.c_str(), failure.c_str());
+  return llvm::Error::success();
 }
 
 static sluice_status lower(sluice_session *session, sluice_blob *blob) {

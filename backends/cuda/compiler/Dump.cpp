@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/Dump.h"
 
+#include "runtime/files/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -54,27 +55,18 @@ std::string sourceComment(ir::KernelOp kernel, bool hasLines) {
   return text;
 }
 
-static llvm::Error makeError(const std::string &path, std::error_code why) {
-  return llvm::createStringError(std::errc::invalid_argument, "%s: %s", path.c_str(), why.message().c_str());
+static llvm::Error makeError(const std::string &path, const std::string &why) {
+  return llvm::createStringError(std::errc::invalid_argument, "%s: %s", path.c_str(), why.c_str());
 }
 
 llvm::Error makeDumpFolder(const std::string &folder) {
   std::error_code failed = llvm::sys::fs::create_directories(folder);
-  return failed ? makeError(folder, failed) : llvm::Error::success();
+  return failed ? makeError(folder, failed.message()) : llvm::Error::success();
 }
 
-static llvm::Error writeFile(const std::string &path, llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  std::error_code failed;
-  llvm::raw_fd_ostream out(path, failed);
-  if (failed)
-    return makeError(path, failed);
-  write(out);
-  out.close();
-  if (!out.has_error())
-    return llvm::Error::success();
-  failed = out.error();
-  out.clear_error();
-  return makeError(path, failed);
+static llvm::Error writeFile(const std::string &path, std::string_view contents) {
+  files::Failure failure = files::writeFile(path, contents);
+  return failure.empty() ? llvm::Error::success() : makeError(path, failure);
 }
 
 static void writeResources(llvm::json::OStream &json, llvm::ArrayRef<CompiledUnit> compiled, size_t units) {
@@ -94,21 +86,21 @@ static void writeResources(llvm::json::OStream &json, llvm::ArrayRef<CompiledUni
 llvm::Error writeDump(const std::string &folder, llvm::ArrayRef<std::string> units,
                       llvm::ArrayRef<CompiledUnit> compiled) {
   for (auto [number, unit] : llvm::enumerate(units))
-    if (llvm::Error error = writeFile(fmt::format("{}/kernels-{}.cu", folder, number),
-                                      [&, &text = unit](llvm::raw_ostream &out) { out << text; }))
+    if (llvm::Error error = writeFile(fmt::format("{}/kernels-{}.cu", folder, number), unit))
       return error;
   for (auto [number, unit] : llvm::enumerate(compiled)) {
     const char *kind = StringRef(unit.architecture).starts_with("sm_") ? "cubin" : "ptx";
     std::string path = fmt::format("{}/kernels-{}.{}.{}", folder, number % units.size(), unit.architecture, kind);
     if (!unit.code.empty())
-      if (llvm::Error error = writeFile(path, [&, &code = unit.code](llvm::raw_ostream &out) { out << code; }))
+      if (llvm::Error error = writeFile(path, unit.code))
         return error;
   }
-  return writeFile(folder + "/kernels.json", [&](llvm::raw_ostream &out) {
-    llvm::json::OStream json(out, /*IndentSize=*/2);
-    json.object([&] { json.attributeArray("functions", [&] { writeResources(json, compiled, units.size()); }); });
-    out << '\n';
-  });
+  std::string resources;
+  llvm::raw_string_ostream out(resources);
+  llvm::json::OStream json(out, /*IndentSize=*/2);
+  json.object([&] { json.attributeArray("functions", [&] { writeResources(json, compiled, units.size()); }); });
+  out << '\n';
+  return writeFile(folder + "/kernels.json", resources);
 }
 
 } // namespace sluice::cuda

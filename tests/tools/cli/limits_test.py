@@ -6,6 +6,7 @@ import os
 import resource
 import unittest
 
+from cuda_test import DOUBLES
 from sluice_cli import BUILD, MNIST, CliTest, main, measures_memory
 
 INVALID, EXHAUSTED = 3, 5
@@ -108,6 +109,25 @@ class LimitsTest(CliTest):
                 self.assertEqual(result.returncode, INVALID, result.stderr)
                 self.assertIn("cannot write: File too large", result.stderr)
                 self.check_dumps(self.path(f"dump{size}"))
+
+    def test_code_to_read_that_may_not_grow(self):
+        sluice = os.path.join(BUILD, "bin", "sluice")
+        result = self.run_program(
+            sluice, "compile", "mlp.mlir", "-o", "out", "--save-temps=temps", preexec_fn=limited(resource.RLIMIT_FSIZE, 1000))
+        self.assertEqual(result.returncode, INVALID, result.stderr)
+        self.assertIn("kernels.o: cannot write: File too large", result.stderr)
+        self.assertEqual(os.listdir(self.path("temps/cpu")), [])
+
+    def test_a_full_disk_leaves_no_half_of_a_text_of_kernels(self):
+        os.mkdir(self.path("small_disk"))
+        script = (f"mount -t tmpfs -o size=20k none {self.folder}/small_disk && {BUILD}/bin/sluice compile mlp.mlir -o out "
+                  "--devices cuda:0 --copies insert --save-temps=small_disk; echo code $?; ls small_disk/cuda")
+        if self.run_program("unshare", "-rm", "sh", "-c", f"mount -t tmpfs none {self.folder}/small_disk").returncode != 0:
+            self.skipTest("no mount here")
+        environment = os.environ | DOUBLES | {"CUDA_EMU_EFFORT": "least"}
+        result = self.run_program("unshare", "-rm", "sh", "-c", script, env=environment)
+        self.assertEqual(result.stdout, "code 3\n", result.stderr)
+        self.assertIn("kernels-0.cu: cannot write: No space left on device", result.stderr)
 
     def test_a_full_disk_leaves_no_half_of_a_dump(self):
         os.mkdir(self.path("disk"))
