@@ -93,19 +93,13 @@ llvm::Expected<OwningOpRef<ModuleOp>> readModel(llvm::StringRef path, MLIRContex
   return module;
 }
 
-/// The names of the backends in a list of devices.
-static llvm::Expected<std::vector<std::string>> backendsIn(llvm::StringRef list) {
+static llvm::Expected<ir::Target> targetOf(llvm::StringRef list) {
   PlacementRequest caps;
   auto devices = takeCaps(list, caps);
   if (!devices)
     return devices.takeError();
   auto target = ir::Target::parse(*devices);
-  if (!target)
-    return withCode(ExitCode::Usage, target.takeError());
-  std::vector<std::string> backends;
-  for (const ir::TargetDevice &device : target->devices())
-    backends.push_back(device.backend);
-  return backends;
+  return target ? std::move(target) : withCode(ExitCode::Usage, target.takeError());
 }
 
 /// The options for each list of devices. Settings of a backend are for those that have it, and of none are refused by the first.
@@ -114,14 +108,14 @@ static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const Compi
     return std::vector{options};
   std::vector<std::string> lists{options.devices};
   llvm::append_range(lists, options.otherDevices);
-  std::vector<std::vector<std::string>> backends;
+  std::vector<ir::Target> targets;
   for (const std::string &list : lists) {
-    if (llvm::count(lists, list) > 1)
+    auto target = targetOf(list);
+    if (!target)
+      return target.takeError();
+    if (llvm::any_of(targets, [&](const ir::Target &known) { return known.str() == target->str(); }))
       return makeError(ExitCode::Usage, "the devices '" + list + "' are listed twice");
-    auto found = backendsIn(list);
-    if (!found)
-      return found.takeError();
-    backends.push_back(std::move(*found));
+    targets.push_back(std::move(*target));
   }
   std::vector<CompileOptions> all(lists.size(), options);
   for (auto [number, its] : llvm::enumerate(all)) {
@@ -131,8 +125,10 @@ static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const Compi
       if (!(its.*folder).empty())
         its.*folder += "/" + lists[number];
     for (const auto &[name, text] : options.settings) {
-      auto has = [&](const std::vector<std::string> &some) { return llvm::is_contained(some, name); };
-      if (!has(backends[number]) && llvm::any_of(backends, has))
+      auto has = [&](const ir::Target &target) {
+        return llvm::any_of(target.devices(), [&](const ir::TargetDevice &device) { return device.backend == name; });
+      };
+      if (!has(targets[number]) && llvm::any_of(targets, has))
         its.settings.erase(name);
     }
   }
@@ -149,7 +145,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
     return makeError(ExitCode::Usage, "IR is for one list of devices, and several are given");
   CompileOptions settled = options;
   if (options.savesTemporaries && options.temporaries.empty())
-    settled.temporaries = output + ".temps";
+    settled.temporaries = (output == "-" ? defaultOutput(path, Emit::Executable) : output) + ".temps";
   auto variants = optionsOfVariants(settled);
   if (!variants)
     return variants.takeError();

@@ -4,6 +4,7 @@ and the code that is kept for people to read."""
 import json
 import os
 import re
+import shutil
 
 from sluice_cli import BUILD, CliTest, main
 
@@ -142,6 +143,10 @@ class SaveTempsTest(CliTest):
         self.compile("--save-temps", "-o", "small")
         with open(self.path("small.temps/cpu/kernels.o"), "rb") as code:
             self.assertEqual(code.read(4), b"\x7fELF")
+        shutil.rmtree(self.path("small.temps"))
+        self.compile("--save-temps", "--emit=mlir", "-o", "-")  # by the name of the model
+        self.assertTrue(os.path.exists(self.path("small.temps/cpu/kernels.o")))
+        self.assertFalse(os.path.exists(self.path("-.temps")))
         self.write("file", "in the way")
         result = self.sluice("compile", "small.mlir", "--save-temps=file", "-o", "small")
         self.assertEqual(result.returncode, 3, result.stderr)

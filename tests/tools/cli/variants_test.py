@@ -98,6 +98,7 @@ class VariantsTest(CliTest):
     def test_what_is_for_one_list_is_refused_for_several(self):
         for arguments, reason in (
             (("compile", "small.mlir", "--devices", "cpu", "--devices", "cpu", "-o", "small"), "are listed twice"),
+            (("compile", "small.mlir", "--devices", "cpu,sim:0", "--devices", "sim", "-o", "small"), "'sim' are listed twice"),
             (("compile", "small.mlir", "--devices", "cpu,sim:0", "--devices", "cpu", "--emit=mlir"), "IR is for one list"),
             (("place", "small.mlir", "--devices", "cpu,sim:0", "--devices", "cpu"), "--devices"),
         ):
