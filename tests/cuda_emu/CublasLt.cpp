@@ -8,7 +8,7 @@
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
 // makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=no-input and CUDA_EMU_BLAS=wrong-input do
 // so where the epilogue reads a matrix. CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make the first or the last of the
-// heuristic's algorithms take longer.
+// heuristic's algorithms take longer. With CUDA_EMU_BLAS=unfit it does not begin, as a library for another driver.
 #include "tests/cuda_emu/BlasArithmetic.h"
 #include "tests/cuda_emu/DriverState.h"
 
@@ -197,7 +197,7 @@ template <typename T> int put(T &to, const void *value, size_t bytes) {
 EXPORTED int cuda_emu_products() { return products; }
 
 EXPORTED int cublasLtCreate(Device ***handle) {
-  if (!current)
+  if (!current || behaves("unfit"))
     return WithoutContext;
   *handle = new Device *(current);
   return Done;

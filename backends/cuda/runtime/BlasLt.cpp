@@ -7,8 +7,8 @@
 
 namespace sluice::cuda {
 
-// Statuses that mean something to callers: memory is gone, or the device is lost.
-static constexpr int kAllocationFailed = 3, kExecutionFailed = 13;
+// Statuses that mean something to callers: memory is gone, the device is lost, or library, driver and device do not fit.
+static constexpr int kNotInitialized = 1, kAllocationFailed = 3, kArchitectureMismatch = 8, kExecutionFailed = 13;
 
 static std::string versionText(size_t version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
@@ -66,7 +66,8 @@ void BlasLt::check(int status, const std::string &what) const {
   if (status == 0)
     return;
   bool isGone = status == kAllocationFailed || status == kExecutionFailed;
-  throw Error(isGone ? SLUICE_EXHAUSTED : SLUICE_INTERNAL, what + ": " + textOf(status));
+  bool isUnfit = status == kNotInitialized || status == kArchitectureMismatch;
+  throw Error(isGone ? SLUICE_EXHAUSTED : isUnfit ? SLUICE_UNSUPPORTED : SLUICE_INTERNAL, what + ": " + textOf(status));
 }
 
 } // namespace sluice::cuda

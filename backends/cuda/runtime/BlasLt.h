@@ -109,7 +109,7 @@ struct BlasLt {
   static LibrarySearch search();
 
   /// Throws unless `status` is that of success: `what` was tried. Memory that cannot be had, and faults of
-  /// work that was done before, are errors of exhaustion.
+  /// work that was done before, are errors of exhaustion; a library that is not for the driver or the device is unsupported.
   void check(int status, const std::string &what) const;
   /// "CUBLAS_STATUS_NOT_SUPPORTED (15)"
   std::string textOf(int status) const;

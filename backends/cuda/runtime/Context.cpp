@@ -275,7 +275,8 @@ const BlasLt *Context::libraryOn(Device &device) const {
     throw Error(SLUICE_UNSUPPORTED,
                 "there is no cublasLt here, which products=library asks for; SLUICE_CUBLASLT may name it");
   if (blas && !device.blas) {
-    blas->check(blas->create(&device.blas), text(device) + ": cublasLt does not begin");
+    blas->check(blas->create(&device.blas),
+                text(device) + ": cublasLt " + blas->version + " does not begin, and products=own does without it");
     device.name += ", products by cublasLt " + blas->version;
   }
   return blas;

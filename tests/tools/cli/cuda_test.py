@@ -329,11 +329,13 @@ module @wide {
 
     def test_who_makes_products_is_said(self):
         self.assertEqual(self.compile("--backend", "cuda=library=all", "-o", "small").returncode, 0)
-        absent = {"SLUICE_CUBLASLT": "/nowhere/libcublasLt.so"}
+        absent, unfit = {"SLUICE_CUBLASLT": "/nowhere/libcublasLt.so"}, {"CUDA_EMU_BLAS": "unfit"}
         for setting, environment, code, why in (
             ("products=library", {}, 0, ""),
             ("products=own", absent, 0, ""),
             ("products=library", absent, 4, "SLUICE_CUBLASLT: /nowhere/libcublasLt.so"),
+            ("products=library", unfit, 4, "cublasLt 13.1.0 does not begin, and products=own does without it: CUBLAS_STATUS_NOT_INITIALIZED"),
+            ("products=own", unfit, 0, ""),
             ("products=best", {}, 2, "cuda has no setting 'products=best'"),
         ):
             result = self.bench("small", "--entry", "predict", "--backend", f"cuda={setting}", **environment)
