@@ -12,12 +12,16 @@
 
 namespace sluice::ir {
 
+/// What buffers of the host begin at multiples of, and of devices that say nothing of that.
+inline constexpr int64_t kLeastAlignment = 64;
+
 /// One device of a target.
 struct TargetDevice {
   std::string name;    ///< logical, as types and pins say it: "cpu", then "acc0", "acc1", ...
   std::string backend; ///< "cpu", "sim", "cuda"
   int64_t ordinal;     ///< which of the backend's devices; of the first replica, if there are several
   llvm::SmallVector<int64_t> ofReplicas = {}; ///< and for each replica behind the first
+  int64_t alignment = kLeastAlignment; ///< what buffers begin at multiples of: as its backend says, once it is known
 
   /// As in `--devices`: "cpu", "sim:1"; the one of a replica.
   std::string spelling(int64_t replica = 0) const;
@@ -41,6 +45,7 @@ public:
 
   /// The host first.
   llvm::ArrayRef<TargetDevice> devices() const { return list; }
+  void setAlignment(size_t device, int64_t bytes) { list[device].alignment = bytes; }
   int64_t accelerators() const { return int64_t(list.size()) - 1; }
   /// The device of this logical name, or null.
   const TargetDevice *find(llvm::StringRef name) const;

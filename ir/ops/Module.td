@@ -40,8 +40,9 @@ def QueueOp : Sluice_Op<"queue"> {
 def ArenaOp : Sluice_Op<"arena"> {
   let summary = "memory of a device: `state` lives as long as the instance, `transient` is one call's, `constants` are the artifact's own";
   let description = "Phase `planned` adds it. Its name is the device, a dot, and what it is for.";
-  let arguments = (ins Arg<StrAttr, "as slots say it">:$name, Arg<StrAttr, "whose memory">:$device, Arg<I64Attr, "its size">:$bytes);
-  let assemblyFormat = "$name `on` $device `:` $bytes `bytes` attr-dict";
+  let arguments = (ins Arg<StrAttr, "as slots say it">:$name, Arg<StrAttr, "whose memory">:$device, Arg<I64Attr, "its size">:$bytes,
+                       Arg<OptionalAttr<I64Attr>, "what slots in it are multiples of; 64 if it is not said">:$alignment);
+  let assemblyFormat = "$name `on` $device `:` $bytes `bytes` (`aligned` $alignment^)? attr-dict";
 }
 
 #endif

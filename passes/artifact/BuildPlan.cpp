@@ -126,8 +126,10 @@ private:
   }
 
   void addArenas() {
-    for (auto [arena, op] : llvm::zip_equal(arenas.list(), module.getOps<ArenaOp>()))
+    for (auto [arena, op] : llvm::zip_equal(arenas.list(), module.getOps<ArenaOp>())) {
       plan.arenas.push_back({Arenas::wordFor(arena.kind).str(), arena.device, int64_t(op.getBytes())});
+      plan.devices[arena.device].alignment = int64_t(op.getAlignment().value_or(kLeastAlignment));
+    }
   }
 
   runtime::Slot slotOf(SlotAttr slot) const {

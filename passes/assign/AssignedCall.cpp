@@ -1,5 +1,7 @@
 #include "passes/assign/AssignedCall.h"
 
+#include "passes/schedule/TransientMemory.h"
+
 #include <queue>
 
 using llvm::SmallVector;
@@ -144,7 +146,8 @@ private:
       }
   }
 
-  unsigned addBuffer(uint32_t device, int64_t bytes, bool isState = false) {
+  unsigned addBuffer(uint32_t device, int64_t unaligned, bool isState = false) {
+    int64_t bytes = alignSlot(unaligned, costs.alignments[device]);
     AssignedCall::Buffer &added = call.buffers.emplace_back();
     added.device = device;
     added.bytes = bytes;

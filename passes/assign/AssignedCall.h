@@ -19,6 +19,7 @@ struct AssignmentCosts {
 
   std::vector<std::vector<Kernel>> kernels; ///< [group][device]
   std::vector<std::vector<Link>> links;     ///< [from][to]
+  std::vector<int64_t> alignments;          ///< [device]: what buffers begin at multiples of
 
   uint32_t deviceCount() const { return uint32_t(links.size()); }
   /// The host's, then for each accelerator one that computes and one for each direction of copies.

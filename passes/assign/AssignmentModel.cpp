@@ -19,6 +19,7 @@ AssignmentModel::AssignmentModel(const PlacementGraph &graph, const ir::Target &
     for (size_t device = 0; device < group.seconds.size(); ++device)
       on[device].seconds = group.seconds[device].value_or(0);
   for (const ir::TargetDevice &from : target.devices()) {
+    costs.alignments.push_back(from.alignment);
     std::vector<AssignmentCosts::Link> &row = costs.links.emplace_back();
     for (const ir::TargetDevice &to : target.devices()) {
       const LinkCosts &link = model.link(from.name, to.name);
@@ -28,7 +29,8 @@ AssignmentModel::AssignmentModel(const PlacementGraph &graph, const ir::Target &
 }
 
 void AssignmentModel::setKernel(uint32_t group, uint32_t device, double seconds, int64_t workspaceBytes) {
-  costs.kernels[group][device] = {seconds, workspaceBytes};
+  int64_t slot = workspaceBytes > 0 ? alignSlot(workspaceBytes, costs.alignments[device]) : 0;
+  costs.kernels[group][device] = {seconds, slot};
 }
 
 namespace {
@@ -150,7 +152,7 @@ private:
     workspaces[action] = unsigned(transients.size());
     TransientBuffer &added = transients.emplace_back();
     added.device = call.buffers[call.actions[action].writes.front()].device;
-    added.bytes = alignSlot(call.actions[action].workspace);
+    added.bytes = call.actions[action].workspace;
     added.begin = numbers[action];
     added.uses = {added.begin};
   }

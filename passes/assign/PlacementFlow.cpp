@@ -6,7 +6,6 @@
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/Work.h"
-#include "passes/schedule/TransientMemory.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -40,7 +39,7 @@ public:
 
 private:
   int64_t bytesOf(Value value) const {
-    return alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), source.capacity));
+    return getBufferBytes(cast<RankedTensorType>(value.getType()), source.capacity);
   }
 
   uint32_t add(Value value, uint32_t producer) {
@@ -76,8 +75,8 @@ private:
     auto state = symbols.lookup<StateOp>(name.getAttr());
     auto [known, isNew] = stateNumbers.try_emplace(state, flow.states.size());
     if (isNew)
-      flow.states.push_back({source.states.lookup(state),
-                             alignSlot(getBufferBytes(state.getTensorType(), source.capacity)), std::nullopt});
+      flow.states.push_back(
+          {source.states.lookup(state), getBufferBytes(state.getTensorType(), source.capacity), std::nullopt});
     return known->second;
   }
 

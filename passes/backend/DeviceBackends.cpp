@@ -1,5 +1,6 @@
 #include "passes/backend/DeviceBackends.h"
 #include "ir/Module.h"
+#include "runtime/plan/Plan.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -9,6 +10,20 @@ namespace sluice::passes {
 static const sluice_backend_compile *findTable(ArrayRef<const sluice_backend_compile *> tables, StringRef name) {
   auto it = llvm::find_if(tables, [&](const sluice_backend_compile *table) { return table->name == name; });
   return it == tables.end() ? nullptr : *it;
+}
+
+/// What buffers on the backend's devices begin at multiples of.
+static FailureOr<int64_t> alignmentOf(const Backend &backend, Location loc) {
+  constexpr int64_t kMost = runtime::mostAlignment;
+  static_assert(kLeastAlignment == runtime::leastAlignment);
+  int64_t bytes = int64_t(backend.describe().alignment);
+  if (bytes == 0)
+    return kLeastAlignment;
+  if (bytes < kLeastAlignment || bytes > kMost || !llvm::isPowerOf2_64(uint64_t(bytes)))
+    return emitError(loc, "the backend '")
+           << backend.name() << "' wants buffers at multiples of " << bytes << " bytes, which is no power of two from "
+           << kLeastAlignment << " to " << kMost;
+  return bytes;
 }
 
 std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef<const sluice_backend_compile *> tables,
@@ -22,7 +37,7 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
   result->services = {sizeof(sluice_compile_services), findTable(tables, kHostDevice)};
   sluice_target_options options{sizeof(options), cpu.c_str(), getCapacity(module), &result->services, "", nullptr};
   llvm::StringMap<Backend *> byName;
-  for (const TargetDevice &device : target->devices()) {
+  for (auto [number, device] : llvm::enumerate(target->devices())) {
     Backend *&backend = byName[device.backend];
     if (!backend) {
       const sluice_backend_compile *table = findTable(tables, device.backend);
@@ -41,6 +56,10 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
       result->backends.push_back(std::move(begun));
     }
     result->byDevice[device.name] = backend;
+    FailureOr<int64_t> alignment = alignmentOf(*backend, module.getLoc());
+    if (failed(alignment))
+      return nullptr;
+    result->devices.setAlignment(number, *alignment);
   }
   return result;
 }

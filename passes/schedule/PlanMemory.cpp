@@ -36,6 +36,8 @@ static SlotAttr slotIn(ModuleOp module, const Arenas &arenas, Arenas::Kind kind,
   return SlotAttr::get(module.getContext(), arena, offset, stride);
 }
 
+static int64_t alignmentOn(const Target &target, size_t device) { return target.devices()[device].alignment; }
+
 namespace {
 
 class EntryMemory {
@@ -72,6 +74,11 @@ public:
 
 private:
   size_t deviceOf(Value value) const { return deviceIndex(target, getDevice(value.getType())); }
+
+  int64_t slotBytes(Value value) const {
+    return alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity),
+                     alignmentOn(target, deviceOf(value)));
+  }
 
   /// Numbers the actions, a loop before what is in it; copies that are asked for come after all others.
   void issueActions(ActionListOp list) {
@@ -127,7 +134,7 @@ private:
     if (stateOf.count(value) || mirrorOf.count(value))
       return;
     TransientBuffer &buffer = addBuffer(value.getAsOpaquePointer());
-    int64_t bytes = alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
+    int64_t bytes = slotBytes(value);
     bool isRepeated = isAsynchronous && inFlight > 1 && isInput(value);
     auto action = value.getDefiningOp<ActionOp>();
     buffer.device = deviceOf(value);
@@ -173,7 +180,7 @@ private:
         addUses(output, buffer);
         place(output);
       }
-      buffer.bytes += alignSlot(getBufferBytes(cast<RankedTensorType>(value.getType()), capacity));
+      buffer.bytes += slotBytes(value);
     }
   }
 
@@ -190,7 +197,7 @@ private:
   void addWorkspace(ActionOp op) {
     TransientBuffer &workspace = addBuffer(op.getOperation());
     workspace.device = deviceOf(op.getWritten().front());
-    workspace.bytes = alignSlot(op.getWorkspaceBytes());
+    workspace.bytes = alignSlot(op.getWorkspaceBytes(), alignmentOn(target, workspace.device));
     workspace.sharesBytes = reuse;
     workspace.begin = numbers.lookup(op);
     workspace.uses = {workspace.begin};
@@ -309,7 +316,7 @@ private:
 
   int64_t take(size_t device, RankedTensorType type) {
     int64_t offset = bytes[device];
-    bytes[device] += alignSlot(getBufferBytes(type, capacity));
+    bytes[device] += alignSlot(getBufferBytes(type, capacity), alignmentOn(target, device));
     return offset;
   }
 
@@ -331,7 +338,11 @@ static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> s
     int64_t bytes = arena.kind == Arenas::Kind::State       ? state[arena.device]
                     : arena.kind == Arenas::Kind::Transient ? transient[arena.device]
                                                             : 0;
-    builder.create<ArenaOp>(module.getLoc(), arena.name, target.devices()[arena.device].name, bytes);
+    const TargetDevice &device = target.devices()[arena.device];
+    IntegerAttr alignment;
+    if (device.alignment != kLeastAlignment)
+      alignment = builder.getI64IntegerAttr(device.alignment);
+    builder.create<ArenaOp>(module.getLoc(), arena.name, device.name, bytes, alignment);
   }
 }
 
@@ -347,7 +358,7 @@ static void placeWholeCall(PartsOp whole, const Target &target) {
   SmallVector<Attribute> slots;
   auto hold = [&](RankedTensorType type) {
     slots.push_back(slotIn(module, arenas, Arenas::Kind::Transient, /*device=*/0, end));
-    end += alignSlot(getBufferBytes(type, rows));
+    end += alignSlot(getBufferBytes(type, rows), alignmentOn(target, /*device=*/0));
   };
   for (StringRef input : whole.getInputs().getAsValueRange<StringAttr>())
     hold(whole.getInputType(input));

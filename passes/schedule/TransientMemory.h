@@ -6,11 +6,9 @@
 
 namespace sluice::passes {
 
-/// What every memory slot in an arena is a multiple of.
-inline constexpr int64_t kPlaceAlignment = 64;
-
-inline int64_t alignSlot(int64_t bytes) {
-  return (std::max<int64_t>(bytes, 1) + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+/// What a memory slot for so many bytes takes where slots are multiples of `alignment`.
+inline int64_t alignSlot(int64_t bytes, int64_t alignment) {
+  return (std::max<int64_t>(bytes, 1) + alignment - 1) / alignment * alignment;
 }
 
 /// Some bytes of a device's transient arena over a call.

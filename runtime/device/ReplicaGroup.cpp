@@ -79,6 +79,10 @@ void checkPresence(const DeviceContext &context, const Device &slot, int32_t ord
   if (int32_t count = context.deviceCount(); ordinal >= count)
     failUnsupported(concat("device ", slotText(slot, ordinal), " is not there: ", slot.backend, " has ", count,
                            " devices", demand));
+  auto alignment = static_cast<int64_t>(context.deviceInfo(ordinal).alignment);
+  if (alignment = alignment == 0 ? leastAlignment : alignment; alignment < slot.alignment)
+    failUnsupported(concat("device ", slotText(slot, ordinal), " has memory at multiples of ", alignment,
+                           " bytes, and the plan needs multiples of ", slot.alignment));
 }
 
 void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options) {

@@ -74,10 +74,11 @@ static std::vector<Item> compiledItems(const Plan &plan, size_t replicas) {
   std::vector<Item> items;
   for (size_t replica = 0; replica < replicas; ++replica)
     for (size_t slot = 1; slot < plan.devices.size(); ++slot) {
-      const auto &[name, backend, compiledFor, settings] = plan.devices[slot];
-      bool isSaid = replica < compiledFor.size();
-      items.push_back({backend, isSaid ? compiledFor[replica]
-                                       : compiledFor[0] + static_cast<int32_t>(replica) * slotsOf(plan, backend)});
+      const Device &device = plan.devices[slot];
+      const std::vector<int32_t> &known = device.compiledFor;
+      items.push_back({device.backend, replica < known.size()
+                                           ? known[replica]
+                                           : known[0] + static_cast<int32_t>(replica) * slotsOf(plan, device.backend)});
     }
   return items;
 }

@@ -19,6 +19,9 @@ namespace sluice::runtime {
 /// Of the text of a plan; incremented when its meaning changes.
 inline constexpr int64_t planFormat = 8;
 
+/// What the slots of a device's arenas begin at multiples of: a power of two between these.
+inline constexpr int64_t leastAlignment = 64, mostAlignment = 4096;
+
 /// A slot for a device of a backend: which of the backend's devices fills it is decided when the plan is loaded. The
 /// first is the host.
 struct Device {
@@ -26,6 +29,7 @@ struct Device {
   /// Of each replica: the number at its backend of the device that fills it if nothing else is said.
   std::vector<int32_t> compiledFor{0};
   std::string settings{}; ///< of the compile half that made its kernels, as they were given: "arch=sm_90,tf32=on"
+  int64_t alignment = leastAlignment; ///< of its slots
 
   bool operator==(const Device &) const = default;
 };
@@ -427,6 +431,7 @@ struct Plan {
   /// flight.
   bool writes(const Action &action, const Slot &slot, int64_t bytes) const;
   size_t deviceOf(const Slot &slot) const { return arenas[slot.arena].device; }
+  int64_t alignmentIn(size_t arena) const { return devices[arenas[arena].device].alignment; }
   /// A hash of the name, kind, type and shape of every state that is kept: what a checkpoint must agree with.
   uint64_t stateHash() const;
   bool operator==(const Plan &) const = default;

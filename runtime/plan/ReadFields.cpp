@@ -6,8 +6,6 @@
 
 namespace sluice::runtime {
 
-static constexpr int64_t alignment = 64;
-
 size_t parseIndex(const JsonReader &json, size_t size) {
   return static_cast<size_t>(json.integer(0, static_cast<int64_t>(size) - 1));
 }
@@ -16,7 +14,7 @@ std::string optionalText(const JsonReader &json, const char *key) {
   return json.has(key) && !json.at(key).isNull() ? json.at(key).string() : std::string();
 }
 
-static int64_t parseAligned(const JsonReader &json) {
+static int64_t parseAligned(const JsonReader &json, int64_t alignment) {
   int64_t value = json.integer();
   if (value < 0 || value % alignment != 0)
     json.fail(concat("is ", value, ", not a multiple of ", alignment));
@@ -25,9 +23,10 @@ static int64_t parseAligned(const JsonReader &json) {
 
 Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes) {
   JsonReader offset = json.at("offset");
-  Slot slot{parseIndex(json.at("arena"), plan.arenas.size()), parseAligned(offset), 0};
+  size_t arena = parseIndex(json.at("arena"), plan.arenas.size());
+  Slot slot{arena, parseAligned(offset, plan.alignmentIn(arena)), 0};
   if (json.has("stride"))
-    slot.stride = parseAligned(json.at("stride"));
+    slot.stride = parseAligned(json.at("stride"), plan.alignmentIn(arena));
   if (slot.stride != 0 && slot.stride < bytes)
     json.at("stride").fail(concat("is ", slot.stride, ", but the buffer has ", bytes, " bytes"));
   int64_t room = plan.arenas[slot.arena].bytes;

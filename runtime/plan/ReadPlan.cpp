@@ -6,6 +6,7 @@
 #include "runtime/plan/ReadFields.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace sluice::runtime {
 
@@ -98,7 +99,15 @@ private:
 
   Device parseDevice(const JsonReader &json) const {
     return {json.at("name").string(), json.at("backend").string(), parseCompiledFor(json.at("compiled_for")),
-            optionalText(json, "settings")};
+            optionalText(json, "settings"),
+            json.has("alignment") ? parseAlignment(json.at("alignment")) : leastAlignment};
+  }
+
+  static int64_t parseAlignment(const JsonReader &json) {
+    int64_t bytes = json.integer(leastAlignment, mostAlignment);
+    if (!std::has_single_bit(static_cast<uint64_t>(bytes)))
+      json.fail(concat("is ", bytes, ", no power of two"));
+    return bytes;
   }
 
   /// A number where there is one replica or as many as are launched, else a list. There is one host, which has number 0.

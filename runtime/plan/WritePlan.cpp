@@ -38,6 +38,8 @@ static Json write(const Device &device) {
     json["compiled_for"] = device.compiledFor;
   if (!device.settings.empty())
     json["settings"] = device.settings;
+  if (device.alignment != leastAlignment)
+    json["alignment"] = device.alignment;
   return json;
 }
 

@@ -1,6 +1,8 @@
 // Errors have a status and a reason, and the context goes on.
 #include "tests/conformance/RunHalf.h"
 
+#include <algorithm>
+
 namespace sluice::conformance {
 
 static void expectError(const RunHalf &half, sluice_status status, sluice_status wanted, const std::string &what) {
@@ -91,7 +93,12 @@ static void describesItself(const Subject &subject) {
   info.struct_size = sizeof(info);
   expect(subject.compile->describe(session, &info) == SLUICE_OK, "describe fails");
   expect(info.device_type && *info.device_type, "the device has no type");
+  size_t alignment = info.alignment;
   subject.compile->end(session);
+  constexpr size_t kLeast = 64;
+  size_t given = std::max(RunHalf(subject).info().alignment, kLeast);
+  expect(alignment <= given, "buffers are to begin at multiples of " + std::to_string(alignment) +
+                                 " bytes, and memory does at multiples of " + std::to_string(given));
 }
 
 static void unknownCompileSetting(const Subject &subject) {

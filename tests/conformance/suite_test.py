@@ -48,6 +48,7 @@ FAULTS = {
     "endless_peers": ["devices.peer_link"],
     "no_communication": ["queue.of_every_kind"],
     "supports_nothing": ["compile.supports_an_op"],
+    "rare_addresses": ["compile.describes_itself"],
     "fixed_sizes": ["compile.larger_views"],
     "ignored_settings": ["compile.unknown_setting"],
 }

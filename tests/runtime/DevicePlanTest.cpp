@@ -111,6 +111,11 @@ static const BadPlan badPlans[] = {
     {"StaleCopyOfNoMirror", "/entries/1/actions/0/copy/to/offset", "0", "is no mirror"},
     {"AskedCopyOfNoOutput", "/entries/1/actions/5/copy/to/offset", "704", "is no output"},
     {"EndsElsewhere", "/entries/1/actions/2/ends/0/arena", "1", "is not on the device of the queue 'acc0'"},
+    {"MirrorBesideTheAlignment", "/devices/1/alignment", "128", "mirrors[0].offset: is 64, not a multiple of 128"},
+    {"StrideBesideTheAlignment", "/devices/0/alignment", "1024", "not a multiple of 1024"},
+    {"AlignmentOfNoPower", "/devices/1/alignment", "96", "devices[1].alignment: is 96, no power of two"},
+    {"TooLittleAlignment", "/devices/1/alignment", "32", "outside [64, 4096]"},
+    {"TooMuchAlignment", "/devices/1/alignment", "8192", "outside [64, 4096]"},
     {"Peaks", "/entries/1/peak_bytes", "[1]", "1 numbers for 2 devices"},
 };
 

@@ -140,9 +140,6 @@ static json::Array functionsAsJson(llvm::ArrayRef<passes::FunctionNeeds> functio
   return all;
 }
 
-/// Buffers begin at multiples of 64.
-static int64_t inArena(int64_t bytes) { return int64_t(llvm::alignTo(uint64_t(bytes), 64)); }
-
 static Figures figuresOf(const Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
   Figures figures;
@@ -160,8 +157,10 @@ static Figures figuresOf(const Compiled &compiled) {
       plan.states, [](const runtime::State &state) { return state.kind == runtime::StateKind::parameter; });
   for (const runtime::State &state : plan.states)
     if (state.kind == runtime::StateKind::slot) {
-      figures.slotBytes += inArena(state.bytes);
-      figures.allSlotBytes += inArena(state.isSharded() ? state.logicalBytes() : state.bytes);
+      auto alignment = uint64_t(plan.alignmentIn(state.slot.arena));
+      figures.slotBytes += int64_t(llvm::alignTo(uint64_t(state.bytes), alignment));
+      figures.allSlotBytes +=
+          int64_t(llvm::alignTo(uint64_t(state.isSharded() ? state.logicalBytes() : state.bytes), alignment));
       figures.shards = state.shards;
     }
   addDevices(figures, plan);

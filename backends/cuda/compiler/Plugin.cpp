@@ -73,6 +73,10 @@ static void end(sluice_session *session) { delete PluginSession::of(session); }
 
 static const char *lastError(sluice_session *session) { return PluginSession::of(session)->error.c_str(); }
 
+/// What the driver's memory begins at multiples of, and what cublasLt takes matrices to do unless it is told of less. Wide loads
+/// want 16, and a warp's fill whole cache lines at multiples of 128.
+static constexpr size_t kAlignment = 256;
+
 static sluice_status describe(sluice_session *session, sluice_target_info *info) {
   info->device_type = "cuda";
   info->cpu = PluginSession::of(session)->architectures.c_str();
@@ -83,6 +87,7 @@ static sluice_status describe(sluice_session *session, sluice_target_info *info)
   info->peaks = PluginSession::of(session)->peaks.data();
   info->num_peaks = PluginSession::of(session)->peaks.size();
   info->peak_size = sizeof(sluice_peak);
+  info->alignment = kAlignment;
   return SLUICE_OK;
 }
 

@@ -14,10 +14,10 @@
 
 namespace sluice::cuda {
 
-// Buffers of a plan begin at multiples of that.
-static constexpr uint32_t kPromisedAlignment = 64;
+// Buffers of a plan begin at multiples of that, which the compile half asks for.
+static constexpr uint32_t kPromisedAlignment = 256;
 static constexpr uint32_t kWorkspaceAlignment = 16; // which the library asks for
-static constexpr size_t kScratchAlignment = 256;    // more than is promised
+static constexpr size_t kScratchAlignment = 256;    // as that of buffers
 static constexpr int kMostChoices = 8;
 
 std::unique_ptr<PreparedPart> PreparedPart::prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,

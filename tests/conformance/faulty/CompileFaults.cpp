@@ -32,7 +32,10 @@ static const char *lastError(sluice_session *session) {
 }
 
 static sluice_status describe(sluice_session *session, sluice_target_info *info) {
-  return session->host->describe(session->inner, info);
+  sluice_status status = session->host->describe(session->inner, info);
+  if (kFault == "rare_addresses")
+    info->alignment = 4096;
+  return status;
 }
 
 static sluice_status supports(sluice_session *session, const sluice_kernel_view *op) {

@@ -15,14 +15,16 @@ static std::string textOf(mlir::ModuleOp module) {
   return text;
 }
 
-static std::string planOf(mlir::ModuleOp module) {
+static runtime::Plan planOf(mlir::ModuleOp module) {
   mlir::FailureOr<ir::Target> target = ir::Target::of(module);
   EXPECT_TRUE(mlir::succeeded(target));
   sluice_target_info host{};
   host.struct_size = sizeof host;
   host.cpu = "any";
-  return runtime::writePlan(passes::buildPlan(module, {*target, host, "", "", {}}).plan);
+  return passes::buildPlan(module, {*target, host, "", "", {}}).plan;
 }
+
+static constexpr const char *kOnCuda = "--batch 8 --devices cpu,cuda:0 --pin conv=gpu:0 --copies insert";
 
 class PlannedText : public testing::TestWithParam<const char *> {};
 
@@ -32,9 +34,43 @@ TEST_P(PlannedText, GivesTheSamePlanAgain) {
   context.loadDialect<ir::SluiceDialect>();
   auto again = ir::parseModuleText(textOf(model.module()), "planned.mlir", context);
   ASSERT_TRUE(bool(again)) << llvm::toString(again.takeError());
-  EXPECT_EQ(planOf(model.module()), planOf(**again));
+  EXPECT_EQ(runtime::writePlan(planOf(model.module())), runtime::writePlan(planOf(**again)));
 }
 
 INSTANTIATE_TEST_SUITE_P(LeNet, PlannedText,
                          testing::Values("--batch 8", "--batch 8 --devices cpu,sim:0 --pin conv=gpu:0 --copies insert",
-                                         "--batch 8 --devices sim:0,sim:1,cpu --pin fc=gpu:1 --copies insert"));
+                                         "--batch 8 --devices sim:0,sim:1,cpu --pin fc=gpu:1 --copies insert",
+                                         kOnCuda));
+
+/// The slots of buffers on a device, all of which are counted.
+static std::vector<runtime::Slot> slotsOn(const runtime::Plan &plan, size_t device) {
+  std::vector<runtime::Slot> slots;
+  auto add = [&](const runtime::Slot &slot) {
+    if (plan.deviceOf(slot) == device)
+      slots.push_back(slot);
+  };
+  for (const runtime::State &state : plan.states) {
+    add(state.slot);
+    for (const runtime::Slot &mirror : state.mirrors)
+      add(mirror);
+  }
+  for (const runtime::Entry &entry : plan.entries)
+    for (const auto &listed : entry.allActions())
+      for (const runtime::Buffer &buffer : listed.action->buffers())
+        add(buffer.slot);
+  return slots;
+}
+
+TEST(PlannedSlots, AreAlignedAsTheDevicesLikeIt) {
+  Interpreted model(modelText("lenet", kOnCuda), "planned");
+  runtime::Plan plan = planOf(model.module());
+  EXPECT_EQ(plan.devices[0].alignment, 64);
+  EXPECT_EQ(plan.devices[1].alignment, 256);
+  for (size_t device : {0, 1}) {
+    std::vector<runtime::Slot> slots = slotsOn(plan, device);
+    EXPECT_FALSE(slots.empty());
+    auto alignment = plan.devices[device].alignment;
+    for (const runtime::Slot &slot : slots)
+      EXPECT_EQ(slot.offset % alignment + slot.stride % alignment, 0);
+  }
+}

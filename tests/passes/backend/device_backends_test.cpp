@@ -109,3 +109,32 @@ TEST_F(DeviceBackendsTest, AnOpThatIsNoFormulaRunsWhereverThereIsAKernel) {
   std::swap(host.supports, accelerator.supports);
   EXPECT_EQ(whyNot(convolution(/*groups=*/1)), "it has no groups");
 }
+
+static size_t alignment;
+
+static sluice_status wantAlignment(sluice_session *, sluice_target_info *info) {
+  info->alignment = alignment;
+  return SLUICE_OK;
+}
+
+TEST_F(DeviceBackendsTest, BuffersBeginWhereTheirBackendWantsThem) {
+  accelerator.describe = wantAlignment;
+  for (size_t wanted : {0, 64, 256, 4096}) {
+    alignment = wanted;
+    convolution(/*groups=*/1);
+    EXPECT_EQ(backends->target().devices()[0].alignment, 64);
+    EXPECT_EQ(backends->target().devices()[1].alignment, wanted ? int64_t(wanted) : 64);
+  }
+}
+
+TEST_F(DeviceBackendsTest, AlignmentsArePowersOfTwo) {
+  accelerator.describe = wantAlignment;
+  for (size_t wanted : {1, 32, 96, 8192}) {
+    alignment = wanted;
+    convolution(/*groups=*/1);
+    EXPECT_EQ(backends, nullptr);
+    EXPECT_THAT(diagnostics.errors(),
+                HasSubstr("the backend 'fake' wants buffers at multiples of " + std::to_string(wanted) +
+                          " bytes, which is no power of two from 64 to 4096"));
+  }
+}
