@@ -3,7 +3,7 @@
 #include "ir/Module.h"
 #include "passes/analysis/IndexBounds.h"
 #include "passes/schedule/Events.h"
-#include "sluice/runtime/output_log.h"
+#include "runtime/plan/Reservation.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -107,6 +107,7 @@ public:
         plan.entries.push_back(buildWhole(whole));
       else if (auto entry = dyn_cast<EntryOp>(op))
         plan.entries.push_back(buildEntry(entry));
+    addToPeaks();
     joinParts();
     BuiltPlan result{std::move(plan), {}};
     for (auto &[symbol, index] : stages)
@@ -181,6 +182,27 @@ private:
     return result;
   }
 
+  /// What a device has besides an entry's transient memory: states, and logs of outputs. Those of all entry points count, as
+  /// each is kept beside the others.
+  int64_t bytesBesides(size_t device) const {
+    if (device > 0)
+      return runtime::Reservation(plan, device).bytes() -
+             plan.arenas[arenas.find(Arenas::Kind::Transient, device)].bytes;
+    int64_t bytes = plan.arenas[arenas.find(Arenas::Kind::State, device)].bytes;
+    for (const runtime::Entry &entry : plan.entries)
+      bytes += runtime::logBytes(plan, entry, device);
+    return bytes;
+  }
+
+  void addToPeaks() {
+    for (size_t device = 0; device < plan.devices.size(); ++device) {
+      int64_t besides = bytesBesides(device);
+      for (runtime::Entry &entry : plan.entries)
+        if (entry.parts.empty())
+          entry.peakBytes[device] += besides;
+    }
+  }
+
   /// What entries have of their parts: bounds of indices, and the most memory of them.
   void joinParts() {
     for (runtime::Entry &entry : plan.entries)
@@ -217,7 +239,7 @@ private:
                                                     results.getValues(), results.getSlotsAttr().getAsRange<SlotAttr>()))
       result.outputs.push_back(buildValue(name, cast<RankedTensorType>(value.getType()), slot));
     for (auto [i, bytes] : llvm::enumerate(*entry.getTransientBytes()))
-      result.peakBytes.push_back(bytes + logBytes(i) + plan.arenas[arenas.find(Arenas::Kind::State, i)].bytes);
+      result.peakBytes.push_back(bytes); // for now without what is there besides
     return result;
   }
 
@@ -239,22 +261,6 @@ private:
       waits.push_back({numbers.lookup(source.action), source.turns});
     }
     return waits;
-  }
-
-  /// What the logs of outputs take while the program trains: where an output is made, and on the host, which all are
-  /// brought to. Those of all entry points count, as each is kept beside the others. The host alone keeps no log.
-  int64_t logBytes(size_t device) {
-    int64_t outputs = 0;
-    for (auto entry : module.getOps<EntryOp>())
-      for (Value output : entry.getReturn().getValues()) {
-        auto type = cast<RankedTensorType>(output.getType());
-        auto action = output.getDefiningOp<ActionOp>();
-        bool isLogged = type.hasStaticShape() && type.getNumElements() == 1 && target.accelerators() > 0;
-        bool isHere = device == 0 ||
-                      (action && isAsked(action) && indexOf(getDevice(action.getRead().front().getType())) == device);
-        outputs += isLogged && isHere;
-      }
-    return outputs * SLUICE_LOG_CALLS * SLUICE_LOG_PLACE_BYTES;
   }
 
   runtime::Value buildValue(StringRef name, RankedTensorType type, SlotAttr slot) const {

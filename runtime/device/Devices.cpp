@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/plan/Reservation.h"
 
 #include <algorithm>
 
@@ -40,7 +41,7 @@ static sluice_queue_kind kindOf(const Queue &queue) {
 Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group,
                  int64_t replica)
     : plan_(plan), group_(group), replica_(replica), ordinals_(group.ordinals(replica)),
-      freeAtFirst_(plan.devices.size()) {
+      freeAtFirst_(plan.devices.size()), allocated_(plan.devices.size()), addresses_(plan.arenas.size()) {
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const Device &device = plan.devices[i];
     DeviceContext &context = open(i, team);
@@ -49,8 +50,11 @@ Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, 
     if (i > 0) // the host's memory has other users
       freeAtFirst_[i] = context.deviceInfo(ordinals_[i]).free_bytes;
   }
-  for (const Arena &arena : plan.arenas)
-    addArena(arena, artifact);
+  for (size_t i = 0; i < plan.arenas.size(); ++i)
+    if (plan.arenas[i].device == 0)
+      addHostArena(i, artifact);
+  for (size_t device = 1; device < plan.devices.size(); ++device)
+    reserve(device);
   for (const Kernel &kernel : plan.kernels)
     if (kernel.module)
       load(kernel.device, *kernel.module, artifact.sections[plan.modules[*kernel.module].section]);
@@ -76,21 +80,36 @@ DeviceContext *Devices::copierOf(const Arena &arena) const {
   return nullptr;
 }
 
-void Devices::addArena(const Arena &arena, const sluice_artifact &artifact) {
+void Devices::addHostArena(size_t number, const sluice_artifact &artifact) {
+  const Arena &arena = plan_.arenas[number];
   if (arena.isConstant()) {
     // Generated code only reads its constants; buffers are not const because operands and results share a table.
-    addresses_.push_back(static_cast<std::byte *>(const_cast<void *>(artifact.constants)));
+    addresses_[number] = static_cast<std::byte *>(const_cast<void *>(artifact.constants));
     return;
   }
-  std::string what = concat(textOf(arena.device), ": the ", arena.name, " arena");
-  DeviceContext *copier = arena.device == 0 && arena.bytes > 0 ? copierOf(arena) : nullptr;
-  if (copier) {
+  allocated_[0] += arena.bytes;
+  std::string what = concat(textOf(0), ": the ", arena.name, " arena");
+  if (DeviceContext *copier = arena.bytes > 0 ? copierOf(arena) : nullptr) {
     hostMemory_.emplace_back(*copier, static_cast<size_t>(arena.bytes), what);
-    addresses_.push_back(hostMemory_.back().data());
+    addresses_[number] = hostMemory_.back().data();
     return;
   }
-  memory_.emplace_back(context(arena.device), ordinals_[arena.device], static_cast<size_t>(arena.bytes), what);
-  addresses_.push_back(memory_.back().data());
+  memory_.emplace_back(context(0), ordinals_[0], static_cast<size_t>(arena.bytes), what);
+  addresses_[number] = memory_.back().data();
+}
+
+void Devices::reserve(size_t device) {
+  Reservation reservation(plan_, device);
+  allocated_[device] = reservation.bytes();
+  memory_.emplace_back(context(device), ordinals_[device], static_cast<size_t>(reservation.bytes()),
+                       concat(textOf(device), ": the plan (", reservation.text(), ")"));
+  std::byte *begin = memory_.back().data();
+  for (size_t i = 0; i < plan_.arenas.size(); ++i)
+    if (plan_.arenas[i].device == device)
+      addresses_[i] = begin + reservation.offsetOfArena(i);
+  for (size_t i = 0; i < plan_.entries.size(); ++i)
+    if (logBytes(plan_, plan_.entries[i], device) > 0)
+      logs_[{device, i}] = begin + reservation.offsetOfLog(i);
 }
 
 std::vector<DeviceQueue *> Devices::queues(const std::vector<size_t> &numbers) {

@@ -64,6 +64,8 @@ public:
 
   /// Of one of the plan's arenas.
   std::byte *arena(size_t number) const { return addresses_[number]; }
+  /// Of the memory on an accelerator for the log of an entry point's outputs.
+  std::byte *log(size_t device, size_t entry) const { return logs_.at({device, entry}); }
   /// Of a memory slot, or of copy number `copy` of one with a stride.
   std::byte *address(const Slot &slot, int64_t copy = 0) const { return addresses_[slot.arena] + slot.offsetOf(copy); }
   /// Of all copies of a memory slot, as often as calls may be in flight.
@@ -71,13 +73,18 @@ public:
   /// The plan's module on a device that has kernels in it.
   sluice_module *module(size_t device, size_t number) const { return modules_.at({device, number}).get(); }
 
+  /// Bytes that were asked for on a device: by the reservation of an accelerator, or by the arenas of the host.
+  int64_t allocatedBytes(size_t device) const { return allocated_[device]; }
   /// Bytes that an accelerator itself says were taken since it was opened.
   int64_t takenBytes(size_t device) const;
 
 private:
   DeviceContext &open(size_t device, Team &team);
   DeviceContext &hostQueues() const;
-  void addArena(const Arena &arena, const sluice_artifact &artifact);
+  /// Takes all that the plan keeps on an accelerator, at once.
+  void reserve(size_t device);
+  /// The host's memory is taken arena by arena: who copies from and to one says where it comes from.
+  void addHostArena(size_t number, const sluice_artifact &artifact);
   /// The backend that copies from and to an arena of the host and gives memory for that; null if none does both.
   DeviceContext *copierOf(const Arena &arena) const;
   void load(size_t device, size_t module, const sluice_code_section &code);
@@ -90,9 +97,11 @@ private:
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<DeviceContext *> contextOf_;                    ///< of each device
   std::vector<int64_t> freeAtFirst_;                          ///< bytes of each accelerator when it was opened
-  std::vector<DeviceMemory> memory_;                          ///< of the arenas
-  std::vector<CopiedHostMemory> hostMemory_;                  ///< of those of the host that are copied from and to
+  std::vector<int64_t> allocated_;                            ///< bytes, of each device
+  std::vector<DeviceMemory> memory_;                          ///< of the accelerators, and of arenas of the host
+  std::vector<CopiedHostMemory> hostMemory_;                  ///< of those that are copied from and to
   std::vector<std::byte *> addresses_;                        ///< of the plan's arenas
+  std::map<std::pair<size_t, size_t>, std::byte *> logs_;     ///< by device and entry
   std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
   Crossings crossings_;                                       ///< between backends
   std::vector<DeviceQueue> queues_;

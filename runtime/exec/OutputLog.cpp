@@ -12,12 +12,12 @@ OutputLog::OutputLog(const DeviceProgram &program, std::vector<const Value *> ou
       outputs_(std::move(outputs)), keptOfStep_(program.steps.size() + 1) {
   for (size_t i = 0; i < outputs_.size(); ++i)
     keep(i, program, plan);
+  std::map<size_t, size_t> taken; // bytes of each device's log
   for (auto &[place, part] : parts_) {
     size_t bytes = part.bytesOfCall() * static_cast<size_t>(most), device = part.kind.from;
-    std::string what = concat(devices.textOf(device), ": the log of outputs");
-    part.hostMemory.emplace(devices.context(device), bytes, what);
+    part.hostMemory.emplace(devices.context(device), bytes, concat(devices.textOf(device), ": the log of outputs"));
     if (!part.isOnHost())
-      part.deviceMemory = DeviceMemory(devices.context(device), devices.ordinal(device), bytes, what);
+      part.deviceMemory = devices.log(device, entry_) + std::exchange(taken[device], taken[device] + bytes);
   }
 }
 
@@ -63,7 +63,7 @@ void OutputLog::bring() {
     if (!part.isOnHost())
       copies_.copy(part.queue,
                    {{part.kind.from, 0, logReason},
-                    part.deviceMemory.data(),
+                    part.deviceMemory,
                     part.hostMemory->data(),
                     static_cast<int64_t>(part.bytesOfCall()) * calls_,
                     logReason},

@@ -40,13 +40,13 @@ private:
   /// output.
   struct Part {
     size_t queue = 0;
-    CopyKind kind;               ///< within its device
-    std::vector<size_t> outputs; ///< indices into outputs_
-    DeviceMemory deviceMemory;   ///< unless the device is the host
+    CopyKind kind;                     ///< within its device
+    std::vector<size_t> outputs;       ///< indices into outputs_
+    std::byte *deviceMemory = nullptr; ///< a part of the device's log; of the host, null
     std::optional<CopiedHostMemory> hostMemory;
 
     bool isOnHost() const { return kind.from == 0; }
-    std::byte *memory() { return isOnHost() ? hostMemory->data() : deviceMemory.data(); }
+    std::byte *memory() { return isOnHost() ? hostMemory->data() : deviceMemory; }
     size_t bytesOfCall() const { return outputs.size() * placeBytes; }
   };
   struct Kept {

@@ -141,18 +141,13 @@ static Json collectivesJson(Instance &instance) {
 static void addMemory(const Instance &instance, int64_t replica, Json &memory) {
   const Plan &plan = instance.plan();
   const Devices &devices = instance.executor(replica).devices();
-  for (size_t device = 0; device < plan.devices.size(); ++device) {
-    int64_t allocated = 0;
-    for (const Arena &arena : plan.arenas)
-      if (arena.device == device && !arena.isConstant())
-        allocated += arena.bytes;
+  for (size_t device = 0; device < plan.devices.size(); ++device)
     memory.push_back(ofReplica(instance, replica,
                                {{"device", plan.devices[device].name},
                                 {"name", device == 0 ? Json() : Json(devices.nameOf(device))},
                                 {"predicted_bytes", plan.peakBytes(device)},
-                                {"allocated_bytes", allocated},
+                                {"allocated_bytes", devices.allocatedBytes(device)},
                                 {"taken_bytes", device == 0 ? Json() : Json(devices.takenBytes(device))}}));
-  }
 }
 
 Json reportOf(Instance &instance) {

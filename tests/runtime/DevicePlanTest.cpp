@@ -44,7 +44,7 @@ TEST(DevicePlan, ReadsEveryField) {
   EXPECT_EQ(plan.queues[2].name, "acc0.in");
   EXPECT_EQ(plan.queues[2].kind, QueueKind::copy);
   EXPECT_EQ(plan.findState("factor")->mirrors, (std::vector<Slot>{{2, 64, 0}}));
-  EXPECT_EQ(plan.peakBytes(1), 8320);
+  EXPECT_EQ(plan.peakBytes(1), 16512);
   EXPECT_EQ(plan.modules[0].backend, "sim");
   EXPECT_EQ(plan.kernels[2].function, "scale_i32");
   EXPECT_EQ(plan.kernels[2].parameters, (std::vector<std::byte>{std::byte(0x0a), std::byte(0xff)}));

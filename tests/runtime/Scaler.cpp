@@ -55,7 +55,7 @@ Json scalerPlan() {
   init["inputs"] = init["outputs"] = none;
   init["actions"] = {launchAction(0, {buffer(total, 4, "w")}, acc, {}),
                      launchAction(1, {buffer(factor, 4, "w"), buffer(calls, 8, "w")}, cpu, {})};
-  init["peak_bytes"] = {1024, 8320};
+  init["peak_bytes"] = {1024, 16512};
   step["name"] = "step";
   step["inputs"] = Json::array({input});
   step["outputs"] = {value("sum", "i32", none, -1, sumOnHost, 4), value("largest", "i32", none, -1, largest, 4)};
@@ -68,7 +68,7 @@ Json scalerPlan() {
       copyAction("sum", sum, sumOnHost, {4, 0, 4}, "asked", "output", accOut, {{scale, 0}})};
   step["actions"][scale]["ends"] = Json::array({buffer(x, batchBytes, "r")});
   step["actions"][count]["ends"] = Json::array({buffer(yOnHost, batchBytes, "r")});
-  step["peak_bytes"] = {1024, 8320};
+  step["peak_bytes"] = {1024, 16512};
   plan["entries"] = {init, step};
   return plan;
 }

@@ -18,8 +18,12 @@ static size_t pageBytes() {
 
 static size_t roundUp(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
-/// At least one page, so that every allocation has an address of its own.
-static size_t mappedBytes(size_t bytes) { return roundUp(bytes == 0 ? 1 : bytes, pageBytes()); }
+/// An allocation, at least one page of it so that each has an address of its own, between two pages that are never of use.
+static size_t mappedBytes(size_t bytes) { return roundUp(bytes == 0 ? 1 : bytes, pageBytes()) + 2 * pageBytes(); }
+
+static void unmap(uintptr_t address, size_t bytes) {
+  munmap(reinterpret_cast<void *>(address - pageBytes()), mappedBytes(bytes));
+}
 
 static void protect(const Buffer &buffer, int protection) {
   if (buffer.bytes == 0)
@@ -32,7 +36,7 @@ static void protect(const Buffer &buffer, int protection) {
 
 DeviceMemory::~DeviceMemory() {
   for (const auto &[address, block] : blocks_)
-    munmap(reinterpret_cast<void *>(address), mappedBytes(block.bytes));
+    unmap(address, block.bytes);
 }
 
 void *DeviceMemory::allocate(size_t bytes) {
@@ -41,10 +45,11 @@ void *DeviceMemory::allocate(size_t bytes) {
                                       " bytes were asked for, " + std::to_string(free_) + " of " +
                                       std::to_string(capacity_) + " are free");
   // NORESERVE: a virtual device may have more memory than the machine, as long as not all of it is touched.
-  void *address = mmap(nullptr, mappedBytes(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED)
+  void *mapping = mmap(nullptr, mappedBytes(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED)
     throw Error(SLUICE_EXHAUSTED, "the machine has no memory for " + deviceText(device_) + ": " +
                                       std::to_string(bytes) + " bytes were asked for");
+  void *address = static_cast<char *>(mapping) + pageBytes();
   blocks_[reinterpret_cast<uintptr_t>(address)] = {allocations_++, bytes};
   free_ -= static_cast<int64_t>(bytes);
   return address;
@@ -59,7 +64,7 @@ size_t DeviceMemory::sizeOf(void *address) const {
 
 void DeviceMemory::release(void *address) {
   size_t bytes = sizeOf(address);
-  munmap(address, mappedBytes(bytes));
+  unmap(reinterpret_cast<uintptr_t>(address), bytes);
   free_ += static_cast<int64_t>(bytes);
   blocks_.erase(reinterpret_cast<uintptr_t>(address));
 }

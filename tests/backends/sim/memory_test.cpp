@@ -1,6 +1,7 @@
 // Virtual memory: counted, zeroed, and out of reach but for the work that names it.
 #include "tests/backends/sim/SimTest.h"
 
+#include <algorithm>
 #include <cstring>
 #include <gmock/gmock.h>
 
@@ -53,6 +54,20 @@ static void runOnFirstPage(sluice_host_stage function, sluice_access access) {
   simulation.launch(queue, "kernel", function, {{address, kPage, access}});
   simulation.finish(queue);
 }
+
+static void writePastTheLower(void *const *buffers, int64_t, int64_t, int64_t) {
+  static_cast<char *>(std::min(buffers[0], buffers[1]))[kPage] = 1;
+}
+
+static void runOnTwoAllocations() {
+  Simulation simulation;
+  void *first = simulation.allocate(0, kPage), *second = simulation.allocate(0, kPage);
+  sluice_queue *queue = simulation.queue(0, "acc0");
+  simulation.launch(queue, "kernel", writePastTheLower, {{first, kPage, SLUICE_WRITE}, {second, kPage, SLUICE_WRITE}});
+  simulation.finish(queue);
+}
+
+TEST(SimMemoryDeathTest, AKernelFaultsBetweenTwoAllocations) { EXPECT_DEATH(runOnTwoAllocations(), ""); }
 
 TEST(SimMemoryDeathTest, AKernelFaultsBesideItsBuffers) {
   EXPECT_DEATH(runOnFirstPage(writeNextPage, SLUICE_WRITE), "");
