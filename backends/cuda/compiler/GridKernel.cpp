@@ -187,6 +187,12 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
   NestTasks::Way way = widened(nest, *plan, tasks);
   tasks.take(way);
   ThreadEmitter emitter = emitterOf(nest, *plan, way);
+  if (nest.folds) {
+    ThreadEmitter draft = emitterOf(nest, *plan, way);
+    if (failed(tasks.emit(draft, draft.task(), /*keep=*/false)))
+      return failure();
+    emitter.keep(draft.repeatedLoads());
+  }
   if (failed(tasks.emit(emitter, emitter.task(), /*keep=*/true)))
     return failure();
   kernel.text += emitter.kernel(nest.name, buffers);

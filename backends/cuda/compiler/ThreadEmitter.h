@@ -5,10 +5,13 @@
 // thread has several elements, an array of them that unrolled loops keep in registers; a count is the same in all
 // threads of a group. What the text needs beside what it says is in Prelude.h.
 //
-// A thread that is a group of its own goes in its loops over what it has in registers: they are unrolled.
+// A thread that is a group of its own goes in its loops over what it has in registers: they are unrolled, as are those that load
+// what others have loaded, see KeptLoads.h.
 #pragma once
 
 #include "backends/cuda/compiler/GridKernel.h"
+#include "backends/cuda/compiler/KeptLoads.h"
+#include "backends/cuda/compiler/OpText.h"
 #include "backends/loops/Emitter.h"
 #include <algorithm>
 #include <deque>
@@ -26,9 +29,6 @@ struct ThreadGroup {
   int64_t perThread = 1;
   int64_t lanes() const { return threads * perThread; }
 };
-
-/// An element type as memory holds it: BF16 and F16 are types of the prelude, and floats in registers.
-std::string memoryTypeName(mlir::Type element);
 
 class ThreadEmitter : public loops::Emitter {
   /// Sums that a thread has of each column of its own: as many loads are under way at once, and registers hold them for four.
@@ -57,7 +57,10 @@ public:
   /// Whether a thread's elements lie together in memory, wherever they are loaded from or stored.
   bool accessesPacks() const { return accessesPacks_; }
   /// Cycles of a group, roughly: to choose between ways to lay the same on threads.
-  double cost() const { return cost_; }
+  double cost() const { return open.front()->cycles; }
+  /// What loops of known trips load several times, and that it is kept when the same is emitted again.
+  KeptLoads repeatedLoads() const { return loads.chosen(); }
+  void keep(KeptLoads these) { kept = std::move(these); }
 
   int64_t lanes() const final { return group.lanes(); }
   int64_t partials() const final { return std::min(kPartials, lanes()); }
@@ -110,19 +113,33 @@ public:
 private:
   struct Variable {
     std::string name, type;
+    size_t depth = 0;                     // of the levels around it
+    std::optional<int64_t> constant = {}; // of a count
   };
   /// What stands in a loop or block that is open.
   struct Level {
-    std::string text;
-    double runs = 1;                           // at capacity
+    std::string text, head;
+    unsigned number = 0;
+    int64_t trips = 1; // at capacity
+    double cycles = 0; // of one
+    std::string trip;  // its number, where it is known how many there are; 0 of one that is no loop
+    bool isUnrolled = false;
     llvm::SmallVector<loops::Element> carried; // variables outside
+  };
+
+  /// What is loaded from: a buffer, or a constant.
+  struct Source {
+    std::string address;
+    int64_t byteOffset;
+    mlir::Type element;
+    int64_t buffer = -1;
   };
 
   template <typename H> static const Variable &variableOf(H handle) {
     return *static_cast<const Variable *>(handle.get());
   }
   template <typename H> H named(const std::string &name, const std::string &type = "Index") {
-    return H(&variables.emplace_back(Variable{name, type}));
+    return H(&variables.emplace_back(Variable{name, type, open.size()}));
   }
   template <typename H> static std::string nameOf(H handle) { return variableOf(handle).name; }
   /// One of a thread's elements: that numbered `l`.
@@ -135,10 +152,12 @@ private:
   std::string newName() { return "v" + std::to_string(nextName++); }
   std::string indented(const std::string &text) const;
   void line(const std::string &text) { open.back()->text += indented(text); }
-  void openLevel(llvm::ArrayRef<loops::Element> carried, const std::string &head, int64_t trips);
-  void charge(double cycles) { cost_ += cycles * open.back()->runs; }
+  void openLevel(llvm::ArrayRef<loops::Element> carried, const std::string &head, int64_t trips,
+                 const std::string &trip);
+  void charge(double cycles) { open.back()->cycles += cycles; }
   void chargeAccess(mlir::AffineExpr offset, const loops::Lanes &lanes, bool isPack);
   loops::Count newCount(const std::string &value);
+  void declare(const std::string &type, const std::string &name, const std::string &value);
   /// A variable of this type, whose element `l` is `value`.
   template <typename H> H define(const std::string &type, const std::string &value);
   /// A statement for each element of a thread.
@@ -159,18 +178,35 @@ private:
                                          const loops::Lanes &lanes) const;
   std::string ifAll(std::initializer_list<loops::Condition> conditions) const;
   std::string packAt(mlir::Type element, const std::string &address, const std::string &place) const;
-  loops::Element loadFrom(const std::string &address, int64_t byteOffset, mlir::Type element, mlir::AffineExpr offset,
-                          const loops::Lanes &lanes, loops::Condition condition);
+  std::string inAnyLoop(mlir::AffineExpr offset) const;
+  /// The array that keeps the load, which has the next number.
+  std::optional<unsigned> note(const Source &from, mlir::AffineExpr offset, const loops::Lanes &lanes,
+                               loops::Condition condition);
+  /// The element of an array that has what the innermost loop's trip loads: it gets there once, in front of the loop.
+  std::string keptIn(unsigned array, const std::string &type, const loops::Lanes &lanes,
+                     llvm::function_ref<std::string()> load);
+  std::string packText(const Source &from, const std::string &place, const std::string &type,
+                       std::initializer_list<loops::Condition> conditions);
+  std::string elementText(const Source &from, mlir::AffineExpr offset, const std::string &type,
+                          std::initializer_list<loops::Condition> conditions);
+  loops::Element loadFrom(const Source &from, mlir::AffineExpr offset, const loops::Lanes &lanes,
+                          loops::Condition condition);
 
   ThreadGroup group;
   std::map<std::string, std::string> functions; // the text of those that are called, by name
   unsigned nextName = 0;
-  double cost_ = 0;
+  unsigned nextLevel = 1;
   bool accessesPacks_ = true;
   bool onlyFirst = false; // of a thread's elements: the others are computed for nothing, and left out by compilers
   int64_t heldBytes = 0;  // of shared memory
   /// Conditions that indices say, or nothing that differs among a thread's elements: those that are not negative.
   std::map<std::string, llvm::SmallVector<mlir::AffineExpr>> saidBy;
+  /// The values of conditions of nothing but a lane's number, which hold anywhere.
+  std::map<std::string, std::string> ofLanes;
+  LoopLoads loads;
+  KeptLoads kept; // by number
+  size_t nextLoad = 0;
+  std::set<unsigned> filled; // of the arrays that keep
   std::deque<Variable> variables;
   loops::Count thread; // its number in the group
   std::vector<std::shared_ptr<Level>> open;

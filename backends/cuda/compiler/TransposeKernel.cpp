@@ -1,5 +1,6 @@
 #include "backends/cuda/compiler/TransposeKernel.h"
 
+#include "backends/cuda/compiler/Prelude.h"
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/loops/LinearIndex.h"
 #include "backends/loops/Padding.h"
@@ -15,7 +16,7 @@ using namespace mlir;
 using namespace loops;
 
 // Of a square; its rows in shared memory are one longer, so that its columns lie in different banks.
-static constexpr int64_t kSide = 32, kThreadsOfSquare = 256;
+static constexpr int64_t kSideOfSquare = 32, kThreadsOfSquare = 256;
 // Of shorter dimensions most of a square would be empty.
 static constexpr int64_t kShort = 16;
 
@@ -123,7 +124,7 @@ bool writeTransposeKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
     int64_t step; ///< elements of a task
     int64_t count() const { return llvm::divideCeilSigned(dim.size, step); }
   };
-  SmallVector<Coordinate> coordinates = {{"i", found->ofResult, kSide}, {"j", found->ofOperand, kSide}};
+  SmallVector<Coordinate> coordinates = {{"i", found->ofResult, kSideOfSquare}, {"j", found->ofOperand, kSideOfSquare}};
   for (auto [number, dim] : llvm::enumerate(found->others))
     coordinates.push_back({"d" + std::to_string(number), dim, 1});
   // Rows are outermost: of a call with fewer, the first tasks are all.
@@ -155,22 +156,22 @@ bool writeTransposeKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
                      : bytes == 4 ? "unsigned"
                                   : "unsigned long long";
   int64_t buffers = kernel.getNumOperands() + kernel.getNumResults() + 1;
-  into.text +=
-      kernelHead(function.name, buffers, fmt::format("__launch_bounds__({}) ", kThreadsOfSquare)) +
-      fmt::format("  __shared__ {0} square[{1}][{1} + 1];\n"
-                  "  if (blockIdx.x >= tasks) return;\n{2}"
-                  "  const Index endI = {3} - i, endJ = {4} - j;\n"
-                  "  const int thread = threadIdx.x % {1}, first = threadIdx.x / {1};\n"
-                  "  const {0} *from = (const {0} *)b{5} + {6};\n"
-                  "  {0} *to = ({0} *)b{7} + {8};\n"
-                  "  _Pragma(\"unroll\") for (int row = first; row < {1}; row += {9})\n"
-                  "    if (row < endI && thread < endJ) square[row][thread] = from[row * {10}ll + thread];\n"
-                  "  __syncthreads();\n"
-                  "  _Pragma(\"unroll\") for (int row = first; row < {1}; row += {9})\n"
-                  "    if (row < endJ && thread < endI) to[row * {11}ll + thread] = square[thread][row];\n"
-                  "}}\n",
-                  bits, kSide, places, endOf(found->ofResult), endOf(found->ofOperand), found->operand, from,
-                  buffers - 2, to, kThreadsOfSquare / kSide, found->ofResult.inOperand, found->ofOperand.inResult);
+  into.text += kernelHead(function.name, buffers, fmt::format("__launch_bounds__({}) ", kThreadsOfSquare)) +
+               fmt::format("  __shared__ {0} square[{1}][{1} + 1];\n"
+                           "  if (blockIdx.x >= tasks) return;\n{2}"
+                           "  const Index endI = {3} - i, endJ = {4} - j;\n"
+                           "  const int thread = threadIdx.x % {1}, first = threadIdx.x / {1};\n"
+                           "  const {0} *from = (const {0} *)b{5} + {6};\n"
+                           "  {0} *to = ({0} *)b{7} + {8};\n"
+                           "  _Pragma(\"unroll\") for (int row = first; row < {1}; row += {9})\n"
+                           "    if (row < endI && thread < endJ) square[row][thread] = from[row * {10}ll + thread];\n"
+                           "  __syncthreads();\n"
+                           "  _Pragma(\"unroll\") for (int row = first; row < {1}; row += {9})\n"
+                           "    if (row < endJ && thread < endI) to[row * {11}ll + thread] = square[thread][row];\n"
+                           "}}\n",
+                           bits, kSideOfSquare, places, endOf(found->ofResult), endOf(found->ofOperand), found->operand,
+                           from, buffers - 2, to, kThreadsOfSquare / kSideOfSquare, found->ofResult.inOperand,
+                           found->ofOperand.inResult);
   into.functions.push_back(std::move(function));
   into.lanes = filled;
   return true;
