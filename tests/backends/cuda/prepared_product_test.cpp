@@ -491,10 +491,10 @@ TEST_F(PreparedProducts, SayWhatIsNotAligned) {
   for (size_t buffer : {0, 1, 2, 3})
     EXPECT_EQ(run.errorOfMoved(buffer, 36),
               "cuda:0: kernel k: buffer " + std::to_string(buffer) +
-                  " lies 36 bytes behind a multiple of 64, where cublasLt was promised one");
+                  " lies 36 bytes behind a multiple of 256, where cublasLt was promised one");
   ProductRun withInput(device, productOf("f32", 24, 24, true, false, false, "gelu_gradient"));
   EXPECT_EQ(withInput.errorOfMoved(4, 8),
-            "cuda:0: kernel k: buffer 4 lies 8 bytes behind a multiple of 64, where cublasLt was promised one");
+            "cuda:0: kernel k: buffer 4 lies 8 bytes behind a multiple of 256, where cublasLt was promised one");
   constexpr size_t kWorkspace = 5;
   EXPECT_EQ(run.errorOfMoved(kWorkspace, 8),
             "cuda:0: kernel k: the workspace lies 8 bytes behind a multiple of 16, where cublasLt was promised one");

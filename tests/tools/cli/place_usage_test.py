@@ -69,7 +69,7 @@ TABLE = [
     (capped("cpu,sim:0=1GB=2GB"), USAGE, ["'sim:0=1GB=2GB'"]),
     (capped("cpu=10B"), MEMORY, ["no placement fits", "cpu would need 192 bytes and may have 10"]),
     (capped("cpu=10B,sim:0=10B"), MEMORY, ["no placement fits", "all cpu: cpu would need", "all acc0: acc0 would need"]),
-    (capped("cpu,sim:0=10B", "pinned.mlir"), MEMORY, ["no placement fits", "acc0 would need 256 bytes and may have 10"]),
+    (capped("cpu,sim:0=10B", "pinned.mlir"), MEMORY, ["no placement fits", "acc0 would need 128 bytes and may have 10"]),
     (capped("cpu,sim:0=10B") + ["--placement", "state_cap.json"], MEMORY, ["no placement fits", "acc0", "may have 10"]),
     # Pins.
     (place(model="pinned.mlir", devices="cpu"), ABSENT, ["pinned.mlir:8:10", "'sluice.relu' is to run on acc0", "target cpu"]),

@@ -31,7 +31,7 @@ extern "C" {
  *   4  of sluice_target_info and of the table `collectives`: no_tree_sums; of sluice_device_info: identity
  *   5  of the run half: note_times
  *   6  of sluice_target_options: temporaries; of sluice_target_info: peaks, num_peaks and peak_size
- *   7  of the run half: signal, wait_for_signal and lazy */
+ *   7  of sluice_target_info: alignment; of the run half: signal, wait_for_signal and lazy */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */

@@ -59,7 +59,7 @@ typedef struct sluice_target_info {
    * by its version, one that is not here as the slowest of them. */
   const sluice_peak *peaks;
   size_t num_peaks, peak_size; /* and the size of one, which the backend says */
-  /* Since 2.6: bytes whose multiples buffers on its devices are to begin at, a power of two, 64 to 4096; 0: 64. What its run half
+  /* Since 2.7: bytes whose multiples buffers on its devices are to begin at, a power of two, 64 to 4096; 0: 64. What its run half
    * allocates begins at such, too, which the devices say in sluice_device_info. */
   size_t alignment;
 } sluice_target_info;
