@@ -19,6 +19,7 @@ namespace {
 /// A compile half that takes whatever it is asked.
 sluice_backend_compile willing(const char *name) {
   sluice_backend_compile half{};
+  half.describe = [](sluice_session *, sluice_target_info *) { return SLUICE_OK; };
   half.struct_size = sizeof(half);
   half.name = name;
   half.begin = [](const sluice_target_options *, sluice_session **) { return SLUICE_OK; };
