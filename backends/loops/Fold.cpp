@@ -163,6 +163,12 @@ void Fold::noteLanes() {
     elements.foldedAlong = std::max(elements.foldedAlong, here);
 }
 
+// The number of a loop that some calls go through not at all. It has two values at least, so that what the steps read stays inside:
+// of a single trip it would be known, and the reads be in front of the loop.
+AffineExpr Fold::numberOf(Count number, int64_t mostTrips) {
+  return scopes.variable(number, {0, std::max<int64_t>(1, mostTrips - 1)});
+}
+
 // Decides which dimensions are flattened, by extents alone, and restricts the outermost to the chunk asked for.
 void Fold::arrange() {
   ArrayRef<int64_t> extents = reduction.extents;
@@ -326,7 +332,7 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
   if (full > 0) {
     Count trips = count ? emitter.arithmetic(CountOp::Div, count, emitter.constant(lanes)) : emitter.constant(full);
     partials = scopes.loop(emitter.constant(0), trips, 1, full, partials, [&](Count number, ValueRange inside) {
-      AffineExpr first = scopes.variable(number, {0, full - 1}) * lanes;
+      AffineExpr first = (count ? numberOf(number, full) : scopes.variable(number, {0, full - 1})) * lanes;
       Values next(inside);
       for (int64_t i = 0; i < lanes; ++i) {
         setInner(first + i);
@@ -357,7 +363,7 @@ Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count 
   for (int64_t i = 0; i < partialResults * components; ++i)
     emitter.write(slots[i % components], emitter.constant(i / components), partials[i]);
   scopes.loop(emitter.constant(0), count, 1, mostTrips, {}, [&](Count number, ValueRange) {
-    setInner(first + scopes.variable(number, {0, mostTrips - 1}));
+    setInner(first + numberOf(number, mostTrips));
     Count place = mostTrips <= most ? number : emitter.arithmetic(CountOp::Rem, number, emitter.constant(most));
     Values before;
     for (Slots slot : slots)

@@ -59,6 +59,7 @@ private:
   Values step(ValueRange carried);
   Values stepAt(ValueRange carried);
   Values combine(ValueRange a, ValueRange b);
+  mlir::AffineExpr numberOf(Count number, int64_t mostTrips);
   Values keepTail(ValueRange next, ValueRange previous);
   Count innerCount();
   int64_t capacityOf(int64_t extent) const;

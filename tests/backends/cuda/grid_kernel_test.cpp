@@ -503,6 +503,25 @@ TEST(GridKernel, CutsLargeRows) {
   }
 }
 
+// A chunk of rows of which the last call has few: nothing behind them is read, which would be behind the buffer.
+TEST(GridKernel, SumsReadNoRowBehindTheLast) {
+  for (int64_t capacity : {17, 23, 31}) {
+    Grid grid({unary("sum", "tensor<?x4032xf32>", "{axes = array<i64: 0>}", "tensor<4032xf32>"),
+               unary("sum", "tensor<?x4x1008xf32>", "{axes = array<i64: 0, 1>}", "tensor<1008xf32>")},
+              {}, capacity);
+    sluice::test::EmulatedLibrary library;
+    library.compile(grid.kernels + grid.callers);
+    for (GridRun &run : grid.runs) {
+      EXPECT_GT(run.kernel.functions.size(), 1u) << run.kernel.text;
+      run.randomize(-2, 2);
+      for (int64_t rows : {capacity, int64_t(8), int64_t(1), int64_t(0)}) {
+        run.run(library, rows);
+        EXPECT_LE(run.error(), 1e-4) << rows << " of " << capacity << " rows\n" << run.kernel.text;
+      }
+    }
+  }
+}
+
 // Each row is made of itself alone, in one order.
 TEST(GridKernel, LongRowsDoNotDependOnOthers) {
   std::string x = "tensor<?x3001xf32>";
