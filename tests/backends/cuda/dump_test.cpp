@@ -61,7 +61,7 @@ TEST_F(DumpTest, SaysWhereItCannotWrite) {
   folder.write("file", "in the way");
   EXPECT_EQ(llvm::toString(makeDumpFolder(folder / "file/dump")), folder / "file/dump: Not a directory");
   std::string error = llvm::toString(writeDump(folder / "absent", {"text"}, {}));
-  EXPECT_EQ(error, folder / "absent/kernels-0.cu: No such file or directory");
+  EXPECT_EQ(error, folder / "absent/kernels-0.cu: cannot create: No such file or directory");
 }
 
 TEST(SourceComment, NamesTheLinesOfTheModel) {
