@@ -2,6 +2,7 @@
 #include "ir/text/ParseGuard.h"
 #include "passes/artifact/BuildPlan.h"
 #include "runtime/plan/WritePlan.h"
+#include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include <gtest/gtest.h>
 
@@ -29,6 +30,7 @@ static constexpr const char *kOnCuda = "--batch 8 --devices cpu,cuda:0 --pin con
 class PlannedText : public testing::TestWithParam<const char *> {};
 
 TEST_P(PlannedText, GivesTheSamePlanAgain) {
+  useCudaDoubles(/*devices=*/1);
   Interpreted model(modelText("lenet", GetParam()), "planned");
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
@@ -62,6 +64,7 @@ static std::vector<runtime::Slot> slotsOn(const runtime::Plan &plan, size_t devi
 }
 
 TEST(PlannedSlots, AreAlignedAsTheDevicesLikeIt) {
+  useCudaDoubles(/*devices=*/1);
   Interpreted model(modelText("lenet", kOnCuda), "planned");
   runtime::Plan plan = planOf(model.module());
   EXPECT_EQ(plan.devices[0].alignment, 64);
