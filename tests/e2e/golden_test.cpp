@@ -41,7 +41,8 @@ const Network kQuick[] = {kLeNet,
                           kSmallLstm,
                           kLstm,
                           kSmallGpt2};
-const Network kFirstStepAlone[] = {variant(kAlexNet, "batch2"), variant(kResNet50, "batch2"), kLstm}; // unless all is run
+// Unless all is run.
+const Network kFirstStepAlone[] = {variant(kAlexNet, "batch2"), variant(kResNet50, "batch2"), kLstm};
 const Network kLong[] = {kFcnS, kFcnR, kAlexNet, kAlexNetR, kResNet50, kGpt2};
 const Network kExact[] = {variant(kResNet18, "size64"), variant(kMobileNetV2, "size64"), variant(kUNet, "size32")};
 const Network kExactLong[] = {variant(kFcnS, "batch2"), kResNet18, kMobileNetV2};
