@@ -57,4 +57,13 @@ void Yardstick::expectWithin(const TrainingResult &result) const {
     expectAsNear(name, result.changes.at(name), host.changes.at(name), change);
 }
 
+void Yardstick::expectReplaysWithin(Compiled &model) const {
+  TrainingResult replayed = train(model);
+  expectWithin(replayed);
+  EXPECT_GT(model.program().replayCount().replays, 0);
+  model.restart({.replays = false});
+  EXPECT_TRUE(train(model) == replayed) << "without graphs";
+  EXPECT_EQ(model.program().replayCount().replays, 0);
+}
+
 } // namespace sluice::test

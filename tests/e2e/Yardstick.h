@@ -26,6 +26,8 @@ public:
   /// The same with another compilation of the model.
   TrainingResult train(Compiled &model) const;
   void expectWithin(const TrainingResult &result) const;
+  /// Of a model for devices: its training replays what was captured, is within, and has the same bits without.
+  void expectReplaysWithin(Compiled &model) const;
 
 private:
   template <typename Model> TrainingResult trainFromHere(Model &model) const;

@@ -187,15 +187,17 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
   NestTasks::Way way = widened(nest, *plan, tasks);
   tasks.take(way);
   ThreadEmitter emitter = emitterOf(nest, *plan, way);
-  if (nest.folds) {
-    ThreadEmitter draft = emitterOf(nest, *plan, way);
-    if (failed(tasks.emit(draft, draft.task(), /*keep=*/false)))
-      return failure();
-    emitter.keep(draft.repeatedLoads());
-  }
   if (failed(tasks.emit(emitter, emitter.task(), /*keep=*/true)))
     return failure();
-  kernel.text += emitter.kernel(nest.name, buffers);
+  if (KeptLoads repeated = emitter.repeatedLoads(); nest.folds && !repeated.empty()) {
+    ThreadEmitter again = emitterOf(nest, *plan, way);
+    again.keep(std::move(repeated));
+    if (failed(tasks.emit(again, again.task(), /*keep=*/false))) // what was chosen stays so
+      return failure();
+    kernel.text += again.kernel(nest.name, buffers);
+  } else {
+    kernel.text += emitter.kernel(nest.name, buffers);
+  }
   kernel.functions.push_back({nest.name, tasks.tasks(), tasks.rowsPerTask(), plan->group.threads});
   kernel.lanes = std::min(kernel.lanes, tasks.filledLanes());
   return success();

@@ -38,6 +38,8 @@ std::vector<LoopLoads::Array> LoopLoads::repeated() const {
 // Those that most loops load go first.
 KeptLoads LoopLoads::chosen() const {
   std::vector<Array> arrays = repeated();
+  if (arrays.empty())
+    return {};
   std::ranges::sort(arrays, {},
                     [](const Array &array) { return std::pair(-int64_t(array.loops.size()), array.loads); });
   KeptLoads kept(loads.size());

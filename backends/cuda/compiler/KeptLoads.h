@@ -15,7 +15,7 @@
 
 namespace sluice::cuda {
 
-/// The array that keeps each load, by its number among all of a text, if one does.
+/// The array that keeps each load, by its number among all of a text, if one does; empty if none is loaded by several loops.
 using KeptLoads = std::vector<std::optional<unsigned>>;
 
 /// The loads of a text.
