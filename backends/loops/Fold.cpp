@@ -163,8 +163,8 @@ void Fold::noteLanes() {
     elements.foldedAlong = std::max(elements.foldedAlong, here);
 }
 
-// The number of a loop that some calls go through not at all. It has two values at least, so that what the steps read stays inside:
-// of a single trip it would be known, and the reads be in front of the loop.
+// The number of a loop that some calls go through not at all. It has two values at least, so that what the steps read stays
+// inside: of a single trip it would be known, and the reads be in front of the loop.
 AffineExpr Fold::numberOf(Count number, int64_t mostTrips) {
   return scopes.variable(number, {0, std::max<int64_t>(1, mostTrips - 1)});
 }

@@ -28,8 +28,8 @@ public:
   CrossingPath(DeviceContext &from, int32_t device, DeviceContext &to);
 
   DeviceContext &from() const { return from_; }
-  /// Has `reader`, of the second backend, wait for an event of the first. None if its device cannot: nothing waits then. `serial` tells
-  /// earlier crossings from later ones, on whichever path.
+  /// Has `reader`, of the second backend, wait for an event of the first. None if its device cannot: nothing waits then.
+  /// `serial` tells earlier crossings from later ones, on whichever path.
   std::optional<uint64_t> cross(const DeviceEvent &event, DeviceQueue &reader, uint64_t serial);
   /// The event of the first backend behind a crossing; null if it was waited for.
   const DeviceEvent *eventOf(uint64_t number) const;

@@ -62,7 +62,8 @@ private:
 
 /// Fails where a backend of the plan does not open here, or has no device of these numbers; it is closed again.
 void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options);
-/// That the device is one of those that its backend has, and that its memory is aligned as the plan needs it; `demand` as demandText has it.
+/// That the device is one of those that its backend has, and that its memory is aligned as the plan needs it; `demand` as
+/// demandText has it.
 void checkPresence(const DeviceContext &context, const Device &slot, int32_t ordinal, const std::string &demand);
 
 } // namespace sluice::runtime

@@ -24,9 +24,8 @@ Json sequencesJson(const ReplayCount &count);
 ///    "predicted_bytes", "allocated_bytes", "taken_bytes"}], "collectives": [{"kind",
 ///    "predicted": {"exchanges", "bytes"}, "executed", "engine"}]}
 /// The copies of an entry are those of the first replica's share of the rows, `per_call` is of all replicas in this process.
-/// `engine` is what the backend itself counted, null if it does not count; `allocated_bytes` were asked for, of an accelerator at
-/// once; `taken_bytes` is what the device says that
-/// the instance took of it, null for the host.
+/// `engine` is what the backend itself counted, null if it does not count; `allocated_bytes` were asked for, of an accelerator
+/// at once; `taken_bytes` is what the device says that the instance took of it, null for the host.
 Json reportOf(Instance &instance);
 
 /// The same as lines for people.

@@ -8,8 +8,8 @@
 //
 // CUDA_EMU_DEVICES, CUDA_EMU_SEED and CUDA_EMU_VERSION set the number of devices, the order of work from when the first
 // context is retained, and the version that the driver says it has; CUDA_EMU_OLD_PTX=1 makes one that is older than PTX,
-// CUDA_EMU_TIMELESS=1 one that refuses events with times, CUDA_EMU_NUMBERLESS=1 one whose streams wait for no numbers, and CUDA_EMU_HASTE=0.01 one whose devices' clocks are faster than
-// the host's by a hundredth.
+// CUDA_EMU_TIMELESS=1 one that refuses events with times, CUDA_EMU_NUMBERLESS=1 one whose streams wait for no numbers, and
+// CUDA_EMU_HASTE=0.01 one whose devices' clocks are faster than the host's by a hundredth.
 #include "tests/cuda_emu/DriverState.h"
 #include "tests/cuda_emu/HostCompiler.h"
 

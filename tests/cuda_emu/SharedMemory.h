@@ -6,8 +6,8 @@
 
 namespace sluice::test {
 
-/// Of a shared object made by `compileForHost`: the bytes of `__shared__` variables in each function, by its demangled name. A kernel that
-/// calls such a function has no others.
+/// Of a shared object made by `compileForHost`: the bytes of `__shared__` variables in each function, by its demangled name. A
+/// kernel that calls such a function has no others.
 std::map<std::string, size_t> sharedBytes(const std::string &object);
 
 } // namespace sluice::test

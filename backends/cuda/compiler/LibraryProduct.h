@@ -28,7 +28,8 @@ struct LibraryProduct {
   Extent p, q, k, batch;
   Matrix first, second, result;
   std::optional<int64_t> bias; ///< the buffer of a number for each p, added to D
-  /// Of D's elements: "none", "relu", "gelu", its approximation by tanh, or "gelu_gradient": they are multiplied with its derivative.
+  /// Of D's elements: "none", "relu", "gelu", its approximation by tanh, or "gelu_gradient": they are multiplied with its
+  /// derivative.
   std::string activation = "none";
   std::optional<int64_t> input; ///< the buffer of what that GELU was of, which lies as D does
   bool isTimed =
@@ -43,9 +44,9 @@ inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
 /// product's dimensions do not merge into such matrices, or if the ops behind it are others, or would round otherwise: halves
 /// are rounded before a bias is added, and before a GELU. Where products are timed that is no reason.
 ///
-/// Of the gradients that cublasLt has, it is that of GELU alone, by tanh and of f32: of halves ours rounds the product first. That of
-/// ReLU reads a mask of bits that its own forward pass writes, where ours reads a byte for each element; and the gradient of a bias,
-/// the sum of an operand, would be a second result of the product.
+/// Of the gradients that cublasLt has, it is that of GELU alone, by tanh and of f32: of halves ours rounds the product first.
+/// That of ReLU reads a mask of bits that its own forward pass writes, where ours reads a byte for each element; and the
+/// gradient of a bias, the sum of an operand, would be a second result of the product.
 std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, llvm::ArrayRef<mlir::Operation *> ops,
                                                  int64_t capacity, bool isTimed = false);
 

@@ -26,8 +26,8 @@ public:
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &operator=(const DeviceMemory &) = delete;
 
-  /// Inaccessible zeroed pages, apart from those of other allocations. Throws an error of exhaustion with the device, requested and
-  /// free bytes.
+  /// Inaccessible zeroed pages, apart from those of other allocations. Throws an error of exhaustion with the device, requested
+  /// and free bytes.
   void *allocate(size_t bytes);
   /// What lay there faults from now on.
   void release(void *address);

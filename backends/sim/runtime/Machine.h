@@ -113,8 +113,8 @@ private:
   void follow(Queue &queue, const Recording &recording);
   /// Waits for calls of other contexts, or for the deadline if there is one.
   void awaitOthers(const std::chrono::steady_clock::time_point *deadline);
-  /// Does work until a known position is reached, and others give the signals that it waits for, or the deadline is, if there is one;
-  /// says whether the position was.
+  /// Does work until a known position is reached, and others give the signals that it waits for, or the deadline is, if there
+  /// is one; says whether the position was.
   bool runUntil(const Recording &recording, const std::chrono::steady_clock::time_point *deadline);
   static void tellFailures(const Recording &recording);
   void checkAccess(const std::string &what, const Access &access) const;

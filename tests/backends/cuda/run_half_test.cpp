@@ -281,8 +281,8 @@ TEST(CudaRunHalf, KernelsTakeFewBytesOfArguments) {
 }
 
 /// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place, or one more than
-/// the product where its activation is left to a function; and what a function makes that follows any of these. `activation` has its
-/// name and its input, which is buffer 2, the result, or buffer 3, a zero.
+/// the product where its activation is left to a function; and what a function makes that follows any of these. `activation`
+/// has its name and its input, which is buffer 2, the result, or buffer 3, a zero.
 static std::string whatAProductLeaves(const char *settings, const std::string &activation = "none -1",
                                       const std::string &behaviour = "") {
   static const std::string kText = R"(

@@ -1,5 +1,5 @@
-// LeNet small enough for emulated devices to train it often: two convolutions with average pools behind them, and two dense layers;
-// trained by plain SGD.
+// LeNet small enough for emulated devices to train it often: two convolutions with average pools behind them, and two dense
+// layers; trained by plain SGD.
 #pragma once
 
 #include <string>

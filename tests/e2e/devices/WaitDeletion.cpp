@@ -150,8 +150,8 @@ class IssuedCalls {
 public:
   IssuedCalls(const json &plan, const json &entry) : plan(plan), entry(entry) {}
 
-  /// Whether the host knows that an action of a call so many calls ago is done, when it has come to the input or action `waiter` of a
-  /// call; what it computes is done when it is issued, and so is all before it.
+  /// Whether the host knows that an action of a call so many calls ago is done, when it has come to the input or action
+  /// `waiter` of a call; what it computes is done when it is issued, and so is all before it.
   bool isKnown(const json &waiter, size_t action, size_t callsAgo) {
     while (call <= callsAgo)
       issue(/*until=*/nullptr);

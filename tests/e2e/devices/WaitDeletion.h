@@ -26,7 +26,8 @@ struct NoticedWaits {
 
 /// Runs every entry point under several seeds, which must not change a bit; then deletes each wait in turn, those in
 /// loops too. A wait whose absence nothing notices fails the test. Emulated devices show it in entries whose outputs all have one
-/// element; and not of what the host has waited for anyway, because what it computes is done when it is issued: there races alone tell.
+/// element; and not of what the host has waited for anyway, because what it computes is done when it is issued: there races
+/// alone tell.
 NoticedWaits expectEveryWaitIsNeeded(const WaitingModel &model);
 
 } // namespace sluice::test

@@ -1,5 +1,6 @@
-// One training step of the benchmarks' networks on an emulated CUDA device agrees with the interpreter in f64 as well as f32 on the
-// host does. Those of many weights have fewer; residual networks run with SLUICE_TEST_FULL=1. That of words: golden_devices_test.cpp.
+// One training step of the benchmarks' networks on an emulated CUDA device agrees with the interpreter in f64 as well as f32 on
+// the host does. Those of many weights have fewer; residual networks run with SLUICE_TEST_FULL=1. That of words:
+// golden_devices_test.cpp.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/Yardstick.h"

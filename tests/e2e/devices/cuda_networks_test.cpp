@@ -1,5 +1,5 @@
-// Networks that train on emulated CUDA devices, alone, on several, beside the host and beside a virtual accelerator, with graphs and
-// without, agree with the interpreter in f64 as well as f32 on the host does.
+// Networks that train on emulated CUDA devices, alone, on several, beside the host and beside a virtual accelerator, with
+// graphs and without, agree with the interpreter in f64 as well as f32 on the host does.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/Yardstick.h"

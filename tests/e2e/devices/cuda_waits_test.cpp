@@ -1,6 +1,6 @@
-// Every wait of the plans of small networks for CUDA devices, alone, on several and beside the host, is needed: without it, some order
-// of the emulated devices' work gives other losses or states. Launches are replayed as graphs where calls come back. Of some
-// plans a sample of the waits is deleted, and all with SLUICE_TEST_FULL=1.
+// Every wait of the plans of small networks for CUDA devices, alone, on several and beside the host, is needed: without it,
+// some order of the emulated devices' work gives other losses or states. Launches are replayed as graphs where calls come back.
+// Of some plans a sample of the waits is deleted, and all with SLUICE_TEST_FULL=1.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/SmallLeNet.h"

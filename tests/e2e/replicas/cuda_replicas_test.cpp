@@ -27,7 +27,8 @@ class ExchangingCudaReplicas : public CudaReplicas {};
 
 } // namespace
 
-/// With batches that are full, that no number of replicas divides, and of fewer rows than there are replicas; with graphs and without.
+/// With batches that are full, that no number of replicas divides, and of fewer rows than there are replicas; with graphs and
+/// without.
 TEST_P(CudaReplicas, TrainAsTheInterpreter) {
   useCudaDoubles(/*devices=*/4, /*seed=*/int(GetParam()));
   constexpr int64_t kFull = 16;

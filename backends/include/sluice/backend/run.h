@@ -20,12 +20,12 @@
  * addresses and `rows` as they are then; each replay does all of it, in its order, as one piece of work of the queue. What lies at the
  * addresses is read when it is done: all else that changes from call to call lies in memory. The `first_row` and `global_rows` that a
  * kept launch was called with are those of the call in which it was kept, whichever call a replay is for. Launches, discards and copies within the queue's own device can be kept. All else that takes
- * the queue is refused with SLUICE_USAGE: other copies, record, wait, signals, waiting for the queue, a replay, another capture. Until
- * capture_end the context is called for this queue alone; any other call may be refused, and may spoil the capture. A call that
- * fails within a capture ends it: nothing was put into the queue or kept, and the queue goes on as it was before
- * capture_begin. What cannot be known until work is done is an error of each replay. Copies count at each replay, and not when they
- * are kept. Memory and functions of stages live as long as a sequence that names them is replayed, modules until it is destroyed, and a
- * sequence until its replays are done, and not longer than its context.
+ * the queue is refused with SLUICE_USAGE: other copies, record, wait, signals, waiting for the queue, a replay, another
+ * capture. Until capture_end the context is called for this queue alone; any other call may be refused, and may spoil the
+ * capture. A call that fails within a capture ends it: nothing was put into the queue or kept, and the queue goes on as it was
+ * before capture_begin. What cannot be known until work is done is an error of each replay. Copies count at each replay, and
+ * not when they are kept. Memory and functions of stages live as long as a sequence that names them is replayed, modules until
+ * it is destroyed, and a sequence until its replays are done, and not longer than its context.
  *
  * Groups. Contexts of one backend in one process may be opened into a group: one for each replica, say, each used by a thread of its
  * own. They see the same devices and have the same clock and the same settings. Work of each may use memory that any of them allocated,
@@ -35,13 +35,14 @@
  * context open until it is done.
  *
  * Signals. A queue tells queues of another backend how far it has come by a number in the host's memory, so that no host waits in
- * between: signal writes the number in its place in the queue, and a queue that waits for it goes on once there is as large a one, or a
- * larger. In one place numbers only grow. They lie at multiples of 8 bytes in memory that the waiting backend gave (host_allocate) for as
- * long as queues wait for them, and are written and read as atomics, by the host too. A backend is not told what its signals wait for,
- * or lead to, elsewhere, so whoever joins two backends does three things for them. Work of one that is ordered with other work of the
- * same one by signals is ordered so by events as well. Who is to wait for a queue first waits for all that the queue's signals come from,
- * since nobody else may. And as errors do not cross, and work that failed may leave its number unwritten, he is told them there, and then
- * writes the number himself. A backend can do either of the two calls without the other.
+ * between: signal writes the number in its place in the queue, and a queue that waits for it goes on once there is as large a
+ * one, or a larger. In one place numbers only grow. They lie at multiples of 8 bytes in memory that the waiting backend gave
+ * (host_allocate) for as long as queues wait for them, and are written and read as atomics, by the host too. A backend is not
+ * told what its signals wait for, or lead to, elsewhere, so whoever joins two backends does three things for them. Work of one
+ * that is ordered with other work of the same one by signals is ordered so by events as well. Who is to wait for a queue first
+ * waits for all that the queue's signals come from, since nobody else may. And as errors do not cross, and work that failed may
+ * leave its number unwritten, he is told them there, and then writes the number himself. A backend can do either of the two
+ * calls without the other.
  *
  * Errors. A call that fails has put nothing into the queue and changed nothing, and the context goes on. Work that fails later
  * makes its error the result of the first call that then waits for it: for an event recorded behind it, for its queue, or for a
