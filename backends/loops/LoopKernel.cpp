@@ -72,13 +72,18 @@ namespace {
 
 class LoopKernel {
 public:
-  LoopKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, NestWriter &writer)
+  LoopKernel(ir::KernelOp kernel, ArrayRef<unsigned> results, StringRef name, int64_t capacity, NestWriter &writer)
       : kernel(kernel), body(kernel.getBody().front()), yield(cast<ir::YieldOp>(body.getTerminator())), name(name),
-        capacity(capacity), writer(writer), workspace(kernel.getNumOperands() + kernel.getNumResults()) {}
+        capacity(capacity), writer(writer), workspace(kernel.getNumOperands() + kernel.getNumResults()),
+        stored(kernel.getNumResults(), true) {
+    for (unsigned number : results)
+      stored[number] = false;
+  }
 
   FailureOr<int64_t> write() {
     for (auto [number, argument] : llvm::enumerate(body.getArguments()))
       memories[argument] = {int64_t(number), 0, cast<RankedTensorType>(argument.getType())};
+    findNeeded();
     if (Operation *scatter = findScatter(yield))
       return writeScatter(scatter);
     if (ir::CumSumOp sums = findSums(yield))
@@ -88,7 +93,6 @@ public:
 
 private:
   FailureOr<int64_t> writeResults() {
-    stored.assign(kernel.getNumResults(), false);
     survey();
     for (Operation *op : splitOps)
       if (failed(emitSplit(op)))
@@ -99,6 +103,7 @@ private:
     return workspaceBytes;
   }
 
+  void findNeeded();
   void survey();
   int64_t partsOf(const Reduction &fold, int64_t kept, int64_t elementsOfRow) const;
   std::optional<SplitFold> splitOf(Operation *op, const Reduction &fold);
@@ -143,7 +148,8 @@ private:
   DenseMap<Operation *, SplitFold> splits; // of those whose partial results are there
   SmallVector<Operation *> splitOps;
   DenseMap<Operation *, SplitFold> planned;
-  SmallVector<bool> stored; // the kernel's results
+  SmallVector<bool> stored;     // the kernel's results, or left to others
+  DenseSet<Operation *> needed; // for what is to be stored
   bool folds = false;
 };
 
@@ -184,10 +190,23 @@ FailureOr<int64_t> LoopKernel::writeSums(ir::CumSumOp sums) {
   return workspaceBytes;
 }
 
+void LoopKernel::findNeeded() {
+  auto need = [&](Value value) {
+    if (Operation *maker = value.getDefiningOp())
+      needed.insert(maker);
+  };
+  for (auto [number, value] : llvm::enumerate(yield.getOperands()))
+    if (!stored[number])
+      need(value);
+  for (Operation &op : llvm::reverse(body.without_terminator()))
+    if (needed.contains(&op))
+      llvm::for_each(op.getOperands(), need);
+}
+
 // Finds the folds that are worth chunks.
 void LoopKernel::survey() {
   for (Operation &op : body.without_terminator()) {
-    if (!isa<ir::ElementOp>(op) || isa<ir::ConstantOp>(op))
+    if (!needed.contains(&op) || !isa<ir::ElementOp>(op) || isa<ir::ConstantOp>(op))
       continue;
     ArrayRef<const Reduction *> found = formulas.of(&op, 0)->reductions;
     folds |= !found.empty();
@@ -256,8 +275,12 @@ static bool staysInPlace(BlockArgument argument) {
 LoopNest LoopKernel::nestOver(RankedTensorType space, Location loc, StringRef suffix) {
   LoopNest nest{(name + suffix).str(), loc, formulas, space, std::nullopt, {}, 8, folds, nullptr, nullptr, nullptr};
   double bytes = 0;
+  auto isRead = [&](BlockArgument argument) {
+    auto reads = [&](Operation *user) { return user == yield || needed.contains(user); };
+    return !staysInPlace(argument) && llvm::any_of(argument.getUsers(), reads);
+  };
   for (BlockArgument argument : body.getArguments())
-    bytes += staysInPlace(argument) ? 0 : ir::getBufferBytes(cast<RankedTensorType>(argument.getType()), capacity);
+    bytes += isRead(argument) ? ir::getBufferBytes(cast<RankedTensorType>(argument.getType()), capacity) : 0;
   double elements = std::max<int64_t>(1, countOf(space));
   nest.bytesPerElement = bytes / elements + ir::getElementBytes(space.getElementType());
   nest.prepare = [this](Elements &e) {
@@ -413,10 +436,16 @@ LogicalResult checkLayouts(ir::KernelOp kernel) {
 }
 
 FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, NestWriter &writer) {
-  FailureOr<int64_t> bytes = LoopKernel(kernel, name, capacity, writer).write();
+  SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, kernel.getNumResults()));
+  FailureOr<int64_t> bytes = LoopKernel(kernel, all, name, capacity, writer).write();
   if (failed(bytes) || failed(writePadding(kernel, name, PaddingOf::JoinedTiles, writer)))
     return failure();
   return bytes;
+}
+
+FailureOr<int64_t> writeResults(ir::KernelOp kernel, ArrayRef<unsigned> numbers, StringRef name, int64_t capacity,
+                                NestWriter &writer) {
+  return LoopKernel(kernel, numbers, name, capacity, writer).write();
 }
 
 } // namespace sluice::loops

@@ -15,4 +15,8 @@ mlir::LogicalResult checkLayouts(ir::KernelOp kernel);
 mlir::FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                          NestWriter &writer);
 
+/// So for some of the results alone, whose numbers are given. What pads them is left to others.
+mlir::FailureOr<int64_t> writeResults(ir::KernelOp kernel, llvm::ArrayRef<unsigned> numbers, llvm::StringRef name,
+                                      int64_t capacity, NestWriter &writer);
+
 } // namespace sluice::loops

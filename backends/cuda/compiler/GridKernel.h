@@ -9,8 +9,9 @@ namespace sluice::cuda {
 
 inline constexpr int64_t kWarp = 32;
 
-/// Whether a function runs where a library does the kernel's product: too, or alone, where the activation is left to it.
-enum class FollowsLibrary { Never, Always, ForActivation };
+/// Whether a function runs where a library does the kernel's product: too, or alone, where the activation is left to it; or
+/// where the sum beside the product is left to it, as it does without a library.
+enum class FollowsLibrary { Never, Always, ForActivation, ForSum };
 
 /// Has `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0, and so many threads for each.
 struct GridFunction {

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/compiler/product/Epilogue.h"
 #include "backends/cuda/compiler/product/TileText.h"
+#include "backends/loops/LoopKernel.h"
 #include "backends/loops/Padding.h"
 #include "ir/Layout.h"
 
@@ -9,7 +10,7 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-/// The product of a kernel that has one, which reads memory, and whose results are all of its shape.
+/// The product of a kernel that has one, which reads memory, and whose results are all of its shape but for those beside it.
 static Operation *productOf(ir::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   auto products = body.getOps<ir::ContractionOp>();
@@ -20,8 +21,29 @@ static Operation *productOf(ir::KernelOp kernel) {
   if (!loops::readsMemory(formulas, product))
     return nullptr;
   auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
-  auto hasItsShape = [&](Value value) { return shapeOf(value) == shapeOf(product->getResult(0)); };
-  return llvm::all_of(body.getTerminator()->getOperands(), hasItsShape) ? product : nullptr;
+  auto isKnown = [&](Value value) {
+    return isBeside(product, value) || shapeOf(value) == shapeOf(product->getResult(0));
+  };
+  return llvm::all_of(body.getTerminator()->getOperands(), isKnown) ? product : nullptr;
+}
+
+/// Adds the functions of what is reduced beside the product.
+static LogicalResult writeBeside(Operation *product, ir::KernelOp kernel, StringRef name, int64_t capacity,
+                                 loops::NestWriter &nests, GridKernel &into) {
+  SmallVector<unsigned> numbers;
+  for (auto [number, value] : llvm::enumerate(kernel.getBody().front().getTerminator()->getOperands()))
+    if (isBeside(product, value))
+      numbers.push_back(unsigned(number));
+  if (numbers.empty())
+    return success();
+  size_t before = into.functions.size();
+  FailureOr<int64_t> bytes = loops::writeResults(kernel, numbers, (name + "_beside").str(), capacity, nests);
+  if (failed(bytes))
+    return failure();
+  into.workspaceBytes = std::max(into.workspaceBytes, *bytes);
+  for (GridFunction &function : llvm::drop_begin(into.functions, before))
+    function.followsLibrary = FollowsLibrary::ForSum;
+  return success();
 }
 
 std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
@@ -49,6 +71,8 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
     return failure();
   for (GridFunction &function : llvm::drop_begin(into.functions, ofProduct))
     function.followsLibrary = FollowsLibrary::Always;
+  if (failed(writeBeside(op, kernel, name, capacity, nests, into)))
+    return failure();
   into.lanes = product->filledTiles(); // where the work is
   return success();
 }

@@ -8,9 +8,10 @@
 
 namespace sluice::cuda {
 
-/// Adds the functions of a kernel with a product, whose other ops are elementwise and of its index space. None if there is
-/// no product or its tiles cannot be found (see TiledProduct): then nothing is added. Long sums are cut into chunks, whose
-/// sums lie in the workspace; a nest of loops, which `nests` writes, adds them in one order. Fails with a diagnostic.
+/// Adds the functions of a kernel with a product, whose other ops are elementwise and of its index space, or reductions of
+/// operands beside it. None if there is no product or its tiles cannot be found (see TiledProduct): then nothing is added. Long
+/// sums are cut into chunks, whose sums lie in the workspace; a nest of loops, which `nests` writes, adds them in one order.
+/// So it does what is reduced beside. Fails with a diagnostic.
 std::optional<mlir::LogicalResult> writeProductKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                                       const GridOptions &options, loops::NestWriter &nests,
                                                       GridKernel &into);

@@ -107,6 +107,35 @@ inline Body einsum(const std::string &equation, const std::string &a, const std:
   return product("einsum \"" + equation + "\"", a, b, y, "");
 }
 
+/// A product, and the sum of one of its operands over these axes, as a result in front of the product's or behind it.
+inline Body withSum(Body body, unsigned operand, const std::string &axes, const std::string &sum, bool inFront = true) {
+  const std::string x = body.operands[operand], y = body.yields.substr(body.yields.find(": ") + 2);
+  const std::string text =
+      "%s = sluice.sum %" + std::to_string(operand) + " {axes = array<i64: " + axes + ">} : (" + x + ") -> " + sum;
+  body.text = inFront ? text + "\n" + body.text : body.text + "\n" + text;
+  body.yields = inFront ? "%s, %a : " + sum + ", " + y : "%a, %s : " + y + ", " + sum;
+  return body;
+}
+
+/// Products, and the sums of an operand over what they sum over: gradients of weights, and of biases. One is long.
+inline std::vector<Body> productsWithSums() {
+  const std::string x = "tensor<?x20xf32>", dy = "tensor<?x9xf32>";
+  std::vector<Body> all;
+  for (bool inFront : {true, false})
+    for (const char *equation : {"ab,ac->bc", "ab,ac->cb"}) {
+      Body body = einsum(equation, x, dy, equation[7] == 'b' ? "tensor<20x9xf32>" : "tensor<9x20xf32>");
+      all.push_back(withSum(body, 0, "0", "tensor<20xf32>", inFront));
+      all.push_back(withSum(body, 1, "0", "tensor<9xf32>", inFront));
+    }
+  for (const char *items : {"4", "600"}) {
+    const std::string of = std::string("tensor<?x") + items + "x";
+    Body body = einsum("abc,abd->cd", of + "6xf32>", of + "5xf32>", "tensor<6x5xf32>");
+    all.push_back(withSum(body, 0, "1, 0", "tensor<6xf32>"));
+    all.push_back(withSum(body, 1, "0, 1", "tensor<5xf32>"));
+  }
+  return all;
+}
+
 /// Products of what attention leaves: heads of 8 elements inside of items, which are columns, or terms, of a matrix; terms so many
 /// that they are cut into chunks, too.
 inline std::vector<Body> productsOfHeads() {

@@ -279,6 +279,17 @@ TEST(ProductKernel, TakesTheOpsBehindIt) {
   EXPECT_GT(chunked(grid), 3u);
 }
 
+TEST(ProductKernel, SumsOperandsBesideIt) {
+  std::vector<Body> bodies = productsWithSums();
+  for (const Body &body : productsWithSums())
+    bodies.push_back(bodies.size() % 2 ? as("f16", body, 0x1p-10) : as("bf16", body, 0x1p-7));
+  Grid grid(bodies);
+  expectTheReference(grid);
+  for (const GridRun &run : grid.runs)
+    EXPECT_EQ(run.kernel.functions.back().followsLibrary, FollowsLibrary::ForSum)
+        << "where a library sums, nobody else does";
+}
+
 // Terms are added in one order, whatever the tiles are.
 TEST(ProductKernel, GivesTheSameBitsForAnyTile) {
   std::vector<Body> bodies = large();

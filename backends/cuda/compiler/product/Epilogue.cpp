@@ -3,6 +3,7 @@
 #include "backends/cuda/compiler/ThreadEmitter.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
+#include "ir/Work.h"
 #include <fmt/format.h>
 
 namespace sluice::cuda {
@@ -15,11 +16,29 @@ static ir::YieldOp yieldOf(ir::KernelOp kernel) { return cast<ir::YieldOp>(kerne
 /// The workspace comes behind the kernel's operands and results.
 static int64_t workspaceOf(ir::KernelOp kernel) { return kernel.getNumOperands() + kernel.getNumResults(); }
 
-static SmallVector<Memory> resultsOf(ir::KernelOp kernel) {
+bool isBeside(Operation *product, Value result) {
+  Operation *maker = result.getDefiningOp();
+  return maker && maker != product && ir::isReduction(maker);
+}
+
+namespace {
+
+/// What the epilogue stores.
+struct Results {
+  SmallVector<Value> values;
   SmallVector<Memory> memories;
+};
+
+} // namespace
+
+static Results resultsOf(ir::KernelOp kernel, Operation *product) {
+  Results results;
   for (auto [number, value] : llvm::enumerate(yieldOf(kernel).getOperands()))
-    memories.push_back({int64_t(kernel.getNumOperands() + number), 0, tensorTypeOf(value)});
-  return memories;
+    if (!isBeside(product, value)) {
+      results.values.push_back(value);
+      results.memories.push_back({int64_t(kernel.getNumOperands() + number), 0, tensorTypeOf(value)});
+    }
+  return results;
 }
 
 /// Those of the product are not read again.
@@ -168,7 +187,8 @@ void Epilogue::storeAll(Count group, Count other) {
   }
   elements.seed(p.op->getResult(0), index, sums);
   SmallVector<std::pair<Memory, Element>> stores;
-  for (auto [memory, value] : llvm::zip_equal(resultsOf(kernel), yieldOf(kernel).getOperands()))
+  Results results = resultsOf(kernel, p.op);
+  for (auto [memory, value] : llvm::zip_equal(results.memories, results.values))
     stores.push_back({memory, elements.element(value, index)});
   for (auto &[memory, element] : stores)
     elements.store(memory, elements.offsetOf(memory.type, index), element);
@@ -178,13 +198,13 @@ FailureOr<std::string> epilogueText(const TiledProduct &product, ir::KernelOp ke
   return Epilogue(product, kernel).write();
 }
 
-/// All results of a kernel, as they are yielded.
-static LoopNest::Output outputOf(ir::KernelOp kernel) {
-  auto all = [kernel](Elements &elements, AffineExpr, ArrayRef<AffineExpr> index) {
-    return llvm::map_to_vector<2>(yieldOf(kernel).getOperands(),
-                                  [&](Value value) { return elements.element(value, index); });
+/// All that the epilogue stores, as it is yielded.
+static LoopNest::Output outputOf(ir::KernelOp kernel, Operation *product) {
+  Results results = resultsOf(kernel, product);
+  auto all = [values = results.values](Elements &elements, AffineExpr, ArrayRef<AffineExpr> index) {
+    return llvm::map_to_vector<2>(values, [&](Value value) { return elements.element(value, index); });
   };
-  return {all, resultsOf(kernel)};
+  return {all, results.memories};
 }
 
 LogicalResult writeSumOfChunks(const TiledProduct &p, ir::KernelOp kernel, StringRef name, NestWriter &writer) {
@@ -205,7 +225,7 @@ LogicalResult writeSumOfChunks(const TiledProduct &p, ir::KernelOp kernel, Strin
     bindOperands(elements, kernel, p.op);
     elements.bind(split);
   };
-  nest.outputs.push_back(outputOf(kernel));
+  nest.outputs.push_back(outputOf(kernel, p.op));
   return writer.write(nest);
 }
 
@@ -217,9 +237,9 @@ LogicalResult writeBehindProduct(Operation *product, ir::KernelOp kernel, String
   nest.bytesPerElement = double(kernel.getNumOperands() * ir::getElementBytes(nest.space.getElementType()));
   nest.prepare = [&](Elements &elements) {
     bindOperands(elements, kernel, product);
-    elements.bind(product->getResult(0), resultsOf(kernel).front());
+    elements.bind(product->getResult(0), resultsOf(kernel, product).memories.front());
   };
-  nest.outputs.push_back(outputOf(kernel));
+  nest.outputs.push_back(outputOf(kernel, product));
   return writer.write(nest);
 }
 

@@ -8,6 +8,9 @@
 
 namespace sluice::cuda {
 
+/// Whether a result of the kernel reduces operands beside the product, which is no part of its epilogue.
+bool isBeside(mlir::Operation *product, mlir::Value result);
+
 /// Text that uses `sum[i][j]` and the places of tileFunction. Fails with a diagnostic.
 mlir::FailureOr<std::string> epilogueText(const TiledProduct &product, ir::KernelOp kernel);
 
