@@ -7,7 +7,8 @@
 //
 // CUDA_EMU_BLAS=none makes heuristics that find nothing, CUDA_EMU_BLAS=wrong products that are wrong, so that tests see who
 // makes them, and CUDA_EMU_BLAS=uneven those that are for slow kernels; CUDA_EMU_BLAS=no-input and CUDA_EMU_BLAS=wrong-input do
-// so where the epilogue reads a matrix. CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make the first or the last of the
+// so where the epilogue reads a matrix, CUDA_EMU_BLAS=no-sums and CUDA_EMU_BLAS=wrong-sums where it leaves an operand's sums,
+// which alone are wrong then. CUDA_EMU_BLAS=slow-first and CUDA_EMU_BLAS=slow-last make the first or the last of the
 // heuristic's algorithms take longer. With CUDA_EMU_BLAS=unfit it does not begin, as a library for another driver.
 #include "tests/cuda_emu/BlasArithmetic.h"
 #include "tests/cuda_emu/DriverState.h"
@@ -35,15 +36,18 @@ struct Description {
   int compute, scale;
   int transposed[2] = {}; // of A and B
   uint32_t epilogue = 1;
-  const std::byte *bias = nullptr, *input = nullptr;
+  std::byte *vector = nullptr; // the bias, or the sums of an operand
+  const std::byte *input = nullptr;
   int64_t leadingOfInput = 0, batchStrideOfInput = 0;
 
   bool hasRelu() const { return epilogue & 2; }
   bool hasBias() const { return epilogue & 4; }
   bool hasGelu() const { return epilogue & 32; }
   bool hasGeluGradient() const { return epilogue == kGeluGradient; }
+  bool hasSums() const { return epilogue == kSumsOfA || epilogue == kSumsOfB; }
+  bool hasVector() const { return hasBias() || hasSums(); }
 
-  static constexpr uint32_t kGeluGradient = 64 | 128;
+  static constexpr uint32_t kGeluGradient = 64 | 128, kSumsOfA = 256, kSumsOfB = 512;
 };
 
 struct Layout {
@@ -106,7 +110,7 @@ bool fit(const Description &description, const Layout &a, const Layout &b, const
   bool computes = d.type == F64   ? description.compute == 70
                   : d.type == F32 ? description.compute == 68 || description.compute == 77
                                   : (d.type == F16 || d.type == BF16) && description.compute == 68;
-  bool follows = description.epilogue == 1 ||
+  bool follows = description.epilogue == 1 || (d.type != F64 && d.batch == 1 && description.hasSums()) ||
                  (d.type != F64 && description.hasGeluGradient() && fitsBeside(description, d)) ||
                  (d.type != F64 && !(description.epilogue & ~38u) && !(description.hasRelu() && description.hasGelu()));
   return m == sizes.m && n == sizes.n && k == sizes.k && computes && follows &&
@@ -120,7 +124,7 @@ uint32_t alignmentOf(const void *pointer) {
 }
 
 uint32_t alignmentBeside(const Description &description) {
-  return description.hasBias()           ? alignmentOf(description.bias)
+  return description.hasVector()         ? alignmentOf(description.vector)
          : description.hasGeluGradient() ? alignmentOf(description.input)
                                          : 1;
 }
@@ -151,6 +155,11 @@ size_t extent(const Layout &layout) {
   return (last + 1) * bytesOf(layout.type);
 }
 
+/// Of the bias, or of an operand's sums.
+size_t bytesOfVector(const Description &description, const Sizes &sizes, const Layout &d) {
+  return (description.epilogue == Description::kSumsOfB ? sizes.n : sizes.m) * bytesOf(d.type);
+}
+
 /// Whether many neighbours are no multiple of the 16 bytes that fast kernels take at once.
 bool isUneven(const Layout &layout) { return layout.rows > 8 && layout.rows * bytesOf(layout.type) % 16 != 0; }
 
@@ -171,7 +180,7 @@ void multiply(const Description &description, const Sizes &sizes, uint64_t parts
           sum = rounded(sum, layoutD.type);
       }
       if (description.hasBias())
-        sum = float(sum) + numberAt(description.bias + row * bytesOf(layoutD.type), layoutD.type);
+        sum = float(sum) + numberAt(description.vector + row * bytesOf(layoutD.type), layoutD.type);
       if (description.hasRelu() && sum < 0)
         sum = 0;
       if (description.hasGelu())
@@ -182,6 +191,21 @@ void multiply(const Description &description, const Sizes &sizes, uint64_t parts
                   input + (row + column * uint64_t(description.leadingOfInput)) * bytesOf(layoutD.type), layoutD.type));
       putNumber(place, layoutD.type, sum);
     }
+}
+
+/// Leaves the sums of an operand over k, of each row of A or each column of B.
+void sumOperand(const Description &description, const Sizes &sizes, const std::byte *a, const Layout &layoutA,
+                const std::byte *b, const Layout &layoutB) {
+  bool ofB = description.epilogue == Description::kSumsOfB;
+  const std::byte *x = ofB ? b : a;
+  const Layout &layout = ofB ? layoutB : layoutA;
+  bool isColumn = ofB != (description.transposed[ofB] != 0); // what is summed lies in one
+  for (uint64_t i = 0; i < (ofB ? sizes.n : sizes.m); ++i) {
+    double sum = behaves("wrong-sums");
+    for (uint64_t k = 0; k < sizes.k; ++k)
+      sum += isColumn ? at(x, layout, k, i) : at(x, layout, i, k);
+    putNumber(description.vector + i * bytesOf(layout.type), layout.type, sum);
+  }
 }
 
 template <typename T> int put(T &to, const void *value, size_t bytes) {
@@ -241,7 +265,7 @@ EXPORTED int cublasLtMatmulDescSetAttribute(Description *description, int attrib
   case 7:
     return put(description->epilogue, value, bytes);
   case 8:
-    return put(description->bias, value, bytes);
+    return put(description->vector, value, bytes);
   case 11:
     return put(description->input, value, bytes);
   case 12:
@@ -303,10 +327,11 @@ EXPORTED int cublasLtMatmulAlgoGetHeuristic(Device **handle, const Description *
   Sizes sizes;
   *found = 0;
   bool lacksOperand =
-      (description->hasBias() && !description->bias) || (description->hasGeluGradient() && !description->input);
+      (description->hasVector() && !description->vector) || (description->hasGeluGradient() && !description->input);
   if (!handle || wanted < 1 || c != d || lacksOperand || !fit(*description, *a, *b, *d, sizes))
     return InvalidArgument;
-  if (behaves("none") || (behaves("no-input") && description->hasGeluGradient()))
+  if (behaves("none") || (behaves("no-input") && description->hasGeluGradient()) ||
+      (behaves("no-sums") && description->hasSums()))
     return NotSupported;
   auto offer = [&](uint64_t workspace, uint64_t parts) {
     if (*found == wanted || workspace > preference->workspace)
@@ -348,6 +373,8 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
   auto number = [&](const void *value) {
     return isWide ? *static_cast<const double *>(value) : *static_cast<const float *>(value);
   };
+  if (description->hasSums() && number(beta) != 0) // nobody says what they are then
+    return NotSupported;
   if (number(alpha) != 1 || (number(beta) != 0 && number(beta) != 1)) // nobody asks for others
     return NotSupported;
   const std::byte *places[] = {a, b, d};
@@ -359,9 +386,9 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
       return InvalidArgument;
     touched.push_back(bufferAt(address, extent(*layouts[i])));
   }
-  if (description->hasBias()) {
-    auto address = reinterpret_cast<Address>(description->bias);
-    size_t bytes = sizes.m * bytesOf(layoutD->type);
+  if (description->hasVector()) {
+    auto address = reinterpret_cast<Address>(description->vector);
+    size_t bytes = bytesOfVector(*description, sizes, *layoutD);
     if (!isOf(*current, address, bytes))
       return InvalidArgument;
     touched.push_back(bufferAt(address, bytes));
@@ -398,6 +425,8 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
                places[1] + i * b.batchStride * int64_t(bytesOf(b.type)), b,
                const_cast<std::byte *>(places[2]) + i * d.batchStride * int64_t(bytesOf(d.type)), d,
                description.input + i * description.batchStrideOfInput * int64_t(bytesOf(d.type)));
+    if (description.hasSums())
+      sumOperand(description, sizes, places[0], a, places[1], b);
   };
   return enqueue(stream, work) == Success ? Done : InvalidArgument;
 }

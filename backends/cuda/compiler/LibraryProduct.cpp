@@ -24,6 +24,7 @@ struct Merged {
 
 /// What is done to a product's elements.
 struct Behind {
+  Value result;
   ir::ExpandOp bias; // null: none
   std::string activation = "none";
   Value input; // of the GELU whose gradient it is, or null
@@ -34,6 +35,8 @@ public:
   Finder(const Product &product, Operation *op, int64_t capacity) : product(product), op(op), capacity(capacity) {}
 
   std::optional<LibraryProduct> find(Behind behind);
+  /// Whether the library can leave it beside what was found, which says so then.
+  bool addSums(LibraryProduct &found, ir::SumOp sum, ArrayRef<Operation *> moves) const;
 
 private:
   std::optional<Strides> stridesOf(Value value, ArrayRef<AffineExpr> index) const;
@@ -41,6 +44,7 @@ private:
   std::optional<LibraryProduct::Matrix> matrixOf(int64_t buffer, const Merged &side, int64_t sideStride,
                                                  const Merged &other, int64_t otherStride, int64_t batchStride) const;
 
+  int64_t bufferOf(Value value) const;
   bool canCount(const LibraryProduct::Extent &batch) const;
   bool isAlong(ir::ExpandOp bias, Product::Role role, const Strides &result) const;
   bool liesAs(const LibraryProduct::Matrix &matrix, const Strides &its, Value input) const;
@@ -48,6 +52,7 @@ private:
   const Product &product;
   Operation *op;
   int64_t capacity;
+  Value first, second; // operands of what was found, in memory
 };
 
 } // namespace
@@ -116,6 +121,17 @@ std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Mer
   return LibraryProduct::Matrix{buffer, std::max(apart, length), batchStride, !bySide};
 }
 
+/// Of an operand or a result of the kernel; 0 before there is one, when buffers have no numbers.
+int64_t Finder::bufferOf(Value value) const {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getArgNumber();
+  auto kernel = op->getParentOfType<ir::KernelOp>();
+  if (!kernel)
+    return 0;
+  OperandRange results = kernel.getBody().front().getTerminator()->getOperands();
+  return kernel.getNumOperands() + std::distance(results.begin(), llvm::find(results, value));
+}
+
 /// Libraries count the matrices of a batch in 32 bits.
 bool Finder::canCount(const LibraryProduct::Extent &batch) const {
   return batch.size <= std::numeric_limits<int32_t>::max() / (batch.perRow ? std::max<int64_t>(capacity, 1) : 1);
@@ -140,6 +156,56 @@ bool Finder::liesAs(const LibraryProduct::Matrix &matrix, const Strides &its, Va
          matrix.batchStride % LibraryProduct::kInputMultiple == 0 && stridesOf(input, product.result) == its;
 }
 
+/// The sum as a product of its operand with ones.
+static Product productOf(ir::SumOp sum, int64_t capacity, ArrayRef<Operation *> moves) {
+  auto type = cast<RankedTensorType>(sum.getX().getType());
+  Product product{loops::IndexSpace(sum.getContext()), {}, {}, {}, {}, {}, {}, {}};
+  SmallVector<AffineExpr> index;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    bool hasRows = ShapedType::isDynamic(size), isSummed = llvm::is_contained(sum.getAxes(), int64_t(dim));
+    int64_t most = hasRows ? capacity : size;
+    index.push_back(product.space.addVariable(loops::Count(), {0, most - 1}));
+    product.dims.push_back({index.back(), most, hasRows, isSummed ? Product::K : Product::M});
+    if (!isSummed)
+      product.result.push_back(index.back());
+  }
+  loops::Formulas formulas;
+  product.a = loops::placeInMemory(formulas, sum.getX(), index, moves);
+  return product;
+}
+
+/// Whether so many elements, so far apart, are those of a matrix along one side.
+static bool liesIn(LibraryProduct::Extent extent, int64_t apart, LibraryProduct::Extent side, int64_t apartInMatrix) {
+  bool isOne = extent.size == 1 && !extent.perRow;
+  return extent.size == side.size && extent.perRow == side.perRow && (isOne || apart == apartInMatrix);
+}
+
+bool Finder::addSums(LibraryProduct &found, ir::SumOp sum, ArrayRef<Operation *> moves) const {
+  auto type = cast<RankedTensorType>(sum.getType());
+  Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  if (type.getElementType() != element || element.isF64() || found.batch.size != 1 || found.batch.perRow ||
+      sum.getKeepdims() || !ir::isUncut(type))
+    return false;
+  const Product sums = productOf(sum, capacity, moves);
+  const Finder its(sums, sum, capacity);
+  std::optional<Strides> x = its.stridesOf(sums.a.memory, sums.a.index), y = its.stridesOf(sum.getY(), sums.result);
+  std::optional<Merged> kept = x && y ? its.merge(Product::M, {&*y, &*x}) : std::nullopt,
+                        summed = x ? its.merge(Product::K, {&*x}) : std::nullopt;
+  if (!kept || !summed || kept->extent.perRow || (kept->strides[0] != 1 && kept->extent.size != 1))
+    return false;
+  auto isSumOf = [&](Value memory, const LibraryProduct::Matrix &matrix, LibraryProduct::Extent free, bool keepsRows) {
+    bool areNeighbours = matrix.isTransposed != keepsRows; // what is kept
+    return memory == sums.a.memory &&
+           liesIn(kept->extent, kept->strides[1], free, areNeighbours ? 1 : matrix.leading) &&
+           liesIn(summed->extent, summed->strides[0], found.k, areNeighbours ? matrix.leading : 1);
+  };
+  found.sumsSecond = !isSumOf(first, found.first, found.p, /*keepsRows=*/true);
+  if (found.sumsSecond && !isSumOf(second, found.second, found.q, /*keepsRows=*/false))
+    return false;
+  found.sums = bufferOf(sum.getY());
+  return true;
+}
+
 /// "none" if a library has none for elements of this type that gives what the op does.
 static std::string activationOf(Operation *op, Type element, bool roundsOnce) {
   if (isa<ir::ReluOp>(op) && !element.isF64())
@@ -156,7 +222,7 @@ static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops, bool isTim
   ops = ops.drop_front();
   if (element.isF32())
     if (Value input = inputOfGeluGradient(ops, last))
-      return Behind{nullptr, "gelu_gradient", input};
+      return Behind{ops.back()->getResult(0), nullptr, "gelu_gradient", input};
   bool roundsOnce = element.isF32() || (isTimed && ir::isHalf(element));
   if (ops.size() >= 2 && roundsOnce) {
     auto bias = dyn_cast<ir::ExpandOp>(ops[0]);
@@ -167,7 +233,8 @@ static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops, bool isTim
   }
   if (std::string activation = ops.empty() ? "none" : activationOf(ops.front(), element, roundsOnce);
       activation != "none" && ops.front()->getOperand(0) == last)
-    behind.activation = activation, ops = ops.drop_front();
+    behind.activation = activation, last = ops.front()->getResult(0), ops = ops.drop_front();
+  behind.result = last;
   return ops.empty() ? std::optional(behind) : std::nullopt;
 }
 
@@ -188,19 +255,14 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
                         k = merge(Product::K, {&*a, &*b}), batch = merge(Product::Batch, {&*c, &*a, &*b});
   if (!m || !n || !k || !batch || !canCount(batch->extent))
     return std::nullopt;
-  auto kernel = op->getParentOfType<ir::KernelOp>(); // before there is one, buffers have no numbers
-  int64_t result = kernel ? kernel.getNumOperands() : 0;
-  auto bufferOf = [&](Value operand) {
-    auto argument = dyn_cast<BlockArgument>(operand);
-    return argument ? int64_t(argument.getArgNumber()) : 0;
-  };
   bool alongN = n->strides[0] == 1; // neighbours in the result
   const Merged &p = alongN ? *n : *m, &q = alongN ? *m : *n;
   std::optional<LibraryProduct::Matrix> left = matrixOf(bufferOf(product.a.memory), *m, m->strides[1], *k,
                                                         k->strides[0], batch->strides[1]),
                                         right = matrixOf(bufferOf(product.b.memory), *n, n->strides[1], *k,
                                                          k->strides[1], batch->strides[2]),
-                                        whole = matrixOf(result, p, p.strides[0], q, q.strides[0], batch->strides[0]);
+                                        whole = matrixOf(bufferOf(behind.result), p, p.strides[0], q, q.strides[0],
+                                                         batch->strides[0]);
   if (!left || !right || !whole || whole->isTransposed)
     return std::nullopt;
   if (behind.bias && !isAlong(behind.bias, alongN ? Product::N : Product::M, *c))
@@ -215,6 +277,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   if (behind.input)
     found.input = bufferOf(behind.input);
   found.p = p.extent, found.q = q.extent, found.k = k->extent, found.batch = batch->extent;
+  first = alongN ? product.b.memory : product.a.memory, second = alongN ? product.a.memory : product.b.memory;
   found.first = alongN ? *right : *left;
   found.second = alongN ? *left : *right;
   found.second.isTransposed = !found.second.isTransposed; // it lies as [k, q] where q comes second
@@ -224,11 +287,15 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
 }
 
 std::optional<LibraryProduct> findLibraryProduct(const Product &product, ArrayRef<Operation *> ops, int64_t capacity,
-                                                 bool isTimed) {
+                                                 bool isTimed, ir::SumOp sum, ArrayRef<Operation *> moves) {
   std::optional<Behind> behind = behindProduct(ops, isTimed);
-  std::optional<LibraryProduct> found = behind ? Finder(product, ops.front(), capacity).find(*behind) : std::nullopt;
-  if (found)
-    found->isTimed = isTimed;
+  if (!behind || (sum && ops.size() > 1))
+    return std::nullopt;
+  Finder finder(product, ops.front(), capacity);
+  std::optional<LibraryProduct> found = finder.find(*behind);
+  if (!found || (sum && !finder.addSums(*found, sum, moves)))
+    return std::nullopt;
+  found->isTimed = isTimed;
   return found;
 }
 

@@ -32,6 +32,9 @@ struct LibraryProduct {
   /// derivative.
   std::string activation = "none";
   std::optional<int64_t> input; ///< the buffer of what that GELU was of, which lies as D does
+  /// The buffer of an operand's sums over k: of first's a number for each p, of second's for each q. Nothing else is done then.
+  std::optional<int64_t> sums;
+  bool sumsSecond = false;
   bool isTimed =
       false; ///< the fastest algorithm is taken; else one that nothing but the product and the device decides
   int64_t capacity = 0;
@@ -44,10 +47,16 @@ inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
 /// product's dimensions do not merge into such matrices, or if the ops behind it are others, or would round otherwise: halves
 /// are rounded before a bias is added, and before a GELU. Where products are timed that is no reason.
 ///
-/// Of the gradients that cublasLt has, it is that of GELU alone, by tanh and of f32: of halves ours rounds the product first.
-/// That of ReLU reads a mask of bits that its own forward pass writes, where ours reads a byte for each element; and the
-/// gradient of a bias, the sum of an operand, would be a second result of the product.
+/// With a sum, which is kept too: none unless it is that of an operand over all that the product sums over, in the product's
+/// type, read through `moves` at most. A bias's gradient beside a weight's is one. In which order it is added up the algorithm
+/// decides, as of the product itself: shape, epilogue, device and library fix it, and the number of rows, which are summed
+/// over.
+///
+/// Of the other gradients that cublasLt has, it is that of GELU alone, by tanh and of f32: of halves ours rounds the product
+/// first. That of ReLU reads a mask of bits that its own forward pass writes, where ours reads a byte for each element. The sum
+/// of what these leave is that of the next product's operand, which is taken there.
 std::optional<LibraryProduct> findLibraryProduct(const loops::Product &product, llvm::ArrayRef<mlir::Operation *> ops,
-                                                 int64_t capacity, bool isTimed = false);
+                                                 int64_t capacity, bool isTimed = false, ir::SumOp sum = nullptr,
+                                                 llvm::ArrayRef<mlir::Operation *> moves = {});
 
 } // namespace sluice::cuda

@@ -18,8 +18,9 @@ void ModuleImage::addProduct(const LibraryProduct &product) {
     kernels += fmt::format(" {} {}", extent.size, int(extent.perRow));
   for (const LibraryProduct::Matrix &matrix : {product.first, product.second, product.result})
     kernels += fmt::format(" {} {} {} {}", matrix.buffer, matrix.leading, matrix.batchStride, int(matrix.isTransposed));
-  kernels += fmt::format(" {} {} {} {} {} {}\n", product.bias.value_or(-1), product.activation,
-                         product.input.value_or(-1), int(product.isTimed), product.capacity, kLibraryWorkspaceBytes);
+  kernels += fmt::format(" {} {} {} {} {} {} {} {}\n", product.bias.value_or(-1), product.activation,
+                         product.input.value_or(-1), product.sums.value_or(-1), int(product.sumsSecond),
+                         int(product.isTimed), product.capacity, kLibraryWorkspaceBytes);
 }
 
 void ModuleImage::addCode(const std::string &architecture, std::string code) {
@@ -27,7 +28,7 @@ void ModuleImage::addCode(const std::string &architecture, std::string code) {
 }
 
 std::string ModuleImage::write() const {
-  std::string image = "sluice cuda 7\n" + kernels;
+  std::string image = "sluice cuda 8\n" + kernels;
   for (const auto &[architecture, code] : codes)
     image += fmt::format("code {} {}\n", architecture, code.size());
   image += "end\n";

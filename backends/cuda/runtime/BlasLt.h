@@ -24,7 +24,7 @@ enum class DescriptionAttribute : int {
   TransposeA = 3,
   TransposeB = 4,
   Epilogue = 7,
-  BiasPointer = 8,
+  BiasPointer = 8,   // of what is added, or of an operand's sums, which are results; of D's type
   InputPointer = 11, // of the matrix that an epilogue reads beside (CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_...), of D's type
   InputLeading = 12,
   InputBatchStride = 13,
@@ -38,6 +38,8 @@ enum class BlasEpilogue : uint32_t {
   Gelu = 32,
   GeluBias = 36,
   GeluGradient = 192, // D is multiplied with the derivative of GELU at the input
+  SumsOfA = 256,      // over k, for each row of D, beside it
+  SumsOfB = 512,      // for each column
 };
 enum class LayoutAttribute : int { Rows = 2, Columns = 3, BatchCount = 5, BatchStride = 6 };
 enum class PreferenceAttribute : int {

@@ -8,7 +8,7 @@
 
 namespace sluice::cuda {
 
-static constexpr std::string_view kFirstLine = "sluice cuda 7";
+static constexpr std::string_view kFirstLine = "sluice cuda 8";
 
 namespace {
 
@@ -65,7 +65,7 @@ private:
       image.codes.push_back({name, {}}), sizes.push_back(size_t(size));
     else if (isWhole && what == "function" && !image.kernels.empty() && function.tasks >= 0 &&
              function.rowsPerTask >= 0 && function.threads > 0 && function.sharedBytes >= 0 &&
-             function.followsLibrary >= 0 && function.followsLibrary <= ImageFunction::kActivationAlone)
+             function.followsLibrary >= 0 && function.followsLibrary <= ImageFunction::kForSum)
       function.name = name, image.kernels.back().functions.push_back(function);
     else
       fail("is '" + text + "'");
@@ -76,8 +76,8 @@ private:
       line >> extent->size >> extent->perRow;
     for (ImageProduct::Matrix *matrix : {&product.first, &product.second, &product.result})
       line >> matrix->buffer >> matrix->leading >> matrix->batchStride >> matrix->isTransposed;
-    line >> product.bias >> product.activation >> product.input >> product.isTimed >> product.capacity >>
-        product.workspaceBytes;
+    line >> product.bias >> product.activation >> product.input >> product.sums >> product.sumsSecond >>
+        product.isTimed >> product.capacity >> product.workspaceBytes;
   }
 
   static bool isProductType(const std::string &name) {
@@ -99,11 +99,22 @@ private:
            product.result.batchStride % kInputMultiple == 0;
   }
 
+  /// Where there are to be any, they are of the one matrix's sides that no call has rows of, and nothing else is done.
+  static bool hasSoundSums(const ImageProduct &product, const ImageKernel &kernel) {
+    if (product.sums == -1)
+      return product.sumsSecond == 0;
+    return product.sums >= 0 && product.sums + 1 < int64_t(kernel.buffers) && product.bias == -1 &&
+           product.activation == "none" && product.type != "f64" && product.batch.size == 1 &&
+           product.batch.perRow == 0 && (product.sumsSecond == 0 || product.sumsSecond == 1) &&
+           product.sideOfSums().perRow == 0;
+  }
+
   static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
     bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 &&
                    product.workspaceBytes <= kMostWorkspaceBytes && product.bias >= -1 &&
                    product.bias + 1 < int64_t(kernel.buffers) && isActivation(product.activation) &&
-                   hasSoundInput(product, kernel) && (product.isTimed == 0 || product.isTimed == 1);
+                   hasSoundInput(product, kernel) && hasSoundSums(product, kernel) &&
+                   (product.isTimed == 0 || product.isTimed == 1);
     for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
       isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
     for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})

@@ -1,15 +1,17 @@
 // The device code of a backend's session as its compile half wrote it (compiler/ModuleImage.h):
 //
-//   sluice cuda 7
+//   sluice cuda 8
 //   kernel relu_2 3                 a kernel, and how many buffers its functions take
 //   product f32 128 0 1 1 ...       the kernel is a product that cublasLt can do where there is one, in place of its functions: its
 //                                   type; size and 1 for elements of a row, of p, q, k and the batch; buffer, leading dimension,
 //                                   distance in the batch and 1 for transposed, of both operands and the result; the buffer of a
-//                                   bias or -1, the activation behind it or none, the buffer of that one's input or -1, and 1 if its
-//                                   algorithms are timed; the capacity, and the bytes of workspace that the library may use
+//                                   bias or -1, the activation behind it or none, the buffer of that one's input or -1; the buffer
+//                                   of an operand's sums or -1, and 1 if they are the second's; 1 if its algorithms are timed; the
+//                                   capacity, and the bytes of workspace that the library may use
 //   function relu_2_0 128 4 32 0 0  one of its functions, run in this order: its tasks, rows of a task or 0, threads of one, the
 //                                   bytes of shared memory that a block has beside those that it declares, and 1 if it runs behind
-//                                   a product that cublasLt does, too, or 2 if it does so alone, where the activation is left to it
+//                                   a product that cublasLt does, too, or 2 if it does so alone, where the activation is left to it,
+//                                   or 3 if it runs unless cublasLt does all of the kernel
 //   code sm_90 18328                code for an architecture, and its size
 //   end
 //   <18328 bytes>                   each code in turn
@@ -25,19 +27,19 @@
 
 namespace sluice::cuda {
 
-/// Who makes a kernel's product, and what is behind it.
-enum class ProductMaker { Functions, Library, LibraryButForActivation };
+/// Who makes a kernel's product, and what is behind it or beside: the library all of it, or the product alone.
+enum class ProductMaker { Functions, Library, LibraryForProductAlone };
 
 struct ImageFunction {
   std::string name;
   int64_t tasks = -1, rowsPerTask = -1, threads = -1, sharedBytes = -1, followsLibrary = -1;
 
   bool runsWith(ProductMaker maker) const {
-    return maker == ProductMaker::Functions ? followsLibrary != kActivationAlone
+    return maker == ProductMaker::Functions ? followsLibrary != kForActivation
            : maker == ProductMaker::Library ? followsLibrary == 1
                                             : followsLibrary != 0;
   }
-  static constexpr int64_t kActivationAlone = 2; ///< of followsLibrary
+  static constexpr int64_t kForActivation = 2, kForSum = 3; ///< of followsLibrary
 
   int64_t tasksFor(int64_t rows) const {
     return rowsPerTask ? tasks * ((rows + rowsPerTask - 1) / rowsPerTask) : tasks;
@@ -66,9 +68,13 @@ struct ImageProduct {
   int64_t bias = -1;               ///< the buffer of a number for each p that is added, or -1
   std::string activation = "none"; ///< of the elements of D: "none", "relu", "gelu" or "gelu_gradient", by tanh
   int64_t input = -1;              ///< the buffer of what that GELU was of, which lies as D does, or -1
+  int64_t sums = -1;               ///< the buffer of an operand's sums over k, or -1: a number for each p or q
+  int64_t sumsSecond = 0;          ///< of the second operand, for each q
   int64_t isTimed = 0;             ///< then the fastest algorithm is taken (AlgorithmTiming.h)
   int64_t capacity = 0;            ///< rows
   int64_t workspaceBytes = 0;      ///< of the kernel's workspace, for the library
+
+  const Extent &sideOfSums() const { return sumsSecond ? q : p; }
 };
 
 struct ImageKernel {

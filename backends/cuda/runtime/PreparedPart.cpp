@@ -39,6 +39,8 @@ static BlasType sumTypeOf(const ImageProduct &product) { return product.type == 
 
 static BlasEpilogue epilogueOf(const ImageProduct &product) {
   bool hasBias = product.bias >= 0;
+  if (product.sums >= 0)
+    return product.sumsSecond ? BlasEpilogue::SumsOfB : BlasEpilogue::SumsOfA;
   if (product.activation == "gelu_gradient")
     return BlasEpilogue::GeluGradient;
   if (product.activation == "relu")
@@ -47,6 +49,9 @@ static BlasEpilogue epilogueOf(const ImageProduct &product) {
     return hasBias ? BlasEpilogue::GeluBias : BlasEpilogue::Gelu;
   return hasBias ? BlasEpilogue::Bias : BlasEpilogue::None;
 }
+
+/// The buffer that the epilogue has beside matrices; -1 if none.
+static int64_t vectorOf(const ImageProduct &product) { return product.sums >= 0 ? product.sums : product.bias; }
 
 /// What a part's addresses are multiples of, so many bytes behind where the buffer begins.
 static uint32_t alignmentAt(int64_t offset) {
@@ -73,9 +78,9 @@ void PreparedPart::describe() {
     setDescription(DescriptionAttribute::InputLeading, product.result.leading);
     setDescription(DescriptionAttribute::InputBatchStride, product.result.batchStride);
   }
-  uintptr_t bias = alignmentAt(part.offsets.bias), input = alignmentAt(part.offsets.result);
+  uintptr_t vector = alignmentAt(part.offsets.vector), input = alignmentAt(part.offsets.result);
   // Not read: heuristics look at their alignment.
-  setBeside(reinterpret_cast<const void *>(bias), reinterpret_cast<const void *>(input));
+  setBeside(reinterpret_cast<const void *>(vector), reinterpret_cast<const void *>(input));
   for (auto [layout, matrix] :
        {std::pair(&first, &product.first), {&second, &product.second}, {&result, &product.result}}) {
     blas.check(blas.createLayout(layout, type, 1, 1, matrix->leading), name);
@@ -99,9 +104,9 @@ template <typename Value> void PreparedPart::setLayout(BlasLayout layout, Layout
   blas.check(blas.setLayout(layout, attribute, &value, sizeof value), name);
 }
 
-void PreparedPart::setBeside(const void *bias, const void *input) {
-  if (product.bias >= 0)
-    setDescription(DescriptionAttribute::BiasPointer, bias);
+void PreparedPart::setBeside(const void *vector, const void *input) {
+  if (vectorOf(product) >= 0)
+    setDescription(DescriptionAttribute::BiasPointer, vector);
   if (product.input >= 0)
     setDescription(DescriptionAttribute::InputPointer, input);
 }
@@ -133,9 +138,9 @@ static std::string timingKey(const ProductPart &part, const std::string &device,
     key << ' ' << extent.size << ' ' << extent.perRow;
   for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})
     key << ' ' << matrix.leading << ' ' << matrix.batchStride << ' ' << matrix.isTransposed;
-  key << ' ' << (product.bias >= 0) << ' ' << product.activation << ' ' << product.capacity << ' '
-      << product.workspaceBytes;
-  for (int64_t offset : {part.offsets.first, part.offsets.second, part.offsets.result, part.offsets.bias})
+  key << ' ' << (product.bias >= 0) << ' ' << product.activation << ' ' << (product.sums >= 0) << ' '
+      << product.sumsSecond << ' ' << product.capacity << ' ' << product.workspaceBytes;
+  for (int64_t offset : {part.offsets.first, part.offsets.second, part.offsets.result, part.offsets.vector})
     key << ' ' << alignmentAt(offset);
   key << ' ' << part.addsToResult;
   return key.str();
@@ -197,7 +202,7 @@ BlasAlgorithm PreparedPart::fastestOf(const std::vector<BlasAlgorithm> &candidat
   size_t bytes[] = {bytesAt(product, product.first, product.p, product.k),
                     bytesAt(product, product.second, product.k, product.q),
                     result,
-                    size_t(product.p.with(product.capacity)) * bytesOf(typeOf(product)),
+                    size_t(product.sideOfSums().with(product.capacity)) * bytesOf(typeOf(product)),
                     product.input >= 0 ? result : 0,
                     size_t(product.workspaceBytes)};
   size_t all = 0, begins[std::size(bytes)];
@@ -270,7 +275,7 @@ void PreparedPart::checkAligned(void *const *addresses, const void *workspace) c
                                        ", where cublasLt was promised one");
   };
   for (int64_t buffer :
-       {product.first.buffer, product.second.buffer, product.result.buffer, product.bias, product.input})
+       {product.first.buffer, product.second.buffer, product.result.buffer, vectorOf(product), product.input})
     if (buffer >= 0)
       check(addresses[buffer], kPromisedAlignment, "buffer " + std::to_string(buffer));
   check(workspace, kWorkspaceAlignment, "the workspace");
@@ -281,7 +286,7 @@ int PreparedPart::multiply(const Places &places, void *workspace, DriverStream s
   static constexpr double kWideNumbers[] = {0, 1};
   bool isWide = sumTypeOf(product) == BlasType::F64;
   auto number = [&](bool isOne) { return isWide ? static_cast<const void *>(&kWideNumbers[isOne]) : &kNumbers[isOne]; };
-  setBeside(places.bias, places.input);
+  setBeside(places.vector, places.input);
   return blas.multiply(handle, description, number(true), places.first, first, places.second, second,
                        number(part.addsToResult), places.result, result, places.result, result, &algorithm, workspace,
                        size_t(product.workspaceBytes), stream);
@@ -294,7 +299,7 @@ void PreparedPart::launch(int64_t rows, void *const *addresses, void *workspace,
   auto at = [&](int64_t buffer, int64_t offset) { return static_cast<std::byte *>(addresses[buffer]) + offset; };
   Places places{at(product.first.buffer, part.offsets.first), at(product.second.buffer, part.offsets.second),
                 at(product.result.buffer, part.offsets.result),
-                product.bias >= 0 ? at(product.bias, part.offsets.bias) : nullptr,
+                vectorOf(product) >= 0 ? at(vectorOf(product), part.offsets.vector) : nullptr,
                 product.input >= 0 ? at(product.input, part.offsets.result) : nullptr};
   blas.check(multiply(places, workspace, stream), name);
 }

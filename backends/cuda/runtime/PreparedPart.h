@@ -36,9 +36,9 @@ public:
   void launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
-  /// Of the matrices, the bias and what the activation reads.
+  /// Of the matrices, the bias or the sums of an operand, and what the activation reads.
   struct Places {
-    std::byte *first, *second, *result, *bias, *input;
+    std::byte *first, *second, *result, *vector, *input;
   };
 
   PreparedPart(const BlasLt &blas, BlasHandle handle, const ProductPart &part, const std::string &name);
@@ -55,8 +55,8 @@ private:
   int multiply(const Places &places, void *workspace, DriverStream stream);
   template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
   template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
-  /// Of what the epilogue reads; null where it reads none.
-  void setBeside(const void *bias, const void *input);
+  /// Of what the epilogue has beside the matrices; null where it has none.
+  void setBeside(const void *vector, const void *input);
   void setRows(int64_t rows);
 
   const BlasLt &blas;

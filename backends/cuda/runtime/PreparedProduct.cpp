@@ -29,11 +29,11 @@ std::unique_ptr<PreparedProduct> PreparedProduct::prepare(const BlasLt &blas, Bl
                                                           : new PreparedProduct(product, std::move(parts), maker));
   };
   std::unique_ptr<PreparedProduct> whole = with(product, ProductMaker::Library);
-  if (whole || product.input < 0)
+  if (whole || (product.input < 0 && product.sums < 0))
     return whole;
   ImageProduct plain = product;
-  plain.activation = "none", plain.input = -1;
-  return with(plain, ProductMaker::LibraryButForActivation);
+  plain.activation = "none", plain.input = plain.sums = -1, plain.sumsSecond = 0;
+  return with(plain, ProductMaker::LibraryForProductAlone);
 }
 
 bool PreparedProduct::does(int64_t rows) {

@@ -11,8 +11,8 @@ namespace sluice::cuda {
 class PreparedProduct {
 public:
   /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with;
-  /// algorithms are timed at the place, if they are. An activation that reads a matrix is left out where the library has no
-  /// algorithm with it, but one without.
+  /// algorithms are timed at the place, if they are. An activation that reads a matrix, and sums of an operand, are left out
+  /// where the library has no algorithm with them, but one without.
   static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
                                                   const std::string &name, const TimingPlace &timing);
 

@@ -33,7 +33,9 @@ static ProductPart takeLastOfP(ProductPart &from, int64_t count, int64_t bytes) 
   int64_t before = product.p.size * bytes;
   taken.offsets.first += before * (product.first.isTransposed ? product.first.leading : 1);
   taken.offsets.result += before;
-  taken.offsets.bias += before;
+  taken.offsets.vector += before;
+  if (product.sumsSecond)
+    taken.product.sums = -1, taken.product.sumsSecond = 0; // which the rest leaves whole
   return taken;
 }
 
@@ -64,7 +66,8 @@ std::vector<ProductPart> partsOf(const ImageProduct &product) {
   if (int64_t rest = restOf(product.p, atOnce))
     parts.push_back(takeLastOfP(main, rest, bytes));
   bool sumsNeighbours = product.first.isTransposed || !product.second.isTransposed;
-  if (int64_t rest = sumsNeighbours ? restOf(product.k, atOnce) : 0)
+  bool canAdd = product.sums < 0; // nothing adds to an operand's sums
+  if (int64_t rest = sumsNeighbours && canAdd ? restOf(product.k, atOnce) : 0)
     parts.push_back(takeLastOfK(main, rest, bytes));
   parts.push_back(main);
   return parts;

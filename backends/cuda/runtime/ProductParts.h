@@ -16,7 +16,7 @@ namespace sluice::cuda {
 struct ProductPart {
   /// Bytes from where a buffer begins to where the part does.
   struct Offsets {
-    int64_t first = 0, second = 0, result = 0, bias = 0; ///< that of an input is the result's
+    int64_t first = 0, second = 0, result = 0, vector = 0; ///< that of an input is the result's
   };
 
   ImageProduct product;

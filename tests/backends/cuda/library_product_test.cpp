@@ -45,9 +45,12 @@ public:
       : GridRun("k", body.operands, body.text, body.yields), tolerance(body.tolerance) {
     loops::Formulas formulas;
     SmallVector<Operation *> ops = this->ops();
+    const auto *itsSum = llvm::find_if(ops, llvm::IsaPred<ir::SumOp>);
+    auto sum = itsSum == ops.end() ? ir::SumOp() : cast<ir::SumOp>(*itsSum);
+    llvm::erase(ops, sum.getOperation());
     auto product = llvm::find_if(ops, llvm::IsaPred<ir::ContractionOp>);
     if (std::optional<loops::Product> found = loops::findProduct(formulas, *product, kCapacity))
-      library = findLibraryProduct(*found, ArrayRef(product, ops.end()), kCapacity, isTimed);
+      library = findLibraryProduct(*found, ArrayRef(product, ops.end()), kCapacity, isTimed, sum);
   }
 
   /// The largest error of the loops over the matrices.
@@ -78,6 +81,12 @@ private:
           buffers[size_t(matrix.buffer)])[batch * matrix.batchStride + column * matrix.leading + row];
     };
     auto read = Stored<T>::read;
+    for (int64_t i = 0; library->sums && i < count(library->sumsSecond ? library->q : library->p); ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < count(library->k); ++k)
+        sum += read(library->sumsSecond ? at(library->second, 0, k, i) : at(library->first, 0, i, k));
+      static_cast<T *>(buffers[size_t(*library->sums)])[i] = Stored<T>::write(sum);
+    }
     for (int64_t batch = 0; batch < count(library->batch); ++batch)
       for (int64_t p = 0; p < count(library->p); ++p)
         for (int64_t q = 0; q < count(library->q); ++q) {
@@ -240,6 +249,47 @@ TEST(LibraryProduct, ReadsThroughWhatMovesElements) {
   for (const Body &body : productsOfHeads())
     all.push_back(as("bf16", body, 0x1p-7));
   expectTheReference(all);
+}
+
+TEST(LibraryProduct, LeavesSumsOfAnOperandBesideIt) {
+  std::vector<Body> all = productsWithSums();
+  for (const Body &body : productsWithSums())
+    all.push_back(all.size() % 2 ? as("f16", body, 0x1p-9) : as("bf16", body, 0x1p-6));
+  // As what is read through has it.
+  Body heads = productsOfHeads()[1];
+  heads.text += "\n%s = sluice.sum %rows {axes = array<i64: 0, 1>} : (tensor<?x10x24xf32>) -> tensor<24xf32>";
+  heads.yields = "%a, %s : tensor<24x16xf32>, tensor<24xf32>";
+  all.push_back(heads);
+  expectTheReference(all);
+  for (const Body &body : all)
+    EXPECT_TRUE(LibraryRun(body).library->sums) << body.text;
+}
+
+TEST(LibraryProduct, LeavesNoOtherSums) {
+  const std::string x = "tensor<?x4x6xf32>", dy = "tensor<?x4x5xf32>";
+  const Body one = einsum("abc,abd->cd", x, dy, "tensor<6x5xf32>");
+  auto finds = [](const Body &body) { return LibraryRun(body).library.has_value(); };
+  EXPECT_TRUE(finds(withSum(one, 1, "0, 1", "tensor<5xf32>")));
+  EXPECT_FALSE(finds(as("f64", withSum(one, 1, "0, 1", "tensor<5xf32>"), 0)));
+  for (auto [axes, sum] : {std::pair("0", "tensor<4x5xf32>"),
+                           {"1", "tensor<?x5xf32>"},
+                           {"2", "tensor<?x4xf32>"},
+                           {"0, 2", "tensor<4xf32>"},
+                           {"0, 1, 2", "tensor<f32>"}})
+    EXPECT_FALSE(finds(withSum(one, 1, axes, sum))) << "over " << axes;
+  EXPECT_FALSE(finds(withSum(einsum("abc,dc->abd", x, "tensor<5x6xf32>", dy), 0, "2", "tensor<?x4xf32>")))
+      << "a number for each row";
+  EXPECT_TRUE(finds(withSum(einsum("abc,dc->abd", x, "tensor<5x6xf32>", dy), 1, "1", "tensor<5xf32>")));
+  EXPECT_FALSE(finds(withSum(einsum("abc,abd->bcd", x, dy, "tensor<4x6x5xf32>"), 1, "0", "tensor<4x5xf32>")))
+      << "of a batch";
+  Body other = withSum(one, 1, "0, 1", "tensor<5xf32>");
+  other.operands.push_back(dy);
+  other.text.replace(other.text.find("%1"), 2, "%2");
+  EXPECT_FALSE(finds(other)) << "of another matrix";
+  Body behind = withSum(one, 1, "0, 1", "tensor<5xf32>");
+  behind.text += "\n%r = sluice.relu %a : (tensor<6x5xf32>) -> tensor<6x5xf32>";
+  behind.yields = "%s, %r : tensor<5xf32>, tensor<6x5xf32>";
+  EXPECT_FALSE(finds(behind)) << "with an activation";
 }
 
 TEST(LibraryProduct, TakesBiasAndActivationBehindIt) {

@@ -184,22 +184,31 @@ template <typename Body> std::string errorOf(Body body) {
   return "";
 }
 
+/// A product of one matrix with an operand's sums.
+ImageProduct withSums(ImageProduct product, bool ofSecond) {
+  product.batch.size = 1;
+  product.q = {kCapacity, 0}; // a number of its own for each row of a call would be no bias's gradient
+  product.sums = 2, product.sumsSecond = ofSecond;
+  return product;
+}
+
 /// A product on a device, whose operands are multiples of 1/4 that every type has.
 class ProductRun {
 public:
   ProductRun(EmulatedDevice &device, const ImageProduct &product)
       : prepared(PreparedProduct::prepare(device.blas, device.handle, product, "cuda:0: kernel k", device.timing())),
         device(device), product(product), first(device, product.type, kBatch * product.first.batchStride),
-        second(device, product.type, kBatch * product.second.batchStride), bias(device, product.type, product.p.size),
+        second(device, product.type, kBatch * product.second.batchStride),
+        vector(device, product.type, product.sideOfSums().with(kCapacity)),
         result(device, product.type, kBatch * product.result.batchStride),
         input(device, product.type, kBatch * product.result.batchStride),
         workspace(device, "f32", kWorkspaceBytes / int64_t(sizeof(float))) {
     fill(first, product.first, product.p.size, product.k.size);
     fill(second, product.second, product.k.size, kCapacity);
-    for (int64_t p = 0; p < product.p.size; ++p)
-      bias.set(p, next());
+    for (int64_t p = 0; product.bias >= 0 && p < product.p.size; ++p)
+      vector.set(p, next());
     fill(input, product.result, product.p.size, kCapacity);
-    for (Numbers *numbers : {&first, &second, &bias, &input})
+    for (Numbers *numbers : {&first, &second, &vector, &input})
       numbers->send();
   }
 
@@ -212,8 +221,11 @@ public:
     Watched::betas.clear();
     prepared->launch(rows, addresses.data(), workspace.place(), device.stream);
     result.fetch();
-    EXPECT_EQ(result.known(), kBatch * product.p.size * rows);
-    EXPECT_LE(largestError(rows), 1) << "of what rounding may do";
+    int64_t columns = product.q.with(rows);
+    EXPECT_EQ(result.known(), product.batch.size * product.p.size * columns);
+    EXPECT_TRUE(largestError(columns) <= 1) << "of what rounding may do";
+    if (product.sums >= 0)
+      expectTheSums();
     return Watched::betas;
   }
 
@@ -231,10 +243,11 @@ public:
   }
 
   std::vector<void *> buffers() const {
-    return {first.place(), second.place(), bias.place(), result.place(), input.place()};
+    return {first.place(), second.place(), vector.place(), result.place(), input.place()};
   }
   void *workspacePlace() const { return workspace.place(); }
   void expectWithoutActivation() { product.activation = "none"; }
+  void expectWithoutSums() { product.sums = -1; }
 
   std::unique_ptr<PreparedProduct> prepared;
 
@@ -255,7 +268,7 @@ private:
   }
 
   double sum(int64_t batch, int64_t p, int64_t row) const {
-    double sum = product.bias >= 0 ? bias.get(p) : 0;
+    double sum = product.bias >= 0 ? vector.get(p) : 0;
     for (int64_t k = 0; k < product.k.size; ++k)
       sum += first.get(indexIn(product.first, batch, p, k)) * second.get(indexIn(product.second, batch, k, row));
     if (product.activation == "gelu")
@@ -265,15 +278,32 @@ private:
     return product.activation == "relu" ? std::max(sum, 0.0) : sum;
   }
 
+  /// Of multiples of 1/4, which are exact but for one rounding.
+  void expectTheSums() {
+    vector.fetch();
+    int64_t count = product.sideOfSums().size;
+    EXPECT_EQ(vector.known(), count);
+    for (int64_t i = 0; i < count; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < product.k.size; ++k)
+        sum += product.sumsSecond ? second.get(indexIn(product.second, 0, k, i))
+                                  : first.get(indexIn(product.first, 0, i, k));
+      EXPECT_TRUE(std::abs(vector.get(i) - sum) <= half() * std::abs(sum)) << vector.get(i) << " is not " << sum;
+    }
+  }
+
+  /// A unit in the last place of 1, halved.
+  double half() const { return product.type == "f16" ? 0x1p-11 : product.type == "bf16" ? 0x1p-8 : 0x1p-24; }
+
   /// In terms of half a unit in the last place of the sum, and one of the few terms' that may be rounded by themselves.
   double largestError(int64_t rows) const {
-    double half = product.type == "f16" ? 0x1p-11 : product.type == "bf16" ? 0x1p-8 : 0x1p-24, largest = 0;
+    double largest = 0;
     constexpr double kLargestOfFewTerms = 7 * 2 * 2;
-    for (int64_t batch = 0; batch < kBatch; ++batch)
+    for (int64_t batch = 0; batch < product.batch.size; ++batch)
       for (int64_t row = 0; row < rows; ++row)
         for (int64_t p = 0; p < product.p.size; ++p) {
           double wanted = sum(batch, p, row), found = result.get(indexIn(product.result, batch, p, row));
-          double error = std::abs(found - wanted) / (half * (std::abs(wanted) + kLargestOfFewTerms));
+          double error = std::abs(found - wanted) / (half() * (std::abs(wanted) + kLargestOfFewTerms));
           largest = std::isnan(error) ? INFINITY : std::max(largest, error);
         }
     return largest;
@@ -282,7 +312,7 @@ private:
   EmulatedDevice &device;
   ImageProduct product;
   std::mt19937 random{5};
-  Numbers first, second, bias, result, input, workspace;
+  Numbers first, second, vector, result, input, workspace; // a vector is the bias, or an operand's sums
 };
 
 using Betas = std::vector<float>;
@@ -393,10 +423,50 @@ TEST_F(PreparedProducts, LeaveActivationsThatReadAMatrixToOthersIfTheyHaveTo) {
   unsetenv("CUDA_EMU_BLAS");
   EXPECT_FALSE(none.prepared);
   ASSERT_TRUE(plain.prepared);
-  EXPECT_EQ(makerOf(plain, 3), ProductMaker::LibraryButForActivation);
+  EXPECT_EQ(makerOf(plain, 3), ProductMaker::LibraryForProductAlone);
   EXPECT_EQ(makerOf(plain, 0), ProductMaker::Functions);
   plain.expectWithoutActivation();
   EXPECT_EQ(plain.call(3), (Betas{0, 0, 1}));
+}
+
+TEST_F(PreparedProducts, LeaveSumsOfAnOperandBesideThem) {
+  for (const char *type : {"f32", "tf32", "f16", "bf16"})
+    for (bool ofSecond : {false, true})
+      for (bool firstTransposed : {false, true})
+        for (bool secondTransposed : {false, true}) {
+          SCOPED_TRACE(testing::Message() << type << ofSecond << firstTransposed << secondTransposed);
+          EmulatedDevice device;
+          ProductRun run(device, withSums(productOf(type, 24, 40, firstTransposed, secondTransposed), ofSecond));
+          ASSERT_TRUE(run.prepared);
+          EXPECT_EQ(run.prepared->makerOf(3, run.buffers().data()), ProductMaker::Library);
+          EXPECT_EQ(run.call(3), Betas{0});
+        }
+}
+
+// What is cut off along p has sums of its own of the first operand, and the same ones of the second. Sums are never cut.
+TEST_F(PreparedProducts, LeaveSumsOnceWhereTheyAreInParts) {
+  for (bool ofSecond : {false, true}) {
+    const ImageProduct product = withSums(productOf("bf16", 263, 267, true, false), ofSecond);
+    std::vector<ProductPart> parts = partsOf(product);
+    ASSERT_EQ(partsFor(product), (Parts{{7, 267, false}, {256, 267, false}}));
+    EXPECT_EQ(parts[0].product.sums, ofSecond ? -1 : 2);
+    EXPECT_EQ(parts[1].product.sums, 2);
+    EmulatedDevice device;
+    ProductRun run(device, product);
+    EXPECT_EQ(run.call(3), (Betas{0, 0}));
+  }
+}
+
+TEST_F(PreparedProducts, LeaveSumsToOthersIfTheyHaveTo) {
+  EmulatedDevice device;
+  const ImageProduct wanted = withSums(productOf("f32", 24, 24, true, false), true);
+  setenv("CUDA_EMU_BLAS", "no-sums", 1);
+  ProductRun plain(device, wanted);
+  unsetenv("CUDA_EMU_BLAS");
+  ASSERT_TRUE(plain.prepared);
+  EXPECT_EQ(plain.prepared->makerOf(3, plain.buffers().data()), ProductMaker::LibraryForProductAlone);
+  plain.expectWithoutSums();
+  EXPECT_EQ(plain.call(3), Betas{0});
 }
 
 TEST_F(PreparedProducts, LeaveActivationsToOthersWhoseInputTheLibraryDoesNotTake) {
@@ -407,7 +477,7 @@ TEST_F(PreparedProducts, LeaveActivationsToOthersWhoseInputTheLibraryDoesNotTake
     product.result.*distance += 4;
     ProductRun run(device, product);
     ASSERT_TRUE(run.prepared);
-    EXPECT_EQ(run.prepared->makerOf(3, run.buffers().data()), ProductMaker::LibraryButForActivation);
+    EXPECT_EQ(run.prepared->makerOf(3, run.buffers().data()), ProductMaker::LibraryForProductAlone);
   }
 }
 
@@ -495,6 +565,9 @@ TEST_F(PreparedProducts, SayWhatIsNotAligned) {
   ProductRun withInput(device, productOf("f32", 24, 24, true, false, false, "gelu_gradient"));
   EXPECT_EQ(withInput.errorOfMoved(4, 8),
             "cuda:0: kernel k: buffer 4 lies 8 bytes behind a multiple of 256, where cublasLt was promised one");
+  ProductRun ofSums(device, withSums(productOf("f32", 24, 24, true, false), true));
+  EXPECT_EQ(ofSums.errorOfMoved(2, 8),
+            "cuda:0: kernel k: buffer 2 lies 8 bytes behind a multiple of 256, where cublasLt was promised one");
   constexpr size_t kWorkspace = 5;
   EXPECT_EQ(run.errorOfMoved(kWorkspace, 8),
             "cuda:0: kernel k: the workspace lies 8 bytes behind a multiple of 16, where cublasLt was promised one");
@@ -543,6 +616,7 @@ TEST_F(PreparedProducts, TakeWhatWasChosenFirst) {
   for (const ImageProduct &other :
        {productOf("f32", 8, 8, false, false), productOf("f32", 8, 8, true, false, true),
         productOf("f32", 8, 8, true, false, false, "relu"), productOf("f32", 8, 8, true, false, false, "gelu_gradient"),
+        withSums(productOf("f32", 8, 8, true, false), false), withSums(productOf("f32", 8, 8, true, false), true),
         productOf("tf32", 8, 8, true, false), productOf("f32", 16, 8, true, false)})
     EXPECT_NE(timed(device, "slow-last", other)[kWorkspaceOfAlgorithm], chosen[kWorkspaceOfAlgorithm]);
 }
@@ -588,11 +662,12 @@ TEST_F(PreparedProducts, SayThatTheyCannotBeDescribed) {
     std::string error = errorOf([&] {
       ProductRun(device, productOf("f32", 24, 24, true, false, /*hasBias=*/true));
       ProductRun(device, productOf("f32", 24, 24, true, false, false, "gelu_gradient"));
+      ProductRun(device, withSums(productOf("f32", 24, 24, true, false), true));
     });
     isRefused = Watched::settingToRefuse < 0;
     EXPECT_EQ(error, isRefused ? "cuda:0: kernel k: CUBLAS_STATUS_NOT_SUPPORTED (15)" : "");
   }
-  EXPECT_GT(refused, 40);
+  EXPECT_GT(refused, 60);
 }
 
 } // namespace sluice::cuda::test

@@ -290,6 +290,25 @@ TEST(ProductKernel, SumsOperandsBesideIt) {
         << "where a library sums, nobody else does";
 }
 
+// Where no library does it, it costs what it costs alone.
+TEST(ProductKernel, SumsOperandsAsAKernelOfTheSumDoes) {
+  const std::string x = "tensor<?x600x6xf32>", dy = "tensor<?x600x5xf32>";
+  Body product = einsum("abc,abd->cd", x, dy, "tensor<6x5xf32>");
+  GridRun both("k", {x, dy}, withSum(product, 1, "0, 1", "tensor<5xf32>").text,
+               "%s, %a : tensor<5xf32>, tensor<6x5xf32>");
+  Body alone = unary("sum", dy, "{axes = array<i64: 0, 1>}", "tensor<5xf32>");
+  GridRun sum("k", alone.operands, alone.text, alone.yields);
+  auto beside = [](const GridFunction &function) { return function.followsLibrary == FollowsLibrary::ForSum; };
+  llvm::SmallVector<GridFunction> found(llvm::make_filter_range(both.kernel.functions, beside));
+  ASSERT_EQ(found.size(), sum.kernel.functions.size());
+  EXPECT_GT(found.size(), 1u) << "it is no long sum";
+  for (auto [its, wanted] : llvm::zip_equal(found, sum.kernel.functions)) {
+    EXPECT_EQ(its.tasks, wanted.tasks);
+    EXPECT_EQ(its.rowsPerTask, wanted.rowsPerTask);
+    EXPECT_EQ(its.threads, wanted.threads);
+  }
+}
+
 // Terms are added in one order, whatever the tiles are.
 TEST(ProductKernel, GivesTheSameBitsForAnyTile) {
   std::vector<Body> bodies = large();

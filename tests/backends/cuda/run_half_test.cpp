@@ -124,64 +124,79 @@ TEST(CudaRunHalf, CopiesGoDirectlyBetweenPeers) {
   EXPECT_EQ(howANumberGetsAcross({{"CUDA_EMU_PEERS", "none"}}), "2: ");
 }
 
-/// An image of one product without code, whose result's columns, and matrices, lie `apart`.
-static std::string product(const std::string &type, const std::string &apart, const std::string &behind) {
-  return "sluice cuda 7\nkernel k 4\nproduct " + type + " 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 " + apart + " 0 " + behind +
-         "\nend\n";
+/// An image of one product without code, whose result's columns, and matrices, lie `apart`, with extents of p and the batch.
+static std::string product(const std::string &type, const std::string &apart, const std::string &behind,
+                           const std::string &p = "1 0", const std::string &batch = "1 0") {
+  return "sluice cuda 8\nkernel k 4\nproduct " + type + " " + p + " 1 0 1 0 " + batch + " 0 4 0 0 1 1 0 0 2 " + apart +
+         " 0 " + behind + "\nend\n";
 }
 
 TEST(CudaRunHalf, RefusesWhatIsNoImage) {
-  for (auto [image, why] : std::vector<std::pair<std::string, std::string>>{
-           {"", "line 1 of a module does not end"},
-           {"something\n", "line 1 of a module is not 'sluice cuda 7'"},
-           {"sluice cuda 7\nfunction f 1 1 32 0 0\nend\n", "line 2 of a module is 'function f 1 1 32 0 0'"},
-           {"sluice cuda 7\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
-           {"sluice cuda 7\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
-           {"sluice cuda 7\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
-           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
-           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
-           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n",
-            "line 3 of a module is 'function f 1 0 32 -1 0'"},
-           {"sluice cuda 7\nkernel k 1\nfunction f 1 0 32 0 3\nend\n", "line 3 of a module is 'function f 1 0 32 0 3'"},
-           {"sluice cuda 7\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 0\nend\n",
-            "line 3 of a module"},
-           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 none -1 0 4 0\nend\n",
-            "line 3 of a module"},
-           {"sluice cuda 7\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 0\nend\n",
-            "line 3 of a module"}, // columns of two lie one apart
-           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 none -1 0 4 0\nend\n",
-            "line 3 of a module"}, // the capacity's four three apart
-           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 "
-            "0\nend\n",
-            "line 3 of a module"}, // more matrices than cublasLt counts
-           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 0 4 "
-            "33554433\nend\n",
-            "line 3 of a module"}, // more workspace than is ever asked for
-           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 tanh -1 0 4 0\nend\n",
-            "line 3 of a module"},
-           {"sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 2 4 0\nend\n",
-            "line 3 of a module"},
-           {product("f32", "8 8", "-1 none 2 0 4 0"), "line 3 of a module"}, // an input that nothing reads
-           {product("f32", "8 8", "-1 gelu_gradient -1 0 4 0"), "line 3 of a module"},
-           {product("f32", "8 8", "-1 gelu_gradient 3 0 4 0"), "line 3 of a module"}, // the workspace
-           {product("f32", "8 8", "1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
-           {product("f64", "8 8", "-1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
-           {product("f32", "12 8", "-1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
-           {product("f32", "8 12", "-1 gelu_gradient 2 0 4 0"), "line 3 of a module"},
-           {"sluice cuda 7\ncode sm_90 5\nend\nbyte", "too few bytes"},
-           {"sluice cuda 7\nkernel k 1\n", "line 3 of a module does not end"}})
+  for (
+      auto [image, why] : std::vector<std::pair<std::string, std::string>>{
+          {"", "line 1 of a module does not end"},
+          {"something\n", "line 1 of a module is not 'sluice cuda 8'"},
+          {"sluice cuda 8\nfunction f 1 1 32 0 0\nend\n", "line 2 of a module is 'function f 1 1 32 0 0'"},
+          {"sluice cuda 8\nkernel k -1\nend\n", "line 2 of a module is 'kernel k -1'"},
+          {"sluice cuda 8\nkernel k 1 1\nend\n", "line 2 of a module is 'kernel k 1 1'"},
+          {"sluice cuda 8\nkernel k 1\nfunction f 1 0\nend\n", "line 3 of a module is 'function f 1 0'"},
+          {"sluice cuda 8\nkernel k 1\nfunction f 1 0 32\nend\n", "line 3 of a module is 'function f 1 0 32'"},
+          {"sluice cuda 8\nkernel k 1\nfunction f 1 0 32 0\nend\n", "line 3 of a module is 'function f 1 0 32 0'"},
+          {"sluice cuda 8\nkernel k 1\nfunction f 1 0 32 -1 0\nend\n",
+           "line 3 of a module is 'function f 1 0 32 -1 0'"},
+          {"sluice cuda 8\nkernel k 1\nfunction f 1 0 32 0 4\nend\n", "line 3 of a module is 'function f 1 0 32 0 4'"},
+          {"sluice cuda 8\nkernel k 4\nproduct f8 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 -1 0 0 4 0\nend\n",
+           "line 3 of a module"},
+          {"sluice cuda 8\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 3 none -1 -1 0 0 4 0\nend\n",
+           "line 3 of a module"},
+          {"sluice cuda 8\nkernel k 4\nproduct f32 2 0 1 0 1 0 1 0 0 2 0 0 1 1 0 0 2 1 0 0 -1 none -1 -1 0 0 4 "
+           "0\nend\n",
+           "line 3 of a module"}, // columns of two lie one apart
+          {"sluice cuda 8\nkernel k 4\nproduct f32 1 0 1 1 1 0 1 0 0 1 0 0 1 3 0 1 2 1 0 0 -1 none -1 -1 0 0 4 "
+           "0\nend\n",
+           "line 3 of a module"}, // the capacity's four three apart
+          {"sluice cuda 8\nkernel k 4\nproduct f32 1 0 1 0 1 0 536870912 1 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 -1 0 0 4 "
+           "0\nend\n",
+           "line 3 of a module"}, // more matrices than cublasLt counts
+          {"sluice cuda 8\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 -1 0 0 4 "
+           "33554433\nend\n",
+           "line 3 of a module"}, // more workspace than is ever asked for
+          {"sluice cuda 8\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 tanh -1 -1 0 0 4 "
+           "0\nend\n",
+           "line 3 of a module"},
+          {"sluice cuda 8\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 -1 0 2 4 "
+           "0\nend\n",
+           "line 3 of a module"},
+          {product("f32", "8 8", "-1 none 2 -1 0 0 4 0"), "line 3 of a module"}, // an input that nothing reads
+          {product("f32", "8 8", "-1 gelu_gradient -1 -1 0 0 4 0"), "line 3 of a module"},
+          {product("f32", "8 8", "-1 gelu_gradient 3 -1 0 0 4 0"), "line 3 of a module"}, // the workspace
+          {product("f32", "8 8", "1 gelu_gradient 2 -1 0 0 4 0"), "line 3 of a module"},
+          {product("f64", "8 8", "-1 gelu_gradient 2 -1 0 0 4 0"), "line 3 of a module"},
+          {product("f32", "12 8", "-1 gelu_gradient 2 -1 0 0 4 0"), "line 3 of a module"},
+          {product("f32", "8 12", "-1 gelu_gradient 2 -1 0 0 4 0"), "line 3 of a module"},
+          {product("f32", "8 8", "-1 none -1 -2 0 0 4 0"), "line 3 of a module"},
+          {product("f32", "8 8", "-1 none -1 3 0 0 4 0"), "line 3 of a module"}, // the workspace
+          {product("f32", "8 8", "-1 none -1 2 2 0 4 0"), "line 3 of a module"},
+          {product("f32", "8 8", "-1 none -1 -1 1 0 4 0"), "line 3 of a module"}, // no sums of the second operand
+          {product("f32", "8 8", "1 none -1 2 0 0 4 0"), "line 3 of a module"},
+          {product("f32", "8 8", "-1 relu -1 2 0 0 4 0"), "line 3 of a module"},
+          {product("f64", "8 8", "-1 none -1 2 0 0 4 0"), "line 3 of a module"},
+          {product("f32", "8 8", "-1 none -1 2 0 0 4 0", "1 0", "2 0"), "line 3 of a module"}, // a batch
+          {product("f32", "8 8", "-1 none -1 2 0 0 4 0", "1 1", "1 0"), "line 3 of a module"}, // of each row
+          {"sluice cuda 8\ncode sm_90 5\nend\nbyte", "too few bytes"},
+          {"sluice cuda 8\nkernel k 1\n", "line 3 of a module does not end"}})
     EXPECT_THAT(whatLoadSays(image), AllOf(StartsWith("3: "), HasSubstr(why))) << image;
-  EXPECT_THAT(whatLoadSays(product("f32", "8 8", "-1 gelu_gradient 2 0 4 0")), StartsWith("4: "))
-      << "it lacks code alone";
+  for (const char *sound : {"-1 gelu_gradient 2 -1 0 0 4 0", "-1 none -1 2 0 0 4 0", "-1 none -1 2 1 0 4 0"})
+    EXPECT_THAT(whatLoadSays(product("f32", "8 8", sound)), StartsWith("4: ")) << "it lacks code alone";
 }
 
 TEST(CudaRunHalf, NamesTheArchitecturesOfItsCode) {
-  EXPECT_EQ(whatLoadSays("sluice cuda 7\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
+  EXPECT_EQ(whatLoadSays("sluice cuda 8\nkernel k 1\ncode sm_80 1\ncode sm_100 1\ncode compute_100 1\nend\nabc"),
             "4: cuda:0, Emulated CUDA device, has architecture sm_90, and the code is for sm_80, sm_100, compute_100");
 }
 
 TEST(CudaRunHalf, SaysThatADriverRefusesCode) {
-  EXPECT_THAT(whatLoadSays("sluice cuda 7\nkernel k 1\ncode sm_90 7\nend\nno code"),
+  EXPECT_THAT(whatLoadSays("sluice cuda 8\nkernel k 1\ncode sm_90 7\nend\nno code"),
               AllOf(StartsWith("70: cuda:0 refuses its code"), HasSubstr("CUDA_ERROR_INVALID_IMAGE")));
 }
 
@@ -210,7 +225,7 @@ extern "C" const unsigned *cuda_emu_sizes_one() { return cuda_emu::argumentSizes
   if (object.empty())
     return log;
   std::string code = object + "sm_90" + '\0';
-  return "sluice cuda 7\nkernel one 1\nfunction one 1 0 " + std::to_string(threads) + " " +
+  return "sluice cuda 8\nkernel one 1\nfunction one 1 0 " + std::to_string(threads) + " " +
          std::to_string(sharedBytes) + " 0\ncode sm_90 " + std::to_string(code.size()) + "\nend\n" + code;
 }
 
@@ -280,10 +295,11 @@ TEST(CudaRunHalf, KernelsTakeFewBytesOfArguments) {
   EXPECT_TRUE(isRefused("Many, int *, char"));
 }
 
-/// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place, or one more than
-/// the product where its activation is left to a function; and what a function makes that follows any of these. `activation`
-/// has its name and its input, which is buffer 2, the result, or buffer 3, a zero.
-static std::string whatAProductLeaves(const char *settings, const std::string &activation = "none -1",
+/// The two numbers of a kernel's result: a library's product of 2 and 3, or what a function makes in its place, or one more
+/// than the product where its activation is left to a function; and what a function makes that follows any of these.
+/// `activation` has its name and its input, which is buffer 2, the result, or buffer 3, a zero; or sums of the first operand
+/// are left there, of which a function makes 4, and which are then the second number.
+static std::string whatAProductLeaves(const char *settings, const std::string &activation = "none -1 -1 0",
                                       const std::string &behaviour = "") {
   static const std::string kText = R"(
 extern "C" __global__ void own(float *, float *, float *to, float *, float *, long long, long long) { to[0] = 9; }
@@ -292,6 +308,7 @@ extern "C" __global__ void more(float *, float *, float *to, float *, float *, l
     to[0] += 1;
 }
 extern "C" __global__ void behind(float *, float *, float *to, float *, float *, long long, long long) { to[1] = 5; }
+extern "C" __global__ void sums(float *, float *, float *, float *to, float *, long long, long long) { to[0] = 4; }
 #define LAUNCHED(name)                                                                                       \
   extern "C" void cuda_emu_launch_##name(cuda_emu::Dim grid, cuda_emu::Dim block, void *const *arguments) {  \
     cuda_emu::call(name, grid, block, arguments);                                                            \
@@ -300,17 +317,19 @@ extern "C" __global__ void behind(float *, float *, float *to, float *, float *,
 LAUNCHED(own)
 LAUNCHED(more)
 LAUNCHED(behind)
+LAUNCHED(sums)
 )";
+  bool hasSums = activation == "none -1 3 0";
   std::string log, code = test::compileForHost(kText, test::Effort::Least, log) + "sm_90" + '\0';
-  std::string image =
-      "sluice cuda 7\nkernel k 5\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 8 0 0 -1 " + activation +
-      " 0 1 0\nfunction own 1 0 32 0 0\nfunction more 1 0 32 0 2\nfunction behind 1 0 32 0 1\ncode sm_90 " +
-      std::to_string(code.size()) + "\nend\n" + code;
+  std::string image = "sluice cuda 8\nkernel k 5\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 8 0 0 -1 " +
+                      activation + " 0 1 0\nfunction own 1 0 32 0 0\nfunction " +
+                      (hasSums ? "sums 1 0 32 0 3" : "more 1 0 32 0 2") + "\nfunction behind 1 0 32 0 1\ncode sm_90 " +
+                      std::to_string(code.size()) + "\nend\n" + code;
   auto launchIt = [&](const sluice_backend_run &half, sluice_run *run) {
     sluice_module *module = nullptr;
     sluice_queue *queue = nullptr;
     constexpr size_t kApart = 64; // of buffers, which are aligned
-    float numbers[4 * kApart] = {2}, found[2] = {};
+    float numbers[4 * kApart] = {2}, found[2 * kApart] = {};
     numbers[kApart] = 3;
     void *address = nullptr;
     half.allocate(run, 0, sizeof numbers, &address);
@@ -332,7 +351,7 @@ LAUNCHED(behind)
     half.copy(queue, &down);
     half.synchronize_queue(queue);
     // As a status, which is all that comes back.
-    return sluice_status(int(found[0]) * 10 + int(found[1]));
+    return sluice_status(int(found[0]) * 10 + int(found[hasSums ? kApart : 1]));
   };
   return whatComesOf({{"SLUICE_CUBLASLT", SLUICE_CUDA_EMU_DRIVER}, {"CUDA_EMU_BLAS", behaviour}}, launchIt, settings);
 }
@@ -343,13 +362,17 @@ TEST(CudaRunHalf, RunsWhatFollowsALibrarysProduct) {
 }
 
 TEST(CudaRunHalf, RunsWhatALibraryLeavesOut) {
-  const std::string gradient = "gelu_gradient 3", overwritten = "gelu_gradient 2";
+  const std::string gradient = "gelu_gradient 3 -1 0", overwritten = "gelu_gradient 2 -1 0", sums = "none -1 3 0";
   EXPECT_THAT(whatAProductLeaves("products=library", gradient), StartsWith("35: ")) << "the derivative at 0 is 1/2";
   EXPECT_THAT(whatAProductLeaves("products=library", gradient, "no-input"), StartsWith("75: "));
   EXPECT_THAT(whatAProductLeaves("products=library", gradient, "none"), StartsWith("95: "));
   EXPECT_THAT(whatAProductLeaves("products=own", gradient), StartsWith("95: "));
   for (const char *behaviour : {"", "no-input"})
     EXPECT_THAT(whatAProductLeaves("products=library", overwritten, behaviour), StartsWith("95: ")) << behaviour;
+  EXPECT_THAT(whatAProductLeaves("products=library", sums), StartsWith("62: "));
+  EXPECT_THAT(whatAProductLeaves("products=library", sums, "no-sums"), StartsWith("64: "));
+  EXPECT_THAT(whatAProductLeaves("products=library", sums, "none"), StartsWith("94: "));
+  EXPECT_THAT(whatAProductLeaves("products=own", sums), StartsWith("94: "));
 }
 
 /// How many products the double of cublasLt has done for the contexts of `groups`, null for one that has none, once each has loaded
@@ -380,7 +403,7 @@ static std::string productsOfLoading(const std::string &image, const std::vector
 TEST(CudaRunHalf, TimesAlgorithmsOnceInAGroup) {
   std::string log, code = test::compileForHost("", test::Effort::Least, log) + "sm_90" + '\0';
   auto image = [&](const std::string &isTimed) {
-    return "sluice cuda 7\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 " + isTimed +
+    return "sluice cuda 8\nkernel k 4\nproduct f32 1 0 1 0 1 0 1 0 0 1 0 0 1 1 0 0 2 1 0 0 -1 none -1 -1 0 " + isTimed +
            " 1 65536\ncode sm_90 " + std::to_string(code.size()) + "\nend\n" + code;
   };
   // Two algorithms, four times each.
