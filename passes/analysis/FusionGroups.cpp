@@ -7,9 +7,11 @@
 //    elementwise what it reads besides come along: `x @ w + a * b` is one launch, whatever `a * b` was before. The backend may
 //    agree only because they do: a library may multiply `x @ w` with the derivative of an activation, and with nothing else. What
 //    only reductions read that may not join, of halves that are stored anyway, waits for these.
-// 3. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
+// 3. A reduction, or a product, that joins none of these joins a group that reads what it reads, if the backend agrees: a
+//    library may leave the sum of an operand beside a product, and read it once.
+// 4. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
 //    passes over as many elements.
-// 4. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
+// 5. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs. Nor does a state's new value join a group
 //    behind which the old one is read, or that spreads it: it is made in its place.
 #include "passes/analysis/FusionGroups.h"
@@ -251,13 +253,35 @@ private:
     return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
   }
 
-  /// Groups that `op` may join: the last first, but those that can come along behind those that cannot, and then any that pass
-  /// over as many elements as an update stores.
+  /// The groups that read what `op` reads, through rematerialised ops, too, and make nothing for it; the last first.
+  SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
+    llvm::SetVector<Value> values;
+    values.insert(op->operand_begin(), op->operand_end());
+    for (Operation *found : rules.rematerialisedFor(op))
+      values.insert(found->operand_begin(), found->operand_end());
+    llvm::BitVector readers(unsigned(groups.size()));
+    for (size_t i = 0; i < values.size(); ++i)
+      for (Operation *user : values[i].getUsers())
+        if (auto it = groupOf.find(user); it != groupOf.end())
+          readers.set(it->second);
+        else if (user->getBlock() == &block && isCompute(user) && rules.isRecomputed(user))
+          values.insert(user->result_begin(), user->result_end());
+    for (unsigned producer : producers)
+      readers.reset(producer);
+    SmallVector<unsigned> found(readers.set_bits());
+    std::reverse(found.begin(), found.end());
+    return found;
+  }
+
+  /// Groups that `op` may join: the last first, but those that can come along behind those that cannot, then those that read
+  /// what it reduces, and any that pass over as many elements as an update stores.
   SmallVector<unsigned> inOrderOfChoice(Operation *op, const llvm::SetVector<unsigned> &producers) {
     SmallVector<unsigned> order, along;
     for (unsigned group : llvm::reverse(producers))
       (servesElementwise(group, op) ? along : order).push_back(group);
     llvm::append_range(order, along);
+    if (isReduction(op))
+      llvm::append_range(order, readersBeside(op, producers));
     if (auto update = dyn_cast<UpdateOp>(op))
       for (unsigned group = groups.size(); group-- > 0;)
         if (groups[group].kind == FusionGroup::Launch && !groups[group].ops.empty() &&

@@ -168,20 +168,25 @@ template <typename Op> static Operation *readerOfMoved(ArrayRef<Operation *> ops
   return found == ops.end() ? nullptr : *found;
 }
 
-// What a library does stays with it: only what it does in the same pass may join. It reads products' operands through moves
-// that leave matrices of them; tiles of our own through those that leave packs, and kernels of attention items of neighbours.
+// What a library does stays with it: only what it does in the same pass may join, as may the sum of an operand and a product.
+// It reads products' operands through moves that leave matrices of them; tiles of our own through those that leave packs, and
+// kernels of attention items of neighbours.
 static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
-  *fuses = loops::lastOpJoins(*kernel, /*throughMoves=*/true);
-  if (!*fuses || kernel->num_ops < 2)
-    return SLUICE_OK;
   SmallVector<Operation *> ops;
-  for (size_t op = 0; op < kernel->num_ops; ++op)
+  SmallVector<Value> made, kept;
+  for (size_t op = 0; op < kernel->num_ops; ++op) {
     ops.push_back(static_cast<Operation *>(sluice_kernel_op_at(kernel, op)->operation));
+    llvm::append_range(made, ops.back()->getResults());
+  }
+  for (size_t result : ArrayRef(kernel->results, kernel->num_results))
+    kept.push_back(made[result - kernel->num_operands]);
   const cuda::Session &its = *PluginSession::of(session)->session;
-  auto isForLibrary = [&](ArrayRef<Operation *> some) { return its.isForLibrary(some); };
-  bool givesLast = kernel->num_results == 1 && kernel->results[0] + 1 == kernel->num_values;
+  *fuses = loops::lastOpJoins(*kernel, /*throughMoves=*/true) || (kept.size() == 2 && its.isForLibrary(ops, kept));
+  if (!*fuses || ops.size() < 2)
+    return SLUICE_OK;
+  auto isForLibrary = [&](Operation *op) { return its.isForLibrary(op, op->getResults()); };
   if (llvm::any_of(ops, isForLibrary))
-    *fuses = givesLast && isForLibrary(ops);
+    *fuses = its.isForLibrary(ops, kept);
   else if (Operation *product = readerOfMoved<ir::ContractionOp>(ops))
     *fuses = cuda::readsPacksThrough(product, ops, its.capacity(), its.options());
   else if (Operation *attention = readerOfMoved<ir::BlockwiseOp>(ops))

@@ -85,12 +85,27 @@ GridOptions Session::options() const {
   return {.tf32 = settings.tf32, .halfCores = llvm::none_of(settings.architectures, lacksTensorCores)};
 }
 
-std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> ops) const {
+/// Takes the one sum out of the ops that is kept beside another's result.
+static ir::SumOp takeSum(SmallVectorImpl<Operation *> &ops, ValueRange kept) {
+  ir::SumOp sum;
+  for (Value value : kept)
+    if (auto found = value.getDefiningOp<ir::SumOp>(); found && kept.size() == 2)
+      sum = found;
+  llvm::erase(ops, sum.getOperation());
+  return sum;
+}
+
+std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> all, ValueRange kept) const {
+  SmallVector<Operation *> ops(all);
+  ir::SumOp sum = takeSum(ops, kept);
   const auto *place = llvm::find_if(ops, llvm::IsaPred<ir::ContractionOp>);
-  if (place == ops.end())
+  bool keepsLast = kept.size() == (sum ? 2 : 1) && llvm::is_contained(kept, ops.back()->getResult(0));
+  if (place == ops.end() || !keepsLast)
     return std::nullopt;
   Operation *op = *place;
   ArrayRef<Operation *> moves(ops.begin(), place), onwards(place, ops.end());
+  if (sum && !llvm::all_of(moves, ir::isInjective))
+    return std::nullopt;
   auto contraction = cast<ir::ContractionOp>(op);
   auto [flops, flopsPerRow] = contraction.getFlops();
   if (double(flops) + double(flopsPerRow) * double(capacity_) < settings.libraryFlops)
@@ -102,7 +117,7 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> op
     return std::nullopt;
   std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_, moves);
   std::optional<LibraryProduct> found =
-      product ? findLibraryProduct(*product, onwards, capacity_, settings.timed) : std::nullopt;
+      product ? findLibraryProduct(*product, onwards, capacity_, settings.timed, sum, moves) : std::nullopt;
   if (found && settings.tf32 && found->type == "f32")
     found->type = "tf32";
   return found;
@@ -125,8 +140,7 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
     return failure();
   Block &body = kernel.getBody().front();
   SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
-  bool givesLast = llvm::equal(body.getTerminator()->getOperands(), ops.back()->getResults());
-  std::optional<LibraryProduct> product = givesLast ? libraryProductOf(ops) : std::nullopt;
+  std::optional<LibraryProduct> product = libraryProductOf(ops, body.getTerminator()->getOperands());
   if (product && product->input && failed(addActivation(kernel, name, capacity_, *written)))
     return failure();
   texts.push_back(sourceComment(kernel, !folders().empty()) + written->text);

@@ -50,8 +50,10 @@ public:
     double lanes; ///< as GridKernel has them
   };
   mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
-  /// Whether a kernel of these ops, of which the last one's result is all that is kept, is left to a library.
-  bool isForLibrary(llvm::ArrayRef<mlir::Operation *> ops) const { return libraryProductOf(ops).has_value(); }
+  /// Whether a kernel of these ops, of which that is all that is kept, is left to a library.
+  bool isForLibrary(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const {
+    return libraryProductOf(ops, kept).has_value();
+  }
   /// The image of all kernels.
   llvm::Expected<std::string> lower();
   /// What was compiled for it; code for one architecture may be of several units.
@@ -61,7 +63,7 @@ private:
   Session(Nvrtc nvrtc, Settings settings, int64_t capacity)
       : nvrtc(std::move(nvrtc)), settings(std::move(settings)), capacity_(capacity) {}
 
-  std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops) const;
+  std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const;
   std::vector<std::string> units() const;
   /// For what NVRTC gets and says.
   std::vector<std::string> folders() const;

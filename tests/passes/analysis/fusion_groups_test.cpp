@@ -201,6 +201,40 @@ TEST_F(FusionGroupsTest, ABackendMayTakeAnOpForWhatComesAlong) {
   EXPECT_EQ(sizesWith("sin"), (std::vector<size_t>{1, 1, 2}));
 }
 
+// A library may leave the sum of an operand beside a product, whichever of the two comes first, but for no product that waits
+// for it.
+TEST_F(FusionGroupsTest, ABackendMayReadAValueOnceForTwo) {
+  sluice_backend_compile library = *sluice_cpu_backend_compile();
+  library.can_fuse = [](sluice_session *, const sluice_kernel_view *view, int *fuses) {
+    auto isMade = [&](size_t i) {
+      return isa<EinsumOp, SumOp>(static_cast<Operation *>(sluice_kernel_op_at(view, i)->operation));
+    };
+    *fuses = view->num_ops == 2 && isMade(0) && isMade(1) && view->num_results == 2;
+    return SLUICE_OK;
+  };
+  auto addSum = [](Body &body) {
+    body.add("sum", "{axes = array<i64: 0>}", "%x", "(tensor<?x8xf32>) -> tensor<8xf32>");
+  };
+  auto addProductOfColumns = [](Body &body) {
+    body.add("einsum", "{equation = \"ab,ac->bc\"}", "%x, %x", "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<8x8xf32>");
+  };
+  auto sizesOf = [&](Body &body, const char *both, const sluice_backend_compile &backend) {
+    body.add("einsum", "{equation = \"a,ab->b\"}", both, "(tensor<8xf32>, tensor<8x8xf32>) -> tensor<8xf32>");
+    return launchSizes(body, "tensor<8xf32>", /*fuse=*/true, &backend);
+  };
+  Body inFront, behind, waiting;
+  addSum(inFront), addProductOfColumns(inFront);
+  EXPECT_EQ(sizesOf(inFront, "%v0, %v1", library), (std::vector<size_t>{2, 1}));
+  addProductOfColumns(behind), addSum(behind);
+  EXPECT_EQ(sizesOf(behind, "%v1, %v0", library), (std::vector<size_t>{2, 1}));
+  EXPECT_EQ(launchSizes(behind, "tensor<8xf32>"), (std::vector<size_t>{1, 1, 1})) << "the CPU reads it twice";
+
+  addSum(waiting);
+  waiting.add("tanh", "", "%v0", "(tensor<8xf32>) -> tensor<8xf32>");
+  waiting.add("einsum", "{equation = \"ab,b->a\"}", "%x, %v1", "(tensor<?x8xf32>, tensor<8xf32>) -> tensor<?xf32>");
+  EXPECT_EQ(launchSizes(waiting, "tensor<?xf32>", /*fuse=*/true, &library), (std::vector<size_t>{1, 1, 1}));
+}
+
 // The product reads what else would come along to it.
 TEST_F(FusionGroupsTest, WhatALaunchReadsDoesNotComeAlong) {
   Body body;

@@ -278,6 +278,42 @@ module @gelus {
                 result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
                 self.assertEqual(result.returncode, 0 if agrees else 1, (width, form, setting, behaviour, result.stderr))
 
+    def test_a_library_sums_operands_beside_its_products(self):
+        model = """
+module @biases {
+  sluice.model "biases" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<WEIGHTxf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state parameter @b : tensor<16xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state parameter @v : tensor<16x3xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x", "label"] (%x: tensor<?x9xf32>, %label: tensor<?xi32>) {
+    %w = sluice.get @w : tensor<WEIGHTxf32>
+    %b = sluice.get @b : tensor<16xf32>
+    %v = sluice.get @v : tensor<16x3xf32>
+    %p = sluice.einsum "EQUATION" %x, %w : (tensor<?x9xf32>, tensor<WEIGHTxf32>) -> tensor<?x16xf32>
+    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 16>} : (tensor<16xf32>) -> tensor<?x16xf32>
+    %s = sluice.add %p, %e : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+    %y = sluice.einsum "ab,bc->ac" %s, %v : (tensor<?x16xf32>, tensor<16x3xf32>) -> tensor<?x3xf32>
+    %losses = sluice.softmax_cross_entropy %y, %label : (tensor<?x3xf32>, tensor<?xi32>) -> tensor<?xf32>
+    %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w, @b, @v] : tensor<f32>
+  }
+}
+"""
+        # How the library behaves, and whether the kernels agree with the reference: who sums.
+        taken = (("", True), ("wrong", False), ("wrong-sums", False), ("no-sums", True), ("none", True))
+        for weight, equation, setting, behaviours in (
+            ("9x16", "ab,bc->ac", "library=all", taken),  # the gradient's columns are the bias's elements
+            ("16x9", "ab,cb->ac", "library=all", taken),  # or its rows are
+            ("9x16", "ab,bc->ac", "library=all,tf32=on", taken[:-1]),  # ours would round operands
+            ("9x16", "ab,bc->ac", "library=large", (("wrong-sums", True),)),
+        ):
+            self.write("biases.mlir", model.replace("WEIGHT", weight).replace("EQUATION", equation))
+            arguments = ("biases.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=" + setting)
+            for behaviour, agrees in behaviours:
+                result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
+                self.assertEqual(result.returncode, 0 if agrees else 1, (weight, setting, behaviour, result.stderr))
+
     def test_a_library_does_wide_products_in_parts(self):
         model = """
 module @wide {
