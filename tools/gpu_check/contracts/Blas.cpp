@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -273,6 +274,66 @@ template <BlasCompute compute> static void geluGradientIsByTanh(Machine &machine
   }
 }
 
+/// Calls `check` for the sums of either operand, however they lie, that the library has; throws NotTried if it has none.
+static void forEachOfSums(Machine &machine, BlasShape shape, const std::function<void(BlasProduct &)> &check) {
+  bool isTried = false;
+  for (auto epilogue : {BlasEpilogue::SumsOfA, BlasEpilogue::SumsOfB})
+    for (int which = 0; which < 4; ++which) {
+      shape.epilogue = epilogue;
+      shape.transposed[0] = which % 2, shape.transposed[1] = which / 2;
+      BlasProduct product(machine, shape);
+      if (product.choose().empty())
+        continue;
+      isTried = true;
+      check(product);
+    }
+  if (!isTried)
+    throw NotTried("the library leaves no sums of operands of type " + std::to_string(int(shape.type)));
+}
+
+static void expectExactSums(BlasProduct &product) {
+  product.expectExact();
+  product.expectSame(product.downloadSums(), product.expectedSums());
+}
+
+template <BlasCompute compute> static void operandsAreSummed(Machine &machine) {
+  BlasShape shape;
+  shape.compute = compute, shape.padding = 8;
+  forEachOfSums(machine, shape, expectExactSums);
+}
+
+/// Of one large term and many that it would swallow.
+static void operandsOfHalvesAreSummed(Machine &machine) {
+  for (auto [type, large] : {std::pair(BlasType::BF16, 256.0), {BlasType::F16, 2048.0}})
+    forEachOfSums(machine, shapeOf(type), [large = large](BlasProduct &product) {
+      bool isOfB = product.shape.epilogue == BlasEpilogue::SumsOfB;
+      std::vector<double> &summed = isOfB ? product.b : product.a, &other = isOfB ? product.a : product.b;
+      std::fill(summed.begin(), summed.end(), 1), std::fill(other.begin(), other.end(), 1);
+      for (uint64_t i = 0; i < (isOfB ? product.shape.n : product.shape.m); ++i)
+        summed[isOfB ? product.indexIn(1, 0, i, 0) : product.indexIn(0, i, 0, 0)] = large;
+      expectExactSums(product);
+    });
+}
+
+static void sumsOfOperandsRepeat(Machine &machine) {
+  BlasShape shape;
+  shape.k = machine.isEmulated() ? 128 : 4096;
+  shape.workspace = 32 << 20;
+  forEachOfSums(machine, shape, [&](BlasProduct &product) {
+    drawFractions(product.a), drawFractions(product.b);
+    for (const BlasChoice &choice : product.choose()) {
+      product.algorithm = choice.algorithm;
+      std::vector<double> found[2];
+      for (std::vector<double> &its : found) {
+        product.upload();
+        expect(product.launch(0, shape.workspace) == 0, "an algorithm that was offered is refused");
+        its = product.downloadSums();
+      }
+      product.expectSame(found[1], found[0]);
+    }
+  });
+}
+
 //===- algorithms -------------------------------------------------------------------------------------------------===//
 
 static BlasShape longSum(Machine &machine, uint64_t workspace) {
@@ -395,6 +456,10 @@ std::vector<Contract> blasContracts() {
           {"blas.gelu", geluIsByTanh},
           {"blas.gelu_gradient", geluGradientIsByTanh<BlasCompute::F32>},
           {"blas.gelu_gradient_tf32", geluGradientIsByTanh<BlasCompute::Tf32>},
+          {"blas.operand_sums", operandsAreSummed<BlasCompute::F32>},
+          {"blas.operand_sums_tf32", operandsAreSummed<BlasCompute::Tf32>},
+          {"blas.operand_sums_of_halves", operandsOfHalvesAreSummed},
+          {"blas.operand_sums_repeat", sumsOfOperandsRepeat},
           {"blas.workspace_bound", workspacesAreBounded},
           {"blas.workspace_too_small", workspacesThatAreTooSmall},
           {"blas.check", choicesPassTheCheck},

@@ -86,7 +86,8 @@ static std::vector<double> wholeNumbers(size_t count, uint32_t seed) {
 BlasProduct::BlasProduct(Machine &machine, const BlasShape &shape)
     : machine(machine), shape(shape), stream(machine.stream()) {
   describe();
-  a = wholeNumbers(extentOf(0), 1), b = wholeNumbers(extentOf(1), 2), bias = wholeNumbers(shape.m, 3);
+  a = wholeNumbers(extentOf(0), 1), b = wholeNumbers(extentOf(1), 2),
+  bias = wholeNumbers(std::max(shape.m, shape.n), 3);
   d = std::vector<double>(extentOf(2), -77); // which no sum is in all elements
   input = wholeNumbers(extentOf(2), 4);
   placeOfA = reserve(a.size()), placeOfB = reserve(b.size()), placeOfD = reserve(d.size());
@@ -161,7 +162,7 @@ DeviceAddress BlasProduct::reserve(size_t elements) {
 
 void BlasProduct::setBias(DeviceAddress address) {
   auto pointer = reinterpret_cast<const void *>(address);
-  if (uint32_t(shape.epilogue) & uint32_t(BlasEpilogue::Bias))
+  if (hasSums() || (uint32_t(shape.epilogue) & uint32_t(BlasEpilogue::Bias)))
     set(DescriptionAttribute::BiasPointer, static_cast<const void *>(&pointer), sizeof pointer, "the bias");
 }
 
@@ -244,11 +245,11 @@ void BlasProduct::upload() {
   }
 }
 
-std::vector<double> BlasProduct::download() {
-  std::string bytes(d.size() * bytesOf(shape.type), 0);
-  machine.download(stream, bytes.data(), placeOfD, bytes.size());
+std::vector<double> BlasProduct::download(DeviceAddress place, size_t count) {
+  std::string bytes(count * bytesOf(shape.type), 0);
+  machine.download(stream, bytes.data(), place, bytes.size());
   machine.finish(stream);
-  std::vector<double> numbers(d.size());
+  std::vector<double> numbers(count);
   for (size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = decode(shape.type, bytes, i);
   return numbers;
@@ -261,6 +262,23 @@ std::pair<double, double> BlasProduct::sumsOf(uint64_t row, uint64_t column, int
     sum += term, magnitudes += std::fabs(term);
   }
   return {sum, magnitudes};
+}
+
+std::vector<double> BlasProduct::rounded(const std::vector<double> &numbers) const {
+  std::string bytes = encode(shape.type, numbers);
+  std::vector<double> found(numbers.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    found[i] = decode(shape.type, bytes, i);
+  return found;
+}
+
+std::vector<double> BlasProduct::expectedSums() const {
+  bool isOfB = shape.epilogue == BlasEpilogue::SumsOfB;
+  std::vector<double> sums(isOfB ? shape.n : shape.m);
+  for (uint64_t i = 0; i < sums.size(); ++i)
+    for (uint64_t k = 0; k < shape.k; ++k)
+      sums[i] += isOfB ? b[indexIn(1, k, i, 0)] : a[indexIn(0, i, k, 0)];
+  return rounded(sums);
 }
 
 /// A NaN stays one.
@@ -277,10 +295,7 @@ std::vector<double> BlasProduct::expected(double beta) const {
                      (has(BlasEpilogue::Bias) ? bias[row] : 0);
         element = has(BlasEpilogue::Relu) ? reluOf(sum) : sum;
       }
-  std::string rounded = encode(shape.type, wanted);
-  for (size_t i = 0; i < wanted.size(); ++i)
-    wanted[i] = decode(shape.type, rounded, i);
-  return wanted;
+  return rounded(wanted);
 }
 
 void BlasProduct::expectSame(const std::vector<double> &found, const std::vector<double> &wanted) const {

@@ -10,6 +10,7 @@ namespace sluice::gpu_check {
 const cuda::BlasLt &blasLibrary();
 
 /// D[m, n] = epilogue(beta C + A[m, k] B[k, n] + bias), column-major; C is D. What an epilogue reads besides lies as D does.
+/// Sums of an operand are left where the bias lies.
 struct BlasShape {
   uint64_t m = 24, n = 16, k = 40;
   cuda::BlasType type = cuda::BlasType::F32;
@@ -44,8 +45,10 @@ public:
   // Of the numbers, in the order of memory.
   double sumOf(uint64_t row, uint64_t column, int32_t number = 0) const { return sumsOf(row, column, number).first; }
   void upload();
-  std::vector<double> download();
+  std::vector<double> download() { return download(placeOfD, d.size()); }
+  std::vector<double> downloadSums() { return download(placeOfBias, expectedSums().size()); }
   std::vector<double> expected(double beta) const; ///< of exact sums, rounded once
+  std::vector<double> expectedSums() const;        ///< of the operand that the epilogue is of, so
   /// Uploads, multiplies and compares all of D, between its columns, too.
   void expectExact(double beta = 0);
   void expectSame(const std::vector<double> &found, const std::vector<double> &wanted) const;
@@ -72,6 +75,11 @@ private:
   cuda::BlasLayout layoutOf(int operand) const;
   void describe();
   cuda::DeviceAddress reserve(size_t elements);
+  bool hasSums() const {
+    return shape.epilogue == cuda::BlasEpilogue::SumsOfA || shape.epilogue == cuda::BlasEpilogue::SumsOfB;
+  }
+  std::vector<double> download(cuda::DeviceAddress place, size_t count);
+  std::vector<double> rounded(const std::vector<double> &numbers) const;
   bool hasInput() const { return shape.epilogue == cuda::BlasEpilogue::GeluGradient; }
   void set(cuda::DescriptionAttribute attribute, const void *value, size_t bytes, const char *what);
   /// Sums of a b and |a b|.
