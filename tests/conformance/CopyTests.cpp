@@ -34,6 +34,9 @@ static void nothingIsFine(const Subject &subject) {
   void *address = half.allocate(64);
   sluice_queue *queue = half.queue();
   half.upload(queue, Bytes(), address);
+  half.copy(queue, {sizeof(sluice_copy), SLUICE_HOST, 0, nullptr, nullptr, 0, "up"});
+  half.copy(queue, {sizeof(sluice_copy), 0, 0, nullptr, nullptr, 0, "within"});
+  half.copy(queue, {sizeof(sluice_copy), 0, SLUICE_HOST, nullptr, nullptr, 0, "down"});
   half.finish(queue);
 }
 

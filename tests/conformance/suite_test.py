@@ -15,6 +15,7 @@ WAITING = {"deaf_aborts": "1", "silent_departures": "1"}
 # The tests that must find each fault, which alone are run.
 FAULTS = {
     "short_copies": ["copy.to_the_device_and_back", "queue.order"],
+    "refused_nothing": ["copy.nothing"],
     "pretended_haste": ["queue.immediate"],
     "used_memory": ["memory.aligned_and_zero", "memory.zero_after_release"],
     "pretended_launches": ["error.unknown_function"],

@@ -50,8 +50,10 @@ void Context::copy(Queue &queue, const sluice_copy &copy) {
     ++copies;
     bytes += static_cast<int64_t>(from.bytes);
   };
-  machine_->put(queue, {what, {{"its source", ends.first, from}, {"its destination", ends.second, to}}, schedule, work},
-                host_);
+  std::vector<Access> accesses;
+  if (copy.bytes > 0)
+    accesses = {{"its source", ends.first, from}, {"its destination", ends.second, to}};
+  machine_->put(queue, {what, std::move(accesses), schedule, work}, host_);
 }
 
 namespace {

@@ -14,6 +14,10 @@ static sluice_status copyShort(sluice_queue *queue, const sluice_copy *copy) {
   return sound.copy(queue, &less);
 }
 
+static sluice_status copyFromSomewhere(sluice_queue *queue, const sluice_copy *copy) {
+  return copy->from && copy->to ? sound.copy(queue, copy) : SLUICE_INVALID;
+}
+
 static sluice_status allocateUsed(sluice_run *run, int32_t device, size_t bytes, void **address) {
   sluice_status status = sound.allocate(run, device, bytes, address);
   if (status == SLUICE_OK)
@@ -42,6 +46,8 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
   sound = run;
   if (kFault == "short_copies")
     run.copy = copyShort;
+  else if (kFault == "refused_nothing")
+    run.copy = copyFromSomewhere;
   else if (kFault == "pretended_haste") {
     run.copy = copyLater;
     run.synchronize_queue = copyNow;
