@@ -1,5 +1,8 @@
 #include "passes/analysis/CostModel.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
 namespace sluice::passes {
 
 llvm::StringRef nameOf(CostSource source) {
@@ -18,13 +21,59 @@ llvm::StringRef nameOf(CostSource source) {
   return "";
 }
 
+/// Of a kind; empty if it ends in none of them.
+static llvm::StringRef endingOf(llvm::StringRef kind, const llvm::StringMap<KernelRates> &endings) {
+  for (llvm::StringRef ending : endings.keys()) // of which no kind has two
+    if (kind.ends_with(ending))
+      return ending;
+  return "";
+}
+
 const KernelRates &DeviceCosts::ratesOf(llvm::StringRef kind) const {
-  if (auto measured = kinds.find(kind); measured != kinds.end())
-    return measured->second;
-  for (const auto &ending : endings) // of which no kind has two
-    if (kind.ends_with(ending.first()))
-      return ending.second;
-  return any;
+  if (auto its = kinds.find(kind); its != kinds.end())
+    return its->second;
+  auto ending = endings.find(endingOf(kind, endings));
+  return ending == endings.end() ? any : ending->second;
+}
+
+/// With arithmetic of this speed; what the roofline misses of kernels it still misses.
+static KernelRates withArithmetic(const KernelRates &rates, double flopsPerSecond) {
+  KernelRates result = rates;
+  result.flopsPerSecond = flopsPerSecond;
+  for (KernelSample &sample : result.samples)
+    sample.seconds *= result.roofline(sample.flops, sample.bytes) / rates.roofline(sample.flops, sample.bytes);
+  return result;
+}
+
+void DeviceCosts::estimateUnmeasured(const DeviceCosts &published) {
+  auto peakOf = [&](llvm::StringRef ending) {
+    return (ending.empty() ? published.any : published.endings.find(ending)->second).flopsPerSecond;
+  };
+  std::map<std::string, std::vector<std::string>> measured; // how the kinds end that begin so
+  for (llvm::StringRef kind : kinds.keys()) {
+    llvm::StringRef ending = endingOf(kind, published.endings);
+    measured[kind.drop_back(ending.size()).str()].push_back(ending.str());
+  }
+  for (llvm::StringRef ending : published.endings.keys()) {
+    double peak = peakOf(ending);
+    // What all kinds reach may be of some that have this peak.
+    endings[ending] = withArithmetic(any, std::min(any.flopsPerSecond * peak / peakOf(""), peak));
+    for (const auto &[begin, others] : measured) {
+      if (llvm::is_contained(others, ending))
+        continue;
+      auto farness = [&](const std::string &other) {
+        return std::pair(std::abs(std::log2(peakOf(other) / peak)), other);
+      };
+      std::string nearest = *std::min_element(others.begin(), others.end(),
+                                              [&](const auto &a, const auto &b) { return farness(a) < farness(b); });
+      std::string kind = begin + ending.str();
+      estimated[kind] = begin + nearest;
+      const KernelRates &like = kinds[begin + nearest];
+      kinds[kind] = withArithmetic(like, like.flopsPerSecond * peak / peakOf(nearest));
+    }
+  }
+  if (!published.endings.empty())
+    architecture = published.architecture;
 }
 
 const DeviceCosts &CostModel::device(llvm::StringRef name) const {

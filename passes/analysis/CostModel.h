@@ -16,11 +16,16 @@ llvm::StringRef nameOf(CostSource source);
 struct DeviceCosts {
   KernelRates any; ///< of kinds that were not measured
   llvm::StringMap<KernelRates> kinds;
-  llvm::StringMap<KernelRates> endings; ///< of kinds that end so, as "_bf16", and were not measured
+  llvm::StringMap<KernelRates> endings;         ///< of kinds that end so, as "_bf16", and were not measured
+  std::map<std::string, std::string> estimated; ///< of `kinds` those that were not measured, and what they are made of
   CostSource source = CostSource::Nominal;
   std::string architecture; ///< "sm_90", if published peaks of it are among the rates; else empty
 
   const KernelRates &ratesOf(llvm::StringRef kind) const;
+
+  /// For kinds that were not measured and end as some do of which peaks are published: they reach the share of their peak that
+  /// a measured kind reaches of its own, of those that begin as they do the one with the nearest; without any, what all reach.
+  void estimateUnmeasured(const DeviceCosts &published);
 };
 
 struct LinkCosts {

@@ -1,13 +1,13 @@
 #include "tools/sluice/MeasureDevices.h"
 
+#include "tools/compiler/placement/DescribedCosts.h"
+#include "tools/sluice/MeasuredText.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <fmt/format.h>
 #include <unistd.h>
 
 using namespace sluice::compiler;
-using sluice::passes::KernelRates;
-using sluice::passes::KernelSample;
 namespace json = llvm::json;
 
 namespace sluice::tool {
@@ -27,33 +27,15 @@ void addMeasureFlags(CLI::App &command, MeasureRequest &request) {
       ->check(CLI::Range(1, 4096));
 }
 
-/// The largest factor by which the rates miss a sample.
-static double worstMiss(const KernelRates &rates) {
-  double worst = 1;
-  for (const KernelSample &sample : rates.samples) {
-    double ratio = rates.seconds(sample.flops, sample.bytes) / sample.seconds;
-    worst = std::max({worst, ratio, 1 / ratio});
+static std::vector<passes::DeviceCosts> costsOf(const ClockCalibration &clock,
+                                                llvm::ArrayRef<runtime::BackendFile> files) {
+  std::vector<passes::DeviceCosts> costs;
+  for (const DeviceCalibration &measured : clock.devices) {
+    ir::Target alone = llvm::cantFail(ir::Target::parse(measured.device));
+    const ir::TargetDevice &device = alone.devices().back();
+    costs.push_back(measuredCosts(measured, describedCosts(device, findDevice(files, device), /*settings=*/"")));
   }
-  return worst;
-}
-
-static void print(llvm::raw_ostream &out, const ClockCalibration &clock) {
-  for (const DeviceCalibration &device : clock.devices) {
-    passes::DeviceCosts costs = device.costs();
-    out << fmt::format("{} by {} clock ({}); a launch takes {:.2f} us\n", device.device,
-                       clock.clock == "cpu" ? "the wall" : clock.clock + "'s", clock.machine,
-                       costs.any.launchSeconds * 1e6);
-    out << fmt::format("  {:<28} {:>8} {:>12} {:>10} {:>14}\n", "kind", "kernels", "GFLOP/s", "GB/s", "worst estimate");
-    for (const auto &[kind, samples] : device.kinds) {
-      const KernelRates &rates = costs.kinds[kind];
-      auto rate = [](double value) { return value < 1e20 ? fmt::format("{:.1f}", value / 1e9) : std::string("-"); };
-      out << fmt::format("  {:<28} {:>8} {:>12} {:>10} {:>13.2f}x\n", kind, samples.size(), rate(rates.flopsPerSecond),
-                         rate(rates.bytesPerSecond), worstMiss(rates));
-    }
-  }
-  for (const LinkCalibration &link : clock.links)
-    out << fmt::format("{} to {}: {:.2f} GB/s, {:.2f} us\n", link.from, link.to, link.bytesPerSecond / 1e9,
-                       link.latency * 1e6);
+  return costs;
 }
 
 llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {
@@ -69,15 +51,17 @@ llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {
     llvm::errs() << "\r\033[K";
   if (!measured)
     return measured.takeError();
+  std::vector<runtime::BackendFile> files = tryBackends();
   json::Array clocks;
   for (const ClockCalibration &clock : *measured) {
     for (const UnmeasuredKind &kind : clock.unmeasured)
       llvm::errs() << fmt::format("sluice: {}: {} could not be measured: {}\n", kind.device, kind.kind, kind.reason);
     if (llvm::Error error = writeCalibration(clock))
       return error;
-    clocks.push_back(toJson(clock));
+    std::vector<passes::DeviceCosts> costs = costsOf(clock, files);
+    clocks.push_back(toJson(clock, costs));
     if (!talk.json && !talk.quiet)
-      print(llvm::outs(), clock);
+      printMeasured(llvm::outs(), clock, costs);
   }
   if (talk.json)
     llvm::outs() << json::Value(json::Object{{"file", calibrationPath()}, {"clocks", std::move(clocks)}}) << '\n';

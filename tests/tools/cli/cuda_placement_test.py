@@ -109,6 +109,32 @@ class CudaPlacementTest(CliTest):
             self.assertEqual(placed["cuda:0"], placed["sim:0"])
             self.assertEqual(set(placed["sim:0"].values()), {"cpu", "acc0"})
 
+    # A product of f32 reaches 67e11 operations a second, of bf16 989.4e11: a tenth of the peaks of sm_90, and so do others.
+    def test_kinds_that_were_not_measured_go_by_published_peaks(self):
+        machine = json.loads(self.run_sluice("devices", "--json"))["devices"][0]
+        works = ((FLOPS, 1e6), (1, 1e9), (1, 1))
+        kinds = {kind: [{"flops": flops, "bytes": size, "seconds": 1e-6 + max(flops / rate, size / 1e12)} for flops, size in works]
+                 for kind, rate in (("einsum", 67e11), ("einsum_bf16", 989.4e11))}
+        self.write("calibration.json", json.dumps({"format": 1, "clocks": [
+            {"clock": "cpu", "machine": f"{machine['name']}, {machine['cores']} threads", "links": [],
+             "devices": [{"device": "cuda:0", "kinds": kinds}]}]}))
+        for element, settings, kind, rate, like in (
+            ("f32", "arch=sm_90", "einsum", 67e11, None),
+            ("bf16", "arch=sm_90", "einsum_bf16", 989.4e11, None),
+            ("f16", "arch=sm_90", "einsum_f16", 989.4e11, "einsum_bf16"),
+            ("f32", "arch=sm_90,tf32=on", "einsum_tf32", 494.7e11, "einsum_bf16"),
+        ):
+            for environment in {}, EMULATED:
+                report = self.place_product(element, settings, **environment)
+                self.assertEqual(report["groups"][0]["kind"], kind)
+                self.assertAlmostEqual(report["groups"][0]["ms"]["acc0"], 1e3 * FLOPS / rate, delta=0.05 * 1e3 * FLOPS / rate)
+                device = report["devices"][1]
+                self.assertEqual((device["costs"], device["estimated"]), ("measured", {kind: like} if like else {}))
+        arguments = ("place", "product.mlir", "--devices", "cpu,cuda:0", "--backend", "cuda=arch=sm_90,tf32=on")
+        said = "; einsum_tf32 was not: as einsum_bf16, by the published peaks of sm_90\n"
+        self.assertIn("; costs measured" + said, self.run_sluice(*arguments))
+        self.assertIn("  acc0: costs measured" + said, self.run_sluice(*arguments, "--explain", "einsum"))
+
     def test_capability_and_links_are_listed(self):
         text = self.run_sluice("devices", **EMULATED, CUDA_EMU_DEVICES="3")
         self.assertRegex(text, r"(?m)^cuda:1 .*, compute capability \d+\.\d+, direct links to cuda:0, cuda:2$")

@@ -4,6 +4,7 @@
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Calibration.h"
+#include "tools/compiler/placement/DescribedCosts.h"
 
 using sluice::runtime::BackendDevice;
 using sluice::runtime::BackendFile;
@@ -105,55 +106,6 @@ private:
       set(replicaLink(device));
   }
 
-  /// What makers publish of the architectures that code for the device is made for. Empty of a backend that refuses: whoever
-  /// compiles hears of that.
-  std::vector<PublishedPeak> peaksFor(const ir::TargetDevice &device) const {
-    auto backend = findBackend(device.backend);
-    if (!backend)
-      return llvm::consumeError(backend.takeError()), std::vector<PublishedPeak>();
-    auto its = settings.find(device.backend);
-    auto described = describeTarget(**backend, "native", its == settings.end() ? "" : its->second);
-    if (!described)
-      return llvm::consumeError(described.takeError()), std::vector<PublishedPeak>();
-    return std::move(described->peaks);
-  }
-
-  /// Of the device's own architecture, if it is here and among them; else of the slowest.
-  static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevice *known,
-                            passes::DeviceCosts &costs) {
-    const PublishedPeak *chosen = nullptr;
-    auto isOfDevice = [&](const PublishedPeak &peak) { return known && peak.isOf(*known); };
-    for (const PublishedPeak &peak : peaks)
-      if (peak.kindEnding.empty() &&
-          (!chosen || isOfDevice(peak) || (peak.flops < chosen->flops && !isOfDevice(*chosen))))
-        chosen = &peak;
-    if (!chosen)
-      return;
-    costs.source = passes::CostSource::Published;
-    costs.architecture = chosen->architecture;
-    for (const PublishedPeak &peak : peaks)
-      if (peak.architecture == chosen->architecture) {
-        passes::KernelRates &rates = peak.kindEnding.empty() ? costs.any : costs.endings[peak.kindEnding];
-        rates.flopsPerSecond = peak.flops;
-        rates.bytesPerSecond = peak.memoryBandwidth;
-      }
-  }
-
-  /// What a device says of itself goes before what is published; kinds that are faster there are so by as much as there.
-  static void takeDescribed(const BackendDevice &known, passes::DeviceCosts &costs) {
-    if (known.peakFlops > 0) {
-      for (auto &ending : costs.endings)
-        ending.second.flopsPerSecond *= known.peakFlops / costs.any.flopsPerSecond;
-      costs.any.flopsPerSecond = known.peakFlops;
-      costs.source = passes::CostSource::Description;
-    }
-    if (known.memoryBandwidth > 0) {
-      costs.any.bytesPerSecond = known.memoryBandwidth;
-      for (auto &ending : costs.endings)
-        ending.second.bytesPerSecond = known.memoryBandwidth;
-    }
-  }
-
   void describe(const ir::TargetDevice &device) {
     auto given = request.caps.find(device.spelling());
     if (given == request.caps.end())
@@ -165,13 +117,12 @@ private:
     const BackendDevice *known = findDevice(files, device);
     if (device.name == ir::kHostDevice)
       known = &(host = describeHost());
-    passes::DeviceCosts &described = costs.model.device(device.name);
-    takePublished(peaksFor(device), known, described);
+    auto its = settings.find(device.backend);
+    costs.model.device(device.name) = describedCosts(device, known, its == settings.end() ? "" : its->second);
     if (!known)
       return;
     if (!cap && device.name != ir::kHostDevice && known->memoryBytes > 0)
       cap = known->memoryBytes;
-    takeDescribed(*known, described);
     if (known->linkBandwidth > 0) {
       auto set = [&](passes::LinkCosts &link) {
         link = {known->linkBandwidth, known->linkLatency, passes::CostSource::Description};
@@ -183,7 +134,7 @@ private:
 
   void apply(const ClockCalibration &measured, const ir::TargetDevice &device) {
     if (const DeviceCalibration *rates = measured.findDevice(device))
-      costs.model.device(device.name) = rates->costs();
+      costs.model.device(device.name) = measuredCosts(*rates, costs.model.device(device.name));
     for (const ir::TargetDevice &other : target.devices())
       if (const LinkCalibration *link = measured.findLink(device, other))
         costs.model.link(device.name, other.name) = {link->bytesPerSecond, link->latency, passes::CostSource::Measured};

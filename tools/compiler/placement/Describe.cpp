@@ -67,8 +67,8 @@ public:
     report.entry = setting.entry;
     report.rows = evaluation.plan.capacity;
     report.predictedSeconds = evaluation.seconds;
-    addDevices(report);
     addGroups(report);
+    addDevices(report);
     addCopies(report);
   }
 
@@ -90,8 +90,12 @@ private:
       PlacementReport::Device &item = report.devices.emplace_back();
       item.name = device.name;
       item.spelling = device.spelling();
-      item.costs = setting.costs.model.device(device.name).source;
-      item.architecture = setting.costs.model.device(device.name).architecture;
+      const passes::DeviceCosts &costs = setting.costs.model.device(device.name);
+      item.costs = costs.source;
+      item.architecture = costs.architecture;
+      for (const PlacementReport::Group &group : report.groups)
+        if (auto kind = costs.estimated.find(group.kind); kind != costs.estimated.end() && group.device == device.name)
+          item.estimated.insert(*kind);
       item.capBytes = setting.costs.memoryCaps[i];
       item.peakBytes = evaluation.peakBytes[i];
       for (const runtime::State &state : evaluation.plan.states)

@@ -23,11 +23,15 @@ std::string searchText(const PlacementReport &report) {
 }
 
 static json::Value toJson(const PlacementReport::Device &device) {
+  json::Object estimated;
+  for (const auto &[kind, like] : device.estimated)
+    estimated[kind] = like;
   return json::Object{
       {"name", device.name},
       {"spelling", device.spelling},
       {"costs", passes::nameOf(device.costs)},
       {"architecture", device.architecture.empty() ? json::Value(nullptr) : json::Value(device.architecture)},
+      {"estimated", std::move(estimated)},
       {"cap_bytes", device.capBytes ? json::Value(*device.capBytes) : json::Value(nullptr)}};
 }
 

@@ -3,6 +3,7 @@
 
 #include "passes/analysis/CostModel.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct PlacementReport {
     std::string name, spelling; ///< "acc0", "sim:0"
     passes::CostSource costs;
     std::string architecture; ///< that published costs are of
+    std::map<std::string, std::string>
+        estimated; ///< kinds of its groups that were not measured, and measured ones like them
     std::optional<int64_t> capBytes;
     int64_t peakBytes = 0, stateBytes = 0;
     std::vector<std::pair<double, int64_t>> memory; ///< beside the states, over the step: seconds, bytes

@@ -14,8 +14,12 @@ static std::string timeText(double seconds) {
 
 /// "costs measured", and so on.
 static std::string costsText(const PlacementReport::Device &device) {
-  if (device.costs == passes::CostSource::Measured)
-    return "costs measured";
+  if (device.costs == passes::CostSource::Measured) {
+    std::string text = "costs measured";
+    for (const auto &[kind, like] : device.estimated)
+      text += fmt::format("; {} was not: as {}, by the published peaks of {}", kind, like, device.architecture);
+    return text;
+  }
   if (device.costs == passes::CostSource::Published)
     return "costs from the published peak of " + device.architecture + ", not measured";
   return "costs from its description, not measured";
@@ -119,7 +123,7 @@ llvm::Expected<std::string> explainPlacement(const PlacementReport &report, llvm
       explain(out, group);
   }
   for (const PlacementReport::Device &device : report.devices)
-    if (!text.empty() && device.costs == passes::CostSource::Published)
+    if (!text.empty() && (device.costs == passes::CostSource::Published || !device.estimated.empty()))
       out << fmt::format("  {}: {}\n", device.name, costsText(device));
   if (!text.empty())
     return text;

@@ -1,0 +1,69 @@
+#include "tools/compiler/placement/DescribedCosts.h"
+
+using sluice::runtime::BackendDevice;
+
+namespace sluice::compiler {
+
+/// What makers publish of the architectures that code for the device is made for. Empty of a backend that refuses: whoever
+/// compiles hears of that.
+static std::vector<PublishedPeak> peaksFor(const ir::TargetDevice &device, const std::string &settings) {
+  auto backend = findBackend(device.backend);
+  if (!backend)
+    return llvm::consumeError(backend.takeError()), std::vector<PublishedPeak>();
+  auto described = describeTarget(**backend, "native", settings);
+  if (!described)
+    return llvm::consumeError(described.takeError()), std::vector<PublishedPeak>();
+  return std::move(described->peaks);
+}
+
+/// Of the device's own architecture, if it is here and among them; else of the slowest.
+static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevice *known, passes::DeviceCosts &costs) {
+  const PublishedPeak *chosen = nullptr;
+  auto isOfDevice = [&](const PublishedPeak &peak) { return known && peak.isOf(*known); };
+  for (const PublishedPeak &peak : peaks)
+    if (peak.kindEnding.empty() &&
+        (!chosen || isOfDevice(peak) || (peak.flops < chosen->flops && !isOfDevice(*chosen))))
+      chosen = &peak;
+  if (!chosen)
+    return;
+  costs.source = passes::CostSource::Published;
+  costs.architecture = chosen->architecture;
+  for (const PublishedPeak &peak : peaks)
+    if (peak.architecture == chosen->architecture) {
+      passes::KernelRates &rates = peak.kindEnding.empty() ? costs.any : costs.endings[peak.kindEnding];
+      rates.flopsPerSecond = peak.flops;
+      rates.bytesPerSecond = peak.memoryBandwidth;
+    }
+}
+
+/// What a device says of itself goes before what is published; kinds that are faster there are so by as much as there.
+static void takeDescribed(const BackendDevice &known, passes::DeviceCosts &costs) {
+  if (known.peakFlops > 0) {
+    for (auto &ending : costs.endings)
+      ending.second.flopsPerSecond *= known.peakFlops / costs.any.flopsPerSecond;
+    costs.any.flopsPerSecond = known.peakFlops;
+    costs.source = passes::CostSource::Description;
+  }
+  if (known.memoryBandwidth > 0) {
+    costs.any.bytesPerSecond = known.memoryBandwidth;
+    for (auto &ending : costs.endings)
+      ending.second.bytesPerSecond = known.memoryBandwidth;
+  }
+}
+
+passes::DeviceCosts describedCosts(const ir::TargetDevice &device, const BackendDevice *known,
+                                   const std::string &settings) {
+  passes::DeviceCosts costs;
+  takePublished(peaksFor(device, settings), known, costs);
+  if (known)
+    takeDescribed(*known, costs);
+  return costs;
+}
+
+passes::DeviceCosts measuredCosts(const DeviceCalibration &measured, const passes::DeviceCosts &described) {
+  passes::DeviceCosts costs = measured.costs();
+  costs.estimateUnmeasured(described);
+  return costs;
+}
+
+} // namespace sluice::compiler
