@@ -8,6 +8,7 @@
 #include "tools/compiler/InitialData.h"
 #include "tools/compiler/Linker.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -102,6 +103,17 @@ static llvm::Expected<ir::Target> targetOf(llvm::StringRef list) {
   return target ? std::move(target) : withCode(ExitCode::Usage, target.takeError());
 }
 
+/// Settings of a backend for one of several lists of devices, which has a folder of its own in the one of `dump=FOLDER`.
+static std::string settingsFor(llvm::StringRef list, llvm::StringRef settings) {
+  llvm::SmallVector<std::string> all;
+  for (llvm::StringRef setting : llvm::split(settings, ',')) {
+    std::string &its = all.emplace_back(setting);
+    if (auto [name, folder] = setting.split('='); name == "dump" && !folder.empty())
+      its += "/" + llvm::join(llvm::split(list, ','), "+"); // a comma begins another setting
+  }
+  return llvm::join(all, ",");
+}
+
 /// The options for each list of devices. Settings of a backend are for those that have it, and of none are refused by the first.
 static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const CompileOptions &options) {
   if (options.otherDevices.empty())
@@ -130,6 +142,8 @@ static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const Compi
       };
       if (!has(targets[number]) && llvm::any_of(targets, has))
         its.settings.erase(name);
+      else
+        its.settings[name] = settingsFor(lists[number], text);
     }
   }
   return all;

@@ -163,6 +163,13 @@ class SaveTempsTest(CliTest):
                 self.assertRegex(kernels.read(), r"//   relu  net\.cpp:3:10  return relu\(x\);  // the second\n(//.*\n)*extern")
         self.assertFalse(os.path.exists(self.path("small.temps/cpu/kernels.o")), "the host has no kernels here")
 
+    def test_each_list_of_devices_has_a_folder_of_its_own(self):
+        lists = ("--devices", "cuda:0,cuda:1", "--devices", "cuda:1", "--devices", "cpu")
+        self.compile(*lists, "--backend", "cuda=arch=sm_90,dump=kept", "-o", "small")
+        self.assertEqual(sorted(os.listdir(self.path("kept"))), ["cuda:0+cuda:1", "cuda:1"])
+        for name in "cuda:0+cuda:1", "cuda:1":
+            self.assertTrue(os.path.exists(self.path(f"kept/{name}/kernels-0.cu")), name)
+
     def test_code_of_the_host_is_kept(self):
         self.compile("-o", "small")
         self.assertEqual(self.files(), ["small", "small.mlir"])

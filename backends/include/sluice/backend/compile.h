@@ -31,7 +31,9 @@ typedef struct sluice_target_options {
   const char *cpu;        /* "native" or a CPU's name, with its caches if they are known: "haswell:l1=32K,l2=256K" */
   int64_t capacity;       /* rows that the batch dimension may have; 0 if the session is only to describe its target */
   const sluice_compile_services *services;
-  const char *settings;   /* of the backend's own; "" for none. One that it does not know is SLUICE_USAGE, by name. */
+  /* Of the backend's own, as "arch=sm_90,dump=FOLDER"; "" for none. One that it does not know is SLUICE_USAGE, by name. What is
+   * called `dump` names a folder, in which each of several lists of devices has one of its own. */
+  const char *settings;
   /* Since 2.6. */
   const char *temporaries; /* a folder for what people read of lower's code, such as its source; it need not be there. NULL: none */
 } sluice_target_options;
