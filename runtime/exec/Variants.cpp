@@ -65,10 +65,12 @@ std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const Ins
 }
 
 const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
-                                     std::optional<int> localRank) {
+                                     std::optional<int> localRank, std::string *why) {
   if (!artifact.next)
     return artifact;
   std::vector<Variant> variants = variantsAskedFor(artifact, options, localRank);
+  if (why && variants.front().artifact != &artifact)
+    *why = "as it was asked for";
   if (variants.size() == 1)
     return *variants.front().artifact;
   std::string reasons;
@@ -76,6 +78,8 @@ const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const Inst
     Status status = guarded([&] {
       checkPresence(variant.plan, fillSlots(variant.plan, options.devices.list, localRank), options.devices);
     });
+    if (status.ok() && why && !reasons.empty())
+      *why = reasons;
     if (status.ok())
       return *variant.artifact;
     reasons += concat(reasons.empty() ? "" : "; ", variant.devices(), ": ", status.message);

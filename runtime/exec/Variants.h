@@ -28,8 +28,9 @@ std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const Ins
 
 /// Of those asked for the first whose devices are there; the only one there is is taken as it is, to fail where it is begun. An
 /// unsupported error says what each of several lacks. `localRank` is that of one of several processes among those of its machine.
+/// Into `why` goes what keeps it from the ones before it, if anything does.
 const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
-                                     std::optional<int> localRank = std::nullopt);
+                                     std::optional<int> localRank = std::nullopt, std::string *why = nullptr);
 
 /// Fails if there are settings for a backend that the plan has not: they would be forgotten in silence.
 void checkBackends(const Plan &plan, const DeviceOptions &options);

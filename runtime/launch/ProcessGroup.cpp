@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -212,6 +213,49 @@ void ProcessGroup::agree(const std::string &what, const std::vector<NamedText> &
   failInvalid(verdict);
 }
 
+/// Of an error that ends all ranks, by its exit code: "4 there is no such device". Nothing for nothing.
+static void throwVerdict(const std::string &verdict) {
+  if (!verdict.empty())
+    throw Error(static_cast<ExitCode>(std::stoi(verdict)), verdict.substr(verdict.find(' ') + 1));
+}
+
+/// "rank 0 chose cpu,cuda:0; ranks 1, 2 chose cpu (cpu,cuda:0: no driver)", or nothing if all chose the same.
+static std::string differentChoices(const std::vector<NamedText> &choices) {
+  std::set<std::string> different;
+  std::vector<std::pair<std::string, std::vector<std::string>>> told; // what was chosen and why, and by which ranks
+  for (size_t rank = 0; rank < choices.size(); ++rank) {
+    const auto &[choice, why] = choices[rank];
+    if (choice.empty())
+      continue;
+    different.insert(choice);
+    std::string text = concat(choice, why.empty() ? "" : concat(" (", why, ")"));
+    auto known = std::find_if(told.begin(), told.end(), [&](const auto &its) { return its.first == text; });
+    if (known == told.end())
+      known = told.insert(told.end(), {text, {}});
+    known->second.push_back(std::to_string(rank));
+  }
+  std::string differences;
+  for (const auto &[text, ranks] : told)
+    differences +=
+        concat(differences.empty() ? "" : "; ", ranks.size() > 1 ? "ranks " : "rank ", listed(ranks), " chose ", text);
+  return different.size() > 1 ? differences : "";
+}
+
+void ProcessGroup::agreeOnChoice(const std::string &what, const std::string &choice, const std::string &why) {
+  std::vector<NamedText> choices;
+  for (const Bytes &bytes : collect(what, encodeLines({{choice, why}})))
+    choices.push_back(decodeLines(bytes).front());
+  bool isAbsent = std::any_of(choices.begin(), choices.end(), [](const NamedText &its) { return its.name == nothing; });
+  std::string verdict = differentChoices(choices);
+  if (!verdict.empty())
+    verdict = concat(static_cast<int>(isAbsent ? ExitCode::unsupported : ExitCode::invalid), " ", what,
+                     " is not the same in all processes: ", verdict);
+  verdict = spread(what, std::move(verdict));
+  if (!verdict.empty())
+    endAlike(what);
+  throwVerdict(verdict);
+}
+
 //===- how something ended ----------------------------------------------------------------------------------------===//
 
 static const char *const kErrorLine = "error";
@@ -256,8 +300,7 @@ void ProcessGroup::settle(const std::string &what, const Status &own, const std:
     throw Error(own.code, own.message);
   if (!told.ok())
     throw Error(told.code, told.message);
-  if (!verdict.empty())
-    throw Error(static_cast<ExitCode>(std::stoi(verdict)), verdict.substr(verdict.find(' ') + 1));
+  throwVerdict(verdict);
 }
 
 std::string ProcessGroup::whoIsSilent() noexcept {

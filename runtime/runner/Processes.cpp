@@ -120,10 +120,13 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
     failUsage("--local-rank and --address are for several processes: no launcher started this one; give --rank and "
               "--world-size");
   bool isAlone = !launch_ || launch_->size == 1;
-  artifact_ = sluice_artifact_query(); // which fails where all hear of it, if none can be chosen
+  const sluice_artifact &first = *sluice_artifact_query();
+  artifact_ = &first; // which fails where all hear of it, if none can be chosen
+  std::string why;
   Status status = guarded([&] {
-    artifact_ = &chooseVariant(*artifact_, instanceOptions(options),
-                               isAlone ? std::nullopt : std::optional(launch_->localRank.value_or(launch_->rank)));
+    artifact_ =
+        &chooseVariant(first, instanceOptions(options),
+                       isAlone ? std::nullopt : std::optional(launch_->localRank.value_or(launch_->rank)), &why);
   });
   if (isAlone && !status.ok())
     throw Error(status.code, status.message);
@@ -137,6 +140,9 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
                  ProcessGroupOptions{launch_->rank, launch_->size, launch_->localRank.value_or(launch_->rank),
                                      launch_->address ? launch_->address->text() : "", secretOf(*launch_),
                                      options.deadline});
+  std::string choice = first.next ? Variant{artifact_, plan}.devices() : "";
+  group_->agreeOnChoice("the list of devices", status.ok() ? choice : ProcessGroup::nothing,
+                        status.ok() ? why : status.message);
   group_->agree("the start of the run", linesOf(options, plan, *artifact_));
 }
 

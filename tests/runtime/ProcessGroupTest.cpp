@@ -102,6 +102,33 @@ TEST(ProcessGroup, NamesALineThatIsNotThere) {
             ExitCode::invalid, "rank 1 is not as rank 0: it does not tell b, as rank 0 does");
 }
 
+TEST(ProcessGroup, TellsWhatEachChoseAndWhy) {
+  auto choose = [](ProcessGroup &group) {
+    bool hasNone = group.rank() % 2 == 1;
+    group.agreeOnChoice("the list", hasNone ? "cpu" : "cuda:0", hasNone ? "cuda:0: no driver" : "");
+  };
+  expectAll(
+      together(4, choose), ExitCode::invalid,
+      "the list is not the same in all processes: ranks 0, 2 chose cuda:0; ranks 1, 3 chose cpu (cuda:0: no driver)");
+}
+
+TEST(ProcessGroup, WhoCanChooseNothingLacksSomething) {
+  auto choose = [](ProcessGroup &group) {
+    group.agreeOnChoice("the list", group.isFirst() ? "cuda:0" : ProcessGroup::nothing,
+                        group.isFirst() ? "" : "no driver");
+  };
+  expectAll(together(2, choose), ExitCode::unsupported,
+            "the list is not the same in all processes: rank 0 chose cuda:0; rank 1 chose none (no driver)");
+}
+
+// Neither other reasons for the same choice nor ranks that have none are differences.
+TEST(ProcessGroup, AgreesOnEqualChoices) {
+  auto choose = [](ProcessGroup &group) {
+    group.agreeOnChoice("the list", group.rank() == 2 ? "" : "cpu", concat("reason ", group.rank()));
+  };
+  expectAll(together(3, choose), ExitCode::ok, "");
+}
+
 TEST(ProcessGroup, NamesARankThatIsSilent) {
   setWireFault(runName(), 1, WireFault::silent);
   auto begin = std::chrono::steady_clock::now();

@@ -70,3 +70,14 @@ TEST(Variants, AreForTheDevicesOfAProcess) {
   EXPECT_EQ(status.code, ExitCode::unsupported);
   EXPECT_NE(status.message.find("cpu,sim:1: device acc0 (sim:4) is not there"), std::string::npos) << status.message;
 }
+
+TEST(Variants, SayWhatKeepsTheChoiceFromThoseBeforeIt) {
+  std::string why;
+  chooseVariant(eitherArtifact(), optionsFor(), std::nullopt, &why);
+  EXPECT_EQ(why.find("cpu,sim:9: device acc0 (sim:9) is not there"), 0u) << why;
+  why.clear();
+  chooseVariant(eitherArtifact(), optionsFor("", "sim:9"), std::nullopt, &why);
+  EXPECT_EQ(why, "") << "it is the first";
+  chooseVariant(eitherArtifact(), optionsFor("", "sim:1"), std::nullopt, &why);
+  EXPECT_EQ(why, "as it was asked for");
+}

@@ -125,6 +125,25 @@ class DevicesTest(CudaProcessesTest):
         results = self.wait([self.start_alone([*command, "--rank", rank]) for rank in ("0", "1")])
         self.assert_all_refuse(results, 4, "ranks 0 and 1 have one device, acc0 (cuda:1): each needs its own")
 
+    def start_on(self, lists, *environments):
+        """A process for each environment, of a program that was compiled for these lists of devices."""
+        self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "-o", "mlp.mlir")
+        devices = (flag for one in lists for flag in ("--devices", one))
+        result = self.sluice("compile", "mlp.mlir", "-q", "--replicas", "env", *devices, "-o", "either", env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        port = self.free_port()
+        command = [self.path("either"), *self.TRAIN, "--epochs", "0"]
+        return self.wait([self.start_alone(command, self.launched(rank, len(environments), port) | environment)
+                          for rank, environment in enumerate(environments)])
+
+    def test_who_chooses_another_list_says_why(self):
+        no_driver = {"SLUICE_CUDA_DRIVER": "libnowhere.so"}
+        results = self.start_on(("cpu,cuda:0", "cpu"), {}, no_driver, {})
+        self.assert_all_refuse(results, 3, "the list of devices is not the same in all processes: ranks 0, 2 chose cpu,cuda:0; "
+                               "rank 1 chose cpu (cpu,cuda:0: backend 'cuda' does not open: there is no driver of CUDA devices here")
+        results = self.start_on(("cpu,cuda:0", "cpu,cuda:1"), {}, no_driver)
+        self.assert_all_refuse(results, 4, "rank 0 chose cpu,cuda:0; rank 1 chose none (none of the devices that the model was compiled for")
+
     def test_no_nccl(self):
         results = self.launch_with(SLUICE_NCCL="/nowhere/libnccl.so")
         self.assert_all_refuse(results, 4, "NCCL, through which CUDA devices exchange, was not found")
