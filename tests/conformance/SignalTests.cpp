@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 namespace sluice::conformance {
 
@@ -157,10 +158,39 @@ static void joinContexts(const Subject &subject) {
   expect(sent == received, "signals did not order the work of two contexts");
 }
 
+/// What one thread waits for may be up to another, whose context it must not hold: that of the other device, if there is one.
+static void keepNobodyElseWaiting(const Subject &subject) {
+  constexpr auto kBeginning = std::chrono::milliseconds(50); // in which a thread comes to its wait
+  Waiter waiter(subject);
+  RunHalf &half = waiter.half, other(subject);
+  if (!half.table().synchronize_until)
+    throw Skipped("it does not wait until a deadline");
+  sluice_queue *queue = half.queue();
+  Number number(half);
+  waiter.waitFor(queue, number, 1);
+  sluice_event *event = half.record(queue);
+  sluice_status status = SLUICE_OK;
+  {
+    std::jthread waits([&] { status = half.table().synchronize_until(event, half.patience()); });
+    std::this_thread::sleep_for(kBeginning);
+    int32_t device = other.devices() - 1;
+    Bytes sent = pattern(1000), found(sent.size());
+    void *address = other.allocate(sent.size(), device);
+    sluice_queue *its = other.queue(device);
+    other.upload(its, sent, address, device);
+    other.download(its, address, found, device);
+    other.finish(its);
+    number.write(1);
+    expect(found == sent, "work of another context is not done while a thread waits");
+  }
+  half.check(status, "waiting while another thread uses another context");
+}
+
 std::vector<Test> signalTests() {
   return {{"signal.comes_after_the_work", comeAfterTheWork},
           {"signal.is_waited_for", areWaitedFor},
           {"signal.deadline", endAtDeadlines},
+          {"signal.keeps_nobody_else", keepNobodyElseWaiting},
           {"signal.between_contexts", joinContexts}};
 }
 

@@ -11,7 +11,7 @@ import unittest
 BUILD = os.path.abspath(sys.argv.pop(1))
 FAULTY = os.path.join(BUILD, "tests", "conformance")
 # Faults that tests wait for in vain, and for how long. All others are found as soon as they show, however slow the machine is.
-WAITING = {"deaf_aborts": "1", "silent_departures": "1"}
+WAITING = {"deaf_aborts": "1", "silent_departures": "1", "global_locks": "1"}
 # The tests that must find each fault, which alone are run.
 FAULTS = {
     "short_copies": ["copy.to_the_device_and_back", "queue.order"],
@@ -35,6 +35,7 @@ FAULTS = {
     "unheeded_signals": ["signal.is_waited_for", "signal.deadline", "signal.between_contexts"],
     "one_for_another": ["signal.is_waited_for", "signal.between_contexts"],
     "captured_signals": ["sequence.refusals"],
+    "global_locks": ["signal.keeps_nobody_else"],
     "unheeded_strangers": ["group.events", "group.threads"],
     "separate_clocks": ["group.clock"],
     "late_starts": ["queue.event_times"],

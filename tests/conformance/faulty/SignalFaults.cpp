@@ -2,6 +2,7 @@
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <atomic>
+#include <mutex>
 
 namespace sluice::faulty {
 
@@ -31,6 +32,17 @@ static sluice_status signalAnyhow(sluice_queue *queue, uint64_t *place, uint64_t
   return sound.capture_begin(queue);
 }
 
+// global_locks: one lock for all contexts, which is held while the host waits.
+static std::mutex lock;
+static sluice_status waitAlone(sluice_event *event, double seconds) {
+  std::lock_guard<std::mutex> guard(lock);
+  return sound.synchronize_until(event, seconds);
+}
+static sluice_status copyAlone(sluice_queue *queue, const sluice_copy *copy) {
+  std::lock_guard<std::mutex> guard(lock);
+  return sound.copy(queue, copy);
+}
+
 const sluice_backend_compile *addFault(sluice_backend_run &run) {
   run = sound = loadRunHalf(SIM_RUN_HALF);
   if (kFault == "early_signals")
@@ -41,6 +53,10 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
     run.wait_for_signal = waitForAny;
   else if (kFault == "captured_signals")
     run.signal = signalAnyhow;
+  else if (kFault == "global_locks") {
+    run.synchronize_until = waitAlone;
+    run.copy = copyAlone;
+  }
   return nullptr;
 }
 

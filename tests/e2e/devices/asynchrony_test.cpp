@@ -141,7 +141,8 @@ TEST_P(checklist_30_enqueue_returns_before_completion, AndReadingWaitsForThatVal
   EXPECT_GT(untouched, 0) << "reading the one waited for the other, whatever the order of work";
 }
 
-// While one host thread is in the middle of a call, another one's call begins, and the other way round.
+// While one host thread is in the middle of a call, another one's call begins, and the other way round. That none is kept while
+// another waits is signal.keeps_nobody_else of every backend's conformance.
 TEST_P(checklist_31_no_device_blocks_another, TwoHostThreadsEachDriveOne) {
   constexpr int kCalls = 3;
   std::barrier together(2);
