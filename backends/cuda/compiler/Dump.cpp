@@ -6,6 +6,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <fmt/format.h>
 
@@ -59,9 +60,22 @@ static llvm::Error makeError(const std::string &path, const std::string &why) {
   return llvm::createStringError(std::errc::invalid_argument, "%s: %s", path.c_str(), why.c_str());
 }
 
-llvm::Error makeDumpFolder(const std::string &folder) {
+static llvm::Error makeFolder(const std::string &folder) {
   std::error_code failed = llvm::sys::fs::create_directories(folder);
+  if (!failed && !llvm::sys::fs::is_directory(folder))
+    failed = std::make_error_code(std::errc::not_a_directory);
   return failed ? makeError(folder, failed.message()) : llvm::Error::success();
+}
+
+llvm::Error checkDumpFolder(const std::string &folder) {
+  SmallVector<std::string> absent; // the innermost first
+  for (StringRef path = folder; !path.empty() && !llvm::sys::fs::exists(path);
+       path = llvm::sys::path::parent_path(path))
+    absent.push_back(path.str());
+  llvm::Error error = makeFolder(folder);
+  for (const std::string &made : absent)
+    llvm::sys::fs::remove(made); // unless others have put something into it
+  return error;
 }
 
 static llvm::Error writeFile(const std::string &path, std::string_view contents) {
@@ -85,6 +99,8 @@ static void writeResources(llvm::json::OStream &json, llvm::ArrayRef<CompiledUni
 
 llvm::Error writeDump(const std::string &folder, llvm::ArrayRef<std::string> units,
                       llvm::ArrayRef<CompiledUnit> compiled) {
+  if (llvm::Error error = makeFolder(folder))
+    return error;
   for (auto [number, unit] : llvm::enumerate(units))
     if (llvm::Error error = writeFile(fmt::format("{}/kernels-{}.cu", folder, number), unit))
       return error;

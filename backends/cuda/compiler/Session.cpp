@@ -76,7 +76,7 @@ llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
   }
   Session session(std::move(*nvrtc), std::move(settings), capacity);
   for (const std::string &folder : session.folders())
-    if (llvm::Error error = makeDumpFolder(folder))
+    if (llvm::Error error = checkDumpFolder(folder))
       return std::move(error);
   return session;
 }

@@ -36,7 +36,6 @@ TEST_F(DumpTest, ListsWhatFunctionsNeed) {
   std::vector<CompiledUnit> compiled = {
       {"sm_80", {first}, ""}, {"sm_80", {second}, "code"}, {"sm_90", {first}, ""}, {"compute_80", {}, "text"}};
   std::string dump = folder / "a/b";
-  ASSERT_FALSE(bool(makeDumpFolder(dump)));
   ASSERT_FALSE(bool(writeDump(dump, {"first text", "second text"}, compiled)));
   EXPECT_EQ(contentOf(dump + "/kernels-0.cu"), "first text");
   EXPECT_EQ(contentOf(dump + "/kernels-1.cu"), "second text");
@@ -59,9 +58,19 @@ TEST_F(DumpTest, ListsWhatFunctionsNeed) {
 
 TEST_F(DumpTest, SaysWhereItCannotWrite) {
   folder.write("file", "in the way");
-  EXPECT_EQ(llvm::toString(makeDumpFolder(folder / "file/dump")), folder / "file/dump: Not a directory");
-  std::string error = llvm::toString(writeDump(folder / "absent", {"text"}, {}));
-  EXPECT_EQ(error, folder / "absent/kernels-0.cu: cannot create: No such file or directory");
+  std::string inTheWay = folder / "file/dump: Not a directory";
+  EXPECT_EQ(llvm::toString(checkDumpFolder(folder / "file/dump")), inTheWay);
+  EXPECT_EQ(llvm::toString(checkDumpFolder(folder / "file")), folder / "file: Not a directory");
+  EXPECT_EQ(llvm::toString(writeDump(folder / "file/dump", {"text"}, {})), inTheWay);
+}
+
+TEST_F(DumpTest, LeavesNothingWhereItCouldWrite) {
+  EXPECT_FALSE(bool(checkDumpFolder(folder / "a/b")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  std::filesystem::create_directory(folder / "a");
+  EXPECT_FALSE(bool(checkDumpFolder(folder / "a/b")));
+  EXPECT_TRUE(std::filesystem::exists(folder / "a")) << "it was there";
+  EXPECT_FALSE(std::filesystem::exists(folder / "a/b"));
 }
 
 TEST(SourceComment, NamesTheLinesOfTheModel) {

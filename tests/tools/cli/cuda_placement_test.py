@@ -170,6 +170,20 @@ class SaveTempsTest(CliTest):
         for name in "cuda:0+cuda:1", "cuda:1":
             self.assertTrue(os.path.exists(self.path(f"kept/{name}/kernels-0.cu")), name)
 
+    def test_what_fails_leaves_no_folder(self):
+        environment = self.placement_environment() | NO_DRIVER
+        with open(self.path("small.mlir")) as text:
+            module = text.read()
+        self.write("small.mlir", module.replace("sluice.relu", "sluice.unknown"))
+        result = self.sluice("compile", "small.mlir", "--save-temps", "--devices", "cuda:0", env=environment)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.write("small.mlir", module)
+        result = self.sluice("compile", "small.mlir", "--save-temps=kept/here", "--devices", "cuda:0", "--backend", "cuda=arch=sm_90",
+                             "-o", "small", env=environment | {"CUDA_EMU_TEXT": "#error refused\n"})
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("refused", result.stderr)
+        self.assertEqual(self.files(), ["small.mlir"])
+
     def test_code_of_the_host_is_kept(self):
         self.compile("-o", "small")
         self.assertEqual(self.files(), ["small", "small.mlir"])
