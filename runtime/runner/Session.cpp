@@ -24,7 +24,8 @@ InstanceOptions instanceOptions(const Options &options) {
   wanted.devices.deadline = options.deadline;
   wanted.devices.onLate = options.onLate;
   for (const NamedText &setting : options.backends)
-    wanted.devices.settings[setting.name] = setting.text;
+    if (!wanted.devices.settings.emplace(setting.name, setting.text).second)
+      failUsage(concat("the settings of ", quote(setting.name), " are given twice"));
   return wanted;
 }
 

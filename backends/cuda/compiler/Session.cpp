@@ -4,6 +4,7 @@
 #include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/loops/LoopKernel.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/ThreadPool.h"
 #include <cmath>
 #include <cstring>
@@ -42,12 +43,22 @@ llvm::Expected<Settings> readSettings(StringRef text) {
   Settings settings;
   if (text.empty())
     return settings;
-  for (StringRef one : llvm::split(text, ','))
-    if (auto [name, value] = one.split('='); !readSetting(name, value, settings))
-      return llvm::createStringError(std::errc::invalid_argument,
-                                     "there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all, "
-                                     "algorithms=timed and dump=FOLDER",
-                                     one.str().c_str());
+  auto refuse = [](const char *why, StringRef which) {
+    return llvm::createStringError(std::errc::invalid_argument, why, which.str().c_str());
+  };
+  llvm::StringSet<> given;
+  for (StringRef one : llvm::split(text, ',')) {
+    auto [name, value] = one.split('=');
+    if (!one.contains('=') || !readSetting(name, value, settings))
+      return refuse("there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all, algorithms=timed and "
+                    "dump=FOLDER",
+                    one);
+    if (!given.insert(name).second)
+      return refuse("the setting '%s' is given twice", name);
+  }
+  for (const std::string &architecture : settings.architectures)
+    if (!given.insert(architecture).second)
+      return refuse("the architecture '%s' is given twice", architecture);
   return settings;
 }
 

@@ -85,6 +85,11 @@ class VariantsTest(CliTest):
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("settings for backend 'cuda', but the model has no device of it", result.stderr)
 
+    def test_settings_are_given_once(self):
+        self.compile("--devices", "cpu,sim:0", "-o", "small")
+        for first in ("--sim", "seed=3"), ("--backend", "sim=seed=4"):
+            self.expect_refusal(2, "the settings of 'sim' are given twice", *first, "--backend", "sim=seed=3")
+
     def test_lists_are_told_of(self):
         summary = json.loads(self.compile_lists("cpu,sim:0", "cpu", arguments=("--json",)))
         devices = [[device["name"] for device in its["devices"]] for its in (summary, *summary["others"])]
