@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace sluice::cuda {
 
@@ -387,10 +388,13 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
     if (tasks == 0 || !function.image.runsWith(maker))
       continue;
     int64_t tasksOfBlock = std::max<int64_t>(kThreadsOfBlock / function.image.threads, 1);
-    unsigned blocks = unsigned((tasks + tasksOfBlock - 1) / tasksOfBlock);
+    int64_t blocks = (tasks + tasksOfBlock - 1) / tasksOfBlock;
+    if (blocks > std::numeric_limits<int32_t>::max())
+      throw Error(SLUICE_INVALID, text(*queue.device) + ": kernel " + launch.name + " has " + std::to_string(blocks) +
+                                      " blocks, more than devices take");
     unsigned threads = unsigned(tasksOfBlock * function.image.threads);
-    driver_.check(driver_.launch(function.function, blocks, 1, 1, threads, 1, 1, unsigned(function.image.sharedBytes),
-                                 queue.stream, arguments.data(), nullptr),
+    driver_.check(driver_.launch(function.function, unsigned(blocks), 1, 1, threads, 1, 1,
+                                 unsigned(function.image.sharedBytes), queue.stream, arguments.data(), nullptr),
                   text(*queue.device) + ": kernel " + launch.name);
   }
 }

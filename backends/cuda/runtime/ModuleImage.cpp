@@ -63,12 +63,18 @@ private:
       image.kernels.back().product = product;
     else if (isWhole && what == "code" && size >= 0)
       image.codes.push_back({name, {}}), sizes.push_back(size_t(size));
-    else if (isWhole && what == "function" && !image.kernels.empty() && function.tasks >= 0 &&
-             function.rowsPerTask >= 0 && function.threads > 0 && function.sharedBytes >= 0 &&
-             function.followsLibrary >= 0 && function.followsLibrary <= ImageFunction::kForSum)
+    else if (isWhole && what == "function" && !image.kernels.empty() && isSound(function))
       function.name = name, image.kernels.back().functions.push_back(function);
     else
       fail("is '" + text + "'");
+  }
+
+  static bool isSound(const ImageFunction &function) {
+    constexpr int64_t kMostThreads = 1024;
+    auto isCount = [](int64_t number) { return number >= 0 && number <= std::numeric_limits<int32_t>::max(); };
+    return isCount(function.tasks) && isCount(function.rowsPerTask) && isCount(function.sharedBytes) &&
+           function.threads > 0 && function.threads <= kMostThreads && function.followsLibrary >= 0 &&
+           function.followsLibrary <= ImageFunction::kForSum;
   }
 
   static void read(std::istream &line, ImageProduct &product) {
@@ -110,13 +116,15 @@ private:
   }
 
   static bool isSound(const ImageProduct &product, const ImageKernel &kernel) {
-    bool isSound = product.capacity >= 0 && product.workspaceBytes >= 0 &&
+    constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max(), kMostSize = int64_t(1)
+                                                                                   << 32; // times rows, 63 bits
+    bool isSound = product.capacity >= 0 && product.capacity <= kMostRows && product.workspaceBytes >= 0 &&
                    product.workspaceBytes <= kMostWorkspaceBytes && product.bias >= -1 &&
                    product.bias + 1 < int64_t(kernel.buffers) && isActivation(product.activation) &&
                    hasSoundInput(product, kernel) && hasSoundSums(product, kernel) &&
                    (product.isTimed == 0 || product.isTimed == 1);
     for (const ImageProduct::Extent &extent : {product.p, product.q, product.k, product.batch})
-      isSound &= extent.size > 0 && (extent.perRow == 0 || extent.perRow == 1);
+      isSound &= extent.size > 0 && extent.size <= kMostSize && (extent.perRow == 0 || extent.perRow == 1);
     for (const ImageProduct::Matrix &matrix : {product.first, product.second, product.result})
       isSound &= matrix.buffer >= 0 && size_t(matrix.buffer) + 1 < kernel.buffers && matrix.leading > 0 &&
                  matrix.batchStride >= 0 && (matrix.isTransposed == 0 || matrix.isTransposed == 1);
