@@ -1,8 +1,10 @@
 // Where what was measured is kept: never in the current folder by accident.
+#include "tests/TemporaryFolder.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Calibration.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
+#include <filesystem>
 
 using namespace sluice::compiler;
 
@@ -35,4 +37,35 @@ TEST(CalibrationPath, IsNowhereWithoutAHome) {
   EXPECT_EQ(failure.code, ExitCode::Invalid);
   EXPECT_NE(failure.text.find("SLUICE_CALIBRATION can name a file"), std::string::npos);
   EXPECT_EQ(takeFailure(writeCalibration({})).code, ExitCode::Invalid);
+}
+
+TEST(CalibrationPath, IsSeenToBeWritableBeforeMeasuring) {
+  sluice::test::TemporaryFolder folder;
+  folder.write("file", "in the way");
+  for (auto [path, why] : {std::pair("file/calibration.json", "Not a directory"), {"", "Is a directory"}}) {
+    pathWith((folder / path).c_str(), "", "");
+    Failure failure = takeFailure(checkCalibrationPath());
+    EXPECT_EQ(failure.code, ExitCode::Invalid);
+    EXPECT_NE(failure.text.find(folder / path), std::string::npos) << failure.text;
+    EXPECT_NE(failure.text.find(why), std::string::npos) << failure.text;
+  }
+}
+
+TEST(CalibrationPath, OfADamagedFileIsAnErrorBeforeMeasuring) {
+  sluice::test::TemporaryFolder folder;
+  folder.write("calibration.json", "{");
+  pathWith((folder / "calibration.json").c_str(), "", "");
+  EXPECT_NE(takeFailure(checkCalibrationPath()).text.find("calibration.json"), std::string::npos);
+}
+
+TEST(CalibrationPath, MayBeInTheCurrentFolder) {
+  sluice::test::TemporaryFolder folder;
+  std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder / "");
+  pathWith("here.json", "", "");
+  ClockCalibration clock;
+  clock.machine = machineName();
+  EXPECT_FALSE(bool(writeCalibration(clock)));
+  EXPECT_TRUE(std::filesystem::exists("here.json"));
+  std::filesystem::current_path(before);
 }

@@ -1,6 +1,7 @@
 #include "tools/compiler/placement/Calibration.h"
 
 #include "ir/Dialect.h"
+#include "runtime/files/OutputFile.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
@@ -119,11 +120,19 @@ std::string calibrationPath() {
 }
 
 llvm::Error checkCalibrationPath() {
-  if (!calibrationPath().empty())
-    return llvm::Error::success();
-  return makeError(ExitCode::Invalid,
-                   "there is no folder to keep what was measured in: XDG_CACHE_HOME and HOME name none; "
-                   "SLUICE_CALIBRATION can name a file");
+  std::string path = calibrationPath();
+  if (path.empty())
+    return makeError(ExitCode::Invalid,
+                     "there is no folder to keep what was measured in: XDG_CACHE_HOME and HOME name none; "
+                     "SLUICE_CALIBRATION can name a file");
+  if (auto known = readCalibration(); !known)
+    return known.takeError();
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  if (std::error_code error = folder.empty() ? std::error_code() : llvm::sys::fs::create_directories(folder))
+    return makeError(ExitCode::Invalid, path + ": " + error.message());
+  if (files::Failure failure = files::checkWritable(path); !failure.empty())
+    return makeError(ExitCode::Invalid, path + ": " + failure);
+  return llvm::Error::success();
 }
 
 //===- the file ---------------------------------------------------------------------------------------------------===//
@@ -237,8 +246,6 @@ llvm::Error writeCalibration(const ClockCalibration &measured) {
   std::string text, path = calibrationPath();
   llvm::raw_string_ostream(text) << llvm::formatv(
       "{0:2}\n", json::Value(json::Object{{"format", kFormat}, {"clocks", std::move(clocks)}}));
-  if (std::error_code error = llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
-    return makeError(ExitCode::Invalid, path + ": " + error.message());
   return writeWhole(text, path);
 }
 

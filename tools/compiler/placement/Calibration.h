@@ -61,7 +61,7 @@ std::string machineName();
 /// SLUICE_CALIBRATION, else sluice/calibration.json in the user's cache folder; empty if there is none.
 std::string calibrationPath();
 
-/// Why nothing that is measured could be kept, better learnt before measuring.
+/// Why nothing that is measured could be kept, better learnt before measuring. Makes the folder of the file.
 llvm::Error checkCalibrationPath();
 /// Empty if there is no file; a file that is damaged is an error that names it.
 llvm::Expected<Calibration> readCalibration();
