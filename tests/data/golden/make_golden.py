@@ -22,7 +22,8 @@ from torch import nn
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(FOLDER, "../../../tools/gpu_check/peers"))
-from nets_torch import FCN, AlexNetR, MobileNetV2  # noqa: E402: of the folder named above
+from nets_torch import NETS  # noqa: E402: of the folder named above
+from transformers_torch import by_products  # noqa: E402
 
 
 # Numbers that any program can reproduce: uniform values from splitmix64, keyed by a name.
@@ -89,253 +90,23 @@ def set_initial(module, net):
         p.copy_(uniform(f"{net}/{name}", p.shape, centre - spread, centre + spread))
 
 
-# The networks of models/, under the same names.
-
-
-class LeNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 20, 3), nn.Conv2d(20, 50, 5)
-        self.fc1, self.fc2 = nn.Linear(800, 128), nn.Linear(128, 10)
-
-    def forward(self, x):
-        x = F.avg_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.avg_pool2d(F.relu(self.conv2(x)), 2)
-        return self.fc2(F.relu(self.fc1(x.flatten(1))))
-
-
-class MLP(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc1, self.fc2, self.fc3 = nn.Linear(784, 256), nn.Linear(256, 128), nn.Linear(128, 10)
-
-    def forward(self, x):
-        return self.fc3(F.relu(self.fc2(torch.tanh(self.fc1(x)))))
-
-
-class AlexNetS(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(3, 96, 11, 4, 2), nn.Conv2d(96, 256, 5, 1, 2)
-        self.conv3, self.conv4 = nn.Conv2d(256, 384, 3, 1, 1), nn.Conv2d(384, 384, 3, 1, 1)
-        self.conv5 = nn.Conv2d(384, 256, 3, 1, 1)
-        self.fc6, self.fc7, self.fc8 = nn.Linear(9216, 4096), nn.Linear(4096, 4096), nn.Linear(4096, 1000)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), 3, 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 3, 2)
-        x = F.relu(self.conv4(F.relu(self.conv3(x))))
-        x = F.max_pool2d(F.relu(self.conv5(x)), 3, 2)
-        return self.fc8(F.relu(self.fc7(F.relu(self.fc6(x.flatten(1))))))
-
-
-class Bottleneck(nn.Module):
-    expansion = 4
-
-    def __init__(self, cin, width, stride):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(cin, width, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv3, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
-        self.downsample = projection(cin, 4 * width, stride)
-
-    def forward(self, x):
-        y = F.relu(self.bn1(self.conv1(x)))
-        y = F.relu(self.bn2(self.conv2(y)))
-        return F.relu(self.bn3(self.conv3(y)) + (self.downsample(x) if self.downsample else x))
-
-
-class BasicBlock(nn.Module):
-    expansion = 1
-
-    def __init__(self, cin, width, stride):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(cin, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
-        self.downsample = projection(cin, width, stride)
-
-    def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + (self.downsample(x) if self.downsample else x))
-
-
-def projection(cin, cout, stride):
-    if cin == cout and stride == 1:
-        return None
-    return nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
-
-
-class ResNet(nn.Module):
-    def __init__(self, block, blocks):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
-        cin = 64
-        for stage, (count, width) in enumerate(zip(blocks, (64, 128, 256, 512))):
-            layers = []
-            for number in range(count):
-                layers.append(block(cin, width, 2 if stage and number == 0 else 1))
-                cin = block.expansion * width
-            setattr(self, f"layer{stage + 1}", nn.Sequential(*layers))
-        self.fc = nn.Linear(cin, 1000)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(x.mean((2, 3)))
-
-
-class Basic(nn.Module):
-    def __init__(self, cin, cout):
-        super().__init__()
-        self.extra = cout - cin
-        self.conv1 = nn.Conv2d(cin, cout, 3, 2 if self.extra else 1, 1, bias=False)
-        self.conv2 = nn.Conv2d(cout, cout, 3, 1, 1, bias=False)
-        self.bn1, self.bn2 = nn.BatchNorm2d(cout), nn.BatchNorm2d(cout)
-
-    def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        if self.extra:  # subsample, then zero channels on both sides
-            x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.extra // 2, self.extra - self.extra // 2))
-        return F.relu(y + x)
-
-
-class ResNet56(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
-        for stage, (cin, cout) in enumerate(((16, 16), (16, 32), (32, 64))):
-            setattr(self, f"layer{stage + 1}", nn.Sequential(*(Basic(cin if b == 0 else cout, cout) for b in range(9))))
-        self.fc = nn.Linear(64, 10)
-
-    def forward(self, x):
-        x = F.relu(self.bn1(self.conv1(x)))
-        return self.fc(self.layer3(self.layer2(self.layer1(x))).mean((2, 3)))
-
-
-class DoubleConv(nn.Module):
-    def __init__(self, cin, cout):
-        super().__init__()
-        layers = []
-        for channels in (cin, cout):
-            layers += [nn.Conv2d(channels, cout, 3, 1, 1, bias=False), nn.BatchNorm2d(cout), nn.ReLU()]
-        self.double_conv = nn.Sequential(*layers)
-
-    def forward(self, x):
-        return self.double_conv(x)
-
-
-class Down(nn.Module):
-    def __init__(self, cin):
-        super().__init__()
-        self.maxpool_conv = nn.Sequential(nn.MaxPool2d(2), DoubleConv(cin, 2 * cin))
-
-    def forward(self, x):
-        return self.maxpool_conv(x)
-
-
-class Up(nn.Module):
-    def __init__(self, cin):
-        super().__init__()
-        self.up, self.conv = nn.ConvTranspose2d(cin, cin // 2, 2, 2), DoubleConv(cin, cin // 2)
-
-    def forward(self, x, skipped):
-        return self.conv(torch.cat((skipped, self.up(x)), 1))
-
-
-class Head(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(64, 2, 1)
-
-    def forward(self, x):
-        return self.conv(x)
-
-
-class UNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inc = DoubleConv(3, 64)
-        self.down1, self.down2, self.down3, self.down4 = (Down(width) for width in (64, 128, 256, 512))
-        self.up1, self.up2, self.up3, self.up4 = (Up(width) for width in (1024, 512, 256, 128))
-        self.outc = Head()
-
-    def forward(self, x):
-        x1 = self.inc(x)
-        x2 = self.down1(x1)
-        x3 = self.down2(x2)
-        x4 = self.down3(x3)
-        x = self.up1(self.down4(x4), x4)
-        return self.outc(self.up4(self.up3(self.up2(x, x3), x2), x1))
-
-
-class LSTM(nn.Module):
-    """Each row of a batch begins with what the same row of the batch before left."""
-
-    def __init__(self, words=10000, width=256):
-        super().__init__()
-        self.embedding, self.lstm = nn.Embedding(words, width), nn.LSTM(width, width, 2, batch_first=True)
-        for layer in range(2):  # one bias each: the second stays zero
-            getattr(self.lstm, f"bias_hh_l{layer}").data.zero_()
-            getattr(self.lstm, f"bias_hh_l{layer}").requires_grad_(False)
-        self.fc = nn.Linear(width, words)
-        self.state = None
-
-    def forward(self, x):
-        rows = x.shape[0]
-        before = self.state and tuple(s[:, :rows].contiguous() for s in self.state)
-        y, state = self.lstm(self.embedding(x), before)
-        if self.state:  # rows that are not in the batch keep what they have
-            state = tuple(torch.cat([new, old[:, rows:]], 1) for new, old in zip(state, self.state))
-        self.state = tuple(s.detach() for s in state)
-        return self.fc(y)
-
-
-class GPT2Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(width, 1e-5), nn.LayerNorm(width, 1e-5)
-        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.c_fc, self.c_mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def attention(self, x):
-        """Heads of 64 elements; PyTorch 1.13 has no function for it."""
-        q, k, v = (part.unflatten(2, (-1, 64)).transpose(1, 2) for part in self.c_attn(x).chunk(3, 2))
-        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
-        scores = (q @ k.transpose(2, 3) / 8).masked_fill(later, -torch.inf)
-        return self.c_proj((scores.softmax(3) @ v).transpose(1, 2).flatten(2))
-
-    def forward(self, x):
-        x = x + self.attention(self.ln_1(x))
-        return x + self.c_mlp_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
-
-
-class GPT2(nn.Module):
-    """Without dropout."""
-
-    def __init__(self, words=50257, width=768, layers=12):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(1024, width)
-        self.h, self.ln_f = nn.Sequential(*(GPT2Block(width) for _ in range(layers))), nn.LayerNorm(width, 1e-5)
-
-    def forward(self, x):
-        return self.ln_f(self.h(self.wte(x) + self.wpe.weight[:x.shape[1]])) @ self.wte.weight.T
-
-
-NETWORKS = {  # module, shape of a row, classes
-    "lenet": (LeNet, (1, 28, 28), 10),
-    "mlp": (MLP, (784,), 10),
-    "fcn_s": (lambda: FCN(26752, 2048, 2048, 2048, 26752), (26752,), 26752),
-    "fcn_r": (lambda: FCN(784, 2048, 4096, 1024, 10), (784,), 10),
-    "alexnet_s": (AlexNetS, (3, 224, 224), 1000),
-    "alexnet_r": (AlexNetR, (3, 32, 32), 10),
-    "resnet56": (ResNet56, (3, 32, 32), 10),
-    "resnet18": (lambda: ResNet(BasicBlock, (2, 2, 2, 2)), (3, 224, 224), 1000),
-    "resnet50": (lambda: ResNet(Bottleneck, (3, 4, 6, 3)), (3, 224, 224), 1000),
-    "mobilenetv2": (MobileNetV2, (3, 224, 224), 1000),
-    "unet": (UNet, (3, 256, 256), 2),
-    "lstm": (LSTM, (32,), 10000),
-    "gpt2": (GPT2, (128,), 50257),
+NETWORKS = {  # shape of a row, classes
+    "lenet": ((1, 28, 28), 10),
+    "mlp": ((784,), 10),
+    "fcn_s": ((26752,), 26752),
+    "fcn_r": ((784,), 10),
+    "alexnet_s": ((3, 224, 224), 1000),
+    "alexnet_r": ((3, 32, 32), 10),
+    "resnet56": ((3, 32, 32), 10),
+    "resnet18": ((3, 224, 224), 1000),
+    "resnet50": ((3, 224, 224), 1000),
+    "mobilenetv2": ((3, 224, 224), 1000),
+    "unet": ((3, 256, 256), 2),
+    "lstm": ((32,), 10000),
+    "gpt2": ((128,), 50257),
 }
+# By which op PyTorch attends the fastest differs among versions and machines.
+OPTIONS = {"gpt2": {"dropout": 0.0, "attention": by_products}}
 PIXELS = ("unet",)  # each has a label
 RESNET50 = {"lr": 0.002, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}
 RESNET56 = {"lr": 0.001, "momentum": 0.9, "weight_decay": 1e-4}
@@ -399,12 +170,12 @@ def kind_of(name):
 def run(name, dtype):
     """Losses, first gradients and final values of all steps, what is predicted then, and the optimizer's settings."""
     net, (rows, steps, settings, *size) = name.partition(".")[0], RUNS[name]
-    build, shape, classes = NETWORKS[net]
+    shape, classes = NETWORKS[net]
     shape = (*shape[:-2], *(size * len(shape[-2:]))) if size else shape
     labels = shape[1:] if net in PIXELS else ()
     sizes = SIZES.get(name, ())
     classes = sizes[0] if sizes else classes
-    module = build(*sizes)
+    module = NETS[net].build(*sizes, **OPTIONS.get(net, {}))
     set_initial(module, net)
     module = module.to(dtype).train()
     save_weights(module, name, "init")
@@ -434,7 +205,6 @@ def run(name, dtype):
     save_weights(module, name, "final")
     single = [k for k in module.state_dict() if "bias_hh" not in k]  # it has one bias a layer
     final = {k: v.detach().double() for k, v in module.state_dict().items() if v.is_floating_point() and k in single}
-    module.state = None  # what is predicted begins with zeros
     with torch.no_grad():
         logits = module.eval()(cast(batch(net, 0, rows, shape, classes, labels)[0]))
     used = {key: optimizer.param_groups[0][key] for key in SETTINGS[kind_of(name)]}
@@ -480,6 +250,6 @@ def write(name):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # with more, Debian's PyTorch 1.13 gets a convolution in float64 wrong now and then
     for wanted in sys.argv[1:]:
         write(wanted)

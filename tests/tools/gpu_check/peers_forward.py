@@ -3,7 +3,6 @@ has both. Writes arrays to FILE: a batch as `x` and `y`, each weight by PyTorch'
 and, of networks that drop nothing, in training, and the loss of what comes out in inference."""
 
 import os
-import re
 import sys
 
 PEERS, NET, FILE = sys.argv[1:4]
@@ -75,7 +74,7 @@ def main():
     arrays = {"x": x.numpy(), "y": y.numpy()}
     for name, value in module.state_dict().items():
         if value.is_floating_point() and "bias_hh" not in name:
-            arrays["weight " + re.sub(r"\.lstm\.", ".", name)] = value.detach().numpy().copy()
+            arrays[f"weight {name}"] = value.detach().numpy().copy()
     parameters, apply, loss, _, _ = nets_jax.NETS[NET]
     values = learned(module)
     tree = fill(parameters(), values)

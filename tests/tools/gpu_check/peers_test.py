@@ -26,11 +26,20 @@ IMAGES, WORDS = ("--input", "f32"), ("--length", "8")
 NETS = {"lenet": IMAGES, "mlp": IMAGES, "fcn_r": IMAGES, "alexnet_r": IMAGES, "resnet56": IMAGES, "resnet18": IMAGES, "resnet50": IMAGES, "mobilenetv2": IMAGES,
         "unet": IMAGES, "mlp_mixer": IMAGES, "vit_s": IMAGES, "lstm": WORDS, "lstm_lm": WORDS, "gpt2": WORDS, "bert_base": WORDS}
 LARGE = {"alexnet_s": IMAGES, "fcn_s": IMAGES}
-OTHER_NAMES = ("gpt2", "bert_base", "vit_s", "fcn_r", "fcn_s")  # than PyTorch's have: only counted
+# Parts of the names of PyTorch's GPT-2, and what our program calls them, which has these matrices transposed.
+RENAMED = {"gpt2": {".c_attn.": ".attn.c_attn.", ".c_proj.": ".attn.c_proj.", ".c_fc.": ".mlp.c_fc.", ".c_mlp_proj.": ".mlp.c_proj."}}
+OTHER_NAMES = ("bert_base", "vit_s", "fcn_r", "fcn_s")  # than PyTorch's have: only counted
 
 if not PYTHON:
     print("skipped: SLUICE_PEERS_PYTHON names no Python with PyTorch and JAX")
     sys.exit(environment.SKIPPED)
+
+
+def as_ours(net, name, value):
+    for theirs, own in RENAMED.get(net, {}).items():
+        if theirs in name:
+            return name.replace(theirs, own), np.ascontiguousarray(value.T)
+    return name, value
 
 
 class PeersTest(unittest.TestCase):
@@ -57,7 +66,7 @@ class PeersTest(unittest.TestCase):
         self.assert_close(arrays["jax loss"], arrays["torch loss"], f"{net}: JAX's loss")
         if net in OTHER_NAMES:
             return
-        save_file(weights, self.folder / "weights.safetensors")
+        save_file(dict(as_ours(net, *weight) for weight in weights.items()), self.folder / "weights.safetensors")
         image = "image" if flags == IMAGES else "tokens"
         np.save(self.folder / "x.npy", arrays["x"].astype(np.float32 if flags == IMAGES else np.int32))
         self.run_program(f"{BUILD}/bin/sluice", "compile", "model.mlir", "-q", "-o", "model")

@@ -115,7 +115,7 @@ def resnet56_p():
     for s, (a, b) in enumerate(((16, 16), (16, 32), (32, 64))):
         for i in range(9):
             c = a if i == 0 else b
-            blocks.append({"c1": conv_p(c, b, 3, False), "b1": bn_p(b), "c2": conv_p(b, b, 3, False), "b2": bn_p(b)})
+            blocks.append({"c1": conv_p(c, b, 3, False), "c2": conv_p(b, b, 3, False), "b1": bn_p(b), "b2": bn_p(b)})
     return {"c": conv_p(3, 16, 3, False), "bn": bn_p(16), "blocks": blocks, "f": lin_p(64, 10)}
 
 

@@ -108,9 +108,9 @@ class ResNet(nn.Module):
 class BasicA(nn.Module):
     def __init__(self, cin, cout):
         super().__init__()
-        self.stride, self.extra = (2 if cin != cout else 1), cout - cin
-        self.conv1, self.bn1 = nn.Conv2d(cin, cout, 3, self.stride, 1, bias=False), nn.BatchNorm2d(cout)
-        self.conv2, self.bn2 = nn.Conv2d(cout, cout, 3, 1, 1, bias=False), nn.BatchNorm2d(cout)
+        self.extra = cout - cin
+        self.conv1, self.conv2 = nn.Conv2d(cin, cout, 3, 2 if self.extra else 1, 1, bias=False), nn.Conv2d(cout, cout, 3, 1, 1, bias=False)
+        self.bn1, self.bn2 = nn.BatchNorm2d(cout), nn.BatchNorm2d(cout)
 
     def forward(self, x):
         y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))

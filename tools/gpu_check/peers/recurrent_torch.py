@@ -1,23 +1,30 @@
 """Networks of models/ with LSTM layers, in PyTorch."""
 
+import torch
 from torch import nn
 
 
-class Recurrent(nn.Module):
-    """Layers of an LSTM with one bias each: the second of torch.nn stays zero. Each batch begins with what the one before left."""
+class Recurrent(nn.LSTM):
+    """Layers with one bias each: the second of torch.nn stays zero. In training each row of a batch begins with what the same
+    row of the batch before left."""
 
     def __init__(self, width, layers):
-        super().__init__()
-        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
+        super().__init__(width, width, layers, batch_first=True)
         for layer in range(layers):
-            getattr(self.lstm, f"bias_hh_l{layer}").data.zero_()
-            getattr(self.lstm, f"bias_hh_l{layer}").requires_grad_(False)
+            getattr(self, f"bias_hh_l{layer}").data.zero_()
+            getattr(self, f"bias_hh_l{layer}").requires_grad_(False)
         self.state = None
 
     def forward(self, x):
-        y, state = self.lstm(x, self.state)
-        if self.training:
-            self.state = tuple(part.detach() for part in state)
+        if not self.training:
+            return super().forward(x)[0]
+        before, rows = self.state, x.shape[0]
+        if is_short := before is not None and rows < before[0].shape[1]:
+            before = tuple(part[:, :rows].contiguous() for part in before)
+        y, state = super().forward(x, before)
+        if is_short:  # rows that are not in the batch keep what they have
+            state = tuple(torch.cat((new, old[:, rows:]), 1) for new, old in zip(state, self.state))
+        self.state = tuple(part.detach() for part in state)
         return y
 
 

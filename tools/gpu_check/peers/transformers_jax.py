@@ -19,8 +19,8 @@ def think(b, x, approximate=False):
 
 
 def block_p(width):
-    return {"qkv": lin_p(width, 3 * width), "o": lin_p(width, width), "f1": lin_p(width, 4 * width), "f2": lin_p(4 * width, width),
-            "l1": bn_p(width), "l2": bn_p(width)}
+    return {"l1": bn_p(width), "l2": bn_p(width), "qkv": lin_p(width, 3 * width), "o": lin_p(width, width), "f1": lin_p(width, 4 * width),
+            "f2": lin_p(4 * width, width)}
 
 
 def gpt2(p, x):

@@ -5,34 +5,69 @@ import torch.nn.functional as F
 from torch import nn
 
 
-def attention(q, k, v, is_causal=False):
-    """In heads of 64. An old PyTorch has no op for it."""
-    q, k, v = (x.reshape(*x.shape[:2], -1, 64).transpose(1, 2) for x in (q, k, v))
-    if hasattr(F, "scaled_dot_product_attention"):
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
-    else:
-        scores = q @ k.transpose(2, 3) / 8
-        if is_causal:
-            scores = scores + torch.full(scores.shape[2:], -torch.inf).triu(1)
-        y = scores.softmax(3) @ v
-    return y.transpose(1, 2).flatten(2)
+def by_products(q, k, v, is_causal):
+    """Attention as it is defined."""
+    scores = q @ k.transpose(2, 3) / 8
+    if is_causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device).triu(1), -torch.inf)
+    return scores.softmax(3) @ v
+
+
+def by_op(q, k, v, is_causal):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+
+
+FASTEST = by_op if hasattr(F, "scaled_dot_product_attention") else by_products  # an old PyTorch has no op for it
+
+
+def attended(qkv, is_causal=False, attention=FASTEST):
+    """In heads of 64."""
+    heads = (x.reshape(*x.shape[:2], -1, 64).transpose(1, 2) for x in qkv.chunk(3, 2))
+    return attention(*heads, is_causal).transpose(1, 2).flatten(2)
+
+
+class GPT2Block(nn.Module):
+    def __init__(self, width, dropout, attention):
+        super().__init__()
+        self.dropout, self.attention = dropout, attention
+        self.ln_1, self.ln_2 = nn.LayerNorm(width, 1e-5), nn.LayerNorm(width, 1e-5)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.c_fc, self.c_mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        y = self.c_proj(attended(self.c_attn(self.ln_1(x)), True, self.attention))
+        x = x + F.dropout(y, self.dropout, self.training)
+        y = self.c_mlp_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+        return x + F.dropout(y, self.dropout, self.training)
+
+
+class GPT2(nn.Module):
+    def __init__(self, words=50257, width=768, layers=12, dropout=0.1, attention=FASTEST):
+        super().__init__()
+        self.dropout = dropout
+        self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(1024, width)
+        self.h, self.ln_f = nn.Sequential(*(GPT2Block(width, dropout, attention) for _ in range(layers))), nn.LayerNorm(width, 1e-5)
+
+    def forward(self, x):
+        x = F.dropout(self.wte(x) + self.wpe.weight[: x.shape[1]], self.dropout, self.training)
+        return F.linear(self.ln_f(self.h(x)), self.wte.weight)
 
 
 class Block(nn.Module):
     """One layer of a transformer: norms before what is added, or behind it."""
 
-    def __init__(self, width, eps, before, gelu="none", is_causal=False, dropout=0.0):
+    def __init__(self, width, eps, before):
         super().__init__()
-        self.before, self.gelu, self.is_causal, self.dropout = before, gelu, is_causal, dropout
+        self.before = before
+        self.norm1, self.norm2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.norm1, self.norm2 = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
 
     def attend(self, x):
-        return F.dropout(self.out(attention(*self.qkv(x).chunk(3, 2), self.is_causal)), self.dropout, self.training)
+        return self.out(attended(self.qkv(x)))
 
     def think(self, x):
-        return F.dropout(self.fc2(F.gelu(self.fc1(x), approximate=self.gelu)), self.dropout, self.training)
+        return self.fc2(F.gelu(self.fc1(x)))
 
     def forward(self, x):
         if self.before:
@@ -40,18 +75,6 @@ class Block(nn.Module):
             return x + self.think(self.norm2(x))
         x = self.norm1(x + self.attend(x))
         return self.norm2(x + self.think(x))
-
-
-class GPT2(nn.Module):
-    def __init__(self, width=768, words=50257):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(1024, width)
-        self.h = nn.Sequential(*(Block(width, 1e-5, True, "tanh", True, 0.1) for _ in range(12)))
-        self.ln_f = nn.LayerNorm(width, 1e-5)
-
-    def forward(self, x):
-        x = F.dropout(self.wte(x) + self.wpe.weight[: x.shape[1]], 0.1, self.training)
-        return F.linear(self.ln_f(self.h(x)), self.wte.weight)
 
 
 class BERT(nn.Module):
