@@ -42,7 +42,8 @@ class GpuCheckTest(unittest.TestCase):
         cls.root = tempfile.TemporaryDirectory()
         cls.prepared = Path(cls.root.name) / "prepared"
         done = cls.prepare(cls.prepared)
-        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        assert done.returncode == 0, done.stderr
+        cls.told = done.stderr
 
     @staticmethod
     def prepare(output, *flags):
@@ -150,7 +151,8 @@ class GpuCheckTest(unittest.TestCase):
         smaller = self.folder / "smaller"
         done = self.prepare(smaller, "--bytes", most)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr.splitlines(), [f"prepare: no room for the kernels of {pack}" for pack in reversed(packs[-2:])])
+        without = [line for line in done.stderr.splitlines() if "no room" in line]
+        self.assertEqual(without, [f"prepare: no room for the kernels of {pack}" for pack in reversed(packs[-2:])])
         self.assertLessEqual(bytes_of(smaller), most)
         manifest = json.loads((smaller / "manifest.json").read_text())
         self.assertEqual(manifest["packs"], packs[:-2])
@@ -166,6 +168,48 @@ class GpuCheckTest(unittest.TestCase):
         done = self.prepare(self.folder / "smaller", "--bytes", "1000000")
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("and 1000000 may be carried to a machine: name fewer --benchmarks", done.stderr)
+
+    def test_what_is_made_is_told_meanwhile(self):
+        packs = json.loads((self.folder / "manifest.json").read_text())["packs"]
+        begun = re.findall(r"(?m)^prepare: packing (.+), (\d+) of (\d+)(, about \S+ (?:s|min) left)?$", self.told)
+        self.assertEqual(sorted(name for name, *_ in begun), sorted(["own kernels", *packs]))
+        self.assertEqual([(int(number), int(count)) for _, number, count, _ in begun], [(i + 1, len(packs) + 1) for i in range(len(packs) + 1)])
+        self.assertEqual([bool(left) for *_, left in (begun[0], begun[-1])], [False, True])
+        self.assertRegex(self.told, r"(?m)^prepare: compiling lenet_device, \d of \d+")
+        self.assertEqual(re.findall(r"(?m)^prepare: (\w+) \d+ took [\d.]+ (?:s|min)$", self.told), ["packing", "compiling", "compressing"])
+
+    def test_progress_takes_one_line_of_a_terminal(self):
+        script = "import progress\np = progress.Progress('packing', 2)\nfor name in 'ab':\n p.begin(name)\n p.end()\np.close()"
+        reader, terminal = os.openpty()
+        subprocess.run([sys.executable, "-B", "-c", script], stderr=terminal, cwd=TOOL, check=True)
+        told = os.read(reader, 10000).decode()
+        os.close(reader)
+        os.close(terminal)
+        lines = ["prepare: packing a, 1 of 2", "prepare: packing b, 2 of 2, about 0.0 s left", "prepare: packing 2 took 0.0 s\r\n"]
+        self.assertEqual(told, "".join(f"\r\x1b[K{line}" for line in lines))
+
+    def test_the_time_left_is_told_of_a_quarter_on(self):
+        sys.path.insert(0, str(TOOL))
+        progress = importlib.import_module("progress")
+        with mock.patch.object(progress.time, "monotonic", return_value=1000):
+            of_eight = progress.Progress("packing", 8)
+        told = []
+        for _ in range(3):
+            with mock.patch.object(progress.time, "monotonic", return_value=1090):
+                told.append(of_eight.left())
+            of_eight.end()
+        self.assertEqual(told, ["", "", ", about 4.5 min left"])
+
+    def test_nothing_begins_behind_a_failure(self):
+        build, log = self.folder / "build", self.folder / "log"
+        (build / "bin").mkdir(parents=True)
+        for place in ("lib", "bin/models", "bin/gpu_check_run"):
+            (build / place).symlink_to(BUILD / place)
+        self.write_script(build / "bin/gpu_check_pack", f"echo \"$3\" >> {log}\n[[ \"$3\" == mlp=* ]] || exec sleep 2\necho broken >&2\nexit 3\n")
+        done = self.prepare(self.folder / "output", "--build", build)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"prepare: \S+/gpu_check_pack .* gives 3:\nbroken\n$")
+        self.assertEqual(sorted(line.split("=")[0] for line in log.read_text().splitlines()), ["", "lenet", "mlp", "ops"])
 
     def test_one_device_is_enough(self):
         ran = self.run_check("--only", "contracts,conformance,exercises", CUDA_EMU_DEVICES="1")

@@ -1,11 +1,13 @@
-// gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION][@MORE]... ops=OP,OP...[@MORE]: packs the kernels of models, of single ops
-// (all where none is named) as packs whose names begin with `ops`, and those of the runner's own checks. SETTINGS are those of the
-// CUDA backend, such as arch=sm_90, or empty; MORE are those of one pack alone, such as tf32=on.
+// gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION][@MORE]... ops=OP,OP...[@MORE]: packs the kernels of models, and of
+// single ops (all where none is named) as packs whose names begin with `ops`; where there are none to pack, those of the
+// runner's own checks. SETTINGS are those of the CUDA backend, such as arch=sm_90, or empty; MORE are those of one pack alone,
+// such as tf32=on.
 #include "tools/compiler/Diagnostics.h"
 #include "tools/gpu_check/pack/ModelKernels.h"
 #include "tools/gpu_check/pack/OpKernels.h"
 #include "tools/gpu_check/pack/OwnKernels.h"
 #include "llvm/Support/raw_ostream.h"
+#include <malloc.h>
 
 using namespace sluice;
 
@@ -23,12 +25,17 @@ static passes::BackendSettings settingsOf(llvm::StringRef all, llvm::StringRef m
 
 int main(int count, char **arguments) {
   if (count < 3) {
-    llvm::errs() << "usage: gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION][@MORE]...\n";
+    llvm::errs() << "usage: gpu_check_pack FOLDER SETTINGS [NAME=GRAPH[:PRECISION][@MORE]...]\n";
     return int(compiler::ExitCode::Usage);
   }
+  // Interpreting makes and drops tensors of hundreds of megabytes, which the system would clear each time.
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
   std::string folder = arguments[1];
-  if (llvm::Error error = gpu_check::packOwnKernels(folder, arguments[2]))
-    return report(std::move(error));
+  if (count == 3) {
+    llvm::Error error = gpu_check::packOwnKernels(folder, arguments[2]);
+    return error ? report(std::move(error)) : 0;
+  }
   for (int i = 3; i < count; ++i) {
     auto [name, given] = llvm::StringRef(arguments[i]).split('=');
     auto [what, more] = given.split('@');
