@@ -20,8 +20,7 @@ namespace cuda_emu {
 inline bool isWatched() { return __tsan_create_fiber != nullptr; }
 
 /// A thread as the sanitizer knows it.
-class Fiber {
-public:
+struct Fiber {
   Fiber() : own(isWatched() ? __tsan_create_fiber(0) : nullptr) {}
   Fiber(const Fiber &) = delete;
   Fiber &operator=(const Fiber &) = delete;
@@ -30,23 +29,21 @@ public:
       __tsan_destroy_fiber(own);
   }
 
-  /// The next that runs is this one. `isOrdered`: behind all that the one that runs now did.
-  void goOn(bool isOrdered) const { switchTo(own, isOrdered); }
-
-  /// The fiber that runs now, to be gone back to.
+  /// The one that runs now.
   static void *current() { return isWatched() ? __tsan_get_current_fiber() : nullptr; }
-  static void switchTo(void *fiber, bool isOrdered) {
+
+  /// The next that runs is this one, which orders nothing.
+  static void switchTo(void *fiber) {
     constexpr unsigned kWithoutOrder = 1;
     if (fiber)
-      __tsan_switch_to_fiber(fiber, isOrdered ? 0 : kWithoutOrder);
+      __tsan_switch_to_fiber(fiber, kWithoutOrder);
   }
 
-private:
-  void *own;
+  void *const own;
 };
 
-/// Barriers of a block, and its end. What a thread did before one comes before what others do behind it. Two places take turns, so
-/// that a thread that is already at the next barrier orders nothing for one that still leaves this one.
+/// Barriers of a block, its begin and its end. What a thread did before one comes before what others do behind it. Two places
+/// take turns, so that a thread that is already at the next barrier orders nothing for one that still leaves this one.
 class BarrierOrder {
 public:
   void arrive(uint64_t number) {

@@ -44,8 +44,9 @@ namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
 constexpr unsigned kWarp = 32;
-constexpr unsigned kMostBytes = 24, kMostOfShuffle = 8; // of an exchange
-constexpr size_t kPage = 4096, kSharedPages = 64;       // no launch gives more
+constexpr unsigned kMostBytes = 8;                            // of a shuffle
+constexpr unsigned kRows = 16, kColumns = 8, kMostTerms = 16; // of a tensor core's product
+constexpr size_t kPage = 4096, kSharedPages = 64;             // no launch gives more
 
 struct Copy {
   void (*copy)(void *, const void *);
@@ -56,15 +57,34 @@ struct Copy {
 
 struct Thread {
   Place place;
-  unsigned number = 0;                 // in the block
-  uint64_t exchanges = 0;              // shuffles begun
-  uint64_t barriers = 0;               // come to
-  unsigned char held[2][kMostBytes]{}; // what it gave for the last two
-  std::deque<Copy> copies;             // that are late
-  uint64_t groups = 0;                 // of copies, ended
-  bool begun = false, ended = false;
+  unsigned number = 0;      // in the block
+  uint64_t barriers = 0;    // come to
+  uint64_t gathers = 0;     // begun
+  std::vector<Copy> copies; // that are late
+  uint64_t groups = 0;      // of copies, ended
+  bool ended = false;
   void *stack = nullptr; // its top while others run
-  const Fiber *fiber = nullptr;
+  void *fiber = nullptr;
+};
+
+/// What its threads give each other. Of what they give there are two, which take turns: all have come to an exchange, and so
+/// have read what was given for the last, before one of them gives anything for the next but one.
+struct Warp {
+  uint64_t exchanges[kWarp] = {}; // begun by each
+  unsigned ended = 0;             // a bit for each
+  unsigned char shuffled[2][kWarp][kMostBytes];
+  struct {
+    void *addresses[kWarp];
+    double a[kRows][kMostTerms], b[kColumns][kMostTerms];
+  } gathered[2];
+
+  /// A bit for each that has begun fewer exchanges.
+  unsigned behind(uint64_t count) const {
+    unsigned bits = 0;
+    for (unsigned lane = 0; lane < kWarp; ++lane)
+      bits |= unsigned(exchanges[lane] < count) << lane;
+    return bits;
+  }
 };
 
 /// The order in which blocks, or the threads of one, take their turns. CUDA_EMU_SCHEDULE is "ascending", "descending", or a
@@ -98,49 +118,75 @@ private:
   uint64_t random;
 };
 
+[[noreturn]] void fail(const char *why);
+
 struct Block {
   std::vector<Thread> threads;
+  std::unique_ptr<Warp[]> warps;
   std::vector<unsigned> turns; // of threads
-  Thread *current = nullptr;
+  size_t turn;
+  size_t left;    // that have not ended
+  Thread outside; // who runs the block
+  Thread *current = &outside;
   void (*kernel)(void *) = nullptr;
   void *argument = nullptr;
-  void *scheduler = nullptr; // its stack
-  void *schedulerFiber = Fiber::current();
-  BarrierOrder order, ends;
+  BarrierOrder order, begins, ends;
   uint64_t arrivals = 0; // at barriers
-  bool advanced = false; // whether any thread came further in this round
+  bool advanced = true;  // whether any thread came further in this round
 
   Block(Dim gridSize, Dim size, Dim index, std::vector<unsigned> turns, void (*kernel)(void *), void *argument)
-      : threads(size.x), turns(std::move(turns)), kernel(kernel), argument(argument) {
+      : threads(size.x), warps(new Warp[(size.x + kWarp - 1) / kWarp]), turns(std::move(turns)), turn(size.x - 1),
+        left(size.x), kernel(kernel), argument(argument) {
+    outside.fiber = Fiber::current();
     for (unsigned i = 0; i < size.x; ++i) {
       threads[i].number = i;
       threads[i].place = {{i, 0, 0}, index, size, gridSize};
     }
   }
+
+  Warp &warpOf(const Thread &thread) { return warps[thread.number / kWarp]; }
+
+  /// Fetches what a thread goes on with: stacks lie far apart.
+  void prefetch(size_t turn) const {
+    auto *top = static_cast<const char *>(threads[turns[turn]].stack);
+    __builtin_prefetch(top);
+    __builtin_prefetch(top + 64);
+  }
+
+  /// The thread whose turn comes next, or who runs the block once all have ended.
+  Thread *next() {
+    if (left == 0)
+      return &outside;
+    do {
+      if (++turn == turns.size()) {
+        if (!advanced)
+          fail("all threads that have not ended wait for others");
+        turn = 0, advanced = false;
+      }
+    } while (threads[turns[turn]].ended);
+    prefetch(turn + 1 < turns.size() ? turn + 1 : 0);
+    return &threads[turns[turn]];
+  }
 };
 
-thread_local Block *running = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local Block *running = nullptr;
 constexpr unsigned kWithoutEnd = ~0u;
 thread_local unsigned sharedBytes = kWithoutEnd; // that the launch gives
 
-[[noreturn]] void fail(const char *why) {
+void fail(const char *why) {
   Thread &thread = *running->current;
   std::fprintf(stderr, "cuda_emu: block %u, thread %u: %s\n", thread.place.block.x, thread.number, why);
   std::abort();
 }
 
-/// Lets others run.
+/// Lets others run, one after the other, until it is this one's turn again.
 void giveWay() {
-  Fiber::switchTo(running->schedulerFiber, /*isOrdered=*/false);
-  cuda_emu_switch(&running->current->stack, running->scheduler);
-}
-
-/// Lets a thread run until it gives way.
-void goOn(Thread &thread) {
-  running->current = &thread;
-  thread.fiber->goOn(/*isOrdered=*/!thread.begun);
-  thread.begun = true;
-  cuda_emu_switch(&running->scheduler, thread.stack);
+  Thread &self = *running->current, &next = *running->next();
+  if (&next == &self)
+    return;
+  running->current = &next;
+  Fiber::switchTo(next.fiber);
+  cuda_emu_switch(&self.stack, next.stack);
 }
 
 /// Not `memcpy`, which sanitizers watch: the device's exchange is no memory of anybody's.
@@ -150,21 +196,25 @@ void copyBytes(void *to, const void *from, unsigned bytes) {
 }
 
 void runThread() {
+  running->begins.leave(0);
   running->kernel(running->argument);
   if (!running->current->copies.empty())
     fail("ends before its copies");
   running->ends.arrive(0);
-  running->current->ended = true;
+  Thread &self = *running->current;
+  self.ended = true;
+  running->warpOf(self).ended |= 1u << self.number % kWarp;
+  --running->left;
   running->advanced = true;
   giveWay();
 }
 
 /// Fibers are taken again by the next block, too.
-const Fiber *fiberOf(size_t thread) {
+void *fiberOf(size_t thread) {
   thread_local std::deque<Fiber> fibers;
   while (fibers.size() <= thread)
     fibers.emplace_back();
-  return &fibers[thread];
+  return fibers[thread].own;
 }
 
 /// A stack that goes on with `runThread`; stacks are taken again by the next block.
@@ -172,7 +222,8 @@ void *stackOf(size_t thread) {
   thread_local std::vector<std::unique_ptr<char[]>> stacks;
   while (stacks.size() <= thread)
     stacks.emplace_back(new char[kStackBytes]);
-  auto end = reinterpret_cast<uintptr_t>(stacks[thread].get() + kStackBytes) & ~uintptr_t(15);
+  size_t apart = thread % 16 * 256; // or all tops would share a few lines of the cache
+  auto end = reinterpret_cast<uintptr_t>(stacks[thread].get() + kStackBytes - apart) & ~uintptr_t(15);
   void **top = reinterpret_cast<void **>(end);
   *--top = nullptr; // where a function finds its return address
   *--top = reinterpret_cast<void *>(runThread);
@@ -203,18 +254,8 @@ void runBlock(Block &block) {
     thread.stack = stackOf(thread.number);
     thread.fiber = fiberOf(thread.number);
   }
-  for (bool waits = true; waits;) {
-    waits = block.advanced = false;
-    for (unsigned number : block.turns) {
-      Thread &thread = block.threads[number];
-      if (thread.ended)
-        continue;
-      goOn(thread);
-      waits |= !thread.ended;
-    }
-    if (waits && !block.advanced)
-      fail("all threads that have not ended wait for others");
-  }
+  block.begins.arrive(0);
+  giveWay();
   block.ends.leave(0);
   running = nullptr;
 }
@@ -233,47 +274,63 @@ extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void
   }
 }
 
-/// Gives `value` to all threads of the warp in `mask`, and waits for theirs. The number of this exchange.
-static uint64_t exchange(unsigned mask, const void *value, unsigned bytes) {
+/// Waits until all threads of the warp in `mask` have begun as many exchanges as this one, which begins another.
+static void meet(unsigned mask) {
   Block &block = *running;
   Thread &self = *block.current;
-  unsigned warp = self.number / kWarp * kWarp;
-  uint64_t now = ++self.exchanges;
-  copyBytes(self.held[now % 2], value, bytes);
+  Warp &warp = block.warpOf(self);
+  uint64_t now = ++warp.exchanges[self.number % kWarp];
   block.advanced = true;
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if (!(mask >> lane & 1))
-      continue;
-    if (warp + lane >= block.threads.size())
-      fail("a shuffle with a thread that the block does not have");
-    while (block.threads[warp + lane].exchanges < now) {
-      if (block.threads[warp + lane].ended)
-        fail("a shuffle with a thread that has ended");
-      giveWay();
-    }
+  size_t lanes = block.threads.size() - self.number / kWarp * kWarp;
+  if (lanes < kWarp && mask >> lanes)
+    fail("a shuffle with a thread that the block does not have");
+  while (unsigned awaited = warp.behind(now) & mask) {
+    if (awaited & warp.ended)
+      fail("a shuffle with a thread that has ended");
+    giveWay();
   }
-  return now;
 }
 
 extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned bytes, unsigned from, void *result) {
-  unsigned number = running->current->number, warp = number / kWarp * kWarp;
-  if (bytes > kMostOfShuffle)
+  Thread &self = *running->current;
+  Warp &warp = running->warpOf(self);
+  unsigned lane = self.number % kWarp;
+  if (bytes > kMostBytes)
     fail("a shuffle of more than 8 bytes");
-  if (!(mask >> (number - warp) & 1))
+  if (!(mask >> lane & 1))
     fail("a shuffle of a mask without this thread");
   if (!(mask >> from & 1))
     fail("a shuffle from a thread outside of the mask");
-  uint64_t now = exchange(mask, value, bytes);
-  copyBytes(result, running->threads[warp + from].held[now % 2], bytes);
+  auto &shuffled = warp.shuffled[warp.exchanges[lane] % 2];
+  copyBytes(shuffled[lane], value, bytes);
+  meet(mask);
+  copyBytes(result, shuffled[from], bytes);
 }
 
-extern "C" void cuda_emu_gather(const void *value, unsigned bytes, void *all) {
-  if (bytes > kMostBytes)
-    fail("fragments of more than 24 bytes");
-  uint64_t now = exchange(~0u, value, bytes);
-  unsigned warp = running->current->number / kWarp * kWarp;
-  for (unsigned lane = 0; lane < kWarp; ++lane)
-    copyBytes(static_cast<char *>(all) + lane * bytes, running->threads[warp + lane].held[now % 2], bytes);
+extern "C" void *const *cuda_emu_gather(void *address) {
+  Thread &self = *running->current;
+  auto &gathered = running->warpOf(self).gathered[self.gathers++ % 2];
+  gathered.addresses[self.number % kWarp] = address;
+  meet(~0u);
+  return gathered.addresses;
+}
+
+extern "C" void cuda_emu_multiply(unsigned terms, const float *a, const float *b, float *c) {
+  Thread &self = *running->current;
+  auto &gathered = running->warpOf(self).gathered[self.gathers++ % 2];
+  unsigned lane = self.number % kWarp, held = terms / 8; // in a register
+  for (unsigned i = 0; i < 4 * held; ++i)
+    gathered.a[lane / 4 + i / held % 2 * 8][lane % 4 * held + i % held + i / held / 2 * (terms / 2)] = a[i];
+  for (unsigned i = 0; i < 2 * held; ++i)
+    gathered.b[lane / 4][lane % 4 * held + i % held + i / held * (terms / 2)] = b[i];
+  meet(~0u);
+  for (unsigned i = 0; i < 4; ++i) {
+    const double *row = gathered.a[lane / 4 + i / 2 * 8], *column = gathered.b[lane % 4 * 2 + i % 2];
+    double total = 0;
+    for (unsigned k = 0; k < terms; ++k)
+      total += row[k] * column[k];
+    c[i] = float(c[i] + total);
+  }
 }
 
 extern "C" void cuda_emu_require(bool holds, const char *what) {
@@ -313,8 +370,10 @@ extern "C" void cuda_emu_end_group_of_copies() { ++running->current->groups; }
 
 extern "C" void cuda_emu_await_copies(unsigned groups) {
   Thread &self = *running->current;
-  for (; !self.copies.empty() && self.copies.front().group + groups < self.groups; self.copies.pop_front())
-    self.copies.front().copy(self.copies.front().to, self.copies.front().from);
+  auto awaited = self.copies.begin();
+  for (; awaited != self.copies.end() && awaited->group + groups < self.groups; ++awaited)
+    awaited->copy(awaited->to, awaited->from);
+  self.copies.erase(self.copies.begin(), awaited);
 }
 
 } // namespace cuda_emu

@@ -21,7 +21,7 @@ struct Dim {
 struct Place {
   Dim thread, block, blockSize, gridSize;
 };
-extern "C" const Place *cuda_emu_place();
+extern "C" [[gnu::const]] const Place *cuda_emu_place(); // always the same one's, however often it gives way
 
 /// Runs `kernel` as every thread of every block, one block after the other.
 extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void *), void *argument);
@@ -29,8 +29,12 @@ extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void
 /// What thread `from` of the warp gives for this exchange of all threads in `mask`; at most 8 bytes.
 extern "C" void cuda_emu_exchange(unsigned mask, const void *value, unsigned bytes, unsigned from, void *result);
 
-/// What all threads of the warp give for this exchange, those of lanes 0 to 31 side by side; at most 24 bytes each.
-extern "C" void cuda_emu_gather(const void *value, unsigned bytes, void *all);
+/// The addresses that all threads of the warp give, those of lanes 0 to 31 side by side.
+extern "C" void *const *cuda_emu_gather(void *address);
+
+/// c += a b of the whole warp, with 8 or 16 terms to a sum: what a lane holds of `mma.m16n8k8` and `mma.m16n8k16`, register by
+/// register.
+extern "C" void cuda_emu_multiply(unsigned terms, const float *a, const float *b, float *c);
 
 /// Ends the program if not.
 extern "C" void cuda_emu_require(bool holds, const char *what);
@@ -152,66 +156,49 @@ inline float roundToTf32(float x) {
   return __builtin_bit_cast(float, bits);
 }
 namespace cuda_emu {
-/// Adds products of so many terms to a lane's four sums, `term(all, row, column, k)` being one of what all lanes hold.
-template <unsigned terms, typename Held, typename Term>
-void addProducts(float &c0, float &c1, float &c2, float &c3, const Held &mine, Term term) {
-  Held all[32];
-  cuda_emu_gather(&mine, sizeof mine, all);
-  auto sum = [&](unsigned row, unsigned column) {
-    double total = 0;
-    for (unsigned k = 0; k < terms; ++k)
-      total += term(all, row, column, k);
-    return total;
-  };
-  unsigned lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
-  c0 = float(c0 + sum(row, column)), c1 = float(c1 + sum(row, column + 1));
-  c2 = float(c2 + sum(row + 8, column)), c3 = float(c3 + sum(row + 8, column + 1));
+template <unsigned terms>
+void multiply(float &c0, float &c1, float &c2, float &c3, const float (&a)[terms / 2], const float (&b)[terms / 4]) {
+  float c[4] = {c0, c1, c2, c3};
+  cuda_emu_multiply(terms, a, b, c);
+  c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
 }
 } // namespace cuda_emu
 
 inline void multiplyTf32(float &c0, float &c1, float &c2, float &c3, const float (&a)[4], const float (&b)[2]) {
-  struct Held {
-    float a[4], b[2];
-  } mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
   unsigned bits = 0;
-  for (float one : mine.a)
+  for (float one : a)
     bits |= __builtin_bit_cast(unsigned, one);
-  for (float one : mine.b)
+  for (float one : b)
     bits |= __builtin_bit_cast(unsigned, one);
   cuda_emu::cuda_emu_require((bits & 0x1fff) == 0, "a number that is no tf32");
-  cuda_emu::addProducts<8>(c0, c1, c2, c3, mine, [](const Held *all, unsigned row, unsigned column, unsigned k) {
-    return double(all[row % 8 * 4 + k % 4].a[row / 8 + k / 4 * 2]) * all[column * 4 + k % 4].b[k / 4];
-  });
+  cuda_emu::multiply<8>(c0, c1, c2, c3, a, b);
 }
 
 template <bool transposed, class Half> void loadMatrices(unsigned (&to)[4], const Half *row) {
   cuda_emu::cuda_emu_require(reinterpret_cast<unsigned long long>(row) % 16 == 0,
                              "a row of a matrix that is not aligned");
-  const Half *all[32];
-  cuda_emu::cuda_emu_gather(&row, sizeof row, all);
+  void *const *all = cuda_emu::cuda_emu_gather(const_cast<Half *>(row));
   unsigned lane = threadIdx.x % 32;
   for (unsigned matrix = 0; matrix < 4; ++matrix) {
     to[matrix] = 0;
     for (unsigned one = 0; one < 2; ++one) {
       unsigned by = lane / 4, along = lane % 4 * 2 + one;
-      const Half &held = all[matrix * 8 + (transposed ? along : by)][transposed ? by : along];
-      to[matrix] |= unsigned(held.bits) << 16 * one;
+      const Half *held = static_cast<const Half *>(all[matrix * 8 + (transposed ? along : by)]);
+      to[matrix] |= unsigned(held[transposed ? by : along].bits) << 16 * one;
     }
   }
 }
 
-inline double valueOfBF16(unsigned bits) { return __builtin_bit_cast(float, bits << 16); }
+inline float valueOfBF16(unsigned bits) { return __builtin_bit_cast(float, bits << 16); }
 template <typename Value>
 void multiplyHalves(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1,
                     Value valueOf) {
-  struct Held {
-    unsigned a[4], b[2];
-  } mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
-  cuda_emu::addProducts<16>(c0, c1, c2, c3, mine, [=](const Held *all, unsigned row, unsigned column, unsigned k) {
-    unsigned shift = k % 2 * 16, thread = k % 8 / 2;
-    return valueOf(all[row % 8 * 4 + thread].a[row / 8 + k / 8 * 2] >> shift & 0xffff) *
-           valueOf(all[column * 4 + thread].b[k / 8] >> shift & 0xffff);
-  });
+  float as[8], bs[4];
+  for (unsigned i = 0; i < 8; ++i)
+    as[i] = valueOf(a[i / 2] >> i % 2 * 16 & 0xffff);
+  for (unsigned i = 0; i < 4; ++i)
+    bs[i] = valueOf((i / 2 ? b1 : b0) >> i % 2 * 16 & 0xffff);
+  cuda_emu::multiply<16>(c0, c1, c2, c3, as, bs);
 }
 inline void multiplyBF16(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1) {
   multiplyHalves(c0, c1, c2, c3, a, b0, b1, valueOfBF16);
