@@ -174,7 +174,7 @@ static Product productOf(ir::SumOp sum, int64_t capacity, ArrayRef<Operation *> 
   return product;
 }
 
-/// Whether so many elements, so far apart, are those of a matrix along one side.
+/// Whether so many elements, so far apart, are those of a matrix along one side. Of matrices of a batch they are more.
 static bool liesIn(LibraryProduct::Extent extent, int64_t apart, LibraryProduct::Extent side, int64_t apartInMatrix) {
   bool isOne = extent.size == 1 && !extent.perRow;
   return extent.size == side.size && extent.perRow == side.perRow && (isOne || apart == apartInMatrix);
@@ -183,8 +183,7 @@ static bool liesIn(LibraryProduct::Extent extent, int64_t apart, LibraryProduct:
 bool Finder::addSums(LibraryProduct &found, ir::SumOp sum, ArrayRef<Operation *> moves) const {
   auto type = cast<RankedTensorType>(sum.getType());
   Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-  if (type.getElementType() != element || element.isF64() || found.batch.size != 1 || found.batch.perRow ||
-      sum.getKeepdims() || !ir::isUncut(type))
+  if (type.getElementType() != element || element.isF64() || sum.getKeepdims() || !ir::isUncut(type))
     return false;
   const Product sums = productOf(sum, capacity, moves);
   const Finder its(sums, sum, capacity);

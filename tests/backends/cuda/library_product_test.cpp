@@ -282,6 +282,15 @@ TEST(LibraryProduct, LeavesNoOtherSums) {
   EXPECT_TRUE(finds(withSum(einsum("abc,dc->abd", x, "tensor<5x6xf32>", dy), 1, "1", "tensor<5xf32>")));
   EXPECT_FALSE(finds(withSum(einsum("abc,abd->bcd", x, dy, "tensor<4x6x5xf32>"), 1, "0", "tensor<4x5xf32>")))
       << "of a batch";
+  Body part = einsum("abc,abd->cd", "tensor<8x4x6xf32>", "tensor<8x4x5xf32>", "tensor<6x5xf32>");
+  EXPECT_TRUE(finds(withSum(part, 1, "0, 1", "tensor<5xf32>")));
+  part.text =
+      "%t = sluice.slice %1 {start = array<i64: 0, 0, 0>, end = array<i64: 3, 4, 5>, step = array<i64: 1, 1, 1>} : "
+      "(tensor<8x4x5xf32>) -> tensor<3x4x5xf32>\n"
+      "%s = sluice.sum %t {axes = array<i64: 0, 1>} : (tensor<3x4x5xf32>) -> tensor<5xf32>\n" +
+      part.text;
+  part.yields = "%s, %a : tensor<5xf32>, tensor<6x5xf32>";
+  EXPECT_FALSE(finds(part)) << "of a part of the rows";
   Body other = withSum(one, 1, "0, 1", "tensor<5xf32>");
   other.operands.push_back(dy);
   other.text.replace(other.text.find("%1"), 2, "%2");

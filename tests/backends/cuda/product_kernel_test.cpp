@@ -292,7 +292,7 @@ TEST(ProductKernel, SumsOperandsBesideIt) {
 
 // Where no library does it, it costs what it costs alone.
 TEST(ProductKernel, SumsOperandsAsAKernelOfTheSumDoes) {
-  const std::string x = "tensor<?x600x6xf32>", dy = "tensor<?x600x5xf32>";
+  const std::string x = "tensor<?x6000x6xf32>", dy = "tensor<?x6000x5xf32>";
   Body product = einsum("abc,abd->cd", x, dy, "tensor<6x5xf32>");
   GridRun both("k", {x, dy}, withSum(product, 1, "0, 1", "tensor<5xf32>").text,
                "%s, %a : tensor<5xf32>, tensor<6x5xf32>");
