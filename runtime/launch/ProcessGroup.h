@@ -43,8 +43,8 @@ public:
   /// Throws an error of input in all ranks unless each of them has rank 0's lines: it names the first rank that differs, and the
   /// first line, with both texts.
   void agree(const std::string &what, const std::vector<NamedText> &lines);
-  /// Throws an error in all ranks if two of them chose differently, where there was a choice (else it is ""): it names what each
-  /// chose, and why, if there is a reason. It is an error of input, or an unsupported one where one chose `nothing`.
+  /// Throws an error in all ranks if two of them chose differently, where there was a choice (else it is ""): it names what
+  /// each chose, and why, if there is a reason. It is an error of input, or an unsupported one where one chose `nothing`.
   void agreeOnChoice(const std::string &what, const std::string &choice, const std::string &why);
   static constexpr const char *nothing = "none";
   /// How something ended in each rank: throws the own error, or else that of the first rank that has one, with its number.

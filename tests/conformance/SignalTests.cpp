@@ -160,7 +160,7 @@ static void joinContexts(const Subject &subject) {
 
 /// What one thread waits for may be up to another, whose context it must not hold: that of the other device, if there is one.
 static void keepNobodyElseWaiting(const Subject &subject) {
-  constexpr auto kBeginning = std::chrono::milliseconds(50); // in which a thread comes to its wait
+  constexpr auto kMeanwhile = std::chrono::milliseconds(100); // in which the thread comes to its wait
   Waiter waiter(subject);
   RunHalf &half = waiter.half, other(subject);
   if (!half.table().synchronize_until)
@@ -169,21 +169,28 @@ static void keepNobodyElseWaiting(const Subject &subject) {
   Number number(half);
   waiter.waitFor(queue, number, 1);
   sluice_event *event = half.record(queue);
+  int32_t device = other.devices() - 1;
+  sluice_queue *its = other.queue(device);
+  Bytes sent = pattern(1000), found(sent.size());
+  void *address = other.allocate(sent.size(), device);
+  std::atomic<bool> waits = false;
   sluice_status status = SLUICE_OK;
   {
-    std::jthread waits([&] { status = half.table().synchronize_until(event, half.patience()); });
-    std::this_thread::sleep_for(kBeginning);
-    int32_t device = other.devices() - 1;
-    Bytes sent = pattern(1000), found(sent.size());
-    void *address = other.allocate(sent.size(), device);
-    sluice_queue *its = other.queue(device);
-    other.upload(its, sent, address, device);
-    other.download(its, address, found, device);
-    other.finish(its);
+    std::jthread thread([&] {
+      waits = true;
+      waits.notify_one();
+      status = half.table().synchronize_until(event, half.patience());
+    });
+    waits.wait(false);
+    for (auto end = std::chrono::steady_clock::now() + kMeanwhile; std::chrono::steady_clock::now() < end;) {
+      other.upload(its, sent, address, device);
+      other.download(its, address, found, device);
+      other.finish(its);
+    }
     number.write(1);
-    expect(found == sent, "work of another context is not done while a thread waits");
   }
   half.check(status, "waiting while another thread uses another context");
+  expect(found == sent, "work of another context is not done while a thread waits");
 }
 
 std::vector<Test> signalTests() {

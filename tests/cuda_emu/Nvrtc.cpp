@@ -3,7 +3,8 @@
 //
 // What it assumes of NVRTC is in CONTRACTS.md. A program is compiled once.
 //
-// CUDA_EMU_TEXT stands in front of every text, so that tests see how a device that does otherwise is found out.
+// CUDA_EMU_TEXT stands in front of every text, so that tests see how a device that does otherwise is found out, and
+// CUDA_EMU_PTX=compute_121 is what all PTX is for.
 #include "tests/cuda_emu/HostCompiler.h"
 #include "tests/cuda_emu/SharedMemory.h"
 
@@ -185,7 +186,8 @@ EXPORTED int nvrtcCompileProgram(Program *program, int count, const char *const 
     program->log += compiled.excess;
     return Compilation;
   }
-  program->code = compiled.object + architecture + '\0';
+  const char *other = program->isPtx ? std::getenv("CUDA_EMU_PTX") : nullptr;
+  program->code = compiled.object + (other ? other : architecture) + '\0';
   return Success;
 }
 

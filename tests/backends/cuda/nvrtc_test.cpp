@@ -134,6 +134,20 @@ TEST(NvrtcDouble, LimitsSharedVariablesToo) {
   expectLimitOfSharedBytes(*found);
 }
 
+// As the driver's double reads it: code for another device than was asked for shows there, too.
+TEST(NvrtcDouble, SaysWhatItsCodeIsFor) {
+  sluice::test::useCudaDoubles(1);
+  llvm::Expected<Nvrtc> found = Nvrtc::load();
+  ASSERT_EQ(unsetenv("SLUICE_NVRTC"), 0);
+  ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+  for (std::string architecture : {"sm_90", "compute_80", "compute_100"}) {
+    llvm::Expected<DeviceCode> code =
+        found->compile("extern \"C\" __global__ void f(float *x) { *x = 1; }", architecture);
+    ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
+    EXPECT_TRUE(llvm::StringRef(code->bytes).ends_with(architecture + '\0')) << architecture;
+  }
+}
+
 TEST_F(NvrtcTest, WritesPtxForWhatIsNewer) {
   ASSERT_TRUE(nvrtc->has("compute_80"));
   EXPECT_FALSE(nvrtc->has("compute_42"));

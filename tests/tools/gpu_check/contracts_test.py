@@ -144,6 +144,9 @@ class ContractsTest(unittest.TestCase):
             with self.subTest(text):
                 self.expect_contradicted(names, folder=self.pack(f"other{number}", CUDA_EMU_TEXT=text))
 
+    def test_ptx_for_another_device_is_found_out(self):
+        self.expect_contradicted({"module.ptx_runs"}, folder=self.pack("newer", CUDA_EMU_PTX="compute_121"))
+
     def test_without_a_library_its_contracts_are_not_tried(self):
         for family, variable in (("blas.", "SLUICE_CUBLASLT"), ("exchange.", "SLUICE_NCCL")):
             names = {name for name in self.sound if name.startswith(family)}
