@@ -79,13 +79,13 @@ class Machine:
                 shutil.copy(path, self.packs)
 
     def program(self, name):
-        """The path of a program. Those that not all checks need are unpacked when one of them is first asked for."""
+        """The path of a program. All are unpacked when one is first asked for that does not lie beside their archive."""
         path = self.folder / "models" / name
         if path.exists():
             return path
         programs = self.packs / "programs"
         if not programs.exists():
-            with tarfile.open(self.folder / "models" / "rest.tar.xz") as archive:
+            with tarfile.open(self.folder / "models" / "programs.tar.xz") as archive:
                 archive.extractall(programs)
         return programs / name
 

@@ -39,7 +39,7 @@ def distance(a, b):
 def train(machine, program, epochs, folder, deadline):
     """The losses of each epoch, and the weights after them."""
     weights = folder / f"{program}.{epochs}.safetensors"
-    command = [machine.folder / "models" / program, "train", "--data", machine.folder / "data", "--epochs", str(epochs), "--seed", SEED, "--json",
+    command = [machine.program(program), "train", "--data", machine.folder / "data", "--epochs", str(epochs), "--seed", SEED, "--json",
                "--save", weights]
     left = deadline - time.monotonic()
     try:
