@@ -79,7 +79,7 @@ public:
     SmallVector<Values> results(replicas.size());
     const LastReads &lastReads = lastReadsOf.try_emplace(&body, body).first->second;
     for (Operation &op : body) {
-      if (failed(runOp(op, results)))
+      if (failed(runOp(op, lastReads.of(op), results)))
         return failure();
       for (Value value : lastReads.of(op))
         for (Replica &replica : replicas)
@@ -104,6 +104,7 @@ private:
     struct {
       std::map<void *, HostTensor> map;
       HostTensor &operator[](Value value) { return map[value.getAsOpaquePointer()]; }
+      HostTensor &at(Value value) { return map.at(value.getAsOpaquePointer()); }
       const HostTensor &at(Value value) const { return map.at(value.getAsOpaquePointer()); }
       void erase(Value value) { map.erase(value.getAsOpaquePointer()); }
     } values;
@@ -115,6 +116,19 @@ private:
     for (Value operand : op.getOperands())
       if (isa<RankedTensorType>(operand.getType()))
         operands.push_back(replica.values.at(operand));
+    return operands;
+  }
+
+  /// The same, of which those that are read last here are taken away, and so not copied.
+  static Values takeOperands(Operation &op, ArrayRef<Value> readLast, Replica &replica) {
+    Values operands;
+    for (OpOperand &operand : op.getOpOperands()) {
+      if (!isa<RankedTensorType>(operand.get().getType()))
+        continue;
+      HostTensor &value = replica.values.at(operand.get());
+      bool isRead = llvm::is_contained(op.getOperands().drop_front(operand.getOperandNumber() + 1), operand.get());
+      operands.push_back(isRead || !llvm::is_contained(readLast, operand.get()) ? value : std::move(value));
+    }
     return operands;
   }
 
@@ -130,7 +144,7 @@ private:
     return launch ? &launch.getCallee().getBody() : nullptr;
   }
 
-  LogicalResult runOp(Operation &op, SmallVector<Values> &results) {
+  LogicalResult runOp(Operation &op, ArrayRef<Value> readLast, SmallVector<Values> &results) {
     if (op.hasTrait<OpTrait::IsTerminator>()) {
       results = operandsOf(op);
       return success();
@@ -148,12 +162,12 @@ private:
       return success();
     }
     for (Replica &replica : replicas)
-      if (failed(runAlone(op, replica)))
+      if (failed(runAlone(op, readLast, replica)))
         return failure();
     return success();
   }
 
-  LogicalResult runAlone(Operation &op, Replica &replica) {
+  LogicalResult runAlone(Operation &op, ArrayRef<Value> readLast, Replica &replica) {
     if (auto get = dyn_cast<GetOp>(op)) {
       auto state = replica.states->find(get.getState().str());
       if (state == replica.states->end())
@@ -167,7 +181,7 @@ private:
     }
     if (isa<ReceiveOp>(op))
       return success();
-    Values operands = operandsOf(op, replica);
+    Values operands = takeOperands(op, readLast, replica);
     if (isa<TransferOp, ExchangeOp>(op))
       define(op, replica, operands, operands);
     else if (auto reference = dyn_cast<ReferenceOp>(op))
