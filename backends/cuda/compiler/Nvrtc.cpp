@@ -138,7 +138,8 @@ static std::vector<KernelResources> readResources(const std::string &log) {
   return kernels;
 }
 
-llvm::Expected<DeviceCode> Nvrtc::compile(const std::string &text, const std::string &architecture) const {
+llvm::Expected<DeviceCode> Nvrtc::compile(const std::string &text, const std::string &architecture,
+                                          llvm::ArrayRef<const char *> options) const {
   Functions::Program program = nullptr;
   auto check = [&](Functions::Status status, const std::string &what) {
     return status == 0 ? llvm::Error::success()
@@ -148,8 +149,9 @@ llvm::Expected<DeviceCode> Nvrtc::compile(const std::string &text, const std::st
     return error;
   auto destroy = llvm::make_scope_exit([&] { functions->destroy(&program); });
   std::string target = "--gpu-architecture=" + architecture;
-  const char *options[] = {target.c_str(), "--std=c++17", "--fmad=false", "--ptxas-options=-v"};
-  Functions::Status status = functions->compile(program, int(std::size(options)), options);
+  llvm::SmallVector<const char *> all = {target.c_str(), "--std=c++17", "--fmad=false", "--ptxas-options=-v"};
+  llvm::append_range(all, options);
+  Functions::Status status = functions->compile(program, int(all.size()), all.data());
   DeviceCode code;
   size_t size = 0;
   if (functions->logSize(program, &size) == 0 && size > 1) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/libraries/LibrarySearch.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
@@ -39,8 +40,9 @@ public:
   std::vector<std::string> architectures() const;
   bool has(const std::string &architecture) const;
   /// Code of a text without includes for an architecture such as "sm_90". The error is what the compiler says. Threads may
-  /// compile at once.
-  llvm::Expected<DeviceCode> compile(const std::string &text, const std::string &architecture) const;
+  /// compile at once. `options` are more of the compiler's own.
+  llvm::Expected<DeviceCode> compile(const std::string &text, const std::string &architecture,
+                                     llvm::ArrayRef<const char *> options = {}) const;
 
 private:
   struct Functions;

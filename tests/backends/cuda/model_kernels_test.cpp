@@ -1,6 +1,6 @@
 // The kernels of every model in models/, in training and inference, in f32 and bf16, one in f16 too, as CUDA C++: compiled for
-// devices, within their budgets of registers. Of those that are of the same ops the longest is compiled, for one target;
-// SLUICE_TEST_FULL=1 takes each, for all targets.
+// devices, within their budgets of registers. Of those that are of the same ops the longest is, for one target, and each text
+// becomes PTX that is not optimized; SLUICE_TEST_FULL=1 takes each, for all targets.
 #include "backends/cuda/compiler/GridKernel.h"
 #include "backends/cuda/compiler/Prelude.h"
 #include "ir/Module.h"
@@ -82,34 +82,39 @@ bool isSame(ir::KernelOp one, ir::KernelOp other) {
                                                     OperationEquivalence::IgnoreLocations);
 }
 
+/// Calls `body` with the kernels that differ in their ops or shapes.
+void forEachKernel(ModuleOp module, int64_t capacity, llvm::function_ref<void(ir::KernelOp, const GridKernel &)> body) {
+  llvm::StringMap<SmallVector<ir::KernelOp>> seen; // by how names begin
+  module.walk([&](ir::KernelOp kernel) {
+    SmallVector<ir::KernelOp> &alike = seen[kernel.getName().rtrim("_0123456789")];
+    if (llvm::any_of(alike, [&](ir::KernelOp other) { return isSame(kernel, other); }))
+      return;
+    alike.push_back(kernel);
+    FailureOr<GridKernel> written = writeGridKernel(kernel, "k", capacity);
+    ASSERT_TRUE(succeeded(written)) << kernel.getName().str();
+    body(kernel, *written);
+  });
+}
+
 /// Kernels that differ in what `keyOf` says of them, in texts of at most so many. Of those that do not there is the longest,
 /// which has the most bounds and tails.
 class Texts {
 public:
   Texts(std::string (*keyOf)(ir::KernelOp, const GridKernel &), size_t most) : keyOf(keyOf), most(most) {}
 
-  void add(ModuleOp module, int64_t capacity) {
-    llvm::StringMap<SmallVector<ir::KernelOp>> seen; // by how names begin
-    module.walk([&](ir::KernelOp kernel) {
-      SmallVector<ir::KernelOp> &alike = seen[kernel.getName().rtrim("_0123456789")];
-      if (llvm::any_of(alike, [&](ir::KernelOp other) { return isSame(kernel, other); }))
-        return;
-      alike.push_back(kernel);
-      FailureOr<GridKernel> written = writeGridKernel(kernel, "k", capacity);
-      ASSERT_TRUE(succeeded(written)) << kernel.getName().str();
-      size_t number = numbers.try_emplace(keyOf(kernel, *written), chosen.size()).first->second;
-      if (number == chosen.size())
-        chosen.emplace_back();
-      Chosen &one = chosen[number];
-      if (written->text.size() <= one.length)
-        return;
-      std::string name = "k" + std::to_string(number) + "_" + kernel.getName().str();
-      one = {written->text.size(), *writeGridKernel(kernel, name, capacity)};
-    });
+  void add(ir::KernelOp kernel, const GridKernel &written, int64_t capacity) {
+    size_t number = numbers.try_emplace(keyOf(kernel, written), chosen.size()).first->second;
+    if (number == chosen.size())
+      chosen.emplace_back();
+    Chosen &one = chosen[number];
+    if (written.text.size() <= one.length)
+      return;
+    std::string name = "k" + std::to_string(number) + "_" + kernel.getName().str();
+    one = {written.text.size(), *writeGridKernel(kernel, name, capacity)};
   }
 
   /// All in threads, and what they need. Of PTX nobody knows what it needs before a driver has compiled it.
-  void expectBudgets(const Nvrtc &nvrtc, const std::string &target) const {
+  void expectBudgets(const Nvrtc &nvrtc, const std::string &target, ArrayRef<const char *> options = {}) const {
     std::mutex one;
     std::vector<Text> texts = this->texts();
     bool isPtx = target.starts_with("compute_");
@@ -117,7 +122,7 @@ public:
     size_t functions = 0, bytes = 0;
     int registers = 0;
     llvm::parallelFor(0, texts.size(), [&](size_t number) {
-      llvm::Expected<DeviceCode> code = nvrtc.compile(texts[number].kernels, target);
+      llvm::Expected<DeviceCode> code = nvrtc.compile(texts[number].kernels, target, options);
       std::lock_guard<std::mutex> lock(one);
       ASSERT_TRUE(bool(code)) << llvm::toString(code.takeError());
       isPtx ? expectEntries(*code, target, texts[number].functions)
@@ -201,26 +206,31 @@ TEST_P(ModelKernels, FitTheirBudgets) {
   auto [module, capacity] = fused(model, precision);
   ASSERT_TRUE(bool(module));
   Texts each(textOf, 64);
-  each.add(*module, capacity);
+  forEachKernel(*module, capacity,
+                [&](ir::KernelOp kernel, const GridKernel &written) { each.add(kernel, written, capacity); });
   for (const char *target : {"sm_80", "sm_90", "sm_100", "compute_80"})
     each.expectBudgets(*nvrtc, target);
 }
 
 // Of all models, whose 21,900 kernels have 3,150 texts of 4,230 functions. NVRTC takes 0.07 seconds of a core for a function of
 // sm_90: 290 for all of these, 195 for the 2,860 functions of the 1,990 texts that differ in more than numbers, and some 80 for
-// one of each kind.
+// one of each kind. Most of that is for its optimizer and its assembler: without them all texts take less than 40.
 TEST_F(KindsOfKernels, FitTheirBudgets) {
-  Texts kinds(kindOf, 16);
+  Texts kinds(kindOf, 16), each(textOf, 64);
   auto add = [&](const Model &model, const char *precision) {
     auto [module, capacity] = fused(model, precision);
     ASSERT_TRUE(bool(module)) << model.name;
-    kinds.add(*module, capacity);
+    forEachKernel(*module, capacity, [&](ir::KernelOp kernel, const GridKernel &written) {
+      kinds.add(kernel, written, capacity);
+      each.add(kernel, written, capacity);
+    });
   };
   for (const Model &model : kModels)
     for (const char *precision : kPrecisions)
       add(model, precision);
   add(kModels[0], "f16");
   kinds.expectBudgets(*nvrtc, "sm_90");
+  each.expectBudgets(*nvrtc, "compute_90", {"--Ofast-compile=max"});
 }
 
 // Bias, activation, mask and the optimizer's step are in the kernel of the product that they follow, and casts between them; the
