@@ -11,12 +11,14 @@
 //    library may leave the sum of an operand beside a product, and read it once.
 // 4. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
 //    passes over as many elements.
-// 5. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
+// 5. What groups would leave for others is found again by these where that costs less: FoundAgain.cpp.
+// 6. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs. Nor does a state's new value join a group
 //    behind which the old one is read, or that spreads it: it is made in its place.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Layout.h"
 #include "ir/Work.h"
+#include "passes/analysis/FoundAgain.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/ErrorHandling.h"
 
@@ -27,8 +29,7 @@ namespace sluice::passes {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Whether a buffer must hold the op's result: what reads it is no computation of its list.
-static bool needsBuffer(Operation *op) {
+bool needsBuffer(Operation *op) {
   return llvm::any_of(op->getUsers(), [&](Operation *user) {
     return !isCompute(user) || isCrossing(user) || user->getBlock() != op->getBlock();
   });
@@ -92,9 +93,8 @@ llvm::SetVector<Operation *> FusionRules::rematerialisedFor(Operation *op) {
   return found;
 }
 
-/// Whether ops read the value that are not `within`, where those that are `recomputed` only pass it on.
-static bool isReadApart(Value value, llvm::function_ref<bool(Operation *)> within,
-                        llvm::function_ref<bool(Operation *)> recomputed) {
+bool isReadApart(Value value, llvm::function_ref<bool(Operation *)> within,
+                 llvm::function_ref<bool(Operation *)> recomputed) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     return !within(user) && (!recomputed(user) || llvm::any_of(user->getResults(), [&](Value result) {
       return isReadApart(result, within, recomputed);
@@ -118,7 +118,10 @@ public:
     for (Operation &op : block)
       if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
         place(&op);
+    if (rules.fuses())
+      findAgainWhatCostsLess(list, rules, groups, groupOf);
     orderUpdatesLast();
+    settleResults();
     return sorted();
   }
 
@@ -297,7 +300,7 @@ private:
     auto chosen = llvm::find_if(choice, [&](unsigned candidate) { return canJoin(op, candidate, before); });
     unsigned target = chosen == choice.end() ? groups.size() : *chosen;
     if (target == groups.size())
-      groups.push_back({isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch, {}, {}, llvm::BitVector()});
+      groups.push_back({isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch, {}, {}, llvm::BitVector(), {}});
     else
       for (unsigned group : choice)
         if (canComeAlong(group, op, target, before))
@@ -315,7 +318,7 @@ private:
 
   /// Leaves an empty group behind, on which nothing depends.
   void merge(unsigned group, unsigned into) {
-    FusionGroup from = std::exchange(groups[group], {FusionGroup::Launch, {}, {}, llvm::BitVector()});
+    FusionGroup from = std::exchange(groups[group], {FusionGroup::Launch, {}, {}, llvm::BitVector(), {}});
     for (Operation *op : from.ops)
       groupOf[op] = into;
     llvm::append_range(groups[into].ops, from.ops);
@@ -365,10 +368,27 @@ private:
       auto writer = groupOf.find(next.getDefiningOp());
       if (writer == groupOf.end())
         continue;
-      for (unsigned reader : readers(old))
+      llvm::SetVector<unsigned> reading = readers(old);
+      for (unsigned group = 0; group < groups.size(); ++group) // what finds again what is made of it, too
+        if (llvm::any_of(old.getUsers(), [&](Operation *user) { return groups[group].contents.contains(user); }))
+          reading.insert(group);
+      for (unsigned reader : reading)
         if (reader != writer->second && !dependsOn(reader, writer->second))
           addDependence(writer->second, reader);
     }
+  }
+
+  /// Of each group, what others or no launches read.
+  void settleResults() {
+    DenseSet<Value> read;
+    for (const FusionGroup &group : groups) {
+      llvm::SetVector<Value> inputs = contentsOf(group).inputs;
+      read.insert(inputs.begin(), inputs.end());
+    }
+    for (FusionGroup &group : groups)
+      for (Operation *op : group.ops)
+        llvm::copy_if(op->getResults(), std::back_inserter(group.results),
+                      [&](Value result) { return needsBuffer(op) || read.contains(result); });
   }
 
   /// Of the groups that can run, the first comes next.
@@ -428,13 +448,9 @@ static void collect(Operation *op, const FusionGroup &group, LaunchContents &con
 
 LaunchContents contentsOf(const FusionGroup &group) {
   LaunchContents contents;
-  auto isMember = [&](Operation *user) { return llvm::is_contained(group.ops, user); };
-  auto isInside = [&](Operation *user) { return group.contents.contains(user); };
   for (Operation *op : group.ops)
     collect(op, group, contents);
-  for (Operation *op : group.ops)
-    llvm::copy_if(op->getResults(), std::back_inserter(contents.outputs),
-                  [&](Value result) { return isReadApart(result, isMember, isInside); });
+  contents.outputs = group.results;
   return contents;
 }
 

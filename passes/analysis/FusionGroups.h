@@ -17,6 +17,8 @@ struct FusionGroup {
   llvm::SetVector<mlir::Operation *> contents;
   /// Groups that must run before this one, transitively.
   llvm::BitVector dependsOn;
+  /// What others read of the ops' results, once all groups are known.
+  llvm::SmallVector<mlir::Value> results;
 };
 
 /// Whether the last of the ops may join those before it in a launch of which anything outside reads `results`.
@@ -53,9 +55,16 @@ std::string nameOf(const FusionGroup &group);
 struct LaunchContents {
   llvm::SetVector<mlir::Value> inputs;
   llvm::SetVector<mlir::Operation *> ops; ///< the group's, and those that are rematerialised in it
-  llvm::SmallVector<mlir::Value> outputs; ///< results of the group's ops that others read
+  llvm::SmallVector<mlir::Value> outputs; ///< the group's results
 };
 LaunchContents contentsOf(const FusionGroup &group);
+
+/// Whether a buffer must hold the op's result: what reads it is no computation of its list.
+bool needsBuffer(mlir::Operation *op);
+
+/// Whether ops read the value that are not `within`, where those that are `recomputed` only pass it on.
+bool isReadApart(mlir::Value value, llvm::function_ref<bool(mlir::Operation *)> within,
+                 llvm::function_ref<bool(mlir::Operation *)> recomputed);
 
 /// Whether every element of `value` is read in a launch only for the result element in its own place, or to be stored by an
 /// update, so that a result may overwrite it. `isInLaunch` says which of the value's readers, and of theirs, compute in it.

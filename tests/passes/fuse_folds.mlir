@@ -89,13 +89,13 @@ module {
 
 // -----
 
-// Tests that what only a sum reads is found with it, where the halves that it is made of are left anyway; and with the product
-// where they are not.
+// Tests that what only a sum reads is found with it, whether the halves that it is made of are left anyway or not.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_relu"
 // CHECK: sluice.kernel "mul_sum"
-// CHECK: sluice.kernel "einsum_mul"
+// CHECK: sluice.kernel "einsum"
 // CHECK: sluice.kernel "sum"
+// CHECK: sluice.mul
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {

@@ -35,6 +35,7 @@ module {
     %e = sluice.expand %m {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
     %d = sluice.sub %r, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.output "d", %d : tensor<?x3xf32>
+    sluice.output "r", %r : tensor<?x3xf32>
   }
 }
 
@@ -85,6 +86,7 @@ module {
     %e = sluice.expand %q {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
     %d = sluice.sub %r, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.output "d", %d : tensor<?x3xf32>
+    sluice.output "r", %r : tensor<?x3xf32>
   }
 }
 

@@ -1,0 +1,268 @@
+// What a launch would leave for others, elementwise and of each row, is found again by these where less is written and read so:
+//
+//   %h, %d = kernel (%x: bf16) {%a = add %x, %b; %h = gelu %a; %d = its derivative at cast(%a), of f32}
+//   %g = kernel (%dY, %d) {mul %dY, %d}
+//     ==>  %h = kernel (%x) {gelu (add %x, %b)};  %g = kernel (%dY, %x) {mul %dY, the derivative at cast(add %x, %b)}
+//
+// 1. Values are found from what costs the least bytes: operands of what makes them, as far back as it is elementwise and
+//    in one space. To write what lies in memory anyway costs nothing.
+// 2. All that read a value find it, or it would be written nevertheless; the backend must agree. Values that the same groups
+//    read are looked at together first: they may come from one.
+// 3. What reads a state stays before what updates it.
+#include "passes/analysis/FoundAgain.h"
+#include "ir/Layout.h"
+#include "ir/Module.h"
+#include "ir/Work.h"
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace sluice::ir;
+
+namespace sluice::passes {
+
+namespace {
+
+using Values = llvm::SetVector<Value>;
+
+class FindingAgain {
+public:
+  FindingAgain(ActionListOp list, FusionRules &rules, std::vector<FusionGroup> &groups,
+               DenseMap<Operation *, unsigned> &groupOf)
+      : list(list), rules(rules), groups(groups), groupOf(groupOf),
+        capacity(getCapacity(list->getParentOfType<ModuleOp>())), inputs(groups.size()) {
+    for (unsigned group = 0; group < groups.size(); ++group)
+      setInputs(group);
+  }
+
+  void run() {
+    for (unsigned group = 0; group < groups.size(); ++group) {
+      for (Values &values : leftTogether(group))
+        findAgain(std::move(values), group);
+      for (Operation *op : llvm::reverse(SmallVector<Operation *>(groups[group].ops)))
+        if (isLeftForReaders(op, group))
+          findAgain(Values(op->result_begin(), op->result_end()), group);
+    }
+  }
+
+private:
+  static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+  /// Whether it is elementwise, and of each row.
+  static bool isOfRows(Operation *op) { return isa<ElementwiseOp>(op) && !tensorOf(op->getResult(0)).hasStaticShape(); }
+
+  bool isMember(Operation *op, unsigned group) const {
+    auto it = groupOf.find(op);
+    return it != groupOf.end() && it->second == group;
+  }
+
+  void setInputs(unsigned group) {
+    for (Value value : inputs[group])
+      readersByInput[value].erase(group);
+    inputs[group] = contentsOf(groups[group]).inputs;
+    for (Value value : inputs[group])
+      readersByInput[value].insert(group);
+  }
+
+  SmallVector<unsigned> readersOf(Value value) const {
+    auto its = readersByInput.find(value);
+    return its == readersByInput.end() ? SmallVector<unsigned>() : llvm::to_vector(its->second);
+  }
+
+  /// Whether other groups alone read what the op makes for them, and may find it.
+  bool isLeftForReaders(Operation *op, unsigned group) const {
+    return isMember(op, group) && isOfRows(op) && !needsBuffer(op) && !readersOf(op->getResult(0)).empty();
+  }
+
+  /// Values of one space that the same groups read, elementwise: products want them in memory.
+  SmallVector<Values> leftTogether(unsigned group) const {
+    std::map<SmallVector<unsigned>, Values> byReaders;
+    for (Operation *op : groups[group].ops) {
+      if (!isLeftForReaders(op, group) || !llvm::all_of(op->getUsers(), llvm::IsaPred<ElementwiseOp>))
+        continue;
+      Values &values = byReaders[readersOf(op->getResult(0))];
+      if (values.empty() || haveOneSpace(tensorOf(values.front()), tensorOf(op->getResult(0))))
+        values.insert(op->getResult(0));
+    }
+    SmallVector<Values> result;
+    for (auto &[readers, values] : byReaders)
+      if (values.size() > 1)
+        result.push_back(std::move(values));
+    return result;
+  }
+
+  /// Lets those that read the values find them, if that costs less and is possible.
+  void findAgain(Values values, unsigned group) {
+    wanted = std::move(values);
+    readers = readersOf(wanted.front());
+    found.clear();
+    Values sources;
+    for (Value value : wanted)
+      sources.set_union(sourcesOf(value, group));
+    if (cost(sources) >= cost(wanted) || isSpread() || isOverwritten(sources))
+      return;
+    llvm::SetVector<Operation *> makers;
+    for (Value value : wanted)
+      addMakers(value, sources, makers);
+    change(group, makers);
+  }
+
+  //===- what values are found from -------------------------------------------------------------------------------===//
+
+  /// What `readers` find the value from where it costs the least: what ops of the group make it of, or itself unless wanted.
+  Values sourcesOf(Value value, unsigned group) {
+    if (auto known = found.find(value); known != found.end())
+      return known->second;
+    Values itself, operands;
+    itself.insert(value);
+    Operation *op = value.getDefiningOp();
+    bool isInside = op && groups[group].contents.contains(op), isFree = isInside && !isMember(op, group);
+    if (!isFree && !(isInside && isOfRows(op) && haveOneSpace(tensorOf(value), tensorOf(wanted.front()))))
+      return found[value] = itself;
+    for (Value operand : op->getOperands())
+      operands.set_union(sourcesOf(operand, group));
+    bool isFound = isFree || wanted.contains(value) || cost(operands) < cost(itself);
+    return found[value] = isFound ? operands : itself;
+  }
+
+  /// Bytes that are written for the values, and read of them, and would not be otherwise.
+  int64_t cost(const Values &values) const {
+    int64_t bytes = 0;
+    for (Value value : values) {
+      bool isWanted = wanted.contains(value);
+      auto reads = [&](unsigned reader) { return isWanted || !inputs[reader].contains(value); };
+      int64_t passes = llvm::count_if(readers, reads) + (isWanted || !isLeft(value));
+      bytes += passes * getBufferBytes(tensorOf(value), capacity);
+    }
+    return bytes;
+  }
+
+  /// Whether the value lies in memory anyway.
+  bool isLeft(Value value) const {
+    Operation *op = value.getDefiningOp();
+    return !op || !groupOf.contains(op) || needsBuffer(op) || !readersOf(value).empty();
+  }
+
+  /// What makes the value of its sources, in order.
+  static void addMakers(Value value, const Values &sources, llvm::SetVector<Operation *> &makers) {
+    Operation *op = value.getDefiningOp();
+    if (sources.contains(value) || makers.contains(op))
+      return;
+    for (Value operand : op->getOperands())
+      addMakers(operand, sources, makers);
+    makers.insert(op);
+  }
+
+  //===- whether they can be --------------------------------------------------------------------------------------===//
+
+  /// Whether readers move any of the values elsewhere, or to several places: each would find it again.
+  bool isSpread() const {
+    return llvm::any_of(wanted, [&](Value value) {
+      return llvm::any_of(value.getUsers(), [&](Operation *user) {
+        auto moves = [&](unsigned reader) { return groups[reader].contents.contains(user); };
+        return isInjective(user) && llvm::any_of(readers, moves);
+      });
+    });
+  }
+
+  /// Whether a reader does not run before all that is written in a source's place.
+  bool isOverwritten(const Values &sources) {
+    auto isUpdated = [](Value value) {
+      return llvm::any_of(value.getUses(),
+                          [](OpOperand &use) { return isa<UpdateOp>(use.getOwner()) && use.getOperandNumber() == 0; });
+    };
+    return llvm::any_of(sources, isUpdated) || llvm::any_of(list.getUpdates(), [&](auto update) {
+             auto writer = groupOf.find(update.second.getDefiningOp());
+             auto isBehind = [&](unsigned reader) {
+               return reader == writer->second || dependsOn(reader, writer->second);
+             };
+             return sources.contains(update.first) && writer != groupOf.end() && llvm::any_of(readers, isBehind);
+           });
+  }
+
+  bool dependsOn(unsigned group, unsigned other) const {
+    return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other);
+  }
+
+  /// Whether the backend has what is left of the group's ops in one launch, as it had them all: each beside those before it.
+  bool joinsAsBefore(const FusionGroup &before, const FusionGroup &after) {
+    FusionGroup some{FusionGroup::Launch, {}, before.contents, {}, {}};
+    FusionGroup others{FusionGroup::Launch, {}, after.contents, {}, {}};
+    for (Operation *op : before.ops) {
+      some.ops.push_back(op);
+      if (!llvm::is_contained(after.ops, op))
+        continue;
+      others.ops.push_back(op);
+      if (!lastJoins(others) && (op == after.ops.back() || lastJoins(some)))
+        return false;
+    }
+    return true;
+  }
+
+  bool lastJoins(const FusionGroup &group) {
+    auto isWithin = [&](Operation *user) { return llvm::is_contained(group.ops, user); };
+    auto isPassedOn = [&](Operation *user) { return isCompute(user) && rules.isRecomputed(user); };
+    SmallVector<Value> results;
+    for (Operation *op : ArrayRef(group.ops).drop_back())
+      llvm::copy_if(op->getResults(), std::back_inserter(results),
+                    [&](Value result) { return isReadApart(result, isWithin, isPassedOn); });
+    llvm::SetVector<Operation *> contents = contentsOf(group).ops;
+    contents.remove(group.ops.back());
+    return rules.canJoin(group.ops.back(), contents, results);
+  }
+
+  //===- the change -----------------------------------------------------------------------------------------------===//
+
+  /// Gives the readers what makes the values, and takes from the group what it needs no more, if the backend agrees.
+  void change(unsigned group, const llvm::SetVector<Operation *> &makers) {
+    SmallVector<unsigned> changed = readers;
+    changed.push_back(group);
+    auto before = llvm::map_to_vector(changed, [&](unsigned index) { return groups[index]; });
+    for (unsigned reader : readers) {
+      llvm::SetVector<Operation *> contents = makers;
+      contents.insert(groups[reader].contents.begin(), groups[reader].contents.end());
+      groups[reader].contents = std::move(contents);
+      setInputs(reader);
+    }
+    removeUnread(groups[group]);
+    bool joinAsBefore = true;
+    for (auto [index, old] : llvm::zip_equal(changed, before))
+      joinAsBefore &= joinsAsBefore(old, groups[index]);
+    for (auto [index, old] : llvm::zip_equal(changed, before)) {
+      if (!joinAsBefore)
+        groups[index] = old;
+      setInputs(index);
+    }
+    for (Operation *op : before.back().ops)
+      if (!llvm::is_contained(groups[group].ops, op))
+        groupOf.erase(op);
+  }
+
+  void removeUnread(FusionGroup &group) {
+    FusionGroup needed = group;
+    llvm::erase_if(needed.ops, [&](Operation *op) { return isOfRows(op) && !isLeft(op->getResult(0)); });
+    group.contents = contentsOf(needed).ops;
+    llvm::erase_if(group.ops, [&](Operation *op) { return !group.contents.contains(op); });
+  }
+
+  ActionListOp list;
+  FusionRules &rules;
+  std::vector<FusionGroup> &groups;
+  DenseMap<Operation *, unsigned> &groupOf;
+  int64_t capacity;
+  std::vector<Values> inputs; // of each group
+  DenseMap<Value, std::set<unsigned>> readersByInput;
+  // Of the values that are looked at: the groups that read them, and what values are found from.
+  Values wanted;
+  SmallVector<unsigned> readers;
+  DenseMap<Value, Values> found;
+};
+
+} // namespace
+
+void findAgainWhatCostsLess(ActionListOp list, FusionRules &rules, std::vector<FusionGroup> &groups,
+                            DenseMap<Operation *, unsigned> &groupOf) {
+  FindingAgain(list, rules, groups, groupOf).run();
+}
+
+} // namespace sluice::passes

@@ -1,0 +1,137 @@
+// RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
+
+// Tests that what a launch reads wide is found there from the halves that it is made of.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_silu_tanh"
+// CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>) {
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK: -> tensor<?x8xf32, #cpu> {
+// CHECK: sluice.einsum
+// CHECK: sluice.exp
+// CHECK: sluice.mul
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %w = sluice.cast %v {to = bf16} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+    %n = sluice.cast %x {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+    %p = sluice.einsum "ab,bc->ac" %n, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %a = sluice.silu %p : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %h = sluice.tanh %a : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %wide = sluice.cast %a {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %e = sluice.exp %wide : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %q = sluice.einsum "ab,bc->ac" %h, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %r = sluice.cast %q {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %y = sluice.mul %e, %r : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    sluice.output "y", %y : tensor<?x8xf32>
+  }
+}
+
+// -----
+
+// Tests that what is in memory anyway is read rather than halves that would be written, and that the ops between are done twice.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_silu_tanh"
+// CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>) {
+// CHECK: %[[P:.*]] = sluice.einsum
+// CHECK: %[[A:.*]] = sluice.silu
+// CHECK: %[[H:.*]] = sluice.tanh
+// CHECK: sluice.yield %[[P]], %[[H]]
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK: sluice.silu
+// CHECK: sluice.exp
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %w = sluice.cast %v {to = bf16} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+    %n = sluice.cast %x {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+    %p = sluice.einsum "ab,bc->ac" %n, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %a = sluice.silu %p : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %h = sluice.tanh %a : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %wide = sluice.cast %a {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %e = sluice.exp %wide : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %q = sluice.einsum "ab,bc->ac" %h, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %r = sluice.cast %q {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %y = sluice.mul %e, %r : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    sluice.output "y", %y : tensor<?x8xf32>
+    sluice.output "p", %p : tensor<?x8xbf16>
+  }
+}
+
+// -----
+
+// Tests that what costs as much stays as it is.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_silu_tanh_exp"
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK-NOT: sluice.exp
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %a = sluice.silu %p : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %h = sluice.tanh %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %e = sluice.exp %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %q = sluice.einsum "ab,bc->ac" %h, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %y = sluice.mul %e, %q : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    sluice.output "y", %y : tensor<?x8xf32>
+  }
+}
+
+// -----
+
+// Tests that values which cost as much each are found together from one.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_silu_tanh"
+// CHECK: -> (tensor<?x8xf32, #cpu>, tensor<?x8xf32, #cpu>) {
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK: sluice.sin
+// CHECK: sluice.exp
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %a = sluice.silu %p : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %h = sluice.tanh %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %e = sluice.exp %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %s = sluice.sin %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %q = sluice.einsum "ab,bc->ac" %h, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %r = sluice.mul %q, %s : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %y = sluice.mul %e, %r : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    sluice.output "y", %y : tensor<?x8xf32>
+  }
+}
+
+// -----
+
+// Tests that what a product reads in memory stays there for all.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_silu_exp"
+// CHECK: -> tensor<?x8xf32, #cpu> {
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK-NOT: sluice.exp
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %w = sluice.cast %v {to = bf16} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+    %n = sluice.cast %x {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+    %p = sluice.einsum "ab,bc->ac" %n, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %a = sluice.silu %p : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %wide = sluice.cast %a {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %e = sluice.exp %wide : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %q = sluice.einsum "ab,bc->ac" %e, %v : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+    %y = sluice.mul %e, %q : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    sluice.output "y", %y : tensor<?x8xf32>
+  }
+}
