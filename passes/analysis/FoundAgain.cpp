@@ -193,7 +193,8 @@ private:
       if (!llvm::is_contained(after.ops, op))
         continue;
       others.ops.push_back(op);
-      if (!lastJoins(others) && (op == after.ops.back() || lastJoins(some)))
+      bool areAlike = contentsOf(some).ops.size() == contentsOf(others).ops.size();
+      if (!areAlike && !lastJoins(others) && (op == after.ops.back() || lastJoins(some)))
         return false;
     }
     return true;
