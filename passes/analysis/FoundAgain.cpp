@@ -69,12 +69,13 @@ private:
     return its == readersByInput.end() ? SmallVector<unsigned>() : llvm::to_vector(its->second);
   }
 
-  /// Whether other groups alone read what the op makes for them, and may find it.
+  /// Whether other groups alone read what the op makes for them, and may find it: products read memory.
   bool isLeftForReaders(Operation *op, unsigned group) const {
-    return isMember(op, group) && isOfRows(op) && !needsBuffer(op) && !readersOf(op->getResult(0)).empty();
+    return isMember(op, group) && isOfRows(op) && !needsBuffer(op) && !readersOf(op->getResult(0)).empty() &&
+           !llvm::any_of(op->getUsers(), llvm::IsaPred<ContractionOp, BlockwiseOp>);
   }
 
-  /// Values of one space that the same groups read, elementwise: products want them in memory.
+  /// Values of one space that the same groups read, elementwise.
   SmallVector<Values> leftTogether(unsigned group) const {
     std::map<SmallVector<unsigned>, Values> byReaders;
     for (Operation *op : groups[group].ops) {
