@@ -33,7 +33,8 @@ struct LinkCosts {
   CostSource source = CostSource::Nominal;
 };
 
-/// Costs of logical devices ("cpu", "acc0"). A link of a device with itself is that between the devices which replicas have for it. A device or link that nothing was said of has nominal ones.
+/// Costs of logical devices ("cpu", "acc0"). A link of a device with itself is that between the devices which replicas have for it.
+/// A device or link that nothing was said of has nominal ones.
 class CostModel {
 public:
   DeviceCosts &device(llvm::StringRef name) { return devices[name]; }

@@ -135,3 +135,41 @@ module {
     sluice.output "y", %y : tensor<?x8xf32>
   }
 }
+
+// -----
+
+// Tests that what is made of a state's old value is not found again behind the update: the old value would have to be kept.
+// CHECK: sluice.entry @step
+// CHECK: sluice.kernel "einsum_add_tanh_cast_etc"
+// CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>, tensor<?x8xf32, #cpu>) {
+// CHECK: sluice.exp %
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK-NOT: sluice.exp %
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.state cache @s : tensor<8xf32> = <"constant", 0.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %s = sluice.get @s : tensor<8xf32>
+    %w = sluice.cast %v {to = bf16} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+    %n = sluice.cast %x {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+    %p = sluice.einsum "ab,bc->ac" %n, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %wide = sluice.cast %p {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %b = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 8>} : (tensor<8xf32>) -> tensor<?x8xf32>
+    %a = sluice.add %wide, %b : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %t = sluice.tanh %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %h = sluice.cast %t {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+    %e = sluice.exp %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %q = sluice.einsum "ab,bc->ac" %h, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %r = sluice.cast %q {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %next = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x8xf32>) -> tensor<8xf32>
+    sluice.set @s, %next in "step" : tensor<8xf32>
+    %nb = sluice.expand %next {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 8>} : (tensor<8xf32>) -> tensor<?x8xf32>
+    %z = sluice.mul %e, %r : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %y = sluice.mul %z, %nb : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    sluice.output "y", %y in "step" : tensor<?x8xf32>
+    sluice.output "p", %p in "step" : tensor<?x8xbf16>
+  }
+}

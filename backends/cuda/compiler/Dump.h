@@ -20,8 +20,8 @@ struct CompiledUnit {
 /// Whether the folder is there or could be made: better to learn it before kernels are compiled. Nothing is left.
 llvm::Error checkDumpFolder(const std::string &folder);
 /// Makes the folder if there is none, and writes `kernels-0.cu` and so on, `kernels-0.sm_90.cubin` or `.compute_80.ptx` of each
-/// that has code, and `kernels.json`: for each function and architecture its registers, bytes spilled and bytes of shared memory.
-/// A unit's number is its place in `units`, which `compiled` goes through for each architecture.
+/// that has code, and `kernels.json`: for each function and architecture its registers, bytes spilled and bytes of shared
+/// memory. A unit's number is its place in `units`, which `compiled` goes through for each architecture.
 llvm::Error writeDump(const std::string &folder, llvm::ArrayRef<std::string> units,
                       llvm::ArrayRef<CompiledUnit> compiled);
 
