@@ -5,7 +5,7 @@
 //     ==>  %h = kernel (%x) {gelu (add %x, %b)};  %g = kernel (%dY, %x) {mul %dY, the derivative at cast(add %x, %b)}
 //
 // 1. Values are found from what costs the least bytes: operands of what makes them, as far back as it is elementwise and
-//    in one space. To write what lies in memory anyway costs nothing.
+//    in one space. To write what lies in memory anyway costs nothing. Nor do ops beside a product; else some cost a byte.
 // 2. All that read a value find it, or it would be written nevertheless; the backend must agree. Values that the same groups
 //    read are looked at together first: they may come from one.
 // 3. What reads a state stays before what updates it.
@@ -29,7 +29,7 @@ class FindingAgain {
 public:
   FindingAgain(ActionListOp list, FusionRules &rules, std::vector<FusionGroup> &groups,
                DenseMap<Operation *, unsigned> &groupOf)
-      : list(list), rules(rules), groups(groups), groupOf(groupOf),
+      : rules(rules), groups(groups), groupOf(groupOf), updates(list.getUpdates()),
         capacity(getCapacity(list->getParentOfType<ModuleOp>())), inputs(groups.size()) {
     for (unsigned group = 0; group < groups.size(); ++group)
       setInputs(group);
@@ -39,7 +39,8 @@ public:
     for (unsigned group = 0; group < groups.size(); ++group) {
       for (Values &values : leftTogether(group))
         findAgain(std::move(values), group);
-      for (Operation *op : llvm::reverse(SmallVector<Operation *>(groups[group].ops)))
+      SmallVector<Operation *> last(llvm::reverse(groups[group].ops));
+      for (Operation *op : last)
         if (isLeftForReaders(op, group))
           findAgain(Values(op->result_begin(), op->result_end()), group);
     }
@@ -100,12 +101,11 @@ private:
     Values sources;
     for (Value value : wanted)
       sources.set_union(sourcesOf(value, group));
-    if (cost(sources) >= cost(wanted) || isSpread() || isOverwritten(sources))
-      return;
     llvm::SetVector<Operation *> makers;
     for (Value value : wanted)
       addMakers(value, sources, makers);
-    change(group, makers);
+    if (cost(sources) + costOfWork(makers) < cost(wanted) && mayFind() && !isSpread() && !isOverwritten(sources))
+      change(group, makers);
   }
 
   //===- what values are found from -------------------------------------------------------------------------------===//
@@ -138,6 +138,16 @@ private:
     return bytes;
   }
 
+  /// Bytes that could be moved meanwhile. Machines do some ten operations then for each, and an op is one or, as a function, many.
+  /// Beside a product's work that counts nothing.
+  int64_t costOfWork(const llvm::SetVector<Operation *> &makers) const {
+    auto isWithoutProduct = [&](unsigned reader) { return !hasProduct(reader); };
+    RankedTensorType type = tensorOf(wanted.front());
+    int64_t elements = getBufferBytes(type, capacity) / getElementBytes(type.getElementType());
+    constexpr int64_t kOpsOfByte = 8;
+    return llvm::count_if(readers, isWithoutProduct) * int64_t(makers.size()) * elements / kOpsOfByte;
+  }
+
   /// Whether the value lies in memory anyway.
   bool isLeft(Value value) const {
     Operation *op = value.getDefiningOp();
@@ -156,6 +166,22 @@ private:
 
   //===- whether they can be --------------------------------------------------------------------------------------===//
 
+  bool hasProduct(unsigned group) const { return llvm::any_of(groups[group].contents, llvm::IsaPred<ContractionOp>); }
+
+  /// Whether readers come to each element once: folds that others in a launch wait for, or that leave as many elements, pass over
+  /// theirs several times. Nor may readers make anything in its place.
+  bool mayFind() const {
+    return llvm::none_of(readers, [&](unsigned reader) {
+      const llvm::SetVector<Operation *> &contents = groups[reader].contents;
+      auto isInside = [&](Operation *user) { return contents.contains(user); };
+      return llvm::any_of(contents, [&](Operation *op) {
+        bool isFold = isReduction(op) && !isa<ContractionOp>(op);
+        return isa<UpdateOp>(op) || (isFold && (haveOneSpace(tensorOf(op->getResult(0)), tensorOf(wanted.front())) ||
+                                                llvm::any_of(op->getUsers(), isInside)));
+      });
+    });
+  }
+
   /// Whether readers move any of the values elsewhere, or to several places: each would find it again.
   bool isSpread() const {
     return llvm::any_of(wanted, [&](Value value) {
@@ -172,7 +198,7 @@ private:
       return llvm::any_of(value.getUses(),
                           [](OpOperand &use) { return isa<UpdateOp>(use.getOwner()) && use.getOperandNumber() == 0; });
     };
-    return llvm::any_of(sources, isUpdated) || llvm::any_of(list.getUpdates(), [&](auto update) {
+    return llvm::any_of(sources, isUpdated) || llvm::any_of(updates, [&](auto update) {
              auto writer = groupOf.find(update.second.getDefiningOp());
              auto isBehind = [&](unsigned reader) {
                return reader == writer->second || dependsOn(reader, writer->second);
@@ -186,7 +212,7 @@ private:
   }
 
   /// Whether the backend has what is left of the group's ops in one launch, as it had them all: each beside those before it.
-  bool joinsAsBefore(const FusionGroup &before, const FusionGroup &after) {
+  bool joinsAsBefore(const FusionGroup &before, const FusionGroup &after, bool leavesAsBefore) {
     FusionGroup some{FusionGroup::Launch, {}, before.contents, {}, {}};
     FusionGroup others{FusionGroup::Launch, {}, after.contents, {}, {}};
     for (Operation *op : before.ops) {
@@ -194,7 +220,7 @@ private:
       if (!llvm::is_contained(after.ops, op))
         continue;
       others.ops.push_back(op);
-      bool areAlike = contentsOf(some).ops.size() == contentsOf(others).ops.size();
+      bool areAlike = leavesAsBefore && contentsOf(some).ops.size() == contentsOf(others).ops.size();
       if (!areAlike && !lastJoins(others) && (op == after.ops.back() || lastJoins(some)))
         return false;
     }
@@ -207,7 +233,7 @@ private:
     SmallVector<Value> results;
     for (Operation *op : ArrayRef(group.ops).drop_back())
       llvm::copy_if(op->getResults(), std::back_inserter(results),
-                    [&](Value result) { return isReadApart(result, isWithin, isPassedOn); });
+                    [&](Value result) { return isLeft(result) || isReadApart(result, isWithin, isPassedOn); });
     llvm::SetVector<Operation *> contents = contentsOf(group).ops;
     contents.remove(group.ops.back());
     return rules.canJoin(group.ops.back(), contents, results);
@@ -229,7 +255,7 @@ private:
     removeUnread(groups[group]);
     bool joinAsBefore = true;
     for (auto [index, old] : llvm::zip_equal(changed, before))
-      joinAsBefore &= joinsAsBefore(old, groups[index]);
+      joinAsBefore &= joinsAsBefore(old, groups[index], /*leavesAsBefore=*/index != group);
     for (auto [index, old] : llvm::zip_equal(changed, before)) {
       if (!joinAsBefore)
         groups[index] = old;
@@ -247,10 +273,10 @@ private:
     llvm::erase_if(group.ops, [&](Operation *op) { return !group.contents.contains(op); });
   }
 
-  ActionListOp list;
   FusionRules &rules;
   std::vector<FusionGroup> &groups;
   DenseMap<Operation *, unsigned> &groupOf;
+  const SmallVector<std::pair<Value, Value>> updates;
   int64_t capacity;
   std::vector<Values> inputs; // of each group
   DenseMap<Value, std::set<unsigned>> readersByInput;

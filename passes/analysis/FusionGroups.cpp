@@ -256,7 +256,8 @@ private:
     return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
   }
 
-  /// The groups that read what `op` reads, through rematerialised ops, too, and make nothing for it; the last first.
+  /// The groups that read what `op` reads, through rematerialised ops, too, and make nothing for it; the last first, and no more
+  /// than a few of what very many read.
   SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
     llvm::SetVector<Value> values;
     values.insert(op->operand_begin(), op->operand_end());
@@ -271,8 +272,10 @@ private:
           values.insert(user->result_begin(), user->result_end());
     for (unsigned producer : producers)
       readers.reset(producer);
+    constexpr size_t kMost = 16;
     SmallVector<unsigned> found(readers.set_bits());
     std::reverse(found.begin(), found.end());
+    found.truncate(std::min(found.size(), kMost));
     return found;
   }
 

@@ -173,3 +173,70 @@ module {
     sluice.output "p", %p in "step" : tensor<?x8xbf16>
   }
 }
+
+// -----
+
+// Tests that a fold which passes over its values several times finds none again.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_silu_tanh_exp"
+// CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xf32, #cpu>) {
+// CHECK: sluice.kernel "softmax"
+// CHECK-NEXT: (%arg0 = %{{.*}} : tensor<?x8xf32, #cpu>)
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %w = sluice.cast %v {to = bf16} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+    %n = sluice.cast %x {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+    %p = sluice.einsum "ab,bc->ac" %n, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    %a = sluice.silu %p : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %h = sluice.tanh %a : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %wide = sluice.cast %a {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %e = sluice.exp %wide : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %s = sluice.softmax %e {axis = 1 : i64} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %q = sluice.einsum "ab,bc->ac" %h, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    sluice.output "s", %s : tensor<?x8xf32>
+    sluice.output "q", %q : tensor<?x8xbf16>
+  }
+}
+
+// -----
+
+// Tests that so many ops are not done twice for the two bytes of an element.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_tanh"
+// CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>) {
+// CHECK: sluice.kernel "mul"
+// CHECK-NOT: sluice.tanh
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x8xf32>) {
+    %v = sluice.get @v : tensor<8x8xf32>
+    %w = sluice.cast %v {to = bf16} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+    %n = sluice.cast %x {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+    %t0 = sluice.einsum "ab,bc->ac" %n, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
+    sluice.output "p", %t0 : tensor<?x8xbf16>
+    %t1 = sluice.tanh %t0 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t2 = sluice.tanh %t1 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t3 = sluice.tanh %t2 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t4 = sluice.tanh %t3 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t5 = sluice.tanh %t4 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t6 = sluice.tanh %t5 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t7 = sluice.tanh %t6 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t8 = sluice.tanh %t7 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t9 = sluice.tanh %t8 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t10 = sluice.tanh %t9 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t11 = sluice.tanh %t10 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t12 = sluice.tanh %t11 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t13 = sluice.tanh %t12 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t14 = sluice.tanh %t13 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t15 = sluice.tanh %t14 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %t16 = sluice.tanh %t15 : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %s = sluice.cumsum %t0 {axis = 1 : i64} : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %y = sluice.mul %t16, %s : (tensor<?x8xbf16>, tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    sluice.output "y", %y : tensor<?x8xbf16>
+  }
+}

@@ -68,9 +68,12 @@ static llvm::Error makeFolder(const std::string &folder) {
 }
 
 llvm::Error checkDumpFolder(const std::string &folder) {
-  SmallVector<std::string> absent; // the innermost first
-  for (StringRef path = folder; !path.empty() && !llvm::sys::fs::exists(path);
-       path = llvm::sys::path::parent_path(path))
+  SmallVector<std::string> absent;     // the innermost first
+  auto isAbsent = [](StringRef path) { // a link that leads nowhere is something
+    llvm::sys::fs::file_status status;
+    return llvm::sys::fs::status(path, status, /*follow=*/false) == std::errc::no_such_file_or_directory;
+  };
+  for (StringRef path = folder; !path.empty() && isAbsent(path); path = llvm::sys::path::parent_path(path))
     absent.push_back(path.str());
   llvm::Error error = makeFolder(folder);
   for (const std::string &made : absent)

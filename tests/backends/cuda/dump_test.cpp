@@ -73,6 +73,12 @@ TEST_F(DumpTest, LeavesNothingWhereItCouldWrite) {
   EXPECT_FALSE(std::filesystem::exists(folder / "a/b"));
 }
 
+TEST_F(DumpTest, LeavesLinksThatLeadNowhere) {
+  std::filesystem::create_directory_symlink(folder / "nowhere", folder / "link");
+  EXPECT_EQ(llvm::toString(checkDumpFolder(folder / "link")), folder / "link: Not a directory");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+}
+
 TEST(SourceComment, NamesTheLinesOfTheModel) {
   NamedKernel kernel;
   std::string comment = kernel.comment("absent/lenet.cpp");
