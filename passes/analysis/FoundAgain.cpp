@@ -138,7 +138,7 @@ private:
     return bytes;
   }
 
-  /// Bytes that could be moved meanwhile. Machines do some ten operations then for each, and an op is one or, as a function, many.
+  /// Bytes that could be moved meanwhile. Machines do some ten operations for each, and an op is one or, as a function, many.
   /// Beside a product's work that counts nothing.
   int64_t costOfWork(const llvm::SetVector<Operation *> &makers) const {
     auto isWithoutProduct = [&](unsigned reader) { return !hasProduct(reader); };
@@ -168,8 +168,8 @@ private:
 
   bool hasProduct(unsigned group) const { return llvm::any_of(groups[group].contents, llvm::IsaPred<ContractionOp>); }
 
-  /// Whether readers come to each element once: folds that others in a launch wait for, or that leave as many elements, pass over
-  /// theirs several times. Nor may readers make anything in its place.
+  /// Whether readers come to each element once: folds that others in a launch wait for, or that leave as many elements, pass
+  /// over theirs several times. Nor may readers make anything in its place.
   bool mayFind() const {
     return llvm::none_of(readers, [&](unsigned reader) {
       const llvm::SetVector<Operation *> &contents = groups[reader].contents;

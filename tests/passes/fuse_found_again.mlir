@@ -30,7 +30,7 @@ module {
 
 // -----
 
-// Tests that what is in memory anyway is read rather than halves that would be written, and that the ops between are done twice.
+// Tests that what is in memory anyway is read rather than halves that would be written, and the ops between are done twice.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_silu_tanh"
 // CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>) {
