@@ -3,6 +3,7 @@
 #include "ir/ops/Inference.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -165,11 +166,13 @@ LogicalResult EntryOp::verify() {
 MutableOperandRange EntryOp::getCarriedMutable() { return getReturn().getCarriedMutable(); }
 
 SmallVector<std::pair<Value, Value>> EntryOp::getUpdates() {
+  llvm::StringMap<SmallVector<Value>> read;
+  for (auto get : getBody().getOps<GetOp>())
+    read[get.getState()].push_back(get.getValue());
   SmallVector<std::pair<Value, Value>> updates;
   for (auto set : getBody().getOps<SetOp>())
-    for (auto get : getBody().getOps<GetOp>())
-      if (get.getState() == set.getState())
-        updates.push_back({get.getValue(), set.getValue()});
+    for (Value old : read.lookup(set.getState()))
+      updates.push_back({old, set.getValue()});
   return updates;
 }
 

@@ -367,17 +367,18 @@ private:
   /// What reads a state, or what a loop carries, runs before what computes its new value, so that the update can be made in
   /// place.
   void orderUpdatesLast() {
+    DenseMap<Operation *, SmallVector<unsigned>> holders; // an op may be in several groups
+    for (unsigned group = 0; group < groups.size(); ++group)
+      for (Operation *op : groups[group].contents)
+        holders[op].push_back(group);
     for (auto [old, next] : list.getUpdates()) {
       auto writer = groupOf.find(next.getDefiningOp());
       if (writer == groupOf.end())
         continue;
-      llvm::SetVector<unsigned> reading = readers(old);
-      for (unsigned group = 0; group < groups.size(); ++group) // what finds again what is made of it, too
-        if (llvm::any_of(old.getUsers(), [&](Operation *user) { return groups[group].contents.contains(user); }))
-          reading.insert(group);
-      for (unsigned reader : reading)
-        if (reader != writer->second && !dependsOn(reader, writer->second))
-          addDependence(writer->second, reader);
+      for (Operation *user : old.getUsers())
+        for (unsigned reader : holders.lookup(block.findAncestorOpInBlock(*user)))
+          if (reader != writer->second && !dependsOn(reader, writer->second))
+            addDependence(writer->second, reader);
     }
   }
 
@@ -453,7 +454,6 @@ LaunchContents contentsOf(const FusionGroup &group) {
   LaunchContents contents;
   for (Operation *op : group.ops)
     collect(op, group, contents);
-  contents.outputs = group.results;
   return contents;
 }
 

@@ -55,7 +55,6 @@ std::string nameOf(const FusionGroup &group);
 struct LaunchContents {
   llvm::SetVector<mlir::Value> inputs;
   llvm::SetVector<mlir::Operation *> ops; ///< the group's, and those that are rematerialised in it
-  llvm::SmallVector<mlir::Value> outputs; ///< the group's results
 };
 LaunchContents contentsOf(const FusionGroup &group);
 

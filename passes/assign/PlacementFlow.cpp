@@ -103,7 +103,7 @@ private:
       launch.inputs.push_back(*number);
       flow.values[*number].readers.push_back({index, firstReader(input, contents)});
     }
-    for (Value output : contents.outputs)
+    for (Value output : group.results)
       launch.outputs.push_back(add(output, index));
   }
 

@@ -146,7 +146,7 @@ private:
     if (!isCopy)
       addCosts(index, contents);
     for (uint32_t device = 0; device < deviceCount(); ++device)
-      for (Value output : contents.outputs)
+      for (Value output : graph.groups[index].fusion.results)
         graph.problem.groups[index].memory[device] += bytesOf(output);
   }
 
@@ -171,7 +171,7 @@ private:
         }
       if (time == PlacementProblem::kImpossible)
         continue;
-      group.cost = backend.cost(ops, contents.inputs.getArrayRef(), contents.outputs);
+      group.cost = backend.cost(ops, contents.inputs.getArrayRef(), group.fusion.results);
       const Work &work = group.cost.work;
       group.seconds[i] =
           costs.kernelSeconds(device.name, group.cost.kind, double(work.flops + work.flopsPerRow * capacity),

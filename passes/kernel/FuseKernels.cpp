@@ -19,19 +19,9 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-namespace {
-
-/// A kernel, and the ops' results that it yields, in order.
-struct BuiltKernel {
-  KernelOp kernel;
-  SmallVector<Value> outputs;
-};
-
-} // namespace
-
-/// Builds a group's kernel; `produced` has what kernels before it made.
-static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group,
-                               const llvm::MapVector<Value, Value> &produced) {
+/// Builds a group's kernel, which yields its results; `produced` has what kernels before it made.
+static KernelOp buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group,
+                            const llvm::MapVector<Value, Value> &produced) {
   LaunchContents contents = contentsOf(group);
   OperationState state(group.ops.back()->getLoc(), KernelOp::getOperationName());
   state.addAttribute("name", builder.getStringAttr(name));
@@ -42,15 +32,15 @@ static BuiltKernel buildKernel(OpBuilder &builder, StringRef name, const FusionG
     state.operands.push_back(produced.count(input) ? produced.lookup(input) : input);
     mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
   }
-  for (Value output : contents.outputs)
+  for (Value output : group.results)
     state.types.push_back(output.getType());
   auto kernel = cast<KernelOp>(builder.create(state));
   OpBuilder inner = OpBuilder::atBlockEnd(block);
   for (Operation *op : contents.ops)
     inner.clone(*op, mapping)->removeAttr(kPinAttr);
   inner.create<YieldOp>(kernel.getLoc(),
-                        llvm::map_to_vector(contents.outputs, [&](Value output) { return mapping.lookup(output); }));
-  return {kernel, std::move(contents.outputs)};
+                        llvm::map_to_vector(group.results, [&](Value output) { return mapping.lookup(output); }));
+  return kernel;
 }
 
 //===- updates in place -------------------------------------------------------------------------------------------===//
@@ -137,8 +127,8 @@ static void fuseList(ActionListOp list, FusionRules &rules, llvm::StringMap<unsi
     }
     std::string name = prefixOf(group.ops.front()->getResult(0).getType()) + nameOf(group);
     unsigned number = names[name]++;
-    auto [kernel, outputs] = buildKernel(builder, number ? name + "_" + std::to_string(number) : name, group, produced);
-    for (auto [value, result] : llvm::zip_equal(outputs, kernel.getResults()))
+    KernelOp kernel = buildKernel(builder, number ? name + "_" + std::to_string(number) : name, group, produced);
+    for (auto [value, result] : llvm::zip_equal(group.results, kernel.getResults()))
       produced[value] = result;
   }
   for (auto [value, result] : produced)
