@@ -215,7 +215,9 @@ class GpuCheckTest(unittest.TestCase):
         (build / "bin").mkdir(parents=True)
         for place in ("lib", "bin/models", "bin/gpu_check_run"):
             (build / place).symlink_to(BUILD / place)
-        self.write_script(build / "bin/gpu_check_pack", f"echo \"$3\" >> {log}\n[[ \"$3\" == mlp=* ]] || exec sleep 2\necho broken >&2\nexit 3\n")
+        # It fails once what is made beside it has begun.
+        self.write_script(build / "bin/gpu_check_pack", f"echo \"$3\" >> {log}\n[[ \"$3\" == mlp=* ]] || exec sleep 2\n"
+                          f"until grep -q ops {log}; do sleep 0.1; done\necho broken >&2\nexit 3\n")
         done = self.prepare(self.folder / "output", "--build", build)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"prepare: \S+/gpu_check_pack .* gives 3:\nbroken\n$")
