@@ -127,21 +127,31 @@ static void sumsOfHalvesAreRoundedOnce(Machine &machine) {
   }
 }
 
-static void repeatsItsBits(Machine &machine) {
+/// Of long sums, and with room for algorithms that cut them.
+static BlasShape shapeOfLongSums(const Machine &machine) {
   BlasShape shape;
   shape.k = machine.isEmulated() ? 128 : 4096;
   shape.workspace = 32 << 20;
-  BlasProduct product = productOfFractions(machine, shape);
+  return shape;
+}
+
+/// What each algorithm leaves, when it is run twice.
+static void expectItsBitsAgain(BlasProduct &product, std::vector<double> (BlasProduct::*download)()) {
   for (const BlasChoice &choice : product.choose()) {
     product.algorithm = choice.algorithm;
     std::vector<double> found[2];
     for (std::vector<double> &its : found) {
       product.upload();
-      expect(product.launch(0, shape.workspace) == 0, "an algorithm that was offered is refused");
-      its = product.download();
+      expect(product.launch(0, product.shape.workspace) == 0, "an algorithm that was offered is refused");
+      its = (product.*download)();
     }
     product.expectSame(found[1], found[0]);
   }
+}
+
+static void repeatsItsBits(Machine &machine) {
+  BlasProduct product = productOfFractions(machine, shapeOfLongSums(machine));
+  expectItsBitsAgain(product, &BlasProduct::download);
 }
 
 /// An algorithm that was chosen for many columns of D and is taken for few.
@@ -316,21 +326,9 @@ static void operandsOfHalvesAreSummed(Machine &machine) {
 }
 
 static void sumsOfOperandsRepeat(Machine &machine) {
-  BlasShape shape;
-  shape.k = machine.isEmulated() ? 128 : 4096;
-  shape.workspace = 32 << 20;
-  forEachOfSums(machine, shape, [&](BlasProduct &product) {
+  forEachOfSums(machine, shapeOfLongSums(machine), [](BlasProduct &product) {
     drawFractions(product.a), drawFractions(product.b);
-    for (const BlasChoice &choice : product.choose()) {
-      product.algorithm = choice.algorithm;
-      std::vector<double> found[2];
-      for (std::vector<double> &its : found) {
-        product.upload();
-        expect(product.launch(0, shape.workspace) == 0, "an algorithm that was offered is refused");
-        its = product.downloadSums();
-      }
-      product.expectSame(found[1], found[0]);
-    }
+    expectItsBitsAgain(product, &BlasProduct::downloadSums);
   });
 }
 
