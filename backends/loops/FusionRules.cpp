@@ -23,7 +23,8 @@ class KernelGrowth {
 public:
   KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
       : kernel(kernel), throughMoves(throughMoves), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
-        isFoundAgain(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops) {
+        isFoundAgain(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops),
+        isOfProduct(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
     size_t value = kernel.num_operands;
@@ -35,6 +36,7 @@ public:
         isFoundAgain.set(op);
       isOfSum[op] = findWhetherOfSum(op);
       isOfSumsAlone[op] = findWhetherOfSumsAlone(op);
+      isOfProduct[op] = findWhetherOfProduct(op);
     }
   }
 
@@ -210,6 +212,22 @@ private:
     return readAny(foundFor(op), [&](size_t maker) { return isOfSum.test(maker); });
   }
 
+  /// Whether the op is a product, or is computed from one in this kernel.
+  bool findWhetherOfProduct(size_t op) const {
+    return kindOf(op) == Product || llvm::any_of(operandsOf(op), [&](size_t operand) {
+             size_t maker = makers[operand];
+             return maker < op && isOfProduct.test(maker);
+           });
+  }
+
+  /// Whether `op` reads values computed from a product of this kernel through ops that move elements. A product's kernel computes
+  /// one tile of sums at a time and holds no other element: it would compute the whole sum again for every element that is read,
+  /// in an order of its own.
+  bool readsProductElsewhere(size_t op) const {
+    return llvm::any_of(foundFor(op).set_bits(),
+                        [&](size_t mover) { return ir::isInjective(operationOf(mover)) && isOfProduct.test(mover); });
+  }
+
   /// Whether an op has a fold for each row, of which all its elements are made: a softmax, or a norm.
   bool foldsEachRow(size_t op) const {
     Operation *operation = operationOf(op);
@@ -290,7 +308,7 @@ private:
     if (kindOf(op) == Scatter)
       return storesPart(op);
     if (kindOf(op) == Product || kind == Scatter || kindOf(op) == Alone || kind == Alone || readsSpreadSum(op) ||
-        foldsWhatIsApart(op) || readsUpdated(op))
+        readsProductElsewhere(op) || foldsWhatIsApart(op) || readsUpdated(op))
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
       return kind == Loop && !foldsRowsAgain(op) && !reducesLongFolds(op) && (isOnlyReader(op) || isSumOfLoop(op));
@@ -313,7 +331,7 @@ private:
   bool throughMoves;
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
-  llvm::BitVector isResult, isFoundAgain, isOfSum, isOfSumsAlone;
+  llvm::BitVector isResult, isFoundAgain, isOfSum, isOfSumsAlone, isOfProduct;
   bool begun = false;
   Kind kind = Loop;
   RankedTensorType space;

@@ -18,6 +18,29 @@ module {
 
 // -----
 
+// Tests that an elementwise op that also reads a product's result at other indices is in another kernel: the product's kernel holds
+// one tile of the result at a time.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_relu"
+// CHECK: sluice.yield
+// CHECK: sluice.kernel "sub"
+// CHECK: sluice.slice
+// CHECK: sluice.sub
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.graph ["x", "w"] (%x: tensor<?x5xf32>, %w: tensor<19x5xf32>) {
+    %h = sluice.einsum "ab,cb->ac" %x, %w : (tensor<?x5xf32>, tensor<19x5xf32>) -> tensor<?x19xf32>
+    %r = sluice.relu %h : (tensor<?x19xf32>) -> tensor<?x19xf32>
+    %0 = sluice.slice %r {end = array<i64: -9223372036854775808, 1>, start = array<i64: 0, 0>, step = array<i64: 1, 1>} : (tensor<?x19xf32>) -> tensor<?x1xf32>
+    %1 = sluice.expand %0 {dims = array<i64: 0, 1>, shape = array<i64: -9223372036854775808, 19>} : (tensor<?x1xf32>) -> tensor<?x19xf32>
+    %y = sluice.sub %r, %1 : (tensor<?x19xf32>, tensor<?x19xf32>) -> tensor<?x19xf32>
+    sluice.output "y", %y : tensor<?x19xf32>
+  }
+}
+
+// -----
+
 // Tests that sums at indices are a launch of their own: no other op walks as they do.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "relu"
