@@ -48,6 +48,27 @@ static Bytes unpack(const MappedFile &file, const ZipMember &member, const NpyHe
   return data;
 }
 
+namespace {
+
+/// A stored member, read where it lies once its checksum has been checked.
+class StoredColumn final : public Column {
+public:
+  StoredColumn(std::shared_ptr<const MappedFile> file, ZipMember member, ColumnHeader header, int64_t begin)
+      : Column(header), file_(std::move(file)), member_(std::move(member)),
+        rows_(mappedColumn(file_, std::move(header), begin)) {}
+
+  void load() override { checkStored(*file_, member_); }
+
+private:
+  void copy(int64_t row, std::span<std::byte> to) const override { rows_->read(row, to); }
+
+  std::shared_ptr<const MappedFile> file_;
+  ZipMember member_;
+  std::unique_ptr<Column> rows_;
+};
+
+} // namespace
+
 static std::unique_ptr<Column> openMember(const std::shared_ptr<const MappedFile> &file, const ZipMember &member,
                                           const std::string &column) {
   std::string name = concat(file->path(), ": ", quote(member.name));
@@ -58,7 +79,7 @@ static std::unique_ptr<Column> openMember(const std::shared_ptr<const MappedFile
   NpyHeader npy = parseNpyHeader(start, member.bytes, name);
   ColumnHeader header = ColumnHeader::of(column, file->path(), npy.dtype, npy.shape);
   if (!member.isDeflated)
-    return mappedColumn(file, std::move(header), member.begin + npy.begin);
+    return std::make_unique<StoredColumn>(file, member, std::move(header), member.begin + npy.begin);
   return std::make_unique<UnpackedColumn>(std::move(header), [=] { return unpack(*file, member, npy); });
 }
 

@@ -14,8 +14,8 @@ Table npyTable(const std::string &path);
 /// A column for each of these files of a folder that ends in .npy.
 Table npyFolderTable(const std::string &folder, const std::vector<std::string> &files);
 
-/// A column for each member that ends in .npy. Stored ones are read where they lie, deflated ones unpacked; a stored
-/// one's checksum is not looked at.
+/// A column for each member that ends in .npy. Stored ones are read where they lie, deflated ones unpacked; `load` checks the
+/// CRC-32 of either.
 Table npzTable(const std::string &path);
 
 } // namespace sluice::runtime

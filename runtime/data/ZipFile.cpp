@@ -196,6 +196,26 @@ private:
 
 std::vector<ZipMember> readZipDirectory(const MappedFile &archive) { return DirectoryReader(archive).read(); }
 
+static std::string nameOf(const MappedFile &archive, const ZipMember &member) {
+  return concat(archive.path(), ": ", quote(member.name));
+}
+
+static void checkSum(const MappedFile &archive, const ZipMember &member, unsigned long sum) {
+  if (sum != member.checksum)
+    failInvalid(concat(nameOf(archive, member), " is damaged: its checksum does not fit its content"));
+}
+
+void checkStored(const MappedFile &archive, const ZipMember &member) {
+  Bytes block(static_cast<size_t>(std::min(member.bytes, blockBytes)));
+  unsigned long sum = 0;
+  for (int64_t at = 0; at < member.bytes; at += blockBytes) {
+    auto bytes = static_cast<size_t>(std::min(blockBytes, member.bytes - at));
+    archive.read(member.begin + at, std::span(block).first(bytes));
+    sum = crc32_z(sum, reinterpret_cast<const Bytef *>(block.data()), bytes);
+  }
+  checkSum(archive, member, sum);
+}
+
 Inflater::Inflater(const MappedFile &archive, const ZipMember &member)
     : archive_(archive), member_(member), stream_(std::make_unique<z_stream>()) {
   if (inflateInit2(stream_.get(), -MAX_WBITS) != Z_OK)
@@ -204,7 +224,7 @@ Inflater::Inflater(const MappedFile &archive, const ZipMember &member)
 
 Inflater::~Inflater() { inflateEnd(stream_.get()); }
 
-std::string Inflater::name() const { return concat(archive_.path(), ": ", quote(member_.name)); }
+std::string Inflater::name() const { return nameOf(archive_, member_); }
 
 void Inflater::proceed() {
   if (stream_->avail_in == 0) {
@@ -241,8 +261,7 @@ void Inflater::checkEnd() {
   std::byte extra;
   if (read(&extra, 1) != 0)
     failInvalid(concat(name(), " has more than the ", member_.bytes, " bytes that the directory promises"));
-  if (checksum_ != member_.checksum)
-    failInvalid(concat(name(), " is damaged: its checksum does not fit its content"));
+  checkSum(archive_, member_, checksum_);
 }
 
 } // namespace sluice::runtime
