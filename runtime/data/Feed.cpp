@@ -67,7 +67,8 @@ static std::vector<Dataset::Wanted> columnsFor(const Plan &plan, const Entry &en
 }
 
 Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<NamedText> &renamed)
-    : plan_(plan), fixedRows_(fixedRowsOf(entry)), data_(table, columnsFor(plan, entry, fixedRows_, renamed)) {
+    : plan_(plan), notes_(table.notes), fixedRows_(fixedRowsOf(entry)),
+      data_(table, columnsFor(plan, entry, fixedRows_, renamed)) {
   if (entry.inputs.empty())
     failUnsupported(concat("entry point ", quote(entry.name), " has no inputs to feed data to"));
   for (size_t i = 0; i < entry.inputs.size(); ++i)

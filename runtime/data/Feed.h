@@ -25,6 +25,8 @@ public:
 
   /// Those of the data; where calls have a fixed number of them, without what is left behind the last whole call.
   int64_t rows() const { return data_.rows() - rowsLeftOut(); }
+  /// What users are told about the data.
+  const std::vector<std::string> &notes() const { return notes_; }
   int64_t rowsLeftOut() const { return fixedRows_ > 0 ? data_.rows() % fixedRows_ : 0; }
   /// How many rows every call has, if the model or `takeWholeCalls` says so; else 0.
   int64_t fixedRows() const { return fixedRows_; }
@@ -58,6 +60,7 @@ private:
   void readRows(size_t column, std::span<const uint32_t> numbers, size_t begin, size_t end, Bytes &batch) const;
 
   const Plan &plan_;
+  std::vector<std::string> notes_;
   int64_t fixedRows_;
   Dataset data_;
   std::vector<Binding> bindings_; ///< of the inputs and of the data's columns, in their order

@@ -3,6 +3,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -107,6 +108,27 @@ static Image blankImage(int64_t width, int64_t height, int64_t channels, const s
   return {width, height, std::vector<uint8_t>(static_cast<size_t>(width * height * channels))};
 }
 
+/// The pixels' first three channels.
+static void keepThreeChannels(Image &image) {
+  for (size_t pixel = 0; 4 * pixel < image.pixels.size(); ++pixel)
+    std::memmove(&image.pixels[3 * pixel], &image.pixels[4 * pixel], 3);
+  image.pixels.resize(image.pixels.size() / 4 * 3);
+}
+
+/// Turns cyan, magenta, yellow and black, which files hold as Photoshop does, inverted, into red, green and blue: Pillow's
+/// conversion, bit for bit.
+static Image rgbOf(Image cmyk) {
+  for (size_t at = 0; at < cmyk.pixels.size(); at += 4) {
+    int light = cmyk.pixels[at + 3];
+    for (size_t channel = at; channel < at + 3; ++channel) {
+      int product = (255 - cmyk.pixels[channel]) * light + 128;
+      cmyk.pixels[channel] = static_cast<uint8_t>(light - (((product >> 8) + product) >> 8));
+    }
+  }
+  keepThreeChannels(cmyk);
+  return cmyk;
+}
+
 namespace {
 /// A decompressor, while it lives.
 class JpegReader {
@@ -121,13 +143,16 @@ public:
   ~JpegReader() { jpeg_.destroy(handle_); }
 
   Image read(const Bytes &content) {
-    constexpr int rgb = 0, accurate = 4096; // TJPF_RGB, TJFLAG_ACCURATEDCT
+    constexpr int rgb = 0, cmyk = 11, accurate = 4096; // TJPF_RGB, TJPF_CMYK, TJFLAG_ACCURATEDCT
+    constexpr int spaceCmyk = 3, spaceYcck = 4;        // TJCS_CMYK, TJCS_YCCK
     const auto *data = reinterpret_cast<const unsigned char *>(content.data());
-    int width = 0, height = 0, subsampling = 0, colours = 0;
-    check(jpeg_.header(handle_, data, content.size(), &width, &height, &subsampling, &colours));
-    Image image = blankImage(width, height, 3, name_);
-    check(jpeg_.decompress(handle_, data, content.size(), image.pixels.data(), width, 0, height, rgb, accurate));
-    return image;
+    int width = 0, height = 0, subsampling = 0, space = 0;
+    check(jpeg_.header(handle_, data, content.size(), &width, &height, &subsampling, &space));
+    bool isCmyk = space == spaceCmyk || space == spaceYcck;
+    Image image = blankImage(width, height, isCmyk ? 4 : 3, name_);
+    check(jpeg_.decompress(handle_, data, content.size(), image.pixels.data(), width, 0, height, isCmyk ? cmyk : rgb,
+                           accurate));
+    return isCmyk ? rgbOf(std::move(image)) : image;
   }
 
 private:
@@ -149,10 +174,33 @@ static Image decodeJpeg(const Bytes &content, const std::string &name) {
   return JpegReader(jpeg, name).read(content);
 }
 
-static Image decodePng(const Bytes &content, const std::string &name) {
+/// The file without what it has about the meaning of its numbers, of which nothing is kept: libpng would convert them. Pieces
+/// lie one after another: a length, a kind, the content and a checksum.
+static Bytes withoutProfiles(const Bytes &content) {
+  static constexpr std::string_view profiles[] = {"gAMA", "sRGB", "iCCP", "cHRM", "cICP", "mDCV", "cLLI"};
+  constexpr size_t signature = 8, around = 12;
+  Bytes kept(content.begin(), content.begin() + signature);
+  size_t at = signature;
+  while (content.size() - at >= around) {
+    auto byte = [&](size_t place) { return std::to_integer<size_t>(content[at + place]); };
+    size_t bytes = around + (byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3));
+    std::string_view kind(reinterpret_cast<const char *>(&content[at + 4]), 4);
+    if (bytes > content.size() - at || kind == "IDAT")
+      break;
+    if (std::find(std::begin(profiles), std::end(profiles), kind) == std::end(profiles))
+      kept.insert(kept.end(), content.begin() + static_cast<std::ptrdiff_t>(at),
+                  content.begin() + static_cast<std::ptrdiff_t>(at + bytes));
+    at += bytes;
+  }
+  kept.insert(kept.end(), content.begin() + static_cast<std::ptrdiff_t>(at), content.end());
+  return kept;
+}
+
+static Image decodePng(const Bytes &file, const std::string &name) {
   const Png &png = Png::get();
   png.library.require();
-  constexpr uint32_t rgba = 3; // PNG_FORMAT_RGBA
+  constexpr uint32_t rgba = 3, sixteenBitSrgb = 4; // PNG_FORMAT_RGBA, PNG_IMAGE_FLAG_16BIT_sRGB
+  Bytes content = withoutProfiles(file);
   PngImage header{};
   header.version = 1;
   auto fail = [&] {
@@ -169,11 +217,10 @@ static Image decodePng(const Bytes &content, const std::string &name) {
     throw Error(status.code, status.message);
   }
   header.format = rgba;
+  header.flags |= sixteenBitSrgb; // else numbers of 16 bits are those of linear light
   if (!png.finish(&header, nullptr, image.pixels.data(), 0, nullptr))
     fail();
-  for (size_t pixel = 0; 4 * pixel < image.pixels.size(); ++pixel)
-    std::memmove(&image.pixels[3 * pixel], &image.pixels[4 * pixel], 3);
-  image.pixels.resize(image.pixels.size() / 4 * 3);
+  keepThreeChannels(image);
   return image;
 }
 

@@ -21,7 +21,8 @@ enum class ImageKind { jpeg, png };
 void requireDecoder(ImageKind kind);
 
 /// Decodes the content of a file, by what it begins with; `name` begins messages. Damage is an error, and so are more than 2^26
-/// pixels. An alpha channel is left out. Any thread may call this.
+/// pixels. An alpha channel and profiles are left out, 16 bits are rounded to 8, and CMYK is converted as Pillow does. Any thread may
+/// call this.
 Image decodeImage(const Bytes &content, const std::string &name);
 
 } // namespace sluice::runtime

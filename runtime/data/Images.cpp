@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 
 namespace sluice::runtime {
 
@@ -26,55 +28,134 @@ using ImageFiles = std::shared_ptr<const std::vector<ImageFile>>;
 
 //===- files ------------------------------------------------------------------------------------------------------===//
 
-static std::optional<ImageKind> kindOf(const std::string &name) {
+static bool endsInAny(const std::string &name, std::span<const std::string_view> endings) {
   std::string lower = name;
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  if (lower.ends_with(".jpg") || lower.ends_with(".jpeg"))
-    return ImageKind::jpeg;
-  return lower.ends_with(".png") ? std::optional(ImageKind::png) : std::nullopt;
+  return std::ranges::any_of(endings, [&](std::string_view ending) { return lower.ends_with(ending); });
 }
 
-/// What is in a folder, by name.
-static std::vector<fs::path> listOf(const std::string &folder) {
+static std::optional<ImageKind> kindOf(const std::string &name) {
+  static constexpr std::string_view jpeg[] = {".jpg", ".jpeg", ".jpe", ".jfif"}, png[] = {".png"};
+  if (endsInAny(name, jpeg))
+    return ImageKind::jpeg;
+  return endsInAny(name, png) ? std::optional(ImageKind::png) : std::nullopt;
+}
+
+/// Whether it is an image that nothing here reads.
+static bool isOther(const std::string &name) {
+  static constexpr std::string_view others[] = {".gif",  ".bmp",  ".webp", ".tif", ".tiff", ".ppm", ".pgm",
+                                                ".heic", ".avif", ".jp2",  ".jxl", ".svg",  ".ico"};
+  return endsInAny(name, others);
+}
+
+/// What is in a folder, by name, but for hidden files and folders.
+static std::vector<fs::path> listOf(const fs::path &folder) {
   std::vector<fs::path> paths;
   std::error_code error;
   for (fs::directory_iterator next(folder, error), end; !error && next != end; next.increment(error))
-    paths.push_back(next->path());
+    if (!next->path().filename().string().starts_with('.'))
+      paths.push_back(next->path());
   if (error)
-    failInvalid(concat(folder, ": cannot read the folder: ", error.message()));
+    failInvalid(concat(folder.string(), ": cannot read the folder: ", error.message()));
   std::ranges::sort(paths);
   return paths;
 }
 
-static std::vector<ImageFile> filesOfClass(const std::string &folder, int32_t label) {
-  std::vector<ImageFile> files;
-  for (const fs::path &path : listOf(folder))
-    if (std::optional<ImageKind> kind = kindOf(path.filename()))
-      files.push_back({path, label, *kind});
-  return files;
+static bool isFolder(const fs::path &path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
 }
 
-static std::vector<ImageFile> filesIn(const std::string &folder) {
-  std::vector<ImageFile> files;
-  int32_t label = 0;
+/// Calls `visit` with each file in a folder and in those below it, by name, until it returns false; then this returns false.
+static bool visitFiles(const fs::path &folder, const std::function<bool(const fs::path &)> &visit,
+                       std::vector<fs::path> above = {}) {
   std::error_code ignored;
-  for (const fs::path &path : listOf(folder))
-    if (fs::is_directory(path, ignored)) {
-      std::vector<ImageFile> its = filesOfClass(path, label);
-      files.insert(files.end(), its.begin(), its.end());
-      label += !its.empty();
-    }
-  return files;
+  fs::path canonical = fs::canonical(folder, ignored);
+  if (std::ranges::find(above, canonical) != above.end())
+    return true; // a link leads back
+  above.push_back(canonical);
+  return std::ranges::all_of(listOf(folder), [&](const fs::path &path) {
+    return isFolder(path) ? visitFiles(path, visit, above) : visit(path);
+  });
 }
+
+static bool hasImage(const fs::path &folder) {
+  return !visitFiles(folder, [](const fs::path &path) { return !kindOf(path.filename()); });
+}
+
+std::vector<std::string> imageClasses(const std::string &folder) {
+  std::vector<std::string> classes;
+  for (const fs::path &path : listOf(folder))
+    if (isFolder(path) && hasImage(path))
+      classes.push_back(path.filename());
+  return classes;
+}
+
+namespace {
+
+/// The images of a folder of classes.
+class ImageList {
+public:
+  /// Labels are numbers among `classes`, or among the folder's own if there are none.
+  ImageList(std::string folder, std::vector<std::string> classes)
+      : folder_(std::move(folder)), classes_(std::move(classes)) {
+    if (classes_.empty())
+      classes_ = imageClasses(folder_);
+    for (const fs::path &path : listOf(folder_))
+      if (isFolder(path))
+        visitFiles(path, [&](const fs::path &file) { return add(path, file); });
+      else
+        others_ += kindOf(path.filename()) || isOther(path.filename()) ? note(path) : 0;
+  }
+
+  std::vector<ImageFile> takeImages() { return std::move(images_); }
+  const std::vector<std::string> &classes() const { return classes_; }
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    if (others_ > 0)
+      notes.push_back(concat("warning: ", folder_, ": ", others_, others_ == 1 ? " image is" : " images are",
+                             " left out, such as ", example_, ": JPEG and PNG files in folders of classes are read"));
+    if (classes_.size() == 1)
+      notes.push_back(concat("warning: ", folder_, ": all images are of one class, ", quote(classes_.front())));
+    return notes;
+  }
+
+private:
+  bool add(const fs::path &ofClass, const fs::path &file) {
+    if (std::optional<ImageKind> kind = kindOf(file.filename()))
+      images_.push_back({file, labelOf(ofClass), *kind});
+    else if (isOther(file.filename()))
+      others_ += note(file);
+    return true;
+  }
+
+  int note(const fs::path &file) {
+    if (example_.empty())
+      example_ = file.lexically_relative(folder_);
+    return 1;
+  }
+
+  int32_t labelOf(const fs::path &ofClass) const {
+    auto found = std::ranges::find(classes_, ofClass.filename().string());
+    if (found == classes_.end())
+      failInvalid(concat(folder_, ": has images of a class ", quote(ofClass.filename().string()),
+                         ", which the training part does not have"));
+    return static_cast<int32_t>(found - classes_.begin());
+  }
+
+  std::string folder_;
+  std::vector<std::string> classes_;
+  std::vector<ImageFile> images_;
+  int64_t others_ = 0;
+  std::string example_;
+};
+
+} // namespace
 
 bool hasImages(const std::string &folder) {
-  std::error_code error;
-  for (fs::directory_iterator next(folder, error), end; !error && next != end; next.increment(error))
-    if (next->is_directory(error))
-      for (fs::directory_iterator inner(next->path(), error); !error && inner != end; inner.increment(error))
-        if (kindOf(inner->path().filename()))
-          return true;
-  return false;
+  if (!isFolder(folder))
+    return false;
+  return std::ranges::any_of(listOf(folder), [](const fs::path &path) { return isFolder(path) && hasImage(path); });
 }
 
 //===- columns ----------------------------------------------------------------------------------------------------===//
@@ -179,12 +260,15 @@ static std::unique_ptr<Column> openImages(const std::string &folder, const Image
       ColumnHeader{"image", folder, DType::u8, row, static_cast<int64_t>(files->size())}, files, augments);
 }
 
-Table imageTable(const std::string &folder, bool augments) {
-  ImageFiles files = std::make_shared<const std::vector<ImageFile>>(filesIn(folder));
+Table imageTable(const std::string &folder, bool augments, const std::vector<std::string> &classes) {
+  ImageList list(folder, classes);
+  ImageFiles files = std::make_shared<const std::vector<ImageFile>>(list.takeImages());
   ColumnHeader labels{"label", folder, DType::i32, {}, static_cast<int64_t>(files->size())};
   return {folder,
           {{"image", [=](const Shape &row) { return openImages(folder, files, row, augments); }},
-           {"label", [=](const Shape &) { return std::make_unique<LabelColumn>(labels, files); }}}};
+           {"label", [=](const Shape &) { return std::make_unique<LabelColumn>(labels, files); }}},
+          list.notes(),
+          list.classes()};
 }
 
 } // namespace sluice::runtime

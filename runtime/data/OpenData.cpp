@@ -124,10 +124,16 @@ static bool hasNpyParts(const std::string &folder, const Files &files) {
   return openNpyPart(folder, files, DataPart::train) || openNpyPart(folder, files, DataPart::test);
 }
 
+/// The classes of all parts are those of the training part, so that a test part without some of them has the same labels.
+static std::vector<std::string> classesOfParts(const std::string &folder) {
+  std::string train = concat(folder, "/", nameOf(DataPart::train));
+  return hasImages(train) ? imageClasses(train) : std::vector<std::string>();
+}
+
 static std::optional<Table> openImagePart(const std::string &folder, const Files &files, DataPart part) {
   for (const char *name : {nameOf(part), part == DataPart::train ? "" : "val"}) // as ImageNet's folders are called
     if (*name && has(files, name) && hasImages(concat(folder, "/", name)))
-      return imageTable(concat(folder, "/", name), /*augments=*/false);
+      return imageTable(concat(folder, "/", name), /*augments=*/false, classesOfParts(folder));
   return std::nullopt;
 }
 
@@ -135,7 +141,9 @@ static bool hasImageParts(const std::string &folder, const Files &files) {
   return openImagePart(folder, files, DataPart::train) || openImagePart(folder, files, DataPart::test);
 }
 
-static bool hasImageClasses(const std::string &folder, const Files &) { return hasImages(folder); }
+static bool hasImageClasses(const std::string &folder, const Files &files) {
+  return !hasImageParts(folder, files) && hasImages(folder);
+}
 
 static std::optional<Table> openImageClasses(const std::string &folder, const Files &, DataPart) {
   return imageTable(folder, /*augments=*/false);
@@ -225,12 +233,19 @@ DataPath::DataPath(const std::string &path, DataOptions options) : path_(path), 
     failUsage(concat("--augment is for folders of images, and ", path, " is ", format_->what));
 }
 
+std::vector<std::string> DataPath::classes() const {
+  if (format_->kind != Kind::images)
+    return {};
+  return hasParts() ? classesOfParts(path_) : imageClasses(path_);
+}
+
 bool DataPath::hasParts() const { return format_->hasParts; }
 
 std::optional<Table> DataPath::open(DataPart part) const {
   std::optional<Table> table = format_->open(path_, files_, part);
-  if (table && options_.augments)
-    return imageTable(table->path, part == DataPart::train);
+  if (table && format_->kind == Kind::images && (options_.augments || !options_.classes.empty()))
+    return imageTable(table->path, options_.augments && part == DataPart::train,
+                      options_.classes.empty() ? table->classes : options_.classes);
   return table && !options_.tokenizer.empty() ? bpeTokens(table->path, options_.tokenizer) : table;
 }
 

@@ -15,6 +15,7 @@ enum class DataPart { train, test };
 struct DataOptions {
   std::string tokenizer = {}; ///< a folder, as Bpe takes one: what texts are read by; empty: bytes are tokens
   bool augments = false;      ///< images to train on, as `imageTable` says
+  std::vector<std::string> classes = {}; ///< of images, whose labels are numbers among these; empty: those of the data
 };
 
 /// A file or folder of data: in parts, as MNIST is, or one set of rows, as an .npz file is.
@@ -24,6 +25,8 @@ public:
   explicit DataPath(const std::string &path, DataOptions options = {});
 
   const std::string &path() const { return path_; }
+  /// The classes of folders of images to train on; of other data, none.
+  std::vector<std::string> classes() const;
   bool hasParts() const;
   /// A part of what is in parts; nothing if the part is not there.
   std::optional<Table> part(DataPart part) const;

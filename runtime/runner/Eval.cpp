@@ -41,7 +41,7 @@ int runEval(const Options &options, Processes &processes) {
             evaluationTable(DataPath(dataPath(options, instance.plan()), options.dataOptions)), options.columns);
   int64_t batch = batchRows(options, instance.plan(), feed.fixedRows());
   if (processes.isFirst())
-    tellRowsLeftOut(options, feed, "rows");
+    tellWhatIsLeftOut(options, feed, "rows");
   feed.load();
   processes.agree({{"the number of rows", std::to_string(feed.rows())}, {"the batch", std::to_string(batch)}},
                   instance);

@@ -190,8 +190,11 @@ Table evaluationTable(const DataPath &data) {
 }
 
 std::optional<Table> testTable(const DataPath &data, const Options &options) {
-  if (!options.testData.empty())
-    return evaluationTable(DataPath(options.testData, options.dataOptions));
+  if (!options.testData.empty()) {
+    DataOptions dataOptions = options.dataOptions;
+    dataOptions.classes = data.classes();
+    return evaluationTable(DataPath(options.testData, dataOptions));
+  }
   return data.part(DataPart::test);
 }
 
@@ -205,7 +208,10 @@ int64_t batchRows(const Options &options, const Plan &plan, int64_t fixedRows) {
   return options.batch > 0 && plan.batch > 0 ? options.batch : std::max<int64_t>(plan.batch, 1);
 }
 
-void tellRowsLeftOut(const Options &options, const Feed &feed, const char *rows) {
+void tellWhatIsLeftOut(const Options &options, const Feed &feed, const char *rows) {
+  if (!options.quiet)
+    for (const std::string &note : feed.notes())
+      talk(note);
   if (feed.rowsLeftOut() > 0 && !options.quiet)
     talk(concat("the last ", feed.rowsLeftOut(), " of ", feed.rows() + feed.rowsLeftOut(), " ", rows,
                 " are left out: every call has ", feed.fixedRows()));

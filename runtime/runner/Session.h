@@ -49,7 +49,7 @@ Table evaluationTable(const DataPath &data);
 /// Rows per step, over all replicas: `--batch`, at most the plan's, or the plan's; what calls have, where that is
 /// fixed.
 int64_t batchRows(const Options &options, const Plan &plan, int64_t fixedRows = 0);
-/// Says which rows no call has, where calls have a fixed number of them.
-void tellRowsLeftOut(const Options &options, const Feed &feed, const char *rows);
+/// Prints which rows no call has, where calls have a fixed number of them, and which files no row is of.
+void tellWhatIsLeftOut(const Options &options, const Feed &feed, const char *rows);
 
 } // namespace sluice::runtime

@@ -90,9 +90,9 @@ private:
       position_.batch = train_->fixedRows();
     }
     if (processes_.isFirst()) {
-      tellRowsLeftOut(options_, *train_, "training rows");
+      tellWhatIsLeftOut(options_, *train_, "training rows");
       if (test_)
-        tellRowsLeftOut(options_, *test_, "test rows");
+        tellWhatIsLeftOut(options_, *test_, "test rows");
     }
     train_->load();
     if (test_)

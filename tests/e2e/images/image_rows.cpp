@@ -1,5 +1,6 @@
 // The rows of a folder of images: image_rows FOLDER CHANNELS HEIGHT WIDTH [SEED EPOCH] writes the pixels of all, then the labels, to
-// the standard output; or says what is wrong, and ends with its code. With a seed the images are augmented.
+// the standard output; or says what is wrong, and ends with its code. With a seed the images are augmented; with TEST_PART in the
+// environment, they are those of the test part. What users are told goes to the standard error.
 #include "runtime/base/Status.h"
 #include "runtime/data/OpenData.h"
 
@@ -22,7 +23,10 @@ int main(int argc, char **argv) {
   Status status = guarded([&] {
     bool augments = argc > 5;
     DataPath data(argv[1], {.augments = augments});
-    Table table = data.hasParts() ? *data.part(DataPart::train) : data.whole();
+    DataPart part = std::getenv("TEST_PART") ? DataPart::test : DataPart::train;
+    Table table = data.hasParts() ? *data.part(part) : data.whole();
+    for (const std::string &note : table.notes)
+      std::fprintf(stderr, "%s\n", note.c_str());
     Shape size{std::atoll(argv[2]), std::atoll(argv[3]), std::atoll(argv[4])};
     uint64_t seed = augments ? std::strtoull(argv[5], nullptr, 10) : 0,
              epoch = augments ? std::strtoull(argv[6], nullptr, 10) : 0;

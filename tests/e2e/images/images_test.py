@@ -4,10 +4,12 @@
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
 sys.path.insert(0, os.path.join(SOURCE, "tests"))
@@ -136,8 +138,6 @@ class ImagesTest(unittest.TestCase):
         os.symlink("nowhere", self.path("data/ant/9.jpg"))
         self.assertIn("data/ant/9.jpg: cannot open: No such file", self.rows(3, 8, 12, code=3))
         os.remove(self.path("data/ant/9.jpg"))
-        os.makedirs(self.path("data/bee/9.png"))
-        self.assertIn("data/bee/9.png: cannot read: Is a directory", self.rows(3, 8, 12, code=3))
 
     def test_a_library_that_is_not_there_is_named(self):
         said = self.rows(3, 8, 12, code=4, SLUICE_TURBOJPEG="/nowhere.so")
@@ -145,6 +145,94 @@ class ImagesTest(unittest.TestCase):
         self.assertIn("install libturbojpeg0, or name the library in SLUICE_TURBOJPEG", said)
         said = self.rows(3, 8, 12, code=4, SLUICE_PNG="/nowhere.so")
         self.assertIn("PNG images need libpng16.so.16", said)
+
+    def run_rows(self, folder, height, width, **variables):
+        """The pixels and labels of any folder, and what is told."""
+        command = [os.path.join(BUILD, "tests", "image_rows"), folder, "3", str(height), str(width)]
+        result = subprocess.run(command, cwd=self.folder, capture_output=True, timeout=100, check=False, env=os.environ | variables)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        count = len(result.stdout) // (3 * height * width + 4)
+        pixels = np.frombuffer(result.stdout[: count * 3 * height * width], np.uint8).reshape(count, 3, height, width)
+        return pixels, np.frombuffer(result.stdout[count * 3 * height * width :], "<i4").tolist(), result.stderr.decode()
+
+    def write_png(self, name, numbers, bits, color=0, **chunks):
+        """A PNG of 4 x 4 pixels, with chunks before its data."""
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        size = {0: 1, 2: 3, 6: 4}[color] * bits // 8 * 4
+        packed = b"".join(struct.pack(">H", n) if bits == 16 else bytes([n]) for n in numbers)
+        rows = b"".join(b"\0" + packed[at : at + size] for at in range(0, len(packed), size))
+        content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, bits, color, 0, 0, 0))
+        content += b"".join(chunk(kind.encode(), data) for kind, data in chunks.items())
+        content += chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+
+    def test_numbers_of_pngs_are_what_they_are(self):
+        grey = list(range(0, 256, 17))
+        chromaticity = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+        cases = {
+            "plain": {}, "linear": {"gAMA": struct.pack(">I", 100000)}, "mac": {"gAMA": struct.pack(">I", 55556)},
+            "usual": {"gAMA": struct.pack(">I", 45455), "cHRM": chromaticity}, "srgb": {"sRGB": b"\0", "gAMA": struct.pack(">I", 45455)},
+            "profile": {"iCCP": b"odd\0\0" + zlib.compress(b"no profile"), "gAMA": struct.pack(">I", 100000)}}
+        for name, chunks in cases.items():
+            for color, channels in ((0, 1), (2, 3), (6, 4)):
+                for bits in (8, 16):
+                    with self.subTest(f"{name}, color {color}, {bits} bits"):
+                        numbers = [value if channel < 3 else 77 for value in grey for channel in range(channels)]
+                        self.write_png("png/a/x.png", [n * 257 for n in numbers] if bits == 16 else numbers, bits, color, **chunks)
+                        pixels, _, _ = self.run_rows("png", 4, 4)
+                        np.testing.assert_array_equal(pixels[0].reshape(3, 16), [grey] * 3)
+
+    def test_16_bits_are_rounded(self):
+        numbers = [0, 128, 129, 256, 257, 385, 386, 32767, 32768, 32896, 32897, 65278, 65279, 65406, 65407, 65535]
+        self.write_png("png/a/x.png", numbers, 16)
+        pixels, _, _ = self.run_rows("png", 4, 4)
+        np.testing.assert_array_equal(pixels[0, 0].reshape(16), np.floor(np.array(numbers) / 257 + 0.5))
+
+    def test_cmyk_is_what_pillow_makes_of_it(self):
+        os.makedirs(self.path("cmyk/a"))
+        for quality in (50, 95):
+            self.smooth(24, 16, 4).copy().save(self.path("rgba.png"))
+            numbers = np.asarray(Image.open(self.path("rgba.png")))
+            Image.fromarray(numbers, "CMYK").save(self.path("cmyk/a/x.jpg"), quality=quality)
+            pixels, _, _ = self.run_rows("cmyk", 16, 24)
+            opened = Image.open(self.path("cmyk/a/x.jpg"))
+            self.assertEqual(opened.mode, "CMYK")
+            np.testing.assert_array_equal(pixels[0].transpose(1, 2, 0), np.asarray(opened.convert("RGB")))
+
+    def put(self, *names):
+        for name in names:
+            self.write_png(name, [7] * 16, 8)
+
+    def labels(self, folder, **variables):
+        return self.run_rows(folder, 4, 4, **variables)[1:]
+
+    def test_hidden_folders_and_files_are_none(self):
+        self.put("some/.ipynb_checkpoints/1.png", "some/cat/1.png", "some/cat/._1.png", "some/dog/1.png", "some/dog/.thumbnails/1.png")
+        self.assertEqual(self.labels("some"), ([0, 1], "\n"))
+
+    def test_a_class_without_test_images_keeps_its_number(self):
+        self.put("some/train/cat/1.png", "some/train/dog/1.png", "some/train/fox/1.png", "some/test/cat/1.png", "some/test/fox/1.png")
+        self.assertEqual(self.labels("some"), ([0, 1, 2], "\n"))
+        self.assertEqual(self.labels("some", TEST_PART="1"), ([0, 2], "\n"))
+        self.put("some/test/wolf/1.png")
+        said = self.rows(3, 4, 4, folder="some", code=3, TEST_PART="1")
+        self.assertIn("some/test: has images of a class 'wolf', which the training part does not have", said)
+
+    def test_images_lie_below_their_class_too(self):
+        self.put("some/cat/1.png", "some/cat/a/2.png", "some/dog/b/c/1.png")
+        os.symlink("..", self.path("some/dog/b/back"))
+        self.assertEqual(self.labels("some"), ([0, 0, 1], "\n"))
+
+    def test_images_of_other_formats_are_counted(self):
+        self.put("some/cat/1.png", "some/dog/1.png", "some/cat/2.gif", "some/cat/2.bmp", "some/dog/a/2.WebP", "some/dog/2.tif", "some/3.png")
+        labels, told = self.labels("some")
+        self.assertEqual(labels, [0, 1])
+        self.assertEqual(told, "warning: some: 5 images are left out, such as 3.png: JPEG and PNG files in folders of classes are read\n\n")
+        self.put("one/cat/1.png")
+        self.assertEqual(self.labels("one"), ([0], "warning: one: all images are of one class, 'cat'\n\n"))
 
     def test_other_shapes_are_refused(self):
         self.assertIn("images fill [3, H, W] or [1, H, W], not [2, 8, 12]", self.rows(2, 8, 12, code=3))
@@ -162,6 +250,21 @@ class ImagesTest(unittest.TestCase):
             content[at + 5 : at + 9] = b"\xea\x60\xea\x60"
             file.write(content)
         self.assertIn("0.jpg: an image of 60000 x 60000 pixels; there may be 2^26", self.rows(3, 8, 12, code=3))
+
+    def test_test_data_elsewhere_has_the_classes_of_training(self):
+        with open(self.path("pictures.mlir"), "w") as file:
+            file.write(MODEL)
+        sluice = os.path.join(BUILD, "bin", "sluice")
+        subprocess.run([sluice, "compile", "pictures.mlir", "-o", "pictures", "-q"], cwd=self.folder, check=True, timeout=100)
+        self.put("other/cat/1.png", "other/dog/2.png", "other/cat/3.gif")
+        command = [self.path("pictures"), "train", "--data", "data", "--epochs", "1", "--test-data", "other"]
+        result = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=100, check=False)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("other: has images of a class 'dog', which the training part does not have", result.stderr)
+        os.remove(self.path("other/dog/2.png"))
+        result = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=100, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("warning: other: 1 image is left out, such as cat/3.gif", result.stderr)
 
     def train(self, program, *options):
         result = subprocess.run([self.path(program), "train", "--data", "data", "--epochs", "2", "--seed", "3", "--save", "w.safetensors", *options],
