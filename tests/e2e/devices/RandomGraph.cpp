@@ -5,6 +5,7 @@
 #include "ir/Target.h"
 #include "ir/Types.h"
 #include "ir/text/ParseGuard.h"
+#include "tests/e2e/devices/ReaderGraph.h"
 #include <random>
 #include <sluice/sluice.h>
 #include <stdexcept>
@@ -18,15 +19,18 @@ namespace {
 /// Grows a graph op by op from what it has made so far; every tensor is [batch, width].
 class GraphGrower {
 public:
-  GraphGrower(uint32_t seed, int64_t batch) : random(seed) {
+  GraphGrower(uint32_t seed, int64_t batch, std::vector<DrawnReader> *drawn = nullptr)
+      : random(seed), seed(seed), drawn(drawn) {
     graph.set_capacity(batch);
     tensors.push_back(graph.input("image", f32, {Dim{"batch"}, kRandomFeatures}));
     label = graph.input("label", i32, {Dim{"batch"}});
+    context.positions = tensors[0];
+    context.start = graph.zeros({}, i32);
   }
 
   std::string run() {
-    for (uint32_t i = 0, ops = 3 + below(6); i < ops; ++i)
-      tensors.push_back(grow());
+    for (uint32_t i = 0, ops = 3 + below(drawn ? 3 : 6); i < ops; ++i)
+      tensors.push_back(drawn && i < kTwiceReadValues ? growReadTwice(i) : grow());
     Tensor logits = dense(joined(), kRandomClasses);
     graph.output("logits", logits);
     graph.metric("accuracy", accuracy(logits, label));
@@ -78,6 +82,33 @@ private:
     }
   }
 
+  /// A value [batch, width] of a root that is read twice, through any tensor. The combinations of all graphs are a walk over
+  /// those that there are, by a step that shares no factor with their number.
+  Tensor growReadTwice(uint32_t number) {
+    static const std::vector<std::string> roots = readerRoots(), readers = secondReaders();
+    size_t combinations = roots.size() * readers.size() * kReaderForms, step = 1361;
+    size_t at = (seed * kTwiceReadValues + number) * step % combinations;
+    DrawnReader one{roots[at % roots.size()], int(at / roots.size() / readers.size()),
+                    readers[at / roots.size() % readers.size()]};
+    int64_t width = below(2) ? 1 + below(7) : 8 + below(29);
+    Tensor x = any();
+    if (widthOf(x) < 3)
+      x = dense(x, 5);
+    if (readsImages(one.root))
+      context.images = dense(x, 2 * 3 * 3).reshape({x.size(0), 2, 3, 3});
+    context.features = x;
+    Tensor h = rootValue(context, one.root, width);
+    std::optional<Tensor> y = readTwice(context, h, one.reader, width, one.form);
+    if (!y) { // some readers take an even number of columns
+      h = rootValue(context, one.root, 2 * width + 2);
+      y = readTwice(context, h, one.reader, 2 * width + 2, one.form);
+    }
+    if (y)
+      drawn->push_back(one);
+    Tensor read = y.value_or(h);
+    return read.dim() == 4 ? read.mean({2, 3}) : read;
+  }
+
   /// All that has been made, so that nothing is dead.
   Tensor joined() {
     Tensor sum = dense(tensors[0], 16);
@@ -86,13 +117,18 @@ private:
     return tanh(sum);
   }
 
+  static constexpr uint32_t kTwiceReadValues = 3; // of a graph
+
   std::mt19937 random;
+  uint32_t seed;
+  std::vector<DrawnReader> *drawn; // null: no values that are read twice
   Graph graph{"random"};
   nn::Module net{graph};
   std::vector<std::unique_ptr<nn::Linear>> layers;
   std::vector<Tensor> tensors;
   Tensor label;
   int names = 0;
+  ReaderContext context{graph, net, f32, RowKind::Batch, {}, {}, {}, {}};
 };
 
 /// The text of `model` after `change`.
@@ -143,6 +179,10 @@ std::string smallGraph(uint32_t seed, uint32_t layers, bool isTrained) {
 }
 
 std::string randomGraph(uint32_t seed, int64_t batch) { return GraphGrower(seed, batch).run(); }
+
+std::string randomReaderGraph(uint32_t seed, int64_t batch, std::vector<DrawnReader> &drawn) {
+  return GraphGrower(seed, batch, &drawn).run();
+}
 
 std::string forDevices(const std::string &model, const std::string &devices) {
   return changed(model, [&](ModuleOp module) { parseTarget(devices).record(module); });

@@ -3,12 +3,25 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sluice::test {
 
 /// The text of a model "random" with inputs `image` [batch, features] and `label` [batch], made of random layers,
 /// elementwise chains, residual sums and branches, trained by SGD with momentum. A seed gives one graph.
 std::string randomGraph(uint32_t seed, int64_t batch);
+
+/// What produced a value that a random graph reads at its own indices, by which formula, and what reads it elsewhere.
+struct DrawnReader {
+  std::string root;
+  int form;
+  std::string reader;
+  auto operator<=>(const DrawnReader &) const = default;
+};
+
+/// Such a graph whose values are also produced by the roots of ReaderGraph.h, from 1 to 7 columns wide as often as wider, and
+/// read twice. Adds to `drawn` each combination in it; seeds that follow each other draw different ones.
+std::string randomReaderGraph(uint32_t seed, int64_t batch, std::vector<DrawnReader> &drawn);
 
 /// The text of a model "small" with an input `x` [batch, features] and `layers` dense layers without biases between
 /// random other ops, that predicts or is trained by SGD. A seed gives one graph.

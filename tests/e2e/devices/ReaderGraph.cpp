@@ -1,6 +1,5 @@
 #include "tests/e2e/devices/ReaderGraph.h"
 
-#include "tests/e2e/Portable.h"
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,71 +9,62 @@ namespace sluice::test {
 
 namespace {
 
-constexpr int64_t kTerms = 5, kHeight = 3, kWidth = 3, kTokens = 2;
-
-/// What the cases of a graph share.
-struct Cases {
-  Graph &graph;
-  nn::Module &net;
-  DType dtype;
-  RowKind kind;
-  Tensor features, images, start; ///< [rows, kTerms], [rows, kTerms, kHeight, kWidth], a scalar
-  int parameters = 0;
-
-  Tensor parameter(const Shape &shape) {
-    return net.parameter("w" + std::to_string(parameters++), shape, init::uniform(-0.9, 0.9));
-  }
-};
-
-using Root = std::function<Tensor(Cases &, int64_t columns)>;
+using Root = std::function<Tensor(ReaderContext &, int64_t columns)>;
 /// Gives a tensor that broadcasts to the shape of `h`; none where there is no such reader of `h`.
-using Reader = std::function<std::optional<Tensor>(Cases &, Tensor h, int64_t columns)>;
+using Reader = std::function<std::optional<Tensor>(ReaderContext &, Tensor h, int64_t columns)>;
 
 /// [rows, columns], different in each element.
-Tensor spread(Cases &c, int64_t columns) {
+Tensor spread(ReaderContext &c, int64_t columns) {
   return c.features.slice(1, 0, 1) * c.parameter({columns}) + c.features.slice(1, 1, 2);
 }
 
-/// [rows, columns, kHeight, kWidth].
-Tensor spreadImages(Cases &c, int64_t columns) {
+/// [rows, columns, kReaderHeight, kReaderWidth].
+Tensor spreadImages(ReaderContext &c, int64_t columns) {
   return c.images.slice(1, 0, 1) * c.parameter({columns, 1, 1}) + c.images.slice(1, 1, 2);
 }
 
 const std::map<std::string, Root> &roots() {
   static const std::map<std::string, Root> all = {
-      {"linear", [](Cases &c, int64_t n) { return linear(c.features, c.parameter({n, kTerms})); }},
+      {"linear", [](ReaderContext &c, int64_t n) { return linear(c.features, c.parameter({n, c.features.size(1)})); }},
       {"linear_bias",
-       [](Cases &c, int64_t n) { return linear(c.features, c.parameter({n, kTerms}), c.parameter({n})); }},
-      {"matmul", [](Cases &c, int64_t n) { return matmul(c.features, c.parameter({kTerms, n})); }},
-      {"matmul_left",
-       [](Cases &c, int64_t n) { return einsum("ck,nk->nc", c.parameter({n, kTerms}), c.features); }},
-      {"conv1x1", [](Cases &c, int64_t n) { return conv2d(c.images, c.parameter({n, kTerms, 1, 1})); }},
+       [](ReaderContext &c, int64_t n) {
+         return linear(c.features, c.parameter({n, c.features.size(1)}), c.parameter({n}));
+       }},
+      {"matmul", [](ReaderContext &c, int64_t n) { return matmul(c.features, c.parameter({c.features.size(1), n})); }},
+      {"matmul_left", [](ReaderContext &c,
+                         int64_t n) { return einsum("ck,nk->nc", c.parameter({n, c.features.size(1)}), c.features); }},
+      {"conv1x1",
+       [](ReaderContext &c, int64_t n) { return conv2d(c.images, c.parameter({n, c.images.size(1), 1, 1})); }},
       {"conv3x3",
-       [](Cases &c, int64_t n) { return conv2d(c.images, c.parameter({n, kTerms, 3, 3}), {}, {.padding = 1}); }},
+       [](ReaderContext &c, int64_t n) {
+         return conv2d(c.images, c.parameter({n, c.images.size(1), 3, 3}), {}, {.padding = 1});
+       }},
       {"depthwise",
-       [](Cases &c, int64_t n) {
+       [](ReaderContext &c, int64_t n) {
          return conv2d(spreadImages(c, n), c.parameter({n, 1, 3, 3}), {}, {.padding = 1, .groups = n});
        }},
       {"conv_transpose",
-       [](Cases &c, int64_t n) {
-         return conv_transpose2d(c.images, c.parameter({kTerms, n, 3, 3}), {}, {.padding = 1});
+       [](ReaderContext &c, int64_t n) {
+         return conv_transpose2d(c.images, c.parameter({c.images.size(1), n, 3, 3}), {}, {.padding = 1});
        }},
-      {"max_pool", [](Cases &c, int64_t n) { return max_pool2d(spreadImages(c, n), 3, {.stride = 1, .padding = 1}); }},
-      {"avg_pool", [](Cases &c, int64_t n) { return avg_pool2d(spreadImages(c, n), 3, {.stride = 1, .padding = 1}); }},
-      {"layer_norm", [](Cases &c, int64_t n) { return layer_norm(spread(c, n), {n}, c.parameter({n})); }},
-      {"softmax", [](Cases &c, int64_t n) { return softmax(spread(c, n), 1); }},
+      {"max_pool",
+       [](ReaderContext &c, int64_t n) { return max_pool2d(spreadImages(c, n), 3, {.stride = 1, .padding = 1}); }},
+      {"avg_pool",
+       [](ReaderContext &c, int64_t n) { return avg_pool2d(spreadImages(c, n), 3, {.stride = 1, .padding = 1}); }},
+      {"layer_norm", [](ReaderContext &c, int64_t n) { return layer_norm(spread(c, n), {n}, c.parameter({n})); }},
+      {"softmax", [](ReaderContext &c, int64_t n) { return softmax(spread(c, n), 1); }},
       {"attention",
-       [](Cases &c, int64_t n) {
+       [](ReaderContext &c, int64_t n) {
          Tensor q = spread(c, n).unsqueeze(2), k = spread(c, n).unsqueeze(2);
          return scaled_dot_product_attention(q, k, k).squeeze(2);
        }},
-      {"sum", [](Cases &c, int64_t n) { return spreadImages(c, n).sum({2, 3}); }},
-      {"row_sum", [](Cases &c, int64_t n) { return spread(c, n) + spread(c, n).sum({0}, true); }},
-      {"cumsum", [](Cases &c, int64_t n) { return cumsum(spread(c, n), 1); }},
+      {"sum", [](ReaderContext &c, int64_t n) { return spreadImages(c, n).sum({2, 3}); }},
+      {"row_sum", [](ReaderContext &c, int64_t n) { return spread(c, n) + spread(c, n).sum({0}, true); }},
+      {"cumsum", [](ReaderContext &c, int64_t n) { return cumsum(spread(c, n), 1); }},
       {"embedding",
-       [](Cases &c, int64_t n) {
-         Tensor index = (c.features.select(1, 2) * 2 + 2).to(i32);
-         return embedding(index, c.parameter({kTerms, n}));
+       [](ReaderContext &c, int64_t n) {
+         Tensor index = (c.positions.select(1, 2) * 2 + 2).to(i32);
+         return embedding(index, c.parameter({5, n}));
        }},
   };
   return all;
@@ -90,34 +80,35 @@ std::vector<int32_t> reversed(int64_t columns) {
 const std::map<std::string, Reader> &readers() {
   using Result = std::optional<Tensor>;
   static const std::map<std::string, Reader> all = {
-      {"slice", [](Cases &, Tensor h, int64_t) -> Result { return h.slice(1, 0, 1); }},
-      {"select", [](Cases &, Tensor h, int64_t n) -> Result { return h.select(1, n / 2).unsqueeze(1); }},
-      {"flip", [](Cases &, Tensor h, int64_t) -> Result { return flip(h, {1}); }},
-      {"roll", [](Cases &, Tensor h, int64_t) -> Result { return roll(h, 1, 1); }},
-      {"narrow", [](Cases &c, Tensor h, int64_t) -> Result {
+      {"slice", [](ReaderContext &, Tensor h, int64_t) -> Result { return h.slice(1, 0, 1); }},
+      {"select", [](ReaderContext &, Tensor h, int64_t n) -> Result { return h.select(1, n / 2).unsqueeze(1); }},
+      {"flip", [](ReaderContext &, Tensor h, int64_t) -> Result { return flip(h, {1}); }},
+      {"roll", [](ReaderContext &, Tensor h, int64_t) -> Result { return roll(h, 1, 1); }},
+      {"narrow",
+       [](ReaderContext &c, Tensor h, int64_t) -> Result {
          if (c.kind == RowKind::Merged)
            return {};
          return narrow(h, 1, c.start, 1);
        }},
       {"index_select",
-       [](Cases &c, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          return index_select(h, 1, c.graph.constant(reversed(n), {n}));
        }},
       {"gather",
-       [](Cases &c, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          if (h.dim() != 2 || c.kind == RowKind::Merged)
            return {};
-         Tensor index = (c.features.slice(1, 0, 1) * 4 + c.graph.arange(0, double(n), 1, c.dtype)).to(i32);
+         Tensor index = (c.positions.slice(1, 0, 1) * 4 + c.graph.arange(0, double(n), 1, c.dtype)).to(i32);
          return gather(h, 1, clamp(index, 0, double(n - 1)));
        }},
       {"take_along_dim",
-       [](Cases &c, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          if (h.dim() != 2 || c.kind == RowKind::Merged)
            return {};
-         return take_along_dim(h, clamp((c.features.slice(1, 0, 1) * double(n)).to(i32), 0, double(n - 1)), 1);
+         return take_along_dim(h, clamp((c.positions.slice(1, 0, 1) * double(n)).to(i32), 0, double(n - 1)), 1);
        }},
       {"transpose",
-       [](Cases &c, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          if (h.dim() == 4)
            return h.transpose(2, 3);
          if (c.kind == RowKind::Static && n == kReaderRows)
@@ -128,7 +119,7 @@ const std::map<std::string, Reader> &readers() {
          return halves.transpose(1, 2).reshape({h.size(0), n});
        }},
       {"pad",
-       [](Cases &, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &, Tensor h, int64_t n) -> Result {
          if (n < 2)
            return {};
          std::vector<int64_t> around(size_t(2 * (h.dim() - 1)), 0);
@@ -136,18 +127,19 @@ const std::map<std::string, Reader> &readers() {
          return pad(h.slice(1, 0, n - 1), around, 0.25);
        }},
       {"rotate",
-       [](Cases &, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &, Tensor h, int64_t n) -> Result {
          if (n % 2 != 0)
            return {};
          return cat({-h.slice(1, n / 2), h.slice(1, 0, n / 2)}, 1);
        }},
-      {"cat", [](Cases &, Tensor h, int64_t n) -> Result {
+      {"cat",
+       [](ReaderContext &, Tensor h, int64_t n) -> Result {
          if (n < 2)
            return {};
          return cat({h.slice(1, 1), h.slice(1, 0, 1)}, 1);
        }},
       {"window",
-       [](Cases &c, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          if (h.dim() == 4)
            return avg_pool2d(h, 3, {.stride = 1, .padding = 1});
          if (c.kind == RowKind::Merged)
@@ -156,38 +148,39 @@ const std::map<std::string, Reader> &readers() {
          return max_pool2d(row, {1, 3}, {.stride = 1, .padding = {0, 1}}).reshape({h.size(0), n});
        }},
       {"reshape",
-       [](Cases &c, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          if (h.dim() == 4)
-           return h.reshape({h.size(0), kHeight, kWidth, n}).permute({0, 3, 1, 2});
+           return h.reshape({h.size(0), kReaderHeight, kReaderWidth, n}).permute({0, 3, 1, 2});
          if (c.kind == RowKind::Merged)
            return {};
          return h.reshape({h.size(0), 1, n}).sum({1});
        }},
-      {"sum", [](Cases &, Tensor h, int64_t) -> Result { return h.sum({1}, true); }},
-      {"max", [](Cases &, Tensor h, int64_t) -> Result { return h.max({1}, true); }},
-      {"row_mean", [](Cases &, Tensor h, int64_t) -> Result { return h.mean({0}, true); }},
-      {"softmax", [](Cases &, Tensor h, int64_t) -> Result { return softmax(h, 1); }},
-      {"cumsum", [](Cases &, Tensor h, int64_t) -> Result { return cumsum(h, 1); }},
-      {"sort", [](Cases &c, Tensor h, int64_t n) -> Result {
+      {"sum", [](ReaderContext &, Tensor h, int64_t) -> Result { return h.sum({1}, true); }},
+      {"max", [](ReaderContext &, Tensor h, int64_t) -> Result { return h.max({1}, true); }},
+      {"row_mean", [](ReaderContext &, Tensor h, int64_t) -> Result { return h.mean({0}, true); }},
+      {"softmax", [](ReaderContext &, Tensor h, int64_t) -> Result { return softmax(h, 1); }},
+      {"cumsum", [](ReaderContext &, Tensor h, int64_t) -> Result { return cumsum(h, 1); }},
+      {"sort",
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          if (c.dtype != f32 && c.dtype != f64)
            return {};
          return topk(h, std::min<int64_t>(n, 3), 1).values.slice(1, 0, 1);
        }},
       {"scatter",
-       [](Cases &c, Tensor h, int64_t) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t) -> Result {
          if (c.kind == RowKind::Merged)
            return {};
          return slice_scatter(h, h.slice(1, 0, 1) * 2.0, 1, c.start);
        }},
       {"attention",
-       [](Cases &c, Tensor h, int64_t) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t) -> Result {
          if (h.dim() != 2 || c.kind == RowKind::Merged)
            return {};
          Tensor q = h.unsqueeze(2);
          return scaled_dot_product_attention(q, q, q).squeeze(2);
        }},
       {"rope",
-       [](Cases &c, Tensor h, int64_t n) -> Result {
+       [](ReaderContext &c, Tensor h, int64_t n) -> Result {
          if (h.dim() != 2 || n % 2 != 0 || c.kind == RowKind::Merged)
            return {};
          return rope(h.reshape({h.size(0), 1, 1, n})).reshape({h.size(0), n});
@@ -209,11 +202,6 @@ Tensor combined(const Tensor &h, const Tensor &value, const Tensor &read, int fo
   }
 }
 
-/// Images and attention need the batch by itself.
-bool takesMergedRows(const std::string &root) {
-  return root.starts_with("linear") || root == "matmul" || root == "layer_norm" || root == "softmax";
-}
-
 template <typename Map> std::vector<std::string> namesOf(const Map &map) {
   std::vector<std::string> names;
   for (const auto &[name, value] : map)
@@ -222,6 +210,26 @@ template <typename Map> std::vector<std::string> namesOf(const Map &map) {
 }
 
 } // namespace
+
+Tensor rootValue(ReaderContext &context, const std::string &root, int64_t columns) {
+  return roots().at(root)(context, columns);
+}
+
+bool readsImages(const std::string &root) {
+  return root.starts_with("conv") || root.ends_with("_pool") || root == "depthwise" || root == "sum";
+}
+
+/// Images and attention need the batch by itself.
+static bool takesMergedRows(const std::string &root) {
+  return root.starts_with("linear") || root == "matmul" || root == "layer_norm" || root == "softmax";
+}
+
+std::optional<Tensor> readTwice(ReaderContext &context, const Tensor &h, const std::string &reader, int64_t columns,
+                                int form) {
+  Tensor value = form >= 2 ? tanh(h) : h;
+  std::optional<Tensor> read = readers().at(reader)(context, value, columns);
+  return read ? std::optional(combined(h, value, *read, form)) : std::nullopt;
+}
 
 std::vector<std::string> readerRoots() { return namesOf(roots()); }
 std::vector<std::string> secondReaders() { return namesOf(readers()); }
@@ -239,30 +247,29 @@ std::string readerGraph(const std::vector<ReaderCase> &cases, DType dtype, RowKi
     graph.set_capacity(kReaderRows);
   nn::Module net{graph};
   Dim batch = rows == RowKind::Static ? Dim(kReaderRows) : Dim("rows");
-  Cases shared{graph, net, dtype, rows, {}, {}, {}};
+  ReaderContext context{graph, net, dtype, rows, {}, {}, {}, {}};
   if (rows == RowKind::Merged) {
-    shared.features = graph.input("features", dtype, {batch, kTokens, kTerms}).flatten(0, 1);
+    context.features = graph.input("features", dtype, {batch, kReaderTokens, kReaderTerms}).flatten(0, 1);
   } else {
-    shared.features = graph.input("features", dtype, {batch, kTerms});
-    shared.images = graph.input("images", dtype, {batch, kTerms, kHeight, kWidth});
+    context.features = graph.input("features", dtype, {batch, kReaderTerms});
+    context.images = graph.input("images", dtype, {batch, kReaderTerms, kReaderHeight, kReaderWidth});
   }
-  shared.start = graph.input("start", i32, {});
+  context.positions = context.features;
+  context.start = graph.input("start", i32, {});
   Tensor loss;
   bool hasOutput = false;
   for (size_t number = 0; number < cases.size(); ++number) {
     const ReaderCase &one = cases[number];
     if (rows == RowKind::Merged && !takesMergedRows(one.root))
       continue;
-    Tensor h = roots().at(one.root)(shared, one.columns), value = one.form >= 2 ? tanh(h) : h;
-    std::optional<Tensor> read = readers().at(one.reader)(shared, value, one.columns);
-    if (!read)
+    std::optional<Tensor> y =
+        readTwice(context, rootValue(context, one.root, one.columns), one.reader, one.columns, one.form);
+    if (!y)
       continue;
-    Tensor y = combined(h, value, *read, one.form);
-    if (rows == RowKind::Merged)
-      y = y.reshape({batch, kTokens, one.columns});
-    graph.output("y" + std::to_string(number), y);
+    graph.output("y" + std::to_string(number),
+                 rows == RowKind::Merged ? y->reshape({batch, kReaderTokens, one.columns}) : *y);
     hasOutput = true;
-    Tensor term = square(y).mean();
+    Tensor term = square(*y).mean();
     loss = loss ? loss + term : term;
   }
   if (!hasOutput)
@@ -270,19 +277,6 @@ std::string readerGraph(const std::vector<ReaderCase> &cases, DType dtype, RowKi
   if (trains)
     graph.minimize(loss, optim::SGD{.lr = 0.5});
   return graph.str();
-}
-
-Values readerInputs(const std::string &graph, RowKind rows) {
-  int64_t features = kReaderRows * kTerms * (rows == RowKind::Merged ? kTokens : 1);
-  auto values = [&](const std::string &name, int64_t count) {
-    std::vector<float> drawn = portableUniform("readers/" + name, size_t(count), -1, 1);
-    return std::vector<double>(drawn.begin(), drawn.end());
-  };
-  Values inputs{{"features", values("features", features)}, {"start", {0}}};
-  if (rows != RowKind::Merged)
-    inputs["images"] = values("images", features * kHeight * kWidth);
-  std::erase_if(inputs, [&](const auto &input) { return graph.find("\"" + input.first + "\"") == std::string::npos; });
-  return inputs;
 }
 
 } // namespace sluice::test

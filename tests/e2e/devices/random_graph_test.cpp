@@ -1,11 +1,13 @@
-// Random graphs under random pins give the bits of the host alone, and the interpreter's values within rounding.
+// Random graphs, fused or not and under random pins, give the bits of the host alone, and the interpreter's values within rounding.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/RandomGraph.h"
+#include "tests/e2e/devices/ReaderGraph.h"
 #include <cmath>
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace sluice::test;
 
@@ -13,7 +15,7 @@ namespace {
 
 constexpr int64_t kBatch = 6;
 constexpr int kGraphs = 200, kPins = 8; // all of them with SLUICE_TEST_FULL
-constexpr int kGraphsInPart = 20, kPinsInPart = 4;
+constexpr int kGraphsInPart = 12, kPinsInPart = 2;
 constexpr const char *kDevices = "cpu,sim:0,sim:1,sim:2,sim:3";
 
 Values batch(int step, int64_t rows) {
@@ -68,19 +70,29 @@ void expectNearInterpreter(const std::string &text, Compiled &model, const Resul
   expectNear(result, train(reference));
 }
 
+/// The graph of a seed.
+std::string textOf(uint32_t seed) {
+  std::vector<DrawnReader> drawn;
+  return randomReaderGraph(seed, kBatch, drawn);
+}
+
 class RandomGraphs : public testing::TestWithParam<int> {};
 
 } // namespace
 
-TEST_P(RandomGraphs, AnyPinsGiveTheSameBits) {
+TEST_P(RandomGraphs, AnyPinsAndNoFusionGiveTheSameBits) {
   bool runsAll = std::getenv("SLUICE_TEST_FULL");
   if (GetParam() >= kGraphsInPart && !runsAll)
-    GTEST_SKIP() << "a tenth of the graphs runs unless SLUICE_TEST_FULL is set";
+    GTEST_SKIP() << "some of the graphs run unless SLUICE_TEST_FULL is set";
   uint32_t seed = uint32_t(GetParam());
-  std::string text = randomGraph(seed, kBatch);
+  std::string text = textOf(seed);
   Compiled host(text);
   Result expected = trained(host);
   expectNearInterpreter(text, host, expected);
+  sluice::passes::PipelineOptions apart;
+  apart.fuse = false;
+  Compiled unfused(text, apart);
+  EXPECT_EQ(trained(unfused), expected) << "fused and unfused";
   for (int pins = 0; pins < (runsAll ? kPins : kPinsInPart); ++pins) {
     Compiled pinned(randomlyPinned(text, kDevices, seed * kPins + uint32_t(pins)), {},
                     {.sim = "seed=" + std::to_string(pins)});
@@ -90,12 +102,36 @@ TEST_P(RandomGraphs, AnyPinsGiveTheSameBits) {
 
 TEST_P(RandomGraphs, AgreeOnEmulatedCudaDevices) {
   if (GetParam() >= kGraphsInPart && !std::getenv("SLUICE_TEST_FULL"))
-    GTEST_SKIP() << "a tenth of the graphs runs unless SLUICE_TEST_FULL is set";
+    GTEST_SKIP() << "some of the graphs run unless SLUICE_TEST_FULL is set";
   uint32_t seed = uint32_t(GetParam());
   useCudaDoubles(/*devices=*/2, GetParam());
-  std::string text = randomGraph(seed, kBatch);
+  std::string text = textOf(seed);
   Compiled host(text), pinned(randomlyPinned(text, "cpu,cuda:0,cuda:1", seed));
   expectNear(trained(pinned), trained(host));
+}
+
+// The graphs above are worth the combinations in them: every root and most readers in the part that runs by default, a third of all
+// combinations of root, formula and reader in the whole.
+TEST(RandomGraphCoverage, HoldsRootsAndTheirReaders) {
+  auto coverage = [](int graphs) {
+    std::vector<DrawnReader> drawn;
+    for (int seed = 0; seed < graphs; ++seed)
+      randomReaderGraph(uint32_t(seed), kBatch, drawn);
+    return drawn;
+  };
+  std::set<std::string> roots, readers;
+  std::vector<DrawnReader> part = coverage(kGraphsInPart), whole = coverage(kGraphs);
+  for (const DrawnReader &one : part) {
+    roots.insert(one.root);
+    readers.insert(one.reader);
+  }
+  std::set<DrawnReader> ofPart(part.begin(), part.end()), ofWhole(whole.begin(), whole.end());
+  std::printf("of %d graphs: %zu combinations of root, formula and second reader; of %d graphs: %zu\n", kGraphsInPart,
+              ofPart.size(), kGraphs, ofWhole.size());
+  EXPECT_EQ(roots.size(), readerRoots().size());
+  EXPECT_GE(readers.size() + 2, secondReaders().size());
+  EXPECT_GE(ofPart.size(), 30U);
+  EXPECT_GE(ofWhole.size(), 500U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Range(0, kGraphs));

@@ -27,7 +27,8 @@ std::vector<int64_t> allWidths() {
 
 /// All readers of a root, each at every width; without SLUICE_TEST_FULL each at one, so that every width is drawn.
 std::vector<ReaderCase> casesOf(const std::string &root) {
-  std::vector<int64_t> widths = runsAll() ? allWidths() : std::vector<int64_t>{1, 3, 4, 5, 6, 7, 10, 13, 16, 19, 24, 31};
+  std::vector<int64_t> widths =
+      runsAll() ? allWidths() : std::vector<int64_t>{1, 3, 4, 5, 6, 7, 10, 13, 16, 19, 24, 31};
   size_t widthsOfReader = runsAll() ? widths.size() : 1;
   std::vector<ReaderCase> cases;
   size_t next = fnv1a64(root);
@@ -35,6 +36,20 @@ std::vector<ReaderCase> casesOf(const std::string &root) {
     for (size_t i = 0; i < widthsOfReader; ++i, ++next)
       cases.push_back({root, reader, widths[next % widths.size()], int(next / widths.size() % kReaderForms)});
   return cases;
+}
+
+/// Inputs of the graph, as far as it has them.
+Values readerInputs(const std::string &graph, RowKind rows) {
+  int64_t features = kReaderRows * kReaderTerms * (rows == RowKind::Merged ? kReaderTokens : 1);
+  auto values = [&](const std::string &name, int64_t count) {
+    std::vector<float> drawn = portableUniform("readers/" + name, size_t(count), -1, 1);
+    return std::vector<double>(drawn.begin(), drawn.end());
+  };
+  Values inputs{{"features", values("features", features)}, {"start", {0}}};
+  if (rows != RowKind::Merged)
+    inputs["images"] = values("images", features * kReaderHeight * kReaderWidth);
+  std::erase_if(inputs, [&](const auto &input) { return graph.find("\"" + input.first + "\"") == std::string::npos; });
+  return inputs;
 }
 
 struct Result {
