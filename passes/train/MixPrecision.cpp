@@ -9,6 +9,9 @@
 // norm is computed in f32 and rounded; all others, reductions and losses among them, stay in f32. Inputs, outputs, metrics,
 // the loss and states keep their types: weights are cast where they are read, once each.
 //
+// Formulas of constants, counts and parameters are computed in f32, and their results are cast: f16 and bf16 would round the
+// integers and the small differences within them. Movements of elements among them run on narrow elements, which are the same.
+//
 // It works on the graph, before gradients are made: the gradient of an op is then in the type of the op, that of a cast is a
 // cast back, so that the gradient of a weight is f32 before the optimizer sees it; and all entry points compute alike.
 // What casts back and forth is left to `simplify`.
@@ -17,6 +20,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -53,12 +57,35 @@ private:
       return roundResult(op);
     if (!op->hasTrait<FollowsPrecision>())
       return;
+    if (!isHeld(op))
+      return;
     auto operands = llvm::make_filter_range(op->getOperands(), isWide);
     if (llvm::all_of(operands, [this](Value operand) { return isParameter(operand); }))
       madeOfParameters.insert(op);
     else if (llvm::any_of(operands, [this](Value operand) { return isNarrow(operand); }) &&
              llvm::all_of(operands, [this](Value operand) { return isNarrow(operand) || isParameter(operand); }))
       computeNarrow(op);
+  }
+
+  /// Whether the narrow type holds a constant: rounding makes no infinity of a finite number, and no zero of another one.
+  /// Consumers of a constant that it does not hold, such as -1e9 or 1e-8 in f16, compute in f32.
+  bool isHeld(Operation *op) const {
+    auto isHeldNumber = [this](double number) {
+      double kept = roundTo(narrow, number);
+      return !std::isfinite(number) || (std::isfinite(kept) && (kept != 0) == (number != 0));
+    };
+    if (auto full = dyn_cast<FullOp>(op))
+      return isHeldNumber(full.getValue().convertToDouble());
+    auto constant = dyn_cast<ConstantOp>(op);
+    auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
+    return !elements ||
+           llvm::all_of(elements, [&](const APFloat &number) { return isHeldNumber(number.convertToDouble()); });
+  }
+
+  /// Whether the op moves the elements of its operands and computes none, so that operands may be rounded before it.
+  static bool movesElements(Operation *op) {
+    auto elements = dyn_cast<ElementOp>(op);
+    return elements && elements.getFusionKind() == FusionKind::Injective && op->getNumOperands() > 0;
   }
 
   /// Whether the value, of f32, has been widened from a narrow one.
@@ -115,15 +142,15 @@ private:
     return types;
   }
 
-  /// The value in the narrow type, made once. What is made of parameters is made of narrow ones, so that the cast is of a
-  /// parameter as it is kept, and the rest stays what a product may take in: the bias that follows it.
+  /// The value in the narrow type, made once. Movements of parameters move narrow ones, so that the cast is of a parameter as
+  /// it is kept, and a product may still take the movement in: the repeated bias that is added to it.
   Value narrowed(Value value) {
     if (Value known = widened.lookup(value))
       return known;
     if (Value known = rounded.lookup(value))
       return known;
     Operation *op = value.getDefiningOp();
-    if (op && madeOfParameters.contains(op) && op->getNumOperands())
+    if (op && madeOfParameters.contains(op) && movesElements(op))
       return rounded[value] = cloneNarrow(op)->getResult(cast<OpResult>(value).getResultNumber());
     builder.setInsertionPointAfterValue(value);
     InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));

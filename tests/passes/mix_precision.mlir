@@ -154,3 +154,42 @@ module {
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 8.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 3> : tensor<f32>
   }
 }
+
+// -----
+
+// Tests that a formula of counts and constants is computed in f32, and that its result is cast: bf16 does not hold the counts.
+// GRAPH: %[[I:.+]] = sluice.iota {{.*}} -> tensor<2x2xf32>
+// GRAPH: %[[SCALED:.+]] = sluice.mul %[[I]], {{.*}} -> tensor<2x2xf32>
+// GRAPH: %[[BIAS:.+]] = sluice.cast %[[SCALED]] {to = bf16}
+// GRAPH: sluice.add %{{.+}}, %[[BIAS]] {{.*}} -> tensor<2x2xbf16>
+module {
+  sluice.model "places" format 1 phase "model" precision bf16
+  sluice.graph ["x"] (%x: tensor<2x2xf32>) {
+    %i = sluice.iota {start = 0.0 : f64, step = 1.0 : f64, axis = 1 : i64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>
+    %slope = sluice.full {value = 0.25 : f64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>
+    %bias = sluice.mul %i, %slope : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %y = sluice.add %p, %bias : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    sluice.output "y", %y : tensor<2x2xf32>
+  }
+}
+
+// -----
+
+// Tests that a constant that f16 does not hold keeps its consumer in f32, and that one that it holds does not.
+// GRAPH: %[[P:.+]] = sluice.einsum {{.*}} -> tensor<2x2xf16>
+// GRAPH: %[[WIDE:.+]] = sluice.cast %[[P]] {to = f32}
+// GRAPH: sluice.add %[[WIDE]], {{.*}} -> tensor<2x2xf32>
+// GRAPH: sluice.add %[[P]], {{.*}} -> tensor<2x2xf16>
+module {
+  sluice.model "constants" format 1 phase "model" precision f16
+  sluice.graph ["x"] (%x: tensor<2x2xf32>) {
+    %epsilon = sluice.full {value = 1.0e-8 : f64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>
+    %half = sluice.full {value = 0.5 : f64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>
+    %p = sluice.einsum "ab,bc->ac" %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %y = sluice.add %p, %epsilon : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %z = sluice.add %p, %half : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    sluice.output "y", %y : tensor<2x2xf32>
+    sluice.output "z", %z : tensor<2x2xf32>
+  }
+}
