@@ -64,13 +64,16 @@ static LogicalResult verifyFused(ModuleOp module) {
   return failure(result.wasInterrupted() || failed(verifyPlaced(module)));
 }
 
-/// What `scheduled` and `planned` leave, from which nothing can be resumed; and what begins with `fused`, before it.
+/// Whether only `scheduled` and `planned`, which cannot be resumed from, leave such an op; or only a phase after `phase`:
+/// loops begin with `train`, exchanges with `fused`.
 static bool isOfLaterPhase(Operation *op, StringRef phase) {
   auto list = dyn_cast<ActionListOp>(op);
   if (list && !list.getCarriedArguments().empty())
     return true;
-  if (isa<LoopOp, ExchangeOp>(op))
-    return phase != "fused" || op->hasAttr("on") || op->hasAttr("slots") || op->hasAttr("ends");
+  if (isa<LoopOp, ExchangeOp>(op)) {
+    bool isKnown = phase == "fused" || (phase == "train" && isa<LoopOp>(op));
+    return !isKnown || op->hasAttr("on") || op->hasAttr("slots") || op->hasAttr("ends");
+  }
   return isa<ActionOp, FunctionOp, ReceiveOp, QueueOp, ArenaOp>(op);
 }
 

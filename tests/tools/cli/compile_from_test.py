@@ -8,6 +8,35 @@ from sluice_cli import BUILD, CliTest, main
 RESUMABLE = {"model": "01-model.mlir", "train": "02-train.mlir", "fused": "06-fused.mlir"}
 
 
+# A scan and a branch, trained.
+LOOPS = """
+module @loops {
+  sluice.model "loops" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<3xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x", "flag"] (%x: tensor<?x2x3xf32>, %flag: tensor<i1>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %e = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %s = sluice.scan 2 steps
+        (%h = %e : tensor<?x3xf32>,
+         %t = %x : tensor<?x2x3xf32> along 1) {
+      %n = sluice.mul %h, %t : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+      sluice.step %n : tensor<?x3xf32>
+    }
+    %y = sluice.if %flag : tensor<i1> -> tensor<?x3xf32> {
+      %n = sluice.tanh %s : (tensor<?x3xf32>) -> tensor<?x3xf32>
+      sluice.yield %n : tensor<?x3xf32>
+    } else {
+      sluice.yield %s : tensor<?x3xf32>
+    }
+    sluice.output "y", %y : tensor<?x3xf32>
+    %m = sluice.mean %y {axes = array<i64: 0, 1>} : (tensor<?x3xf32>) -> tensor<f32>
+    sluice.minimize %m, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+"""
+
+
 class CompileFromTest(CliTest):
     def compile(self, *arguments):
         return self.succeed(os.path.join(BUILD, "bin", "sluice"), "compile", *arguments, "-q")
@@ -28,6 +57,23 @@ class CompileFromTest(CliTest):
             with self.subTest(phase):
                 self.compile(f"dump/{name}", "--compile-from", phase, "-o", phase)
                 self.assertTrue(self.read(phase, "rb") == self.read("lenet", "rb"))
+
+    def test_a_dump_with_loops_compiles_to_the_same_executable(self):
+        self.write("loops.mlir", LOOPS)
+        self.compile("loops.mlir", "-o", "loops", "--dump-ir", "dump")
+        self.assertIn("sluice.loop", self.read("dump/02-train.mlir"))
+        for phase, name in RESUMABLE.items():
+            with self.subTest(phase):
+                self.compile(f"dump/{name}", "--compile-from", phase, "-o", phase)
+                self.assertTrue(self.read(phase, "rb") == self.read("loops", "rb"))
+
+    def test_a_dump_of_a_later_phase_is_not_taken_for_an_earlier_one(self):
+        self.write("loops.mlir", LOOPS)
+        self.compile("loops.mlir", "-o", "loops", "--dump-ir", "dump")
+        self.write("edited.mlir", self.read("dump/07-scheduled.mlir").replace('phase "scheduled"', 'phase "train"'))
+        result = self.sluice("compile", "edited.mlir", "-o", "edited")
+        self.assertEqual(result.returncode, 3)
+        self.assertRegex(result.stderr, r"loops\.mlir:\d+:\d+: error: .* is of a later phase than 'train'")
 
     def test_a_dump_names_no_folder_of_this_machine(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "lenet.mlir")
