@@ -7,6 +7,8 @@
 //   tensor<4x5xf32>  element counts are computed in 64 bits without checks: the product must stay below kMaxElements
 //   %a               a use before its definition may outlive it in the parser (ValueNames.h says how): none may be
 //   %a#7             the parser makes room for as many results: fewer than kMaxResults
+//   sparse<...>      the parser reads past indices and values that do not fit the type: only `dense` elements are read
+//   {-# ... #-}      resources, whose alignment the parser does not check: none are read
 #include "ir/text/ParseGuard.h"
 
 #include "ir/text/ValueNames.h"
@@ -168,14 +170,18 @@ void TextScan::alias() {
 }
 
 void TextScan::word() {
+  size_t start = position;
   llvm::StringRef spelling = takeWord();
   if (spelling == "mod" || spelling == "floordiv" || spelling == "ceildiv")
     countOperator();
-  if (spelling != "tensor" && spelling != "vector" && spelling != "memref")
+  bool isSupported = spelling != "sparse" && spelling != "dense_resource";
+  if (isSupported && spelling != "tensor" && spelling != "vector" && spelling != "memref")
     return;
   skipSpace();
   if (peek() != '<')
     return;
+  if (!isSupported)
+    return fail(start, "'" + spelling + "' elements are not supported; write all elements as dense<...>");
   open('<');
   dimensions();
 }
@@ -291,6 +297,8 @@ void TextScan::token() {
     position += 2; // an arrow, not a bracket
   } else if ((c == '<' || c == '>') && peek(1) == '=' && !isInside('<')) {
     position += 2; // a comparison of an affine set
+  } else if (c == '{' && peek(1) == '-' && peek(2) == '#') {
+    fail(position, "resources are not supported; write elements as dense<...>");
   } else if (c == '(' || c == '[' || c == '{' || c == '<') {
     open(c);
   } else if (c == ')' || c == ']' || c == '}' || c == '>') {

@@ -137,6 +137,15 @@ static const BadModule kBadModules[] = {
      "m.mlir:3:13: error: '%a'"},
     {"result_without_number", "%a = sluice.relu %a#4294967295 : (tensor<3xf32>) -> tensor<3xf32>",
      "m.mlir:1:18: error: result number 4294967295; an op has fewer than 65536"},
+    {"sparse_elements", "module attributes {a = sparse<0, 1> : tensor<2xf32>} {}",
+     "m.mlir:1:24: error: 'sparse' elements are not supported; write all elements as dense<...>"},
+    {"sparse_constant",
+     "module {\n  %0 = sluice.constant {value = sparse<0,1> : tensor<10xf32>} : () -> tensor<10xf32>\n}",
+     "m.mlir:2:33: error: 'sparse' elements are not supported"},
+    {"elements_of_a_resource", "module attributes {a = dense_resource<b> : tensor<2xf32>} {}",
+     "m.mlir:1:24: error: 'dense_resource' elements are not supported"},
+    {"resources", "module {}\n{-# dialect_resources: {builtin: {b: \"0x03000000\"}} #-}",
+     "m.mlir:2:1: error: resources are not supported"},
     {"cut_short", "module {\n  sluice.state parameter @w : tensor<2x", "m.mlir:2:"},
 };
 

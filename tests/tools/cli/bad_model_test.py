@@ -88,6 +88,25 @@ EDITS = [
     ("sluice.state parameter", "sluice.state constant", "is a constant, and begins with no data"),
 ]
 
+# The elements of a constant, its type, and what the message says.
+CONSTANTS = [
+    ("dense<[1.0, 2.0]> : tensor<2xf32>", "2xf32", None),
+    ("sparse<0, 1> : tensor<2xf32>", "2xf32", "'sparse' elements are not supported; write all elements as dense<...>"),
+    ("sparse<[[0]], [1.0]> : tensor<2xf32>", "2xf32", "'sparse' elements are not supported"),
+    ("sparse // a comment\n <[[5]], 1.0> : tensor<2xf32>", "2xf32", "'sparse' elements are not supported"),
+    ("dense_resource<r> : tensor<2xf32>", "2xf32", "'dense_resource' elements are not supported"),
+    ("dense<[1, 2]> : tensor<2xf32>", "2xf32", "expected floating-point elements"),
+    ("dense<1.0> : tensor<2xi32>", "2xi32", "expected integer elements"),
+    ("dense<[1.0, 2.0]> : tensor<3xf32>", "3xf32", "does not match"),
+    ('dense<"0x0000803F00"> : tensor<2xf32>', "2xf32", "hex data size is invalid"),
+    ("dense<300> : tensor<2xui8>", "2xui8", "out of range"),
+    ("dense<1.0> : tensor<?xf32>", "?xf32", "static shape"),
+    ("dense<1.0> : tensor<1099511627777xf32>", "1099511627777xf32", "more than 2^40 elements"),
+    ("dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>", "2xcomplex<f32>", "complex<f32>"),
+    ("dense<1.0> : vector<2xf32>", "2xf32", "a constant needs dense elements of a tensor"),
+    ("array<f32: 1.0, 2.0>", "2xf32", "constant vector/tensor attribute"),
+]
+
 # A dump of `fused`, and edits of it.
 FUSED = """#cpu = #sluice.at<device = "cpu">
 module {
@@ -144,6 +163,12 @@ class BadModelTest(CliTest):
             with self.subTest(new):
                 self.assertIn(old, SMALL_MODEL)
                 self.expect(SMALL_MODEL.replace(old, new), message)
+
+    def test_constants_that_cannot_be(self):
+        for elements, kind, message in CONSTANTS:
+            with self.subTest(elements):
+                constant = f"    %c = sluice.constant {{value = {elements}}} : () -> tensor<{kind}>\n    sluice.output"
+                self.expect(SMALL_MODEL.replace("    sluice.output", constant), message)
 
     def test_a_capacity_may_come_with_the_command(self):
         self.expect(SMALL_MODEL.replace(" capacity 4", ""), None, "--batch", "4")
