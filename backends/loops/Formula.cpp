@@ -21,7 +21,8 @@ public:
   Recorder(OpBuilder &builder, Formula &formula)
       : ElementBuilder(builder, formula.op->getLoc()), formula(formula), block(*builder.getInsertionBlock()) {}
 
-  void record(unsigned result);
+  /// Fails if the op has no formula for the result.
+  LogicalResult record(unsigned result);
 
   Value operand(unsigned number, ArrayRef<AffineExpr> index) final {
     Type type = cast<RankedTensorType>(formula.op->getOperand(number).getType()).getElementType();
@@ -239,20 +240,27 @@ Value Recorder::rounded(Value value, Type element) {
   return builder_->create<arith::ExtFOp>(loc_, ir::getLaneElement(element), narrow);
 }
 
-void Recorder::record(unsigned result) {
+LogicalResult Recorder::record(unsigned result) {
   auto type = cast<RankedTensorType>(formula.op->getResult(result).getType());
   SmallVector<AffineExpr> index;
   for (int64_t i = 0; i < type.getRank(); ++i)
     index.push_back(getAffineDimExpr(formula.numDims++, builder_->getContext()));
+  bool isFormula = true;
   formula.body = record([&]() -> SmallVector<Value> {
-    if (auto definition = dyn_cast<ir::ElementOp>(formula.op))
-      return {rounded(definition.buildElement(*this, result, index), type.getElementType())};
-    SmallVector<Value> operands;
-    for (unsigned number = 0; number < formula.op->getNumOperands(); ++number)
-      operands.push_back(operand(number, index));
-    return {rounded(cast<ir::ElementwiseOp>(formula.op).buildBody(*builder_, loc_, operands), type.getElementType())};
+    Value element;
+    if (auto definition = dyn_cast<ir::ElementOp>(formula.op)) {
+      element = definition.buildElement(*this, result, index);
+    } else {
+      SmallVector<Value> operands;
+      for (unsigned number = 0; number < formula.op->getNumOperands(); ++number)
+        operands.push_back(operand(number, index));
+      element = cast<ir::ElementwiseOp>(formula.op).buildBody(*builder_, loc_, operands);
+    }
+    isFormula = bool(element);
+    return isFormula ? SmallVector<Value>{rounded(element, type.getElementType())} : SmallVector<Value>{};
   });
   collectReductions(formula.body, formula.reductions);
+  return success(isFormula);
 }
 
 const Formula *Formulas::of(Operation *op, unsigned result) {
@@ -264,7 +272,8 @@ const Formula *Formulas::of(Operation *op, unsigned result) {
   formula->op = op;
   OpBuilder builder(op->getContext());
   builder.setInsertionPointToEnd(&formula->arithmetic.emplaceBlock());
-  Recorder(builder, *formula).record(result);
+  if (failed(Recorder(builder, *formula).record(result)))
+    formula.reset();
   return formula.get();
 }
 

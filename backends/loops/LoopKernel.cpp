@@ -206,9 +206,10 @@ void LoopKernel::findNeeded() {
 // Finds the folds that are worth chunks.
 void LoopKernel::survey() {
   for (Operation &op : body.without_terminator()) {
-    if (!needed.contains(&op) || !isa<ir::ElementOp>(op) || isa<ir::ConstantOp>(op))
+    const Formula *formula = needed.contains(&op) && isa<ir::ElementOp>(op) ? formulas.of(&op, 0) : nullptr;
+    if (!formula)
       continue;
-    ArrayRef<const Reduction *> found = formulas.of(&op, 0)->reductions;
+    ArrayRef<const Reduction *> found = formula->reductions;
     folds |= !found.empty();
     if (found.size() != 1 || op.getNumResults() != 1)
       continue;

@@ -16,6 +16,35 @@ DOUBLES = {
 }
 
 
+# Constants of several elements: masks of attention, of booleans and of numbers, a matrix of a product, and the weights of a
+# convolution; the product has a gradient.
+CONSTANT_OPERANDS = """
+module @constants {
+  sluice.model "constants" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<4xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x", "image"] (%x: tensor<?x1x2x4xf32>, %image: tensor<?x1x3x3xf32>) {
+    %w = sluice.get @w : tensor<4xf32>
+    %visible = sluice.constant {value = dense<[[[[true, false], [true, true]]]]> : tensor<1x1x2x2xi1>} : () -> tensor<1x1x2x2xi1>
+    %flat = sluice.constant {value = dense<[[0.0, -1.0], [2.0, 3.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+    %bias = sluice.reshape %flat {shape = array<i64: 1, 1, 2, 2>} : (tensor<2x2xf32>) -> tensor<1x1x2x2xf32>
+    %matrix = sluice.constant {value = dense<[[1.0, 2.0, -1.0, 0.5], [0.0, 1.0, 3.0, -2.0]]> : tensor<2x4xf32>} : () -> tensor<2x4xf32>
+    %filter = sluice.constant {value = dense<[[[[1.0, 2.0], [3.0, 4.0]]]]> : tensor<1x1x2x2xf32>} : () -> tensor<1x1x2x2xf32>
+    %e = sluice.expand %w {dims = array<i64: 3>, shape = array<i64: -9223372036854775808, 1, 2, 4>} : (tensor<4xf32>) -> tensor<?x1x2x4xf32>
+    %q = sluice.mul %x, %e : (tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>) -> tensor<?x1x2x4xf32>
+    %a, %l = sluice.scaled_dot_product_attention %q, %x, %x, %visible {scale = 0.5 : f64} : (tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<1x1x2x2xi1>) -> (tensor<?x1x2x4xf32>, tensor<?x1x2xf32>)
+    %b, %m = sluice.scaled_dot_product_attention %a, %x, %x, %bias {scale = 0.5 : f64} : (tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<1x1x2x2xf32>) -> (tensor<?x1x2x4xf32>, tensor<?x1x2xf32>)
+    %p = sluice.einsum "abcd,ed->abce" %b, %matrix : (tensor<?x1x2x4xf32>, tensor<2x4xf32>) -> tensor<?x1x2x2xf32>
+    %c = sluice.conv2d %image, %filter {dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 0, 0, 0, 0>, stride = array<i64: 1, 1>} : (tensor<?x1x3x3xf32>, tensor<1x1x2x2xf32>) -> tensor<?x1x2x2xf32>
+    %y = sluice.add %p, %c : (tensor<?x1x2x2xf32>, tensor<?x1x2x2xf32>) -> tensor<?x1x2x2xf32>
+    sluice.output "y", %y : tensor<?x1x2x2xf32>
+    %loss = sluice.mean %y {axes = array<i64: 0, 1, 2, 3>} : (tensor<?x1x2x2xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+"""
+
+
 class CudaTest(CliTest):
     def setUp(self):
         super().setUp()
@@ -37,6 +66,13 @@ class CudaTest(CliTest):
             result = self.run_sluice("verify", *arguments, CUDA_EMU_SEED=str(seed))
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("agree with the reference", result.stdout)
+
+    def test_constants_are_operands_of_attention_products_and_convolutions(self):
+        self.write("constants.mlir", CONSTANT_OPERANDS)
+        for flags in (), ("--no-fuse",):
+            result = self.run_sluice("verify", "constants.mlir", "--devices", "cuda:0", *flags, CUDA_EMU_EFFORT="least")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("kernels of init, train_step, eval_step, predict agree with the reference", result.stdout)
 
     def test_an_executable_copies_what_was_predicted(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "2", "-o", "lenet.mlir")
