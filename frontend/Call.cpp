@@ -278,8 +278,7 @@ void Call::write(const Tensor &existing, const Tensor &value) {
 void Call::set(ir::StateOp state, const Tensor &value, const char *advice) {
   if (graph.findSet(state.getSymName()))
     fail(("'" + state.getSymName() + "' is updated twice a " + (graph.entry.empty() ? "step" : "call") + advice).str());
-  auto set = graph.builder.create<ir::SetOp>(graph.toLocation(location), state.getSymName(), Access::value(value));
-  set.setEntryAttr(graph.entryAttr());
+  graph.addSet(state, Access::value(value), location);
 }
 
 Tensor Call::cast(const Tensor &x, DType dtype) {

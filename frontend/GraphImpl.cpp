@@ -140,10 +140,19 @@ Value GraphImpl::copy(Value value, StringAttr device, ir::CopyReason reason, con
 }
 
 SmallVector<Operation *> GraphImpl::opsOfCall(Operation *op) {
+  // The ops of one call are contiguous, except for reads of states, which `callOf` does not list.
+  unsigned number = callOf.lookup(op);
+  auto isOther = [&](Operation *other) {
+    auto known = callOf.find(other);
+    return known != callOf.end() && known->second != number;
+  };
+  Operation *first = op;
+  while (first->getPrevNode() && !isOther(first->getPrevNode()))
+    first = first->getPrevNode();
   SmallVector<Operation *> ops;
-  for (Operation &other : *op->getBlock())
-    if (auto known = callOf.find(&other); known != callOf.end() && known->second == callOf.lookup(op))
-      ops.push_back(&other);
+  for (Operation *other = first; other && !isOther(other); other = other->getNextNode())
+    if (callOf.contains(other))
+      ops.push_back(other);
   return ops;
 }
 
@@ -190,7 +199,7 @@ void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
   if (!from.use_empty())
     throw Error(with + "it is used already; tie a parameter before its module is called", location,
                 {{"used here", locationOf((*from.user_begin())->getLoc())}});
-  for (auto copy : module->getOps<ir::StateOp>())
+  for (ir::StateOp copy : likes)
     if (copy.getLike() == own.getSymName())
       throw Error(with + "'" + copy.getSymName().str() + "' begins like it; tie a parameter before it is copied",
                   location, {{"copied here", locationOf(copy.getLoc())}});
@@ -200,6 +209,7 @@ void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
       llvm::append_range(names, before);
   shared.setAliasesAttr(builder.getArrayAttr(names));
   data.erase(own.getSymName().str());
+  states.erase(own.getSymName());
   own.erase();
   from.getDefiningOp()->remove();
   tiedHandles.emplace_back(cast<ir::GetOp>(from.getDefiningOp()));
@@ -230,7 +240,7 @@ void GraphImpl::claimResult(const std::string &result, const SourceLocation &loc
     throw Error("there is already " + what + " '" + result + "'", location, {{"created here", known->second}});
 }
 
-ir::StateOp GraphImpl::findState(StringRef state) { return module->lookupSymbol<ir::StateOp>(state); }
+ir::StateOp GraphImpl::findState(StringRef state) { return states.lookup(state); }
 
 ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &state, RankedTensorType type,
                                  const SourceLocation &location) {
@@ -269,8 +279,8 @@ ir::StateOp GraphImpl::createState(ir::StateKind kind, StringRef state, RankedTe
                                    TypeAttr physical, const SourceLocation &location) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(graph);
-  return builder.create<ir::StateOp>(toLocation(location), builder.getStringAttr(state), kind, type, begin,
-                                     FlatSymbolRefAttr(), physical);
+  return states[state] = builder.create<ir::StateOp>(toLocation(location), builder.getStringAttr(state), kind, type,
+                                                     begin, FlatSymbolRefAttr(), physical);
 }
 
 ir::StateOp GraphImpl::addLike(ir::StateOp parameter, const Device &device, const SourceLocation &location) {
@@ -280,28 +290,30 @@ ir::StateOp GraphImpl::addLike(ir::StateOp parameter, const Device &device, cons
       addState(ir::StateKind::Parameter, (parameter.getSymName() + "." + place).str(), parameter.getTensorType(),
                first.getInit(), use("get_params", device, location), location);
   state.setLikeAttr(FlatSymbolRefAttr::get(first.getSymNameAttr()));
+  likes.push_back(state);
   return state;
 }
 
 void GraphImpl::setInit(ir::StateOp state, ir::InitAttr begin) {
-  for (auto other : module->getOps<ir::StateOp>())
-    if (other == state || other.getLike() == state.getSymName())
+  state.setInitAttr(begin);
+  for (ir::StateOp other : likes)
+    if (other.getLike() == state.getSymName())
       other.setInitAttr(begin);
 }
 
-ir::SetOp GraphImpl::findSet(StringRef state) {
-  for (auto set : graph.getBody().getOps<ir::SetOp>())
-    if (set.getState() == state && set.getEntryAttr() == entryAttr())
-      return set;
-  return {};
+ir::SetOp GraphImpl::findSet(StringRef state) { return sets.lookup({builder.getStringAttr(state), entryAttr()}); }
+
+void GraphImpl::addSet(ir::StateOp state, Value value, const SourceLocation &location) {
+  auto set = builder.create<ir::SetOp>(toLocation(location), state.getSymName(), value);
+  set.setEntryAttr(entryAttr());
+  sets[{state.getSymNameAttr(), entryAttr()}] = set;
 }
 
 StringAttr GraphImpl::entryAttr() { return entry.empty() ? StringAttr() : builder.getStringAttr(entry); }
 
 Value GraphImpl::readKey(const SourceLocation &location) {
-  for (auto get : graph.getBody().getOps<ir::GetOp>())
-    if (ir::StateOp state = findState(get.getState()); state.getKind() == ir::StateKind::Key)
-      return get.getValue();
+  if (key)
+    return key;
   static constexpr const char *name = "random_key";
   if (ir::StateOp other = findState(name))
     throw Error("'" + std::string(name) + "' is the state of random numbers; call the " +
@@ -309,7 +321,8 @@ Value GraphImpl::readKey(const SourceLocation &location) {
                 location, {{"created here", locationOf(other.getLoc())}});
   auto begin = ir::InitAttr::get(&context, "key", builder.getF64FloatAttr(0), FloatAttr());
   auto type = RankedTensorType::get({2}, builder.getI32Type());
-  return read(createState(ir::StateKind::Key, name, type, begin, TypeAttr(), location), /*device=*/{}, location);
+  key = read(createState(ir::StateKind::Key, name, type, begin, TypeAttr(), location), /*device=*/{}, location);
+  return key;
 }
 
 Value GraphImpl::read(ir::StateOp state, StringAttr device, const SourceLocation &location) {
@@ -341,19 +354,19 @@ static llvm::SetVector<Value> readBy(Operation *op) {
 }
 
 bool GraphImpl::dependsOn(Value value, Value on) {
-  llvm::SetVector<Value> behind;
+  llvm::SetVector<Value> &behind = differentiable[value];
+  if (!behind.empty())
+    return behind.contains(on);
   behind.insert(value);
   for (size_t i = 0; i < behind.size(); ++i) {
     Operation *op = behind[i].getDefiningOp();
-    if (behind[i] == on)
-      return true;
     if (!op || op->hasTrait<ir::NoGradient>())
       continue;
     for (Value operand : readBy(op))
       if (is_float(dtypeOf(operand.getType())))
         behind.insert(operand);
   }
-  return false;
+  return behind.contains(on);
 }
 
 llvm::SetVector<Operation *> GraphImpl::opsBehind(ValueRange values) {
@@ -370,16 +383,14 @@ llvm::SetVector<Operation *> GraphImpl::opsBehind(ValueRange values) {
 }
 
 std::vector<std::string> GraphImpl::parametersBehind(Value value) {
-  llvm::SetVector<Operation *> behind = opsBehind(value);
+  llvm::DenseSet<StringAttr> read;
+  for (Operation *op : opsBehind(value))
+    if (auto get = dyn_cast<ir::GetOp>(op))
+      read.insert(get.getStateAttr().getAttr());
   std::vector<std::string> names;
-  for (auto state : module->getOps<ir::StateOp>()) {
-    auto reads = [&](Operation *op) {
-      auto get = dyn_cast<ir::GetOp>(op);
-      return get && get.getState() == state.getSymName();
-    };
-    if (state.getKind() == ir::StateKind::Parameter && llvm::any_of(behind, reads))
+  for (auto state : module->getOps<ir::StateOp>())
+    if (state.getKind() == ir::StateKind::Parameter && read.contains(state.getSymNameAttr()))
       names.push_back(state.getSymName().str());
-  }
   return names;
 }
 

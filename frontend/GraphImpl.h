@@ -103,6 +103,8 @@ public:
   void setInit(ir::StateOp state, ir::InitAttr begin);
   /// What gives a state its value behind a training step, or behind a call of the entry point under construction; or null.
   ir::SetOp findSet(llvm::StringRef state);
+  /// Adds that set, of a state that has none.
+  void addSet(ir::StateOp state, mlir::Value value, const SourceLocation &location);
   /// The name of the entry point under construction; null outside of any.
   mlir::StringAttr entryAttr();
   /// Makes one parameter another name of a second one: its own state is gone, and handles of it are handles of the other.
@@ -170,8 +172,13 @@ private:
       results; ///< of the latter, those of an entry point behind its name and a space
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
+  llvm::StringMap<ir::StateOp> states;
+  std::vector<ir::StateOp> likes; ///< states that begin as another one does
+  llvm::DenseMap<std::pair<mlir::StringAttr, mlir::StringAttr>, ir::SetOp> sets; ///< by state and entry point
+  mlir::Value key; ///< null until random numbers are drawn
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;
-  std::map<std::string, runtime::TensorSource> data; ///< that states begin with, by their names
+  llvm::DenseMap<mlir::Value, llvm::SetVector<mlir::Value>> differentiable; ///< what a gradient of each flows to
+  std::map<std::string, runtime::TensorSource> data;                        ///< that states begin with, by their names
   std::map<std::string, std::shared_ptr<const runtime::SafetensorsFile>> dataFiles;
   int64_t constants = 0;                                 ///< beside the text, so far
   llvm::DenseMap<mlir::Value, mlir::Value> tied;         ///< the first read of parameters that were tied, and of which
