@@ -7,6 +7,8 @@ namespace sluice::passes {
 
 /// The device that a value is pinned to: by the op that makes it, or with the state that it reads.
 mlir::StringAttr pinOf(mlir::Value value);
+/// Same as above; takes constant time.
+mlir::StringAttr pinOf(mlir::Value value, const mlir::SymbolTable &symbols);
 
 /// A copy of a value to wherever its readers work, as if the user had written it.
 mlir::Value copyAnywhere(mlir::OpBuilder &builder, mlir::Value value);

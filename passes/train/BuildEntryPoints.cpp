@@ -86,15 +86,13 @@ static bool startsAnew(Operation &op, bool training) {
   return !training && isa<GetOp>(op) && !cast<RankedTensorType>(op.getResult(0).getType()).hasStaticShape();
 }
 
+/// The reads of a body, by state and type.
+using Reads = DenseMap<std::pair<StringAttr, Type>, Value>;
+
 /// What an op reads again of a state, so that its gradient is one.
-static Value readBefore(Operation &op, Block &body) {
+static Value readBefore(Operation &op, const Reads &reads) {
   auto get = dyn_cast<GetOp>(op);
-  if (!get)
-    return {};
-  for (auto read : body.getOps<GetOp>())
-    if (read.getState() == get.getState() && read.getType() == get.getType())
-      return read.getValue();
-  return {};
+  return get ? reads.lookup({get.getStateAttr().getAttr(), get.getType()}) : Value();
 }
 
 /// What no clone of the graph's body has, and the sets of other entry points.
@@ -115,10 +113,11 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   IRMapping mapping;
   mapping.map(source.getArguments(), body.getArguments());
   builder.setInsertionPointToEnd(&body);
+  Reads reads;
   for (Operation &op : source) {
     if (isLeftOut(op, name, training))
       continue;
-    if (Value read = readBefore(op, body)) {
+    if (Value read = readBefore(op, reads)) {
       mapping.map(op.getResult(0), read);
       continue;
     }
@@ -136,6 +135,8 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
     Operation *copy = builder.clone(op, mapping);
     if (auto set = dyn_cast<SetOp>(copy))
       set.removeEntryAttr();
+    if (auto get = dyn_cast<GetOp>(copy))
+      reads[{get.getStateAttr().getAttr(), get.getType()}] = get.getValue();
     if (training)
       copy->walk([](ModeOp mode) { mode.setTraining(); });
   }
@@ -162,7 +163,7 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
   if (failed(entry))
     return failure();
   OpBuilder builder(entry->getReturn());
-  if (minimize && failed(buildTraining(builder, entry->getReturn().getValues().front(), minimize, module)))
+  if (minimize && failed(buildTraining(builder, entry->getReturn().getValues().front(), minimize)))
     return failure();
   advanceKeys(builder, module);
   finish(*entry);

@@ -16,6 +16,7 @@
 #include "passes/place/InheritDevice.h"
 #include "passes/train/Differentiate.h"
 #include "passes/train/ScaledLoss.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -35,8 +36,8 @@ struct Trained {
 
 class Training {
 public:
-  Training(OpBuilder &builder, MinimizeOp minimize, ModuleOp module)
-      : builder(builder), states(minimize), scaledLoss(builder, states, minimize), minimize(minimize), module(module) {}
+  Training(OpBuilder &builder, MinimizeOp minimize)
+      : builder(builder), states(minimize), scaledLoss(builder, states, minimize), minimize(minimize) {}
 
   LogicalResult run(Value loss) {
     if (failed(listParameters()) || failed(findRate()))
@@ -83,10 +84,10 @@ private:
       return minimize.emitOpError("names no optimizer: ") << rule;
     for (Attribute name : names) {
       auto symbol = dyn_cast<FlatSymbolRefAttr>(name);
-      auto state = symbol ? module.lookupSymbol<StateOp>(symbol.getAttr()) : StateOp();
+      StateOp state = symbol ? states.find(symbol.getAttr()) : StateOp();
       if (!state || state.getKind() != StateKind::Parameter)
         return minimize.emitOpError("trains what is no parameter: ") << name;
-      if (llvm::any_of(trained, [&](const Trained &each) { return each.state == state; }))
+      if (!isTrained.insert(state).second)
         return minimize.emitOpError("trains a parameter twice: ") << name;
       trained.push_back({state, optimizer, lrFactor, {}, {}});
     }
@@ -94,7 +95,7 @@ private:
   }
 
   LogicalResult findRate() {
-    auto lr = module.lookupSymbol<StateOp>(minimize.getLrAttr().getAttr());
+    StateOp lr = states.find(minimize.getLrAttr().getAttr());
     if (!lr)
       return minimize.emitOpError("names no learning rate: ") << minimize.getLrAttr();
     Attribute named = minimize.getScheduleAttr();
@@ -107,7 +108,7 @@ private:
 
   Type elementOfRate() const { return cast<RankedTensorType>(rate.getType()).getElementType(); }
 
-  Value read(StateOp state, RankedTensorType type) { return readState(builder, state, type); }
+  Value read(StateOp state, RankedTensorType type) { return states.read(builder, state, type); }
 
   /// Sets a state to what this step makes of it.
   void set(Location loc, StateOp state, Value next, Value before) {
@@ -117,8 +118,8 @@ private:
   //===- gradients ------------------------------------------------------------------------------------------------===//
 
   /// What is done to a gradient works where that is.
-  static std::pair<StringAttr, StringAttr> placeOf(const Trained &each) {
-    return {getDevice(each.gradient.getType()), pinOf(each.gradient)};
+  std::pair<StringAttr, StringAttr> placeOf(const Trained &each) const {
+    return {getDevice(each.gradient.getType()), states.pinOf(each.gradient)};
   }
 
   void unscaleAll() {
@@ -150,7 +151,7 @@ private:
   /// Of all gradients, in the order of the parameters, in the type of the learning rate; null if there are none.
   Value sumOfTerms(function_ref<Value(Location, Value)> buildTerm) {
     Location loc = minimize.getLoc();
-    bool isOnePlace = llvm::all_equal(llvm::map_range(trained, placeOf));
+    bool isOnePlace = llvm::all_equal(llvm::map_range(trained, [this](const Trained &each) { return placeOf(each); }));
     std::optional<Node> sum;
     for (Trained &each : trained) {
       auto [device, pin] = placeOf(each);
@@ -215,16 +216,16 @@ private:
   TrainingStates states;
   ScaledLoss scaledLoss;
   MinimizeOp minimize;
-  ModuleOp module;
   SmallVector<Trained> trained;
+  llvm::DenseSet<Operation *> isTrained; // states
   LrScheduleAttr schedule;
   Value rate, step; // the state's; null unless something needs it
 };
 
 } // namespace
 
-LogicalResult buildTraining(OpBuilder &builder, Value loss, MinimizeOp minimize, ModuleOp module) {
-  return Training(builder, minimize, module).run(loss);
+LogicalResult buildTraining(OpBuilder &builder, Value loss, MinimizeOp minimize) {
+  return Training(builder, minimize).run(loss);
 }
 
 void advanceKeys(OpBuilder &builder, ModuleOp module) {

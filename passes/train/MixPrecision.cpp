@@ -36,7 +36,8 @@ namespace {
 
 class PrecisionMix {
 public:
-  PrecisionMix(GraphOp graph, FloatType narrow) : builder(graph.getContext()), graph(graph), narrow(narrow) {}
+  PrecisionMix(GraphOp graph, FloatType narrow)
+      : builder(graph.getContext()), graph(graph), symbols(graph->getParentOfType<ModuleOp>()), narrow(narrow) {}
 
   void run() { run(graph.getBody().front()); }
 
@@ -95,7 +96,7 @@ private:
   bool isParameter(Value value) const {
     Operation *op = value.getDefiningOp();
     if (auto get = dyn_cast_or_null<GetOp>(op)) {
-      auto state = get->getParentOfType<ModuleOp>().lookupSymbol<StateOp>(get.getStateAttr().getAttr());
+      auto state = symbols.lookup<StateOp>(get.getStateAttr().getAttr());
       return state.getKind() == StateKind::Parameter || state.getKind() == StateKind::Constant;
     }
     return op && madeOfParameters.contains(op);
@@ -153,7 +154,7 @@ private:
     if (op && madeOfParameters.contains(op) && movesElements(op))
       return rounded[value] = cloneNarrow(op)->getResult(cast<OpResult>(value).getResultNumber());
     builder.setInsertionPointAfterValue(value);
-    InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
+    InheritDevice devices(builder, getDevice(value.getType()), pinOf(value, symbols));
     return rounded[value] = castTo(value, narrow);
   }
 
@@ -167,6 +168,7 @@ private:
 
   OpBuilder builder;
   GraphOp graph;
+  SymbolTable symbols;
   FloatType narrow;
   DenseMap<Value, Value> widened;         // narrow values, by what they are in f32
   DenseMap<Value, Value> rounded;         // narrow values that others were rounded to

@@ -7,9 +7,9 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static StringAttr placeOf(Value value) {
+StringAttr ScaledLoss::placeOf(Value value) const {
   StringAttr device = getDevice(value.getType());
-  return device ? device : pinOf(value);
+  return device ? device : states.pinOf(value);
 }
 
 static constexpr llvm::StringLiteral kLossScale = "loss_scale", kGoodSteps = "loss_scale.good_steps";
@@ -31,8 +31,8 @@ FailureOr<Value> ScaledLoss::scale(Value loss, Type element) {
   };
   scaleState = create(kLossScale, element, rule.getInitScale().getValueAsDouble());
   goodStepsState = create(kGoodSteps, builder.getI32Type(), 0);
-  scaleNow = readState(builder, scaleState, withDevice(scaleState.getTensorType(), device));
-  goodSteps = readState(builder, goodStepsState, withDevice(goodStepsState.getTensorType(), device));
+  scaleNow = states.read(builder, scaleState, withDevice(scaleState.getTensorType(), device));
+  goodSteps = states.read(builder, goodStepsState, withDevice(goodStepsState.getTensorType(), device));
   InheritDevice devices(builder, device, pin);
   Node wide = widened(Node(builder, loss.getLoc(), loss));
   return Value(wide * castTo(Node(builder, loss.getLoc(), scaleNow), wide.type().getElementType()));

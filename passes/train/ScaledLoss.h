@@ -46,6 +46,8 @@ public:
   void advance();
 
 private:
+  /// Where a value lives or is made; null: placed later.
+  mlir::StringAttr placeOf(mlir::Value value) const;
   mlir::Value isFiniteAt(mlir::Value neighbour);
 
   mlir::OpBuilder &builder;

@@ -8,10 +8,18 @@ namespace sluice::passes {
 /// The value of a state at the beginning of the entry point, of this type; one get per state.
 mlir::Value readState(mlir::OpBuilder &builder, ir::StateOp state, mlir::RankedTensorType type);
 
-/// Adds states before the graph.
+/// Creates the states of a training step before the graph, and reads states in its entry point. Every lookup takes constant time:
+/// deep models have thousands of states.
 class TrainingStates {
 public:
-  explicit TrainingStates(ir::MinimizeOp minimize) : builder(minimize->getParentOp()) {}
+  explicit TrainingStates(ir::MinimizeOp minimize);
+
+  /// The state of this name; null if there is none.
+  ir::StateOp find(mlir::StringAttr name) const { return states.lookup(name); }
+  /// Same as `readState`. All reads of one `TrainingStates` are in the same entry point.
+  mlir::Value read(mlir::OpBuilder &builder, ir::StateOp state, mlir::RankedTensorType type);
+  /// Same as `passes::pinOf`.
+  mlir::StringAttr pinOf(mlir::Value value) const;
 
   /// One that begins so in every element. `of`: a slot's parameter; `physical`: where it is kept. Both may be null.
   ir::StateOp create(mlir::Location loc, const mlir::Twine &name, ir::StateKind kind, mlir::RankedTensorType type,
@@ -21,6 +29,8 @@ public:
 
 private:
   mlir::OpBuilder builder;
+  llvm::DenseMap<mlir::StringAttr, ir::StateOp> states;
+  llvm::DenseMap<mlir::StringAttr, mlir::Value> reads; ///< of the entry point, by state
 };
 
 } // namespace sluice::passes
