@@ -56,13 +56,9 @@ static RankedTensorType writtenOf(Value value) {
 /// Whether the reader leaves the value where it lies, but for a part that is new.
 static bool isUpdated(OpOperand *use) { return isa<UpdateOp>(use->getOwner()) && use->getOperandNumber() == 0; }
 
-/// What ops read of a value: all of it, or what its only reader chooses by indices where that is less. Null: nothing.
-static RankedTensorType readOf(Value value, ArrayRef<Operation *> ops, int64_t capacity) {
+/// What `uses` are of a value: all of it, or what the only one chooses by indices where that is less. Null: nothing.
+static RankedTensorType readOf(Value value, ArrayRef<OpOperand *> uses, int64_t capacity) {
   auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<OpOperand *> uses;
-  for (OpOperand &use : value.getUses())
-    if (llvm::is_contained(ops, use.getOwner()))
-      uses.push_back(&use);
   if (uses.size() == 1 && isUpdated(uses.front()))
     return {};
   auto reader = uses.size() == 1 ? dyn_cast<IndexOp>(uses.front()->getOwner()) : IndexOp();
@@ -74,8 +70,13 @@ static RankedTensorType readOf(Value value, ArrayRef<Operation *> ops, int64_t c
 
 Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, int64_t capacity) {
   Work work;
+  // A value may have very many readers elsewhere.
+  DenseMap<Value, SmallVector<OpOperand *, 1>> uses;
+  for (Operation *op : ops)
+    for (OpOperand &operand : op->getOpOperands())
+      uses[operand.get()].push_back(&operand);
   for (Value input : inputs)
-    addBytes(work, readOf(input, ops, capacity), capacity);
+    addBytes(work, readOf(input, uses.lookup(input), capacity), capacity);
   for (Value output : outputs)
     addBytes(work, writtenOf(output), capacity);
   for (Operation *op : ops) {

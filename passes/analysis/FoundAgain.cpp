@@ -29,8 +29,10 @@ class FindingAgain {
 public:
   FindingAgain(ActionListOp list, FusionRules &rules, std::vector<FusionGroup> &groups,
                DenseMap<Operation *, unsigned> &groupOf)
-      : rules(rules), groups(groups), groupOf(groupOf), updates(list.getUpdates()),
-        capacity(getCapacity(list->getParentOfType<ModuleOp>())), inputs(groups.size()) {
+      : rules(rules), groups(groups), groupOf(groupOf), capacity(getCapacity(list->getParentOfType<ModuleOp>())),
+        inputs(groups.size()) {
+    for (auto [old, next] : list.getUpdates())
+      updates[old].push_back(next);
     for (unsigned group = 0; group < groups.size(); ++group)
       setInputs(group);
   }
@@ -198,13 +200,14 @@ private:
       return llvm::any_of(value.getUses(),
                           [](OpOperand &use) { return isa<UpdateOp>(use.getOwner()) && use.getOperandNumber() == 0; });
     };
-    return llvm::any_of(sources, isUpdated) || llvm::any_of(updates, [&](auto update) {
-             auto writer = groupOf.find(update.second.getDefiningOp());
-             auto isBehind = [&](unsigned reader) {
+    auto isLate = [&](Value next) {
+      auto writer = groupOf.find(next.getDefiningOp());
+      return writer != groupOf.end() && llvm::any_of(readers, [&](unsigned reader) {
                return reader == writer->second || dependsOn(reader, writer->second);
-             };
-             return sources.contains(update.first) && writer != groupOf.end() && llvm::any_of(readers, isBehind);
-           });
+             });
+    };
+    return llvm::any_of(
+        sources, [&](Value source) { return isUpdated(source) || llvm::any_of(updates.lookup(source), isLate); });
   }
 
   bool dependsOn(unsigned group, unsigned other) const {
@@ -276,7 +279,7 @@ private:
   FusionRules &rules;
   std::vector<FusionGroup> &groups;
   DenseMap<Operation *, unsigned> &groupOf;
-  const SmallVector<std::pair<Value, Value>> updates;
+  DenseMap<Value, SmallVector<Value, 1>> updates; // what is written in the place of values
   int64_t capacity;
   std::vector<Values> inputs; // of each group
   DenseMap<Value, std::set<unsigned>> readersByInput;

@@ -21,6 +21,7 @@
 #include "passes/analysis/FoundAgain.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/ErrorHandling.h"
+#include <queue>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -240,6 +241,8 @@ private:
 
   /// Whether a path leads from a group to another, or to `op` with its producers, through a third.
   bool leadsAround(unsigned from, unsigned to, const llvm::SetVector<unsigned> &producers) {
+    if (!isDependedOn.test(from))
+      return false;
     for (unsigned between = 0; between < groups.size(); ++between)
       if (between != to && dependsOn(between, from) && (producers.contains(between) || dependsOn(to, between)))
         return true;
@@ -289,12 +292,19 @@ private:
     if (isReduction(op))
       llvm::append_range(order, readersBeside(op, producers));
     if (auto update = dyn_cast<UpdateOp>(op))
-      for (unsigned group = groups.size(); group-- > 0;)
-        if (groups[group].kind == FusionGroup::Launch && !groups[group].ops.empty() &&
-            !llvm::is_contained(order, group) &&
-            haveOneSpace(typeOf(groups[group].ops.front()->getResult(0)), typeOf(storedBy(update))))
-          order.push_back(group);
+      addGroupsOfSpace(typeOf(storedBy(update)), order);
     return order;
+  }
+
+  /// Appends those that pass over as many elements, the last first.
+  void addGroupsOfSpace(RankedTensorType space, SmallVectorImpl<unsigned> &order) {
+    llvm::BitVector isListed(unsigned(groups.size()));
+    for (unsigned group : order)
+      isListed.set(group);
+    for (unsigned group = groups.size(); group-- > 0;)
+      if (groups[group].kind == FusionGroup::Launch && !groups[group].ops.empty() && !isListed.test(group) &&
+          haveOneSpace(typeOf(groups[group].ops.front()->getResult(0)), space))
+        order.push_back(group);
   }
 
   void place(Operation *op) {
@@ -303,7 +313,7 @@ private:
     auto chosen = llvm::find_if(choice, [&](unsigned candidate) { return canJoin(op, candidate, before); });
     unsigned target = chosen == choice.end() ? groups.size() : *chosen;
     if (target == groups.size())
-      groups.push_back({isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch, {}, {}, llvm::BitVector(), {}});
+      addGroup(isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch);
     else
       for (unsigned group : choice)
         if (canComeAlong(group, op, target, before))
@@ -319,6 +329,11 @@ private:
         addDependence(target, producer);
   }
 
+  void addGroup(FusionGroup::Kind kind) {
+    groups.push_back({kind, {}, {}, llvm::BitVector(), {}});
+    isDependedOn.resize(unsigned(groups.size()));
+  }
+
   /// Leaves an empty group behind, on which nothing depends.
   void merge(unsigned group, unsigned into) {
     FusionGroup from = std::exchange(groups[group], {FusionGroup::Launch, {}, {}, llvm::BitVector(), {}});
@@ -328,7 +343,7 @@ private:
     groups[into].contents.insert(from.contents.begin(), from.contents.end());
     for (unsigned on : from.dependsOn.set_bits())
       addDependence(into, on);
-    for (unsigned other = 0; other < groups.size(); ++other)
+    for (unsigned other = 0; isDependedOn.test(group) && other < groups.size(); ++other)
       if (dependsOn(other, group)) {
         groups[other].dependsOn.reset(group);
         addDependence(other, into);
@@ -336,13 +351,16 @@ private:
   }
 
   void addDependence(unsigned group, unsigned on) {
+    if (dependsOn(group, on))
+      return;
     auto extend = [&](FusionGroup &dependent) {
       dependent.dependsOn.resize(std::max<unsigned>(dependent.dependsOn.size(), groups.size()));
       dependent.dependsOn |= groups[on].dependsOn;
       dependent.dependsOn.set(on);
     };
     extend(groups[group]);
-    for (unsigned other = 0; other < groups.size(); ++other)
+    isDependedOn.set(on);
+    for (unsigned other = 0; isDependedOn.test(group) && other < groups.size(); ++other)
       if (dependsOn(other, group))
         extend(groups[other]);
   }
@@ -395,20 +413,32 @@ private:
                       [&](Value result) { return needsBuffer(op) || read.contains(result); });
   }
 
-  /// Of the groups that can run, the first comes next.
+  /// Of the groups that can run, the first comes next. A group that waits is checked again after the last group that it waits for.
   SmallVector<FusionGroup> sorted() {
     SmallVector<FusionGroup> result;
     llvm::BitVector waiting(groups.size());
     for (auto [i, group] : llvm::enumerate(groups))
       waiting[unsigned(i)] = !group.ops.empty();
-    while (waiting.any()) {
-      auto canRun = [&](unsigned group) { return !groups[group].dependsOn.anyCommon(waiting); };
-      auto next = llvm::find_if(waiting.set_bits(), canRun);
-      if (next == waiting.set_bits().end())
-        llvm::report_fatal_error("launches wait for each other in a circle");
-      result.push_back(groups[*next]);
-      waiting.reset(*next);
+    std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
+    std::vector<SmallVector<unsigned, 2>> behind(groups.size());
+    auto lookAt = [&](unsigned group) {
+      llvm::BitVector before = groups[group].dependsOn;
+      before &= waiting;
+      if (int last = before.find_last(); last >= 0)
+        behind[last].push_back(group);
+      else
+        ready.push(group);
+    };
+    llvm::for_each(waiting.set_bits(), lookAt);
+    while (!ready.empty()) {
+      unsigned next = ready.top();
+      ready.pop();
+      result.push_back(groups[next]);
+      waiting.reset(next);
+      llvm::for_each(behind[next], lookAt);
     }
+    if (waiting.any())
+      llvm::report_fatal_error("launches wait for each other in a circle");
     return result;
   }
 
@@ -418,6 +448,7 @@ private:
   DenseSet<std::pair<Value, Value>> madeInPlace; // what nothing else reads, and is replaced by what nothing else reads
   DenseMap<Operation *, SmallVector<Value, 1>> replacedBy; // states' values, before their new ones
   std::vector<FusionGroup> groups;
+  llvm::BitVector isDependedOn; // groups on which others may depend
   DenseMap<Operation *, unsigned> groupOf;
 };
 

@@ -48,13 +48,12 @@ static KernelOp buildKernel(OpBuilder &builder, StringRef name, const FusionGrou
 /// Whether the value is made by an action, where it is wanted.
 static bool isMadeInPlace(Value value) { return isa_and_nonnull<KernelOp, CollectiveOp>(value.getDefiningOp()); }
 
-static bool canUpdateInPlace(SetOp set, EntryOp entry) {
+/// `reads`: those of the set's state.
+static bool canUpdateInPlace(SetOp set, ArrayRef<GetOp> reads, Operation *terminator) {
   if (!isMadeInPlace(set.getValue()) ||
       llvm::count_if(set.getValue().getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user); }) != 1)
     return false;
-  return llvm::all_of(entry.getBody().getOps<GetOp>(), [&](GetOp get) {
-    return get.getState() != set.getState() || canReplace(get.getValue(), set.getValue(), entry.getReturn());
-  });
+  return llvm::all_of(reads, [&](GetOp get) { return canReplace(get.getValue(), set.getValue(), terminator); });
 }
 
 /// Whether an output of the host may be the value's own buffer: that of a kernel or a collective, or one that is copied
@@ -89,12 +88,18 @@ static void addOutputCopies(Operation *results, const DeviceBackends &backends) 
 
 static void addCopies(EntryOp entry, const DeviceBackends &backends) {
   addOutputCopies(entry.getReturn(), backends);
-  // Copies come last: whatever reads the old value has run.
+  DenseMap<StringAttr, SmallVector<GetOp, 1>> reads; // of states
+  for (auto get : entry.getBody().getOps<GetOp>())
+    reads[get.getStateAttr().getAttr()].push_back(get);
+  // Copies come last, behind all readers of the old value. The set is cloned there, because to move it invalidates the order of the
+  // block's ops: `canReplace` would number all of them again.
+  OpBuilder builder(entry.getReturn());
   for (SetOp set : llvm::to_vector(entry.getActions().getOps<SetOp>())) {
-    if (canUpdateInPlace(set, entry))
+    if (canUpdateInPlace(set, reads.lookup(set.getStateAttr().getAttr()), entry.getReturn()))
       continue;
-    set->moveBefore(entry.getReturn());
-    set.getValueMutable().set(copyInKernel(set.getValue(), set, "copy_state"));
+    auto last = cast<SetOp>(builder.clone(*set));
+    set.erase();
+    last.getValueMutable().set(copyInKernel(last.getValue(), last, "copy_state"));
   }
 }
 
