@@ -269,9 +269,8 @@ void Call::write(const Tensor &existing, const Tensor &value) {
     fail("the entry point '" + graph.entry + "' writes caches alone, under the tensors that `cache` gave");
   if (!isParameter && !isCache && !isBuffer(state))
     fail("only parameters and buffers of a module are written, under the tensors that `parameter` and `buffer` gave");
-  for (auto minimize : graph.graph.getBody().getOps<ir::MinimizeOp>())
-    if (isParameter && graph.dependsOn(minimize.getLoss(), Access::value(existing)))
-      fail(("'" + state.getSymName() + "' is trained by minimize already").str());
+  if (isParameter && graph.isTrained(state.getSymName()))
+    fail(("'" + state.getSymName() + "' is trained by minimize already; requires_grad(false) prevents that").str());
   set(state, value, "");
 }
 

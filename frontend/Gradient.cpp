@@ -19,6 +19,8 @@ static void requireDifferentiable(const Call &call, const Tensor &loss, size_t n
   std::string name = nameOf(call, number, value);
   if (!is_float(value.dtype()))
     call.fail(name + "is of " + to_string(value.dtype()) + ": gradients are by floats");
+  if (ir::StateOp state = call.graph.stateOf(Access::value(value)); state && call.graph.isFrozen(state))
+    call.fail(name + "has requires_grad(false)");
   if (call.graph.dependsOn(Access::value(loss), Access::value(value)))
     return;
   bool isBehind = call.graph.dependsOn(Access::value(value), Access::value(loss));

@@ -145,17 +145,29 @@ void Graph::metric(std::string name, Arg value) {
 
 //===- training ---------------------------------------------------------------------------------------------------===//
 
+/// Fails where there is nothing to train, or where something else writes what is trained.
+static detail::TrainedParameters trainedBy(const Call &call, const Tensor &loss) {
+  detail::TrainedParameters names{call.graph.parametersBehind(Access::value(loss)),
+                                  call.graph.parametersReached(Access::value(loss))};
+  if (names.behind.empty())
+    call.fail("the loss depends on no parameter");
+  if (names.reached.empty())
+    call.fail("no gradient of the loss reaches a parameter: each has requires_grad(false), or is read only through "
+              "detach(), comparisons or integers");
+  for (const std::string &name : names.reached)
+    if (call.graph.findSet(name))
+      call.fail(
+          "'" + name +
+          "' is written by copy_ or copy_to already; call requires_grad(false) on it so that minimize leaves it alone");
+  return names;
+}
+
 void Graph::minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options) {
   Call call("minimize", loss);
   requireNoEntry(*graph, "minimize", loss.where);
   call.requireGraph(*graph);
   call.requireScalar(loss.tensor);
-  std::vector<std::string> names = graph->parametersBehind(Access::value(loss.tensor));
-  if (names.empty())
-    call.fail("the loss depends on no parameter");
-  for (const std::string &name : names)
-    if (graph->findSet(name))
-      call.fail("'" + name + "' is written by copy_ or copy_to already");
+  detail::TrainedParameters names = trainedBy(call, loss.tensor);
   detail::Training training(call, names, optimizer, options);
   requireNoLoss(*graph, "minimize", loss.where);
   auto scalar = RankedTensorType::get({}, ir::getAccumulator(graph->elementType(graph->dtype)));

@@ -5,7 +5,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstddef>
@@ -210,6 +209,7 @@ void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
   shared.setAliasesAttr(builder.getArrayAttr(names));
   data.erase(own.getSymName().str());
   states.erase(own.getSymName());
+  frozen.erase(own.getSymName());
   own.erase();
   from.getDefiningOp()->remove();
   tiedHandles.emplace_back(cast<ir::GetOp>(from.getDefiningOp()));
@@ -309,6 +309,20 @@ void GraphImpl::addSet(ir::StateOp state, Value value, const SourceLocation &loc
   sets[{state.getSymNameAttr(), entryAttr()}] = set;
 }
 
+bool GraphImpl::isFrozen(ir::StateOp parameter) {
+  return frozen.contains(parameter.getSymName()) || (parameter.getLike() && frozen.contains(*parameter.getLike()));
+}
+
+ir::MinimizeOp GraphImpl::findMinimize() {
+  auto found = graph.getBody().getOps<ir::MinimizeOp>();
+  return found.empty() ? ir::MinimizeOp() : *found.begin();
+}
+
+bool GraphImpl::isTrained(StringRef parameter) {
+  ir::MinimizeOp minimize = findMinimize();
+  return minimize && llvm::is_contained(minimize.getTrained(), FlatSymbolRefAttr::get(&context, parameter));
+}
+
 StringAttr GraphImpl::entryAttr() { return entry.empty() ? StringAttr() : builder.getStringAttr(entry); }
 
 Value GraphImpl::readKey(const SourceLocation &location) {
@@ -344,54 +358,6 @@ std::string GraphImpl::nameOf(Value value) {
     return ("'" + cast<StringAttr>(graph.getInputs()[input.getArgNumber()]).getValue() + "' ").str();
   ir::StateOp state = stateOf(value);
   return state ? ("'" + state.getSymName() + "' ").str() : std::string();
-}
-
-/// What an op reads, in its regions too.
-static llvm::SetVector<Value> readBy(Operation *op) {
-  llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op->getRegions(), read);
-  return read;
-}
-
-bool GraphImpl::dependsOn(Value value, Value on) {
-  llvm::SetVector<Value> &behind = differentiable[value];
-  if (!behind.empty())
-    return behind.contains(on);
-  behind.insert(value);
-  for (size_t i = 0; i < behind.size(); ++i) {
-    Operation *op = behind[i].getDefiningOp();
-    if (!op || op->hasTrait<ir::NoGradient>())
-      continue;
-    for (Value operand : readBy(op))
-      if (is_float(dtypeOf(operand.getType())))
-        behind.insert(operand);
-  }
-  return behind.contains(on);
-}
-
-llvm::SetVector<Operation *> GraphImpl::opsBehind(ValueRange values) {
-  llvm::SetVector<Operation *> behind;
-  for (Value value : values)
-    if (Operation *op = value.getDefiningOp())
-      behind.insert(op);
-  for (size_t i = 0; i < behind.size(); ++i) {
-    for (Value operand : readBy(behind[i]))
-      if (Operation *op = operand.getDefiningOp())
-        behind.insert(op);
-  }
-  return behind;
-}
-
-std::vector<std::string> GraphImpl::parametersBehind(Value value) {
-  llvm::DenseSet<StringAttr> read;
-  for (Operation *op : opsBehind(value))
-    if (auto get = dyn_cast<ir::GetOp>(op))
-      read.insert(get.getStateAttr().getAttr());
-  std::vector<std::string> names;
-  for (auto state : module->getOps<ir::StateOp>())
-    if (state.getKind() == ir::StateKind::Parameter && read.contains(state.getSymNameAttr()))
-      names.push_back(state.getSymName().str());
-  return names;
 }
 
 bool matches(std::string_view pattern, std::string_view name) {

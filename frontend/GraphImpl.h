@@ -12,6 +12,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <map>
 #include <memory>
@@ -113,12 +114,20 @@ public:
   mlir::Value resolve(mlir::Value value) const;
   /// "'fc1.weight' " of a state or input; nothing of other values.
   std::string nameOf(mlir::Value value);
+  /// Whether a parameter, or the one that it begins like, has requires_grad(false).
+  bool isFrozen(ir::StateOp parameter);
+  /// The op that trains parameters, or null.
+  ir::MinimizeOp findMinimize();
+  /// Whether `minimize` updates a parameter.
+  bool isTrained(llvm::StringRef parameter);
   /// Throws unless `name` is new among the outputs and metrics, or among the outputs of the entry point under construction.
   void claimResult(const std::string &name, const SourceLocation &location);
   /// What values are made of: ops of the graph, those in regions of others apart.
   llvm::SetVector<mlir::Operation *> opsBehind(mlir::ValueRange values);
   /// The names of the parameters that a value depends on, in order of their creation.
   std::vector<std::string> parametersBehind(mlir::Value value);
+  /// The same of those that a gradient of a loss reaches and that want one: what optimizers of PyTorch update.
+  std::vector<std::string> parametersReached(mlir::Value loss);
   /// Whether a gradient flows from a value to another that it is made of, or is.
   bool dependsOn(mlir::Value value, mlir::Value on);
 
@@ -147,6 +156,7 @@ public:
     std::vector<mlir::Value> results; ///< of its calls
   };
   std::vector<Layer> layers;
+  llvm::StringSet<> frozen;               ///< parameters with requires_grad(false)
   int64_t streams = 0;                    ///< of random numbers, so far
   unsigned callDepth = 0, callNumber = 0; ///< calls of the API in progress, and outermost ones so far
 

@@ -139,7 +139,7 @@ static ir::LrScheduleAttr toAttribute(const Call &call, const optim::SequentialL
 
 //===- groups -----------------------------------------------------------------------------------------------------===//
 
-/// Which group each parameter is in, by the pattern that put it there.
+/// Which group each of the parameters behind the loss is in, by the pattern that put it there.
 static std::map<std::string, std::pair<size_t, std::string>>
 assignGroups(const Call &call, const std::vector<std::string> &names, const std::vector<optim::Group> &groups) {
   std::map<std::string, std::pair<size_t, std::string>> groupOf;
@@ -210,24 +210,26 @@ static ir::LossScaleAttr lossScaleOf(const Call &call, const std::optional<optim
                                 n.real(scale->backoff_factor), scale->growth_interval);
 }
 
-Training::Training(const Call &call, const std::vector<std::string> &names, const optim::Optimizer &rule,
+Training::Training(const Call &call, const TrainedParameters &names, const optim::Optimizer &rule,
                    const optim::Options &options)
     : lr(std::visit([](const auto &own) { return own.lr; }, rule)), optimizer(anyToAttribute(call, rule)),
       clips(clipsOf(call, options)), ema(emaOf(call, options.ema)), lossScale(lossScaleOf(call, options.loss_scale)) {
   if (options.schedule)
     schedule = anyToAttribute(call, *options.schedule);
-  auto groupOf = assignGroups(call, names, options.groups);
+  auto groupOf = assignGroups(call, names.behind, options.groups);
   MLIRContext *context = &call.graph.context;
   SmallVector<Attribute> rest;
   std::vector<SmallVector<Attribute>> members(options.groups.size());
-  for (const std::string &name : names) {
+  for (const std::string &name : names.reached) {
     auto group = groupOf.find(name);
     (group == groupOf.end() ? rest : members[group->second.first]).push_back(FlatSymbolRefAttr::get(context, name));
   }
   parameters = ArrayAttr::get(context, rest);
   SmallVector<Attribute> own;
   for (size_t number = 0; number < members.size(); ++number)
-    own.push_back(toAttribute(call, options.groups[number], rule, members[number]));
+    if (ir::ParameterGroupAttr group = toAttribute(call, options.groups[number], rule, members[number]);
+        !members[number].empty())
+      own.push_back(group);
   if (!own.empty())
     groups = ArrayAttr::get(context, own);
 }

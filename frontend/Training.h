@@ -5,9 +5,15 @@
 
 namespace sluice::detail {
 
+/// The names of the parameters that a loss depends on, and of those that are trained: a gradient reaches them, and they
+/// require one.
+struct TrainedParameters {
+  std::vector<std::string> behind, reached;
+};
+
 struct Training {
-  /// Fails at the call where numbers make no sense, or groups do not fit `names`: the parameters to train.
-  Training(const Call &call, const std::vector<std::string> &names, const optim::Optimizer &optimizer,
+  /// Fails at the call where numbers make no sense, or where the pattern of a group matches no parameter behind the loss.
+  Training(const Call &call, const TrainedParameters &names, const optim::Optimizer &optimizer,
            const optim::Options &options);
 
   double lr;

@@ -121,6 +121,25 @@ std::string GraphOp::problemOfEntryName(StringRef name) {
   return "";
 }
 
+SmallVector<Attribute> MinimizeOp::getTrained() {
+  SmallVector<Attribute> names(getParameters().begin(), getParameters().end());
+  if (ArrayAttr groups = getGroupsAttr())
+    for (auto group : groups.getAsRange<Attribute>())
+      if (auto parameters = dyn_cast<ParameterGroupAttr>(group))
+        llvm::append_range(names, parameters.getParameters());
+  return names;
+}
+
+LogicalResult UpdatedOp::verify() {
+  auto get = getX().getDefiningOp<GetOp>();
+  auto isTraining = [&](MinimizeOp minimize) {
+    return llvm::is_contained(minimize.getTrained(), Attribute(get.getStateAttr()));
+  };
+  if (!get || llvm::none_of(cast<GraphOp>((*this)->getParentOp()).getBody().getOps<MinimizeOp>(), isTraining))
+    return emitOpError("is of a value that is no parameter which the graph's minimize trains");
+  return success();
+}
+
 LogicalResult GradientOp::verify() {
   if (cast<RankedTensorType>(getLoss().getType()).getRank() != 0)
     return emitOpError("is of a loss that is no scalar: ") << getLoss().getType();

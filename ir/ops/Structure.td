@@ -94,6 +94,21 @@ def MinimizeOp : Sluice_Op<"minimize"> {
                        Arg<OptionalAttr<AnyAttr>, "such as #sluice.step_lr">:$schedule, Arg<OptionalAttr<Sluice_EmaAttr>, "of the weights">:$ema,
                        Arg<OptionalAttr<Sluice_LossScaleAttr>, "of the loss that is differentiated">:$loss_scale);
   let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? (`clip` $clips^)? (`ema` $ema^)? (`loss_scale` $loss_scale^)? attr-dict `:` type($loss)";
+  let extraClassDeclaration = [{
+    /// The names of all states to train, those of groups too.
+    ::llvm::SmallVector<::mlir::Attribute> getTrained();
+  }];
+}
+def UpdatedOp : Sluice_Op<"updated", [Pure, NoGradient, SameOperandsAndResultType, HasParent<"GraphOp">]> {
+  let summary = "the value that a training step leaves in a parameter that `minimize` trains; `x` is the value before it";
+  let description = [{
+    It stands in a graph. In `train_step`, phase `train` replaces it with the value that the optimizer's update gives to the state; in other
+    entry points nothing is updated, and it is `x`. The loss does not depend on it.
+  }];
+  let arguments = (ins Arg<Sluice_FloatTensor, "what `get` gives of the parameter">:$x);
+  let results = (outs Sluice_FloatTensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 1;
 }
 def GradientOp : Sluice_Op<"gradient", [Pure, HasParent<"GraphOp">]> {
   let summary = "the gradients of a scalar loss by values that it depends on";

@@ -15,7 +15,8 @@
 // 2. What leads from gradients to the new values is done on shards as far as it is elementwise. What it reads is taken
 //    apart: of a sum over replicas that nothing else reads, the shard is all that is exchanged; of anything else, the
 //    parameter above all, each replica takes its part, which its number (`@replica`) names.
-// 3. A slot is in shards, so that what needs all of it is an error.
+// 3. A slot is in shards, so that what needs all of it is an error. The new value of a parameter is gathered once, for the
+//    parameter and for every other reader.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
@@ -80,10 +81,21 @@ private:
     return whole.contains(user) || !(updating.contains(user) || sets.contains(user));
   }
 
+  /// Whether an op on shards makes the new value of a parameter, which all-gathers bring to its readers.
+  bool isGathered(Operation *op) const {
+    return updating.contains(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
+             return sets.contains(user) && !isShared(cast<SetOp>(user));
+           });
+  }
+
+  bool hasWholeReader(Operation *op) const {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) { return needsWhole(user); });
+  }
+
   /// What somebody reads who works on no shards.
   void findWhole() {
     for (Operation &op : llvm::reverse(block))
-      if (llvm::any_of(op.getUsers(), [&](Operation *user) { return needsWhole(user); }))
+      if (!isGathered(&op) && hasWholeReader(&op))
         whole.insert(&op);
   }
 
@@ -163,11 +175,18 @@ private:
     if (isShared(set))
       return set.getValueMutable().assign(part);
     InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
+    Operation *update = value.getDefiningOp();
+    bool hasReaders = update && isGathered(update) && hasWholeReader(update);
     builder.setInsertionPoint(set);
+    if (hasReaders)
+      builder.setInsertionPointAfterValue(part);
     RankedTensorType type = tensorTypeOf(value);
     Node all(builder, set.getLoc(),
              builder.create<AllGatherOp>(set.getLoc(), part, uint64_t(shards), /*subject=*/SubjectAttr()));
-    set.getValueMutable().assign(reshape(leading(all, type.getNumElements()), type.getShape()));
+    Value gathered = reshape(leading(all, type.getNumElements()), type.getShape());
+    set.getValueMutable().assign(gathered);
+    if (hasReaders)
+      value.replaceUsesWithIf(gathered, [&](OpOperand &use) { return needsWhole(use.getOwner()); });
   }
 
   void removeDead() {

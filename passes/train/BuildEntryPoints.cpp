@@ -7,10 +7,13 @@
 // A graph that sets parameters itself has a @train_step without an optimizer: what it sets, states have behind a step,
 // and behind no other call. Entry points of its own are what `output ... in` and `set ... in` name, and have these alone. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
 //
+// `updated` is the value that the optimizer's update leaves in @train_step, and the value before it in the others.
+//
 // Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
 // are left out.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
@@ -102,6 +105,33 @@ static bool isLeftOut(Operation &op, StringRef name, bool training) {
   return isa<OutputOp, MetricOp, MinimizeOp>(op) || isOthers;
 }
 
+/// The value that an op of training stands for elsewhere; null of other ops.
+static Value unchangedBy(Operation &op) {
+  if (auto updated = dyn_cast<UpdatedOp>(op))
+    return updated.getX();
+  auto mode = dyn_cast<ModeOp>(op);
+  return mode ? mode.getUnchanged() : Value();
+}
+
+/// Replaces each `updated` with the value that its state is set to. Updates come last, so what depends on them follows.
+static LogicalResult takeUpdates(EntryOp entry) {
+  Block &body = entry.getActions();
+  auto updates = llvm::to_vector(body.getOps<UpdatedOp>());
+  if (updates.empty())
+    return success();
+  llvm::StringMap<Value> set;
+  for (auto each : body.getOps<SetOp>())
+    set[each.getState()] = each.getValue();
+  Location loc = updates.front().getLoc();
+  for (UpdatedOp updated : updates) {
+    updated.replaceAllUsesWith(set.lookup(updated.getX().getDefiningOp<GetOp>().getState()));
+    updated.erase();
+  }
+  if (!sortTopologically(&body))
+    return emitError(loc, "the loss depends on the value that its own update leaves");
+  return success();
+}
+
 /// An entry point that reports values of the graph: a clone of its body, without what nothing needs.
 static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
@@ -127,8 +157,7 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
       mapping.map(op.getResult(0), full(builder, op.getLoc(), 0.0, type).value);
       continue;
     }
-    auto found = dyn_cast<ModeOp>(op);
-    if (Value unchanged = found && !training ? found.getUnchanged() : Value()) {
+    if (Value unchanged = training ? Value() : unchangedBy(op)) {
       mapping.map(op.getResult(0), mapping.lookup(unchanged));
       continue;
     }
@@ -164,6 +193,8 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
     return failure();
   OpBuilder builder(entry->getReturn());
   if (minimize && failed(buildTraining(builder, entry->getReturn().getValues().front(), minimize)))
+    return failure();
+  if (failed(takeUpdates(*entry)))
     return failure();
   advanceKeys(builder, module);
   finish(*entry);

@@ -122,3 +122,30 @@ module @own {
     sluice.set @sum, %zeros in "forget" : tensor<2xf32>
   }
 }
+
+// -----
+
+// Tests that `updated` is what a parameter is set to in training, so that what reads it follows the update, and the value before
+// it elsewhere.
+// CHECK-LABEL: module @updated
+// CHECK: sluice.entry @train_step
+// CHECK: %[[NEXT:.+]] = sluice.sub %w, %
+// CHECK: %[[SCALED:.+]] = sluice.mul %[[NEXT]], %[[NEXT]]
+// CHECK: sluice.set @v, %[[SCALED]]
+// CHECK: sluice.entry @predict
+// CHECK: %[[OLD:.+]] = sluice.get @w
+// CHECK: sluice.return %[[OLD]]
+module @updated {
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @v : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph [] () {
+    %w = sluice.get @w : tensor<3xf32>
+    %loss = sluice.sum %w {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+    %next = sluice.updated %w : tensor<3xf32>
+    sluice.output "next", %next : tensor<3xf32>
+    %square = sluice.mul %next, %next : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    sluice.set @v, %square : tensor<3xf32>
+  }
+}

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-build-entry-points
 
-// Tests that what makes no sense is refused: an optimizer, parameters, a rate, groups, clips, schedules and scales of the loss.
+// Tests that what makes no sense is refused: an optimizer, parameters, a rate, groups, clips, schedules and scales of the loss, values after an update.
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
@@ -362,5 +362,34 @@ module {
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] loss_scale <init_scale = 65536.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 2000> : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<f32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph [] () {
+    %w = sluice.get @w : tensor<f32>
+    // expected-error@+1 {{the loss depends on the value that its own update leaves}}
+    %next = sluice.updated %w : tensor<f32>
+    %loss = sluice.mul %w, %next : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  sluice.state parameter @w : tensor<f32> = <"constant", 1.0 : f64>
+  sluice.state parameter @v : tensor<f32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph [] () {
+    %w = sluice.get @w : tensor<f32>
+    %v = sluice.get @v : tensor<f32>
+    sluice.minimize %w, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+    // expected-error@+1 {{is of a value that is no parameter which the graph's minimize trains}}
+    %next = sluice.updated %v : tensor<f32>
   }
 }

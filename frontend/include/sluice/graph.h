@@ -78,9 +78,12 @@ public:
   /// What `build` gives to `output` are its outputs, what it writes to caches (nn::Module::cache) is what its calls leave to later
   /// ones, and it takes the inputs that these depend on. It computes as prediction does. Neither metrics nor other entry points are within.
   void entry(const std::string &name, const std::function<void()> &build, Where where = Where::current());
-  /// Trains every parameter that the scalar loss depends on:
+  /// Trains every parameter that a gradient of the scalar loss reaches:
   ///
   ///     graph.minimize(loss, optim::AdamW{.lr = 3e-4}, {.clip_grad_norm = 1.0});
+  ///
+  /// As in PyTorch, it leaves alone parameters with `requires_grad(false)` and those that the loss reads only through
+  /// `detach()`, comparisons or integers: they get no update, no weight decay and no optimizer slots.
   void minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options = {});
 
   /// Everything that outlives a step, in order of creation.

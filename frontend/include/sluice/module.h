@@ -82,6 +82,12 @@ public:
   Named named_parameters() const;
   Named named_buffers() const;
 
+  /// Whether `minimize` trains the parameters of this module and those within (Tensor::requires_grad). Statistics of batch norm
+  /// go on changing with each training step, as in PyTorch. A frozen backbone:
+  ///
+  ///     net.backbone.requires_grad(false);
+  Module &requires_grad(bool required, Where where = Where::current());
+
   /// Replaces how every parameter begins whose name within this module matches, as in `initialize("*.bias",
   /// init::zeros())`:
   /// '*' stands for any characters. No match is an error.

@@ -1,0 +1,160 @@
+// Parameters: which of them minimize trains, what may be written into them, their names and initial values.
+#include "tests/frontend/Observe.h"
+#include <sluice/sluice.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace sluice;
+using sluice::test::messageOf;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+namespace {
+
+struct Minimize : testing::Test {
+  Graph g{"test"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 3}), rows = g.input("rows", f32, {5, 3});
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {3}, init::ones()), v = root.parameter("v", {3}, init::ones());
+
+  /// What the graph says of minimize: the rate, and the parameters that it trains.
+  std::string by(const Tensor &loss, const optim::Options &options = {}) {
+    g.minimize(loss, optim::AdamW{}, options);
+    std::string text = g.str();
+    size_t from = text.find("lr @lr");
+    return text.substr(from, text.find(" :", from) - from);
+  }
+};
+
+struct TwoLinears : nn::Module {
+  using Module::Module;
+  nn::Linear first{this, "first", 3, 3}, second{this, "second", 3, 3};
+};
+
+} // namespace
+
+// --- what a gradient reaches
+
+TEST_F(Minimize, TrainsNoParameterThatTheLossReadsDetached) {
+  EXPECT_EQ(by(((x * w).detach() * v).mean()), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, TrainsNoParameterThatTheLossCompares) {
+  EXPECT_EQ(by((where(x * w > 0.0, x, 0.0) * v).mean()), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, TrainsNoParameterThatTheLossReadsAsIntegers) {
+  EXPECT_EQ(by((argmax(x * w, 1).to(f32) * v.sum() + v.sum()).mean()), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, TrainsNoParameterThatAStepReadsDetached) {
+  Tensor last = scan({g.zeros({3})}, {rows}, 0, [&](const auto &carried, const auto &slices) {
+                  return ScanStep{{carried[0] * v + (slices[0] * w).detach()}, {}};
+                }).carried[0];
+  EXPECT_EQ(by(last.sum()), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, TrainsWhatStepsCarryAndStack) {
+  ScanStep all = scan({w}, {rows}, 0, [&](const auto &carried, const auto &slices) {
+    return ScanStep{{carried[0] * 2.0}, {slices[0] * v}};
+  });
+  EXPECT_EQ(by(all.carried[0].sum() + all.stacked[0].sum()), "lr @lr [@w, @v]");
+}
+
+TEST_F(Minimize, TrainsNoParameterWhoseCarriedValueTheLossDoesNotRead) {
+  ScanStep all = scan({w, v}, {rows}, 0, [&](const auto &carried, const auto &slices) {
+    return ScanStep{{carried[0] * 2.0, carried[1] * slices[0]}, {}};
+  });
+  EXPECT_EQ(by(all.carried[1].sum() + all.carried[0].detach().sum()), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, TrainsNoParameterThatABranchReadsDetached) {
+  Tensor y = cond(rows.sum() > 0.0, [&] { return v * 2.0; }, [&] { return w.detach(); });
+  EXPECT_EQ(by(y.sum()), "lr @lr [@v]");
+}
+
+// Its gradient is zero in PyTorch, whose AdamW decays the parameter.
+TEST_F(Minimize, TrainsAParameterThatTheLossRounds) { EXPECT_EQ(by((floor(x * w) * v).mean()), "lr @lr [@w, @v]"); }
+
+TEST_F(Minimize, NeedsAParameterThatAGradientReaches) {
+  EXPECT_THAT(messageOf([&] { by((w.detach() * x).mean()); }),
+              StartsWith("minimize: no gradient of the loss reaches a parameter: each has requires_grad(false)"));
+}
+
+// --- requires_grad
+
+TEST_F(Minimize, TrainsNoParameterThatRequiresNoGradient) {
+  w.requires_grad(false);
+  v.requires_grad(false).requires_grad(true);
+  EXPECT_EQ(by((x * w * v).mean()), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, TrainsNoModuleThatRequiresNoGradient) {
+  TwoLinears net{&root, "net"};
+  net.first.requires_grad(false);
+  EXPECT_EQ(by((net.second(net.first(x)) * v).mean()), "lr @lr [@v, @net.second.weight, @net.second.bias]");
+}
+
+TEST_F(Minimize, TrainsNoParameterThatAFrozenModuleShares) {
+  TwoLinears net{&root, "net"};
+  net.second.weight = net.first.weight;
+  net.second.requires_grad(false);
+  EXPECT_EQ(by(net.second(net.first(x)).mean()), "lr @lr [@net.first.bias]");
+}
+
+TEST_F(Minimize, GroupsMayNameFrozenParameters) {
+  w.requires_grad(false);
+  EXPECT_EQ(by((x * w * v).mean(), {.groups = {{.params = {"w"}, .lr_factor = 2}}}), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, FixesWhatItTrains) {
+  by((x * w).mean());
+  EXPECT_THAT(messageOf([&] { w.requires_grad(false); }), HasSubstr("call requires_grad before minimize"));
+  EXPECT_THAT(messageOf([&] { root.requires_grad(false); }), HasSubstr("call requires_grad before minimize"));
+}
+
+TEST_F(Minimize, RequiresGradientsOfParametersAlone) {
+  EXPECT_THAT(messageOf([&] { x.requires_grad(false); }),
+              StartsWith("requires_grad: takes parameters of a module, under the tensors that `parameter` gave"));
+}
+
+TEST_F(Minimize, AFrozenParameterHasNoGradient) {
+  w.requires_grad(false);
+  EXPECT_THAT(messageOf([&] { grad((x * w).mean(), {w}); }), HasSubstr("'w' [3], has requires_grad(false)"));
+}
+
+// --- copies into parameters and from them
+
+TEST_F(Minimize, LetsCopiesGoIntoADetachedParameter) {
+  g.minimize(((x * w).detach() * v).mean(), optim::SGD{});
+  w.copy_(v);
+  EXPECT_THAT(g.str(), HasSubstr("sluice.set @w, %v"));
+}
+
+TEST_F(Minimize, LetsCopiesGoIntoAFrozenParameterBeforeMinimize) {
+  Tensor target = w;
+  w.requires_grad(false).copy_(v);
+  EXPECT_EQ(by((x * target * v).mean()), "lr @lr [@v]");
+}
+
+TEST_F(Minimize, TrainsNothingThatCopiesWrite) {
+  Tensor before = w;
+  w.copy_(v);
+  EXPECT_THAT(messageOf([&] { g.minimize((x * before).mean(), optim::SGD{}); }),
+              StartsWith("minimize: 'w' is written by copy_ or copy_to already; call requires_grad(false) on it"));
+  g.minimize((x * v).mean(), optim::SGD{});
+  EXPECT_THAT(messageOf([&] { v.copy_(before); }), StartsWith("copy_: 'v' is trained by minimize already"));
+}
+
+TEST_F(Minimize, LeavesAValueAfterTheUpdate) {
+  EXPECT_THAT(messageOf([&] { v.updated(); }),
+              StartsWith("updated: minimize does not train 'v' yet; call updated after minimize"));
+  g.minimize((x * w.detach() * v).mean(), optim::SGD{});
+  EXPECT_THAT(messageOf([&] { w.updated(); }), StartsWith("updated: minimize does not train 'w' ("));
+  EXPECT_THAT(messageOf([&] { x.updated(); }), StartsWith("updated: takes parameters of a module"));
+  w.copy_(v.updated());
+  EXPECT_THAT(g.str(), AllOf(HasSubstr("= sluice.updated %v : tensor<3xf32>"), HasSubstr("sluice.set @w, ")));
+}

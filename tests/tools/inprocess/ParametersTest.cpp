@@ -1,0 +1,178 @@
+// Parameters that are not trained, copies of trained ones, and initial values from files, compiled and run.
+#include "tests/TemporaryFolder.h"
+#include <sluice/compile.h>
+#include <sluice/sluice.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+using namespace sluice;
+using sluice::test::TemporaryFolder;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+std::string errorOf(const std::function<void()> &body) {
+  try {
+    body();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// y = (x frozen) w, of one number a row; `read` says how the loss reads the frozen parameter.
+Graph productGraph(const std::function<Tensor(Tensor x, Tensor frozen)> &read, const optim::Optimizer &optimizer,
+                   const optim::Options &options = {}) {
+  Graph g{"product"};
+  g.set_capacity(4);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 1});
+  nn::Module root{g};
+  Tensor frozen = root.parameter("frozen", {1}, init::ones()), w = root.parameter("w", {1}, init::ones());
+  Tensor y = read(x, frozen) * w;
+  g.output("y", y);
+  g.minimize(y.mean(), optimizer, options);
+  return g;
+}
+
+Program stepped(const Graph &graph, int steps, const CompileOptions &options = {}) {
+  Program program = compile(graph, options);
+  program.seed(1);
+  program.run("init", 1);
+  program.set_input("x", Floats{1, 2, 3, 4});
+  for (int step = 0; step < steps; ++step)
+    program.run("train_step", 4);
+  return program;
+}
+
+Tensor detached(Tensor x, Tensor frozen) { return (x * frozen).detach(); }
+Tensor compared(Tensor x, Tensor frozen) { return where(x > frozen * 2.0, x, 1.0); }
+Tensor unrequired(Tensor x, Tensor frozen) { return x * frozen.requires_grad(false); }
+
+} // namespace
+
+TEST(Frozen, ParametersAreNotDecayedAndHaveNoSlots) {
+  for (auto *read : {detached, compared, unrequired})
+    for (const optim::Optimizer &optimizer : std::vector<optim::Optimizer>{
+             optim::AdamW{.lr = 0.1, .weight_decay = 0.5}, optim::SGD{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.5},
+             optim::RMSprop{.lr = 0.1, .weight_decay = 0.5}}) {
+      Program program = stepped(productGraph(read, optimizer, {.ema = optim::EMA{}}), 3);
+      EXPECT_THAT(program.state<float>("frozen"), ElementsAre(1.0F));
+      EXPECT_NE(program.state<float>("w")[0], 1.0F);
+      for (const char *slot : {"exp_avg", "exp_avg_sq", "momentum_buffer", "square_avg", "ema"})
+        EXPECT_THAT(errorOf([&] { program.state<float>("frozen." + std::string(slot)); }), HasSubstr("no state"));
+      EXPECT_EQ(errorOf([&] { program.state<float>("w.ema"); }), "no error");
+    }
+}
+
+// As PyTorch 1.13 has it: torch.optim.AdamW([w], lr=0.1, weight_decay=0.5), three steps of the mean of 2.5 w.
+TEST(Frozen, ParametersLeaveTheOthersUpdatesAsTheyAre) {
+  double w = 1, first = 0, second = 0;
+  for (int step = 1; step <= 3; ++step) {
+    double gradient = 2.5;
+    first = 0.9 * first + 0.1 * gradient;
+    second = 0.999 * second + 0.001 * gradient * gradient;
+    double mean = first / (1 - std::pow(0.9, step)), square = second / (1 - std::pow(0.999, step));
+    w = w * (1 - 0.1 * 0.5) - 0.1 * mean / (std::sqrt(square) + 1e-8);
+  }
+  Program program = stepped(productGraph(unrequired, optim::AdamW{.lr = 0.1, .weight_decay = 0.5}), 3);
+  double error = std::abs(program.state<float>("w")[0] - w);
+  EXPECT_TRUE(!(error > 1e-6)) << error;
+}
+
+// An lr_factor of 0 is no way to freeze where the schedule adds to it: PyTorch multiplies no eta_min either.
+TEST(Frozen, AGroupWithoutALearningRateIsNot) {
+  optim::Options options{.groups = {{.params = {"frozen"}, .lr_factor = 0}},
+                         .schedule = optim::CosineAnnealingLR{.T_max = 5, .eta_min = 0.05}};
+  auto plain = [](Tensor x, Tensor frozen) { return x * frozen; };
+  EXPECT_NE(stepped(productGraph(plain, optim::SGD{.lr = 0.1}, options), 3).state<float>("frozen")[0], 1.0F);
+  EXPECT_EQ(stepped(productGraph(unrequired, optim::SGD{.lr = 0.1}, options), 3).state<float>("frozen")[0], 1.0F);
+}
+
+//===- copies of trained parameters -------------------------------------------------------------------------------===//
+
+namespace {
+
+struct TwoLayers : nn::Module {
+  using Module::Module;
+  nn::Linear net{this, "net", 1, 3}, before{this, "before", 1, 3}, after{this, "after", 1, 3};
+};
+
+/// A network and two that follow it: with its values before and after each update. The loss reads both, frozen.
+Graph targetGraph(const optim::Options &options = {}) {
+  Graph g{"target"};
+  g.set_capacity(4);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 1});
+  TwoLayers layers{g};
+  layers.before.requires_grad(false);
+  layers.after.requires_grad(false);
+  Tensor y = layers.net(x);
+  g.output("y", y);
+  g.minimize(mse_loss(y, 2.0 * layers.before(x) + layers.after(x).detach()), optim::SGD{.lr = 0.01, .momentum = 0.9},
+             options);
+  layers.before.weight.copy_(layers.net.weight);
+  layers.before.bias.copy_(layers.net.bias);
+  layers.after.weight.copy_(layers.net.weight.updated());
+  layers.after.bias.copy_(0.25 * layers.after.bias + 0.75 * layers.net.bias.updated());
+  g.output("next", layers.net.weight.updated() * 1.0);
+  return g;
+}
+
+void expectFollowed(const CompileOptions &options, const optim::Options &training = {}) {
+  Program program = compile(targetGraph(training), options);
+  program.seed(1);
+  program.run("init", 1);
+  program.set_input("x", Floats{1, 2, 3, 4});
+  for (int step = 0; step < 3; ++step) {
+    Floats weight = program.state<float>("net.weight"), bias = program.state<float>("net.bias"),
+           old = program.state<float>("after.bias");
+    program.run("train_step", 4);
+    Floats nextWeight = program.state<float>("net.weight"), nextBias = program.state<float>("net.bias");
+    EXPECT_NE(nextWeight, weight);
+    EXPECT_EQ(program.state<float>("before.weight"), weight);
+    EXPECT_EQ(program.state<float>("before.bias"), bias);
+    EXPECT_EQ(program.state<float>("after.weight"), nextWeight);
+    Floats mixed;
+    for (size_t i = 0; i < bias.size(); ++i)
+      mixed.push_back(0.25F * old[i] + 0.75F * nextBias[i]);
+    EXPECT_THAT(program.state<float>("after.bias"), testing::Pointwise(testing::FloatEq(), mixed));
+  }
+  Floats weight = program.state<float>("net.weight");
+  program.run("predict", 4); // which updates nothing
+  EXPECT_EQ(program.output<float>("next"), weight);
+  program.run("eval_step", 4);
+  EXPECT_EQ(program.state<float>("after.weight"), weight);
+  EXPECT_NE(program.state<float>("before.weight"), weight);
+}
+
+} // namespace
+
+TEST(Updated, IsTheValueAfterTheUpdate) { expectFollowed({}); }
+
+TEST(Updated, IsTheValueAfterAClippedUpdate) {
+  expectFollowed({}, {.clip_grad_norm = 0.5, .schedule = optim::LinearLR{}, .ema = optim::EMA{}});
+}
+
+TEST(Updated, IsTheSameUnfusedAndOnAnAccelerator) {
+  expectFollowed({.fuse = false});
+  expectFollowed({.devices = "sim:0"});
+}
+
+TEST(Updated, IsTheValueAfterAScaledUpdate) {
+  expectFollowed({.precision = f16}, {.loss_scale = optim::LossScale{.init_scale = 4}});
+}
+
+TEST(Updated, IsTheSameOfReplicasAndMicrobatches) {
+  expectFollowed({.devices = "sim:0-1", .replicas = 2});
+  expectFollowed({.accumulate = 2});
+  expectFollowed({.devices = "sim:0-1", .replicas = 2, .accumulate = 2});
+}
+
+TEST(Updated, IsWholeWhereReplicasKeepShards) { expectFollowed({.devices = "sim:0-1", .replicas = 2, .zero = 1}); }
