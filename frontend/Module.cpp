@@ -172,18 +172,27 @@ Module::Named Module::named_buffers() const {
   return list;
 }
 
-void Module::initialize(std::string_view pattern, init::Init init, Where at) {
+bool Module::initializeMatching(std::string_view pattern, const init::Init &init, const Named &states, Where at) {
   size_t prefix = path.empty() ? 0 : path.size() + 1;
   bool found = false;
-  for (const auto &[full, tensor] : named_parameters()) {
-    if (!detail::matches(pattern, std::string_view(full).substr(prefix)))
-      continue;
+  for (const auto &[full, tensor] : states) {
     ir::StateOp state = graph->findState(full);
+    bool isWeight = state.getKind() != ir::StateKind::Slot; // which rows carry, and which begins with zeros
+    if (!isWeight || !detail::matches(pattern, std::string_view(full).substr(prefix)))
+      continue;
     graph->setInit(state, graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));
     found = true;
   }
+  return found;
+}
+
+void Module::initialize(std::string_view pattern, init::Init init, Where at) {
+  bool found = initializeMatching(pattern, init, named_parameters(), at);
+  if (!found || init.kind == init::Init::Kind::data)
+    found |= initializeMatching(pattern, init, named_buffers(), at);
   if (!found)
-    throw Error("no parameter of '" + (path.empty() ? graph->name : path) + "' matches '" + std::string(pattern) + "'",
+    throw Error("no parameter or statistic of '" + (path.empty() ? graph->name : path) + "' matches '" +
+                    std::string(pattern) + "'",
                 at);
 }
 

@@ -158,3 +158,28 @@ TEST_F(Minimize, LeavesAValueAfterTheUpdate) {
   w.copy_(v.updated());
   EXPECT_THAT(g.str(), AllOf(HasSubstr("= sluice.updated %v : tensor<3xf32>"), HasSubstr("sluice.set @w, ")));
 }
+
+// --- initial values
+
+TEST_F(Minimize, ARuleIsForStatisticsThatItNames) {
+  nn::BatchNorm2d norm{&root, "norm", 2};
+  g.output("y", norm(g.input("pairs", f32, {Dim{"batch"}, 2})));
+  root.initialize("*", init::constant(3));
+  EXPECT_THAT(g.str(), AllOf(HasSubstr("@norm.weight : tensor<2xf32> = <\"constant\", 3.0"),
+                             HasSubstr("@norm.running_var : tensor<2xf32> = <\"constant\", 1.0")));
+  root.initialize("*.running_*", init::constant(4));
+  EXPECT_THAT(g.str(), AllOf(HasSubstr("@norm.running_mean : tensor<2xf32> = <\"constant\", 4.0"),
+                             HasSubstr("@norm.running_var : tensor<2xf32> = <\"constant\", 4.0")));
+}
+
+TEST_F(Minimize, DataHasStatisticsToo) {
+  nn::BatchNorm2d norm{&root, "norm", 2};
+  EXPECT_THAT(messageOf([&] { norm.initialize("running_mean", init::from_npy("no such.npy")); }),
+              StartsWith("'norm.running_mean' cannot begin so: no such.npy: "));
+}
+
+TEST_F(Minimize, WhatRowsCarryBeginsWithZeros) {
+  root.buffer("carried", {Dim{"batch"}, 2}, init::zeros());
+  EXPECT_EQ(messageOf([&] { root.initialize("carried", init::ones()); }),
+            "no parameter or statistic of 'test' matches 'carried'");
+}

@@ -801,7 +801,7 @@ TEST_F(WrongUse, InitialValuesThatAreNone) {
   WRONG(nn::Linear(&root, "fc", 65536, 32768));
   SAYS("'fc.weight' cannot begin so: at most 2^30 random numbers can be drawn at once: [32768, 65536]");
   WRONG(root.initialize("*.gamma", init::ones()));
-  SAYS("no parameter of 'test' matches '*.gamma'");
+  SAYS("no parameter or statistic of 'test' matches '*.gamma'");
 }
 
 TEST_F(WrongUse, ModulesThatAreNone) {

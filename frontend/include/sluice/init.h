@@ -35,9 +35,10 @@ Init uniform(double low, double high);
 Init normal(double mean = 0.0, double std = 1.0);
 /// Uniform within +-gain * sqrt(3 / fan), gain = sqrt(2 / (1 + a^2)); PyTorch's layers use a = sqrt(5).
 Init kaiming_uniform(double a = 0.0, Fan mode = Fan::in);
-/// As a tensor of a safetensors file, by default the one with the parameter's name: all of a network begins as a file has it by
-/// `net.initialize("*", init::from_file("x.safetensors"))`. Shapes are equal; floats may fill wider ones. The tensor is written
-/// beside the graph's file (Graph::save), and compiled in: programs need `path` no longer.
+/// A tensor of a safetensors file, by default the one with the state's name. `net.initialize("*",
+/// init::from_file("x.safetensors"))` gives a network all that `--weights x.safetensors` would: parameters and statistics.
+/// Shapes are equal; floats may fill wider ones. The tensor is written beside the graph's file (Graph::save), and compiled in:
+/// programs need `path` no longer.
 Init from_file(const std::string &path, const std::string &tensor = "");
 /// The same of an .npy file.
 Init from_npy(const std::string &path);

@@ -88,9 +88,10 @@ public:
   ///     net.backbone.requires_grad(false);
   Module &requires_grad(bool required, Where where = Where::current());
 
-  /// Replaces how every parameter begins whose name within this module matches, as in `initialize("*.bias",
-  /// init::zeros())`:
-  /// '*' stands for any characters. No match is an error.
+  /// Replaces the initial values of every parameter whose name within this module matches: `initialize("*.bias",
+  /// init::zeros())`. '*' stands for any characters. Data (init::from_file, init::from_npy) replaces those of statistics that
+  /// match, too, as `--weights` does; a rule replaces those of statistics if the pattern matches no parameter:
+  /// `initialize("*.running_var", init::constant(4))`. No match is an error.
   void initialize(std::string_view pattern, init::Init init, Where where = Where::current());
 
   /// The part of this name: "features.0", or a stage's name.
@@ -128,6 +129,8 @@ private:
   /// Whether it is not another module's by now (Parameter).
   bool isOwn(const Member &member) const;
   void collect(const char *kind, Named &into) const;
+  /// Gives every state of a list whose name within this module matches the initial values; returns whether any does.
+  bool initializeMatching(std::string_view pattern, const init::Init &init, const Named &states, Where at);
   /// States of this module and of the parts that have no pin of their own.
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);

@@ -176,3 +176,71 @@ TEST(Updated, IsTheSameOfReplicasAndMicrobatches) {
 }
 
 TEST(Updated, IsWholeWhereReplicasKeepShards) { expectFollowed({.devices = "sim:0-1", .replicas = 2, .zero = 1}); }
+
+//===- initial values ---------------------------------------------------------------------------------------------===//
+
+namespace {
+
+struct Normed : nn::Module {
+  using Module::Module;
+  nn::Linear fc{this, "fc", 2, 2};
+  nn::BatchNorm2d bn{this, "bn", 2};
+  Tensor forward(Tensor x) override { return bn(fc(x)); }
+};
+
+Graph normedGraph(const std::function<void(Normed &)> &begin = [](Normed &) {}) {
+  Graph g{"normed"};
+  g.set_capacity(2);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 2});
+  Normed net{g};
+  begin(net);
+  g.output("y", net(x));
+  return g;
+}
+
+Floats predicted(Program &program) {
+  program.set_input("x", Floats{10, 20, -3, 4});
+  program.run("predict", 2);
+  return program.output<float>("y");
+}
+
+} // namespace
+
+TEST(FromFile, HasAllThatWeightsHave) {
+  TemporaryFolder folder;
+  std::string file = folder / "weights.safetensors";
+  Program trained = compile(normedGraph());
+  trained.seed(7);
+  trained.run("init", 1);
+  trained.set_state("bn.running_mean", Floats{10, -3});
+  trained.set_state("bn.running_var", Floats{4, 9});
+  trained.save_weights(file);
+
+  Program loaded = compile(normedGraph());
+  loaded.load_weights(file);
+  Program begun = compile(normedGraph([&](Normed &net) { net.initialize("*", init::from_file(file)); }));
+  begun.seed(1);
+  begun.run("init", 1);
+
+  EXPECT_THAT(begun.state<float>("bn.running_mean"), ElementsAre(10, -3));
+  EXPECT_THAT(begun.state<float>("bn.running_var"), ElementsAre(4, 9));
+  EXPECT_EQ(predicted(begun), predicted(loaded));
+}
+
+TEST(FromFile, APatternMayNameAStatistic) {
+  TemporaryFolder folder;
+  std::string file = folder / "weights.safetensors";
+  Program trained = compile(normedGraph());
+  trained.seed(7);
+  trained.run("init", 1);
+  trained.set_state("bn.running_var", Floats{4, 9});
+  trained.save_weights(file);
+  Program begun = compile(normedGraph([&](Normed &net) {
+    net.initialize("*.running_var", init::from_file(file));
+    net.bn.initialize("running_mean", init::constant(5));
+  }));
+  begun.seed(1);
+  begun.run("init", 1);
+  EXPECT_THAT(begun.state<float>("bn.running_var"), ElementsAre(4, 9));
+  EXPECT_THAT(begun.state<float>("bn.running_mean"), Each(5));
+}
