@@ -116,6 +116,9 @@ void Graph::entry(const std::string &name, const std::function<void()> &build, W
   auto isThere = [&] { return llvm::is_contained(graph->graph.getOwnEntries(), graph->builder.getStringAttr(name)); };
   if (isThere())
     throw Error("there is already an entry point '" + name + "'", where);
+  if (ir::StateOp state = graph->findState(name))
+    throw Error("'" + name + "' cannot name an entry point: it is a " + ir::stringifyStateKind(state.getKind()).str(),
+                where, {{"created here", detail::locationOf(state.getLoc())}});
   graph->entry = name;
   auto leave = llvm::make_scope_exit([&] { graph->entry.clear(); });
   build();
@@ -189,12 +192,38 @@ std::vector<Graph::State> Graph::states() const {
 
 //===- files ------------------------------------------------------------------------------------------------------===//
 
+/// Throws where a state has the name of a slot that the optimizer keeps for a parameter.
+static void requireFreeSlots(GraphImpl &graph, ir::MinimizeOp minimize, ArrayAttr parameters,
+                             ir::OptimizerAttr optimizer) {
+  SmallVector<StringRef> slots = optimizer.getSlots();
+  if (minimize.getEmaAttr())
+    slots.push_back("ema");
+  for (auto parameter : parameters.getAsRange<FlatSymbolRefAttr>())
+    for (StringRef slot : slots)
+      if (ir::StateOp state = graph.findState((parameter.getValue() + "." + slot).str()))
+        throw Error("'" + state.getSymName().str() + "' is a slot that the optimizer keeps for '" +
+                        parameter.getValue().str() + "'; give the " + ir::stringifyStateKind(state.getKind()).str() +
+                        " another name",
+                    detail::locationOf(state.getLoc()));
+}
+
+static void requireFreeSlots(GraphImpl &graph) {
+  ir::MinimizeOp minimize = graph.findMinimize();
+  if (!minimize)
+    return;
+  requireFreeSlots(graph, minimize, minimize.getParameters(), cast<ir::OptimizerAttr>(minimize.getOptimizer()));
+  for (Attribute group : minimize.getGroupsAttr() ? minimize.getGroupsAttr() : ArrayAttr::get(&graph.context, {}))
+    requireFreeSlots(graph, minimize, cast<ir::ParameterGroupAttr>(group).getParameters(),
+                     cast<ir::ParameterGroupAttr>(group).getOptimizer());
+}
+
 ModuleOp moduleOf(const Graph &handle, std::source_location where) {
   GraphImpl &graph = *Access::graph(handle);
   Block &body = graph.graph.getBody().front();
   auto isResult = [](Operation &op) { return isa<ir::OutputOp, ir::MinimizeOp>(op); };
   if (llvm::none_of(body, isResult) && !graph.graph.setsParameters())
     throw Error("the graph '" + graph.name + "' has neither an output nor a loss", where);
+  requireFreeSlots(graph);
   if (std::string failure = graph.verify(); !failure.empty())
     throw Error("the graph '" + graph.name + "' does not verify: " + failure, where);
   return *graph.module;

@@ -271,8 +271,17 @@ ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, Ra
   if (ir::StateOp known = findState(state))
     throw Error("there is already a " + ir::stringifyStateKind(known.getKind()).str() + " '" + state + "'", location,
                 {{"created here", locationOf(known.getLoc())}});
+  if (isEntryPoint(state))
+    throw Error("'" + state + "' is an entry point of the program; give the " + ir::stringifyStateKind(kind).str() +
+                    " another name",
+                location);
   TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
   return createState(kind, state, type, begin, physical, location);
+}
+
+bool GraphImpl::isEntryPoint(StringRef text) {
+  return ir::GraphOp::isEntryOfCompiler(text) || text == entry ||
+         llvm::is_contained(graph.getOwnEntries(), builder.getStringAttr(text));
 }
 
 ir::StateOp GraphImpl::createState(ir::StateKind kind, StringRef state, RankedTensorType type, ir::InitAttr begin,

@@ -75,7 +75,9 @@ public:
 
   /// Lives where things are created.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const SourceLocation &location);
-  /// Throws when the name is taken. The state is kept on `device`; null: placed later.
+  /// Whether an entry point has this name, or is to have it.
+  bool isEntryPoint(llvm::StringRef name);
+  /// Throws when the name is that of another state or an entry point. The state is kept on `device`; null: placed later.
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
                        mlir::StringAttr device, const SourceLocation &location);
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, ir::InitAttr begin,

@@ -27,11 +27,17 @@ static std::string joined(const std::string &path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 
+static void requireName(const char *kind, const std::string &text, const SourceLocation &location) {
+  if (text.empty() || text.find_first_of(".* \"") != std::string::npos)
+    throw Error("'" + text + "' cannot name a " + kind + ": a name is not empty and has no dot, '*', '\"' or space" +
+                    (text.find('.') == std::string::npos ? "" : "; a dot follows the name of each module around it"),
+                location);
+}
+
 Module::Module(Module *parent, std::string part, bool isStage, Where where) : created(where), parent(parent) {
   if (!parent)
     throw Error("the module '" + part + "' has no parent; pass `this`", where);
-  if (part.empty() || part.find_first_of(".* \"") != std::string::npos)
-    throw Error("'" + part + "' cannot name a module", where);
+  requireName("module", part, where);
   graph = parent->graph;
   path = isStage ? parent->path : joined(parent->path, part);
   name = joined(parent->path, part);
@@ -104,8 +110,7 @@ Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? c
 //===- state ------------------------------------------------------------------------------------------------------===//
 
 Tensor Module::state(const char *kind, const std::string &own, const Shape &shape, init::Init init, Where at) {
-  if (own.empty() || own.find_first_of(".* \"") != std::string::npos)
-    throw Error("'" + own + "' cannot name a " + kind, at);
+  requireName(kind, own, at);
   std::string full = joined(path, own);
   if (full == "lr" || full == "step")
     throw Error("'" + full + "' is a state of the optimizer; name the " + kind + " otherwise", at);

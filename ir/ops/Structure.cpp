@@ -112,11 +112,15 @@ SmallVector<StringAttr> GraphOp::getOwnEntries() {
   return SmallVector<StringAttr>(entries.getArrayRef());
 }
 
+bool GraphOp::isEntryOfCompiler(StringRef name) {
+  return llvm::is_contained({"init", "train_step", "eval_step", "predict"}, name);
+}
+
 std::string GraphOp::problemOfEntryName(StringRef name) {
   auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-'; };
   if (name.empty() || !(llvm::isAlpha(name.front()) || name.front() == '_') || !llvm::all_of(name, isPart))
     return "a letter comes first, then letters, digits, '_' and '-'";
-  if (llvm::is_contained({"init", "train_step", "eval_step", "predict"}, name))
+  if (isEntryOfCompiler(name))
     return "every program calls one so that the compiler makes";
   return "";
 }

@@ -62,6 +62,8 @@ def GraphOp : Sluice_Op<"graph", [IsolatedFromAbove, NoTerminator, SingleBlock, 
     bool setsParameters();
     /// The entry points of its own, in the order of what they give and set.
     ::llvm::SmallVector<::mlir::StringAttr> getOwnEntries();
+    /// Whether every program calls so an entry point that the compiler makes.
+    static bool isEntryOfCompiler(::llvm::StringRef name);
     /// Why an entry point of its own cannot have this name; empty if it can.
     static ::std::string problemOfEntryName(::llvm::StringRef name);
   }];

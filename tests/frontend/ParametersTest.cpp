@@ -159,6 +159,52 @@ TEST_F(Minimize, LeavesAValueAfterTheUpdate) {
   EXPECT_THAT(g.str(), AllOf(HasSubstr("= sluice.updated %v : tensor<3xf32>"), HasSubstr("sluice.set @w, ")));
 }
 
+// --- names
+
+TEST_F(Minimize, NamesOfEntryPointsAreTaken) {
+  for (const char *name : {"init", "predict", "train_step", "eval_step"}) {
+    EXPECT_EQ(messageOf([&] { root.parameter(name, {3}, init::ones()); }),
+              "'" + std::string(name) + "' is an entry point of the program; give the parameter another name");
+    EXPECT_THAT(messageOf([&] { root.buffer(name, {3}, init::ones()); }), HasSubstr("give the statistic another name"));
+    EXPECT_THAT(messageOf([&] { g.hyper(name, 1); }), HasSubstr("give the hyper another name"));
+  }
+  TwoLinears net{&root, "predict"};
+  EXPECT_EQ(net.named_parameters()[0].first, "predict.first.weight");
+}
+
+TEST_F(Minimize, NamesOfTheGraphsEntryPointsAreTaken) {
+  g.entry("decode", [&] { g.output("y", x); });
+  EXPECT_THAT(messageOf([&] { root.parameter("decode", {3}, init::ones()); }),
+              HasSubstr("'decode' is an entry point of the program"));
+  EXPECT_EQ(messageOf([&] { g.entry("w", [&] { g.output("y", x); }); }),
+            "'w' cannot name an entry point: it is a parameter");
+  g.entry("more", [&] {
+    EXPECT_THAT(messageOf([&] { g.hyper("more", 1); }), HasSubstr("'more' is an entry point of the program"));
+    g.output("y", x);
+  });
+}
+
+TEST_F(Minimize, NamesOfSlotsAreTaken) {
+  g.hyper("v.exp_avg", 1);
+  EXPECT_EQ(messageOf([&] { by((x * v).mean()); }),
+            "'v.exp_avg' is a slot that the optimizer keeps for 'v'; give the hyper another name");
+}
+
+TEST_F(Minimize, NamesOfAveragesAreTaken) {
+  nn::Module part{&root, "v"};
+  part.buffer("ema", {3}, init::zeros());
+  EXPECT_EQ(messageOf([&] { by((x * v).mean(), {.groups = {{.params = {"v"}}}, .ema = optim::EMA{}}); }),
+            "'v.ema' is a slot that the optimizer keeps for 'v'; give the statistic another name");
+}
+
+TEST_F(Minimize, DotsAreBetweenTheNamesOfModules) {
+  std::string reason = ": a name is not empty and has no dot, '*', '\"' or space; a dot follows the name of each "
+                       "module around it";
+  EXPECT_EQ(messageOf([&] { root.buffer("a.b", {3}, init::zeros()); }), "'a.b' cannot name a statistic" + reason);
+  EXPECT_EQ(messageOf([&] { root.parameter("a.b", {3}, init::zeros()); }), "'a.b' cannot name a parameter" + reason);
+  EXPECT_EQ(messageOf([&] { root.cache("a.b", {3}); }), "'a.b' cannot name a cache" + reason);
+}
+
 // --- initial values
 
 TEST_F(Minimize, ARuleIsForStatisticsThatItNames) {

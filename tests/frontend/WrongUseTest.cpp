@@ -808,7 +808,8 @@ TEST_F(WrongUse, ModulesThatAreNone) {
   WRONG(nn::Linear(nullptr, "fc", 3, 4));
   SAYS("the module 'fc' has no parent; pass `this`");
   WRONG(nn::Linear(&root, "a.b", 3, 4));
-  SAYS("'a.b' cannot name a module");
+  SAYS("'a.b' cannot name a module: a name is not empty and has no dot, '*', '\"' or space; a dot follows the name of "
+       "each module around it");
   WRONG(nn::Conv2d(&root, "conv", 4, 6, 3, {.groups = 4}));
   SAYS("Conv2d: 4 groups do not divide 4 input and 6 output channels");
   WRONG(nn::Dropout(&root, "drop", 1.5));

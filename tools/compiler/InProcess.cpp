@@ -43,6 +43,7 @@ struct Program::Impl {
   DataFolder data; ///< of large data, which `init` reads
   std::unique_ptr<compiler::LoadedModel> model;
   std::map<std::string, Pending, std::less<>> inputs;
+  std::optional<Pending> key; ///< of `init`, which users may have an input of the same name beside
   const runtime::Entry *lastEntry = nullptr;
   int64_t lastRows = 0;
 
@@ -76,19 +77,24 @@ Program::Program(Program &&) noexcept = default;
 Program &Program::operator=(Program &&) noexcept = default;
 Program::~Program() = default;
 
-/// That some entry point has such an input.
-static void checkInput(const runtime::Plan &plan, std::string_view name, DType dtype) {
-  const runtime::Value *found = nullptr;
+static bool isInit(const runtime::Entry &entry) { return entry.name == "init"; }
+
+/// Finds an input in the entry points of the graph, else the key of `init`; returns whether it is that key.
+static bool findInput(const runtime::Plan &plan, std::string_view name, DType dtype) {
+  const runtime::Value *ofGraph = nullptr, *ofInit = nullptr;
   std::vector<std::string> names;
   for (const runtime::Entry &entry : plan.entries)
     for (const runtime::Value &input : entry.inputs) {
-      found = input.name == name ? &input : found;
+      if (input.name == name)
+        (isInit(entry) ? ofInit : ofGraph) = &input;
       if (std::find(names.begin(), names.end(), input.name) == names.end())
         names.push_back(input.name);
     }
+  const runtime::Value *found = ofGraph ? ofGraph : ofInit;
   if (!found)
     runtime::failUsage("no entry point has an input '" + std::string(name) + "'; they have: " + runtime::listed(names));
   checkDType(nameOf("input", name), found->dtype, dtype);
+  return !ofGraph;
 }
 
 static void setState(runtime::Instance &instance, std::string_view name, std::span<const std::byte> bytes, size_t count,
@@ -106,27 +112,43 @@ void Program::set(Kind kind, std::string_view name, const void *data, std::size_
   size_t size = count * runtime::sizeOf(toRuntime(dtype));
   if (kind == Kind::state)
     return guarded("set_state", where, [&] { setState(impl->instance(), name, {bytes, size}, count, dtype); });
-  guarded("set_input", where, [&] { checkInput(impl->instance().plan(), name, dtype); });
-  impl->inputs.insert_or_assign(std::string(name), Impl::Pending{dtype, {bytes, bytes + size}, count});
+  bool isKey = false;
+  guarded("set_input", where, [&] { isKey = findInput(impl->instance().plan(), name, dtype); });
+  Impl::Pending pending{dtype, {bytes, bytes + size}, count};
+  if (isKey)
+    impl->key = std::move(pending);
+  else
+    impl->inputs.insert_or_assign(std::string(name), std::move(pending));
 }
 
-void Program::seed(std::uint64_t seed, Where where) {
-  set_input("key", std::vector<std::int32_t>{std::int32_t(seed >> 32), std::int32_t(seed)}, where);
+void Program::seed(std::uint64_t seed, Where) {
+  std::int32_t key[2] = {std::int32_t(seed >> 32), std::int32_t(seed)};
+  auto bytes = std::as_bytes(std::span(key));
+  impl->key = Impl::Pending{i32, {bytes.begin(), bytes.end()}, 2};
+}
+
+/// The value that was set for an input; null if none was.
+static const Program::Impl::Pending *findPending(const Program::Impl &program, const runtime::Entry &entry,
+                                                 const runtime::Value &input) {
+  if (isInit(entry))
+    return program.key ? &*program.key : nullptr;
+  auto found = program.inputs.find(input.name);
+  return found == program.inputs.end() ? nullptr : &found->second;
 }
 
 /// Hands an input over to the run that takes it.
 static void takeInput(runtime::Instance &instance, const runtime::Entry &entry, const runtime::Value &input,
                       const Program::Impl &program, int64_t rows) {
-  auto pending = program.inputs.find(input.name);
-  if (pending == program.inputs.end())
+  const Program::Impl::Pending *pending = findPending(program, entry, input);
+  if (!pending)
     runtime::failUsage("'" + entry.name + "' needs the input '" + input.name + "'; set it first");
-  checkDType(nameOf("input", input.name), input.dtype, pending->second.dtype);
+  checkDType(nameOf("input", input.name), input.dtype, pending->dtype);
   int64_t wanted = runtime::elementsOf(input.shapeFor(rows, instance.plan().capacity));
-  if (wanted != int64_t(pending->second.count))
+  if (wanted != int64_t(pending->count))
     runtime::failUsage(nameOf("input", input.name) + " has " + std::to_string(wanted) + " elements in " +
                        std::to_string(rows) + " rows of '" + entry.name + "', and set_input gave " +
-                       std::to_string(pending->second.count));
-  instance.setInput(input, pending->second.bytes, rows);
+                       std::to_string(pending->count));
+  instance.setInput(input, pending->bytes, rows);
 }
 
 void Program::run(std::string_view name, std::int64_t rows, Where where) {

@@ -129,6 +129,7 @@ private:
 
   llvm::Error compareEntry(ir::EntryOp entry);
   HostTensor makeInput(const runtime::Value &input);
+  HostTensor makeKey() const;
   SmallVector<HostTensor> setInputs(const runtime::Entry &entry);
   ir::StateMap readStates();
   HostTensor readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const;
@@ -150,14 +151,17 @@ private:
 };
 } // namespace
 
-/// Random values that every model takes: classes are 0 or 1, keys come from the seed.
+/// The input of `init`, from the seed.
+HostTensor Comparison::makeKey() const {
+  HostTensor tensor({2});
+  tensor.data[0] = static_cast<double>(static_cast<int32_t>(seed >> 32));
+  tensor.data[1] = static_cast<double>(static_cast<int32_t>(seed));
+  return tensor;
+}
+
+/// Random values that every model takes: classes are 0 or 1.
 HostTensor Comparison::makeInput(const runtime::Value &input) {
   HostTensor tensor(input.shapeFor(rows, plan.capacity));
-  if (input.name == "key") {
-    tensor.data[0] = static_cast<double>(static_cast<int32_t>(seed >> 32));
-    tensor.data[1] = static_cast<double>(static_cast<int32_t>(seed));
-    return tensor;
-  }
   int64_t whole = input.dtype == runtime::DType::u8 ? 256 : 2,
           range = std::min(whole, input.below > 0 ? input.below : whole);
   Type element = ir::typeOf(module.getContext(), sluice_dtype(input.dtype));
@@ -300,7 +304,7 @@ ir::StateMap Comparison::readStates() {
 SmallVector<HostTensor> Comparison::setInputs(const runtime::Entry &entry) {
   SmallVector<HostTensor> inputs;
   for (const runtime::Value &input : entry.inputs) {
-    const HostTensor &tensor = inputs.emplace_back(makeInput(input));
+    const HostTensor &tensor = inputs.emplace_back(entry.name == "init" ? makeKey() : makeInput(input));
     Bytes bytes;
     for (double value : tensor.data)
       append(bytes, input.dtype, value);

@@ -244,3 +244,25 @@ TEST(FromFile, APatternMayNameAStatistic) {
   EXPECT_THAT(begun.state<float>("bn.running_var"), ElementsAre(4, 9));
   EXPECT_THAT(begun.state<float>("bn.running_mean"), Each(5));
 }
+
+//===- names ------------------------------------------------------------------------------------------------------===//
+
+TEST(Inputs, MayBeCalledKey) {
+  Graph g{"attention"};
+  Tensor query = g.input("query", f32, {Dim{"batch"}, 2}), key = g.input("key", f32, {Dim{"batch"}, 2});
+  nn::Module root{g};
+  nn::Linear fc{&root, "fc", 2, 1};
+  g.output("y", fc(query * key));
+  Program program = compile(g);
+  program.seed(1);
+  program.run("init", 1);
+  program.set_state("fc.weight", Floats{1, 10});
+  program.set_state("fc.bias", Floats{0.5F});
+  program.set_input("query", Floats{1, 2});
+  EXPECT_THAT(errorOf([&] { program.run("predict", 1); }), HasSubstr("needs the input 'key'"));
+  program.set_input("key", Floats{3, 4});
+  program.run("predict", 1);
+  EXPECT_THAT(program.output<float>("y"), ElementsAre(83.5F));
+  program.run("init", 1); // by the seed, as before
+  EXPECT_NE(program.state<float>("fc.weight"), (Floats{1, 10}));
+}
