@@ -71,7 +71,7 @@ MultiheadAttention::MultiheadAttention(Module *parent, std::string name, std::in
   if (num_heads < 1 || embed_dim < 1 || embed_dim % num_heads != 0)
     throw Error("MultiheadAttention: " + std::to_string(num_heads) + " heads do not divide an embed_dim of " +
                     std::to_string(embed_dim),
-                where);
+                declared());
   double bound = std::sqrt(6.0 / double(4 * embed_dim)); // Xavier's, of all three at once
   in_proj_weight = parameter("in_proj_weight", {3 * embed_dim, embed_dim}, init::uniform(-bound, bound), where);
   if (!options.bias)

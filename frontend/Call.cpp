@@ -27,7 +27,8 @@ static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const
 }
 
 Call::Call(const char *function, ArrayRef<Tensor> operands, SourceLocation where, Rows rows)
-    : graph(graphOf(function, operands, where)), function(function), operands(operands), location(std::move(where)) {
+    : graph(graphOf(function, operands, where)), function(function), operands(operands),
+      location(graph.userLine(where, Access::value(operands.front()))) {
   requireOneDevice();
   if (rows == Rows::own)
     requireOwnRows();

@@ -23,7 +23,7 @@ static constexpr int64_t kMostInText = 1024;
 /// Runs what may throw an error of the readers: it is the user's, at this line.
 template <typename Body> static void guarded(const std::string &what, const SourceLocation &location, Body body) {
   if (runtime::Status status = runtime::guarded(body); !status.ok())
-    throw Error(what + status.message, location);
+    throw Error(what + status.message, location, {}, int(status.code));
 }
 
 static runtime::Shape sizesOf(RankedTensorType type) { return type.getShape().vec(); }

@@ -234,6 +234,8 @@ std::string Graph::str(Where where) const {
   return graph->print();
 }
 
+static constexpr int kCannotWrite = 3; // the exit code
+
 /// The text, and beside it what states begin with: both or none.
 static void saveWithData(GraphImpl &graph, const std::string &path, const std::function<std::string()> &print,
                          const SourceLocation &location) {
@@ -247,7 +249,7 @@ static void saveWithData(GraphImpl &graph, const std::string &path, const std::f
   graph.writeData(values, location);
   if (files::Failure failure = files::writeFile(path, text); !failure.empty()) {
     unlink(values.c_str());
-    throw Error(path + ": " + failure, location);
+    throw Error(path + ": " + failure, location, {}, kCannotWrite);
   }
 }
 
@@ -257,7 +259,7 @@ void Graph::save(const std::string &path, Where where) const {
   std::string text = str(where);
   files::Failure failure = path == "-" ? files::writeTo(STDOUT_FILENO, text) : files::writeFile(path, text);
   if (!failure.empty())
-    throw Error(path + ": " + failure, where);
+    throw Error(path + ": " + failure, where, {}, kCannotWrite);
   for (const Unused &part : unused())
     std::cerr << part.where.str() << ": warning: no output, metric or loss depends on " << part.what << "\n";
 }

@@ -30,6 +30,12 @@ Location GraphImpl::toLocation(const SourceLocation &location) {
   return FileLineColLoc::get(&context, location.file, location.line, location.column);
 }
 
+SourceLocation GraphImpl::userLine(const SourceLocation &location, Value operand) {
+  if (!location.file.empty())
+    return location;
+  return callers.empty() ? locationOf(operand.getLoc()) : SourceLocation(callers.back());
+}
+
 SourceLocation locationOf(Location location) {
   SourceLocation result;
   if (auto at = dyn_cast<FileLineColLoc>(location)) {

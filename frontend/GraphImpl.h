@@ -56,6 +56,8 @@ public:
   /// The ops that one call of the API built, where calls within it count as part of it.
   llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
   mlir::Location toLocation(const SourceLocation &location);
+  /// The location, or where it is none of the user's, the module call in progress or else the line that made `operand`.
+  SourceLocation userLine(const SourceLocation &location, mlir::Value operand);
   mlir::Type elementType(DType dtype);
 
   // --- devices ---

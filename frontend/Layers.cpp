@@ -36,7 +36,7 @@ Embedding::Embedding(Module *parent, std::string name, std::int64_t num_embeddin
   if (padding && (*padding < -num_embeddings || *padding >= num_embeddings))
     throw Error("Embedding: padding_idx " + std::to_string(*padding) + " is no row of " +
                     std::to_string(num_embeddings),
-                where);
+                declared());
   if (padding && *padding < 0)
     *padding += num_embeddings;
   init::Init begin = init::normal();
@@ -60,7 +60,7 @@ Conv2d::Conv2d(Module *parent, std::string name, std::int64_t in_channels, std::
                Conv2dOptions options, Where where)
     : Module(parent, std::move(name), where),
       options{options.stride, options.padding, options.dilation, options.groups} {
-  requireGroups("Conv2d", in_channels, out_channels, options.groups, where);
+  requireGroups("Conv2d", in_channels, out_channels, options.groups, declared());
   std::int64_t channels = in_channels / options.groups;
   weight = parameter("weight", {out_channels, channels, kernel_size.h, kernel_size.w}, defaultWeight(), where);
   if (options.bias)
@@ -73,7 +73,7 @@ Conv1d::Conv1d(Module *parent, std::string name, std::int64_t in_channels, std::
                std::int64_t kernel_size, Conv1dOptions options, Where where)
     : Module(parent, std::move(name), where),
       options{options.stride, options.padding, options.dilation, options.groups} {
-  requireGroups("Conv1d", in_channels, out_channels, options.groups, where);
+  requireGroups("Conv1d", in_channels, out_channels, options.groups, declared());
   std::int64_t channels = in_channels / options.groups;
   weight = parameter("weight", {out_channels, channels, kernel_size}, defaultWeight(), where);
   if (options.bias)
@@ -86,7 +86,7 @@ ConvTranspose2d::ConvTranspose2d(Module *parent, std::string name, std::int64_t 
                                  Size2 kernel_size, ConvTranspose2dOptions options, Where where)
     : Module(parent, std::move(name), where),
       options{options.stride, options.padding, options.output_padding, options.groups, options.dilation} {
-  requireGroups("ConvTranspose2d", in_channels, out_channels, options.groups, where);
+  requireGroups("ConvTranspose2d", in_channels, out_channels, options.groups, declared());
   std::int64_t channels = out_channels / options.groups; // what PyTorch takes as the number of inputs
   weight = parameter("weight", {in_channels, channels, kernel_size.h, kernel_size.w}, defaultWeight(), where);
   if (options.bias)
@@ -121,7 +121,7 @@ GroupNorm::GroupNorm(Module *parent, std::string name, std::int64_t num_groups, 
   if (num_groups <= 0 || num_channels % num_groups != 0)
     throw Error("GroupNorm: " + std::to_string(num_groups) + " groups do not divide " + std::to_string(num_channels) +
                     " channels",
-                where);
+                declared());
   if (options.affine) {
     weight = parameter("weight", {num_channels}, init::ones(), where);
     bias = parameter("bias", {num_channels}, init::zeros(), where);
@@ -203,7 +203,7 @@ Dropout::Dropout(Module *parent, std::string name, double p, Where where)
   if (!(p >= 0 && p <= 1)) {
     std::ostringstream message;
     message << "Dropout: p is a probability, within [0, 1], not " << p;
-    throw Error(message.str(), where);
+    throw Error(message.str(), declared());
   }
 }
 

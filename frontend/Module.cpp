@@ -34,7 +34,10 @@ static void requireName(const char *kind, const std::string &text, const SourceL
                 location);
 }
 
-Module::Module(Module *parent, std::string part, bool isStage, Where where) : created(where), parent(parent) {
+static bool isUserLine(std::source_location where) { return !SourceLocation(where).file.empty(); }
+
+Module::Module(Module *parent, std::string part, bool isStage, Where where)
+    : created(parent && !isUserLine(where) ? parent->created : where), parent(parent) {
   if (!parent)
     throw Error("the module '" + part + "' has no parent; pass `this`", where);
   requireName("module", part, where);
@@ -83,6 +86,8 @@ Tensor Module::forward(Tensor, Tensor, Tensor, Tensor) { failForward("Tensor, Te
 
 template <class Forward> Tensor Module::call(Where line, Forward forward) {
   const Device *pin = pinnedTo();
+  if (!isUserLine(line))
+    line = graph->callers.empty() ? created : graph->callers.back();
   CallScope scope(*graph, pin ? graph->use("pin", *pin, created) : mlir::StringAttr(), line);
   Tensor result = forward();
   GraphImpl::Layer &layer = graph->layers[number];
@@ -110,6 +115,8 @@ Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? c
 //===- state ------------------------------------------------------------------------------------------------------===//
 
 Tensor Module::state(const char *kind, const std::string &own, const Shape &shape, init::Init init, Where at) {
+  if (!isUserLine(at))
+    at = created;
   requireName(kind, own, at);
   std::string full = joined(path, own);
   if (full == "lr" || full == "step")

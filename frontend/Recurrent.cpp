@@ -13,9 +13,9 @@ Recurrent::Recurrent(Module *parent, std::string name, std::int64_t input_size, 
   if (input_size < 1 || hidden_size < 1 || options.num_layers < 1)
     throw Error("input_size, hidden_size and num_layers are at least 1, not " + std::to_string(input_size) + ", " +
                     std::to_string(hidden_size) + " and " + std::to_string(options.num_layers),
-                where);
+                declared());
   if (options.stateful && options.bidirectional)
-    throw Error("a stateful layer goes one way: the other one would begin with what is behind the batch", where);
+    throw Error("a stateful layer goes one way: the other one would begin with what is behind the batch", declared());
   std::int64_t directions = options.bidirectional ? 2 : 1;
   for (std::int64_t number = 0; number < options.num_layers; ++number)
     for (std::int64_t direction = 0; direction < directions; ++direction)

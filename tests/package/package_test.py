@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import unittest
 
@@ -47,6 +48,22 @@ class PackageTest(InstallationTest):
 
     def test_a_graph_is_compiled_in_process(self):
         self.assertEqual(run(os.path.join(self.build_models(), "in_process")), "2 4 6 8 ")
+
+    def test_an_uncaught_error_ends_a_program_with_its_text_and_code(self):
+        command = [os.path.join(self.build_models(), "in_process"), "no rows"]
+        result = subprocess.run(command, text=True, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"^in_process.cpp:\d+:\d+: error: run: .*\b0\b")
+        self.assertNotIn("terminate", result.stderr)
+
+    def test_headers_name_the_language_that_they_need(self):
+        include = self.path("prefix", "include")
+        for header in os.listdir(os.path.join(include, "sluice")):
+            if header.endswith(".h"):
+                command = [self.cxx, "-std=c++17", "-E", f"-I{include}", "-x", "c++", "-"]
+                text = f"#include <sluice/{header}>"
+                result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+                self.assertIn("#error \"Sluice needs C++20: compile with -std=c++20 or a later standard\"", result.stderr, header)
 
     def test_a_program_with_its_own_loop_needs_no_llvm(self):
         models = self.build_models()

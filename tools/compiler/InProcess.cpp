@@ -50,6 +50,11 @@ struct Program::Impl {
   runtime::Instance &instance() const { return model->instance(); }
 };
 
+[[noreturn]] static void failBy(llvm::Error error, const std::string &what, const SourceLocation &location) {
+  compiler::Failure failure = compiler::takeFailure(std::move(error));
+  throw Error(what + failure.text, location, {}, int(failure.code));
+}
+
 /// Runs a call into the runtime, with its errors as the graph API's: at the user's line, beginning with the method.
 template <typename Body> static void guarded(const char *method, std::source_location where, Body body) {
   llvm::Error error = compiler::guardRuntime([&] {
@@ -57,7 +62,7 @@ template <typename Body> static void guarded(const char *method, std::source_loc
     return llvm::Error::success();
   });
   if (error)
-    throw Error(std::string(method) + ": " + compiler::takeFailure(std::move(error)).text, where);
+    failBy(std::move(error), std::string(method) + ": ", where);
 }
 
 /// The graph API and the runtime make their element types of one table.
@@ -235,7 +240,7 @@ static void writeData(const Graph &graph, DataFolder &folder, std::source_locati
   if (!impl.hasData())
     return;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("sluice", folder.path))
-    throw Error("compile: a temporary folder: " + error.message(), where);
+    throw Error("compile: a temporary folder: " + error.message(), where, {}, int(compiler::ExitCode::Invalid));
   impl.writeData(folder.file(), where);
 }
 
@@ -286,7 +291,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
     return llvm::Error::success();
   });
   if (error) // at the lines of the graph, which its text names
-    throw Error(compiler::takeFailure(std::move(error)).text, SourceLocation());
+    failBy(std::move(error), "", SourceLocation());
   return Program(std::move(impl));
 }
 

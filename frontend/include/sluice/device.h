@@ -6,6 +6,8 @@
 //     net.fc.pin(gpu(1));                      // work moves; what crosses for it follows `set_copies`
 #pragma once
 
+#include "sluice/language.h"
+
 #include <concepts>
 #include <cstddef>
 #include <iosfwd>

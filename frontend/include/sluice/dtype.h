@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sluice/backend/dtypes.h"
+#include "sluice/language.h"
 
 #include <cstdint>
 #include <type_traits>

@@ -1,6 +1,8 @@
 // The one exception of the graph API.
 #pragma once
 
+#include "sluice/language.h"
+
 #include <exception>
 #include <source_location>
 #include <string>
@@ -10,12 +12,14 @@ namespace sluice {
 
 /// A line and a column of the user's program.
 struct SourceLocation {
-  std::string file; ///< without its folder
+  std::string
+      file; ///< without its folder; empty: no line of the user, as where std::make_unique makes a default argument
   unsigned line = 0;
   unsigned column = 0;
 
   SourceLocation() = default;
   SourceLocation(std::source_location where);
+  SourceLocation(std::string file, unsigned line, unsigned column);
   /// "model.cpp:13:18"
   std::string str() const;
 };
@@ -24,6 +28,8 @@ struct SourceLocation {
 ///
 ///     model.cpp:13:18: error: matmul: contracting dimensions differ: 784 and 512 ([batch, 784] x [512, 10])
 ///     model.cpp:9:12: note: [batch, 784] created here
+///
+/// A program that does not catch it prints that and exits with `code()`.
 class Error : public std::exception {
 public:
   struct Note {
@@ -31,18 +37,22 @@ public:
     SourceLocation location;
   };
 
-  Error(std::string message, SourceLocation location, std::vector<Note> notes = {});
+  Error(std::string message, SourceLocation location, std::vector<Note> notes = {}, int code = 2);
 
   const char *what() const noexcept override { return text.c_str(); }
   const std::string &message() const { return said; }
   const SourceLocation &location() const { return at; }
   const std::vector<Note> &notes() const { return more; }
+  /// As executables exit: 2 for wrong use, 3 for a file that cannot be read or written, 4 for a device or an op that is not
+  /// there, 5 for too little memory, 70 for a defect of Sluice.
+  int code() const { return exitCode; }
 
 private:
   std::string said;
   SourceLocation at;
   std::vector<Note> more;
   std::string text;
+  int exitCode;
 };
 
 } // namespace sluice

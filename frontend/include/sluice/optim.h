@@ -1,6 +1,8 @@
 // Optimizers: what `Graph::minimize` takes. Names, numbers and defaults are those of torch.optim.
 #pragma once
 
+#include "sluice/language.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>

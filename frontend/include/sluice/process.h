@@ -1,6 +1,8 @@
 // For programs that write models.
 #pragma once
 
+#include "sluice/language.h"
+
 namespace sluice {
 
 /// For the start of main(): takes the descriptors 0 to 2 where they are closed, so that no file is opened in their

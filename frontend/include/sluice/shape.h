@@ -1,6 +1,8 @@
 // Dimensions, shapes, and the small argument types that ops take.
 #pragma once
 
+#include "sluice/language.h"
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

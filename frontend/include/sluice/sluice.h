@@ -8,6 +8,7 @@
 #include "sluice/formulas.h"
 #include "sluice/graph.h"
 #include "sluice/init.h"
+#include "sluice/language.h"
 #include "sluice/layers.h"
 #include "sluice/module.h"
 #include "sluice/ops.h"

@@ -1,6 +1,8 @@
 // The elementwise functions of one tensor and no further argument, as a list that declarations and definitions share.
 #pragma once
 
+#include "sluice/language.h"
+
 /// On numbers; integers wrap as two's complement does: X(name, op of the IR)
 #define SLUICE_NUMBER_FUNCTIONS(X) X(neg, NegOp) X(abs, AbsOp)
 

@@ -1,4 +1,4 @@
-// Compiles a graph in process and runs it.
+// Compiles a graph in process and runs it; with an argument, without rows, which is an error that nothing catches.
 #include <sluice/compile.h>
 #include <sluice/sluice.h>
 
@@ -6,13 +6,13 @@
 
 using namespace sluice;
 
-int main() {
+int main(int argc, char **) {
   Graph g{"double"};
   g.set_capacity(4);
   g.output("y", g.input("x", f32, {Dim{"batch"}, 2}) * 2.0);
   Program program = compile(g);
   program.set_input("x", std::vector<float>{1, 2, 3, 4});
-  program.run("predict", 2);
+  program.run("predict", argc > 1 ? 0 : 2);
   for (float y : program.output<float>("y"))
     std::printf("%g ", y);
 }

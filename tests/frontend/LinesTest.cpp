@@ -1,0 +1,129 @@
+// The lines that errors and ops are at: those of the user, not of the standard library's headers or of regions that ended; and
+// how a program ends that does not catch an error.
+#include "tests/frontend/Observe.h"
+#include <sluice/sluice.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+
+using namespace sluice;
+using sluice::test::messageOf;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+namespace {
+
+struct Lines : testing::Test {
+  Graph g{"test"};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 3}), rows = g.input("rows", f32, {5, 3});
+  nn::Module root{g};
+
+  std::string at(unsigned line) { return "LinesTest.cpp:" + std::to_string(line) + ":"; }
+};
+
+/// Layers that std::make_unique constructs, with its own line as their default argument.
+struct Stored : nn::Module {
+  using Module::Module;
+  std::unique_ptr<nn::Linear> fc = std::make_unique<nn::Linear>(this, "fc", 3, 4);
+  std::unique_ptr<Stored> inner;
+  Tensor forward(Tensor x) override { return (*fc)(x); }
+};
+
+/// Sums by the standard library, whose header has the line of each `+`.
+struct Sum : nn::Module {
+  using Module::Module;
+  Tensor forward(Tensor a, Tensor b) override {
+    std::vector<Tensor> terms = {a, b};
+    return std::accumulate(terms.begin() + 1, terms.end(), terms[0]);
+  }
+};
+
+std::string textOf(const std::function<void()> &use) {
+  try {
+    use();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+} // namespace
+
+// --- lines of the standard library
+
+TEST_F(Lines, AStateMadeByMakeUniqueIsAtItsModule) {
+  unsigned line = __LINE__ + 1;
+  Stored net{&root, "net"};
+  g.output("y", net(x));
+  EXPECT_THAT(g.str(), AllOf(HasSubstr("\"LinesTest.cpp\":" + std::to_string(line) + ":"), Not(HasSubstr(".h\":"))));
+}
+
+TEST_F(Lines, AnErrorOfMakeUniqueIsAtTheEnclosingModule) {
+  unsigned line = __LINE__ + 1;
+  Stored net{&root, "net"};
+  net.inner = std::make_unique<Stored>(&net, "inner");
+  EXPECT_THAT(textOf([&] { std::make_unique<nn::Dropout>(net.inner.get(), "drop", 2.0); }), HasSubstr(at(line)));
+  EXPECT_THAT(textOf([&] { std::make_unique<nn::Linear>(&net, "wide", 0, 3); }), HasSubstr(at(line)));
+  EXPECT_THAT(textOf([&] { std::make_unique<nn::Conv2d>(&net, "conv", 4, 6, 3, nn::Conv2dOptions{.groups = 4}); }),
+              HasSubstr(at(line)));
+}
+
+TEST_F(Lines, ALayerOfASequenceIsAtTheSequence) {
+  unsigned line = __LINE__ + 1;
+  nn::Sequential layers{&root, "layers"};
+  EXPECT_THAT(textOf([&] { layers.add<nn::Linear>(0, 3); }), HasSubstr(at(line)));
+}
+
+TEST_F(Lines, AnOpInAnAlgorithmIsAtTheModulesCall) {
+  Sum sum{&root, "sum"};
+  unsigned line = __LINE__ + 1;
+  std::string text = textOf([&] { sum(x, rows.slice(0, 0, 2).slice(1, 0, 2)); });
+  EXPECT_EQ(text.find(at(line)), 0u) << text;
+  EXPECT_THAT(text, Not(HasSubstr("stl_numeric.h")));
+}
+
+TEST_F(Lines, AnOpInAnAlgorithmOutsideOfModulesIsAtItsOperand) {
+  std::vector<Tensor> terms = {x, x};
+  unsigned line = __LINE__ + 1;
+  Tensor first = x * 2.0;
+  g.output("y", std::accumulate(terms.begin(), terms.end(), first));
+  EXPECT_THAT(g.str(), AllOf(HasSubstr("\"LinesTest.cpp\":" + std::to_string(line) + ":"), Not(HasSubstr(".h\":"))));
+}
+
+// --- errors that nothing catches
+
+static void fail() { throw Error("x: cannot be read", SourceLocation("model.cpp", 3, 7), {}, /*code=*/3); }
+
+static void failOtherwise() { throw std::runtime_error("not of Sluice"); }
+
+static void uncaught(void (*body)()) noexcept { body(); }
+
+TEST(Uncaught, AnErrorEndsTheProgramWithItsTextAndCode) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(uncaught(fail), testing::ExitedWithCode(3), "^model.cpp:3:7: error: x: cannot be read\n$");
+}
+
+TEST(Uncaught, AnotherExceptionAborts) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(uncaught(failOtherwise), testing::KilledBySignal(SIGABRT), "not of Sluice");
+}
+
+TEST_F(Lines, AnErrorHasACode) {
+  auto codeOf = [](const std::function<void()> &use) {
+    try {
+      use();
+    } catch (const Error &error) {
+      return error.code();
+    }
+    return 0;
+  };
+  g.output("y", x);
+  EXPECT_EQ(codeOf([&] { x + rows; }), 2);
+  EXPECT_EQ(codeOf([&] { g.save("no such folder/x.mlir"); }), 3);
+  EXPECT_EQ(codeOf([&] { root.parameter("w", {3}, init::from_npy("no such.npy")); }), 3);
+}
