@@ -7,32 +7,22 @@ namespace sluice {
 
 using detail::Access;
 using detail::Call;
+using detail::NestedBlock;
 
 using Branch = std::function<std::vector<Tensor>()>;
 
-namespace {
-
-/// A branch that has been built; in no op yet.
-struct BuiltBranch {
-  std::unique_ptr<Block> block = std::make_unique<Block>();
-  std::vector<Tensor> given;
-};
-
-} // namespace
-
-static BuiltBranch buildBranch(const Call &call, const Branch &branch, Location loc) {
-  BuiltBranch built;
-  OpBuilder::InsertionGuard guard(call.graph.builder);
-  call.graph.builder.setInsertionPointToEnd(built.block.get());
-  built.given = branch();
-  for (const Tensor &tensor : built.given) {
+/// Builds a branch into a block, which it closes; returns what the branch gives.
+static std::vector<Tensor> buildBranch(const Call &call, const Branch &branch, Location loc, NestedBlock &block) {
+  std::vector<Tensor> given = branch();
+  for (const Tensor &tensor : given) {
     call.requireGraph(tensor);
     if (Access::isMerged(tensor))
       call.fail("a branch gives " + call.print(tensor) + ": the batch is merged with another dimension");
   }
-  call.graph.builder.create<ir::YieldOp>(loc, detail::valuesOf(built.given));
-  detail::requireValueOps(call, *built.block, "a branch");
-  return built;
+  call.graph.builder.create<ir::YieldOp>(loc, detail::valuesOf(given));
+  detail::requireValueOps(call, *block, "a branch");
+  block.close();
+  return given;
 }
 
 static void requireAlike(const Call &call, ArrayRef<Tensor> then, ArrayRef<Tensor> otherwise) {
@@ -52,10 +42,12 @@ std::vector<Tensor> cond(Arg predicate, const Branch &then, const Branch &otherw
     call.fail(std::string("decides by one bool, not by ") + to_string(predicate.tensor.dtype()) +
               "; reduce it with any() or all(), or choose by where()");
   Location loc = call.graph.toLocation(predicate.where);
-  BuiltBranch first = buildBranch(call, then, loc), second = buildBranch(call, otherwise, loc);
-  requireAlike(call, first.given, second.given);
-  ir::IfOp op = ir::IfOp::create(call.graph.builder, loc, Access::value(predicate.tensor), first.block.release(),
-                                 second.block.release());
+  NestedBlock first(call.graph);
+  std::vector<Tensor> given = buildBranch(call, then, loc, first);
+  NestedBlock second(call.graph);
+  requireAlike(call, given, buildBranch(call, otherwise, loc, second));
+  ir::IfOp op =
+      ir::IfOp::create(call.graph.builder, loc, Access::value(predicate.tensor), first.release(), second.release());
   return detail::tensorsOf(call.graph, op.getResults());
 }
 

@@ -29,6 +29,8 @@ static GraphImpl &graphOf(const char *function, ArrayRef<Tensor> operands, const
 Call::Call(const char *function, ArrayRef<Tensor> operands, SourceLocation where, Rows rows)
     : graph(graphOf(function, operands, where)), function(function), operands(operands),
       location(graph.userLine(where, Access::value(operands.front()))) {
+  for (const Tensor &operand : operands)
+    requireVisible(operand);
   requireOneDevice();
   if (rows == Rows::own)
     requireOwnRows();
@@ -77,6 +79,7 @@ void Call::requireGraph(const Tensor &other) const {
   if (!Access::value(other))
     fail("an operand is an empty tensor");
   requireGraph(*Access::graph(other));
+  requireVisible(other);
 }
 
 void Call::requireOneDevice() const {

@@ -119,6 +119,8 @@ public:
   GraphImpl &graph;
 
 private:
+  /// Fails where a value was made in a step or branch that has ended.
+  void requireVisible(const Tensor &x) const;
   void requireOneDevice() const;
   void set(ir::StateOp state, const Tensor &value, const char *advice);
   void requireOwnRows() const;

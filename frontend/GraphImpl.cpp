@@ -23,7 +23,8 @@ GraphImpl::GraphImpl(std::string graphName, SourceLocation location)
   model.setCapacity(256);
   builder.setInsertionPointToEnd(module->getBody());
   graph = builder.create<ir::GraphOp>(loc, builder.getArrayAttr({}));
-  builder.setInsertionPointToEnd(builder.createBlock(&graph.getBody()));
+  openBlocks = {builder.createBlock(&graph.getBody())};
+  builder.setInsertionPointToEnd(openBlocks.front());
 }
 
 Location GraphImpl::toLocation(const SourceLocation &location) {

@@ -58,6 +58,8 @@ public:
   mlir::Location toLocation(const SourceLocation &location);
   /// The location, or where it is none of the user's, the module call in progress or else the line that made `operand`.
   SourceLocation userLine(const SourceLocation &location, mlir::Value operand);
+  /// Whether ops built now may read a value: not one of a step or branch that has ended.
+  bool isVisible(mlir::Value value) const { return llvm::is_contained(openBlocks, value.getParentBlock()); }
   mlir::Type elementType(DType dtype);
 
   // --- devices ---
@@ -145,6 +147,7 @@ public:
   ir::GraphOp graph;
   mlir::OpBuilder builder; ///< at the end of the graph's body
   DType dtype = DType::f32;
+  std::vector<mlir::Block *> openBlocks;     ///< under construction: the graph's body, then steps and branches
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last
   mlir::StringAttr pin;                      ///< of the module whose call is in progress
   std::optional<Device> scope;               ///< of the innermost DeviceScope
@@ -160,9 +163,10 @@ public:
     std::vector<mlir::Value> results; ///< of its calls
   };
   std::vector<Layer> layers;
-  llvm::StringSet<> frozen;               ///< parameters with requires_grad(false)
-  int64_t streams = 0;                    ///< of random numbers, so far
-  unsigned callDepth = 0, callNumber = 0; ///< calls of the API in progress, and outermost ones so far
+  llvm::StringSet<> frozen;                            ///< parameters with requires_grad(false)
+  std::vector<std::unique_ptr<mlir::Block>> abandoned; ///< steps and branches that failed; users may have their values
+  int64_t streams = 0;                                 ///< of random numbers, so far
+  unsigned callDepth = 0, callNumber = 0;              ///< calls of the API in progress, and outermost ones so far
 
 private:
   /// The parameter that a handle of `tie` is of. Throws where it is another value.

@@ -11,4 +11,23 @@ std::vector<Tensor> tensorsOf(GraphImpl &graph, mlir::ValueRange values);
 /// Fails where an op of the block is not on values alone; `what` names the block.
 void requireValueOps(const Call &call, mlir::Block &block, const char *what);
 
+/// The block of an op that is still to come. Ops are built into it until it is closed. One that no op takes stays with the
+/// graph, without operands: users may have its values.
+class NestedBlock {
+public:
+  explicit NestedBlock(GraphImpl &graph);
+  NestedBlock(const NestedBlock &) = delete;
+  ~NestedBlock();
+  mlir::Block &operator*() const { return *block; }
+  mlir::Block *operator->() const { return block.get(); }
+  void close();
+  mlir::Block *release() { return block.release(); }
+
+private:
+  GraphImpl &graph;
+  std::unique_ptr<mlir::Block> block = std::make_unique<mlir::Block>();
+  mlir::OpBuilder::InsertPoint before;
+  bool isOpen = true;
+};
+
 } // namespace sluice::detail

@@ -56,27 +56,21 @@ ScanStep scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim
   auto [axis, count] = stepsOf(call, xs, dim);
   Location loc = graph.toLocation(where);
 
-  Region region; // until it is the op's
-  Block *block = new Block;
-  region.push_back(block);
+  detail::NestedBlock block(graph);
   for (Value value : valuesOf(init))
     block->addArgument(value.getType(), loc);
   for (Value value : valuesOf(xs))
     block->addArgument(ir::ScanOp::getSliceType(value.getType(), axis), loc);
-  {
-    OpBuilder::InsertionGuard guard(graph.builder);
-    graph.builder.setInsertionPointToEnd(block);
-    ValueRange arguments = block->getArguments();
-    ScanStep step =
-        body(tensorsOf(graph, arguments.take_front(init.size())), tensorsOf(graph, arguments.drop_front(init.size())));
-    checkStep(call, init, step, axis);
-    graph.builder.create<ir::StepOp>(loc, valuesOf(step.carried), valuesOf(step.stacked));
-    detail::requireValueOps(call, *block, "a step");
-  }
-  region.getBlocks().remove(block);
-  size_t stacked = cast<ir::StepOp>(block->getTerminator()).getStacked().size();
+  ValueRange arguments = block->getArguments();
+  ScanStep step =
+      body(tensorsOf(graph, arguments.take_front(init.size())), tensorsOf(graph, arguments.drop_front(init.size())));
+  checkStep(call, init, step, axis);
+  graph.builder.create<ir::StepOp>(loc, valuesOf(step.carried), valuesOf(step.stacked));
+  detail::requireValueOps(call, *block, "a step");
+  block.close();
   ir::ScanOp op = ir::ScanOp::create(graph.builder, loc, count, options.reverse, valuesOf(init), valuesOf(xs),
-                                     SmallVector<int64_t>(xs.size(), axis), SmallVector<int64_t>(stacked, axis), block);
+                                     SmallVector<int64_t>(xs.size(), axis),
+                                     SmallVector<int64_t>(step.stacked.size(), axis), block.release());
   if (options.recompute)
     op->setDiscardableAttr(ir::kRecompute, graph.builder.getUnitAttr());
   return {tensorsOf(graph, op.getLast()), tensorsOf(graph, op.getStacks())};

@@ -95,6 +95,69 @@ TEST_F(Lines, AnOpInAnAlgorithmOutsideOfModulesIsAtItsOperand) {
   EXPECT_THAT(g.str(), AllOf(HasSubstr("\"LinesTest.cpp\":" + std::to_string(line) + ":"), Not(HasSubstr(".h\":"))));
 }
 
+// --- values that leave a branch or a step
+
+TEST_F(Lines, AValueOfABranchStaysInIt) {
+  Tensor kept;
+  unsigned made = __LINE__ + 1;
+  auto branch = [&] { return kept = x * 2.0; };
+  Tensor y = cond(rows.sum() > 0.0, branch, [&] { return x; });
+  unsigned line = __LINE__ + 1;
+  std::string text = textOf([&] { kept + y; });
+  EXPECT_EQ(text.find(at(line)), 0u) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("+: [batch, 3], made at " + at(made)),
+                          HasSubstr("is a value within a branch of cond or a step of scan; outside of it, use what "
+                                    "cond or scan returns")));
+}
+
+TEST_F(Lines, AValueOfABranchIsNotOfTheOther) {
+  Tensor kept;
+  EXPECT_THAT(messageOf([&] { cond(rows.sum() > 0.0, [&] { return kept = x * 2.0; }, [&] { return kept * 2.0; }); }),
+              HasSubstr("is a value within a branch of cond"));
+  EXPECT_THAT(messageOf([&] { cond(rows.sum() > 0.0, [&] { return kept = x * 2.0; }, [&] { return kept; }); }),
+              HasSubstr("is a value within a branch of cond"));
+}
+
+TEST_F(Lines, AValueOfAStepStaysInIt) {
+  Tensor slice, product, w = root.parameter("w", {3}, init::ones());
+  auto step = [&](const auto &carried, const auto &slices) {
+    slice = slices[0];
+    product = carried[0] * slices[0];
+    Tensor within = cond(product.sum() > 0.0, [&] { return product * w; }, [&] { return slice; }); // may read it
+    return ScanStep{{within}, {}};
+  };
+  Tensor last = scan({w}, {rows}, 0, step).carried[0];
+  for (const Tensor &value : {slice, product})
+    for (const std::function<void()> &use : std::vector<std::function<void()>>{
+             [&] { value.sum(); },
+             [&] { g.output("y", value); },
+             [&] { g.metric("m", value.sum()); },
+             [&] { cat({last, value}, 0); },
+             [&] { grad(last.sum(), {value}); },
+             [&] { w.copy_(value); },
+             [&] { scan({value}, {rows}, 0, step); },
+             [&] { g.minimize(value, optim::SGD{}); },
+         })
+      EXPECT_THAT(messageOf(use), HasSubstr("is a value within a branch of cond or a step of scan"));
+  g.output("y", last);
+  EXPECT_THAT(messageOf([&] { g.str(); }), "no error");
+}
+
+TEST_F(Lines, AValueOfAStepThatFailedIsStillRefused) {
+  Tensor kept;
+  auto step = [&](const auto &carried, const auto &slices) -> ScanStep {
+    kept = carried[0] + slices[0];
+    throw std::runtime_error("of the user");
+  };
+  EXPECT_THROW(scan({rows.select(0, 0)}, {rows}, 0, step), std::runtime_error);
+  EXPECT_THROW(cond(
+                   rows.sum() > 0.0, [&] { return x; }, [&]() -> Tensor { throw std::runtime_error("of the user"); }),
+               std::runtime_error);
+  EXPECT_THAT(messageOf([&] { kept * 2.0; }), HasSubstr("is a value within a branch of cond or a step of scan"));
+  g.output("y", rows * 2.0);
+  EXPECT_THAT(messageOf([&] { g.str(); }), "no error");
+}
+
 // --- errors that nothing catches
 
 static void fail() { throw Error("x: cannot be read", SourceLocation("model.cpp", 3, 7), {}, /*code=*/3); }
