@@ -247,13 +247,14 @@ Tensor index_add(Arg x, std::int64_t dim, const Tensor &index, const Tensor &sou
   return addedAt<ir::ScatterAddOp>("index_add", x, dim, index, source);
 }
 
-/// [..., T, D / 2]
+/// [..., T, D / 2], of x's dtype, which is no half: those hold few positions. The table is in f64 even in f32 programs, which
+/// --dtype f64 promotes.
 static Tensor anglesOf(Call &call, const Line &at, const Tensor &x, int64_t pairs, const RopeOptions &options) {
   Type element = Call::type(x).getElementType();
   SmallVector<double> speeds;
   for (int64_t i = 0; i < pairs; ++i)
     speeds.push_back(std::pow(options.base, -double(i) / double(pairs)));
-  Tensor speed = call.vector(speeds, element);
+  Tensor speed = call.cast(call.vector(speeds, call.graph.elementType(f64)), x.dtype());
   Tensor position = options.position
                         ? call.cast(options.position, x.dtype())
                         : call.iota(RankedTensorType::get(Call::shape(x).take_back(2).front(), element), 0, 0, 1);
@@ -268,6 +269,8 @@ Tensor rope(Arg x, RopeOptions options) {
   int64_t size = Call::shape(x.tensor).back(), pairs = size / 2;
   if (size % 2 != 0)
     call.fail("elements are turned in pairs, and there are " + std::to_string(size));
+  if (DType dtype = x.tensor.dtype(); dtype == f16 || dtype == bf16)
+    return call.cast(rope(Arg(call.cast(x.tensor, f32), x.where), options), dtype);
   Line at{x.where};
   Tensor angles = anglesOf(call, at, x.tensor, pairs, options), cosine = cos(at(angles)), sine = sin(at(angles));
   SmallVector<int64_t> shape(Call::shape(x.tensor)), inPairs(shape);

@@ -1,0 +1,148 @@
+// Numbers at the ends of their types: formulas of positions and masks in mixed precision, and rotary embeddings of halves and in
+// double precision.
+#include "sluice/sluice.h"
+#include "tests/Worse.h"
+#include "tests/e2e/Harness.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace sluice::test;
+using sluice::ir::Precision;
+
+namespace {
+
+sluice::passes::PipelineOptions in(Precision precision) {
+  sluice::passes::PipelineOptions options;
+  options.precision = precision;
+  return options;
+}
+
+/// The largest error of a result in a precision.
+double errorIn(Precision precision, const std::string &text, const Values &inputs, const std::vector<double> &wanted) {
+  Compiled model(text, in(precision));
+  return largestDifference(model.run("predict", inputs, 1).at("y"), wanted);
+}
+
+/// Of neighbours -1 and 1, so that a weight that is off shows.
+struct Line {
+  explicit Line(int64_t from, int64_t to) : from(from), to(to) {
+    for (int64_t i = 0; i < from; ++i)
+      x.push_back(i % 2 ? 1 : -1);
+  }
+
+  std::string text() const {
+    using namespace sluice;
+    Graph g("line");
+    Tensor x = g.input("x", f32, {1, 1, 1, from});
+    g.output("y", interpolate_to(x, Size2(1, to), {.mode = Interpolation::bilinear}));
+    return g.str();
+  }
+
+  std::vector<double> resized() const {
+    std::vector<double> y;
+    for (int64_t i = 0; i < to; ++i) {
+      double place = std::clamp((double(i) + 0.5) * double(from) / double(to) - 0.5, 0.0, double(from - 1));
+      size_t low = size_t(place), high = std::min(low + 1, size_t(from - 1));
+      y.push_back(x[low] + (place - double(low)) * (x[high] - x[low]));
+    }
+    return y;
+  }
+
+  int64_t from, to;
+  std::vector<double> x;
+};
+
+} // namespace
+
+// A weight is rounded once; positions are not.
+TEST(MixedPrecision, ResizesByPositionsInSinglePrecision) {
+  for (auto [from, to] : {std::pair(600, 1500), std::pair(160, 320)}) {
+    Line line(from, to);
+    Values inputs{{"x", line.x}};
+    EXPECT_LE(errorIn(Precision::F32, line.text(), inputs, line.resized()), 2e-4);
+    EXPECT_LE(errorIn(Precision::BF16, line.text(), inputs, line.resized()), 0.01);
+    EXPECT_LE(errorIn(Precision::F16, line.text(), inputs, line.resized()), 0.001);
+  }
+}
+
+// The penalty for a distance is rounded once, and the numbers that it is made of are not: each is beyond what bf16 counts.
+TEST(MixedPrecision, BiasesByDistancesInSinglePrecision) {
+  using namespace sluice;
+  constexpr int64_t size = 700;
+  Graph g("distances");
+  Tensor q = g.input("q", f32, {size, 1}), k = g.input("k", f32, {1, size}), place = g.arange(double(size), f32);
+  g.output("y", matmul(q, k) + (place.unsqueeze(0) - place.unsqueeze(1)) * 0.25);
+  std::vector<double> wanted;
+  for (int64_t i = 0; i < size; ++i)
+    for (int64_t j = 0; j < size; ++j)
+      wanted.push_back(double(j - i) * 0.25);
+  Values inputs{{"q", std::vector<double>(size)}, {"k", std::vector<double>(size)}};
+  EXPECT_LE(errorIn(Precision::BF16, g.str(), inputs, wanted), 0.5) << "half a unit of bf16 between 128 and 256";
+  EXPECT_LE(errorIn(Precision::F16, g.str(), inputs, wanted), 0.0625);
+}
+
+// f16 has no -1e9, and 0 times what it would be is NaN; a row that is masked as a whole has equal shares.
+TEST(MixedPrecision, AddsMasksThatTheNarrowTypeDoesNotHold) {
+  using namespace sluice;
+  Graph g("masked");
+  Tensor q = g.input("q", f32, {3, 4}), k = g.input("k", f32, {4, 3});
+  Tensor mask = (1.0 - tril(g.ones({3, 3}), -1)) * -1e9;
+  g.output("y", softmax(matmul(q, k) + mask, 1));
+  Values inputs{{"q", std::vector<double>(12, 0.5)}, {"k", std::vector<double>(12, 0.5)}};
+  std::vector<double> third(3, 1.0 / 3), wanted{third[0], third[1], third[2], 1, 0, 0, 0.5, 0.5, 0};
+  for (Precision precision : {Precision::F32, Precision::BF16, Precision::F16})
+    EXPECT_LE(errorIn(precision, g.str(), inputs, wanted), 1e-6) << stringifyPrecision(precision).str();
+}
+
+// 1e-8 is 0 in f16.
+TEST(MixedPrecision, AddsAnEpsilonThatTheNarrowTypeDoesNotHold) {
+  using namespace sluice;
+  Graph g("epsilon");
+  Tensor a = g.input("a", f32, {1, 2}), b = g.input("b", f32, {2, 1});
+  g.output("y", log(relu(matmul(a, b)) + 1e-8));
+  for (Precision precision : {Precision::F32, Precision::BF16, Precision::F16})
+    EXPECT_LE(errorIn(precision, g.str(), {{"a", {0, 0}}, {"b", {1, 1}}}, {std::log(1e-8)}), 0.01)
+        << stringifyPrecision(precision).str();
+}
+
+namespace {
+
+constexpr int64_t kPositions = 600, kElements = 8;
+
+/// What pairs of ones are turned to.
+std::vector<double> turnedOnes() {
+  std::vector<double> y;
+  for (int64_t position = 0; position < kPositions; ++position)
+    for (int64_t i = 0; i < kElements; ++i) {
+      int64_t pair = i % (kElements / 2);
+      double angle = double(position) * std::pow(10000.0, -2.0 * double(pair) / double(kElements));
+      y.push_back(std::cos(angle) + (i < kElements / 2 ? -std::sin(angle) : std::sin(angle)));
+    }
+  return y;
+}
+
+std::string turned(sluice::DType dtype) {
+  using namespace sluice;
+  Graph g("turned");
+  Tensor x = g.input("x", f32, {1, kPositions, kElements});
+  g.output("y", rope(x.to(dtype)).to(f32));
+  return g.str();
+}
+
+const Values kOnes{{"x", std::vector<double>(kPositions *kElements, 1)}};
+
+} // namespace
+
+TEST(Rope, OfHalvesRoundsOnce) {
+  EXPECT_LE(errorIn(Precision::F32, turned(sluice::f32), kOnes, turnedOnes()), 1e-4);
+  EXPECT_LE(errorIn(Precision::F32, turned(sluice::bf16), kOnes, turnedOnes()), 0.0041);
+  EXPECT_LE(errorIn(Precision::F32, turned(sluice::f16), kOnes, turnedOnes()), 0.0006);
+}
+
+TEST(Rope, InDoublePrecisionHasAllDigits) {
+  sluice::passes::PipelineOptions options;
+  options.promoteF64 = true;
+  Compiled model(turned(sluice::f32), options);
+  EXPECT_LE(largestDifference(model.run("predict", kOnes, 1).at("y"), turnedOnes()), 1e-12);
+}
