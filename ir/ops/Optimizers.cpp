@@ -41,6 +41,12 @@ static Node averaged(Node average, Node value, double share) {
   return share < 0.5 ? value + (average - value) * share : average + (value - average) * (1.0 - share);
 }
 
+/// share * average + (1 - share) * value^2. The square is scaled before its second factor, so that it overflows only where the
+/// result does; a difference of squares would be inf - inf in all later steps.
+static Node averagedSquare(Node average, Node value, double share) {
+  return average * share + value * (1.0 - share) * value;
+}
+
 /// Whether this is the first step, for each element of `like`: compared once.
 static Node isFirst(Value step, Node like) {
   Node taken(*like.builder, like.loc, step), first = taken == taken.like(0);
@@ -106,7 +112,7 @@ SmallVector<Value> AdamAttr::buildUpdate(OpBuilder &builder, Location loc, Value
   Node d = decouples ? u.g : decayed(u, getWeightDecay());
   Node p = decouples ? u.p * u.expanded(1.0 - u.lr * numberOf(getWeightDecay())) : u.p;
   double beta1 = numberOf(getBeta1()), beta2 = numberOf(getBeta2());
-  Node m = averaged(u.slot(slots[0]), d, beta1), v = averaged(u.slot(slots[1]), d * d, beta2), most = v;
+  Node m = averaged(u.slot(slots[0]), d, beta1), v = averagedSquare(u.slot(slots[1]), d, beta2), most = v;
   SmallVector<Node> nodes{m, v};
   if (getAmsgrad())
     nodes.push_back(most = max(u.slot(slots[2]), v));
@@ -136,7 +142,7 @@ SmallVector<Value> RmsPropAttr::buildUpdate(OpBuilder &builder, Location loc, Va
                                             Value, ValueRange slots) const {
   Update u(builder, loc, parameter, gradient, lr);
   double alpha = numberOf(getAlpha());
-  Node d = decayed(u, getWeightDecay()), v = averaged(u.slot(slots.front()), d * d, alpha), variance = v;
+  Node d = decayed(u, getWeightDecay()), v = averagedSquare(u.slot(slots.front()), d, alpha), variance = v;
   SmallVector<Node> nodes{v}, last;
   if (getCentered()) {
     Node a = averaged(u.slot(slots.back()), d, alpha);

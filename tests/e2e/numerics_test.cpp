@@ -1,5 +1,5 @@
-// Numbers at the ends of their types: formulas of positions and masks in mixed precision, and rotary embeddings of halves and in
-// double precision.
+// Numbers at the ends of their types: formulas of positions and masks in mixed precision, rotary embeddings of halves and in
+// double precision, and optimizers after a gradient whose square overflows.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
@@ -145,4 +145,46 @@ TEST(Rope, InDoublePrecisionHasAllDigits) {
   options.promoteF64 = true;
   Compiled model(turned(sluice::f32), options);
   EXPECT_LE(largestDifference(model.run("predict", kOnes, 1).at("y"), turnedOnes()), 1e-12);
+}
+
+namespace {
+
+/// A weight of 1 after each step with these gradients.
+template <class Optimizer> std::vector<double> weightsAfter(Optimizer optimizer, const std::vector<double> &gradients) {
+  using namespace sluice;
+  Graph g("weight");
+  g.set_capacity(1);
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 1});
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {1}, init::ones());
+  g.minimize((x * w).mean(), optimizer);
+  Compiled model(g.str());
+  model.init(1);
+  std::vector<double> weights;
+  for (double gradient : gradients) {
+    model.run("train_step", {{"x", {gradient}}}, 1);
+    weights.push_back(model.state("w")[0]);
+  }
+  return weights;
+}
+
+} // namespace
+
+// The square of 1e20 is infinite in f32; a thousandth or a hundredth of it is not. Numbers of PyTorch 1.13.
+TEST(Optimizers, GoOnAfterAGradientWhoseSquareOverflows) {
+  const std::vector<double> gradients{1e20, 1, 1};
+  EXPECT_LE(largestDifference(weightsAfter(sluice::optim::Adam{.lr = 0.1}, gradients), {0.9, 0.832994223, 0.781198502}),
+            1e-6);
+  EXPECT_LE(largestDifference(weightsAfter(sluice::optim::Adam{.lr = 0.1, .amsgrad = true}, gradients),
+                              {0.9, 0.833027720, 0.781283796}),
+            1e-6);
+  EXPECT_LE(largestDifference(weightsAfter(sluice::optim::RMSprop{.lr = 0.01, .alpha = 0.999}, gradients),
+                              {0.683772266, 0.683772266, 0.683772266}),
+            1e-6);
+}
+
+// Beyond, the second moment is infinite, and the weight stays.
+TEST(Optimizers, StopAfterAGradientThatIsTooLarge) {
+  std::vector<double> weights = weightsAfter(sluice::optim::Adam{.lr = 0.1}, {1e25, 1, 1});
+  EXPECT_EQ(weights, std::vector<double>(3, 1));
 }
