@@ -68,17 +68,18 @@ private:
       computeNarrow(op);
   }
 
-  /// Whether the narrow type holds a constant: rounding makes no infinity of a finite number, and no zero of another one.
-  /// Consumers of a constant that it does not hold, such as -1e9 or 1e-8 in f16, compute in f32.
+  /// Whether the narrow type holds a constant, whose numbers are the attribute `value`; true of other ops. Rounding may make no
+  /// infinity of a finite number, and no zero of another one. Consumers of a constant that the type does not hold, such as
+  /// -1e9 or 1e-8 in f16, compute in f32.
   bool isHeld(Operation *op) const {
     auto isHeldNumber = [this](double number) {
       double kept = roundTo(narrow, number);
       return !std::isfinite(number) || (std::isfinite(kept) && (kept != 0) == (number != 0));
     };
-    if (auto full = dyn_cast<FullOp>(op))
-      return isHeldNumber(full.getValue().convertToDouble());
-    auto constant = dyn_cast<ConstantOp>(op);
-    auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
+    Attribute value = op->getNumOperands() == 0 ? op->getAttr("value") : Attribute();
+    if (auto number = dyn_cast_or_null<FloatAttr>(value))
+      return isHeldNumber(number.getValueAsDouble());
+    auto elements = dyn_cast_or_null<DenseFPElementsAttr>(value);
     return !elements ||
            llvm::all_of(elements, [&](const APFloat &number) { return isHeldNumber(number.convertToDouble()); });
   }
