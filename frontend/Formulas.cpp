@@ -23,21 +23,6 @@ struct Line {
 
 //===- elementwise ------------------------------------------------------------------------------------------------===//
 
-template <class B> static Tensor remainderOf(Call &call, const Arg &a, const B &b) {
-  call.requireFloat(a.tensor);
-  Line at{a.where};
-  return a - at(at(floor(at(a / b))) * b);
-}
-
-Tensor remainder(Arg a, Arg b) {
-  Call call("remainder", a, b, Rows::merged);
-  return remainderOf(call, a, b);
-}
-Tensor remainder(Arg a, double b) {
-  Call call("remainder", a, Rows::merged);
-  return remainderOf(call, a, b);
-}
-
 Tensor prelu(Arg x, const Tensor &weight) {
   Call call("prelu", x, Arg(weight, x.where), Rows::merged);
   call.requireFloat(x.tensor);

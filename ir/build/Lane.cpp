@@ -131,6 +131,20 @@ Lane min(Lane a, Lane b) {
 }
 
 Lane pow(Lane a, Lane b) { return binary<math::PowFOp>(a, b); }
+Lane fmod(Lane a, Lane b) { return binary<arith::RemFOp>(a, b); }
+
+Lane remainder(Lane a, Lane b) {
+  Lane rest = a.isFloat() ? fmod(a, b) : a - a / b * b;
+  Lane hasOtherSign = where(b < 0.0, rest > 0.0, rest < 0.0);
+  return where(hasOtherSign, rest + b, rest);
+}
+
+// e^-|a| lies in [0, 1]. `lost` is what 1 + e^-|a| has lost in rounding; without it the quotient would be off by 2.5 ulp.
+Lane sigmoid(Lane a) {
+  Lane power = exp(-abs(a)), sum = power + 1.0, lost = power - (sum - 1.0);
+  Lane quotient = where(a < 0.0, power, 1.0) / sum;
+  return quotient - quotient * lost;
+}
 
 Lane where(Lane condition, Lane a, Lane b) {
   Lane widest = isa<VectorType>(condition.value.getType()) ? condition : isa<VectorType>(a.value.getType()) ? a : b;
@@ -143,6 +157,7 @@ Lane abs(Lane a) {
   return isSigned(a) ? unary<math::AbsIOp>(a) : a;
 }
 Lane exp(Lane a) { return unary<math::ExpOp>(a); }
+Lane expm1(Lane a) { return unary<math::ExpM1Op>(a); }
 Lane log(Lane a) { return unary<math::LogOp>(a); }
 Lane log1p(Lane a) { return unary<math::Log1pOp>(a); }
 Lane sqrt(Lane a) { return unary<math::SqrtOp>(a); }

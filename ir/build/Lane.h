@@ -41,9 +41,15 @@ Lane operator!=(Lane a, Lane b);
 Lane max(Lane a, Lane b); // NaN if either is
 Lane min(Lane a, Lane b);
 Lane pow(Lane a, Lane b);
+Lane fmod(Lane a, Lane b); // floats: exact, of a's sign
+/// a - floor(a / b) * b, computed exactly and rounded once: of b's sign. Integers by 0: a.
+Lane remainder(Lane a, Lane b);
+/// 1 / (1 + e^-a), of which neither the exponential nor the quotient overflows.
+Lane sigmoid(Lane a);
 Lane where(Lane condition, Lane a, Lane b);
 Lane abs(Lane a);
 Lane exp(Lane a);
+Lane expm1(Lane a);
 Lane log(Lane a);
 Lane log1p(Lane a);
 Lane sqrt(Lane a);

@@ -56,6 +56,7 @@ Node pow(Node a, Node b) { return binary<PowOp>(a, b); }
 Node max(Node a, Node b) { return binary<MaxOp>(a, b); }
 Node abs(Node a) { return unary<AbsOp>(a); }
 Node sign(Node a) { return unary<SignOp>(a); }
+Node round(Node a) { return unary<RoundOp>(a); }
 Node exp(Node a) { return unary<ExpOp>(a); }
 Node log(Node a) { return unary<LogOp>(a); }
 Node sin(Node a) { return unary<SinOp>(a); }

@@ -49,6 +49,7 @@ Node pow(Node a, Node b);
 Node max(Node a, Node b);
 Node abs(Node a);
 Node sign(Node a);
+Node round(Node a);
 Node exp(Node a);
 Node log(Node a);
 Node sin(Node a);

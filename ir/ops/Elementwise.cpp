@@ -22,6 +22,21 @@ static double divide(double a, double b, Value y) {
   return b == 0 ? 0 : std::trunc(a / b);
 }
 
+/// C's fmod is exact; an integer's by 0 is the integer.
+static double remainder(double a, double b, Value y) {
+  if (isa<IntegerType>(elementOf(y)) && b == 0)
+    return a;
+  double rest = std::fmod(a, b);
+  return (b < 0 ? rest > 0 : rest < 0) ? rest + b : rest;
+}
+
+/// floor(a / b), of which y is the remainder: a quotient of rounded numbers may be the next integer. By infinity it is 0, or -1
+/// where the signs differ.
+static Node floorOfQuotient(Node a, Node b, Node y) {
+  Node quotient = round((a - y) / b);
+  return where(abs(b) == HUGE_VAL, where(y == a, y.like(0.0), -1.0), quotient);
+}
+
 template <typename Op>
 static SmallVector<HostTensor> evaluateElementwise(Op op, ArrayRef<HostTensor> operands, int64_t rows) {
   HostTensor result(runtimeShape(op->getResult(0).getType(), rows));

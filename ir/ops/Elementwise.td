@@ -13,7 +13,7 @@ class Sluice_Elementwise<string mnemonic, list<Trait> traits = []>
   let rows = "Any dimension may be `?`.";
   let rounding = [{
     In the element type, to nearest, halves to even: sums, differences, products, quotients and square roots are IEEE's, each
-    rounded by itself; other functions within a few units in the last place. Integers wrap around.
+    rounded by itself; other functions as *Accuracy* says. Integers wrap around.
   }];
 }
 
@@ -58,6 +58,7 @@ def AbsOp : Sluice_Unary<"abs", "|a|; gradient 0 at 0; of the least integer, its
 def ExpOp : Sluice_Unary<"exp", "e^a", "std::exp(a)", "exp(a)", "dY * y">;
 def LogOp : Sluice_Unary<"log", "natural logarithm", "std::log(a)", "log(a)", "dY / a", "{0.2, 3.0}">;
 def Log1pOp : Sluice_Unary<"log1p", "log(1 + a)", "std::log1p(a)", "log1p(a)", "dY / (a + 1.0)", "{-0.5, 3.0}">;
+def Expm1Op : Sluice_Unary<"expm1", "e^a - 1, accurate near 0", "std::expm1(a)", "expm1(a)", "dY * exp(a)">;
 def SqrtOp : Sluice_Unary<"sqrt", "square root", "std::sqrt(a)", "sqrt(a)", "dY * 0.5 / y", "{0.2, 3.0}">;
 def RsqrtOp : Sluice_Unary<"rsqrt", "1 / sqrt(a)", "1.0 / std::sqrt(a)", "1.0 / sqrt(a)", "dY * -0.5 * y / a", "{0.2, 3.0}">;
 def ReciprocalOp : Sluice_Unary<"reciprocal", "1 / a", "1.0 / a", "1.0 / a", "-dY * y * y", "{0.3, 3.0}">;
@@ -65,7 +66,7 @@ def SquareOp : Sluice_Unary<"square", "a * a", "a * a", "a * a", "dY * a * 2.0">
 def SinOp : Sluice_Unary<"sin", "sine", "std::sin(a)", "sin(a)", "dY * cos(a)">;
 def CosOp : Sluice_Unary<"cos", "cosine", "std::cos(a)", "cos(a)", "-dY * sin(a)">;
 def TanhOp : Sluice_Unary<"tanh", "hyperbolic tangent", "std::tanh(a)", "tanh(a)", "dY * (1.0 - y * y)", traits = [FollowsPrecision], wide = "widened">;
-def SigmoidOp : Sluice_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a))", "1.0 / (1.0 + exp(-a))", "dY * y * (1.0 - y)", traits = [FollowsPrecision], wide = "widened">;
+def SigmoidOp : Sluice_Unary<"sigmoid", "1 / (1 + e^-a)", "1.0 / (1.0 + std::exp(-a))", "sigmoid(a)", "dY * y * (1.0 - y)", traits = [FollowsPrecision], wide = "widened">;
 def ErfOp : Sluice_Unary<"erf", "error function", "std::erf(a)", "erf(a)", "dY * exp(-a * a) * 1.1283791670955126">;
 def ReluOp : Sluice_Unary<"relu", "max(a, 0); gradient 0 at 0", "std::isnan(a) ? a : a > 0 ? a : 0.0", "max(a, 0.0)", "where(y > 0.0, dY, 0.0)", traits = [FollowsPrecision]>;
 def SiluOp : Sluice_Unary<"silu", "a * sigmoid(a)", "a / (1.0 + std::exp(-a))", "a / (1.0 + exp(-a))", "dY * (sigmoid(a) + y * (1.0 - sigmoid(a)))", traits = [FollowsPrecision], wide = "widened">;
@@ -90,7 +91,7 @@ def LeakyReluOp : Sluice_Unary<"leaky_relu", "a where a > 0, alpha * a elsewhere
   let arguments = (ins Sluice_FloatTensor:$a, Arg<DefaultValuedAttr<F64Attr, "0.01">, "the slope below 0">:$alpha);
 }
 def EluOp : Sluice_Unary<"elu", "a where a > 0, alpha * (e^a - 1) elsewhere",
-    "a > 0 ? a : getAlpha().convertToDouble() * std::expm1(a)", "where(a > 0.0, a, (exp(a) - 1.0) * getAlpha().convertToDouble())",
+    "a > 0 ? a : getAlpha().convertToDouble() * std::expm1(a)", "where(a > 0.0, a, expm1(a) * getAlpha().convertToDouble())",
     "where(a > 0.0, dY, dY * exp(a) * getAlpha().convertToDouble())", traits = [FollowsPrecision], wide = "widened"> {
   let arguments = (ins Sluice_FloatTensor:$a, Arg<DefaultValuedAttr<F64Attr, "1.0">, "minus the limit far below 0">:$alpha);
 }
@@ -176,6 +177,8 @@ def PowOp : Sluice_Binary<"pow", "a to the power b", "std::pow(a, b)", "pow(a, b
   let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b);
   let results = (outs Sluice_FloatTensor:$y);
 }
+def RemainderOp : Sluice_Binary<"remainder", "a - floor(a / b) * b, exact but for one rounding: of b's sign, as Python's %; a float's by 0 is NaN, an integer's by 0 is a", "remainder(a, b, getY())", "remainder(a, b)",
+    "dY, -dY * floorOfQuotient(a, b, y)", "{0.5, 2.0}">;
 def MaxOp : Sluice_Binary<"max", "the larger; NaN if either is; at a tie both get half the gradient", "std::isnan(a) || a > b ? a : b", "max(a, b)",
     "where(a > b, dY, where(a < b, 0.0, dY * 0.5)), where(b > a, dY, where(b < a, 0.0, dY * 0.5))", traits = [FollowsPrecision]>;
 def MinOp : Sluice_Binary<"min", "the smaller; NaN if either is; at a tie both get half the gradient", "std::isnan(a) || a < b ? a : b", "min(a, b)",

@@ -217,6 +217,7 @@ inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(d
   extern "C" double name(double);                                                                                      \
   inline float name(float x) { return name##f(x); }
 CUDA_EMU_FUNCTION(exp)
+CUDA_EMU_FUNCTION(expm1)
 CUDA_EMU_FUNCTION(log)
 CUDA_EMU_FUNCTION(log1p)
 CUDA_EMU_FUNCTION(sqrt)
@@ -230,8 +231,11 @@ CUDA_EMU_FUNCTION(rint)
 CUDA_EMU_FUNCTION(fabs)
 #undef CUDA_EMU_FUNCTION
 extern "C" float fmaxf(float, float);
+extern "C" float fmodf(float, float);
+extern "C" double fmod(double, double);
 extern "C" float powf(float, float);
 extern "C" double pow(double, double);
+inline float fmod(float x, float y) { return fmodf(x, y); }
 inline float pow(float x, float y) { return powf(x, y); }
 extern "C" float fmaf(float, float, float);
 extern "C" double fma(double, double, double);

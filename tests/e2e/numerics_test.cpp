@@ -1,5 +1,5 @@
 // Numbers at the ends of their types: formulas of positions and masks in mixed precision, rotary embeddings of halves and in
-// double precision, and optimizers after a gradient whose square overflows.
+// double precision, optimizers after a gradient whose square overflows, and gradients through subnormal numbers.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
@@ -145,6 +145,16 @@ TEST(Rope, InDoublePrecisionHasAllDigits) {
   options.promoteF64 = true;
   Compiled model(turned(sluice::f32), options);
   EXPECT_LE(largestDifference(model.run("predict", kOnes, 1).at("y"), turnedOnes()), 1e-12);
+}
+
+// The gradient of e^x is subnormal, and the reciprocal of what log reads is large: both are floats.
+TEST(Subnormals, HaveGradients) {
+  using namespace sluice;
+  Graph g("subnormals");
+  Tensor x = g.input("x", f32, {3});
+  g.output("y", grad(log(exp(x)).sum(), {x})[0]);
+  std::vector<double> got = Compiled(g.str()).run("predict", {{"x", {-80, -87, -88.5}}}, 1).at("y");
+  EXPECT_LE(largestDifference(got, {1, 1, 1}), 1e-5);
 }
 
 namespace {

@@ -129,6 +129,16 @@ TEST_F(Values, IntegersHaveSignsAndBounds) {
   EXPECT_EQ(clip(bytes, 3, 100).dtype(), u8);
 }
 
+TEST_F(Values, RemaindersHaveTheDivisorsSign) {
+  Tensor a = batch("a", {7, -7, 7, -7}), b = batch("b", {4, 4, -4, -4});
+  EXPECT_THAT(valuesOf(remainder(a, b)), ElementsAre(3, 1, -1, -3));
+  EXPECT_THAT(valuesOf(remainder(a.to(i32), b.to(i32))), ElementsAre(3, 1, -1, -3));
+  EXPECT_THAT(valuesOf(remainder(a.to(i64), 0)), ElementsAre(7, -7, 7, -7));
+  EXPECT_THAT(valuesOf(remainder(-10, b)), ElementsAre(2, 2, -2, -2));
+  EXPECT_THAT(valuesOf(remainder(batch("large", {1e10, -1e10, 5.5, -5.5}), batch("by", {3, 3, INFINITY, INFINITY}))),
+              ElementsAre(1, 2, 5.5, INFINITY));
+}
+
 TEST_F(Values, OperatorsCompareAndCombine) {
   Tensor x = batch("x", {1, 2}), y = batch("y", {2, 2});
   EXPECT_THAT(valuesOf(x < y), ElementsAre(1, 0));

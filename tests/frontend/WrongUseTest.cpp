@@ -695,8 +695,6 @@ TEST_F(WrongUse, ImagesThatDoNotDivide) {
 
 TEST_F(WrongUse, FormulasThatCannotBe) {
   Tensor three = g.input("three", f32, {3}), index = g.input("places", i32, {Dim{"batch"}, 4, 9, 9});
-  WRONG(remainder(bytes, 2.0));
-  SAYS("remainder: works on floats, not u8; convert with .to(f32) ([batch, 784])");
   WRONG(prelu(image, three));
   SAYS("prelu: the weight has 3 elements for 4 channels ([batch, 4, 9, 9] x [3])");
   WRONG(norm(x, 3));

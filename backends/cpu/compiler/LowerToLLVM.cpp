@@ -17,7 +17,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
@@ -32,17 +31,16 @@ using namespace mlir;
 /// Ops that LLVM has no counterpart of: polynomials, minima that keep NaN, divisions that round, slices of vectors.
 static FrozenRewritePatternSet expansionPatterns(MLIRContext &context, bool polynomialMath) {
   RewritePatternSet patterns(&context);
-  if (polynomialMath) {
+  if (polynomialMath)
     populateMathFunctionPatterns(patterns);
-    populateMathPolynomialApproximationPatterns(patterns);
-  }
   arith::populateArithExpandOpsPatterns(patterns);
   vector::populateVectorBroadcastLoweringPatterns(patterns);
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   return patterns;
 }
 
-/// Loops become branches; functions that LLVM has no intrinsic of, calls of libm.
+/// Loops become branches. Functions that LLVM has no intrinsic for become calls of libm: MLIR would lower log1p to log(1 + x)
+/// and expm1 to exp(x) - 1.
 static FrozenRewritePatternSet structurePatterns(MLIRContext &context) {
   RewritePatternSet patterns(&context);
   populateSCFToControlFlowConversionPatterns(patterns);
@@ -103,8 +101,9 @@ static LogicalResult expand(ModuleOp module, const FrozenRewritePatternSet &patt
 
 static LogicalResult lowerStructure(ModuleOp module, const FrozenRewritePatternSet &patterns) {
   ConversionTarget target(*module.getContext());
-  target.markUnknownOpDynamicallyLegal(
-      [](Operation *op) { return !isa<scf::SCFDialect>(op->getDialect()) && !isa<math::ErfOp, math::TanhOp>(op); });
+  target.markUnknownOpDynamicallyLegal([](Operation *op) {
+    return !isa<scf::SCFDialect>(op->getDialect()) && !isa<math::ErfOp, math::ExpM1Op, math::Log1pOp, math::TanhOp>(op);
+  });
   return applyFullConversion(module, target, patterns);
 }
 

@@ -9,9 +9,6 @@ namespace sluice {
 // --- elementwise
 // ------------------------------------------------------------------------------------------------------
 
-/// a - floor(a / b) * b, of floats: of b's sign, as Python's %.
-Tensor remainder(Arg a, Arg b);
-Tensor remainder(Arg a, double b);
 /// x where it is above 0, weight * x elsewhere: of one weight, [1], or one for each channel of x [N, C, ...], [C].
 Tensor prelu(Arg x, const Tensor &weight);
 /// x where the mask does not hold, and the value where it does; both broadcast.

@@ -11,6 +11,7 @@
   X(sign, SignOp)                                                                                                      \
   X(exp, ExpOp)                                                                                                        \
   X(log, LogOp)                                                                                                        \
+  X(expm1, Expm1Op)                                                                                                    \
   X(log1p, Log1pOp)                                                                                                    \
   X(sqrt, SqrtOp)                                                                                                      \
   X(rsqrt, RsqrtOp)                                                                                                    \
@@ -36,11 +37,13 @@
 /// All of them.
 #define SLUICE_UNARY_FUNCTIONS(X) SLUICE_NUMBER_FUNCTIONS(X) SLUICE_FLOAT_FUNCTIONS(X)
 
-/// On two tensors of one dtype that broadcast: X(name, op of the IR). Each also takes a number on either side.
+/// On two tensors of one dtype that broadcast: X(name, op of the IR). Each also takes a number on either side. `remainder` is exact
+/// and of b's sign, as Python's %; of integers too, by 0 the integer itself.
 #define SLUICE_BINARY_FUNCTIONS(X)                                                                                     \
   X(add, AddOp)                                                                                                        \
   X(sub, SubOp)                                                                                                        \
   X(mul, MulOp)                                                                                                        \
+  X(remainder, RemainderOp)                                                                                            \
   X(pow, PowOp)                                                                                                        \
   X(maximum, MaxOp)                                                                                                    \
   X(minimum, MinOp)

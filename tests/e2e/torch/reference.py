@@ -132,17 +132,21 @@ def divide(a, b):
     return a / b if a.dtype.is_floating_point else torch.div(a, b, rounding_mode="trunc")
 
 
+def remainder(a, b):
+    return a.remainder(b) if a.dtype.is_floating_point else torch.where(b == 0, a, a.remainder(torch.where(b == 0, 1, b)))
+
+
 def named(module, *names):
     return {name: getattr(module, name) for name in names}
 
 
 OPS = {
-    **named(torch, "neg", "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tanh",
+    **named(torch, "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tanh",
             "sigmoid", "erf", "relu", "sign", "floor", "ceil", "round", "add", "sub", "mul", "pow", "where", "isnan",
             "isinf"),
     # PyTorch's own hardsigmoid and hardswish divide by 6 in single precision, in gradients of doubles too.
     "silu": F.silu, "hardsigmoid": lambda x: F.relu6(x + 3) / 6, "hardswish": lambda x: x * F.relu6(x + 3) / 6,
-    "softplus": lambda x: F.softplus(x, threshold=40), "div": divide, "max": torch.maximum, "min": torch.minimum,
+    "softplus": lambda x: F.softplus(x, threshold=40), "div": divide, "remainder": remainder, "max": torch.maximum, "min": torch.minimum,
     "gelu": lambda x, tanh=False: F.gelu(x, approximate="tanh" if tanh else "none"),
     "leaky_relu": lambda x, alpha=0.01: F.leaky_relu(x, alpha), "elu": lambda x, alpha=1.0: F.elu(x, alpha),
     "clip": clip, "relu6": F.relu6, "identity": lambda x: x, "stop_gradient": torch.Tensor.detach, "compare": compare,

@@ -186,6 +186,7 @@ extern "C" __global__ void functions(float *to, const float *from, int count) {
   to[5 * count + i] = tanh(x);
   to[6 * count + i] = erf(x);
   to[7 * count + i] = pow(fabs(x), 1.7f);
+  to[8 * count + i] = expm1(x);
 }
 
 // Of each number the bits of both halves, and what these are as floats.

@@ -148,16 +148,18 @@ static void functionsAreAccurate(Machine &machine) {
                                             {"cos", [](double x) { return std::cos(x); }, 2},
                                             {"tanh", [](double x) { return std::tanh(x); }, 2},
                                             {"erf", [](double x) { return std::erf(x); }, 2},
-                                            {"pow", [](double x) { return std::pow(std::fabs(x), double(1.7f)); }, 4}};
+                                            {"pow", [](double x) { return std::pow(std::fabs(x), double(1.7f)); }, 4},
+                                            {"expm1", [](double x) { return std::expm1(x); }, 1}};
   std::vector<float> from;
   for (int i = -400; i < 400; ++i)
     from.push_back(float(i) / 37 + 0.001f);
   int count = int(from.size());
   DriverStream stream = machine.stream();
-  DeviceAddress given = machine.place(stream, from), to = machine.allocate(8 * from.size() * sizeof(float));
+  DeviceAddress given = machine.place(stream, from),
+                to = machine.allocate(std::size(kFunctions) * from.size() * sizeof(float));
   machine.launch(stream, "functions", unsigned(count + 127) / 128, 128, {&to, &given, &count});
-  std::vector<float> found = machine.read<float>(stream, to, 8 * from.size());
-  for (size_t f = 0; f < 8; ++f)
+  std::vector<float> found = machine.read<float>(stream, to, std::size(kFunctions) * from.size());
+  for (size_t f = 0; f < std::size(kFunctions); ++f)
     for (size_t i = 0; i < from.size(); ++i) {
       double exact = kFunctions[f].exact(from[i]);
       auto rounded = float(std::fabs(exact));
