@@ -69,6 +69,12 @@ void KernelView::addValue(Value value) {
   values.push_back({dtypeOf(type.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()});
 }
 
+/// Whether a text gives one number for so many elements that a list of all would not fit.
+static bool isTooLong(DenseElementsAttr value) {
+  constexpr int64_t kMostEqual = int64_t(1) << 24;
+  return value.isSplat() && value.getNumElements() > kMostEqual;
+}
+
 /// The elements of a constant, in row-major order.
 static void readElements(DenseElementsAttr value, SmallVectorImpl<int64_t> &whole, SmallVectorImpl<double> &real) {
   auto type = dyn_cast<IntegerType>(value.getElementType());
@@ -98,7 +104,9 @@ sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute
     real = {number.getValueAsDouble()};
   } else if (auto array = dyn_cast<DenseI64ArrayAttr>(value)) {
     whole = sizesOf(array.asArrayRef());
-  } else if (auto elements = dyn_cast<DenseElementsAttr>(value)) {
+  } else if (auto elements = dyn_cast<DenseElementsAttr>(value); elements && isTooLong(elements)) {
+    leaveUnsaid("one number for " + Twine(elements.getNumElements()) + " elements; write it as 'sluice.full'");
+  } else if (elements) {
     readElements(elements, whole, real);
   } else if (auto type = dyn_cast<TypeAttr>(value)) {
     view.kind = SLUICE_ATTRIBUTE_TYPE;

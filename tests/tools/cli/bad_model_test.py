@@ -170,6 +170,13 @@ class BadModelTest(CliTest):
                 constant = f"    %c = sluice.constant {{value = {elements}}} : () -> tensor<{kind}>\n    sluice.output"
                 self.expect(SMALL_MODEL.replace("    sluice.output", constant), message)
 
+    def test_one_number_for_more_elements_than_backends_can_be_given(self):
+        constant = "    %c = sluice.constant {value = dense<1.0> : tensor<4294967296xf32>} : () -> tensor<4294967296xf32>\n"
+        self.write("bad.mlir", SMALL_MODEL.replace("  }\n}", constant + '    sluice.output "c", %c : tensor<4294967296xf32>\n  }\n}'))
+        result = self.sluice("compile", "bad.mlir", "-o", "bad")
+        self.assertEqual(result.returncode, ABSENT, result.stderr)
+        self.assertRegex(result.stderr, r"bad\.mlir:10:10: error: unsupported: .* one number for 4294967296 elements; write it as")
+
     def test_a_capacity_may_come_with_the_command(self):
         self.expect(SMALL_MODEL.replace(" capacity 4", ""), None, "--batch", "4")
 
