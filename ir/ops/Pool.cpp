@@ -5,6 +5,7 @@
 #include "ir/build/WindowFormula.h"
 #include "ir/ops/Inference.h"
 #include <cmath>
+#include <utility>
 
 using namespace mlir;
 
@@ -100,15 +101,23 @@ SmallVector<HostTensor> MaxPool2dOp::evaluate(ArrayRef<HostTensor> operands, int
   Windows windows = getWindows(spatial(getX()), getKernel(), getStride(), getPadding(), getDilation());
   HostTensor y(runtimeShape(getY().getType(), rows), -kInfinity), place(y.shape);
   forEachIndex(y.shape, [&](ArrayRef<int64_t> index) {
+    bool isFirst = true;
     forEachTap(windows, index[2], index[3], [&](int64_t tap, int64_t h, int64_t w) {
       double value = operands[0].at({index[0], index[1], h, w});
-      if (value > y.at(index) || std::isnan(value)) {
+      if (std::exchange(isFirst, false) || value > y.at(index) || std::isnan(value)) {
         y.at(index) = value;
         place.at(index) = double(tap);
       }
     });
   });
   return {y, place};
+}
+
+/// The first tap of a window that is no padding, along one dimension.
+static Lane buildFirstTap(ElementBuilder &builder, const Window &window, AffineExpr position) {
+  Lane padding(builder.builder(), builder.loc(),
+               builder.materialize(window.before - position * window.stride, builder.builder().getI32Type()));
+  return max(window.dilation == 1 ? padding : (padding + double(window.dilation - 1)) / double(window.dilation), 0.0);
 }
 
 Value MaxPool2dOp::buildElement(ElementBuilder &builder, unsigned result, ArrayRef<AffineExpr> index) {
@@ -137,8 +146,14 @@ Value MaxPool2dOp::buildElement(ElementBuilder &builder, unsigned result, ArrayR
             where(taken, lane(builder.materialize(tap[0] * windows[1].kernel + tap[1], i32)), place)};
   };
   Value initial[] = {least, builder.constant(0, i32)};
-  Value place = builder.reduce(getKernel(), initial, step, combine)[1];
-  return castTo(lane(place), elementOf(getPlace()), false, true);
+  SmallVector<Value> found = builder.reduce(getKernel(), initial, step, combine);
+  Lane place = lane(found[1]);
+  if (windows[0].before > 0 || windows[1].before > 0) {
+    Lane first = buildFirstTap(builder, windows[0], index[2]) * double(windows[1].kernel) +
+                 buildFirstTap(builder, windows[1], index[3]);
+    place = where(lane(found[0]) == -kInfinity, first, place); // no element is larger than padding
+  }
+  return castTo(place, elementOf(getPlace()), false, true);
 }
 
 SmallVector<Value> MaxPool2dOp::buildGradient(OpBuilder &builder, ValueRange dResults) {

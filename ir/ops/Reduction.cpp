@@ -188,11 +188,14 @@ SmallVector<Sample> MeanOp::samples() {
   return SmallVector<Sample>(samples.begin(), samples.end());
 }
 
-/// The gradient of a maximum or minimum: elements equal to it share dY.
+/// The gradient of a maximum or minimum: elements equal to it share dY. Of halves they are counted in f32: f16 has no number
+/// above 65504.
 template <typename Op> static SmallVector<Value> buildExtremumGradient(Op op, OpBuilder &builder, Value dResult) {
-  Node x(builder, op.getLoc(), op.getX()), y(builder, op.getLoc(), op.getY()), dY(builder, op.getLoc(), dResult);
+  auto wide = [&](Value value) { return widened(Node(builder, op.getLoc(), value)); };
+  Node x = wide(op.getX()), y = wide(op.getY()), dY = wide(dResult);
   Node chosen = where(x == spread(op, y), x.like(1.0), 0.0);
-  return {chosen * spread(op, dY / sum(chosen, op.getAxes(), op.getKeepdims()))};
+  Node dX = chosen * spread(op, dY / sum(chosen, op.getAxes(), op.getKeepdims()));
+  return {castTo(dX, elementOf(op.getX()))};
 }
 
 LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,

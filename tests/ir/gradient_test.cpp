@@ -150,6 +150,11 @@ TEST(Gradient, IsSharedAtTies) {
        "(tensor<1x1x1x3xf64>) -> (tensor<1x1x1x1xf64>, tensor<1x1x1x1xui8>)",
        {4, 4, 1},
        {1, 0, 0}},
+      {"\"sluice.max_pool2d\"(%0) {kernel = array<i64: 1, 3>, stride = array<i64: 1, 2>, padding = array<i64: 0, 1, 0, "
+       "1>, dilation = array<i64: 1, 1>} : "
+       "(tensor<1x1x1x3xf64>) -> (tensor<1x1x1x2xf64>, tensor<1x1x1x2xui8>)",
+       {-INFINITY, -INFINITY, -INFINITY},
+       {1, 1, 0}},
   };
   for (const Case &test : cases) {
     Differentiated differentiated({test.op, {}});
