@@ -49,10 +49,8 @@ Tensor argmin(Arg x, std::int64_t dim, bool keepdim) {
   return argmax(Arg(detail::turned(call, x.tensor), x.where), dim, keepdim);
 }
 
-// The root's gradient is infinite at 0, where PyTorch's is none.
-Tensor norm(Arg x, double p, Axes dim, bool keepdim) {
-  Call call("norm", x, Rows::merged);
-  call.requireFloat(x.tensor);
+/// Of no half.
+static Tensor normOf(Call &call, const Arg &x, double p, const Axes &dim, bool keepdim) {
   Line at{x.where};
   if (p == 1)
     return sum(at(abs(x)), dim, keepdim);
@@ -60,13 +58,22 @@ Tensor norm(Arg x, double p, Axes dim, bool keepdim) {
     return max(at(abs(x)), dim, keepdim);
   if (p != 2)
     call.fail("p is 1, 2 or infinity, not " + Call::print(p));
-  Tensor squares = sum(at(square(x)), dim, keepdim), isSome = at(squares) > 0.0;
-  return where(at(isSome), at(sqrt(at(where(at(isSome), at(squares), 1.0)))), 0.0 * at(squares));
+  return detail::rootOfSquares(call, sum(at(square(x)), dim, keepdim));
+}
+
+Tensor norm(Arg x, double p, Axes dim, bool keepdim) {
+  Call call("norm", x, Rows::merged);
+  call.requireFloat(x.tensor);
+  Arg wide(detail::widened(call, x.tensor), x.where);
+  return call.cast(normOf(call, wide, p, dim, keepdim), x.tensor.dtype());
 }
 
 Tensor normalize(Arg x, double p, std::int64_t dim, double eps) {
+  Call call("normalize", x, Rows::merged);
+  call.requireFloat(x.tensor);
   Line at{x.where};
-  return x / at(clip(at(norm(x, p, dim, true)), eps));
+  Arg wide = at(detail::widened(call, x.tensor));
+  return call.cast(wide / at(clip(at(norm(wide, p, dim, true)), eps)), x.tensor.dtype());
 }
 
 //===- shape ------------------------------------------------------------------------------------------------------===//
@@ -293,10 +300,11 @@ Tensor local_response_norm(Arg x, std::int64_t size, double alpha, double beta, 
   std::vector<int64_t> around(size_t(2 * (rank - 1)), 0);
   around[around.size() - 2] = size / 2;
   around.back() = (size - 1) / 2;
-  Tensor squares = pad(at(square(x)), around), sum = slice(at(squares), 1, 0, channels);
+  Arg wide = at(detail::widened(call, x.tensor));
+  Tensor squares = pad(at(square(wide)), around), sum = slice(at(squares), 1, 0, channels);
   for (int64_t i = 1; i < size; ++i)
     sum = at(sum) + at(slice(at(squares), 1, i, i + channels));
-  return x * at(pow(at(k + at(at(sum) * (alpha / double(size)))), -beta));
+  return call.cast(wide * at(pow(at(k + at(at(sum) * (alpha / double(size)))), -beta)), x.tensor.dtype());
 }
 
 } // namespace sluice

@@ -8,8 +8,10 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::compared;
 using detail::reduce;
 using detail::Rows;
+using detail::widened;
 
 static Tensor reduced(Call &call, const Tensor &losses, Reduction reduction) {
   switch (reduction) {
@@ -21,11 +23,6 @@ static Tensor reduced(Call &call, const Tensor &losses, Reduction reduction) {
     return losses;
   }
   llvm_unreachable("a Reduction beyond the enumeration");
-}
-
-static Tensor compared(Call &call, ir::Predicate predicate, const Tensor &a, const Tensor &b) {
-  auto attribute = ir::PredicateAttr::get(&call.graph.context, predicate);
-  return call.emit<ir::CompareOp>({a, b}, call.attribute("predicate", attribute));
 }
 
 static Tensor scaled(Call &call, const Tensor &x, double factor) {
@@ -131,10 +128,9 @@ static Tensor counting(Call &call, const Labels &labels, const Tensor &x) {
 /// The sum of losses by that of their weights, which is known from data alone: with replicas, from all of theirs. Halves
 /// are added up and divided in f32.
 static Tensor meanByWeight(Call &call, const Tensor &losses, const Tensor &weights) {
-  DType dtype = losses.dtype(), wide = dtype == DType::f64 ? dtype : DType::f32;
-  Tensor total = reduce<ir::SumOp>(call, call.cast(losses, wide)),
-         count = reduce<ir::SumOp>(call, call.cast(weights, wide));
-  return call.cast(call.emit<ir::DivOp>({total, count}), dtype);
+  Tensor total = reduce<ir::SumOp>(call, widened(call, losses)),
+         count = reduce<ir::SumOp>(call, call.cast(weights, total.dtype()));
+  return call.cast(call.emit<ir::DivOp>({total, count}), losses.dtype());
 }
 
 /// PyTorch's reduction of losses that are weighted already.
@@ -272,7 +268,8 @@ static Tensor difference(Call &call, const Tensor &x, const Tensor &target) {
 
 Tensor mse_loss(Arg x, const Tensor &target, Reduction reduction) {
   Call call("mse_loss", x, target, Rows::merged);
-  return reduced(call, call.emit<ir::SquareOp>({difference(call, x.tensor, target)}), reduction);
+  Tensor squares = call.emit<ir::SquareOp>({widened(call, difference(call, x.tensor, target))});
+  return call.cast(reduced(call, squares, reduction), x.tensor.dtype());
 }
 
 Tensor l1_loss(Arg x, const Tensor &target, Reduction reduction) {
@@ -280,19 +277,29 @@ Tensor l1_loss(Arg x, const Tensor &target, Reduction reduction) {
   return reduced(call, call.emit<ir::AbsOp>({difference(call, x.tensor, target)}), reduction);
 }
 
-/// d^2 / 2 where |d| < border, border * (|d| - border / 2) elsewhere; all of it times `factor`.
+/// d^2 / 2 where |d| < border, border * (|d| - border / 2) elsewhere; all of it times `factor`. Far from 0 the square is
+/// that of 0: an infinite one would have the gradient 0 * infinity.
 static Tensor squaredNearZero(Call &call, const Tensor &d, double border, double factor) {
-  Tensor distance = call.emit<ir::AbsOp>({d}), square = scaled(call, call.emit<ir::SquareOp>({d}), 0.5 * factor);
+  Tensor distance = call.emit<ir::AbsOp>({d});
+  Tensor isFar = compared(call, ir::Predicate::ge, distance, call.literal(border, d));
+  Tensor near = call.emit<ir::WhereOp>({isFar, call.literal(0.0, d), d});
+  Tensor square = scaled(call, call.emit<ir::SquareOp>({near}), 0.5 * factor);
   Tensor beyond = call.emit<ir::SubOp>({distance, call.literal(0.5 * border, d)});
-  Tensor isNear = compared(call, ir::Predicate::lt, distance, call.literal(border, d));
-  return call.emit<ir::WhereOp>({isNear, square, scaled(call, beyond, border * factor)});
+  return call.emit<ir::WhereOp>({isFar, scaled(call, beyond, border * factor), square});
+}
+
+/// The loss that is `squaredNearZero` of the difference.
+static Tensor roundedLoss(Call &call, const Tensor &x, const Tensor &target, Reduction reduction, double border,
+                          double factor) {
+  Tensor losses = squaredNearZero(call, widened(call, difference(call, x, target)), border, factor);
+  return call.cast(reduced(call, losses, reduction), x.dtype());
 }
 
 Tensor huber_loss(Arg x, const Tensor &target, Reduction reduction, double delta) {
   Call call("huber_loss", x, target, Rows::merged);
   if (!(delta > 0 && std::isfinite(delta)))
     call.fail("delta is positive, not " + std::to_string(delta));
-  return reduced(call, squaredNearZero(call, difference(call, x.tensor, target), delta, 1), reduction);
+  return roundedLoss(call, x.tensor, target, reduction, delta, 1);
 }
 
 Tensor smooth_l1_loss(Arg x, const Tensor &target, Reduction reduction, double beta) {
@@ -301,7 +308,7 @@ Tensor smooth_l1_loss(Arg x, const Tensor &target, Reduction reduction, double b
     call.fail("beta is not negative, and not " + std::to_string(beta));
   if (beta == 0)
     return reduced(call, call.emit<ir::AbsOp>({difference(call, x.tensor, target)}), reduction);
-  return reduced(call, squaredNearZero(call, difference(call, x.tensor, target), beta, 1 / beta), reduction);
+  return roundedLoss(call, x.tensor, target, reduction, beta, 1 / beta);
 }
 
 //===- metrics ----------------------------------------------------------------------------------------------------===//

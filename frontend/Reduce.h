@@ -21,6 +21,25 @@ template <class Op> Tensor reduce(Call &call, const Tensor &x, const Axes &dims 
   return call.reshape(y, sizes);
 }
 
+inline Tensor compared(Call &call, ir::Predicate predicate, const Tensor &a, const Tensor &b) {
+  auto attribute = ir::PredicateAttr::get(&call.graph.context, predicate);
+  return call.emit<ir::CompareOp>({a, b}, call.attribute("predicate", attribute));
+}
+
+/// Halves in f32, for sums of squares, powers of e and counts, which a half may not hold; others as they are.
+inline Tensor widened(Call &call, const Tensor &x) {
+  bool isHalf = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
+  return isHalf ? call.cast(x, DType::f32) : x;
+}
+
+/// The square root of sums of squares. Its gradient is 0 at 0, where that of `sqrt` is infinite and would be multiplied
+/// with the 0 of the squares.
+inline Tensor rootOfSquares(Call &call, const Tensor &squares) {
+  Tensor zero = call.literal(0.0, squares), isNone = compared(call, ir::Predicate::eq, squares, zero);
+  Tensor root = call.emit<ir::SqrtOp>({call.emit<ir::WhereOp>({isNone, call.literal(1.0, squares), squares})});
+  return call.emit<ir::WhereOp>({isNone, zero, root});
+}
+
 /// Numbers of which the largest is the smallest of x: of integers their complements, as each has one.
 inline Tensor turned(Call &call, const Tensor &x) {
   if (is_float(x.dtype()))

@@ -8,6 +8,7 @@ namespace sluice {
 using detail::Call;
 using detail::reduce;
 using detail::Rows;
+using detail::widened;
 
 //===- reductions -------------------------------------------------------------------------------------------------===//
 
@@ -54,7 +55,6 @@ static Tensor repeated(Call &call, const Tensor &kept, const Tensor &x) { return
 
 // No gradient reaches the mean: where it moves, the sum of squares does not, as differences from it add up to 0.
 static Tensor variance(Call &call, const Tensor &x, const Axes &dims, int64_t correction, bool keepdim) {
-  call.requireFloat(x);
   int64_t count = 1;
   for (int64_t axis : call.axes(x, dims)) {
     if (ShapedType::isDynamic(Call::shape(x)[axis]))
@@ -72,24 +72,28 @@ static Tensor variance(Call &call, const Tensor &x, const Axes &dims, int64_t co
 
 Tensor var(Arg x, Axes dim, std::int64_t correction, bool keepdim) {
   Call call("var", x, Rows::merged);
-  return variance(call, x.tensor, dim, correction, keepdim);
+  call.requireFloat(x.tensor);
+  return call.cast(variance(call, widened(call, x.tensor), dim, correction, keepdim), x.tensor.dtype());
 }
 
 Tensor std(Arg x, Axes dim, std::int64_t correction, bool keepdim) {
   Call call("std", x, Rows::merged);
-  return call.emit<ir::SqrtOp>({variance(call, x.tensor, dim, correction, keepdim)});
+  call.requireFloat(x.tensor);
+  Tensor var = variance(call, widened(call, x.tensor), dim, correction, keepdim);
+  return call.cast(detail::rootOfSquares(call, var), x.tensor.dtype());
 }
 
-// Less the maximum, so that no power of e is too large; less nothing where that is infinite.
+// Less the maximum, so that no power of e is too large; less nothing where that is infinite. Of halves, the sum of the
+// powers may still be too large for one.
 Tensor logsumexp(Arg x, Axes dim, bool keepdim) {
   Call call("logsumexp", x, Rows::merged);
   call.requireFloat(x.tensor);
-  Tensor largest = reduce<ir::ReduceMaxOp>(call, x.tensor, dim, true);
+  Tensor wide = widened(call, x.tensor), largest = reduce<ir::ReduceMaxOp>(call, wide, dim, true);
   Tensor shift = call.emit<ir::StopGradientOp>(
       {call.emit<ir::WhereOp>({call.emit<ir::IsInfOp>({largest}), call.literal(0.0, largest), largest})});
-  Tensor powers = call.emit<ir::ExpOp>({call.emit<ir::SubOp>({x.tensor, repeated(call, shift, x.tensor)})});
+  Tensor powers = call.emit<ir::ExpOp>({call.emit<ir::SubOp>({wide, repeated(call, shift, wide)})});
   Tensor total = call.emit<ir::LogOp>({reduce<ir::SumOp>(call, powers, dim, keepdim)});
-  return call.emit<ir::AddOp>({total, call.reshape(shift, Call::shape(total))});
+  return call.cast(call.emit<ir::AddOp>({total, call.reshape(shift, Call::shape(total))}), x.tensor.dtype());
 }
 
 Tensor argmax(Arg x, std::int64_t dim, bool keepdim) {

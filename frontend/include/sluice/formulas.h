@@ -19,7 +19,8 @@ Tensor masked_fill(Arg x, const Tensor &mask, double value);
 
 /// i32 index of the first minimum.
 Tensor argmin(Arg x, std::int64_t dim, bool keepdim = false);
-/// (sum of |x|^p)^(1/p) for p of 1, 2 or infinity, which is the largest |x|. Where it is 0, no gradient flows.
+/// (sum of |x|^p)^(1/p) for p of 1, 2 or infinity, which is the largest |x|. Where it is 0, no gradient flows. Of halves,
+/// squares are summed in f32; so in `normalize`.
 Tensor norm(Arg x, double p = 2, Axes dim = {}, bool keepdim = false);
 /// x / max(norm, eps), of the norms along a dimension.
 Tensor normalize(Arg x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
@@ -68,7 +69,8 @@ struct InterpolateOptions {
   Interpolation mode = Interpolation::nearest;
   bool align_corners = false; ///< of bilinear: corners stay at corners, else pixels are areas
 };
-/// Images [N, C, H, W] of another size, larger or smaller (PyTorch's interpolate by `size`).
+/// Images [N, C, H, W] of another size, larger or smaller (PyTorch's interpolate by `size`). Each element is made of one or, of
+/// bilinear, up to four of the image, and of no others: an infinity or NaN spreads no further. Halves are computed in f32.
 Tensor interpolate_to(Arg x, Size2 size, InterpolateOptions options = {});
 /// The same of so many times the size.
 Tensor interpolate(Arg x, Size2 scale_factor, InterpolateOptions options);

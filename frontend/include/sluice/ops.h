@@ -112,7 +112,7 @@ Tensor all(Arg x, Axes dim = {}, bool keepdim = false);
 /// sum((x - mean)^2) / (n - correction), of n elements: 1 is that of a sample, 0 that of all there is. Not over the
 /// batch.
 Tensor var(Arg x, Axes dim = {}, std::int64_t correction = 1, bool keepdim = false);
-/// The square root of the variance.
+/// The square root of the variance. Where it is 0, no gradient flows.
 Tensor std(Arg x, Axes dim = {}, std::int64_t correction = 1, bool keepdim = false);
 /// log(sum(exp(x))), computed without overflow.
 Tensor logsumexp(Arg x, Axes dim = {}, bool keepdim = false);
@@ -310,7 +310,8 @@ struct ConvTransposeOptions {
 /// of the sizes that conv2d would make H of, output_padding, which is below the stride, chooses one.
 Tensor conv_transpose2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvTransposeOptions options = {});
 
-/// Means of so many windows: of one size where it divides the image, else of sizes that differ by one, which may overlap.
+/// Means of so many windows: of one size where it divides the image, else of sizes that differ by one, which may overlap. An
+/// infinity or NaN is in the means of its windows alone.
 Tensor adaptive_avg_pool2d(Arg x, Size2 output_size);
 /// Every element so many times along height and width (PyTorch's mode "nearest").
 Tensor interpolate(Arg x, Size2 scale_factor);
@@ -319,7 +320,8 @@ struct BatchNormOptions {
   double eps = 1e-5, momentum = 0.1;
 };
 /// Normalises x [N, C, ...] by the batch in training and by the running statistics elsewhere. The running statistics
-/// are states (buffers of a module), which training moves towards those of each batch.
+/// are states (buffers of a module), which training moves towards those of each batch: where they are given to several
+/// calls, once per call, in the order of the calls. A batch of one value per channel leaves the running variance as it is.
 Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight = {},
                   const Tensor &bias = {}, BatchNormOptions options = {});
 
