@@ -1,6 +1,7 @@
-// Images of another size. Each line of an image is multiplied by a matrix, which says how much of each element is in one of the
-// result; its elements are formulas of their indices.
-#include "Call.h"
+// Images of another size. Each element of a line of the result is made of a few of the image's line, its taps: they are
+// gathered, weighted and summed. An element of weight 0 is not read, so that an infinity or NaN stays where it contributes.
+// Halves are computed in f32.
+#include "Reduce.h"
 #include "sluice/formulas.h"
 
 using namespace mlir;
@@ -8,72 +9,89 @@ using namespace mlir;
 namespace sluice {
 
 using detail::Call;
+using detail::compared;
 
 namespace {
 
-/// A matrix [to, from], as a formula of its indices, which halves would not hold.
-class Weights {
+/// What the elements along one dimension of the result are made of.
+struct Taps {
+  Tensor index;  ///< i32 [taps, to], or [to] of one tap each
+  Tensor weight; ///< [taps, to]; none: 1
+};
+
+/// One dimension of an image of `from` elements that becomes one of `to`, as formulas of indices. Those of places are in
+/// f64, which holds products of sizes.
+class Resizing {
 public:
-  Weights(Call &call, const Arg &x, int64_t from, int64_t to)
-      : from(double(from)), to(double(to)), where(x.where),
-        type(RankedTensorType::get({to, from}, call.graph.elementType(x.tensor.dtype() == f64 ? f64 : f32))),
-        i(call.iota(type, 0, 0, 1)), j(call.iota(type, 1, 0, 1)) {}
+  Resizing(Call &call, const Arg &x, int64_t from, int64_t to)
+      : call(call), where(x.where), dtype(x.tensor.dtype()), from(from), to(to) {}
 
   /// The element at floor(i * from / to).
-  Tensor nearest() const {
-    Tensor place = floor(at(at(at(i) * from) / to));
-    return cast(at(at(place) == at(j)), i.dtype());
-  }
+  Taps nearest() const { return {cast(at(first(call.iota(type(f64, {to}), 0, 0, 1))), i32), {}}; }
 
   /// The two elements beside a place between them, each by how near it is.
-  Tensor linear(bool alignCorners) const {
-    Tensor place = alignCorners ? at(i) * (to > 1 ? (from - 1) / (to - 1) : 0.0)
-                                : clip(at(at(at(at(i) + 0.5) * (from / to)) - 0.5), 0.0, from - 1);
-    return relu(at(1.0 - at(abs(at(at(place) - at(j))))));
+  Taps linear(bool alignCorners) const {
+    Tensor tap = call.iota(type(dtype, {2, to}), 0, 0, 1), i = call.iota(type(dtype, {2, to}), 1, 0, 1);
+    double last = double(from - 1);
+    Tensor place = alignCorners ? at(i) * (to > 1 ? last / double(to - 1) : 0.0)
+                                : clip(at(at(at(at(i) + 0.5) * (double(from) / double(to))) - 0.5), 0.0, last);
+    Tensor low = floor(at(place)), beyond = at(place) - at(low);
+    return {cast(at(clip(at(at(low) + at(tap)), 0.0, last)), i32), abs(at(at(1.0 - at(tap)) - at(beyond)))};
   }
 
   /// The mean of those from floor(i * from / to) to below ceil((i + 1) * from / to).
-  Tensor means() const {
-    Tensor first = floor(at(at(at(i) * from) / to)), end = ceil(at(at(at(at(i) + 1.0) * from) / to));
-    Tensor isIn = at(at(j) >= at(first)) & at(at(j) < at(end));
-    return at(cast(at(isIn), i.dtype())) / at(at(end) - at(first));
+  Taps means() const {
+    int64_t most = 1;
+    for (int64_t i = 0; i < to; ++i)
+      most = std::max(most, ((i + 1) * from + to - 1) / to - i * from / to);
+    Tensor tap = call.iota(type(f64, {most, to}), 0, 0, 1), i = call.iota(type(f64, {most, to}), 1, 0, 1);
+    Tensor begin = first(i), end = ceil(at(at(at(at(i) + 1.0) * double(from)) / double(to)));
+    Tensor place = at(begin) + at(tap), isIn = at(place) < at(end), count = at(end) - at(begin);
+    return {cast(at(clip(at(place), 0.0, double(from - 1))), i32),
+            at(cast(at(isIn), dtype)) / at(cast(at(count), dtype))};
   }
 
 private:
   Arg at(const Tensor &x) const { return {x, where}; }
+  RankedTensorType type(DType element, ArrayRef<int64_t> shape) const {
+    return RankedTensorType::get(shape, call.graph.elementType(element));
+  }
+  Tensor first(const Tensor &i) const { return floor(at(at(at(i) * double(from)) / double(to))); }
 
-  double from, to;
+  Call &call;
   std::source_location where;
-  RankedTensorType type;
-  Tensor i, j;
+  DType dtype;
+  int64_t from, to;
 };
 
 } // namespace
 
-/// x [N, C, H, W], each height multiplied by one matrix and each width by another; absent: it stays.
-static Tensor multiplied(const Arg &x, const Tensor &ofHeight, const Tensor &ofWidth) {
-  Tensor y = x.tensor;
-  auto weights = [&](const Tensor &matrix) { return Arg(cast(Arg(matrix, x.where), y.dtype()), x.where); };
-  if (ofHeight)
-    y = einsum("nchw,ih->nciw", Arg(y, x.where), weights(ofHeight));
-  if (ofWidth)
-    y = einsum("nchw,jw->nchj", Arg(y, x.where), weights(ofWidth));
-  return y;
+/// x, no half, with another size along an axis.
+static Tensor resized(Call &call, const Tensor &x, int64_t axis, const Taps &taps) {
+  Tensor read = call.emit<ir::GatherOp>({x, taps.index}, call.integer("axis", axis));
+  if (!bool(taps.weight))
+    return read;
+  Tensor isRead = compared(call, ir::Predicate::ne, taps.weight, call.literal(0.0, taps.weight));
+  auto spread = [&](const Tensor &ofTaps) { return call.expand(ofTaps, {axis, axis + 1}, Call::shape(read)); };
+  Tensor weighted = call.emit<ir::MulOp>({read, spread(taps.weight)});
+  Tensor parts = call.emit<ir::WhereOp>({spread(isRead), weighted, call.literal(0.0, weighted)});
+  return call.emit<ir::SumOp>({parts}, call.list("axes", axis));
 }
 
-/// With the matrices that `weights` gives for both dimensions.
+/// Height and width by the taps that `make` gives for each that changes.
 template <class Make> static Tensor resized(Call &call, const Arg &x, Size2 size, Make make) {
   call.requireFloat(x.tensor);
   call.requireRank("the input", x.tensor, 4);
-  ArrayRef<int64_t> image = Call::shape(x.tensor);
-  if (llvm::is_contained(image.drop_front(), ShapedType::kDynamic))
+  if (llvm::is_contained(Call::shape(x.tensor).drop_front(), ShapedType::kDynamic))
     call.fail("the batch is the first dimension of images");
-  auto weights = [&](int64_t from, int64_t to) {
+  for (int64_t to : {size.h, size.w})
     if (to < 1 || to >= 1 << 16)
       call.fail("a size is from 1 to 65535, not " + std::to_string(to));
-    return from == to ? Tensor() : make(Weights(call, x, from, to));
-  };
-  return multiplied(x, weights(image[2], size.h), weights(image[3], size.w));
+  Tensor y = detail::widened(call, x.tensor);
+  for (auto [axis, to] : {std::pair(2, size.h), std::pair(3, size.w)})
+    if (int64_t from = Call::shape(y)[axis]; from != to)
+      y = resized(call, y, axis, make(Resizing(call, Arg(y, x.where), from, to)));
+  return call.cast(y, x.tensor.dtype());
 }
 
 Tensor interpolate_to(Arg x, Size2 size, InterpolateOptions options) {
@@ -81,8 +99,8 @@ Tensor interpolate_to(Arg x, Size2 size, InterpolateOptions options) {
   bool isNearest = options.mode == Interpolation::nearest;
   if (isNearest && options.align_corners)
     call.fail("corners are aligned of bilinear interpolation alone");
-  return resized(call, x, size, [&](const Weights &weights) {
-    return isNearest ? weights.nearest() : weights.linear(options.align_corners);
+  return resized(call, x, size, [&](const Resizing &resizing) {
+    return isNearest ? resizing.nearest() : resizing.linear(options.align_corners);
   });
 }
 
@@ -104,7 +122,7 @@ Tensor adaptive_avg_pool2d(Arg x, Size2 output_size) {
   int64_t height = Call::shape(x.tensor)[2], width = Call::shape(x.tensor)[3];
   if (output_size.h > 0 && output_size.w > 0 && height % output_size.h == 0 && width % output_size.w == 0)
     return avg_pool2d(x, {height / output_size.h, width / output_size.w});
-  return resized(call, x, output_size, [](const Weights &weights) { return weights.means(); });
+  return resized(call, x, output_size, [](const Resizing &resizing) { return resizing.means(); });
 }
 
 } // namespace sluice
