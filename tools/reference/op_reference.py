@@ -1,7 +1,8 @@
-"""Writes the reference of ops as Markdown: op_reference.py OPS.json PREFACE.md OUTPUT.md
+"""Writes the reference of ops as Markdown: op_reference.py OPS.json PREFACE.md SPECIAL_POINTS.json OUTPUT.md
 
 OPS.json is what `llvm-tblgen --dump-json` makes of ir/Ops.td. An op that lacks what the author of a backend needs (its meaning,
-a word on each attribute; for an op on values, its rows and its rounding) is an error that names all that is missing."""
+a word on each attribute; for an op on values, its rows and its rounding) is an error that names all that is missing.
+SPECIAL_POINTS.json has results and gradients at special points, which tests/e2e/torch/special_points.py writes."""
 
 import json
 import os
@@ -75,8 +76,8 @@ def type_words(constraint):
 
 
 def table(heading, rows):
-    lines = [" | ".join(row).join(("| ", " |")) for row in rows]
-    return "\n".join([f"| {heading[0]} | {heading[1]} |", "|---|---|", *lines]) + "\n" if lines else ""
+    lines = [" | ".join(row).join(("| ", " |")) for row in [heading, ["---"] * len(heading), *rows]]
+    return "\n".join(lines) + "\n" if rows else ""
 
 
 def describe(ops, op):
@@ -97,21 +98,64 @@ def family(op):
     return os.path.splitext(os.path.basename(op["!locs"][0].rsplit(":", 1)[0]))[0]
 
 
-def write(ops, preface, out):
+DTYPES = ("f64", "f32", "f16", "bf16")
+
+POINTS = """
+## Special points
+
+Results and gradients where a function or its gradient is singular, infinite or not smooth. Ops are written as models write
+them; the gradient is that of the sum of the result. Elements are in order; of more than sixteen, the table shows the sum. A cell
+has one answer for f64, f32, f16 and bf16 if they agree in the digits shown. PyTorch 1.13 computes on the CPU, halves in f32 from
+operands that the half holds.
+"""
+
+
+def by_dtype(answers):
+    """One text for the dtypes that agree: "0; f16: inf"."""
+    groups = {}
+    for dtype, answer in answers.items():
+        groups.setdefault(answer, []).append(dtype)
+    first, *others = groups.items()
+    return "; ".join([first[0], *(f"{', '.join(dtypes)}: {answer}" for answer, dtypes in others)])
+
+
+def point_cell(point, names):
+    cells = [(name, by_dtype({dtype: point[dtype][name] for dtype in DTYPES})) for name in names if name in point["f64"]]
+    return "; ".join(text if len(cells) == 1 else f"{name}: {text}" for name, text in cells)
+
+
+def in_pytorch(point):
+    """Its answers where they differ, and why."""
+    parts = []
+    for name in ("y", "dx", "dw"):
+        answers = {dtype: point[dtype].get("PyTorch", {}).get(name, "same") for dtype in DTYPES}
+        if any(answer != "same" for answer in answers.values()):
+            parts.append(f"{name}: {by_dtype(answers)}")
+    return "; ".join(parts) + f". {point['differs']}" if parts else "same"
+
+
+def special_points(points):
+    rows = [(f"`{point['op']}`", point["x"] + (f"; w: {point['w']}" if "w" in point else ""), point_cell(point, ["y"]),
+             point_cell(point, ["dx", "dw"]), in_pytorch(point)) for point in points]
+    return POINTS + "\n" + table(("op", "x", "result", "gradient", "in PyTorch"), rows)
+
+
+def write(ops, preface, points, out):
     print(preface.strip(), file=out)
+    print(special_points(points), file=out)
     for name in sorted({family(op) for op in ops.ops}):
         print(f"\n## {name}\n", file=out)
         print("\n\n".join(describe(ops, op) for op in ops.ops if family(op) == name), file=out)
 
 
-def main(records, preface, output):
+def main(records, preface, points, output):
     with open(records, encoding="utf-8") as source:
         ops = Ops(json.load(source))
     missing = [f"sluice.{op['opName']}: {what}" for op in ops.ops for what in ops.lacks(op)]
     if missing:
         sys.exit("\n".join(missing))
-    with open(preface, encoding="utf-8") as source, open(output, "w", encoding="utf-8") as out:
-        write(ops, source.read(), out)
+    with open(preface, encoding="utf-8") as text, open(points, encoding="utf-8") as table, open(output, "w", encoding="utf-8") as out:
+        write(ops, text.read(), json.load(table), out)
 
 
 if __name__ == "__main__":

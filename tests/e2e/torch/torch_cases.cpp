@@ -5,6 +5,7 @@
 //                                                   along the height, the same along the width, groups
 //   torch_cases losses f32|f64 FORM...              losses under all options, of logits that lie so (LossModel.h)
 //   torch_cases functions f32|f64                   functions that are formulas of others (FunctionModel.h)
+//   torch_cases special DTYPE                       ops at singular and other special points (SpecialPoints.h)
 //   torch_cases autocast DTYPE NETWORK...           mlp, lenet and small_resnet in bf16 or f16 from weights in f32
 //   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
 //                                                   accelerators
@@ -25,6 +26,7 @@
 #include "tests/e2e/torch/MixedGraph.h"
 #include "tests/e2e/torch/ModelJson.h"
 #include "tests/e2e/torch/OptimizerCase.h"
+#include "tests/e2e/torch/SpecialPoints.h"
 #include <algorithm>
 #include <iostream>
 #include <sstream>
@@ -545,6 +547,8 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
     std::cout << mixedGraph(number(arguments.at(2)), dtype, kBatch, number(arguments.at(1)));
   else if (kind == "functions")
     runFunctions(dtype);
+  else if (kind == "special")
+    std::cout << json{{"dtype", to_string(dtype)}, {"points", specialPoints(dtype)}}.dump() << std::endl;
   else if (kind == "autocast")
     std::for_each(arguments.begin() + 1, arguments.end(), [&](const std::string &net) { runAutocast(dtype, net); });
   else if (kind == "recurrent")

@@ -1,6 +1,6 @@
 """Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
 precision beside its autocast; and training beside its optimizers:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|functions|recurrent|attention|programs|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
+torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|functions|special|recurrent|attention|programs|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
 
 import itertools
 import json
@@ -22,6 +22,7 @@ import losses  # noqa: E402
 import optimizers  # noqa: E402
 import programs  # noqa: E402
 import recurrent  # noqa: E402
+import special_points  # noqa: E402
 import torch  # noqa: E402
 from verdicts import HALVES, Verdicts  # noqa: E402
 
@@ -127,6 +128,19 @@ def check_functions():
     return bool(wrong) or len(cases) != len(DTYPES)
 
 
+def check_special():
+    """Of all types when the table is written."""
+    writes = "--write" in sys.argv[4:]
+    dtypes = special_points.TYPES if FULL or writes else ("f64", "f16")
+    cases = [json.loads(line) for dtype in dtypes for line in torch_cases("special", dtype)]
+    path = special_points.table_of(SOURCE)
+    if writes:
+        special_points.write(cases, path)
+    wrong = list(special_points.problems(cases, path))
+    print("\n".join(wrong) or f"{len(cases[0]['points'])} special points in {', '.join(dtypes)}")
+    return bool(wrong) or len(cases) != len(dtypes)
+
+
 def check_autocast():
     cases = [json.loads(line) for dtype in HALVES for line in torch_cases("autocast", dtype, *autocast.NETWORKS)]
     wrong = [line for case in cases for line in autocast.problems(case)]
@@ -174,6 +188,6 @@ if __name__ == "__main__":
     version = environment.pinned(SOURCE, "torch")
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
-    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses, "functions": check_functions,
+    kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses, "functions": check_functions, "special": check_special,
              "recurrent": check_recurrent, "attention": check_attention, "programs": check_programs, "autocast": check_autocast, "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())

@@ -30,7 +30,7 @@ class OpReferenceTest(unittest.TestCase):
             generator = os.path.join(SOURCE, "tools", "reference")
             result = subprocess.run(
                 [sys.executable, "-B", os.path.join(generator, "op_reference.py"), path, os.path.join(generator, "preface.md"),
-                 os.path.join(folder, "ops.md")], text=True, capture_output=True, check=False)
+                 os.path.join(generator, "special_points.json"), os.path.join(folder, "ops.md")], text=True, capture_output=True, check=False)
             self.assertEqual(result.returncode, 1 if result.stderr else 0)
             return result.stderr.splitlines()
 
@@ -51,6 +51,11 @@ class OpReferenceTest(unittest.TestCase):
         self.assertIn("| `predicate` | a word: eq, ne,", self.section("compare"))
         self.assertIn("| `to` | a type: ", self.section("cast"))
         self.assertIn("| `type` | a type: ", self.section("uniform"))
+
+    def test_it_has_results_and_gradients_at_special_points(self):
+        points = re.search(r"^## Special points\n(.*?)(?=^## )", self.reference, re.M | re.S).group(1)
+        self.assertIn("| op | x | result | gradient | in PyTorch |", points)
+        self.assertRegex(points, r"\| `sluice::std\(x\)` \| 2 2 2 2 \| 0 \| 0 0 0 0 \| same \|")
 
     def test_what_an_op_lacks_is_an_error(self):
         for field in ["summary", "description", "rows", "rounding"]:
