@@ -30,9 +30,10 @@ Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, 
   // Of merged rows, what the batch is merged with comes behind the channels meanwhile.
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x.tensor)));
   std::swap(order[1], order[size_t(channels)]);
-  SmallVector<Tensor> results = call.emitAll(ir::BatchNormOp::getOperationName(),
-                                             {call.permute(x.tensor, order), scale, shift, running_mean, running_var},
-                                             {call.real("eps", options.eps), call.real("momentum", options.momentum)});
+  SmallVector<Tensor> results =
+      call.emitAll(ir::BatchNormOp::getOperationName(),
+                   {call.permute(x.tensor, order), scale, shift, call.latest(running_mean), call.latest(running_var)},
+                   {call.real("eps", options.eps), call.real("momentum", options.momentum)});
   call.update(running_mean, results[1]);
   call.update(running_var, results[2]);
   return call.permute(results[0], order);

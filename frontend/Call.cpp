@@ -253,13 +253,32 @@ static bool isBuffer(ir::StateOp state) {
   return isOf(state, ir::StateKind::Statistic) || (isOf(state, ir::StateKind::Slot) && !state.getOf());
 }
 
+/// The update of a state by a batch norm that stands in the graph before; null: none, or something else writes the state.
+static ir::SetOp findUpdate(GraphImpl &graph, ir::StateOp state) {
+  ir::SetOp set = state ? graph.findSet(state.getSymName()) : ir::SetOp();
+  if (!set || set->getBlock() != graph.builder.getInsertionBlock())
+    return {};
+  auto value = dyn_cast<OpResult>(set.getValue());
+  bool isStatistic = value && value.getResultNumber() > 0 && isa<ir::BatchNormOp>(value.getOwner());
+  return isStatistic ? set : ir::SetOp();
+}
+
+Tensor Call::latest(const Tensor &statistic) {
+  if (graph.replica || !graph.entry.empty())
+    return statistic;
+  ir::SetOp before = findUpdate(graph, graph.stateOf(Access::value(statistic)));
+  return before ? Access::tensor(graph, before.getValue()) : statistic;
+}
+
 void Call::update(const Tensor &buffer, const Tensor &value) {
   if (graph.replica || !graph.entry.empty()) // what it writes is lost
     return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
   if (!isBuffer(state))
     fail("only buffers of a module are updated, under the tensors that `buffer` gave");
-  set(state, value, "; one batch norm serves one place");
+  if (ir::SetOp before = findUpdate(graph, state))
+    graph.eraseSet(before);
+  set(state, value);
 }
 
 void Call::write(const Tensor &existing, const Tensor &value) {
@@ -275,12 +294,12 @@ void Call::write(const Tensor &existing, const Tensor &value) {
     fail("only parameters and buffers of a module are written, under the tensors that `parameter` and `buffer` gave");
   if (isParameter && graph.isTrained(state.getSymName()))
     fail(("'" + state.getSymName() + "' is trained by minimize already; requires_grad(false) prevents that").str());
-  set(state, value, "");
+  set(state, value);
 }
 
-void Call::set(ir::StateOp state, const Tensor &value, const char *advice) {
+void Call::set(ir::StateOp state, const Tensor &value) {
   if (graph.findSet(state.getSymName()))
-    fail(("'" + state.getSymName() + "' is updated twice a " + (graph.entry.empty() ? "step" : "call") + advice).str());
+    fail(("'" + state.getSymName() + "' is updated twice a " + (graph.entry.empty() ? "step" : "call")).str());
   graph.addSet(state, Access::value(value), location);
 }
 

@@ -86,8 +86,11 @@ public:
 
   /// x in a buffer of its own on a device; null: placed later.
   Tensor copy(const Tensor &x, mlir::StringAttr device, ir::CopyReason reason);
-  /// Records that training gives a module's buffer this value; or what the user writes into, a parameter or a buffer.
+  /// Records that training gives a module's buffer this value, in place of what an earlier call made of it; or what the
+  /// user writes into, a parameter or a buffer.
   void update(const Tensor &buffer, const Tensor &value);
+  /// What earlier batch norms of a training step make of a statistic; the statistic itself if there are none.
+  Tensor latest(const Tensor &statistic);
   void write(const Tensor &existing, const Tensor &value);
   /// What a training step draws random numbers by.
   Tensor key();
@@ -122,7 +125,7 @@ private:
   /// Fails where a value was made in a step or branch that has ended.
   void requireVisible(const Tensor &x) const;
   void requireOneDevice() const;
-  void set(ir::StateOp state, const Tensor &value, const char *advice);
+  void set(ir::StateOp state, const Tensor &value);
   void requireOwnRows() const;
 
   CallNumber number{graph};

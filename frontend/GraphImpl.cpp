@@ -325,6 +325,11 @@ void GraphImpl::addSet(ir::StateOp state, Value value, const SourceLocation &loc
   sets[{state.getSymNameAttr(), entryAttr()}] = set;
 }
 
+void GraphImpl::eraseSet(ir::SetOp set) {
+  sets.erase({set.getStateAttr().getAttr(), set.getEntryAttr()});
+  set.erase();
+}
+
 bool GraphImpl::isFrozen(ir::StateOp parameter) {
   return frozen.contains(parameter.getSymName()) || (parameter.getLike() && frozen.contains(*parameter.getLike()));
 }

@@ -112,6 +112,7 @@ public:
   ir::SetOp findSet(llvm::StringRef state);
   /// Adds that set, of a state that has none.
   void addSet(ir::StateOp state, mlir::Value value, const SourceLocation &location);
+  void eraseSet(ir::SetOp set);
   /// The name of the entry point under construction; null outside of any.
   mlir::StringAttr entryAttr();
   /// Makes one parameter another name of a second one: its own state is gone, and handles of it are handles of the other.

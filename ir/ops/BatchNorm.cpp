@@ -46,7 +46,8 @@ SmallVector<HostTensor> BatchNormOp::evaluate(ArrayRef<HostTensor> operands, int
     });
     for (size_t c = 0; c < mean.data.size(); ++c) {
       newMean.data[c] += momentum * (mean.data[c] - newMean.data[c]);
-      newVar.data[c] += momentum * (var.data[c] * (count / std::fmax(count - 1, 1)) - newVar.data[c]);
+      if (count > 1)
+        newVar.data[c] += momentum * (var.data[c] * (count / (count - 1)) - newVar.data[c]);
     }
   }
   forEachElement(x, [&](size_t at, size_t c) {
@@ -89,8 +90,8 @@ SmallVector<Value> BatchNormOp::expand(OpBuilder &builder) {
   Node n = count(norm.x, norm.axes, norm.var), others = n - 1.0;
   Node unbiased = norm.var * (n / where(others > 1.0, others, 1.0));
   double momentum = getMomentum().convertToDouble();
-  return {stored(y), stored(runningMean + momentum * (norm.mean - runningMean)),
-          stored(runningVar + momentum * (unbiased - runningVar))};
+  Node newVar = where(n > 1.0, runningVar + momentum * (unbiased - runningVar), runningVar);
+  return {stored(y), stored(runningMean + momentum * (norm.mean - runningMean)), stored(newVar)};
 }
 
 bool BatchNormOp::isExpandedEarly() { return true; }

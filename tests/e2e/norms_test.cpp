@@ -116,3 +116,95 @@ TEST_P(Norms, HaveTheSameBitsOnAnyNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Nets, Norms,
                          testing::Values(Net{"sequences", sequences, kTime *kWidth}, Net{"images", images, 3 * 8 * 8}),
                          [](const testing::TestParamInfo<Net> &info) { return info.param.name; });
+
+//===- batch norm -------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+constexpr int64_t kChannels = 3;
+
+/// One batch norm of two inputs, as siamese networks have it.
+std::string twoViews() {
+  using namespace sluice;
+  Graph g("views");
+  g.set_capacity(kRows);
+  g.set_dtype(f64);
+  nn::Module root{g};
+  nn::BatchNorm2d bn{&root, "bn", kChannels, {.eps = 0.1}};
+  Tensor a = g.input("a", f64, {Dim{"batch"}, kChannels}), b = g.input("b", f64, {Dim{"batch"}, kChannels});
+  Tensor y = bn(a) - 2 * bn(b);
+  g.output("y", y);
+  g.minimize(square(y).sum(1).mean(), optim::SGD{.lr = 0});
+  return g.str();
+}
+
+/// Running statistics that a batch [n, kChannels] moves by a tenth, the variance unbiased.
+void move(std::vector<double> &mean, std::vector<double> &var, const std::vector<double> &batch) {
+  double n = double(batch.size()) / kChannels;
+  for (size_t c = 0; c < kChannels; ++c) {
+    double sum = 0, squares = 0;
+    for (size_t i = c; i < batch.size(); i += kChannels)
+      sum += batch[i];
+    for (size_t i = c; i < batch.size(); i += kChannels)
+      squares += (batch[i] - sum / n) * (batch[i] - sum / n);
+    mean[c] += 0.1 * (sum / n - mean[c]);
+    var[c] += 0.1 * (squares / (n - 1) - var[c]);
+  }
+}
+
+std::vector<double> uniform(const std::string &key, int64_t rows, double shift) {
+  std::vector<float> values = portableUniform(key, size_t(rows * kChannels), float(shift) - 1, float(shift) + 1);
+  return {values.begin(), values.end()};
+}
+
+/// A model whose batch norm has one value per channel in each row.
+std::string oneValue() {
+  using namespace sluice;
+  Graph g("one");
+  g.set_capacity(4);
+  nn::Module root{g};
+  nn::BatchNorm2d bn{&root, "bn", kChannels};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, kChannels});
+  Tensor y = bn(x);
+  g.output("y", y);
+  g.minimize(y.sum(), optim::SGD{.lr = 0});
+  return g.str();
+}
+
+} // namespace
+
+TEST(BatchNorm, MovesItsStatisticsOncePerCallInOrder) {
+  std::vector<double> mean(kChannels, 0), var(kChannels, 1);
+  Compiled model(twoViews());
+  model.init(1);
+  for (int64_t rows : {kRows, int64_t(5)}) {
+    std::vector<double> a = uniform("a", rows, 3), b = uniform("b", rows, -1);
+    model.run("train_step", {{"a", a}, {"b", b}}, rows);
+    move(mean, var, a);
+    move(mean, var, b);
+    EXPECT_LT(largestDifference(model.state("bn.running_mean"), mean), 1e-14);
+    EXPECT_LT(largestDifference(model.state("bn.running_var"), var), 1e-14);
+  }
+  std::vector<double> a = uniform("c", 2, 0), b = uniform("d", 2, 0), y;
+  for (size_t i = 0; i < a.size(); ++i) {
+    auto normalized = [&](double x) { return (x - mean[i % kChannels]) / std::sqrt(var[i % kChannels] + 0.1); };
+    y.push_back(normalized(a[i]) - 2 * normalized(b[i]));
+  }
+  EXPECT_LT(largestDifference(model.run("predict", {{"a", a}, {"b", b}}, 2).at("y"), y), 1e-14);
+}
+
+TEST(BatchNorm, OfOneValuePerChannelKeepsTheRunningVariance) {
+  Compiled model(oneValue());
+  Interpreted reference(oneValue());
+  model.init(1);
+  for (auto &[name, value] : reference.states)
+    value.data = model.state(name);
+  for (double x : {3.0, -2.0, 7.0}) {
+    model.run("train_step", {{"x", {x, x, x}}}, 1);
+    reference.run("train_step", {{"x", {x, x, x}}}, 1);
+  }
+  EXPECT_EQ(model.state("bn.running_var"), std::vector<double>(kChannels, 1));
+  EXPECT_EQ(reference.state("bn.running_var"), std::vector<double>(kChannels, 1));
+  EXPECT_LT(largestDifference(model.state("bn.running_mean"), reference.state("bn.running_mean")), 1e-6);
+  EXPECT_GT(model.state("bn.running_mean")[0], 0.5);
+}

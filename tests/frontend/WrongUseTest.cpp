@@ -725,14 +725,6 @@ TEST_F(WrongUse, FormulasThatCannotBe) {
   SAYS("a stateful layer goes one way: the other one would begin with what is behind the batch");
 }
 
-TEST_F(WrongUse, BatchNormTwice) {
-  nn::BatchNorm2d bn{&root, "bn", 4};
-  Tensor y = bn(image);
-  WRONG(bn(y));
-  EXPECT_THAT(error.message(),
-              StartsWith("batch_norm: 'bn.running_mean' is updated twice a step; one batch norm serves one place"));
-}
-
 TEST_F(WrongUse, BatchNormWithoutStates) {
   Tensor four = g.input("four", f32, {4});
   WRONG(batch_norm(image, four, four));
