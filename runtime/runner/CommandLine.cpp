@@ -182,6 +182,8 @@ private:
                "Steps to end after, within an epoch, too (default: those of the epochs)");
     addSettings(train);
     addSeed(train);
+    train->add_flag("--drop-last", options_.dropLast,
+                    "Leave out the last batch of an epoch if it has fewer rows than the others");
     train->add_flag("--augment", options_.dataOptions.augments, "Train on random parts of images, mirrored or not");
     train->add_option("--weights", options_.weights, "Start from these weights (.safetensors)");
     train->add_option("--checkpoint", options_.checkpointFolder, "Folder for checkpoints; the newest 3 are kept");

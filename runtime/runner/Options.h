@@ -57,6 +57,7 @@ struct Options {
   std::string checkpointFolder;
   int64_t checkpointEvery = 100;
   bool resume = false;
+  bool dropLast = false; ///< no batch that is shorter than the others
   std::string save, saveAverages, log;
 
   // predict and bench

@@ -85,18 +85,29 @@ private:
     if (test)
       test_.emplace(instance_.plan(), instance_.entry("eval_step"), *test, options_.columns);
     position_.batch = batchRows(options_, instance_.plan(), train_->fixedRows());
-    if (!carried().empty()) {
+    if (!carried().empty() || (options_.dropLast && train_->fixedRows() == 0)) {
       train_->takeWholeCalls(position_.batch);
       position_.batch = train_->fixedRows();
     }
     if (processes_.isFirst()) {
-      tellWhatIsLeftOut(options_, *train_, "training rows");
+      tellTrainingRowsLeftOut();
       if (test_)
         tellWhatIsLeftOut(options_, *test_, "test rows");
     }
     train_->load();
     if (test_)
       test_->load();
+  }
+
+  void tellTrainingRowsLeftOut() const {
+    if (!options_.dropLast || train_->rowsLeftOut() == 0)
+      return tellWhatIsLeftOut(options_, *train_, "training rows");
+    if (options_.quiet)
+      return;
+    for (const std::string &note : train_->notes())
+      talk(note);
+    talk(concat("each epoch leaves out ", train_->rowsLeftOut(), " of ", train_->rows() + train_->rowsLeftOut(),
+                " training rows: every batch has ", train_->fixedRows()));
   }
 
   /// As many as were asked for, or as --steps take.
@@ -187,9 +198,14 @@ private:
       instance_.setState(*state, Bytes(static_cast<size_t>(state->logicalBytes())));
   }
 
+  /// --drop-last leaves out other rows in each epoch.
   std::vector<uint32_t> order() const {
-    return carried().empty() ? shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), train_->rows())
-                             : streamOrder(position_.batch, train_->rows());
+    if (!carried().empty())
+      return streamOrder(position_.batch, train_->rows());
+    int64_t all = train_->rows() + (options_.dropLast ? train_->rowsLeftOut() : 0);
+    std::vector<uint32_t> order = shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), all);
+    order.resize(static_cast<size_t>(train_->rows()));
+    return order;
   }
 
   /// Trains on what is left of the epoch; false if a signal came.

@@ -110,6 +110,13 @@ TEST(Train, TheShortLastBatchIsWeightedByItsRows) {
   EXPECT_NEAR(loss("64"), loss("47"), 1e-6);
 }
 
+TEST(Train, LeavesOutAShortLastBatchIfAsked) {
+  ProcessResult result = logreg({"train", "--epochs", "2", "--json", "--batch", "47", "--drop-last"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Json::parse(linesOf(result.out)[1])["step"], 2 * (8000 / 47));
+  EXPECT_EQ(result.err, "each epoch leaves out 10 of 8000 training rows: every batch has 47\n");
+}
+
 TEST(Train, StartsFromWeights) {
   TemporaryFolder folder;
   std::string weights = initialWeights(folder);
