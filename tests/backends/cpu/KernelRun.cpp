@@ -15,13 +15,13 @@ using namespace mlir;
 using StageFn = void (*)(void *const *, int64_t, int64_t, int64_t);
 
 KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string &body, const std::string &yields,
-                     int64_t capacity, const std::string &aliases)
-    : KernelCase(operands, body, yields, capacity, aliases) {
+                     int64_t capacity, const std::string &aliases, const Target &target)
+    : KernelCase(operands, body, yields, capacity, aliases), target(target) {
   if (!op)
     return;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; });
   code = ModuleOp::create(UnknownLoc::get(&context));
-  auto made = lowerKernel(op, *code, op.getName(), Target::host(), capacity);
+  auto made = lowerKernel(op, *code, op.getName(), target, capacity);
   if (failed(made))
     return;
   std::string before;
@@ -29,7 +29,7 @@ KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string
   CodegenOptions options;
   options.llvmIR = &llvmIR;
   options.assembly = &assembly;
-  auto compiled = compileToObject(*code, Target::host(), options);
+  auto compiled = compileToObject(*code, target, options);
   if (!compiled) {
     messages += llvm::toString(compiled.takeError()) + "\n" + before;
     return;
@@ -46,7 +46,7 @@ KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string
 
 LoweredKernel KernelRun::described() {
   OwningOpRef<ModuleOp> functions = ModuleOp::create(UnknownLoc::get(&context));
-  return *lowerKernel(op, {*functions, /*hasBodies=*/false}, op.getName(), Target::host(), capacity);
+  return *lowerKernel(op, {*functions, /*hasBodies=*/false}, op.getName(), target, capacity);
 }
 
 void KernelRun::run(int64_t rows, unsigned seed) {

@@ -11,7 +11,7 @@ namespace sluice::cpu::testing {
 class KernelRun : public test::KernelCase {
 public:
   KernelRun(const std::vector<std::string> &operands, const std::string &body, const std::string &yields,
-            int64_t capacity, const std::string &aliases = "");
+            int64_t capacity, const std::string &aliases = "", const Target &target = Target::host());
 
   bool lowered() const { return kernel.has_value(); }
   const LoweredKernel &result() const { return *kernel; }
@@ -25,6 +25,7 @@ public:
   double time(int64_t rows);
 
 private:
+  Target target;
   mlir::OwningOpRef<mlir::ModuleOp> code;
   std::optional<LoweredKernel> kernel;
   std::optional<LoadedObject> object;

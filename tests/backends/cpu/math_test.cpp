@@ -1,5 +1,4 @@
-// Functions of one f32: accuracy in ulp over many magnitudes, and infinities, NaN and signed zeros.
-#include "tests/Worse.h"
+// Functions beside those of C: powers, remainders, and constants that are NaN. accuracy_test.cpp measures errors.
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <cmath>
@@ -8,16 +7,9 @@
 namespace sluice::cpu::testing {
 namespace {
 
-constexpr int64_t kCount = 1 << 16;
+constexpr int64_t kPowers = 1 << 16;
 
-struct Function {
-  const char *op;
-  double (*reference)(double);
-  double low, high, ulps; // magnitudes are drawn between low and high, evenly in their logarithms, with both signs
-  bool positive = false;
-};
-
-double ulpsBetween(double got, double wanted) {
+double ulpsOfSingle(double got, double wanted) {
   float rounded = float(wanted);
   if (got == rounded || (std::isnan(got) && std::isnan(wanted)))
     return 0;
@@ -26,64 +18,6 @@ double ulpsBetween(double got, double wanted) {
   return std::fabs(got - wanted) / spacing;
 }
 
-class Math : public ::testing::TestWithParam<Function> {
-protected:
-  const std::string x = "tensor<65536xf32>";
-  std::string text = std::string("%a = sluice.") + GetParam().op + " %0 : (" + x + ") -> " + x;
-};
-
-TEST_P(Math, IsAccurate) {
-  const Function &f = GetParam();
-  KernelRun kernel({x}, text, "%a : " + x, 1);
-  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
-  kernel.randomize(std::log(f.low), std::log(f.high));
-  for (int64_t i = 0; i < kCount; ++i) {
-    double &value = kernel.inputs[0].data[i];
-    value = float(std::exp(value)) * (i % 2 && !f.positive ? -1 : 1);
-  }
-  kernel.run(1);
-  ir::HostTensor got = kernel.output(0);
-  double worst = 0, at = 0;
-  for (int64_t i = 0; i < kCount; ++i) {
-    double error = ulpsBetween(got.data[i], f.reference(kernel.inputs[0].data[i]));
-    if (!(error <= worst))
-      worst = test::worse(worst, error), at = kernel.inputs[0].data[i];
-  }
-  RecordProperty("ulps", std::to_string(worst));
-  printf("%s: %.2f ulp at %.9g\n", f.op, worst, at);
-  EXPECT_LE(worst, f.ulps) << f.op << " at " << at;
-}
-
-TEST_P(Math, KeepsSpecialValues) {
-  const Function &f = GetParam();
-  KernelRun kernel({x}, text, "%a : " + x, 1);
-  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
-  kernel.randomize(1, 1.5);
-  const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN};
-  std::copy(std::begin(special), std::end(special), kernel.inputs[0].data.begin());
-  kernel.run(1);
-  ir::HostTensor got = kernel.output(0);
-  for (int i = 0; i < 5; ++i) {
-    double wanted = f.reference(special[i]), value = got.data[i];
-    EXPECT_TRUE(std::isnan(wanted) ? std::isnan(value) : value == wanted && std::signbit(value) == std::signbit(wanted))
-        << f.op << "(" << special[i] << ") is " << value << ", not " << wanted;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Functions, Math,
-    ::testing::Values(Function{"exp", [](double x) { return std::exp(x); }, 1e-6, 87, 2},
-                      Function{"tanh", [](double x) { return std::tanh(x); }, 1e-6, 20, 2},
-                      Function{"erf", [](double x) { return std::erf(x); }, 1e-6, 6, 2},
-                      Function{"sin", [](double x) { return std::sin(x); }, 1e-6, 1e6, 2},
-                      Function{"cos", [](double x) { return std::cos(x); }, 1e-6, 1e6, 2},
-                      Function{"log", [](double x) { return std::log(x); }, 1e-30, 1e30, 2, true},
-                      Function{"log1p", [](double x) { return std::log1p(x); }, 1e-6, 1e6, 4, true},
-                      Function{"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 1e-6, 80, 4},
-                      Function{"sqrt", [](double x) { return std::sqrt(x); }, 1e-30, 1e30, 0.5, true},
-                      Function{"reciprocal", [](double x) { return 1 / x; }, 1e-30, 1e30, 0.5}),
-    [](const auto &info) { return std::string(info.param.op); });
-
 // Values and exponents of every magnitude; whole ones for negative bases.
 TEST(Pow, IsAccurate) {
   const std::string x = "tensor<65536xf32>";
@@ -91,7 +25,7 @@ TEST(Pow, IsAccurate) {
   ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
   kernel.randomize(-1, 1);
   std::vector<double> &base = kernel.inputs[0].data, &exponent = kernel.inputs[1].data;
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kPowers; ++i) {
     base[i] = float(std::exp(base[i] * (i % 3 ? 4 : 100)));
     exponent[i] = float(exponent[i] * (i % 5 ? 20 : 0.01));
     if (i % 2)
@@ -100,8 +34,8 @@ TEST(Pow, IsAccurate) {
   kernel.run(1);
   ir::HostTensor got = kernel.output(0);
   double worst = 0;
-  for (int64_t i = 0; i < kCount; ++i) {
-    double error = ulpsBetween(got.data[i], std::pow(base[i], exponent[i]));
+  for (int64_t i = 0; i < kPowers; ++i) {
+    double error = ulpsOfSingle(got.data[i], std::pow(base[i], exponent[i]));
     EXPECT_TRUE(error <= 0.51) << base[i] << " ^ " << exponent[i] << " is " << got.data[i] << ", off by " << error;
     worst = std::fmax(worst, error);
   }
@@ -127,7 +61,7 @@ TEST(Pow, HasTheSpecialCasesOfC) {
   for (int i = 0; i < kValues * kValues; ++i) {
     float wanted = float(std::pow(double(special[i / kValues]), double(special[i % kValues]))), value = got.data[i];
     bool equal = std::isnan(wanted) ? std::isnan(value)
-                                    : ulpsBetween(value, wanted) <= 1 && std::signbit(value) == std::signbit(wanted);
+                                    : ulpsOfSingle(value, wanted) <= 1 && std::signbit(value) == std::signbit(wanted);
     EXPECT_TRUE(equal) << special[i / kValues] << " ^ " << special[i % kValues] << " is " << value << ", not "
                        << wanted;
   }
@@ -145,6 +79,52 @@ TEST(Pow, IsVectorised) {
                    "%a : " + x, 1);
   ASSERT_TRUE(square.lowered()) << square.diagnostics();
   EXPECT_LT(square.assembly.size(), general.assembly.size() / 2);
+}
+
+// Tests that remainders are exact: C's fmod is, and one sum moves the result to b's sign.
+template <class Float> void expectRemainders(const std::string &element) {
+  const std::string x = "tensor<4096x" + element + ">";
+  KernelRun kernel({x, x}, "%a = sluice.remainder %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x, 1);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  const Float special[] = {0,           -0.0,         1,           -1,           3,        Float(-0.7), 5.5, -5.5,
+                           Float(1e10), Float(-1e10), Float(1e38), Float(1e-40), INFINITY, -INFINITY,   NAN};
+  constexpr size_t kValues = std::size(special);
+  kernel.randomize(-100, 100);
+  for (size_t i = 0; i < kValues * kValues; ++i)
+    kernel.inputs[0].data[i] = special[i / kValues], kernel.inputs[1].data[i] = special[i % kValues];
+  kernel.run(1);
+  ir::HostTensor got = kernel.output(0);
+  for (size_t i = 0; i < 4096; ++i) {
+    Float a = Float(kernel.inputs[0].data[i]), b = Float(kernel.inputs[1].data[i]), rest = std::fmod(a, b);
+    Float wanted = rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    EXPECT_TRUE(std::isnan(wanted) ? std::isnan(got.data[i]) : got.data[i] == wanted)
+        << "remainder(" << a << ", " << b << ") is " << got.data[i] << ", not " << wanted;
+  }
+}
+
+TEST(Remainder, IsExact) {
+  expectRemainders<float>("f32");
+  expectRemainders<double>("f64");
+}
+
+// Tests that functions of a constant that is NaN are NaN, as those of a value are: constants are folded.
+TEST(NanConstant, StaysNan) {
+  for (std::string element : {"f32", "f64"})
+    for (const char *op : {"exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "sigmoid", "erf", "relu",
+                           "silu", "softplus", "gelu", "elu", "reciprocal"}) {
+      const std::string x = "tensor<40x" + element + ">", to = " : (" + x + ") -> " + x;
+      KernelRun kernel({x},
+                       "%nan = sluice.full {value = 0x7FF8000000000000 : f64, type = " + x + "} : () -> " + x +
+                           "\n%a = sluice." + op + " %nan" + to + "\n%p = sluice.mul %0, %nan : (" + x + ", " + x +
+                           ") -> " + x + "\n%b = sluice." + op + " %p" + to,
+                       "%a, %b : " + x + ", " + x, 1);
+      ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+      kernel.randomize(0, 1);
+      kernel.run(1);
+      for (unsigned result : {0u, 1u})
+        for (double value : kernel.output(result).data)
+          EXPECT_TRUE(std::isnan(value)) << op << " of " << element << " is " << value;
+    }
 }
 
 } // namespace
