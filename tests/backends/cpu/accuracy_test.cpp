@@ -192,8 +192,8 @@ TEST_P(Accuracy, IsThatOfTheTable) {
   double single = tabledError(function, kSingle), twice = tabledError(function, kDouble);
   EXPECT_TRUE(single <= inSingle) << function.name << " in f32 is off by " << single;
   EXPECT_TRUE(twice <= inDouble) << function.name << " in f64 is off by " << twice;
-  if (rounds() > 1)
-    EXPECT_TRUE(single > inSingle - 0.25 && twice > inDouble - 0.25)
+  if (rounds() > 1) // the table has what longer sweeps found, of up to one float in 61
+    EXPECT_TRUE(single > inSingle - 0.5 && twice > inDouble - 0.5)
         << fmt::format("the row of {} should say {:.1f} and {:.1f}", function.name, single, twice);
 }
 
