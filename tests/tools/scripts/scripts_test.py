@@ -90,10 +90,10 @@ class QuickstartTest(unittest.TestCase):
 class CompileTimeTest(unittest.TestCase):
     def test_it_prints_a_line_for_each(self):
         result = run("tools/bench/compile_time", "--build", BUILD, "--models", "mlp", "--chains", "20", "--depthwise", "2",
-                     "--rounds", "1")
+                     "--deep", "linear:2,mixed:20", "--rounds", "1")
         self.assertEqual(result.returncode, 0, result.stdout)
-        for name in ("mlp", "chain 20", "depthwise 2"):
-            self.assertRegex(result.stdout, rf"(?m)^{name} +\d+\.\d\d s +\d+ MB +\d+ kB$")
+        for name in ("mlp", "linear 2", "mixed 20", "chain 20", "depthwise 2"):
+            self.assertRegex(result.stdout, rf"(?m)^{name} +\d+\.\d\d s +\d+\.\d\d s +\d+ MB +\d+ kB$")
 
 
 class PairsTest(unittest.TestCase):
