@@ -1,11 +1,13 @@
 #include "runtime/files/OutputFile.h"
 
-#include <atomic>
+#include "runtime/files/Leftovers.h"
+
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <mutex>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -52,12 +54,17 @@ static Failure resolve(std::string &path, bool &isDirect) {
   return {};
 }
 
-/// Opens a new file beside `target`.
+/// Opens a new file beside `target`, and removes what dead processes have left there.
 static int openBeside(const std::string &target, std::string &name, unsigned permissions) {
-  static std::atomic<unsigned> count{0};
+  static std::mutex mutex; // between a file's creation and its lock another thread would take it for a leftover
+  static unsigned count = 0;
+  std::lock_guard lock(mutex);
+  removeLeftovers(folderOf(target), target.substr(target.rfind('/') + 1));
   for (int attempt = 0; attempt < mostNames; ++attempt) {
-    name = target + std::string(temporaryMark) + std::to_string(getpid()) + "-" + std::to_string(count++);
+    name = temporaryNameOf(target, count++);
     int descriptor = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions);
+    if (descriptor >= 0)
+      holdTemporary(descriptor);
     if (descriptor >= 0 || errno != EEXIST)
       return descriptor;
   }

@@ -15,7 +15,8 @@ namespace sluice::files {
 /// Read and write for all, less the process's mask.
 inline constexpr unsigned dataPermissions = 0666, programPermissions = 0777;
 
-/// What marks the name of a file that is not complete; a process that was killed may leave one behind.
+/// What marks the name of a file that is not complete. A process that was killed may leave one, which the next process
+/// that opens the same target removes (Leftovers.h).
 inline constexpr std::string_view temporaryMark = ".sluice-tmp-";
 
 /// One file being written. Without `commit` nothing stays of it, unless it is written directly.
