@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/io/ForeignWeights.h"
 
 #include <nlohmann/json.hpp>
 
@@ -174,13 +175,16 @@ private:
 
 } // namespace
 
-/// The length of the header, from the first 8 of the file's `size` bytes.
+/// The length of the header, from the first of the file's `size` bytes, of which as many are there as name other formats.
 static uint64_t headerBytes(std::span<const std::byte> start, uint64_t size, const std::string &name) {
   if (size < 8)
     failInvalid(concat(name, ": not a safetensors file: it has ", size, " bytes"));
   uint64_t bytes = 0;
   for (size_t i = 0; i < 8; ++i)
     bytes |= std::to_integer<uint64_t>(start[i]) << 8 * i;
+  bool isHeader = bytes <= std::min(longestHeader, size - 8);
+  if (std::string other = isHeader ? "" : foreignFormat(start, name); !other.empty())
+    failInvalid(concat(name, ": ", other));
   if (bytes > longestHeader)
     failInvalid(concat(name, ": the header claims ", bytes, " bytes, more than the limit of ", longestHeader));
   if (bytes > size - 8)
@@ -253,7 +257,8 @@ static std::vector<TensorRange> placesIn(std::string_view text, int64_t payload,
 }
 
 Safetensors::Safetensors(Bytes content, const std::string &name) : content_(std::move(content)) {
-  uint64_t length = headerBytes(content_, content_.size(), name);
+  std::span<const std::byte> start(content_.data(), std::min(content_.size(), foreignStartBytes));
+  uint64_t length = headerBytes(start, content_.size(), name);
   std::string_view text(reinterpret_cast<const char *>(content_.data()) + 8, length);
   std::span<const std::byte> data = std::span<const std::byte>(content_).subspan(8 + length);
   for (TensorRange &place : placesIn(text, static_cast<int64_t>(data.size()), name, metadata_))
@@ -277,7 +282,7 @@ SafetensorsFile::SafetensorsFile(const std::string &path)
   if (fstat(file_.number, &facts) != 0 || !S_ISREG(facts.st_mode))
     failInvalid(concat(path, ": not a regular file"));
   uint64_t size = static_cast<uint64_t>(facts.st_size);
-  Bytes start(std::min<uint64_t>(size, 8));
+  Bytes start(std::min<uint64_t>(size, foreignStartBytes));
   readAt(0, start);
   std::string text(headerBytes(start, size, path), ' ');
   readAt(8, std::as_writable_bytes(std::span(text)));

@@ -1,11 +1,12 @@
 #include "runtime/io/TensorSource.h"
 
+#include "runtime/base/Json.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/data/Convert.h"
 #include "runtime/io/Npy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <zlib.h>
 
 namespace sluice::runtime {
@@ -29,19 +30,37 @@ uint32_t TensorSource::crc32() const {
 }
 
 TensorSource TensorSource::as(DType wanted, const Shape &size) const {
-  Convert convert = isFloat(wanted) && isFloat(dtype) ? conversion(dtype, wanted) : nullptr;
+  return converted(wanted, size, isFloat(wanted) && isFloat(dtype) ? conversion(dtype, wanted) : nullptr);
+}
+
+/// Fails if a finite element became infinite.
+static void checkFinite(const std::string &what, DType from, const Bytes &given, DType to,
+                        std::span<const std::byte> made) {
+  for (int64_t i = 0, count = static_cast<int64_t>(made.size() / sizeOf(to)); i < count; ++i)
+    if (double value = elementAsDouble(from, given.data(), i);
+        std::isfinite(value) && !std::isfinite(elementAsDouble(to, made.data(), i)))
+      failInvalid(concat(what, " has ", Json(value).dump(), ", which ", nameOf(to), " does not hold"));
+}
+
+TensorSource TensorSource::roundedTo(DType wanted, const Shape &size) const {
+  return converted(wanted, size, roundingConversion(dtype, wanted));
+}
+
+TensorSource TensorSource::converted(DType wanted, const Shape &size, Convert convert) const {
   if (shape != size || (dtype != wanted && !convert))
     failInvalid(concat(what, " is ", typeText(dtype, shape), ", but the model has ", typeText(wanted, size)));
   if (dtype == wanted)
     return *this;
-  auto widen = [convert, narrow = sizeOf(dtype), wide = sizeOf(wanted), read = read](size_t at,
-                                                                                     std::span<std::byte> to) {
-    size_t count = to.size() / wide;
-    Bytes from(count * narrow);
-    read(at / wide * narrow, from);
+  bool widens = convert == conversion(dtype, wanted);
+  auto readConverted = [=, what = what, dtype = dtype, read = read](size_t at, std::span<std::byte> to) {
+    size_t count = to.size() / sizeOf(wanted);
+    Bytes from(count * sizeOf(dtype));
+    read(at / sizeOf(wanted) * sizeOf(dtype), from);
     convert(from.data(), to.data(), static_cast<int64_t>(count));
+    if (!widens)
+      checkFinite(what, dtype, from, wanted, to);
   };
-  return {what, wanted, shape, widen};
+  return {what, wanted, shape, readConverted};
 }
 
 TensorSource sourceIn(std::shared_ptr<const SafetensorsFile> file, const std::string &path, const std::string &name) {

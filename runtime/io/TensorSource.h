@@ -1,6 +1,7 @@
 // A tensor that is read piece by piece from where it lies: a safetensors file, an .npy file, or memory.
 #pragma once
 
+#include "runtime/data/Convert.h"
 #include "runtime/io/Safetensors.h"
 
 #include <cstdint>
@@ -25,6 +26,13 @@ struct TensorSource {
   uint32_t crc32() const;
   /// The same for who needs this type and shape: floats may be narrower. Fails, naming both, if it has others.
   TensorSource as(DType wanted, const Shape &size) const;
+  /// The same where floats may be wider, too: their elements are rounded to the nearest. Fails when one is read that is
+  /// beyond the largest of `wanted`.
+  TensorSource roundedTo(DType wanted, const Shape &size) const;
+
+private:
+  /// `convert` may be null where the type is the wanted one already.
+  TensorSource converted(DType wanted, const Shape &size, Convert convert) const;
 };
 
 /// The tensor of this name. Fails if the file has none; `path` is what messages call it.

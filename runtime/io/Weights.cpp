@@ -2,12 +2,14 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/Convert.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <zlib.h>
 
 namespace sluice::runtime {
@@ -109,7 +111,31 @@ static bool isIgnored(const TensorRange &tensor) {
 
 //===- weights ----------------------------------------------------------------------------------------------------===//
 
-void loadWeights(Instance &instance, const std::string &path) {
+namespace {
+/// How many tensors were of another type than the model's.
+class OtherTypes {
+public:
+  void add(DType from, DType to) {
+    if (from != to)
+      ++counts_[{from, to}];
+  }
+
+  std::vector<std::string> lines(const std::string &path) const {
+    std::vector<std::string> lines;
+    for (const auto &[types, count] : counts_)
+      lines.push_back(concat(path, ": ", count, count == 1 ? " tensor of " : " tensors of ", nameOf(types.first),
+                             count == 1 ? " is " : " are ",
+                             conversion(types.first, types.second) ? "widened" : "rounded", " to ",
+                             nameOf(types.second)));
+    return lines;
+  }
+
+private:
+  std::map<std::pair<DType, DType>, int64_t> counts_;
+};
+} // namespace
+
+std::vector<std::string> loadWeights(Instance &instance, const std::string &path) {
   OpenWeights weights{path, std::make_shared<const SafetensorsFile>(path)};
   const Plan &plan = instance.plan();
   std::vector<std::string> names;
@@ -123,11 +149,15 @@ void loadWeights(Instance &instance, const std::string &path) {
       failInvalid(concat(path, ": has a tensor ", quote(tensor.name), ", which the model does not have",
                          didYouMean(tensor.name, names)));
   bool turns = isTransposed(plan, weights);
+  OtherTypes types;
   for (const State &state : plan.states)
     if (state.isWeight()) {
       TensorSource source = findTensor(state, weights);
-      loadState(instance, state, turns && mayBeTransposed(state) ? transposed(source) : source);
+      types.add(source.dtype, state.dtype);
+      TensorSource straight = turns && mayBeTransposed(state) ? transposed(source) : source;
+      loadState(instance, state, straight.roundedTo(state.dtype, state.shape));
     }
+  return types.lines(path);
 }
 
 static constexpr const char *checksumKey = "sluice.crc32";

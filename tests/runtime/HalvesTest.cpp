@@ -1,6 +1,7 @@
 // f16 and bf16 beside a model of them in double precision: a float of so many bits is m * 2^e, and what is rounded goes to
 // the nearer of two neighbours.
 #include "sluice/backend/halves.h"
+#include "runtime/data/Convert.h"
 #include "runtime/plan/DType.h"
 
 #include <gtest/gtest.h>
@@ -99,6 +100,22 @@ TEST_P(Halves, RoundAllMagnitudesOfFloats) {
   }
   for (uint32_t bits : {0u, 1u, 0x7fffffu, 0x800000u, 0x7f7fffffu, 0x7f800000u})
     expectNearest(sluice_float_of_bits(bits));
+}
+
+// Tests doubles beside the middle between neighbours, which are floats of the middle itself: rounded twice, they would be
+// ties.
+TEST_P(Halves, RoundDoublesOnce) {
+  using namespace sluice::runtime;
+  Convert round = roundingConversion(DType::f64, *dtypeFromName(half.name));
+  ASSERT_TRUE(round);
+  for (int bits = 0; bits < half.infinity(); ++bits) {
+    double middle = (half.valueOf(bits) + half.valueOf(bits + 1)) / 2;
+    for (double value : {std::nextafter(middle, 0.0), middle, std::nextafter(middle, INFINITY)}) {
+      uint16_t rounded = 0;
+      round(reinterpret_cast<const std::byte *>(&value), reinterpret_cast<std::byte *>(&rounded), 1);
+      ASSERT_EQ(rounded, half.nearest(value)) << value;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Halves,

@@ -93,7 +93,8 @@ public:
     set(Kind::state, name, Flat(values).data(), values.size(), DTypeOf<T>::value, where);
   }
   /// Every parameter and statistic from a safetensors file with PyTorch's names and shapes, as the executable's
-  /// `--weights`. A missing, misshapen or unknown tensor is an error; f32 values may fill f64 states. The learning rate
+  /// `--weights`. A missing, misshapen or unknown tensor is an error. Floats of another type are converted to the
+  /// state's: wider ones are rounded to the nearest, and one beyond the state's largest is an error. The learning rate
   /// is no weight: to train on, run "init" before, or set it.
   void load_weights(const std::string &path, Where where = Where::current());
   /// Every parameter and statistic to such a file, as the executable's `--save`; the file is whole or is not there.

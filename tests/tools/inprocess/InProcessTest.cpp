@@ -202,7 +202,9 @@ TEST(InProcess, WrongUseIsAnError) {
     return AllOf(StartsWith("InProcessTest.cpp:"), HasSubstr("error: " + text));
   };
 
-  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }), says("run: 'predict' needs the input 'x'; set it first"));
+  EXPECT_THAT(
+      messageOf([&] { program.run("predict", 1); }),
+      says("run: 'predict' needs the input 'x', which has not been set since the last call: set it before each call"));
   EXPECT_THAT(messageOf([&] { program.run("fit", 1); }), says("run: the model has no entry point 'fit'"));
   EXPECT_THAT(messageOf([&] { program.output<float>("y"); }), says("output: nothing has run yet"));
   EXPECT_THAT(messageOf([&] { program.state<float>("mass"); }), says("state: the model has no state 'mass'"));
@@ -326,6 +328,21 @@ TEST(InProcess, WeightsGoToAFileAndComeBack) {
   EXPECT_THAT(b.output<float>("y"), ElementsAre(1.5F, 0.0F));
   Program other = compile(classifierGraph());
   EXPECT_THAT(messageOf([&] { other.load_weights(path); }), HasSubstr("'fc.weight' is f32[2, 3], but the model has"));
+}
+
+TEST(InProcess, WeightsOfAWiderTypeAreRounded) {
+  TemporaryFolder folder;
+  std::string path = folder / "weights.safetensors";
+  Program wide = compile(lineGraph(), {.dtype = f64}), narrow = compile(lineGraph());
+  wide.set_state("fc.weight", std::vector<double>{0.1, 1, -2, 1.0 / 3, 1e-50, 3});
+  wide.set_state("fc.bias", std::vector<double>{0.5, 0x1p25 + 1});
+  wide.save_weights(path);
+  narrow.load_weights(path);
+  EXPECT_EQ(narrow.state<float>("fc.weight"), (std::vector<float>{0.1F, 1, -2, 1.0F / 3, 0, 3}));
+  EXPECT_EQ(narrow.state<float>("fc.bias"), (std::vector<float>{0.5F, 0x1p25F}));
+  wide.set_state("fc.bias", std::vector<double>{0, 1e40});
+  wide.save_weights(path);
+  EXPECT_THAT(messageOf([&] { narrow.load_weights(path); }), HasSubstr("'fc.bias' has 1e+40, which f32 does not hold"));
 }
 
 TEST(InProcess, AGraphThatCannotBeCompiledIsAnError) {
