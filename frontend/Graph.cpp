@@ -4,6 +4,7 @@
 #include "GraphImpl.h"
 #include "Training.h"
 #include "ir/Module.h"
+#include "ir/RowOrder.h"
 #include "runtime/files/OutputFile.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -61,6 +62,10 @@ void Graph::set_data(const std::string &path, Where where) {
   if (path.empty() || llvm::any_of(path, [](unsigned char c) { return c < ' '; }))
     throw Error("set_data: the path is empty or has control characters", where);
   ir::getModel(*graph->module).setData(llvm::StringRef(path));
+}
+
+void Graph::set_shuffle(bool shuffle) {
+  ir::getModel(*graph->module)->setAttr(ir::kShuffleAttr, graph->builder.getBoolAttr(shuffle));
 }
 
 //===- inputs and results -----------------------------------------------------------------------------------------===//

@@ -1,5 +1,6 @@
 // The top of a module.
 #include "ir/Module.h"
+#include "ir/RowOrder.h"
 
 using namespace mlir;
 
@@ -8,6 +9,8 @@ namespace sluice::ir {
 LogicalResult ModelOp::verify() {
   if (int64_t(getFormat()) != kTextFormat)
     return emitOpError("is of format ") << getFormat() << ", not " << kTextFormat;
+  if (Attribute shuffle = (*this)->getAttr(kShuffleAttr); shuffle && !isa<BoolAttr>(shuffle))
+    return emitOpError() << "has the attribute " << kShuffleAttr << ", which must be true or false, but is " << shuffle;
   int64_t rows = int64_t(getCapacity());
   if (rows < 0 || rows > INT32_MAX)
     return emitOpError("capacity must be a number of rows from 0 to ") << INT32_MAX << ", but is " << rows;

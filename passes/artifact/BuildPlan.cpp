@@ -1,6 +1,7 @@
 #include "passes/artifact/BuildPlan.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"
+#include "ir/RowOrder.h"
 #include "passes/analysis/IndexBounds.h"
 #include "passes/schedule/Events.h"
 #include "runtime/plan/Reservation.h"
@@ -70,8 +71,11 @@ public:
 
   BuiltPlan build() {
     plan.model = getModelName(module);
-    if (ModelOp model = findModel(module))
+    if (ModelOp model = findModel(module)) {
       plan.data = setting.dataPath.empty() ? model.getData().value_or("").str() : setting.dataPath.str();
+      if (auto shuffle = model->getAttrOfType<BoolAttr>(kShuffleAttr))
+        plan.shuffle = shuffle.getValue();
+    }
     if (setting.values)
       plan.values = setting.values->file;
     if (target.accelerators() > 0 || isReplicated(module)) // transports lie there, too

@@ -380,6 +380,8 @@ struct Plan {
   std::string data;     ///< the default data, a path from the executable; empty if the plan names none
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
   std::string values;   ///< a safetensors file of what states begin with, a path from the artifact's file; empty: none
+  /// Whether `train` draws the order of the rows; nothing where the model does not say.
+  std::optional<bool> shuffle;
   Build build;
   /// Copies of the program that run together, each on a share of a call's rows; replicasOfLaunch until that is known.
   int64_t replicas = 1;

@@ -25,6 +25,8 @@ public:
     plan_.data = optionalText(root, "data");
     plan_.backends = optionalText(root, "backends");
     plan_.values = optionalText(root, "values");
+    if (root.has("shuffle"))
+      plan_.shuffle = root.at("shuffle").integer(0, 1) == 1;
     parseRows(root);
     plan_.inFlight = root.at("in_flight").integer(1, mostInFlight);
     if (root.has("replica_link"))

@@ -224,6 +224,8 @@ std::string writePlan(const Plan &plan) {
     json["microbatches"] = plan.microbatches;
   if (plan.logicalShards > 0)
     json["logical_shards"] = plan.logicalShards;
+  if (plan.shuffle)
+    json["shuffle"] = *plan.shuffle ? 1 : 0;
   if (!plan.values.empty())
     json["values"] = plan.values;
   addList(json, "modules", plan.modules);

@@ -42,6 +42,7 @@ Graph every() {
   Graph g{"every"};
   g.set_capacity(32);
   g.set_data("mnist-10k");
+  g.set_shuffle(false);
   Tensor image = g.input("image", u8, {Dim{"batch"}, 3, 8, 8}), label = g.input("label", i32, {Dim{"batch"}});
   Every net{g};
   Tensor y = net(image.to(f32) / 255);
@@ -83,10 +84,8 @@ TEST(Text, RoundTrips) {
 
 TEST(Text, HeadsTheModule) {
   std::string text = every().str();
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "module @every {\n  sluice.model \"every\" format 1 phase \"model\" capacity 32 data \"mnist-10k\" loc"));
+  EXPECT_THAT(text, HasSubstr("module @every {\n  sluice.model \"every\" format 1 phase \"model\" capacity 32 data "
+                              "\"mnist-10k\" {sluice.shuffle = false} loc"));
   EXPECT_THAT(text, HasSubstr("sluice.graph [\"image\", \"label\"] ("));
 }
 

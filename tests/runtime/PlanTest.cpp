@@ -48,6 +48,22 @@ TEST(Plan, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(readPlan(test::logisticRegression(written)), plan);
 }
 
+TEST(Plan, MaySayWhetherRowsAreShuffled) {
+  std::string text = test::logisticRegressionPlan();
+  EXPECT_EQ(readPlan(test::logisticRegression(text)).shuffle, std::nullopt);
+  for (bool shuffles : {false, true}) {
+    std::string edited =
+        replaced(text, "\"in_flight\"", std::string("\"shuffle\": ") + (shuffles ? "1" : "0") + ", \"in_flight\"");
+    Plan plan = readPlan(test::logisticRegression(edited));
+    EXPECT_EQ(plan.shuffle, shuffles);
+    std::string written = writePlan(plan);
+    EXPECT_EQ(readPlan(test::logisticRegression(written)), plan);
+  }
+  std::string wrong = replaced(text, "\"in_flight\"", "\"shuffle\": 2, \"in_flight\"");
+  std::string message = guarded([&] { readPlan(test::logisticRegression(wrong)); }).message;
+  EXPECT_NE(message.find("shuffle: is 2, outside [0, 1]"), std::string::npos) << message;
+}
+
 TEST(Plan, AnotherAbiIsRefused) {
   std::string text = test::logisticRegressionPlan();
   sluice_artifact artifact = test::logisticRegression(text);

@@ -32,6 +32,11 @@ public:
   /// as "mnist-10k", or a path, from the executable unless it is absolute. None unless set.
   void set_data(const std::string &path, Where where = Where::current());
 
+  /// Whether `train` draws the order of the rows anew for each epoch. Unless set, it does if the graph has a batch
+  /// dimension. It does not if all shapes are static, because rows may then be known by their places: the nodes of a
+  /// constant adjacency, for example. Rows that carry states on are never shuffled. `--no-shuffle` overrides it.
+  void set_shuffle(bool shuffle);
+
   /// The devices that the program may use, as `--devices` spells them: "cpu,sim:0,sim:1" makes the accelerators gpu(0)
   /// and gpu(1). The host is always there; what nothing places goes to the first of the list. The host alone unless
   /// set. Throws on malformed lists, and when a device would vanish that is in use.
