@@ -74,8 +74,6 @@ Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &optio
   checkDevices(plan_, fillSlots(plan_, options.devices), options.device);
   checkInstructions(plan_.build);
   replicas_ = std::make_unique<Replicas>(plan_, artifact, threads, options.devices);
-  for (size_t i = 0; i < calls_.size(); ++i)
-    calls_[i].inputRows.resize(plan_.entries[i].inputs.size());
   for (const InitialValue &value : initialValues(plan_, artifact, isConstant))
     loadState(*this, *value.state, value.source);
 }
@@ -264,17 +262,13 @@ int64_t Instance::bytesFor(const Value &value, int64_t rows) const {
   return elementsOf(value.shapeFor(rows, plan_.capacity)) * static_cast<int64_t>(sizeOf(value.dtype));
 }
 
-int64_t &Instance::inputRows(const Value &input) {
-  return calls_[input.entry].inputRows[static_cast<size_t>(&input - plan_.entries[input.entry].inputs.data())];
-}
-
 std::byte *Instance::awaitedInput(const Value &input, size_t number) const {
   int64_t call = calls_[input.entry].count;
   return replicas_->on(number, [&](Replica &replica) { return replica.inputAddress(input, call); });
 }
 
 std::byte *Instance::inputAddress(const Value &input, int64_t number) {
-  inputRows(input) = 0;
+  callValues_.handOut(plan_, input);
   return awaitedInput(input, static_cast<size_t>(number));
 }
 
@@ -291,11 +285,12 @@ void Instance::setInput(const Value &input, std::span<const std::byte> data, int
     std::byte *to = awaitedInput(input, static_cast<size_t>(number));
     blocks.copy(to, blocks.room, 0, data.data(), its.all, its.first, its.rows);
   }
-  inputRows(input) = input.rowsDim >= 0 ? rows : 0;
+  callValues_.set(plan_, input, rows);
 }
 
 void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
   checkSize(output.name, data.size(), bytesFor(output, rows));
+  callValues_.checkOutput(plan_, output, rows);
   RowBlocks blocks(output, plan_);
   const Calls &calls = calls_[output.entry];
   int64_t call = calls.count - 1, wanted = output.rowsDim >= 0 ? rows : 1;
@@ -341,23 +336,12 @@ void Instance::checkRows(const Entry &entry, int64_t rows) const {
     failUsage(concat("a call of ", quote(entry.name), " has ", rows, " rows, outside [1, ", plan_.batch, "]"));
 }
 
-/// Where rows lie in replicas depends on how many there are.
-static void checkSetRows(const Value &input, int64_t set, int64_t rows) {
-  if (set != 0 && set != rows)
-    failUsage(concat("input ", quote(input.name), " was set with ", set, " rows, and the call has ", rows));
-}
-
 void Instance::checkInputs(const Entry &entry, int64_t rows) const {
-  const Calls &calls = calls_[numberOf(entry)];
-  for (size_t i = 0; i < entry.inputs.size(); ++i) {
-    const Value &input = entry.inputs[i];
-    if (plan_.replicas > 1)
-      checkSetRows(input, calls.inputRows[i], rows);
-    if (input.below == 0)
-      continue;
-    for (int64_t number = 0; number < replicasHere(); ++number)
-      checkIndices(plan_, input, replica(number).address(input.slot, calls.count), share(rows, number));
-  }
+  callValues_.checkInputs(entry, rows);
+  for (const Value &input : entry.inputs)
+    for (int64_t number = 0; input.below > 0 && number < replicasHere(); ++number)
+      checkIndices(plan_, input, replica(number).address(input.slot, calls_[numberOf(entry)].count),
+                   share(rows, number));
 }
 
 void Instance::run(const Entry &entry, int64_t rows) {
@@ -379,6 +363,7 @@ void Instance::runActions(const Entry &entry, int64_t rows) {
   int64_t call = calls.count++;
   calls.lastRows = rows;
   calls.mostRows = std::max(calls.mostRows, rows);
+  callValues_.afterCall(entry, rows);
   bool isShared = entry.hasRows();
   replicas_->everywhere([&](Replica &replica) {
     replica.run(entry, call, isShared ? shareOf(plan_, rows, replica.number()) : RowShare{rows, 0, rows});

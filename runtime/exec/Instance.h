@@ -2,6 +2,7 @@
 // states.
 #pragma once
 
+#include "runtime/exec/CallValues.h"
 #include "runtime/exec/Replicas.h"
 #include "runtime/exec/StateValues.h"
 #include "runtime/plan/Plan.h"
@@ -78,13 +79,14 @@ public:
   void getPhysicalState(const State &state, std::span<std::byte> physical, int64_t replica = 0) const;
 
   /// Copies the first `rows` rows of an input in, row-major, to the replicas in this process whose they will be in a call with
-  /// as many rows; an input without rows goes to all. A run may reuse the memory of its inputs: set them before each.
+  /// as many rows; an input without rows goes to all. A run may reuse the memory of all inputs: set those of its entry
+  /// before each run.
   void setInput(const Value &input, std::span<const std::byte> data, int64_t rows);
   /// Where the next call of a replica will look for an input, free to be written; there is room for
-  /// `plan().roomOf(input)` rows of its share.
+  /// `plan().roomOf(input)` rows of its share. From then on no run checks whether the input was set.
   std::byte *inputAddress(const Value &input, int64_t replica = 0);
-  /// Copies the first `rows` rows of an output out, row-major; one without rows is the first replica's. Valid until the
-  /// next run. Of several processes the first has the rows of all, which come to it, and the others their own alone.
+  /// Copies the first `rows` rows of an output of the last run out, row-major; one without rows is the first replica's.
+  /// A usage error if the last run was of another entry point or of fewer rows. Of several processes the first has the rows of all, which come to it, and the others their own alone.
   void getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const;
   /// Copies out what the last call of `entry` left in a buffer of one of the first replica's launches.
   void readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const;
@@ -96,8 +98,9 @@ public:
   void checkRows(const Entry &entry, int64_t rows) const;
 
   /// Runs an entry on `rows` rows, which must satisfy `checkRows`, each replica on its share; one without rows runs in
-  /// every replica; `init` also sets what begins with data. Fails before anything has happened if an input of indices has one that names no class, or if the
-  /// entry reads weights or settings that nothing has set. With accelerators it may return before the work is done;
+  /// every replica; `init` also sets what begins with data. Fails before anything has happened if an input has not been set
+  /// for as many rows since the last run, if an input of indices has one that names no class, or if the entry reads
+  /// weights or settings that nothing has set. With accelerators it may return before the work is done;
   /// whatever looks at results waits for them.
   void run(const Entry &entry, int64_t rows);
 
@@ -132,7 +135,6 @@ private:
   /// The calls of an entry.
   struct Calls {
     int64_t count = 0, mostRows = 0, lastRows = 0;
-    std::vector<int64_t> inputRows; ///< that each input was set with; 0 where nobody said
   };
 
   Replica &replica(int64_t number = 0) const { return (*replicas_)[static_cast<size_t>(number)]; }
@@ -148,7 +150,6 @@ private:
   void checkInputs(const Entry &entry, int64_t rows) const;
   std::byte *awaitedInput(const Value &input, size_t replica) const;
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
-  int64_t &inputRows(const Value &input);
 
   /// A run of what the entry's actions do.
   void runActions(const Entry &entry, int64_t rows);
@@ -156,6 +157,7 @@ private:
   const sluice_artifact *artifact_;
   Plan plan_;
   StateValues stateValues_;
+  CallValues callValues_;
   std::vector<Calls> calls_; ///< of each entry
   /// All shards of states, in the first of several processes.
   std::map<const State *, std::vector<std::byte>> collected_;

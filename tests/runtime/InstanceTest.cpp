@@ -178,9 +178,9 @@ TEST(Instance, RowsAreIndependentOfTheirNeighbours) {
 TEST(Instance, TimesEachLaunch) {
   Instance instance(artifact(), {2, ""});
   initialise(instance);
-  const Entry &step = instance.entry("train_step");
+  Batch batch(64, 1);
   instance.times().start(/*oneByOne=*/true);
-  instance.run(step, 64);
+  train(instance, batch, 64);
   std::vector<WorkTime> times = instance.times().take();
   ASSERT_EQ(times.size(), 3u);
   for (size_t i = 0; i < times.size(); ++i) {
@@ -239,11 +239,12 @@ TEST(Instance, RefusesStatesThatNothingHasSet) {
       "'train_step' reads 'fc.weight' and 2 more, which nothing has set: run 'init' first, or set states and load "
       "weights");
   EXPECT_EQ(codeOf([&] { train(instance, batch, 2); }), ExitCode::usage);
-  EXPECT_EQ(codeOf([&] { instance.run(predict, 1); }), ExitCode::usage);
+  instance.setInput(predict.inputs[0], bytes(batch.images), 2);
+  EXPECT_NE(messageOf([&] { instance.run(predict, 2); }).find("which nothing has set"), std::string::npos);
 
   setState(instance, "fc.weight", std::vector<float>(7840, 0.01F));
   setState(instance, "fc.bias", std::vector<float>(10));
-  EXPECT_EQ(codeOf([&] { instance.run(predict, 1); }), ExitCode::ok);
+  EXPECT_EQ(codeOf([&] { instance.run(predict, 2); }), ExitCode::ok);
   EXPECT_NE(messageOf([&] { train(instance, batch, 2); }).find("reads 'lr', which"), std::string::npos);
   setState(instance, "lr", std::vector<float>{0.1F});
   EXPECT_EQ(codeOf([&] { train(instance, batch, 2); }), ExitCode::ok);
@@ -317,6 +318,77 @@ TEST(Api, RefusesToTrainOnNothing) {
   ASSERT_EQ(sluice_instance_run(model, "init", 1), 0) << sluice_last_error();
   EXPECT_EQ(train(), SLUICE_OK) << sluice_last_error();
   sluice_instance_destroy(model);
+}
+
+namespace {
+/// A model of the C API with weights, and images to predict from.
+struct Predicting {
+  sluice_instance *model = nullptr;
+  Batch batch{4, 1};
+  std::vector<float> logits = std::vector<float>(640);
+
+  Predicting() {
+    const int32_t key[2] = {0, 5};
+    EXPECT_EQ(sluice_instance_create(&artifact(), nullptr, &model), 0) << sluice_last_error();
+    EXPECT_EQ(sluice_instance_set_input(model, "init", "key", key, sizeof key, 1), 0) << sluice_last_error();
+    EXPECT_EQ(sluice_instance_run(model, "init", 1), 0) << sluice_last_error();
+  }
+  ~Predicting() { sluice_instance_destroy(model); }
+
+  int set(int64_t rows) {
+    return sluice_instance_set_input(model, "predict", "image", batch.images.data(), static_cast<uint64_t>(rows) * 784,
+                                     rows);
+  }
+  int run(int64_t rows) { return sluice_instance_run(model, "predict", rows); }
+  int get(int64_t rows) {
+    return sluice_instance_get_output(model, "predict", "logits", logits.data(), static_cast<uint64_t>(rows) * 40,
+                                      rows);
+  }
+};
+} // namespace
+
+TEST(Api, RunsOnNoInputsOfAnEarlierRun) {
+  Predicting program;
+  ASSERT_EQ(program.set(2), 0) << sluice_last_error();
+  ASSERT_EQ(program.run(2), 0) << sluice_last_error();
+  EXPECT_EQ(program.run(2), SLUICE_USAGE);
+  EXPECT_STREQ(sluice_last_error(),
+               "'predict' needs the input 'image', which has not been set since the last call: set "
+               "it before each call");
+  // All entry points share the memory of inputs, so that a run of another one ends them, too.
+  const int32_t key[2] = {0, 5};
+  ASSERT_EQ(program.set(2), 0);
+  ASSERT_EQ(sluice_instance_set_input(program.model, "init", "key", key, sizeof key, 1), 0);
+  EXPECT_EQ(program.run(2), SLUICE_USAGE);
+  ASSERT_EQ(sluice_instance_run(program.model, "init", 1), 0) << sluice_last_error();
+  EXPECT_EQ(program.run(2), SLUICE_USAGE);
+  EXPECT_EQ(program.set(2), 0);
+  EXPECT_EQ(program.run(2), 0) << sluice_last_error();
+}
+
+TEST(Api, RunsOnInputsThatWereSetForAsManyRows) {
+  Predicting program;
+  ASSERT_EQ(program.set(1), 0) << sluice_last_error();
+  EXPECT_EQ(program.run(4), SLUICE_USAGE);
+  EXPECT_STREQ(sluice_last_error(), "input 'image' was set with 1 rows, and the call has 4");
+  EXPECT_EQ(program.run(1), 0) << sluice_last_error(); // a call that was refused has taken nothing
+  ASSERT_EQ(program.set(4), 0);
+  EXPECT_EQ(program.run(1), SLUICE_USAGE);
+}
+
+TEST(Api, GivesOutputsOfTheLastRunAlone) {
+  Predicting program;
+  EXPECT_EQ(program.get(1), SLUICE_USAGE);
+  EXPECT_STREQ(sluice_last_error(), "there is no output 'logits' of 'predict': the last call was one of 'init'");
+  ASSERT_EQ(program.set(4), 0);
+  ASSERT_EQ(program.run(4), 0) << sluice_last_error();
+  EXPECT_EQ(program.get(64), SLUICE_USAGE);
+  EXPECT_STREQ(sluice_last_error(), "output 'logits' has the 4 rows of the last call, and 64 were asked for");
+  EXPECT_EQ(program.get(4), 0) << sluice_last_error();
+  EXPECT_EQ(program.get(2), 0) << sluice_last_error();
+  float loss = 0;
+  EXPECT_EQ(sluice_instance_get_output(program.model, "eval_step", "loss", &loss, sizeof loss, 4), SLUICE_USAGE);
+  EXPECT_STREQ(sluice_last_error(), "there is no output 'loss' of 'eval_step': the last call was one of 'predict'");
 }
 
 TEST(Api, AnswersMisuseWithACode) {
