@@ -14,6 +14,7 @@ namespace sluice::runtime {
 enum class ExitCode : int {
   ok = 0,
   comparison = 1,  ///< a comparison failed
+  nonFinite = 1,   ///< the loss of a training run became infinite or NaN
   usage = 2,       ///< an unknown flag or name, an absurd value
   invalid = 3,     ///< input or output that is invalid, missing or full
   unsupported = 4, ///< an op or device that is not there

@@ -82,10 +82,20 @@ BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
   beginsAgain_ = instance.plan().isHostOnly() && changesStates(instance.plan(), entry);
 }
 
+void BenchState::beginAgain() {
+  std::vector<std::pair<const State *, Bytes>> settings;
+  for (const State &state : instance_.plan().states)
+    if (state.kind == StateKind::hyper)
+      instance_.getState(state, settings.emplace_back(&state, static_cast<size_t>(state.logicalBytes())).second);
+  initialise(instance_, seed_);
+  for (const auto &[state, value] : settings)
+    instance_.setState(*state, value);
+}
+
 void BenchState::prepare(int64_t step) {
   bool isFirst = step < instance_.plan().inFlight; // of what the calls in flight have each for themselves
   if (beginsAgain_ && step > 0 && step % stepsBetweenResets == 0) {
-    initialise(instance_, seed_);
+    beginAgain();
     isFirst = true;
   }
   for (size_t i = 0; i < samples_.size(); ++i)

@@ -9,8 +9,8 @@
 namespace sluice::runtime {
 
 /// A model that trains on one batch over and over soon knows it by heart, and then spends its time on denormal
-/// gradients, which no real run has. So every 16 steps all states are made anew, on the host. (A copy to put back would
-/// double their memory.)
+/// gradients, which no real run has. So every 16 steps all states but hyperparameters are made anew, on the host. (A
+/// copy to put back would double their memory.)
 class BenchState {
 public:
   /// Inputs: pixels and reals in [0, 1) at random, labels at random among the classes, other integers zero. States
@@ -22,6 +22,8 @@ public:
   void prepare(int64_t step);
 
 private:
+  void beginAgain();
+
   Instance &instance_;
   const Entry &entry_;
   uint64_t seed_;

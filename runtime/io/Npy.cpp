@@ -2,9 +2,11 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/files/InputFile.h"
 
 #include <algorithm>
 #include <cstring>
+#include <unistd.h>
 
 namespace sluice::runtime {
 
@@ -186,7 +188,8 @@ static HeaderRange findHeader(std::span<const std::byte> start, int64_t fileByte
   return {begin, bytes};
 }
 
-NpyHeader parseNpyHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
+/// What the header says, be the elements there or not.
+static NpyHeader readHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
   HeaderRange place = findHeader(start, fileBytes, name);
   std::string_view text(reinterpret_cast<const char *>(start.data()) + place.begin, place.bytes);
   NpyHeader header = HeaderParser(text, name).parse();
@@ -195,6 +198,11 @@ NpyHeader parseNpyHeader(std::span<const std::byte> start, int64_t fileBytes, co
     failInvalid(concat(name, ": the shape ", shapeText(header.shape), " is too large"));
   header.begin = static_cast<int64_t>(place.begin + place.bytes);
   header.bytes = *elements * static_cast<int64_t>(sizeOf(header.dtype));
+  return header;
+}
+
+NpyHeader parseNpyHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
+  NpyHeader header = readHeader(start, fileBytes, name);
   if (fileBytes - header.begin != header.bytes)
     failInvalid(concat(name, ": ", typeText(header.dtype, header.shape), " needs ", header.bytes, " bytes, but ",
                        fileBytes - header.begin, " follow the header"));
@@ -215,7 +223,43 @@ HostTensor parseNpy(std::span<const std::byte> content, const std::string &name)
 
 HostTensor readNpy(const std::string &path) { return parseNpy(readFile(path), path); }
 
-void writeNpy(const std::string &path, const HostTensor &tensor) {
+/// Reads on until `content` has `wanted` bytes or the file ends. Memory grows with what has come, not with what is wanted.
+static void readUpTo(int descriptor, size_t wanted, Bytes &content, const std::string &name) {
+  while (content.size() < wanted) {
+    size_t have = content.size();
+    uint64_t got = 0;
+    content.resize(std::min(wanted, std::max<size_t>(2 * have, npyStartBytes)));
+    check(name, files::readFrom(descriptor, content.data() + have, content.size() - have, got));
+    bool isAtEnd = have + got < content.size();
+    content.resize(have + got);
+    if (isAtEnd)
+      return;
+  }
+}
+
+HostTensor readNpyStream(const std::string &path, const std::string &name) {
+  int descriptor = -1;
+  uint64_t bytes = 0;
+  check(name, files::openForReading(path, files::Source::regularOrPipe, descriptor, bytes));
+  Bytes content;
+  Status status = guarded([&] {
+    readUpTo(descriptor, npyStartBytes, content, name);
+    if (content.size() < static_cast<size_t>(npyStartBytes))
+      return;
+    NpyHeader header = readHeader(content, std::max<int64_t>(npyStartBytes, static_cast<int64_t>(bytes)), name);
+    readUpTo(descriptor, static_cast<size_t>(header.begin + header.bytes) + 1, content,
+             name); // one more is one too many
+  });
+  close(descriptor);
+  if (!status.ok())
+    throw Error(status.code, status.message);
+  if (content.empty())
+    failInvalid(concat(name, ": is empty"));
+  return parseNpy(content, name);
+}
+
+/// What a file has before the elements.
+static std::string headerOf(const HostTensor &tensor) {
   std::string shape;
   for (int64_t size : tensor.shape)
     shape += concat(size, ", ");
@@ -227,13 +271,21 @@ void writeNpy(const std::string &path, const HostTensor &tensor) {
       concat("{'descr': '", npyNameOf(tensor.dtype), "', 'fortran_order': False, 'shape': (", shape, "), }");
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
-  AtomicFile file(path);
-  file.write(magic);
   const char version[] = {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-  file.write(version, sizeof version);
-  file.write(header);
+  return concat(magic, std::string_view(version, sizeof version), header);
+}
+
+void writeNpy(const std::string &path, const HostTensor &tensor) {
+  AtomicFile file(path);
+  file.write(headerOf(tensor));
   file.write(tensor.data.data(), tensor.data.size());
   file.commit();
+}
+
+void printNpy(const HostTensor &tensor) {
+  const std::string name = "standard output";
+  check(name, files::writeTo(STDOUT_FILENO, headerOf(tensor)));
+  check(name, files::writeTo(STDOUT_FILENO, {reinterpret_cast<const char *>(tensor.data.data()), tensor.data.size()}));
 }
 
 } // namespace sluice::runtime

@@ -2,7 +2,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/exec/BenchState.h"
-#include "runtime/exec/Initialise.h"
 #include "runtime/runner/BenchDevices.h"
 #include "runtime/runner/BenchOutputs.h"
 #include "runtime/runner/Report.h"
@@ -209,7 +208,7 @@ int runBench(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
   const Entry &entry = entryToMeasure(instance, options);
   int64_t rows = batchRows(options, instance.plan());
-  initialise(instance, options.seed.value_or(0));
+  beginStates(instance, options, options.seed.value_or(0), checkSettings(instance.plan(), options.settings));
   bool hasDevices = !instance.plan().isHostOnly();
   if (options.kernels && hasDevices)
     failUnsupported("--kernels measures kernels of the host alone, and this model has other devices");

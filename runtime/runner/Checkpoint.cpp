@@ -115,6 +115,8 @@ void CheckpointFolder::save(const Instance &instance, const TrainPosition &posit
                        {"sluice.step", std::to_string(position.step)},
                        {"sluice.rows_done", std::to_string(position.rowsDone)},
                        {"sluice.sums", sums}};
+  if (position.shuffles)
+    metadata["sluice.shuffle"] = *position.shuffles ? "1" : "0";
   char name[64];
   std::snprintf(name, sizeof name, "step-%012lld.safetensors", static_cast<long long>(position.step));
   saveStates(instance, path_ + "/" + name, metadata);
@@ -130,6 +132,8 @@ namespace {
 class MetadataReader {
 public:
   MetadataReader(const Metadata &metadata, const std::string &file) : metadata_(metadata), file_(file) {}
+
+  bool has(const char *key) const { return metadata_.count(key); }
 
   const std::string &text(const char *key) const {
     auto found = metadata_.find(key);
@@ -177,6 +181,8 @@ static TrainPosition positionOf(const MetadataReader &metadata) {
   position.step = metadata.integer<int64_t>("sluice.step");
   position.rowsDone = metadata.integer<int64_t>("sluice.rows_done");
   position.sums = metadata.doubles("sluice.sums");
+  if (metadata.has("sluice.shuffle"))
+    position.shuffles = metadata.integer<int>("sluice.shuffle") != 0;
   return position;
 }
 

@@ -13,12 +13,13 @@ namespace sluice::runtime {
 /// Where a run stands. Together with the states it decides every bit of what follows.
 struct TrainPosition {
   uint64_t seed = 0;
-  int64_t batch = 0;        ///< rows per step
-  int64_t rows = 0;         ///< size of the training set
-  int64_t epoch = 0;        ///< epochs finished
-  int64_t step = 0;         ///< steps since the start
-  int64_t rowsDone = 0;     ///< rows of the epoch at hand
-  std::vector<double> sums; ///< over those rows: each scalar output of train_step times its rows
+  int64_t batch = 0;            ///< rows per step
+  int64_t rows = 0;             ///< size of the training set
+  int64_t epoch = 0;            ///< epochs finished
+  int64_t step = 0;             ///< steps since the start
+  int64_t rowsDone = 0;         ///< rows of the epoch at hand
+  std::optional<bool> shuffles; ///< whether the order of the rows is drawn; nothing in checkpoints of earlier versions
+  std::vector<double> sums;     ///< over those rows: each scalar output of train_step times its rows
 };
 
 /// Keeps a folder to this process as long as it lives, however it ends.

@@ -135,10 +135,10 @@ private:
     command->add_flag("--report", options_.report,
                       "Print the copies and the memory, predicted beside counted, and what was replayed");
     addProcesses(command);
-    command
-        ->add_option("--trace", options_.trace,
-                     "Write when each piece of work ran here, for chrome://tracing or Perfetto")
+    addOutputFile(command, "--trace", options_.trace,
+                  "Write when each piece of work ran here, for chrome://tracing or Perfetto")
         ->type_name("FILE.json");
+    addNamed(command, "--set", options_.settings, parseNamed, "name=value: set a hyperparameter, such as lr=0.1");
     return command;
   }
 
@@ -175,27 +175,30 @@ private:
   void addTrain() {
     CLI::App *train = addRunningVerb(Verb::train, "train", "Train on rows of data");
     addData(train);
-    train->add_option("--test-data", options_.testData, "Data to evaluate on (default: the test part of --data)");
+    addFile(train, "--test-data", options_.testData, "Data to evaluate on (default: the test part of --data)");
     addBatch(train);
     addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10, or as many as --steps takes)");
     addInteger(train, "--steps", options_.steps, 1, INT64_C(1) << 40,
                "Steps to end after, within an epoch, too (default: those of the epochs)");
-    addSettings(train);
     addSeed(train);
     train->add_flag("--drop-last", options_.dropLast,
                     "Leave out the last batch of an epoch if it has fewer rows than the others");
+    train->add_flag("--no-shuffle", options_.keepsOrder,
+                    "Train on the rows in the order of the data (default: as the model says; shuffled if its calls may "
+                    "have any number of rows)");
     train->add_flag("--augment", options_.dataOptions.augments, "Train on random parts of images, mirrored or not");
-    train->add_option("--weights", options_.weights, "Start from these weights (.safetensors)");
-    train->add_option("--checkpoint", options_.checkpointFolder, "Folder for checkpoints; the newest 3 are kept");
+    addWeights(train, "Start from these weights (.safetensors)");
+    addFile(train, "--checkpoint", options_.checkpointFolder, "Folder for checkpoints; the newest 3 are kept");
     addInteger(train, "--checkpoint-every", options_.checkpointEvery, 1, INT64_C(1) << 40,
                "Steps between checkpoints (default: 100)");
     train->add_flag("--resume", options_.resume, "Go on from the newest valid checkpoint, if there is one");
-    train->add_option("--save", options_.save, "Write the weights here at the end (.safetensors)");
-    train->add_option("--save-averages", options_.saveAverages,
-                      "The same with the averages of weights that the model's optimizer keeps");
-    train->add_option("--log", options_.log, "Write one JSON object per epoch here");
-    train->footer("Examples:\n  train --epochs 20 --set lr=0.1 --save weights.safetensors\n"
-                  "  train --data FashionMNIST/raw --checkpoint run1 --resume\n"
+    addOutputFile(train, "--save", options_.save, "Write the weights here at the end (.safetensors)");
+    addOutputFile(train, "--save-averages", options_.saveAverages,
+                  "The same with the averages of weights that the model's optimizer keeps");
+    addOutputFile(train, "--log", options_.log, "Write one JSON object per epoch here");
+    train->add_flag("--allow-nonfinite", options_.allowsNonFinite,
+                    "Exit with code 0 even if the loss became infinite or NaN (default: code 1)");
+    train->footer("Examples:\n  train --epochs 20 --set lr=0.1 --checkpoint run1 --resume --save weights.safetensors\n"
                   "  train --data train.npz --test-data test.npz --column image=x");
   }
 
@@ -203,14 +206,16 @@ private:
     CLI::App *eval = addRunningVerb(Verb::eval, "eval", "Loss and metrics on the test data");
     addData(eval);
     addBatch(eval);
-    eval->add_option("--weights", options_.weights, "Weights (.safetensors)");
+    addWeights(eval);
   }
 
   void addPredict() {
     CLI::App *predict = addRunningVerb(Verb::predict, "predict", "Run the model on any number of rows");
-    predict->add_option("--weights", options_.weights, "Weights (.safetensors)");
-    addNamed(predict, "--input", options_.inputs, parseNamedFile, "name=@x.npy, once for each input");
-    addNamed(predict, "--output", options_.outputs, parseNamedFile, "name=@y.npy; without it outputs are printed");
+    addWeights(predict);
+    addNamed(predict, "--input", options_.inputs, parseNamedFile,
+             "name=@x.npy, once for each input; name=@- reads standard input");
+    addNamed(predict, "--output", options_.outputs, parseNamedFile,
+             "name=@y.npy, or name=@- for standard output (default: print the values of all outputs)");
     predict->add_option("--entry", options_.entry, "Entry point (default: predict)");
     addSeed(predict);
     predict->footer("Example:\n  predict --weights w.safetensors --input image=@x.npy --output logits=@y.npy");
@@ -220,7 +225,7 @@ private:
     GenerateOptions &into = options_.generate;
     CLI::App *generate =
         addRunningVerb(Verb::generate, "generate", "Go on with a text, if the model is one of language");
-    generate->add_option("--weights", options_.weights, "Weights (.safetensors)");
+    addWeights(generate);
     CLI::Option *prompt = generate->add_option("--prompt", into.prompt, "The text to go on with; -: standard input");
     generate->add_option("--prompt-tokens", into.promptTokens, "Its tokens, 5,17,3, instead; then tokens are printed")
         ->excludes(prompt);
@@ -228,7 +233,8 @@ private:
     addInteger(generate, "--tokens", into.tokens, 1, INT64_C(1) << 40, "Tokens to add (default: 64)");
     addNumber(generate, "--temperature", into.sampling.temperature, 1000,
               "What scores are divided by; 0 takes the best token (default: 1)");
-    addInteger(generate, "--top-k", into.sampling.topK, 1, INT32_MAX, "Draw from the N best tokens (default: all)");
+    addInteger(generate, "--top-k", into.sampling.topK, 0, INT32_MAX,
+               "Draw from the N best tokens; 0 draws from all (default: 0)");
     addNumber(generate, "--top-p", into.sampling.topP, 1,
               "Draw from the fewest of the best tokens with this probability together (default: 1)");
     addSeed(generate, "Seed of what is drawn (default: 0)");
@@ -255,28 +261,47 @@ private:
   }
 
   void addData(CLI::App *command) {
-    command->add_option("--data", options_.data,
-                        "Folder or file of images, arrays, tokens or text (default: the model's)");
+    addFile(command, "--data", options_.data,
+            "Folder or file of images, arrays, tokens or text (default: the model's)");
     addTokenizer(command);
     addNamed(command, "--column", options_.columns, parseNamed,
              "input=column: fill an input with a column of another name");
   }
   void addTokenizer(CLI::App *command) {
-    command->add_option("--tokenizer", options_.dataOptions.tokenizer,
-                        "Folder with GPT-2's vocab.json and merges.txt, for texts (default: bytes are tokens)");
+    addFile(command, "--tokenizer", options_.dataOptions.tokenizer,
+            "Folder with GPT-2's vocab.json and merges.txt, for texts (default: bytes are tokens)");
   }
   void addBatch(CLI::App *command) {
     addInteger(command, "--batch", options_.batch, 1, INT32_MAX,
                "Rows per step, over all replicas (default: as many as the model takes)");
   }
-  void addSettings(CLI::App *command) {
-    addNamed(command, "--set", options_.settings, parseNamed, "name=value: set a hyperparameter, such as lr=0.1");
+  void addWeights(CLI::App *command, const char *help = "Weights (.safetensors)") {
+    addFile(command, "--weights", options_.weights, help);
   }
   void addSeed(CLI::App *command, const char *help = "Seed of initial weights and shuffling (default: 0)") {
     command
         ->add_option_function<std::string>(
             "--seed", [this](const std::string &text) { options_.seed = parseSeed(text); }, help)
         ->type_name("SEED");
+  }
+
+  /// The text names a file or a folder.
+  static CLI::Option *addFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
+    auto set = [&path, flag](const std::string &text) {
+      if (text.empty())
+        failUsage(concat(flag, ": the name of the file is empty"));
+      path = text;
+    };
+    return command->add_option_function<std::string>(flag, set, help);
+  }
+  /// The same for a file that is written whole, which standard output is not.
+  static CLI::Option *addOutputFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
+    auto check = [flag](const std::string &text) {
+      if (text == "-")
+        failUsage(concat(flag, ": '-' would be a file; name one, such as ./- or /dev/stdout"));
+      return std::string();
+    };
+    return addFile(command, flag, path, help)->check(CLI::Validator(check, ""));
   }
 
   template <typename Int>

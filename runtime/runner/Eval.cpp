@@ -2,8 +2,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/ReadAhead.h"
-#include "runtime/exec/Initialise.h"
-#include "runtime/io/Weights.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
@@ -34,9 +32,7 @@ std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batc
 int runEval(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
   requireWeights("eval", options, instance.plan());
-  initialise(instance, 0);
-  if (!options.weights.empty())
-    loadWeights(instance, options.weights);
+  beginStates(instance, options, /*seed=*/0, checkSettings(instance.plan(), options.settings));
   Feed feed(instance.plan(), instance.entry("eval_step"),
             evaluationTable(DataPath(dataPath(options, instance.plan()), options.dataOptions)), options.columns);
   int64_t batch = batchRows(options, instance.plan(), feed.fixedRows());

@@ -6,9 +6,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/Bpe.h"
-#include "runtime/exec/Initialise.h"
 #include "runtime/files/InputFile.h"
-#include "runtime/io/Weights.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
@@ -303,12 +301,11 @@ int runGenerate(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
   Decoder decoder(instance);
   requireWeights("generate", options, instance.plan());
+  std::vector<Setting> settings = checkSettings(instance.plan(), options.settings);
   Language language(options, decoder.words());
   Tokens prompt = language.promptOf(options.generate);
   checkLength(options.generate, prompt.size(), decoder.context());
-  initialise(instance, 0);
-  if (!options.weights.empty())
-    loadWeights(instance, options.weights);
+  beginStates(instance, options, /*seed=*/0, settings);
   processes.agree({{"the length of the prompt", std::to_string(prompt.size())},
                    {"the number of tokens", std::to_string(options.generate.tokens)}},
                   instance);

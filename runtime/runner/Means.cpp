@@ -7,9 +7,13 @@ namespace sluice::runtime {
 bool isScalar(const Value &value) { return value.rowsDim < 0 && elementsOf(value.shape) == 1; }
 
 Means::Means(Instance &instance, const Entry &entry) : instance_(&instance), entry_(&entry) {
-  for (const Value &output : entry.outputs)
-    if (isScalar(output))
-      outputs_.push_back(&output);
+  for (const Value &output : entry.outputs) {
+    if (!isScalar(output))
+      continue;
+    if (output.name == "loss")
+      loss_ = outputs_.size();
+    outputs_.push_back(&output);
+  }
   sums_.resize(outputs_.size());
   instance.keepOutputs(entry, outputs_);
 }
@@ -24,7 +28,10 @@ void Means::collect() {
   for (size_t call = 0; call < pending_.size(); ++call) {
     for (size_t i = 0; i < sums_.size(); ++i)
       sums_[i] += values[call * sums_.size() + i] * static_cast<double>(pending_[call]);
+    if (double loss = loss_ ? values[call * sums_.size() + *loss_] : 0; !std::isfinite(loss) && !firstNonFinite_)
+      firstNonFinite_ = {callsKnown_, loss};
     rowsKnown_ += pending_[call];
+    ++callsKnown_;
   }
   pending_.clear();
 }

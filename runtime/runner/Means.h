@@ -35,6 +35,14 @@ public:
   /// accelerators those are the calls before the last time that a mean was asked for: progress is not worth a wait.
   std::optional<double> meanSoFar(std::string_view name);
 
+  /// A call, numbered from 0 since this was made, and what it gave.
+  struct Call {
+    int64_t number;
+    double value;
+  };
+  /// The first call whose `loss` was not finite, of those whose outputs are known; nothing if there is none.
+  const std::optional<Call> &firstNonFinite() const { return firstNonFinite_; }
+
   /// For checkpoints.
   const std::vector<double> &sums();
   void restore(const std::vector<double> &sums, int64_t rows);
@@ -46,7 +54,10 @@ private:
   const Entry *entry_;
   std::vector<const Value *> outputs_;
   std::vector<double> sums_;
+  std::optional<size_t> loss_;   ///< among the outputs
   std::vector<int64_t> pending_; ///< rows of the calls whose outputs are not in the sums
+  int64_t callsKnown_ = 0;       ///< that ever were in them
+  std::optional<Call> firstNonFinite_;
   int64_t rows_ = 0, rowsKnown_ = 0;
 };
 

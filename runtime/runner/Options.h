@@ -46,23 +46,25 @@ struct Options {
 
   std::string data, testData, weights;
   DataOptions dataOptions;
-  std::vector<NamedText> columns; ///< of inputs: the columns that fill them
-  int64_t batch = 0;              ///< 0: as many as the model takes
+  std::vector<NamedText> columns;  ///< of inputs: the columns that fill them
+  int64_t batch = 0;               ///< 0: as many as the model takes
+  std::vector<NamedText> settings; ///< of hyperparameters
 
   // train
   std::optional<int64_t> epochs;
   int64_t steps = 0; ///< 0: those of the epochs
   std::optional<uint64_t> seed;
-  std::vector<NamedText> settings;
   std::string checkpointFolder;
   int64_t checkpointEvery = 100;
   bool resume = false;
   bool dropLast = false; ///< no batch that is shorter than the others
+  bool keepsOrder = false;      ///< rows are not shuffled
+  bool allowsNonFinite = false; ///< a loss that is not finite ends with code 0
   std::string save, saveAverages, log;
 
   // predict and bench
   std::string entry;
-  std::vector<NamedText> inputs, outputs; ///< the text is a path
+  std::vector<NamedText> inputs, outputs; ///< the text is a path, or "-" for the standard input and output
   bool kernels = false, benchesOutputs = false;
   double seconds = 3;
 

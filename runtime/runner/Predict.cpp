@@ -1,14 +1,14 @@
 // `predict`: an entry point on npy files with any number of rows, a capacity at a time.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/Convert.h"
 #include "runtime/exec/Indices.h"
-#include "runtime/exec/Initialise.h"
 #include "runtime/io/Npy.h"
-#include "runtime/io/Weights.h"
 #include "runtime/runner/Verbs.h"
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace sluice::runtime {
 
@@ -18,6 +18,9 @@ static std::string numberText(DType type, double value) {
     return Json(value).dump();
   return isFloat(type) ? Json(static_cast<float>(value)).dump() : std::to_string(static_cast<int64_t>(value));
 }
+
+/// The standard input or output, as `--input` and `--output` spell it.
+static constexpr std::string_view standardStream = "-";
 
 namespace {
 
@@ -39,7 +42,14 @@ struct RowRange {
 struct Binding {
   const Value *value;
   HostTensor tensor;
-  std::string path; ///< of an output; empty: printed
+  std::string path; ///< as messages call it; of an output as `--output` spells it, and empty where it is printed
+
+  /// Of an input, which may come from a pipe.
+  static Binding read(const Value &value, const std::string &path) {
+    bool isStandard = path == standardStream;
+    std::string name = isStandard ? "standard input" : path;
+    return {&value, readNpyStream(isStandard ? "/dev/stdin" : path, name), name};
+  }
 };
 
 class Prediction {
@@ -70,14 +80,16 @@ public:
 
   void deliver() const {
     for (const Binding &output : outputs_)
-      if (!output.path.empty())
+      if (output.path == standardStream)
+        printNpy(output.tensor);
+      else if (!output.path.empty())
         writeNpy(output.path, output.tensor);
     if (options_.json)
       return printLine(json().dump());
     for (const Binding &output : outputs_)
-      output.path.empty()
-          ? print(output)
-          : talk(concat("wrote ", output.path, ": ", typeText(output.tensor.dtype, output.tensor.shape)));
+      output.path.empty() ? print(output)
+                          : talk(concat("wrote ", output.path == standardStream ? "the standard output" : output.path,
+                                        ": ", typeText(output.tensor.dtype, output.tensor.shape)));
   }
 
 private:
@@ -105,16 +117,18 @@ private:
   void readInputs() {
     checkNames("--input", options_.inputs, entry_.inputs);
     checkNames("--output", options_.outputs, entry_.outputs);
+    checkStreams();
     const Binding *counted = nullptr;
     for (const Value &value : entry_.inputs) {
       const NamedText *file = given(options_.inputs, value.name);
       if (!file)
         failUsage(concat("--input: ", quote(value.name), " is missing: give ", value.name, "=@file.npy with ",
                          typeText(value.dtype, value.shape), value.rowsDim < 0 ? "" : " and any number of rows"));
-      inputs_.push_back({&value, readNpy(file->text), file->text});
+      inputs_.push_back(Binding::read(value, file->text));
     }
-    for (const Binding &input : inputs_) {
+    for (Binding &input : inputs_) {
       checkInput(input);
+      widen(input);
       if (input.value->rowsDim < 0)
         continue;
       int64_t rows = rowsOf(input);
@@ -132,14 +146,49 @@ private:
     Shape wanted = value.shape;
     if (value.rowsDim >= 0 && input.tensor.shape.size() == wanted.size())
       wanted[static_cast<size_t>(value.rowsDim)] = input.tensor.shape[static_cast<size_t>(value.rowsDim)];
-    if (input.tensor.shape != wanted || input.tensor.dtype != value.dtype)
+    bool isNarrower = conversion(input.tensor.dtype, value.dtype);
+    bool isOfType = input.tensor.dtype == value.dtype || isNarrower;
+    if (input.tensor.shape != wanted || !isOfType)
       failInvalid(concat(input.path, ": is ", typeText(input.tensor.dtype, input.tensor.shape), ", but input ",
                          quote(value.name), " is ", typeText(value.dtype, value.shape),
-                         value.rowsDim < 0 ? "" : concat(" with any number of rows in dimension ", value.rowsDim)));
+                         value.rowsDim < 0 ? "" : concat(" with any number of rows in dimension ", value.rowsDim),
+                         isOfType ? "" : "; a file has its input's type or a narrower one of its kind"));
     if (value.rowsDim >= 0 && input.tensor.shape[static_cast<size_t>(value.rowsDim)] % perRow(value) != 0)
       failInvalid(concat(input.path, ": dimension ", value.rowsDim, " has size ",
                          input.tensor.shape[static_cast<size_t>(value.rowsDim)], ", not a multiple of ",
                          perRow(value)));
+  }
+
+  /// As `train` widens columns.
+  static void widen(Binding &input) {
+    HostTensor &tensor = input.tensor;
+    Convert convert = conversion(tensor.dtype, input.value->dtype);
+    if (!convert)
+      return;
+    int64_t count = elementsOf(tensor.shape);
+    Bytes wide(static_cast<size_t>(count) * sizeOf(input.value->dtype));
+    convert(tensor.data.data(), wide.data(), count);
+    tensor = {input.value->dtype, tensor.shape, std::move(wide)};
+  }
+
+  /// Each of the standard streams carries one array.
+  void checkStreams() const {
+    for (const auto &[flag, list, stream] :
+         {std::tuple("--input", &options_.inputs, "read from the standard input"),
+          std::tuple("--output", &options_.outputs, "written to the standard output")}) {
+      const NamedText *first = nullptr;
+      for (const NamedText &item : *list) {
+        if (item.text != standardStream)
+          continue;
+        if (first)
+          failUsage(concat(flag, ": ", quote(first->name), " and ", quote(item.name), " are both ", stream));
+        first = &item;
+      }
+    }
+    bool prints = std::ranges::find(options_.outputs, standardStream, &NamedText::text) != options_.outputs.end();
+    for (const auto &[flag, isGiven] : {std::pair("--json", options_.json), std::pair("--report", options_.report)})
+      if (prints && isGiven)
+        failUsage(concat("--output: ", flag, " prints to the standard output, too"));
   }
 
   int64_t perRow(const Value &value) const {
@@ -246,10 +295,9 @@ int runPredict(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
   const Entry &entry = instance.entry(options.entry.empty() ? "predict" : options.entry);
   requireWeights("predict", options, instance.plan());
+  std::vector<Setting> settings = checkSettings(instance.plan(), options.settings);
   Prediction prediction(options, instance, entry);
-  initialise(instance, options.seed.value_or(0));
-  if (!options.weights.empty())
-    loadWeights(instance, options.weights);
+  beginStates(instance, options, options.seed.value_or(0), settings);
   processes.agree(prediction.lines(), instance);
   startTrace(instance, options);
   prediction.run();

@@ -3,8 +3,10 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/Feed.h"
+#include "runtime/exec/Initialise.h"
 #include "runtime/exec/Variants.h"
 #include "runtime/io/File.h"
+#include "runtime/io/Weights.h"
 #include "runtime/runner/Report.h"
 #include "runtime/runner/Terminal.h"
 #include "runtime/runner/TraceFile.h"
@@ -90,6 +92,9 @@ static double roundedTo(DType type, double value) {
   }
 }
 
+/// Of a graph that calls minimize, and by convention of others.
+static constexpr std::string_view learningRate = "lr";
+
 static Setting checkSetting(const Plan &plan, const NamedText &setting) {
   std::vector<std::string> names;
   for (const State &state : plan.states)
@@ -109,6 +114,8 @@ static Setting checkSetting(const Plan &plan, const NamedText &setting) {
   if (!fits)
     failUsage(concat("--set: ", quote(setting.text), " is not a value for ", quote(setting.name), " of type ",
                      nameOf(state->dtype)));
+  if (setting.name == learningRate && value < 0)
+    failUsage(concat("--set: a learning rate is at least 0, and ", quote(setting.name), " is set to ", setting.text));
   return {state, value};
 }
 
@@ -151,6 +158,15 @@ void applySettings(Instance &instance, const std::vector<Setting> &settings) {
       break;
     }
   }
+}
+
+void beginStates(Instance &instance, const Options &options, uint64_t seed, const std::vector<Setting> &settings) {
+  initialise(instance, seed);
+  if (!options.weights.empty())
+    for (const std::string &line : loadWeights(instance, options.weights))
+      if (!options.quiet)
+        talk(concat("note: ", line));
+  applySettings(instance, settings);
 }
 
 std::string dataPath(const Options &options, const Plan &plan) {

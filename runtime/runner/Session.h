@@ -21,20 +21,25 @@ Instance startInstance(const Options &options, ProcessGroup *processes);
 /// Fails unless a verb that trains nothing has weights: of `--weights`, or data that all parameters begin with.
 void requireWeights(const char *verb, const Options &options, const Plan &plan);
 
-/// Begins to note times, if `--trace` asks for them. Call when the model is ready to run.
-void startTrace(Instance &instance, const Options &options);
-/// What `--trace` and `--report` ask for, at the end of a verb.
-void finishRun(Instance &instance, const Options &options, const std::vector<WorkTime> &times);
-
 /// A hyperparameter and its new value.
 struct Setting {
   const State *state = nullptr;
   double value = 0;
 };
 
-/// Checks `--set` against the plan; an unknown name is a usage error that lists the names.
+/// Checks `--set` against the plan: a usage error, which lists the names for one that is unknown, and for a learning rate
+/// below 0.
 std::vector<Setting> checkSettings(const Plan &plan, const std::vector<NamedText> &settings);
 void applySettings(Instance &instance, const std::vector<Setting> &settings);
+
+/// Sets the first states: what `init` makes of a seed, then the weights that `--weights` names, then what `--set` sets. Tells of
+/// weights that were of other types.
+void beginStates(Instance &instance, const Options &options, uint64_t seed, const std::vector<Setting> &settings);
+
+/// Begins to note times, if `--trace` asks for them. Call when the model is ready to run.
+void startTrace(Instance &instance, const Options &options);
+/// What `--trace` and `--report` ask for, at the end of a verb.
+void finishRun(Instance &instance, const Options &options, const std::vector<WorkTime> &times);
 
 /// What `--data` names, else SLUICE_DATA, else the plan, as runtime/data/DATA.md says.
 std::string dataPath(const Options &options, const Plan &plan);

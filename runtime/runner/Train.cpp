@@ -3,7 +3,6 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/ReadAhead.h"
-#include "runtime/exec/Initialise.h"
 #include "runtime/io/File.h"
 #include "runtime/io/Shuffle.h"
 #include "runtime/io/Weights.h"
@@ -14,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 namespace sluice::runtime {
 
@@ -44,6 +44,7 @@ public:
       SharedSignal signal(processes_, instance_);
       if (test_ && !(tested = evaluate(instance_, *test_, position_.batch, progress_, &signal)))
         return endBySignal();
+      warnOfNonFinite();
       report(tested, log);
       if (position_.rowsDone < train_->rows())
         break; // --steps end here
@@ -60,7 +61,10 @@ public:
         saveAverages(instance_, options_.saveAverages);
     }
     finishRun(instance_, options_, instance_.times().take());
-    return 0;
+    if (!nonFinite_ || options_.allowsNonFinite)
+      return 0;
+    processes_.finish(); // launchers that see one end may kill the others
+    return static_cast<int>(ExitCode::nonFinite);
   }
 
 private:
@@ -81,6 +85,8 @@ private:
   void openData() {
     DataPath path(dataPath(options_, instance_.plan()), options_.dataOptions);
     train_.emplace(instance_.plan(), step_, trainingTable(path), options_.columns);
+    bool anyRows = train_->fixedRows() == 0; // of a fixed number the graph may know each by its place
+    shuffles_ = !options_.keepsOrder && instance_.plan().shuffle.value_or(anyRows);
     std::optional<Table> test = testTable(path, options_);
     if (test)
       test_.emplace(instance_.plan(), instance_.entry("eval_step"), *test, options_.columns);
@@ -131,13 +137,12 @@ private:
                        ": has checkpoints of an earlier run; add --resume to go on from them, or name "
                        "another folder"));
     catchSignals();
-    bool resumed = options_.resume && resume();
-    if (!resumed) {
-      initialise(instance_, position_.seed);
-      if (!options_.weights.empty())
-        loadWeights(instance_, options_.weights);
-    }
-    applySettings(instance_, settings_);
+    if (options_.resume && resume())
+      applySettings(instance_, settings_);
+    else
+      beginStates(instance_, options_, position_.seed, settings_);
+    position_.shuffles = shuffles_;
+    firstStep_ = position_.step;
   }
 
   /// What several processes must have in common, beside the states.
@@ -148,6 +153,7 @@ private:
                                     {"the number of epochs", std::to_string(epochs())},
                                     {"the number of steps", std::to_string(options_.steps)},
                                     {"the seed", std::to_string(position_.seed)},
+                                    {"whether rows are shuffled", shuffles_ ? "yes" : "no"},
                                     {"the epoch that it starts in", std::to_string(position_.epoch)},
                                     {"the step that it starts at", std::to_string(position_.step)},
                                     {"the rows done of the epoch", std::to_string(position_.rowsDone)},
@@ -168,6 +174,9 @@ private:
     agree("--seed", options_.seed.value_or(found->seed), found->seed);
     agree("--batch", static_cast<uint64_t>(position_.batch), static_cast<uint64_t>(found->batch));
     agree("the number of rows", static_cast<uint64_t>(train_->rows()), static_cast<uint64_t>(found->rows));
+    if (found->shuffles.value_or(shuffles_) != shuffles_)
+      failUsage(concat("--resume: rows are ", shuffles_ ? "" : "not ", "shuffled, but the checkpoint in ",
+                       options_.checkpointFolder, " was made with rows that are", shuffles_ ? " not" : ""));
     if (found->sums.size() != means_.sums().size() || found->rowsDone > train_->rows())
       failInvalid(concat(options_.checkpointFolder, ": the newest checkpoint does not fit this model's train_step"));
     position_ = *found;
@@ -202,6 +211,8 @@ private:
   std::vector<uint32_t> order() const {
     if (!carried().empty())
       return streamOrder(position_.batch, train_->rows());
+    if (!shuffles_)
+      return streamOrder(/*streams=*/1, train_->rows());
     int64_t all = train_->rows() + (options_.dropLast ? train_->rowsLeftOut() : 0);
     std::vector<uint32_t> order = shuffledOrder(position_.seed, static_cast<uint64_t>(position_.epoch), all);
     order.resize(static_cast<size_t>(train_->rows()));
@@ -260,10 +271,28 @@ private:
     saved_ = position_.rowsDone == train_->rows() ? -1 : position_.step;
   }
 
+  /// Once, of the first step of this run whose loss is not finite. Waits for the steps so far, whose losses devices have kept.
+  void warnOfNonFinite() {
+    (void)means_.sums();
+    const std::optional<Means::Call> &found = means_.firstNonFinite();
+    if (nonFinite_ || !found)
+      return;
+    nonFinite_ = firstStep_ + found->number + 1;
+    progress_.clear();
+    if (processes_.isFirst())
+      talk(concat("warning: the loss is ",
+                  std::isnan(found->value) ? "nan"
+                  : found->value > 0       ? "inf"
+                                           : "-inf",
+                  " at step ", *nonFinite_, " (epoch ", position_.epoch + 1, ")",
+                  options_.allowsNonFinite ? "" : "; the exit code will be 1, or 0 with --allow-nonfinite"));
+  }
+
   /// All are behind the same step. Launchers that see one end may kill the others, so that all wait for what is saved.
   int endBySignal() {
     progress_.clear();
     checkpoint();
+    warnOfNonFinite();
     processes_.finish();
     auto [signal, rank] = processes_.ending();
     std::string who = processes_.group() ? concat(" of rank ", rank) : "";
@@ -284,6 +313,8 @@ private:
         line[name == "loss" ? "test_loss" : name] = mean;
     line["step"] = position_.step;
     line[rateKey] = rate;
+    if (nonFinite_)
+      line["nonfinite_step"] = *nonFinite_;
     log.append(line);
     if (processes_.isFirst())
       printLine(options_.json ? line.dump() : textOf(line, rate));
@@ -313,7 +344,10 @@ private:
   std::optional<CheckpointFolder> folder_;
   TrainPosition position_;
   int64_t saved_ = -1; ///< the step of the last checkpoint
-  double seconds_ = 0; ///< that this process spent on the epoch, for `rowsTimed_` rows
+  bool shuffles_ = true;
+  int64_t firstStep_ = 0;            ///< the steps before this run
+  std::optional<int64_t> nonFinite_; ///< the first step whose loss is not finite
+  double seconds_ = 0;               ///< that this process spent on the epoch, for `rowsTimed_` rows
   int64_t rowsTimed_ = 0;
 };
 

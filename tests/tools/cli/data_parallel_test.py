@@ -3,6 +3,7 @@ measured; and what is refused of calls with a fixed number of rows."""
 
 import json
 import os
+import struct
 
 from sluice_cli import BUILD, CliTest, main
 
@@ -91,6 +92,58 @@ class DataParallelTest(CliTest):
         self.assertIn("(128 rows)", result.stdout)
         quiet = self.run_here(program, "train", "--data", data, "--epochs", "1", "--quiet")
         self.assertEqual(quiet.stderr, "")
+
+    # A loss of rows by their places: (x - [1, 2, 4, 8])^2, which is 0 on rows in the order of the data alone.
+    PLACES = """
+module @places {{
+  sluice.model "places" format 1 phase "model"{shuffle}
+  sluice.state parameter @w : tensor<4xf32> = <"constant", 0.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.0 : f64>
+  sluice.graph ["x"] (%x: tensor<4xf32>) {{
+    %w = sluice.get @w : tensor<4xf32>
+    %c = "sluice.constant"() {{value = dense<[1.0, 2.0, 4.0, 8.0]> : tensor<4xf32>}} : () -> tensor<4xf32>
+    %a = sluice.add %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %d = sluice.sub %a, %c : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %s = sluice.mul %d, %d : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = sluice.sum %s {{axes = array<i64: 0>}} : (tensor<4xf32>) -> tensor<f32>
+    sluice.minimize %l, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }}
+}}
+"""
+
+    def losses_of_places(self, shuffle, *flags):
+        self.write("places.mlir", self.PLACES.format(shuffle=shuffle))
+        result = self.sluice("compile", "places.mlir", "-q", "-o", "places")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.write_npy("rows/x.npy", "<f4", (12,), struct.pack("<12f", *[1, 2, 4, 8] * 3))
+        return [line["loss"] for line in self.epochs(self.path("places"), "train", "--data", self.path("rows"), "--epochs", "2", *flags)]
+
+    def test_rows_of_static_shapes_keep_their_places(self):
+        self.assertEqual(self.losses_of_places(""), [0, 0])
+        self.assertEqual(self.losses_of_places(" {sluice.shuffle = false}"), [0, 0])
+        self.assertEqual(self.losses_of_places(" {sluice.shuffle = true}", "--no-shuffle"), [0, 0])
+        for loss in self.losses_of_places(" {sluice.shuffle = true}"):
+            self.assertGreater(loss, 0)
+        self.write("places.mlir", self.PLACES.format(shuffle=" {sluice.shuffle = 1}"))
+        self.assert_refused(self.sluice("compile", "places.mlir"), 3, "sluice.shuffle, which must be true or false, but is 1 : i64")
+
+    def test_rows_of_any_number_keep_their_order_when_asked(self):
+        program = os.path.join(BUILD, "tests", "logreg")
+        for name, rows in (("both", 130), ("first", 65)):  # of one class, and of another behind them
+            self.write_npy(f"{name}/image.npy", "|u1", (rows, 1, 28, 28), bytes(784 * rows))
+            self.write_npy(f"{name}/label.npy", "<i4", (rows,), b"".join((i // 65).to_bytes(4, "little") for i in range(rows)))
+        train = (program, "train", "--batch", "13", "--steps", "5", "--data")
+        first = self.epochs(*train, self.path("first"))[-1]["loss"]
+        self.assertEqual(self.epochs(*train, self.path("both"), "--no-shuffle")[-1]["loss"], first)
+        self.assertNotEqual(self.epochs(*train, self.path("both"))[-1]["loss"], first)
+
+    def test_a_run_is_resumed_in_its_order(self):
+        program, data, flags = os.path.join(BUILD, "tests", "logreg"), self.few_rows(64), ("--checkpoint", self.path("ordered"))
+        train = (program, "train", "--data", data, "--seed", "3", *flags)
+        self.epochs(*train, "--epochs", "1", "--no-shuffle")
+        self.assert_refused(self.run_program(*train, "--epochs", "2", "--resume"), 2,
+                            "--resume: rows are shuffled, but the checkpoint", "was made with rows that are not")
+        self.epochs(*train, "--epochs", "2", "--resume", "--no-shuffle")
 
     def test_other_calls_are_refused(self):
         program = self.program("cpu", batch="64")

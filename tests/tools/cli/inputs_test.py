@@ -1,6 +1,8 @@
 """Inputs that are no files: pipes that nobody writes to and devices without an end are read to an end, or refused."""
 
+import json
 import os
+import struct
 import subprocess
 
 from sluice_cli import BUILD, CliTest, main
@@ -59,6 +61,40 @@ class InputsTest(CliTest):
                     self.assertEqual(result.returncode, INVALID, result.stderr)
                     self.assertIn(os.path.basename(path), result.stderr)
                     self.assertEqual(result.stdout, "")
+
+    # y = x * alpha in f64, and j = k in i64.
+    TYPES = """
+module @types {
+  sluice.model "types" format 1 phase "model" capacity 4
+  sluice.state hyper @alpha : tensor<f64> = <"constant", 0.25 : f64>
+  sluice.graph ["x", "k"] (%x: tensor<?x2xf64>, %k: tensor<?xi64>) {
+    %a = sluice.get @alpha : tensor<f64>
+    %all = sluice.expand %a {dims = array<i64>, shape = array<i64: -9223372036854775808, 2>} : (tensor<f64>) -> tensor<?x2xf64>
+    %y = sluice.mul %x, %all : (tensor<?x2xf64>, tensor<?x2xf64>) -> tensor<?x2xf64>
+    %j = sluice.add %k, %k : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64>
+    sluice.output "y", %y : tensor<?x2xf64>
+    sluice.output "j", %j : tensor<?xi64>
+  }
+}
+"""
+
+    def test_predict_sets_hyperparameters_and_widens_arrays(self):
+        self.write("types.mlir", self.TYPES)
+        compiled = self.sluice("compile", "types.mlir", "-q", "-o", "types")
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        x, k = [0.1, -2.0, 3.5, 1e-30, 5.0, 7.25], [3, 0, 250]
+        numbers = {name: struct.unpack(f"<{len(x)}{name}", struct.pack(f"<{len(x)}{name}", *x)) for name in "efd"}
+        for floats, integers in (("d", "q"), ("f", "i"), ("e", "B")):
+            sizes = {"d": "<f8", "f": "<f4", "e": "<f2", "q": "<i8", "i": "<i4", "B": "|u1"}
+            self.write_npy("x.npy", sizes[floats], (3, 2), struct.pack(f"<6{floats}", *x))
+            self.write_npy("k.npy", sizes[integers], (3,), struct.pack(f"<3{integers}", *k))
+            for flags, alpha in (((), 0.25), (("--set", "alpha=-0.5"), -0.5)):
+                with self.subTest(f"{floats} {integers} {flags}"):
+                    out = json.loads(self.succeed(self.path("types"), "predict", "--json", "--input", "x=@x.npy", "--input", "k=@k.npy", *flags))
+                    self.assertEqual(out["outputs"]["y"]["values"], [alpha * number for number in numbers[floats]])
+                    self.assertEqual(out["outputs"]["j"]["values"], [2 * number for number in k])
+        measured = self.run_program(self.path("types"), "bench", "--seconds", "0", "--set", "alpha=2")
+        self.assertEqual(measured.returncode, 0, measured.stderr)
 
     def test_a_model_can_come_through_a_pipe(self):
         command = f"{BUILD}/bin/models/mlp -o - | {BUILD}/bin/sluice show /dev/stdin --stage train"
