@@ -76,6 +76,8 @@ class GenerateTest(CliTest):
         greedy = self.text("--prompt", "abc", "--tokens", "20", "--temperature", "0")
         for flag in (["--top-k", "1"], ["--top-p", "0"], ["--top-p", "0.01", "--top-k", "9"]):
             self.assertEqual(self.text("--prompt", "abc", "--tokens", "20", "--temperature", "5", *flag), greedy)
+        drawn = ("--prompt-tokens", "97,98,99", "--tokens", "20", "--temperature", "5", "--seed", "3")
+        self.assertEqual(self.text(*drawn, "--top-k", "0"), self.text(*drawn))  # all words
 
     def test_the_context_ends_or_slides(self):
         self.assertEqual(len(self.text("--prompt", "a" * 8, "--tokens", str(LENGTH - 8), "--temperature", "0")), LENGTH - 8 + 1)
@@ -94,7 +96,7 @@ class GenerateTest(CliTest):
             self.refused(INVALID, "standard input: the prompt is empty", "--prompt", "-", stdin=empty)
         self.refused(USAGE, "--temperature: '-1' is not a number from 0 to 1000", "--prompt", "a", "--temperature", "-1")
         self.refused(USAGE, "--top-p: '2' is not a number from 0 to 1", "--prompt", "a", "--top-p", "2")
-        self.refused(USAGE, "--top-k: 0 is outside", "--prompt", "a", "--top-k", "0")
+        self.refused(USAGE, "--top-k: -1 is outside", "--prompt", "a", "--top-k", "-1")
         self.refused(USAGE, "--tokens: 0 is outside", "--prompt", "a", "--tokens", "0")
         self.refused(INVALID, "--prompt-tokens: 256 is none of the model's words, 0 to 255", "--prompt-tokens", "3,256")
         self.refused(INVALID, "--prompt-tokens: -1 is none of the model's words", "--prompt-tokens=-1")
