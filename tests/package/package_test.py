@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -69,8 +70,42 @@ class PackageTest(InstallationTest):
         models = self.build_models()
         run(os.path.join(models, "digits"), self.path("loop.mlir"))
         run(self.sluice, "compile", self.path("loop.mlir"), "--emit=so", "-o", self.path("loop.so"))
-        self.assertEqual(run(os.path.join(models, "own_loop"), self.path("loop.so")), "10\n")
-        self.assertNotIn("LLVM", run("ldd", os.path.join(models, "own_loop")))
+        own_loop = os.path.join(self.build_project(os.path.join(HERE, "own_loop"), "own_loop"), "own_loop")
+        self.assertEqual(run(own_loop, self.path("loop.so")), "10\n")
+        self.assertNotIn("LLVM", run("ldd", own_loop))
+
+    def test_documents_lead_to_what_is_installed(self):
+        documents = self.path("prefix/share/doc/sluice")
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(documents) for name in names if name.endswith(".md")]
+        names = {os.path.relpath(name, documents) for name in found}
+        self.assertLessEqual({"README.md", "ops.md", "passes/PHASES.md", "runtime/data/DATA.md", "tools/compiler/scale/SCALE.md"}, names)
+        links = 0
+        for name in found:
+            with open(name, encoding="utf-8") as opened:
+                text = "".join(opened.read().split("```")[::2])  # without code
+            for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+                links += 1
+                self.assertTrue(os.path.exists(os.path.join(os.path.dirname(name), link)), f"{name} links to {link}")
+        self.assertGreater(links, 20)
+
+    def test_nothing_is_installed_of_a_tree_that_is_not_built(self):
+        with open(os.path.join(self.build, "cmake_install.cmake"), encoding="utf-8") as opened:
+            steps = opened.read()
+        check = os.path.join(self.build, "check_built.cmake")
+        self.assertLess(steps.index(check), min(steps.find(step) % len(steps) for step in ("file(INSTALL", "/cmake_install.cmake")))
+        run("cmake", "-P", check)
+        with open(check, encoding="utf-8") as opened:
+            text = opened.read()
+        for missing in ("bin/sluice-opt", "lib/libsluice.so", "lib/sluice/backends/sluice_sim_run.so", "share/doc/sluice/ops.md"):
+            self.assertIn(os.path.join(self.build, missing), text)
+            with open(self.path("check.cmake"), "w", encoding="utf-8") as out:
+                out.write(text.replace(os.path.join(self.build, missing), self.path("unbuilt", missing)))
+            result = subprocess.run(("cmake", "-P", self.path("check.cmake")), text=True, capture_output=True, check=False)
+            self.assertNotEqual(result.returncode, 0)
+            told = " ".join(result.stderr.split())
+            self.assertIn("cannot install: " + self.path("unbuilt", missing), told)
+            self.assertIn("has not been built; build what is installed first:", told)
+            self.assertIn("--target sluice_installation", told)
 
 
 if __name__ == "__main__":

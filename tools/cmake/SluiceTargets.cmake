@@ -93,6 +93,7 @@ function(sluice_backend_half name)
   target_include_directories(${name} PRIVATE "${SLUICE_SOURCE_ROOT}" "${SLUICE_SOURCE_ROOT}/backends/include")
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   install(TARGETS ${name} LIBRARY DESTINATION lib/sluice/backends)
+  set_property(GLOBAL APPEND PROPERTY SLUICE_INSTALLED ${name})
   add_dependencies(sluice_backends ${name})
 endfunction()
 
