@@ -57,7 +57,7 @@ struct Options {
   std::string checkpointFolder;
   int64_t checkpointEvery = 100;
   bool resume = false;
-  bool dropLast = false; ///< no batch that is shorter than the others
+  bool dropLast = false;        ///< no batch that is shorter than the others
   bool keepsOrder = false;      ///< rows are not shuffled
   bool allowsNonFinite = false; ///< a loss that is not finite ends with code 0
   std::string save, saveAverages, log;
