@@ -45,9 +45,13 @@ static Tensor triangle(const char *name, const Arg &x, int64_t diagonal, ir::Pre
     call.fail("the input has " + std::to_string(rank) + " dimensions, not at least 2");
   if (llvm::is_contained(Call::shape(x.tensor).take_back(2), ShapedType::kDynamic))
     call.fail("would count the rows of a call, which stand for themselves");
-  constexpr int64_t most = std::numeric_limits<int32_t>::max() / 2;
+  // Wide enough for an index and a diagonal that matters.
+  constexpr int64_t mostInI32 = std::numeric_limits<int32_t>::max() / 2;
+  ArrayRef<int64_t> sizes = Call::shape(x.tensor).take_back(2);
+  int64_t most = std::max(sizes[0], sizes[1]);
+  DType dtype = most > mostInI32 ? DType::i64 : DType::i32;
   auto along = [&](int64_t axis, int64_t start) {
-    return call.iota(Call::type(x.tensor).clone(call.graph.elementType(DType::i32)), axis, double(start), 1);
+    return call.iota(Call::type(x.tensor).clone(call.graph.elementType(dtype)), axis, double(start), 1);
   };
   Tensor row = along(rank - 2, std::clamp(diagonal, -most, most)), column = along(rank - 1, 0);
   Tensor isKept = call.emit<ir::CompareOp>(

@@ -44,9 +44,9 @@ Tensor masked_fill(Arg x, const Tensor &mask, double value) { return where(Arg(m
 
 //===- reductions -------------------------------------------------------------------------------------------------===//
 
-Tensor argmin(Arg x, std::int64_t dim, bool keepdim) {
+Tensor argmin(Arg x, std::int64_t dim, bool keepdim, DType dtype) {
   Call call("argmin", x, Rows::merged);
-  return argmax(Arg(detail::turned(call, x.tensor), x.where), dim, keepdim);
+  return argmax(Arg(detail::turned(call, x.tensor), x.where), dim, keepdim, dtype);
 }
 
 /// Of no half.

@@ -78,23 +78,12 @@ Tensor gather(Arg x, std::int64_t dim, const Tensor &index) {
 
 namespace {
 
-/// Chooses, along an axis of x, one element after another: the largest first, of equal ones that with the least index.
-class Choice {
+/// The order of elements along an axis of x: by keys, the largest first, and of equal ones by places, the least first.
+class Order {
 public:
-  Choice(Call &call, const Tensor &x, int64_t axis, bool largest)
-      : call(call), axis(axis), size(Call::shape(x)[axis]), isNumber(isNumberOf(x)), key(keyOf(x, largest)),
-        place(placesOf(x)), least(leastOf(x)) {}
-
-  /// The first one: its key and its place, along an axis of size 1.
-  std::pair<Tensor, Tensor> first() { return chosen({}); }
-
-  /// The one that follows another.
-  std::pair<Tensor, Tensor> after(const Tensor &before, const Tensor &at) {
-    Tensor last = spread(before);
-    Tensor isNext =
-        call.emit<ir::AndOp>({compared(ir::Predicate::eq, key, last), compared(ir::Predicate::gt, place, spread(at))});
-    return chosen(call.emit<ir::OrOp>({compared(ir::Predicate::lt, key, last), isNext}));
-  }
+  Order(Call &call, const Tensor &x, int64_t axis, bool largest)
+      : call(call), axis(axis), size(Call::shape(x)[axis]), places(size > kMostInI32 ? DType::i64 : DType::i32),
+        isNumber(isNumberOf(x)), key(keyOf(x, largest)), place(placesOf(x)) {}
 
   /// The index at a place: a second round of them is that of what is no number.
   Tensor indexAt(const Tensor &at) {
@@ -104,7 +93,10 @@ public:
     return call.emit<ir::WhereOp>({compared(ir::Predicate::lt, at, round), at, call.emit<ir::SubOp>({at, round})});
   }
 
-private:
+protected:
+  /// There are places for numbers and for what is none, and one behind all.
+  static constexpr int64_t kMostInI32 = std::numeric_limits<int32_t>::max() / 2;
+
   Tensor compared(ir::Predicate predicate, const Tensor &a, const Tensor &b) {
     auto attribute = ir::PredicateAttr::get(&call.graph.context, predicate);
     return call.emit<ir::CompareOp>({a, b}, call.attribute("predicate", attribute));
@@ -130,11 +122,34 @@ private:
 
   Tensor placesOf(const Tensor &x) {
     auto from = [&](double start) {
-      return call.iota(Call::type(x).clone(call.graph.elementType(DType::i32)), axis, start, 1);
+      return call.iota(Call::type(x).clone(call.graph.elementType(places)), axis, start, 1);
     };
     return isNumber ? call.emit<ir::WhereOp>({isNumber, from(0), from(double(size))}) : from(0);
   }
 
+  Call &call;
+  int64_t axis, size;
+  DType places;
+  Tensor isNumber, key, place;
+};
+
+/// Chooses one element after another.
+class Choice : public Order {
+public:
+  Choice(Call &call, const Tensor &x, int64_t axis, bool largest) : Order(call, x, axis, largest), least(leastOf(x)) {}
+
+  /// The first one: its key and its place, along an axis of size 1.
+  std::pair<Tensor, Tensor> first() { return chosen({}); }
+
+  /// The one that follows another.
+  std::pair<Tensor, Tensor> after(const Tensor &before, const Tensor &at) {
+    Tensor last = spread(before);
+    Tensor isNext =
+        call.emit<ir::AndOp>({compared(ir::Predicate::eq, key, last), compared(ir::Predicate::gt, place, spread(at))});
+    return chosen(call.emit<ir::OrOp>({compared(ir::Predicate::lt, key, last), isNext}));
+  }
+
+private:
   /// What no key is less than. The least i64 is no number that an op can be told: there it is that of the line.
   Tensor leastOf(const Tensor &x) {
     return x.dtype() == DType::i64 ? spread(along<ir::ReduceMinOp>(key))
@@ -151,9 +166,87 @@ private:
     return {best, along<ir::ReduceMinOp>(call.emit<ir::WhereOp>({isBest, place, behindAll}))};
   }
 
-  Call &call;
-  int64_t axis, size;
-  Tensor isNumber, key, place, least;
+  Tensor least;
+};
+
+/// Batcher's bitonic sorting network: in each step every element is compared with a partner, so that the steps are a scan's. It
+/// sorts blocks of 2, 4, 8, ... elements: first each element against its mirror image in the block, then against those half a block
+/// away, in blocks of half the size, and so on. The lower of two always has what comes first, so that a last block need not be whole:
+/// what would fill it up would come last and never move.
+class Network : public Order {
+public:
+  Network(Call &call, const Tensor &x, int64_t axis, bool largest)
+      : Order(call, x, axis, largest), counts(size > kMostInF32 ? DType::f64 : DType::f32) {}
+
+  /// How many steps sort so many elements.
+  static int64_t stepsFor(int64_t size) {
+    int64_t blocks = llvm::Log2_64_Ceil(uint64_t(size));
+    return blocks * (blocks + 1) / 2;
+  }
+
+  /// The places of the first so many elements, in order.
+  Tensor firstPlaces(int64_t count, std::source_location where) {
+    auto step = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &now) {
+      return exchanged(carried[0], carried[1], now);
+    };
+    Tensor all = scan({key, place}, steps(), 0, step, {}, where).carried[1];
+    if (count == size)
+      return all;
+    SmallVector<int64_t> starts(Call::rank(all), 0), ends(Call::shape(all)), strides(starts.size(), 1);
+    ends[axis] = count;
+    return call.emit<ir::SliceOp>({all},
+                                  {call.list("start", starts), call.list("end", ends), call.list("step", strides)});
+  }
+
+private:
+  /// f32 counts so far, and twice as far in even numbers.
+  static constexpr int64_t kMostInF32 = int64_t(1) << 23;
+
+  /// Of each step: the size of its blocks, one by that, and 1 where partners are mirror images.
+  std::vector<Tensor> steps() {
+    SmallVector<double> blocks, inverses, mirrors;
+    for (int64_t sorted = 2; sorted < 2 * size; sorted *= 2)
+      for (int64_t block = sorted; block >= 2; block /= 2) {
+        blocks.push_back(double(block));
+        inverses.push_back(1 / double(block));
+        mirrors.push_back(block == sorted);
+      }
+    Type type = call.graph.elementType(counts);
+    return {call.vector(blocks, type), call.vector(inverses, type), call.vector(mirrors, type)};
+  }
+
+  /// Each element's partner, which may lie behind all, and whether it is the upper of the two. Powers of two are exact, and so is
+  /// all that is counted.
+  std::pair<Tensor, Tensor> partners(const std::vector<Tensor> &now) {
+    RankedTensorType type = Call::type(key).clone(call.graph.elementType(counts));
+    auto all = [&](const Tensor &number) { return call.expand(number, {}, type.getShape()); };
+    Tensor index = call.iota(type, axis, 0, 1), block = all(now[0]), one = call.literal(1, block);
+    Tensor number = call.emit<ir::FloorOp>({call.emit<ir::MulOp>({index, all(now[1])})});
+    Tensor inBlock = call.emit<ir::SubOp>({index, call.emit<ir::MulOp>({number, block})});
+    Tensor half = call.emit<ir::MulOp>({block, call.literal(0.5, block)}),
+           isUpper = compared(ir::Predicate::ge, inBlock, half);
+    Tensor toMirror =
+               call.emit<ir::SubOp>({call.emit<ir::SubOp>({block, one}), call.emit<ir::AddOp>({inBlock, inBlock})}),
+           across = call.emit<ir::WhereOp>({isUpper, call.emit<ir::NegOp>({half}), half});
+    Tensor isMirror = compared(ir::Predicate::eq, all(now[2]), one);
+    return {call.emit<ir::AddOp>({index, call.emit<ir::WhereOp>({isMirror, toMirror, across})}), isUpper};
+  }
+
+  /// One step.
+  ScanStep exchanged(const Tensor &own, const Tensor &ownPlace, const std::vector<Tensor> &now) {
+    auto [partner, isUpper] = partners(now);
+    Tensor at = call.cast(partner, places);
+    Tensor other = call.emit<ir::TakeAlongOp>({own, at}, call.integer("axis", axis)),
+           otherPlace = call.emit<ir::TakeAlongOp>({ownPlace, at}, call.integer("axis", axis));
+    Tensor isBefore = call.emit<ir::AndOp>(
+        {compared(ir::Predicate::eq, own, other), compared(ir::Predicate::lt, ownPlace, otherPlace)});
+    Tensor isFirst = call.emit<ir::OrOp>({compared(ir::Predicate::gt, own, other), isBefore});
+    Tensor isAlone = compared(ir::Predicate::gt, partner, call.literal(double(size - 1), partner));
+    Tensor stays = call.emit<ir::OrOp>({call.emit<ir::XorOp>({isUpper, isFirst}), isAlone});
+    return {{call.emit<ir::WhereOp>({stays, own, other}), call.emit<ir::WhereOp>({stays, ownPlace, otherPlace})}, {}};
+  }
+
+  DType counts;
 };
 
 } // namespace
@@ -176,9 +269,13 @@ static Tensor scanned(Call &call, Choice &choice, const std::pair<Tensor, Tensor
   return scan({first.first, first.second}, {along}, axis, step, {}, where).stacked.front();
 }
 
-/// Those of so many elements, the largest first.
+/// Those of so many elements, the largest first. A step of a network takes about as long as two choices.
 static Tensor indicesOf(Call &call, const Tensor &x, int64_t axis, int64_t count, bool largest,
                         std::source_location where) {
+  if (count > std::max(kMostChoices, 2 * Network::stepsFor(Call::shape(x)[axis]))) {
+    Network network(call, x, axis, largest);
+    return network.indexAt(network.firstPlaces(count, where));
+  }
   Choice choice(call, x, axis, largest);
   std::pair<Tensor, Tensor> one = choice.first();
   SmallVector<Tensor> places{one.second};
@@ -194,10 +291,11 @@ static Tensor indicesOf(Call &call, const Tensor &x, int64_t axis, int64_t count
 }
 
 // The rows are taken apart meanwhile, as a scan's are.
-static TopK ordered(Call &call, const Arg &x, int64_t axis, int64_t count, bool largest) {
+static TopK ordered(Call &call, const Arg &x, int64_t axis, int64_t count, bool largest, DType dtype) {
+  detail::requireIndices(call, Call::shape(x.tensor)[axis], dtype);
   bool isMerged = detail::Access::isMerged(x.tensor);
   Tensor own = call.seen(x.tensor, false), indices = indicesOf(call, own, axis, count, largest, x.where);
-  return {call.seen(takenAlong(call, own, indices, axis), isMerged), call.seen(indices, isMerged)};
+  return {call.seen(takenAlong(call, own, indices, axis), isMerged), call.seen(call.cast(indices, dtype), isMerged)};
 }
 
 static int64_t orderedAxis(const Call &call, const Tensor &x, int64_t dim) {
@@ -209,20 +307,22 @@ static int64_t orderedAxis(const Call &call, const Tensor &x, int64_t dim) {
   return axis;
 }
 
-TopK topk(Arg x, std::int64_t k, std::int64_t dim, bool largest, bool) {
+TopK topk(Arg x, std::int64_t k, std::int64_t dim, bool largest, bool, DType dtype) {
   Call call("topk", x, Rows::merged);
   int64_t axis = orderedAxis(call, x.tensor, dim), size = Call::shape(x.tensor)[axis];
   if (k < 1 || k > size)
     call.fail("k is from 1 to the size of the dimension, " + std::to_string(size) + ", not " + std::to_string(k));
-  return ordered(call, x, axis, k, largest);
+  return ordered(call, x, axis, k, largest, dtype);
 }
 
-TopK sort(Arg x, std::int64_t dim, bool descending) {
+TopK sort(Arg x, std::int64_t dim, bool descending, DType dtype) {
   Call call("sort", x, Rows::merged);
   int64_t axis = orderedAxis(call, x.tensor, dim);
-  return ordered(call, x, axis, Call::shape(x.tensor)[axis], descending);
+  return ordered(call, x, axis, Call::shape(x.tensor)[axis], descending, dtype);
 }
 
-Tensor argsort(Arg x, std::int64_t dim, bool descending) { return sort(x, dim, descending).indices; }
+Tensor argsort(Arg x, std::int64_t dim, bool descending, DType dtype) {
+  return sort(x, dim, descending, dtype).indices;
+}
 
 } // namespace sluice

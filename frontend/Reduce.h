@@ -47,4 +47,7 @@ inline Tensor turned(Call &call, const Tensor &x) {
   return call.emit<ir::SubOp>({call.literal(x.dtype() == DType::u8 ? 255 : -1, x), x});
 }
 
+/// Fails unless indices along so many elements are of this dtype: i32, as far as it reaches, or i64.
+void requireIndices(const Call &call, int64_t size, DType dtype);
+
 } // namespace sluice::detail

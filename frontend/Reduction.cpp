@@ -96,10 +96,38 @@ Tensor logsumexp(Arg x, Axes dim, bool keepdim) {
   return call.cast(call.emit<ir::AddOp>({total, call.reshape(shift, Call::shape(total))}), x.tensor.dtype());
 }
 
-Tensor argmax(Arg x, std::int64_t dim, bool keepdim) {
+void detail::requireIndices(const Call &call, int64_t size, DType dtype) {
+  if (dtype != DType::i32 && dtype != DType::i64)
+    call.fail(std::string("indices are i32 or i64, not ") + to_string(dtype));
+  if (dtype == DType::i32 && size > int64_t(std::numeric_limits<int32_t>::max()) + 1)
+    call.fail("the indices of " + std::to_string(size) + " elements do not fit into i32; give i64 as their dtype");
+}
+
+/// argmax in i64: the first index at which the maximum is. What is no number counts as the least, as in the op.
+static Tensor firstOfLargest(Call &call, const Tensor &x, int64_t axis) {
+  auto compared = [&](ir::Predicate predicate, const Tensor &a, const Tensor &b) {
+    auto attribute = ir::PredicateAttr::get(&call.graph.context, predicate);
+    return call.emit<ir::CompareOp>({a, b}, call.attribute("predicate", attribute));
+  };
+  Tensor key = x;
+  if (is_float(x.dtype()))
+    key = call.emit<ir::WhereOp>(
+        {compared(ir::Predicate::eq, x, x), x, call.literal(detail::rangeOf(x.dtype()).first, x)});
+  NamedAttribute axes = call.list("axes", axis);
+  Tensor largest = call.emit<ir::ReduceMaxOp>({key}, {axes, call.unit("keepdims")});
+  Tensor isLargest = compared(ir::Predicate::eq, key, call.broadcast(largest, Call::shape(key)));
+  RankedTensorType type = Call::type(x).clone(call.graph.elementType(DType::i64));
+  Tensor place = call.iota(type, axis, 0, 1);
+  Tensor behindAll = call.literal(0x1p52, place);
+  return call.emit<ir::ReduceMinOp>({call.emit<ir::WhereOp>({isLargest, place, behindAll})}, axes);
+}
+
+Tensor argmax(Arg x, std::int64_t dim, bool keepdim, DType dtype) {
   Call call("argmax", x, Rows::merged);
   int64_t axis = call.axis(x.tensor, dim);
-  Tensor index = call.emit<ir::ArgMaxOp>({x.tensor}, call.integer("axis", axis));
+  detail::requireIndices(call, Call::shape(x.tensor)[axis], dtype);
+  Tensor index = dtype == DType::i64 ? firstOfLargest(call, x.tensor, axis)
+                                     : call.emit<ir::ArgMaxOp>({x.tensor}, call.integer("axis", axis));
   return keepdim ? unsqueeze(Arg(index, x.where), dim < 0 ? dim + Call::seenRank(x.tensor) : dim) : index;
 }
 

@@ -326,6 +326,8 @@ LogicalResult ArgMaxOp::inferReturnTypes(MLIRContext *context, MaybeLocation loc
   if (failed(checkAxes(loc, axis, shapeOf(op.getX()))))
     return failure();
   SmallVector<int64_t> shape(shapeOf(op.getX()));
+  if (shape[axis] > int64_t(1) << 31)
+    return inferenceFailure(loc, "the indices of ", shape[axis], " elements do not fit into i32");
   shape.erase(shape.begin() + axis);
   return addResult(loc, shape, IntegerType::get(context, 32), types);
 }

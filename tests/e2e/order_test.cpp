@@ -4,8 +4,10 @@
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/TrainedAlike.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
+#include <numeric>
 
 using namespace sluice::test;
 
@@ -158,6 +160,119 @@ TEST(Sort, OrdersTheLeastAndTheGreatestIntegers) {
   const std::vector<double> line{-0x1p31, 0, 0x1p31 - 1, -0x1p31, 0x1p31 - 1};
   EXPECT_EQ(sorted(sluice::i32, line, false).indices, (std::vector<double>{0, 3, 1, 2, 4}));
   EXPECT_EQ(sorted(sluice::i32, line, true).indices, (std::vector<double>{2, 4, 1, 0, 3}));
+}
+
+namespace {
+
+/// The indices that a stable sort has, with what is no number last.
+std::vector<double> stableOrder(const std::vector<double> &line, bool descending) {
+  std::vector<double> order(line.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](double a, double b) {
+    double x = line[size_t(a)], y = line[size_t(b)];
+    if (std::isnan(x) != std::isnan(y))
+      return std::isnan(y);
+    if (x == y || std::isnan(x))
+      return a < b;
+    return descending ? x > y : x < y;
+  });
+  return order;
+}
+
+/// Numbers of which many are equal, some infinite and some none.
+std::vector<double> line(sluice::DType dtype, int64_t size, uint64_t salt) {
+  std::vector<int64_t> drawn = portableIntegers("line" + std::to_string(salt), size_t(size), 200);
+  std::vector<double> values;
+  for (int64_t number : drawn) {
+    double value = dtype == sluice::u8 ? double(number) : double(number - 100) / (is_float(dtype) ? 4 : 1);
+    if (is_float(dtype) && number < 8)
+      value = number < 3   ? std::nan("")
+              : number < 5 ? std::numeric_limits<double>::infinity()
+                           : -std::numeric_limits<double>::infinity();
+    values.push_back(value);
+  }
+  return values;
+}
+
+/// A loss that weighs each place, of more elements than are chosen one by one, on an inner dimension, too.
+std::string sortingNetwork(sluice::DType dtype, const std::string &devices = "cpu") {
+  using namespace sluice;
+  Graph g("sorting");
+  g.set_devices(devices);
+  g.set_capacity(kRows);
+  g.set_dtype(dtype);
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, kSize, kColumns});
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {9, 1, 1}, init::uniform(0.5, 1.5));
+  std::vector<Tensor> copies;
+  for (int64_t i = 0; i < 9; ++i)
+    copies.push_back(x * w.select(0, i) + 0.01 * double(i));
+  Tensor y = cat(copies, 1);
+  auto places = [&](int64_t count) { return g.arange(1, double(1 + count), 1, dtype).view({count, 1}) / 50; };
+  TopK up = sort(y, 1), most = topk(y, 60, 1);
+  g.output("at", most.indices);
+  g.minimize((up.values.sin() * places(9 * kSize)).mean() + (most.values.square() * places(60)).mean(),
+             optim::SGD{.lr = 0.1, .momentum = 0.9});
+  return g.str();
+}
+
+Values sortingBatch() { return {{"x", batch().at("x")}}; }
+
+} // namespace
+
+TEST(Sort, OfManyIsStableForEveryKindOfNumber) {
+  for (sluice::DType dtype : {sluice::f32, sluice::f64, sluice::i32, sluice::i64, sluice::u8, sluice::bf16})
+    for (bool descending : {false, true}) {
+      std::vector<double> values = line(dtype, 77, 1);
+      Line all = sorted(dtype, values, descending);
+      EXPECT_EQ(all.indices, stableOrder(values, descending)) << int(dtype) << " " << descending;
+    }
+}
+
+// Around powers of two: the last block of a network need not be whole.
+TEST(Sort, OfAnyNumberOfElements) {
+  for (int64_t size : {1, 2, 31, 32, 33, 64, 65, 255, 1025}) {
+    std::vector<double> values = line(sluice::f32, size, uint64_t(size));
+    EXPECT_EQ(sorted(sluice::f32, values, false).indices, stableOrder(values, false)) << size;
+  }
+}
+
+// As many steps as a network of so many elements has, where one for each element would be 100,000.
+TEST(Sort, OfManyTakesFewSteps) {
+  using namespace sluice;
+  constexpr int64_t size = 100'000;
+  Graph g("many");
+  Tensor x = g.input("x", f32, {size});
+  TopK all = sort(x, 0, /*descending=*/false, i64);
+  g.output("values", all.values);
+  g.output("indices", all.indices);
+  Compiled model(g.str());
+  const runtime::Entry &predict = model.program().entry("predict");
+  int64_t steps = 0;
+  for (const runtime::ListedAction &listed : runtime::listActions(predict.actions))
+    if (const runtime::Loop *loop = std::get_if<runtime::Loop>(&listed.action->work))
+      steps += loop->count;
+  EXPECT_EQ(steps, 17 * 18 / 2);
+  model.init(1);
+  std::vector<float> drawn = portableUniform("many", size, -1, 1);
+  std::vector<double> values(drawn.begin(), drawn.end());
+  Values outputs = model.run("predict", {{"x", values}}, 1);
+  EXPECT_EQ(outputs.at("indices"), stableOrder(values, false));
+  std::ranges::sort(values);
+  EXPECT_EQ(outputs.at("values"), values);
+}
+
+TEST(Sort, OfManyHasTheGradientsOfDifferences) {
+  expectGradientsOfDifferences(sortingNetwork(sluice::f64), sortingBatch(), kRows, {"w"});
+}
+
+TEST(Sort, OfManyHasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
+  expectSameBits(sortingNetwork(sluice::f32), sortingNetwork(sluice::f32, "sim:0"), sortingBatch(), kRows);
+}
+
+TEST(Sort, OfManyIsEqualOnReplicasAndInMicrobatches) {
+  expectSameOnReplicas(sortingNetwork(sluice::f64), sortingBatch(), {{4, 2}});
+  expectSameOnReplicas(sortingNetwork(sluice::f64), sortingBatch(), {{6}}, /*microbatches=*/2);
 }
 
 // One addition after another: no other order of these gives these sums.

@@ -18,7 +18,7 @@ Tensor masked_fill(Arg x, const Tensor &mask, double value);
 // -------------------------------------------------------------------------------------------------------
 
 /// i32 index of the first minimum.
-Tensor argmin(Arg x, std::int64_t dim, bool keepdim = false);
+Tensor argmin(Arg x, std::int64_t dim, bool keepdim = false, DType dtype = i32);
 /// (sum of |x|^p)^(1/p) for p of 1, 2 or infinity, which is the largest |x|. Where it is 0, no gradient flows. Of halves,
 /// squares are summed in f32; so in `normalize`.
 Tensor norm(Arg x, double p = 2, Axes dim = {}, bool keepdim = false);

@@ -102,8 +102,8 @@ Tensor mean(Arg x, Axes dim = {}, bool keepdim = false);
 /// Elements that tie share the gradient equally (PyTorch's amax and amin).
 Tensor max(Arg x, Axes dim = {}, bool keepdim = false);
 Tensor min(Arg x, Axes dim = {}, bool keepdim = false);
-/// i32 index of the first maximum.
-Tensor argmax(Arg x, std::int64_t dim, bool keepdim = false);
+/// Index of the first maximum, i32 or i64. More than 2^31 elements need i64.
+Tensor argmax(Arg x, std::int64_t dim, bool keepdim = false, DType dtype = i32);
 /// Of integers and bool, i64. The gradient of an element is the product of all others, where there are zeros too.
 Tensor prod(Arg x, Axes dim = {}, bool keepdim = false);
 /// Whether one element, or all, are not 0.
@@ -192,15 +192,16 @@ Tensor gather(Arg x, std::int64_t dim, const Tensor &index);
 Tensor take_along_dim(Arg x, const Tensor &index, std::int64_t dim);
 
 struct TopK {
-  Tensor values, indices; ///< i32
+  Tensor values, indices; ///< of the dtype that was asked for: i32 or i64
 };
 /// The k largest (or smallest) elements along a dimension, which is not the batch, and their indices, in order. Of equal
 /// elements the one with the least index comes first, which PyTorch leaves open; what is no number comes last. Gradients
-/// flow through the values. Each takes a walk along the dimension: meant for few of many, or for few.
-TopK topk(Arg x, std::int64_t k, std::int64_t dim = -1, bool largest = true, bool sorted = true);
-/// topk of all: for dimensions of some hundreds at most. Equal elements stay in their order.
-TopK sort(Arg x, std::int64_t dim = -1, bool descending = false);
-Tensor argsort(Arg x, std::int64_t dim = -1, bool descending = false);
+/// flow through the values. The work is a walk along the dimension for each of few, and that of `sort` for many. More than 2^31
+/// elements need indices in i64.
+TopK topk(Arg x, std::int64_t k, std::int64_t dim = -1, bool largest = true, bool sorted = true, DType dtype = i32);
+/// topk of all. Equal elements stay in their order. The work grows as n log(n)^2.
+TopK sort(Arg x, std::int64_t dim = -1, bool descending = false, DType dtype = i32);
+Tensor argsort(Arg x, std::int64_t dim = -1, bool descending = false, DType dtype = i32);
 
 // --- steps
 // ------------------------------------------------------------------------------------------------------------
@@ -363,9 +364,8 @@ struct CrossEntropyOptions {
 /// lie. A float target of the logits' shape has each class's share, in place of [c is the label]; then no position is
 /// ignored, and a mean divides by the number of positions.
 ///
-/// Perplexity is exp of an evaluation's loss and no metric: metrics are means over the rows of all calls, and exp of a loss
-/// would be averaged as such. Nor is the loss itself the mean of all labels where calls ignore some unevenly. Both follow
-/// from metrics that are sums of a row, of which executables print the perplexity, exp(nll / words):
+/// An evaluation's loss is the sum over all labels that count, divided by their number, over all calls; of none it is null.
+/// Executables print the perplexity, exp(nll / words), of two metrics with these names:
 ///   g.metric("nll", cross_entropy(logits, label, {.ignore_index = -100, .reduction = Reduction::none}).sum(1).mean());
 ///   g.metric("words", ne(label, -100).to(f32).sum(1).mean());
 /// Without "words", nll is the mean of a word.
@@ -473,8 +473,8 @@ inline Tensor Tensor::std(Axes dim, std::int64_t correction, bool keepdim, Where
 inline Tensor Tensor::logsumexp(Axes dim, bool keepdim, Where where) const {
   return sluice::logsumexp(Arg(*this, where), std::move(dim), keepdim);
 }
-inline Tensor Tensor::argmax(std::int64_t dim, bool keepdim, Where where) const {
-  return sluice::argmax(Arg(*this, where), dim, keepdim);
+inline Tensor Tensor::argmax(std::int64_t dim, bool keepdim, DType dtype, Where where) const {
+  return sluice::argmax(Arg(*this, where), dim, keepdim, dtype);
 }
 inline Tensor Tensor::softmax(std::int64_t dim, Where where) const { return sluice::softmax(Arg(*this, where), dim); }
 inline Tensor Tensor::log_softmax(std::int64_t dim, Where where) const {

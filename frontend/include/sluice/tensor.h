@@ -92,7 +92,7 @@ public:
   Tensor var(Axes dim = {}, std::int64_t correction = 1, bool keepdim = false, Where where = Where::current()) const;
   Tensor std(Axes dim = {}, std::int64_t correction = 1, bool keepdim = false, Where where = Where::current()) const;
   Tensor logsumexp(Axes dim = {}, bool keepdim = false, Where where = Where::current()) const;
-  Tensor argmax(std::int64_t dim, bool keepdim = false, Where where = Where::current()) const;
+  Tensor argmax(std::int64_t dim, bool keepdim = false, DType dtype = DType::i32, Where where = Where::current()) const;
   Tensor softmax(std::int64_t dim, Where where = Where::current()) const;
   Tensor log_softmax(std::int64_t dim, Where where = Where::current()) const;
 
