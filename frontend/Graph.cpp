@@ -2,7 +2,9 @@
 #include "sluice/graph.h"
 #include "Call.h"
 #include "GraphImpl.h"
+#include "Nested.h"
 #include "Training.h"
+#include "ir/CallFlow.h"
 #include "ir/Module.h"
 #include "ir/RowOrder.h"
 #include "runtime/files/OutputFile.h"
@@ -139,16 +141,68 @@ static void requireNoLoss(GraphImpl &graph, const char *function, const SourceLo
                   {{"here", detail::locationOf(op.getLoc())}});
 }
 
-void Graph::metric(std::string name, Arg value) {
-  requireName("a metric", name, value.where);
+/// Checks the name and value of a metric, and claims the name.
+static ir::MetricOp addMetric(GraphImpl &graph, const std::string &name, const Arg &value) {
   Call call("metric", value);
-  requireNoEntry(*graph, "metric", value.where);
-  call.requireGraph(*graph);
+  requireNoEntry(graph, "metric", value.where);
+  call.requireGraph(graph);
   call.requireScalar(value.tensor);
   if (name == "loss")
-    requireNoLoss(*graph, "metric", value.where);
-  graph->claimResult(name, value.where);
-  graph->builder.create<ir::MetricOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
+    requireNoLoss(graph, "metric", value.where);
+  graph.claimResult(name, value.where);
+  return graph.builder.create<ir::MetricOp>(graph.toLocation(value.where), name, Access::value(value.tensor));
+}
+
+void Graph::metric(std::string name, Arg value) {
+  requireName("a metric", name, value.where);
+  addMetric(*graph, name, value);
+}
+
+/// Each is a sum or mean over rows.
+static void requireParts(const GraphImpl &graph, const std::string &name, const std::vector<Tensor> &parts,
+                         std::source_location location) {
+  if (parts.empty())
+    throw Error("metric: '" + name + "' is a formula of no sums", location);
+  ir::CallFlows flows(graph.graph);
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    Call call("metric", Arg(part, location));
+    call.requireGraph(graph);
+    call.requireScalar(part);
+    ir::CallFlow flow = flows.of(Access::value(part));
+    if (flow != ir::CallFlow::Sum && flow != ir::CallFlow::Mean && flow != ir::CallFlow::Fixed)
+      throw Error("metric: sum " + std::to_string(number) + " of '" + name +
+                      "' is neither a sum nor a mean over the rows of a call",
+                  location);
+  }
+}
+
+void Graph::metric(std::string name, const std::vector<Tensor> &sums, const Formula &formula, Where where) {
+  requireName("a metric", name, where);
+  requireParts(*graph, name, sums, where);
+  Arg value(formula(sums), where);
+  Call("metric", value).requireGraph(*graph);
+  SmallVector<Value> parts = detail::valuesOf(sums);
+  if (!ir::CallFlows(graph->graph).formulaOf(Access::value(value.tensor), parts))
+    throw Error("metric: the formula of '" + name + "' reads values that are none of its sums", where);
+  addMetric(*graph, name, value)->setDiscardableAttr(ir::kIsFormula, graph->builder.getUnitAttr());
+}
+
+/// Metrics, and the loss, that several calls have no figure of but a mean over calls.
+static void warnOfMeansOverCalls(GraphImpl &graph) {
+  ir::CallFlows flows(graph.graph);
+  auto warn = [&](Operation &op, const std::string &what, Value value) {
+    if (flows.figureOf(value, op.hasAttr(ir::kIsFormula)).first == ir::CallFlow::Own)
+      std::cerr
+          << detail::locationOf(op.getLoc()).str() << ": warning: " << what
+          << " is neither a mean nor a sum over the rows of a call, nor a formula of such scalars: of several calls "
+             "the mean over calls is reported, which depends on --batch; see Graph::metric with sums\n";
+  };
+  for (Operation &op : graph.graph.getBody().front()) {
+    if (auto metric = dyn_cast<ir::MetricOp>(op))
+      warn(op, "the metric '" + metric.getName().str() + "'", metric.getValue());
+    if (auto minimize = dyn_cast<ir::MinimizeOp>(op))
+      warn(op, "the loss", minimize.getLoss());
+  }
 }
 
 //===- training ---------------------------------------------------------------------------------------------------===//
@@ -267,6 +321,7 @@ void Graph::save(const std::string &path, Where where) const {
     throw Error(path + ": " + failure, where, {}, kCannotWrite);
   for (const Unused &part : unused())
     std::cerr << part.where.str() << ": warning: no output, metric or loss depends on " << part.what << "\n";
+  warnOfMeansOverCalls(*graph);
 }
 
 } // namespace sluice

@@ -1,5 +1,5 @@
 // Graphs, entry points, kernels and copies: their text forms and what holds them together.
-#include "ir/Dialect.h"
+#include "ir/CallFlow.h"
 #include "ir/ops/Inference.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -113,7 +113,7 @@ SmallVector<StringAttr> GraphOp::getOwnEntries() {
 }
 
 bool GraphOp::isEntryOfCompiler(StringRef name) {
-  return llvm::is_contained({"init", "train_step", "eval_step", "predict"}, name);
+  return llvm::is_contained(ArrayRef<StringRef>{"init", "train_step", "eval_step", "predict", kMetricsEntry}, name);
 }
 
 std::string GraphOp::problemOfEntryName(StringRef name) {

@@ -2,7 +2,8 @@
 //
 //   sluice.graph(%x, %label) {...; sluice.output; sluice.metric; sluice.minimize}
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
-//          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp).
+//          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp), and, where metrics are
+//          formulas of sums, @metrics (MetricFigures.h).
 //
 // A graph that sets parameters itself has a @train_step without an optimizer: what it sets, states have behind a step,
 // and behind no other call. Entry points of its own are what `output ... in` and `set ... in` name, and have these alone. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
@@ -19,6 +20,7 @@
 #include "passes/place/InheritDevice.h"
 #include "passes/train/BuildTraining.h"
 #include "passes/train/ExpandGradients.h"
+#include "passes/train/MetricFigures.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -26,17 +28,8 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-namespace {
-
-struct Report {
-  std::string name;
-  Value value;
-};
-
-} // namespace
-
-static EntryOp createEntry(OpBuilder &builder, Location loc, StringRef name, ArrayRef<StringRef> inputs,
-                           TypeRange inputTypes, ArrayRef<StringRef> outputs) {
+EntryOp createEntry(OpBuilder &builder, Location loc, StringRef name, ArrayRef<StringRef> inputs, TypeRange inputTypes,
+                    ArrayRef<StringRef> outputs) {
   OperationState state(loc, EntryOp::getOperationName());
   state.addAttribute("sym_name", builder.getStringAttr(name));
   state.addAttribute("inputs", builder.getStrArrayAttr(inputs));
@@ -231,19 +224,15 @@ LogicalResult buildEntryPoints(ModuleOp module) {
   if (graphs.size() != 1)
     return module.emitError("has ") << graphs.size() << " graphs; one is expected";
   GraphOp graph = graphs[0];
-  SmallVector<Report> outputs = outputsOf(graph), metrics;
+  SmallVector<Report> outputs = outputsOf(graph);
   MinimizeOp minimize;
-  for (Operation &op : graph.getBody().front()) {
-    if (auto metric = dyn_cast<MetricOp>(op))
-      metrics.push_back({metric.getName().str(), metric.getValue()});
-    if (auto found = dyn_cast<MinimizeOp>(op)) {
-      if (minimize)
-        return found.emitOpError("is the second one in this graph");
-      minimize = found;
-    }
+  for (auto found : graph.getBody().getOps<MinimizeOp>()) {
+    if (minimize)
+      return found.emitOpError("is the second one in this graph");
+    minimize = found;
   }
-  if (minimize)
-    metrics.insert(metrics.begin(), {"loss", minimize.getLoss()});
+  MetricFigures figures(graph, minimize ? minimize.getLoss() : Value());
+  ArrayRef<Report> metrics = figures.reports();
   if ((minimize || graph.setsParameters()) && failed(addTraining(graph, metrics, minimize, module)))
     return failure();
   if (!metrics.empty() && failed(addPure(graph, "eval_step", metrics)))
@@ -253,6 +242,7 @@ LogicalResult buildEntryPoints(ModuleOp module) {
   for (StringAttr entry : graph.getOwnEntries())
     if (failed(addPure(graph, entry, outputsOf(graph, entry))))
       return failure();
+  figures.addEntry(module, graph.getLoc());
   buildInit(module, graph.getLoc());
   graph.erase();
   return success();

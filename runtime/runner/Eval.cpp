@@ -29,6 +29,20 @@ std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batc
   return means;
 }
 
+void addOverCalls(Json &line, const std::vector<NamedFigure> &figures, std::string_view prefix) {
+  for (const NamedFigure &figure : figures)
+    if (figure.isOverCalls)
+      line[overCallsKey].push_back(concat(prefix, figure.name));
+}
+
+void warnOfUndefined(const std::vector<NamedFigure> &figures, std::string_view prefix) {
+  for (const NamedFigure &figure : figures)
+    if (figure.isUndefined)
+      talk(concat("warning: ", prefix, figure.name,
+                  " is null: its formula gives no number for the sums over all rows, such as 0 / 0 ",
+                  "where no label counts"));
+}
+
 int runEval(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
   requireWeights("eval", options, instance.plan());
@@ -46,11 +60,17 @@ int runEval(const Options &options, Processes &processes) {
   std::optional<Means> means = evaluate(instance, feed, batch, progress, /*signal=*/nullptr);
   Json result;
   std::string text;
-  for (const auto &[name, mean] : means->results()) {
-    result[name] = mean;
-    bool share = name == "accuracy";
-    text += concat(text.empty() ? "" : "  ", name, " ", share ? fixedText(100 * mean, 2) + " %" : fixedText(mean, 4));
+  std::vector<NamedFigure> figures = means->results();
+  for (const NamedFigure &figure : figures) {
+    result[figure.name] = figure.value;
+    bool share = figure.name == "accuracy";
+    text += concat(text.empty() ? "" : "  ", figure.name, " ",
+                   share ? fixedText(100 * figure.value, 2) + " %" : fixedText(figure.value, 4),
+                   figure.isOverCalls ? " (mean over calls)" : "");
   }
+  addOverCalls(result, figures, /*prefix=*/"");
+  if (processes.isFirst())
+    warnOfUndefined(figures, "");
   result[rowsKey] = feed.rows();
   if (processes.isFirst())
     printLine(options.json ? result.dump() : concat(text, "  (", feed.rows(), " rows)"));

@@ -1,8 +1,9 @@
-// Means over rows of an entry's scalar outputs.
+// Figures of an entry's scalar outputs over many calls.
 #pragma once
 
 #include "runtime/exec/Instance.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,8 +15,17 @@ namespace sluice::runtime {
 /// One element, of all rows: such as a loss.
 bool isScalar(const Value &value);
 
-/// A call's output is itself the mean over its rows, so it counts as often. Outputs stay where they are made until a
-/// mean is asked for.
+/// What several calls make of an output, or of a formula of outputs.
+struct NamedFigure {
+  std::string name;
+  double value;
+  bool isOverCalls = false; ///< a mean over calls, which depends on how rows are cut into calls
+  bool isUndefined = false; ///< a formula that is no number, of numbers: such as 0 / 0 where no label counts
+};
+
+/// A call's output is the mean over its rows, so it counts as often, or a sum over them, where its name ends in `/sum`. Formulas of
+/// such figures are computed by the entry point `metrics`, in f64 (runtime/plan/PLAN.md). Outputs stay where they are made until a
+/// figure is asked for.
 class Means {
 public:
   /// From now on `instance`, which must outlive this, keeps the scalar outputs of `entry`.
@@ -27,12 +37,12 @@ public:
 
   int64_t rows() const { return rows_; }
   const std::vector<const Value *> &outputs() const { return outputs_; }
-  double mean(size_t output);
-  /// All means by name. Where one is called `nll`, a sum of -log of what words were given, there is `perplexity`, too: exp of it,
+  /// All figures. Where one is called `nll`, a sum of -log of what words were given, there is `perplexity`, too: exp of it,
   /// of each of `words`, if that is another one. This is that of all words, of which exp of each call's is not the mean.
-  std::vector<std::pair<std::string, double>> results();
-  /// The mean of the output called `name` over the calls whose outputs are known; nothing if there are none. With
-  /// accelerators those are the calls before the last time that a mean was asked for: progress is not worth a wait.
+  /// It may run `metrics`: of several processes, all call it.
+  std::vector<NamedFigure> results();
+  /// The figure of the output called `name` over the calls whose outputs are known; nothing if there are none. With
+  /// accelerators those are the calls before the last time that a figure was asked for: progress is not worth a wait.
   std::optional<double> meanSoFar(std::string_view name);
 
   /// A call, numbered from 0 since this was made, and what it gave.
@@ -49,11 +59,15 @@ public:
 
 private:
   void collect();
+  double figure(const Value &output, int64_t rows) const;
+  /// The output called so, or null.
+  const Value *find(std::string_view name) const;
+  std::map<std::string, NamedFigure> formulas();
 
   Instance *instance_;
   const Entry *entry_;
   std::vector<const Value *> outputs_;
-  std::vector<double> sums_;
+  std::vector<double> sums_;     ///< of the outputs, those that are means weighted by rows
   std::optional<size_t> loss_;   ///< among the outputs
   std::vector<int64_t> pending_; ///< rows of the calls whose outputs are not in the sums
   int64_t callsKnown_ = 0;       ///< that ever were in them

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace sluice::runtime {
 
@@ -306,11 +307,9 @@ private:
     double rate = seconds_ > 0 ? static_cast<double>(rowsTimed_) / seconds_ : 0;
     Json line;
     line["epoch"] = position_.epoch + 1;
-    for (const auto &[name, mean] : means_.results())
-      line[name == "loss" ? name : "train_" + name] = mean;
+    addFigures(line, means_.results(), /*isTest=*/false);
     if (tested)
-      for (const auto &[name, mean] : tested->results())
-        line[name == "loss" ? "test_loss" : name] = mean;
+      addFigures(line, tested->results(), /*isTest=*/true);
     line["step"] = position_.step;
     line[rateKey] = rate;
     if (nonFinite_)
@@ -318,6 +317,18 @@ private:
     log.append(line);
     if (processes_.isFirst())
       printLine(options_.json ? line.dump() : textOf(line, rate));
+  }
+
+  /// Losses of training and other figures of evaluation have their own names.
+  void addFigures(Json &line, const std::vector<NamedFigure> &figures, bool isTest) const {
+    for (const NamedFigure &figure : figures) {
+      bool isPlain = isTest != (figure.name == "loss");
+      std::string prefix = isPlain ? "" : isTest ? "test_" : "train_";
+      line[prefix + figure.name] = figure.value;
+      addOverCalls(line, {figure}, prefix);
+      if (processes_.isFirst())
+        warnOfUndefined({figure}, prefix);
+    }
   }
 
   std::string textOf(const Json &line, double rate) const {
@@ -330,6 +341,9 @@ private:
       text += "  test perplexity " + fixedText(line["perplexity"].get<double>(), 4);
     else if (line.contains("test_loss"))
       text += "  test loss " + fixedText(line["test_loss"].get<double>(), 4);
+    for (const char *separator = "  (mean over calls: "; const Json &name : line.value(overCallsKey, Json::array()))
+      text += std::exchange(separator, ", ") + name.get<std::string>();
+    text += line.contains(overCallsKey) ? ")" : "";
     return text + "  " + rateText(rate) + " rows/s";
   }
 

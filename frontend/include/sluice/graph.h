@@ -73,9 +73,22 @@ public:
   Tensor hyper(std::string name, double value, DType dtype = f32, Where where = Where::current());
   /// A result of `predict`, or of the entry point in which it is given.
   void output(std::string name, Arg value);
-  /// A scalar that training and evaluation report beside the loss: a mean over the rows. A graph that writes its
-  /// parameters itself (Tensor::copy_) reports its loss so, under the name "loss".
+  /// A scalar that training and evaluation report beside the loss. What they report for several calls is that of all rows, so
+  /// that it does not depend on `--batch`: the mean of a mean over rows, the sum of a sum over rows, and of a formula of such
+  /// scalars (F1, RMSE, perplexity) the formula of theirs. Any other value, such as a maximum over rows, is reported as a mean over
+  /// calls, and labeled so; `save` warns. A model without a batch dimension reports the mean of its calls, which all have as many
+  /// rows. A graph that writes its parameters itself (Tensor::copy_) reports its loss so, under the name "loss".
   void metric(std::string name, Arg value);
+  /// Computes a metric from scalars.
+  using Formula = std::function<Tensor(const std::vector<Tensor> &)>;
+  /// A metric that is a formula of floats without dimensions, each a sum or a mean over rows. These are combined over all calls,
+  /// and the formula is computed once from them, in f64:
+  ///
+  ///     graph.metric("f1", {tp, fp, fn}, [](auto &sums) { return 2 * sums[0] / (2 * sums[0] + sums[1] + sums[2]); });
+  ///
+  /// Throws unless they are sums or means, and the formula reads nothing else but constants and states.
+  void metric(std::string name, const std::vector<Tensor> &sums, const Formula &formula,
+              Where where = Where::current());
   /// An entry point of the graph's own beside those of training, evaluation and prediction, which knows nothing of it:
   ///
   ///     graph.entry("decode", [&] { graph.output("logits", net.next(token, position)); });
