@@ -71,7 +71,7 @@ void KernelView::addValue(Value value) {
 
 /// Whether a text gives one number for so many elements that a list of all would not fit.
 static bool isTooLong(DenseElementsAttr value) {
-  constexpr int64_t kMostEqual = int64_t(1) << 24;
+  constexpr int64_t kMostEqual = int64_t(1) << 26;
   return value.isSplat() && value.getNumElements() > kMostEqual;
 }
 

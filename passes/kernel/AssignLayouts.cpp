@@ -255,6 +255,11 @@ private:
       for (OpOperand &operand : op->getOpOperands())
         if (failed(convertOperand(operand, AffineMap())))
           return failure();
+    // What replicas give lies as their results do, also where a loop that carries it gives it row-major.
+    if (isa<CollectiveOp>(op) && !isOfShards(op))
+      for (auto [operand, result] : llvm::zip_equal(op->getOpOperands(), op->getResults()))
+        if (failed(convertOperand(operand, getLayoutMap(cast<RankedTensorType>(result.getType())))))
+          return failure();
     return isAsked(op) ? convertRequired(op) : success();
   }
 

@@ -10,8 +10,8 @@
 // value that is not whole is made whole where somebody needs it so: states, outputs, ops that are not linear in it. So a
 // sum goes through scaling and through other sums first, and two gradients of a weight are reduced as one.
 //
-// Values with rows are never exchanged: an op that needs all rows at once is an error. So is what needs all of a sum in a loop
-// or branch, which exchanges nothing: there sums are added up, or given, and reduced behind it.
+// Values with rows are never exchanged: an op that needs all rows at once is an error. A loop or branch exchanges nothing: it may
+// add up sums over rows, which are reduced after it. An op in it that needs all of such a sum is an error.
 //
 // What is said of replicas holds of microbatches, which have their rows one after another (CutMicrobatches.cpp): the
 // program of one replica that has several is made as if there were others. There a sum does not go through what takes in a
@@ -47,19 +47,29 @@ public:
         isCut(getMicrobatches(entry->getParentOfType<ModuleOp>()) > 1 || hasShards(entry)),
         sum(hasShards(entry) ? CollectiveReduction::TreeSum : CollectiveReduction::Sum) {}
 
-  LogicalResult run() { return run(block); }
+  LogicalResult run() {
+    expandAll(block);
+    return run(block);
+  }
 
 private:
   LogicalResult run(Block &list) {
+    for (Operation &op : llvm::make_early_inc_range(list))
+      if (failed(partition(&op)))
+        return failure();
+    return success();
+  }
+
+  /// Expands what has to be, in loops too.
+  void expandAll(Block &list) {
     for (Block::iterator next = list.begin(); next != list.end();) {
       Operation *op = &*next;
       if (expand(op, next))
         continue; // with the first op of what took its place
       ++next;
-      if (failed(partition(op)))
-        return failure();
+      if (auto loop = dyn_cast<LoopOp>(op))
+        expandAll(loop.getActions());
     }
-    return success();
   }
 
   static bool hasShards(EntryOp entry) { return getLogicalShards(entry->getParentOfType<ModuleOp>()) > 0; }
@@ -98,14 +108,15 @@ private:
 
   LogicalResult partition(Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
-      if (Value whole = wholeOf.lookup(operand.get()))
-        operand.set(whole);
+      operand.set(asKnown(operand.get()));
+    for (Value result : op->getResults())
+      flowOf.erase(result); // what surveyLoop found before operands were made whole
     if (auto loop = dyn_cast<LoopOp>(op))
       return partitionLoop(loop);
     if (isa<NextOp>(op))
       return success(); // partitionLoop looks at what it gives
     bool rows = llvm::any_of(op->getOperands(), hasRows) || llvm::any_of(op->getResults(), hasRows);
-    if (!rows && (isSum(op) || isAccumulation(op))) {
+    if (!rows && isSum(op)) {
       flowOf[op->getResult(0)] = RowFlow::Sum;
       noteLevel(op);
       return success();
@@ -117,7 +128,13 @@ private:
     return rows && op->getNumResults() ? partitionRows(op) : success();
   }
 
-  static bool isInLoop(Operation *op) { return op->getParentOfType<LoopOp>() != nullptr; }
+  /// Begins an error at an op of a loop, which is named by what the user wrote.
+  InFlightDiagnostic refuse(Operation *op, LoopOp loop) {
+    bool isBranch = loop.getName() == "then" || loop.getName() == "else";
+    std::string place = loop.getName() == "scan" ? "a step of scan" : ("loop '" + loop.getName() + "'").str();
+    return op->emitError("cannot split the rows of a call over ")
+           << sharer << "s: '" << op->getName() << "' in " << (isBranch ? "a branch of cond" : place);
+  }
 
   /// What goes from one iteration to the next is apart or whole, as in a call, or a sum that each iteration replaces or adds
   /// to; a loop exchanges nothing. All replicas decide alike whether one happens.
@@ -125,6 +142,7 @@ private:
     for (OpOperand &condition : loop.getConditionMutable())
       if (failed(makeWhole(condition)))
         return failure();
+    assumeSums(loop);
     if (failed(run(loop.getActions())) || failed(partitionCarried(loop)))
       return failure();
     unsigned level = 0;
@@ -138,10 +156,10 @@ private:
   LogicalResult partitionCarried(LoopOp loop) {
     for (auto [first, next, argument, result] : llvm::zip_equal(
              loop.getFirstMutable(), loop.getNext().getValuesMutable(), loop.getValueArguments(), loop.getWritten())) {
-      bool isSum = isSumOrZeros(first.get()) && isSumOrZeros(next.get()) &&
-                   (argument.use_empty() || flowOf.lookup(argument) == RowFlow::Sum);
-      bool isZeros = isZero(first.get()) && isZero(next.get());
-      if (isSum && (!isZeros || loop.getCondition())) // the other branch may give a sum where this one gives zeros
+      if (hasRows(result))
+        continue; // apart, as what it begins with
+      bool isSum = flowOf.lookup(argument) == RowFlow::Sum && isSumOrZeros(next.get());
+      if (isSum)
         flowOf[result] = RowFlow::Sum;
       else if (failed(makeWhole(first)) || failed(makeWhole(next)))
         return failure();
@@ -151,22 +169,109 @@ private:
 
   bool isSumOrZeros(Value value) const { return flowOf.lookup(value) == RowFlow::Sum || isZero(value); }
 
-  /// Whether the op adds sums over replicas to what a loop carries, which then is one: it begins as one, or as zeros.
-  bool isAccumulation(Operation *op) {
-    auto loop = dyn_cast<LoopOp>(op->getParentOp());
-    auto linear = dyn_cast<LinearOp>(op);
-    if (!loop || !linear || !op->hasOneUse() || !linear.isLinearIn(SmallVector<bool>(op->getNumOperands(), true)))
-      return false;
-    OpOperand &use = *op->use_begin();
-    if (use.getOwner() != loop.getNext() || use.getOperandNumber() >= loop.getFirst().size())
-      return false;
-    BlockArgument carried = loop.getValueArguments()[use.getOperandNumber()];
-    auto isOther = [&](Value operand) { return operand == carried || flowOf.lookup(operand) == RowFlow::Sum; };
-    if (!carried.hasOneUse() || *carried.user_begin() != op || op->getNumOperands() < 2 ||
-        !llvm::all_of(op->getOperands(), isOther) || !isSumOrZeros(loop.getFirst()[use.getOperandNumber()]))
-      return false;
-    flowOf[carried] = RowFlow::Sum;
-    return true;
+  //===- sums that loops carry ------------------------------------------------------------------------------------===//
+
+  /// Marks the carried values that are sums over replicas, as the gradient of a weight that each step adds to. Each that begins as
+  /// a sum, or as zeros, and that a sum reaches is assumed to be one until something in the loop needs all of it.
+  void assumeSums(LoopOp loop) {
+    DenseSet<Value> reached, refuted;
+    while (reach(*loop, reached)) {
+    }
+    loop->walk([&](LoopOp inner) {
+      for (Value argument : inner.getValueArguments())
+        if (!reached.contains(argument))
+          refuted.insert(argument);
+    });
+    while (!surveyLoop(loop, refuted)) {
+    }
+  }
+
+  /// Adds the values that are made of sums over rows; false if there are no more. Where a branch gives zeros, the other one may
+  /// give a sum.
+  bool reach(Operation &op, DenseSet<Value> &reached) {
+    auto isReached = [&](Value value) { return flowOf.lookup(value) == RowFlow::Sum || reached.contains(value); };
+    bool more = false;
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      for (Operation &inner : loop.getActions().without_terminator())
+        more |= reach(inner, reached);
+      for (auto [first, next, argument, result] :
+           llvm::zip_equal(loop.getFirst(), loop.getNext().getValues(), loop.getValueArguments(), loop.getWritten()))
+        if (!hasRows(result) &&
+            (isReached(first) || isReached(next) || (loop.getCondition() && isZero(first) && isZero(next))))
+          for (Value its : {Value(argument), Value(result)})
+            more |= reached.insert(its).second;
+      return more;
+    }
+    auto flowing = dyn_cast<RowFlowOp>(op);
+    bool sumsRows = flowing && llvm::any_of(op.getOperands(), hasRows) && flowing.getRowFlow() == RowFlow::Sum;
+    if (sumsRows || llvm::any_of(op.getOperands(), isReached))
+      for (Value result : op.getResults())
+        more |= !hasRows(result) && reached.insert(result).second;
+    return more;
+  }
+
+  /// Follows the assumed sums through the loop. Adds those to `refuted` that do not hold; false if there are any.
+  bool surveyLoop(LoopOp loop, DenseSet<Value> &refuted) {
+    for (auto [first, argument] : llvm::zip_equal(loop.getFirst(), loop.getValueArguments())) {
+      levels[argument] = levels.lookup(first);
+      flowOf.erase(argument);
+      if (hasRows(argument) || refuted.contains(argument) || !isSumOrZeros(asKnown(first)))
+        continue;
+      note(argument, RowFlow::Sum, first);
+      assumedFor[argument].push_back(argument);
+    }
+    bool holds = !loop.getCondition() || surveyWhole(loop.getCondition(), refuted);
+    for (Operation &op : loop.getActions().without_terminator())
+      holds &= survey(op, refuted);
+    for (auto [first, next, argument, result] :
+         llvm::zip_equal(loop.getFirst(), loop.getNext().getValues(), loop.getValueArguments(), loop.getWritten())) {
+      if (hasRows(result))
+        continue;
+      bool isSum = flowOf.lookup(argument) == RowFlow::Sum && isSumOrZeros(next);
+      if (!isSum)
+        holds &= surveyWhole({argument, first, next}, refuted);
+      note(result, isSum ? RowFlow::Sum : RowFlow::Whole, {argument, next});
+    }
+    return holds;
+  }
+
+  bool survey(Operation &op, DenseSet<Value> &refuted) {
+    if (auto loop = dyn_cast<LoopOp>(op))
+      return surveyLoop(loop, refuted);
+    noteLevel(&op);
+    bool rows = llvm::any_of(op.getOperands(), hasRows) || llvm::any_of(op.getResults(), hasRows);
+    if (!rows && isSum(&op)) {
+      note(op.getResult(0), RowFlow::Sum, op.getOperands());
+      return true;
+    }
+    auto flowing = dyn_cast<RowFlowOp>(op);
+    for (Value result : op.getResults())
+      note(result, rows && flowing && !hasRows(result) ? flowing.getRowFlow() : RowFlow::Whole, {});
+    return surveyWhole(op.getOperands(), refuted);
+  }
+
+  void note(Value value, RowFlow flow, ValueRange from) {
+    flowOf[value] = flow;
+    SmallVector<Value> assumed;
+    for (Value other : from)
+      llvm::append_range(assumed, SmallVector<Value>(assumedFor.lookup(other)));
+    assumedFor[value] = std::move(assumed);
+  }
+
+  /// Something needs all of these values.
+  bool surveyWhole(ValueRange values, DenseSet<Value> &refuted) {
+    bool holds = true;
+    for (Value value : values)
+      if (flowOf.lookup(value) == RowFlow::Sum)
+        for (Value argument : assumedFor.lookup(value))
+          holds &= !refuted.insert(argument).second;
+    return holds;
+  }
+
+  /// All of the value, if it was made whole before.
+  Value asKnown(Value value) const {
+    Value whole = wholeOf.lookup(value);
+    return whole ? whole : value;
   }
 
   /// Whether its result is a sum over replicas as operands are.
@@ -176,7 +281,8 @@ private:
       return false;
     SmallVector<bool> sums;
     unsigned levelOfSums = 0, level = 0;
-    for (Value operand : op->getOperands()) {
+    for (Value given : op->getOperands()) {
+      Value operand = asKnown(given);
       RowFlow flow = flowOf.lookup(operand);
       if (flow != RowFlow::Whole && flow != RowFlow::Sum)
         return false;
@@ -184,13 +290,14 @@ private:
       unsigned &most = sums.back() ? levelOfSums : level;
       most = std::max(most, levels.lookup(operand));
     }
-    return llvm::is_contained(sums, true) && linear.isLinearIn(sums) && !(isCut && level > levelOfSums);
+    bool isDoneAgain = isCut && level > levelOfSums && !op->getParentOfType<LoopOp>(); // loops are done as a whole
+    return llvm::is_contained(sums, true) && linear.isLinearIn(sums) && !isDoneAgain;
   }
 
   void noteLevel(Operation *op) {
     unsigned level = 0;
     for (Value operand : op->getOperands())
-      level = std::max(level, levels.lookup(operand));
+      level = std::max(level, levels.lookup(asKnown(operand)));
     for (Value result : op->getResults())
       levels[result] = level;
   }
@@ -207,9 +314,8 @@ private:
     for (Value result : op->getResults()) {
       if (hasRows(result))
         continue;
-      if (isInLoop(op) && flow != RowFlow::Sum)
-        return op->emitError("'") << op->getName() << "' gives each " << sharer << " a part of " << result.getType()
-                                  << " in every iteration of a loop, which exchanges nothing";
+      if (auto loop = op->getParentOfType<LoopOp>(); loop && flow != RowFlow::Sum)
+        return refuse(op, loop) << " reduces them, and only sums over rows are possible there; compute it outside";
       flowOf[result] = flow;
     }
     return success();
@@ -223,9 +329,8 @@ private:
     Value &whole = wholeOf[value];
     if (!whole) {
       if (value.getParentBlock() != &block)
-        return operand.getOwner()->emitError("'")
-               << operand.getOwner()->getName() << "' needs all of a value of which each " << sharer
-               << " has a part, in a loop or branch, which exchanges nothing";
+        return refuse(operand.getOwner(), cast<LoopOp>(value.getParentBlock()->getParentOp()))
+               << " reads a sum over all rows, which is complete only after it; compute the sum outside";
       Type element = cast<RankedTensorType>(value.getType()).getElementType();
       if (element.isUnsignedInteger() || element.isInteger(1))
         return value.getDefiningOp()->emitError("'")
@@ -250,9 +355,10 @@ private:
   bool isCut;              // calls have microbatches
   CollectiveReduction sum; // in a tree, where logical shards are shared out
   Value allRows, firstRow;
-  DenseMap<Value, RowFlow> flowOf;  // of those without rows; absent: whole
-  DenseMap<Value, Value> wholeOf;   // what collectives made of others
-  DenseMap<Value, unsigned> levels; // how many collectives, one behind another, a value comes from
+  DenseMap<Value, RowFlow> flowOf;                // of those without rows; absent: whole
+  DenseMap<Value, Value> wholeOf;                 // what collectives made of others
+  DenseMap<Value, unsigned> levels;               // how many collectives, one behind another, a value comes from
+  DenseMap<Value, SmallVector<Value>> assumedFor; // of a sum in a loop: the carried values that it is made of
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/TrainedAlike.h"
 
+#include <array>
 #include <cmath>
 #include <gmock/gmock.h>
 
@@ -96,6 +97,59 @@ TEST(Branch, IsDecidedByAllReplicas) {
       expectSameOnReplicas(network(sluice::f64), batch(flag, shift), {{4, 2}, {1, 0, 5}});
       expectSameOnReplicas(network(sluice::f64), batch(flag, shift), {{6}, {4, 2}}, /*microbatches=*/2);
     }
+}
+
+/// What replicas share out in branches and steps: rows that a branch gives as they are, a layer behind a sum, weights of each step,
+/// sums over rows that steps stack, or add up and scale, and a value without rows that all rows read.
+static std::string shared() {
+  using namespace sluice;
+  Graph g("shared");
+  g.set_capacity(kRows);
+  g.set_dtype(f64);
+  Tensor x = g.input("x", f64, {Dim{"batch"}, kSteps, kWidth}), flag = g.input("flag", i32, {});
+  nn::Module root{g};
+  nn::Linear linear{&root, "linear", kWidth, kHidden};
+  Tensor p = root.parameter("p", {kWidth}, init::uniform(0.3, 0.9)),
+         weights = root.parameter("weights", {kSteps, kWidth, kWidth}, init::uniform(-0.5, 0.5));
+  Tensor first = x.select(1, 0);
+  Tensor same = cond(flag == 1.0, [&] { return first; }, [&] { return first * p; });
+  Tensor summed = cond(flag == 2.0, [&] { return same; }, [&] { return same + linear(same).sum(1, true); });
+  ScanStep last = scan({summed, zeros_like(p), p}, {weights.transpose(0, 1), x}, 1,
+                       [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+                         Tensor h = tanh(matmul(carried[0], slices[0]) + slices[1] * p + carried[2]);
+                         Tensor sum = square(h).sum(0) * p;
+                         return ScanStep{{h, carried[1] * 0.5 + sum, carried[2] * p}, {sum}};
+                       });
+  g.output("y", last.carried[0]);
+  g.minimize(square(last.carried[0]).mean() + square(last.carried[1]).mean() + last.stacked[0].square().mean(),
+             optim::SGD{.lr = 0.1, .momentum = 0.9});
+  return g.str();
+}
+
+TEST(Branch, SharesRowsAsTheCallDoes) {
+  for (double flag : kFlags) {
+    expectSameOnReplicas(shared(), batch(flag), {{4, 2}, {1, 0, 5}});
+    expectSameOnReplicas(shared(), batch(flag), {{6}, {4, 2}}, /*microbatches=*/2);
+  }
+}
+
+TEST(Branch, IsCompiledForReplicasMicrobatchesAndShards) {
+  for (auto [replicas, microbatches, shards] : {std::array{2, 1, 0}, {1, 3, 0}, {2, 1, 4}}) {
+    Compiled one = onSimulators(shared(), 1), several = onSimulators(shared(), replicas, microbatches, shards);
+    one.init(3);
+    several.init(3);
+    for (double flag : kFlags) {
+      Values inputs = batch(flag);
+      double loss = one.run("train_step", inputs, kRows).at("loss")[0];
+      EXPECT_NEAR(several.run("train_step", inputs, kRows).at("loss")[0], loss, 1e-12);
+      expectStatesOf(several, one);
+    }
+  }
+}
+
+TEST(Branch, HasTheGradientsOfDifferencesWhereRowsAreSummed) {
+  for (double flag : kFlags)
+    expectGradientsOfDifferences(shared(), batch(flag), kRows, {"p", "weights"});
 }
 
 // By one of all rows, and by all of them.

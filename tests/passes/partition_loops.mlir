@@ -53,3 +53,49 @@ module {
     sluice.return %y : tensor<2xf32>
   }
 }
+
+// -----
+
+// Tests that a loop that puts sums over rows into parts of a value carries a part of the sum, which is reduced once, behind it.
+// CHECK: sluice.entry @stacked
+// CHECK: %[[L:.+]]:2 = sluice.loop "scan" 3 times
+// CHECK-NOT: sluice.all_reduce
+// CHECK: sluice.next
+// CHECK: %[[R:.+]] = sluice.all_reduce sum %[[L]]#1
+// CHECK: sluice.return %[[R]]
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @stacked ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    %i = sluice.full {value = 0.0 : f64, type = tensor<i32>} : () -> tensor<i32>
+    %z = sluice.full {value = 0.0 : f64, type = tensor<3x2xf32>} : () -> tensor<3x2xf32>
+    %y:2 = sluice.loop "scan" 3 times
+        (%p = %i : tensor<i32>,
+         %a = %z : tensor<3x2xf32>) {
+      %t = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+      %r = sluice.reshape %t {shape = array<i64: 1, 2>} : (tensor<2xf32>) -> tensor<1x2xf32>
+      %n = sluice.dynamic_update_slice %a, %r, %p {axis = 0 : i64} : (tensor<3x2xf32>, tensor<1x2xf32>, tensor<i32>) -> tensor<3x2xf32>
+      %one = sluice.full {value = 1.0 : f64, type = tensor<i32>} : () -> tensor<i32>
+      %q = sluice.add %p, %one : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      sluice.next %q, %n : tensor<i32>, tensor<3x2xf32>
+    }
+    sluice.return %y#1 : tensor<3x2xf32>
+  }
+}
+
+// -----
+
+// Tests that rows that a branch gives stay apart, be they zeros in both branches.
+// CHECK: sluice.entry @rows
+// CHECK-NOT: sluice.all_reduce
+// CHECK: sluice.return
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @rows ["x", "p"] -> ["y"] (%x: tensor<?x2xf32>, %p: tensor<i1>) {
+    %z = sluice.full {value = 0.0 : f64, type = tensor<?x2xf32>} : () -> tensor<?x2xf32>
+    %t = sluice.loop "then" 1 times (%a = %z : tensor<?x2xf32>) if %p : tensor<i1> {
+      sluice.next %z : tensor<?x2xf32>
+    }
+    %y = sluice.add %t, %x : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.return %y : tensor<?x2xf32>
+  }
+}

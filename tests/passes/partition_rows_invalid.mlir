@@ -89,9 +89,25 @@ module {
   sluice.entry @predict ["x", "s"] -> ["y"] (%x: tensor<?x2xf32>, %s: tensor<2xf32>) {
     %y = sluice.loop "sums" 3 times (%a = %s : tensor<2xf32>) {
       %t = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
-      // expected-error @+1 {{'sluice.add' needs all of a value of which each replica has a part, in a loop or branch, which exchanges nothing}}
+      // expected-error @+1 {{cannot split the rows of a call over replicas: 'sluice.add' in loop 'sums' reads a sum over all rows, which is complete only after it; compute the sum outside}}
       %n = sluice.add %a, %t : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
       sluice.next %n : tensor<2xf32>
+    }
+    sluice.return %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that what is neither a sum over rows nor of each row is refused in a branch, in the words of who wrote it.
+module {
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.entry @predict ["x", "p"] -> ["y"] (%x: tensor<?x2xf32>, %p: tensor<i1>) {
+    %z = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>
+    %y = sluice.loop "then" 1 times (%a = %z : tensor<2xf32>) if %p : tensor<i1> {
+      // expected-error @+1 {{cannot split the rows of a call over replicas: 'sluice.reduce_max' in a branch of cond reduces them, and only sums over rows are possible there; compute it outside}}
+      %t = sluice.reduce_max %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+      sluice.next %t : tensor<2xf32>
     }
     sluice.return %y : tensor<2xf32>
   }
