@@ -344,10 +344,14 @@ void Instance::checkInputs(const Entry &entry, int64_t rows) const {
                    share(rows, number));
 }
 
+std::vector<InitialValue> Instance::dataOfStates() const {
+  return initialValues(plan_, *artifact_, [](const State &state) { return !isConstant(state); });
+}
+
 void Instance::run(const Entry &entry, int64_t rows) {
   std::vector<InitialValue> values; // read before anything is written
   if (entry.name == "init")
-    values = initialValues(plan_, *artifact_, [](const State &state) { return !isConstant(state); });
+    values = dataOfStates();
   runActions(entry, rows);
   for (const InitialValue &value : values)
     loadState(*this, *value.state, value.source);

@@ -17,6 +17,8 @@
 
 namespace sluice::runtime {
 
+struct InitialValue;
+
 struct InstanceOptions {
   int threads = 0;         ///< of all replicas; 0: every processor
   std::string device = {}; ///< a device's name or backend that must be among the plan's; empty: whatever the plan says
@@ -103,6 +105,9 @@ public:
   /// weights or settings that nothing has set. With accelerators it may return before the work is done;
   /// whatever looks at results waits for them.
   void run(const Entry &entry, int64_t rows);
+
+  /// What `init` sets the states to that begin with data, read from where it lies.
+  std::vector<InitialValue> dataOfStates() const;
 
   /// From now on calls the watcher after each launch, copy or other action of the first replica, one at a time; an empty
   /// one is none.

@@ -1,13 +1,17 @@
 #include "tools/compiler/Magnitudes.h"
 
-#include "tools/compiler/Verify.h"
+#include "tools/compiler/Deviation.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
+#include <random>
 
 using namespace mlir;
 using sluice::ir::HostTensor;
 
 namespace sluice::compiler {
+
+static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+static bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
 
 namespace {
 
@@ -16,17 +20,21 @@ struct Sized {
   HostTensor value, magnitude;
 };
 
-/// How much of its size a value adds to its magnitude, by its type.
-using Share = double (*)(Type element);
+/// What a walk measures.
+struct Measure {
+  double ofOperands;                 ///< how much of its size an operand of the body adds to its magnitude
+  double (*ofResults)(Type element); ///< the same of an op's result, by its element type
+  double step;                       ///< the share of a magnitude by which values are perturbed
+  bool perturbs;                     ///< whether ops are perturbed that are not elementwise
+};
 
 class MagnitudeWalk {
 public:
-  /// `ofOperands` is the share of those that come in.
-  MagnitudeWalk(int64_t rows, double ofOperands, Share share) : rows(rows), ofOperands(ofOperands), share(share) {}
+  MagnitudeWalk(int64_t rows, const Measure &measure) : rows(rows), measure(measure) {}
 
   SmallVector<HostTensor> run(Block &body, ArrayRef<HostTensor> operands) {
     for (auto [argument, value] : llvm::zip_equal(body.getArguments(), operands))
-      known[argument] = {value, atLeast(HostTensor(value.shape), value, ofOperands)};
+      known[argument] = {value, sized(argument, HostTensor(value.shape), value, measure.ofOperands)};
     for (Operation &op : body.without_terminator())
       visit(op);
     return llvm::map_to_vector(body.getTerminator()->getOperands(),
@@ -34,32 +42,95 @@ public:
   }
 
 private:
-  static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
-  static bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
-
   void visit(Operation &op) {
-    SmallVector<HostTensor> values, magnitudes; // magnitudes stand in for floats alone: classes and conditions stay
+    SmallVector<HostTensor> values, magnitudes;
     for (Value operand : op.getOperands()) {
       values.push_back(known[operand].value);
-      magnitudes.push_back(isFloat(operand) ? known[operand].magnitude : known[operand].value);
+      magnitudes.push_back(known[operand].magnitude);
     }
-    auto reference = cast<ir::ReferenceOp>(op);
-    SmallVector<HostTensor> results = reference.evaluate(values, rows), sums;
+    SmallVector<HostTensor> results = cast<ir::ReferenceOp>(op).evaluate(values, rows), sums;
     if (auto elementwise = dyn_cast<ir::ElementwiseOp>(op))
       sums.push_back(followed(elementwise, values, magnitudes));
     else
-      sums = reference.evaluate(magnitudes, rows);
-    if (ofOperands == 0 && !isa<ir::ElementwiseOp>(op)) // of errors: what an op gives without any is none
-      subtract(sums, reference.evaluate(withoutMagnitudes(op, magnitudes), rows));
+      sums = summed(op, values, magnitudes, results);
     for (auto [result, value, sum] : llvm::zip_equal(op.getResults(), results, sums))
-      known[result] = {value, atLeast(sum, value, share(elementOf(result)))};
+      known[result] = {value, sized(result, sum, value, measure.ofResults(elementOf(result)))};
   }
 
-  static SmallVector<HostTensor> withoutMagnitudes(Operation &op, SmallVector<HostTensor> magnitudes) {
-    for (auto [operand, tensor] : llvm::zip_equal(op.getOperands(), magnitudes))
+  //===- elementwise ops ------------------------------------------------------------------------------------------===//
+
+  /// The sum over the operands of what the result changes by with each, or with all of them together if that is more: a
+  /// product of two sums that cancel follows neither alone.
+  HostTensor followed(ir::ElementwiseOp op, ArrayRef<HostTensor> values, ArrayRef<HostTensor> magnitudes) {
+    HostTensor sum(ir::runtimeShape(op->getResult(0).getType(), rows));
+    SmallVector<double> at(values.size()), sizes(values.size()), alone(values.size());
+    for (int64_t i = 0; i < sum.size(); ++i) {
+      for (size_t j = 0; j < values.size(); ++j) {
+        at[j] = values[j].data[size_t(i)];
+        sizes[j] = magnitudes[j].data[size_t(i)];
+      }
+      double result = op.evaluateElement(at), &element = sum.data[size_t(i)];
+      for (size_t j = 0; j < values.size(); ++j) {
+        alone[j] = sizes[j];
+        element += changeAround(op, at, alone, result);
+        alone[j] = 0;
+      }
+      element = std::max(element, changeAround(op, at, sizes, result));
+    }
+    return sum;
+  }
+
+  /// How much an element changes at most while its operands move by such sizes either way: of a square around 0 no difference of
+  /// both ways would tell.
+  double changeAround(ir::ElementwiseOp op, ArrayRef<double> at, ArrayRef<double> sizes, double result) const {
+    double most = 0;
+    for (double towards : {1.0, -1.0}) {
+      SmallVector<double> there;
+      for (auto [operand, value, size] : llvm::zip_equal(op->getOperands(), at, sizes))
+        there.push_back(size == 0 ? value : moved(operand, value, towards * size));
+      most = std::max(most, change(op.evaluateElement(there), result));
+    }
+    return most;
+  }
+
+  /// The value moved by the step's share of its magnitude; integers by whole numbers, booleans to one of their values.
+  double moved(Value operand, double value, double magnitude) const {
+    double by = measure.step * magnitude;
+    if (!isFloat(operand))
+      by = by == 0 ? 0 : std::copysign(std::ceil(std::abs(by)), by);
+    return elementOf(operand).isInteger(1) ? std::clamp(value + by, 0.0, 1.0) : value + by;
+  }
+
+  /// Beside the step's share of a magnitude; 0 of what is not finite.
+  double change(double there, double here) const {
+    double size = std::abs(there - here) / measure.step;
+    return std::isfinite(size) ? size : 0;
+  }
+
+  //===- other ops ------------------------------------------------------------------------------------------------===//
+
+  SmallVector<HostTensor> summed(Operation &op, ArrayRef<HostTensor> values, ArrayRef<HostTensor> magnitudes,
+                                 ArrayRef<HostTensor> results) {
+    auto reference = cast<ir::ReferenceOp>(op);
+    SmallVector<HostTensor> sums = reference.evaluate(withFloats(op, values, magnitudes), rows);
+    if (measure.ofOperands == 0) // of errors: what an op gives without any is none
+      subtract(sums, reference.evaluate(withFloats(op, values, {}), rows));
+    for (auto [result, sum] : llvm::zip_equal(op.getResults(), sums))
+      for (double &element : sum.data)
+        element = isFloat(result) && std::isfinite(element) ? element : 0;
+    if (measure.perturbs)
+      perturb(op, values, magnitudes, results, sums);
+    return sums;
+  }
+
+  /// The values with magnitudes in the place of floats, or zeros: classes and conditions stay.
+  static SmallVector<HostTensor> withFloats(Operation &op, ArrayRef<HostTensor> values,
+                                            ArrayRef<HostTensor> magnitudes) {
+    SmallVector<HostTensor> all(values);
+    for (auto [number, operand] : llvm::enumerate(op.getOperands()))
       if (isFloat(operand))
-        tensor = HostTensor(tensor.shape);
-    return magnitudes;
+        all[number] = magnitudes.empty() ? HostTensor(values[number].shape) : magnitudes[number];
+    return all;
   }
 
   static void subtract(MutableArrayRef<HostTensor> from, ArrayRef<HostTensor> others) {
@@ -68,57 +139,64 @@ private:
         element -= less;
   }
 
-  /// The sum over the operands of their magnitudes, times how much the result changes with them.
-  HostTensor followed(ir::ElementwiseOp op, ArrayRef<HostTensor> values, ArrayRef<HostTensor> magnitudes) {
-    HostTensor sum(ir::runtimeShape(op->getResult(0).getType(), rows));
-    SmallVector<double> at(values.size());
-    for (int64_t i = 0; i < sum.size(); ++i) {
-      for (size_t j = 0; j < values.size(); ++j)
-        at[j] = values[j].data[size_t(i)];
-      for (size_t j = 0; j < values.size(); ++j)
-        if (isFloat(op->getOperand(unsigned(j))))
-          sum.data[size_t(i)] += changeAround(op, at, j, magnitudes[j].data[size_t(i)]);
+  /// Raises `sums` to what the results change by if each element of the operands moves one way or the other. What cancels for
+  /// some directions does not for others.
+  void perturb(Operation &op, ArrayRef<HostTensor> values, ArrayRef<HostTensor> magnitudes,
+               ArrayRef<HostTensor> results, MutableArrayRef<HostTensor> sums) {
+    constexpr int kDirections = 6;
+    for (int number = 0; number < kDirections; ++number) {
+      SmallVector<HostTensor> there(values);
+      for (auto [operand, value, magnitude] : llvm::zip_equal(op.getOperands(), there, magnitudes))
+        for (auto [element, its] : llvm::zip_equal(value.data, magnitude.data))
+          element = moved(operand, element, random() % 2 != 0 ? its : -its);
+      for (auto [sum, result, other] : llvm::zip_equal(sums, results, cast<ir::ReferenceOp>(op).evaluate(there, rows)))
+        for (auto [element, here, its] : llvm::zip_equal(sum.data, result.data, other.data))
+          if (double size = change(its, here); !(std::abs(element) >= size))
+            element = size;
     }
-    return sum;
   }
 
-  /// How much an element changes while operand `number` does by its magnitude, as far as it is linear.
-  static double changeAround(ir::ElementwiseOp op, SmallVector<double> &at, size_t number, double magnitude) {
-    constexpr double kStep = 0x1p-20;
-    double middle = at[number];
-    at[number] = middle + kStep * magnitude;
-    double above = op.evaluateElement(at);
-    at[number] = middle - kStep * magnitude;
-    double below = op.evaluateElement(at);
-    at[number] = middle;
-    double change = std::abs(above - below) / (2 * kStep);
-    return std::isfinite(change) ? change : 0;
-  }
-
-  /// A magnitude, and at least this part of the value.
-  static HostTensor atLeast(HostTensor sum, const HostTensor &value, double part) {
+  /// A magnitude, and of a float at least this part of the value.
+  static HostTensor sized(Value result, HostTensor sum, const HostTensor &value, double part) {
     for (auto [element, own] : llvm::zip_equal(sum.data, value.data)) {
-      double size = std::abs(element), least = part == 0 ? 0 : part * std::abs(own);
+      double size = std::abs(element), least = part == 0 || !isFloat(result) ? 0 : part * std::abs(own);
       element = size >= least && std::isfinite(size) ? size : least;
     }
     return sum;
   }
 
   int64_t rows;
-  double ofOperands;
-  Share share;
+  Measure measure;
+  std::minstd_rand random; // the same directions in every walk
   llvm::DenseMap<Value, Sized> known;
 };
 
 } // namespace
 
-SmallVector<HostTensor> magnitudesOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
-  return MagnitudeWalk(rows, 1, [](Type) { return 1.0; }).run(body, operands);
+SmallVector<HostTensor> magnitudesOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows, bool perturbs) {
+  return MagnitudeWalk(rows,
+                       {.ofOperands = 1, .ofResults = [](Type) { return 1.0; }, .step = 0x1p-20, .perturbs = perturbs})
+      .run(body, operands);
 }
 
 SmallVector<HostTensor> errorsOfHalves(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
-  Share share = [](Type element) { return ir::isHalf(element) ? toleranceOf(element) : 0; };
-  return MagnitudeWalk(rows, 0, share).run(body, operands);
+  auto ofHalves = [](Type element) { return ir::isHalf(element) ? toleranceOf(element) : 0; };
+  return MagnitudeWalk(rows, {.ofOperands = 0, .ofResults = ofHalves, .step = 1, .perturbs = true}).run(body, operands);
+}
+
+SmallVector<HostTensor> roundedResultsOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
+  DenseMap<Value, HostTensor> known;
+  for (auto [argument, value] : llvm::zip_equal(body.getArguments(), operands))
+    known[argument] = value;
+  for (Operation &op : body.without_terminator()) {
+    auto values = llvm::map_to_vector(op.getOperands(), [&](Value operand) { return known[operand]; });
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), cast<ir::ReferenceOp>(op).evaluate(values, rows))) {
+      for (double &number : value.data)
+        number = ir::roundTo(elementOf(result), number);
+      known[result] = std::move(value);
+    }
+  }
+  return llvm::map_to_vector(body.getTerminator()->getOperands(), [&](Value value) { return known[value]; });
 }
 
 } // namespace sluice::compiler

@@ -10,6 +10,8 @@
 #include "ir/reference/Interpreter.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
+#include "runtime/io/InitialValues.h"
+#include "tools/compiler/Deviation.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
 #include "tools/compiler/Magnitudes.h"
@@ -21,33 +23,6 @@ using namespace mlir;
 using sluice::ir::HostTensor;
 
 namespace sluice::compiler {
-
-/// A few hundred roundings. Halves are rounded in the reference, too, so that only those few differ whose f32 lies close to
-/// the middle between two of them. Integers follow from comparisons of floats, of which a few tie.
-double toleranceOf(Type element) {
-  switch (*ir::dtypeOf(element)) {
-  case SLUICE_DTYPE_f32:
-    return 2e-5;
-  case SLUICE_DTYPE_f64:
-    return 1e-13;
-  case SLUICE_DTYPE_f16:
-    return 8 * 0x1p-11;
-  case SLUICE_DTYPE_bf16:
-    return 8 * 0x1p-8;
-  case SLUICE_DTYPE_i32:
-  case SLUICE_DTYPE_i64:
-  case SLUICE_DTYPE_u8:
-  case SLUICE_DTYPE_boolean:
-    return 1e-2;
-  }
-  llvm_unreachable("a dtype beyond the table");
-}
-
-/// The element that is furthest off, and by how much.
-struct Deviation {
-  double error = 0;
-  size_t element = 0;
-};
 
 static double readElement(Type element, const std::byte *data, int64_t index) {
   return runtime::elementAsDouble(runtime::DType(*ir::dtypeOf(element)), data, index);
@@ -111,7 +86,8 @@ class Comparison {
 public:
   Comparison(ModuleOp module, runtime::Instance &instance, const VerifyOptions &options)
       : module(module), instance(instance), plan(instance.plan()),
-        rows(plan.capacity > 0 ? std::min(options.rows, plan.capacity) : 1), random(options.seed), seed(options.seed) {}
+        rows(plan.capacity > 0 ? std::min(options.rows, plan.capacity) : 1), random(options.seed), seed(options.seed),
+        zeros(options.zeros), nans(options.nans) {}
 
   llvm::Expected<Verification> run();
 
@@ -130,8 +106,10 @@ private:
   llvm::Error compareEntry(ir::EntryOp entry);
   HostTensor makeInput(const runtime::Value &input);
   HostTensor makeKey() const;
+  double planted(double value);
   SmallVector<HostTensor> setInputs(const runtime::Entry &entry);
   ir::StateMap readStates();
+  void setDataOfStates(ir::StateMap &states);
   HostTensor readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const;
   std::vector<std::vector<Bytes>> runKeeping(const runtime::Entry &entry, llvm::ArrayRef<Operation *> actions);
   void compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left, llvm::MutableArrayRef<HostTensor> results);
@@ -147,6 +125,7 @@ private:
   int64_t rows;
   std::mt19937_64 random;
   uint64_t seed;
+  double zeros, nans;
   Verification result;
 };
 } // namespace
@@ -168,8 +147,17 @@ HostTensor Comparison::makeInput(const runtime::Value &input) {
   for (double &value : tensor.data) {
     double unit = static_cast<double>(random() >> 40) * 0x1p-24; // exact in f32
     value = ir::roundTo(element, runtime::isFloat(input.dtype) ? unit : std::floor(unit * static_cast<double>(range)));
+    if (runtime::isFloat(input.dtype))
+      value = planted(value);
   }
   return tensor;
+}
+
+double Comparison::planted(double value) {
+  if (zeros == 0 && nans == 0)
+    return value;
+  double drawn = static_cast<double>(random() >> 11) * 0x1p-53;
+  return drawn < nans ? NAN : drawn < nans + zeros ? 0 : value;
 }
 
 HostTensor Comparison::readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const {
@@ -182,56 +170,15 @@ HostTensor Comparison::readResult(RankedTensorType type, llvm::ArrayRef<std::byt
   return tensor;
 }
 
-static double errorOf(double have, double want) {
-  return std::isnan(want) != std::isnan(have) ? INFINITY : want == have ? 0 : std::abs(want - have);
-}
-
-static double largestOf(const HostTensor &tensor) {
-  double largest = 1e-30;
-  for (double element : tensor.data)
-    largest = std::max(largest, std::abs(element));
-  return largest;
-}
-
-/// The share of the elements that differ.
-static Deviation compareIntegers(const HostTensor &actual, const HostTensor &expected) {
-  Deviation worst;
-  double unequal = 0;
-  for (auto [i, have, want] : llvm::enumerate(actual.data, expected.data))
-    if (errorOf(have, want) > 0) {
-      ++unequal;
-      worst.element = i;
-    }
-  worst.error = unequal / std::max<double>(1, double(expected.size()));
-  return worst;
-}
-
-/// The largest error beside what its element is made of. `magnitudes` is asked only where an error is not small beside
-/// the largest element, since sums whose terms cancel are rare; `granted` is an error that is none.
-static Deviation compareFloats(const HostTensor &actual, const HostTensor &expected, double tolerance,
-                               llvm::function_ref<const HostTensor &()> magnitudes,
-                               llvm::function_ref<double(size_t)> granted) {
-  Deviation worst;
-  double largest = largestOf(expected);
-  for (auto [i, have, want] : llvm::enumerate(actual.data, expected.data)) {
-    double error = errorOf(have, want) / largest;
-    if (!(error <= tolerance))
-      error = (errorOf(have, want) - granted(i)) / std::max(largest, magnitudes().data[i]);
-    if (!(error <= worst.error))
-      worst = {error, i};
-  }
-  return worst;
-}
-
 void Comparison::compareResult(const KernelCall &call, unsigned number, const HostTensor &actual,
                                const HostTensor &expected) {
   ir::LaunchOp launch = call.launch;
   Type element = cast<RankedTensorType>(launch.getOutputs()[number].getType()).getElementType();
   double tolerance = toleranceOf(element);
-  SmallVector<HostTensor> magnitudes, halves;
+  SmallVector<HostTensor> magnitudes, halves, rounded;
   auto magnitude = [&]() -> const HostTensor & {
     if (magnitudes.empty())
-      magnitudes = magnitudesOf(call.body(), call.operands, rows);
+      magnitudes = magnitudesOf(call.body(), call.operands, rows, /*perturbs=*/true);
     return magnitudes[number];
   };
   auto granted = [&](size_t i) {
@@ -239,9 +186,15 @@ void Comparison::compareResult(const KernelCall &call, unsigned number, const Ho
       halves = errorsOfHalves(call.body(), call.operands, rows);
     return ir::isHalf(element) ? 0 : halves[number].data[i];
   };
+  auto inTypes = [&]() -> const HostTensor & {
+    if (rounded.empty())
+      rounded = roundedResultsOf(call.body(), call.operands, rows);
+    return rounded[number];
+  };
+  Explanations explanations{magnitude, granted, inTypes};
   bool isFloat = isa<FloatType>(element);
-  Deviation worst =
-      isFloat ? compareFloats(actual, expected, tolerance, magnitude, granted) : compareIntegers(actual, expected);
+  Deviation worst = isFloat ? compareFloats(element, actual, expected, explanations)
+                            : compareIntegers(actual, expected, explanations);
   if (isFloat)
     result.largestError = std::max(result.largestError, worst.error);
   if (worst.error <= tolerance || result.first)
@@ -299,6 +252,17 @@ ir::StateMap Comparison::readStates() {
     states[state.name] = toReference(state.dtype, state.shape, bytes);
   }
   return states;
+}
+
+/// `init` leaves the states that begin with data to the runtime, which reads them from where they lie.
+void Comparison::setDataOfStates(ir::StateMap &states) {
+  for (const runtime::InitialValue &value : instance.dataOfStates()) {
+    const runtime::State &state = *value.state;
+    runtime::TensorSource source = value.source.as(state.dtype, state.shape);
+    Bytes bytes(source.bytes());
+    source.read(0, bytes);
+    states[state.name] = toReference(state.dtype, state.shape, bytes);
+  }
 }
 
 SmallVector<HostTensor> Comparison::setInputs(const runtime::Entry &entry) {
@@ -365,6 +329,8 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
   FailureOr<SmallVector<HostTensor>> outputs = ir::interpret(entry, inputs, states, rows, options);
   if (failed(outputs))
     return makeError(ExitCode::Internal, "the reference interpreter failed: " + diagnostics.errors());
+  if (planned.name == "init")
+    setDataOfStates(states);
   compareEnds(planned, *outputs, states);
   result.entries.push_back(planned.name);
   return llvm::Error::success();

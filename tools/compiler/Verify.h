@@ -8,14 +8,12 @@
 
 namespace sluice::compiler {
 
-/// What results of one kernel may differ from exact ones: of floats each, relative to what an element is made of, at
-/// least the result's largest value; of integers the share that may be others.
-double toleranceOf(mlir::Type element);
-
 struct VerifyOptions {
   CompileOptions compile;
   int64_t rows = 4;  // of the batch, at most the capacity
   uint64_t seed = 0; // of the inputs and of `init`
+  double zeros = 0;  // the share of the elements of float inputs that are exactly 0
+  double nans = 0;   // the share of them that are NaN
 };
 
 /// A kernel's result that is not what the reference gives for what the kernel had to read; or an output or state that

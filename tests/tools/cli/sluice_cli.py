@@ -61,8 +61,8 @@ class CliTest(unittest.TestCase):
             self.write_npy(f"{folder}/{part}/label.npy", "|u1", f"({shape[0]},)", bytes(shape[0]))
 
     def run_program(self, *command, **options):
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        return subprocess.run(command, cwd=self.folder, text=True, timeout=60, check=False, **streams)
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 60} | options
+        return subprocess.run(command, cwd=self.folder, text=True, check=False, **settings)
 
     def sluice(self, *arguments, **options):
         return self.run_program(os.path.join(BUILD, "bin", "sluice"), *arguments, **options)

@@ -1,9 +1,33 @@
-"""`sluice verify` on the shipped models: all kernels agree with the reference interpreter, fused and one by one."""
+"""`sluice verify` on the shipped models: all kernels agree with the reference interpreter, fused and one by one. A few small
+networks are tried, and all programs in all precisions with SLUICE_TEST_FULL=1."""
 
 import json
 import os
+import struct
+import unittest
+import zlib
 
 from sluice_cli import BUILD, CliTest, main
+
+FULL = os.environ.get("SLUICE_TEST_FULL") == "1"
+PROGRAMS = sorted(os.listdir(os.path.join(BUILD, "bin", "models")))
+
+# y = x w + b, of which w is data.
+WITH_DATA = """
+module @data {
+  sluice.model "data" format 1 phase "model" capacity 4 values "w.safetensors"
+  sluice.state parameter @w : tensor<3x2xf32> = <"data", 0.0 : f64 crc32 %d : i64>
+  sluice.state parameter @b : tensor<2xf32> = <"constant", 0.5 : f64>
+  sluice.graph ["x"] (%%x: tensor<?x3xf32>) {
+    %%w = sluice.get @w : tensor<3x2xf32>
+    %%b = sluice.get @b : tensor<2xf32>
+    %%p = sluice.einsum "ab,bc->ac" %%x, %%w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %%e = sluice.expand %%b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %%y = sluice.add %%p, %%e : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    sluice.output "y", %%y : tensor<?x2xf32>
+  }
+}
+"""
 
 
 class VerifyTest(CliTest):
@@ -23,6 +47,37 @@ class VerifyTest(CliTest):
                 fused = self.verify(model)
                 one_by_one = self.verify(model, "--no-fuse", "--rows", "3", "--seed", "7")
                 self.assertGreater(one_by_one["kernels"], fused["kernels"])
+
+    def test_states_that_begin_with_data_agree(self):
+        data = struct.pack("<6f", *range(1, 7))
+        header = json.dumps({"w": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}}).encode()
+        with open(self.path("w.safetensors"), "wb") as out:
+            out.write(struct.pack("<Q", len(header)) + header + data)
+        self.write("data.mlir", WITH_DATA % zlib.crc32(data))
+        for flags in (), ("--dtype", "f64"):
+            result = self.sluice("verify", "data.mlir", *flags)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("kernels of init, predict agree with the reference", result.stdout)
+
+    def test_small_transformers_agree(self):
+        for model in ("gpt2", "bert_base"):
+            with self.subTest(model):
+                sizes = ("--layers", "1", "--width", "64", "--length", "8", "--words", "50", "--batch", "2")
+                program = self.run_program(os.path.join(BUILD, "bin", "models", model), *sizes, "-o", "model.mlir")
+                self.assertEqual(program.returncode, 0, program.stderr)
+                result = self.sluice("verify", "model.mlir", "--rows", "2")
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+    @unittest.skipUnless(FULL, "minutes of the reference: only with SLUICE_TEST_FULL=1")
+    def test_all_programs_agree_in_all_precisions(self):
+        for model in PROGRAMS:
+            program = self.run_program(os.path.join(BUILD, "bin", "models", model), "--batch", "2", "-o", "model.mlir")
+            self.assertEqual(program.returncode, 0, program.stderr)
+            for flags in (), ("--dtype", "f64"), ("--precision", "bf16"), ("--precision", "f16"):
+                with self.subTest(model=model, flags=flags):
+                    result = self.run_program(
+                        os.path.join(BUILD, "bin", "sluice"), "verify", "model.mlir", "--rows", "2", *flags, timeout=3600)
+                    self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_a_placement_is_verified_as_it_is_compiled(self):
         environment = self.placement_environment()

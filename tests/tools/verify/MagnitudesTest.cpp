@@ -1,4 +1,4 @@
-// What `sluice verify` allows results of f32 that follow from halves: numbers worked out by hand.
+// What results are made of, and what `sluice verify` allows those that follow from halves: numbers worked out by hand.
 #include "tools/compiler/Magnitudes.h"
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
@@ -12,19 +12,37 @@ using testing::ElementsAre;
 
 namespace {
 
-/// The errors that an entry point's y may have, which these ops make of x.
-std::vector<double> errorsOf(const std::string &ops, const std::vector<double> &x) {
+using Walk = llvm::function_ref<SmallVector<ir::HostTensor>(Block &, ArrayRef<ir::HostTensor>)>;
+
+/// What a walk finds of an entry point's y of type `type`, which these ops make of x.
+std::vector<double> walked(Walk walk, const std::string &ops, const std::vector<double> &x,
+                           const std::string &type = "tensor<4xf32>") {
   MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
   std::string text = "module @m {\n  sluice.model \"m\" format 1 phase \"train\"\n"
                      "  sluice.entry @step [\"x\"] -> [\"y\"] (%x: tensor<4xf32>) {\n" +
-                     ops + "    sluice.return %y : tensor<4xf32>\n  }\n}\n";
+                     ops + "    sluice.return %y : " + type + "\n  }\n}\n";
   OwningOpRef<ModuleOp> module = llvm::cantFail(ir::parseModuleText(text, "m.mlir", context));
   ir::HostTensor operand({4}, 0);
   operand.data.assign(x.begin(), x.end());
   Block &body = (*module->getOps<ir::EntryOp>().begin()).getActions();
-  ir::HostTensor errors = compiler::errorsOfHalves(body, {operand}, /*rows=*/0)[0];
-  return {errors.data.begin(), errors.data.end()};
+  return walk(body, {operand})[0].data;
+}
+
+/// The errors that y may have because of halves.
+std::vector<double> errorsOf(const std::string &ops, const std::vector<double> &x) {
+  return walked([](Block &body, ArrayRef<ir::HostTensor> of) { return compiler::errorsOfHalves(body, of, /*rows=*/0); },
+                ops, x);
+}
+
+/// What y's elements are made of.
+std::vector<double> magnitudesOf(const std::string &ops, const std::vector<double> &x,
+                                 const std::string &type = "tensor<4xf32>") {
+  return walked(
+      [](Block &body, ArrayRef<ir::HostTensor> of) {
+        return compiler::magnitudesOf(body, of, /*rows=*/0, /*perturbs=*/true);
+      },
+      ops, x, type);
 }
 
 constexpr const char *kTwice =
@@ -44,4 +62,53 @@ TEST(ErrorsOfHalves, GrowAsWhatIsMadeOfThem) {
 TEST(ErrorsOfHalves, AreNoneWithoutHalves) {
   std::string wide = "    %w = sluice.softmax %x {axis = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>\n";
   EXPECT_THAT(errorsOf(wide + kTwice, {1, -2, 0, 4}), Each(0));
+}
+
+// x - 100 of x = 100 + e, which rounding of x changes by up to 2^-24 of 100; divided by a deviation of 1.
+TEST(Magnitudes, OfANormAreThoseOfItsMean) {
+  std::string norm =
+      "    %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>\n"
+      "    %zero = sluice.full {value = 0.0 : f64, type = tensor<f32>} : () -> tensor<f32>\n"
+      "    %y = sluice.normalize %x, %one, %zero {axis = 0 : i64, dims = array<i64>, eps = 1.0e-9 : f64} : "
+      "(tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>\n";
+  for (double magnitude : magnitudesOf(norm, {101, 99, 101, 99})) {
+    EXPECT_GT(magnitude, 30);
+    EXPECT_LT(magnitude, 300);
+  }
+}
+
+// A sum that cancels, squared: its error is the square of the sum's.
+TEST(Magnitudes, OfASquareAroundZeroAreNotZero) {
+  std::string square = "    %n = sluice.sub %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
+                       "    %y = sluice.square %n : (tensor<4xf32>) -> tensor<4xf32>\n";
+  std::string product = square;
+  product.replace(product.find("sluice.square %n"), 16, "sluice.mul %n, %n");
+  product.replace(product.rfind("(tensor<4xf32>)"), 15, "(tensor<4xf32>, tensor<4xf32>)");
+  for (const std::string &ops : {square, product})
+    for (double magnitude : magnitudesOf(ops, {1, 1, 1, 1})) {
+      EXPECT_GT(magnitude, 0);
+      EXPECT_LT(magnitude, 1e-5);
+    }
+}
+
+// Whether x - 1 is more than 0 rounding decides where x is 1.
+TEST(Magnitudes, OfAComparisonAreThoseOfWhatRoundingDecides) {
+  std::string compared =
+      "    %one = sluice.full {value = 1.0 : f64, type = tensor<4xf32>} : () -> tensor<4xf32>\n"
+      "    %zero = sluice.full {value = 0.0 : f64, type = tensor<4xf32>} : () -> tensor<4xf32>\n"
+      "    %d = sluice.sub %x, %one : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
+      "    %y = sluice.compare %d, %zero {predicate = #sluice<predicate gt>} : (tensor<4xf32>, tensor<4xf32>) -> "
+      "tensor<4xi1>\n";
+  std::vector<double> magnitudes = magnitudesOf(compared, {1, 2, 0.5, 1}, "tensor<4xi1>");
+  EXPECT_GT(magnitudes[0], 0);
+  EXPECT_EQ(magnitudes[1], 0);
+  EXPECT_EQ(magnitudes[2], 0);
+
+  std::string chosen =
+      "    %w = sluice.where %c, %x, %zero : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
+      "    %y = sluice.neg %w : (tensor<4xf32>) -> tensor<4xf32>\n";
+  size_t place = compared.find("%y");
+  magnitudes = magnitudesOf(compared.replace(place, 2, "%c") + chosen, {1, 2, 0.5, 1});
+  EXPECT_GT(magnitudes[0], 1000);
+  EXPECT_LT(magnitudes[1], 10);
 }

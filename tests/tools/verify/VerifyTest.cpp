@@ -5,6 +5,7 @@
 #include "ir/text/ParseGuard.h"
 #include "tests/e2e/Harness.h"
 #include "tools/compiler/LoadedModel.h"
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,6 +57,58 @@ module @small {
     %r = sluice.tanh %p : (tensor<?x16xf32>) -> tensor<?x16xf32>
     %y = sluice.add %r, %p : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
     sluice.output "y", %y : tensor<?x16xf32>
+  }
+}
+)";
+
+// The second of two keys is hidden: what the first one's probability changes by cancels.
+constexpr const char *kOneKey = R"(
+module @small {
+  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.state parameter @w : tensor<8xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<?x2x7x8xf32>) {
+    %w = sluice.get @w : tensor<8xf32>
+    %mask = sluice.constant {value = dense<[[[[0.0, -1.0e9, -1.0e9, -1.0e9, -1.0e9, -1.0e9, -1.0e9]]]]> : tensor<1x1x1x7xf32>} : () -> tensor<1x1x1x7xf32>
+    %e = sluice.expand %w {dims = array<i64: 3>, shape = array<i64: -9223372036854775808, 2, 7, 8>} : (tensor<8xf32>) -> tensor<?x2x7x8xf32>
+    %q = sluice.mul %x, %e : (tensor<?x2x7x8xf32>, tensor<?x2x7x8xf32>) -> tensor<?x2x7x8xf32>
+    %y, %l = sluice.scaled_dot_product_attention %q, %q, %x, %mask {scale = 0.35 : f64} : (tensor<?x2x7x8xf32>, tensor<?x2x7x8xf32>, tensor<?x2x7x8xf32>, tensor<1x1x1x7xf32>) -> (tensor<?x2x7x8xf32>, tensor<?x2x7xf32>)
+    sluice.output "y", %y : tensor<?x2x7x8xf32>
+    %s = sluice.square %y : (tensor<?x2x7x8xf32>) -> tensor<?x2x7x8xf32>
+    %m = sluice.mean %s {axes = array<i64: 0, 1, 2, 3>} : (tensor<?x2x7x8xf32>) -> tensor<f32>
+    sluice.minimize %m, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
+  }
+}
+)";
+
+// A norm of values whose mean is 300 times their deviation, of which rounding takes the last digits.
+constexpr const char *kLargeMean = R"(
+module @small {
+  sluice.model "small" format 1 phase "model" capacity 8
+  sluice.graph ["x"] (%x: tensor<?x6xf32>) {
+    %mean = sluice.full {value = 100.0 : f64, type = tensor<?x6xf32>} : () -> tensor<?x6xf32>
+    %s = sluice.add %x, %mean : (tensor<?x6xf32>, tensor<?x6xf32>) -> tensor<?x6xf32>
+    %n = sluice.neg %s : (tensor<?x6xf32>) -> tensor<?x6xf32>
+    %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>
+    %zero = sluice.full {value = 0.0 : f64, type = tensor<f32>} : () -> tensor<f32>
+    %y = sluice.normalize %n, %one, %zero {axis = 1 : i64, dims = array<i64>, eps = 1.0e-3 : f64} : (tensor<?x6xf32>, tensor<f32>, tensor<f32>) -> tensor<?x6xf32>
+    %z = sluice.neg %y : (tensor<?x6xf32>) -> tensor<?x6xf32>
+    sluice.output "z", %z : tensor<?x6xf32>
+  }
+}
+)";
+
+// 0 / 0 and 1 / 0 of inputs that are 0, and -1 in the place of NaN.
+constexpr const char *kNotFinite = R"(
+module @small {
+  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %one = sluice.full {value = 1.0 : f64, type = tensor<?x3xf32>} : () -> tensor<?x3xf32>
+    %nan = sluice.div %x, %x : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    %inf = sluice.div %one, %x : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+    %less = sluice.neg %inf : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    sluice.output "nan", %nan : tensor<?x3xf32>
+    sluice.output "less", %less : tensor<?x3xf32>
   }
 }
 )";
@@ -182,4 +235,64 @@ TEST_F(VerifyTest, APlanThatWritesOverAValueIsSeen) {
   Verification result = llvm::cantFail(compareWithReference(*module, spoilt.program(), options));
   ASSERT_TRUE(result.first);
   EXPECT_THAT(result.first->ops, ElementsAre("sluice.add"));
+}
+
+TEST_F(VerifyTest, AnAttentionOfOneKeyAgrees) {
+  for (bool fuse : {false, true})
+    for (options.seed = 0; options.seed < 3; ++options.seed) {
+      compile(fuse, kOneKey);
+      Verification result = verify();
+      EXPECT_FALSE(result.first) << result.first->ops.front() << " by " << result.first->error << ": "
+                                 << result.first->actual << " instead of " << result.first->expected;
+    }
+}
+
+TEST_F(VerifyTest, AnAttentionCanStillBeWrong) {
+  compile(/*fuse=*/true, kOneKey);
+  module->walk([](ir::ScaledDotProductAttentionOp op) { op.getVMutable().assign(op.getQ()); });
+  ASSERT_TRUE(verify().first);
+  EXPECT_GT(verify().first->error, 10 * verify().first->tolerance);
+
+  std::string allKeys = kOneKey;
+  for (size_t at = 0; (at = allKeys.find("-1.0e9")) != std::string::npos;)
+    allKeys.replace(at, 6, "0.5");
+  compile(/*fuse=*/true, allKeys.c_str());
+  module->walk([](ir::AttentionQueryGradOp op) { op.setScale(APFloat(0.36)); });
+  ASSERT_TRUE(verify().first);
+  EXPECT_THAT(verify().first->ops, testing::Contains("sluice.attention_query_grad"));
+  EXPECT_GT(verify().first->error, 10 * verify().first->tolerance);
+}
+
+TEST_F(VerifyTest, ANormOfALargeMeanAgrees) {
+  for (bool fuse : {false, true})
+    for (options.seed = 0; options.seed < 5; ++options.seed) {
+      compile(fuse, kLargeMean);
+      options.rows = 8;
+      EXPECT_FALSE(verify().first);
+    }
+}
+
+TEST_F(VerifyTest, ANormOfALargeMeanCanStillBeWrong) {
+  for (bool fuse : {false, true}) {
+    compile(fuse, kLargeMean);
+    module->walk([](ir::NormalizeOp op) { op.setEps(APFloat(3e-3)); });
+    ASSERT_TRUE(verify().first);
+    EXPECT_GT(verify().first->error, verify().first->tolerance);
+  }
+}
+
+TEST_F(VerifyTest, WhatIsNotFiniteAgreesWhereItIsTheSame) {
+  options.zeros = 0.5;
+  for (bool fuse : {false, true}) {
+    compile(fuse, kNotFinite);
+    EXPECT_FALSE(verify().first);
+  }
+}
+
+TEST_F(VerifyTest, AnInfinityOfTheOtherSignDiffers) {
+  options.zeros = 0.5;
+  compile(/*fuse=*/false, kNotFinite);
+  module->walk([](ir::NegOp op) { op.getY().replaceAllUsesWith(op.getA()); });
+  ASSERT_TRUE(verify().first);
+  EXPECT_EQ(verify().first->error, INFINITY);
 }

@@ -4,10 +4,10 @@
 #include "ir/Types.h"
 #include "ir/reference/HostTensor.h"
 #include "ir/text/DiagnosticText.h"
+#include "tools/compiler/Deviation.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/compiler/Magnitudes.h"
-#include "tools/compiler/Verify.h"
 #include <cmath>
 
 using namespace mlir;
