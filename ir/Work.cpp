@@ -139,17 +139,21 @@ static bool isFromMemory(Value value, Operation *op, int steps = 4) {
 }
 
 bool isReadInParts(Operation *op) {
-  if (!isa<ElementwiseOp>(op) || !llvm::all_of(op->getUsers(), isInjective) ||
+  if (!isa<ElementwiseOp>(op) ||
       !llvm::all_of(op->getOperands(), [op](Value operand) { return isFromMemory(operand, op); }))
     return false;
   auto [fixed, perRow] = countElements(op->getResult(0).getType());
   for (Operation *part : op->getUsers()) {
+    if (!isInjective(part))
+      return false;
     auto [its, itsPerRow] = countElements(part->getResult(0).getType());
     int64_t readers = std::distance(part->user_begin(), part->user_end());
     fixed -= its * readers;
     perRow -= itsPerRow * readers;
+    if (fixed < 0 || perRow < 0) // whatever others read: a scalar may have very many readers
+      return false;
   }
-  return fixed >= 0 && perRow >= 0;
+  return true;
 }
 
 Value storedBy(UpdateOp update) {

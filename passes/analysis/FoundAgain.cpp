@@ -72,9 +72,14 @@ private:
     return its == readersByInput.end() ? SmallVector<unsigned>() : llvm::to_vector(its->second);
   }
 
+  bool isReadByOthers(Value value) const {
+    auto its = readersByInput.find(value);
+    return its != readersByInput.end() && !its->second.empty();
+  }
+
   /// Whether other groups alone read what the op makes for them, and may find it: products read memory.
   bool isLeftForReaders(Operation *op, unsigned group) const {
-    return isMember(op, group) && isOfRows(op) && !needsBuffer(op) && !readersOf(op->getResult(0)).empty() &&
+    return isMember(op, group) && isOfRows(op) && !needsBuffer(op) && isReadByOthers(op->getResult(0)) &&
            !llvm::any_of(op->getUsers(), llvm::IsaPred<ContractionOp, BlockwiseOp>);
   }
 
@@ -153,7 +158,7 @@ private:
   /// Whether the value lies in memory anyway.
   bool isLeft(Value value) const {
     Operation *op = value.getDefiningOp();
-    return !op || !groupOf.contains(op) || needsBuffer(op) || !readersOf(value).empty();
+    return !op || !groupOf.contains(op) || needsBuffer(op) || isReadByOthers(value);
   }
 
   /// What makes the value of its sources, in order.
@@ -214,32 +219,49 @@ private:
     return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other);
   }
 
-  /// Whether the backend has what is left of the group's ops in one launch, as it had them all: each beside those before it.
+  /// A group's ops, and the launch that the first of them make.
+  struct Growth {
+    explicit Growth(const FusionGroup &group) : ops(group.ops), contents(contentsOf(group, &counts).ops) {}
+
+    ArrayRef<Operation *> contentsOfFirst(size_t count) const {
+      return contents.getArrayRef().take_front(counts[count - 1]);
+    }
+
+    ArrayRef<Operation *> ops;
+    SmallVector<size_t> counts;
+    llvm::SetVector<Operation *> contents;
+  };
+
+  /// Whether the backend has what is left of the group's ops in one launch, as it had them all: each beside those before it. The
+  /// last comes first: a launch that has become too large fails there, before all others are tried.
   bool joinsAsBefore(const FusionGroup &before, const FusionGroup &after, bool leavesAsBefore) {
-    FusionGroup some{FusionGroup::Launch, {}, before.contents, {}, {}};
-    FusionGroup others{FusionGroup::Launch, {}, after.contents, {}, {}};
-    for (Operation *op : before.ops) {
-      some.ops.push_back(op);
-      if (!llvm::is_contained(after.ops, op))
+    Growth some(before), others(after);
+    size_t left = after.ops.size();
+    for (size_t count = before.ops.size(); count > 0 && left > 0; --count) {
+      if (before.ops[count - 1] != after.ops[left - 1])
         continue;
-      others.ops.push_back(op);
-      bool areAlike = leavesAsBefore && contentsOf(some).ops.size() == contentsOf(others).ops.size();
-      if (!areAlike && !lastJoins(others) && (op == after.ops.back() || lastJoins(some)))
+      bool areAlike = leavesAsBefore && some.counts[count - 1] == others.counts[left - 1];
+      if (!areAlike && !lastJoins(others, left) && (left == after.ops.size() || lastJoins(some, count)))
         return false;
+      --left;
     }
     return true;
   }
 
-  bool lastJoins(const FusionGroup &group) {
-    auto isWithin = [&](Operation *user) { return llvm::is_contained(group.ops, user); };
+  /// Whether the last of the first ops of a group joins those before it.
+  bool lastJoins(const Growth &group, size_t count) {
+    ArrayRef<Operation *> ops = group.ops.take_front(count);
+    DenseSet<Operation *> within(ops.begin(), ops.end());
+    auto isWithin = [&](Operation *user) { return within.contains(user); };
     auto isPassedOn = [&](Operation *user) { return isCompute(user) && rules.isRecomputed(user); };
     SmallVector<Value> results;
-    for (Operation *op : ArrayRef(group.ops).drop_back())
+    for (Operation *op : ops.drop_back())
       llvm::copy_if(op->getResults(), std::back_inserter(results),
                     [&](Value result) { return isLeft(result) || isReadApart(result, isWithin, isPassedOn); });
-    llvm::SetVector<Operation *> contents = contentsOf(group).ops;
-    contents.remove(group.ops.back());
-    return rules.canJoin(group.ops.back(), contents, results);
+    ArrayRef<Operation *> first = group.contentsOfFirst(count);
+    llvm::SetVector<Operation *> contents(first.begin(), first.end());
+    contents.remove(ops.back());
+    return rules.canJoin(ops.back(), contents, results);
   }
 
   //===- the change -----------------------------------------------------------------------------------------------===//
@@ -258,7 +280,7 @@ private:
     removeUnread(groups[group]);
     bool joinAsBefore = true;
     for (auto [index, old] : llvm::zip_equal(changed, before))
-      joinAsBefore &= joinsAsBefore(old, groups[index], /*leavesAsBefore=*/index != group);
+      joinAsBefore = joinAsBefore && joinsAsBefore(old, groups[index], /*leavesAsBefore=*/index != group);
     for (auto [index, old] : llvm::zip_equal(changed, before)) {
       if (!joinAsBefore)
         groups[index] = old;

@@ -481,10 +481,13 @@ static void collect(Operation *op, const FusionGroup &group, LaunchContents &con
   contents.ops.insert(op);
 }
 
-LaunchContents contentsOf(const FusionGroup &group) {
+LaunchContents contentsOf(const FusionGroup &group, SmallVectorImpl<size_t> *counts) {
   LaunchContents contents;
-  for (Operation *op : group.ops)
+  for (Operation *op : group.ops) {
     collect(op, group, contents);
+    if (counts)
+      counts->push_back(contents.ops.size());
+  }
   return contents;
 }
 

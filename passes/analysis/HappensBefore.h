@@ -31,6 +31,8 @@ public:
   bool isBefore(unsigned a, unsigned b) const { return clock(b)[placeOf(a).queue] > placeOf(a).number; }
 
   unsigned size() const { return places.size(); }
+  /// Whether every action is done before those that are issued later start.
+  bool isOneQueue() const { return numQueues == 1; }
 
 private:
   static constexpr unsigned kNone = ~0u;

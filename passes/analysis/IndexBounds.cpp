@@ -5,11 +5,11 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static BlockArgument argumentBehind(Value value);
+static BlockArgument argumentBehind(Value value, SymbolTableCollection &symbols);
 
 /// The value whose elements these are, one op, launch or kernel border earlier; null at an argument of an entry point
 /// or function and where they are computed.
-static Value previous(Value value) {
+static Value previous(Value value, SymbolTableCollection &symbols) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     Operation *parent = argument.getOwner()->getParentOp();
     if (auto loop = dyn_cast<LoopOp>(parent)) // in its first iteration
@@ -22,7 +22,8 @@ static Value previous(Value value) {
   if (auto kernel = dyn_cast<KernelOp>(op))
     return kernel.getBody().front().getTerminator()->getOperand(number);
   if (auto launch = dyn_cast<LaunchOp>(op)) {
-    BlockArgument argument = argumentBehind(launch.getCallee().getBody().front().getTerminator()->getOperand(number));
+    auto callee = symbols.lookupNearestSymbolFrom<FunctionOp>(launch, launch.getFunctionAttr());
+    BlockArgument argument = argumentBehind(callee.getBody().front().getTerminator()->getOperand(number), symbols);
     return argument ? launch.getArguments()[argument.getArgNumber()] : Value();
   }
   if (auto transfer = dyn_cast<TransferOp>(op))
@@ -34,8 +35,8 @@ static Value previous(Value value) {
 }
 
 /// The argument of the entry point or function whose elements these are, or null.
-static BlockArgument argumentBehind(Value value) {
-  while (Value source = previous(value))
+static BlockArgument argumentBehind(Value value, SymbolTableCollection &symbols) {
+  while (Value source = previous(value, symbols))
     value = source;
   return dyn_cast<BlockArgument>(value);
 }
@@ -58,7 +59,7 @@ IndexBound intersect(const IndexBound &a, const IndexBound &b) {
 static SmallVector<IndexBound> boundsIn(Region &body, size_t arguments, SymbolTableCollection &symbols) {
   SmallVector<IndexBound> bounds(arguments);
   auto note = [&](Value index, const IndexBound &bound) {
-    if (BlockArgument argument = bound.below > 0 ? argumentBehind(index) : BlockArgument())
+    if (BlockArgument argument = bound.below > 0 ? argumentBehind(index, symbols) : BlockArgument())
       bounds[argument.getArgNumber()] = intersect(bounds[argument.getArgNumber()], bound);
   };
   body.walk([&](Operation *op) {

@@ -5,6 +5,7 @@
 #include "passes/schedule/MemoryWaits.h"
 #include "passes/schedule/TransientMemory.h"
 #include "runtime/plan/ScheduleModel.h"
+#include "llvm/ADT/BitVector.h"
 
 using llvm::SmallVector;
 
@@ -68,7 +69,9 @@ private:
       queued.queues = {action.queue};
       queued.seconds = action.seconds;
     }
-    auto isState = [&](unsigned buffer) { return llvm::is_contained(call.stateBuffers, buffer); };
+    llvm::BitVector isState(call.buffers.size());
+    for (unsigned buffer : call.stateBuffers)
+      isState.set(buffer);
     auto depend = [&](unsigned later, unsigned earlier) {
       if (later != earlier && !llvm::is_contained(queue[later].before, earlier))
         queue[later].before.push_back(earlier);
@@ -78,7 +81,7 @@ private:
         unsigned writer = writerOf[read];
         if (writer == kNone)
           continue;
-        if (!isState(read) || writer < i)
+        if (!isState.test(read) || writer < i)
           depend(i, writer); // a new value that is made in the state's place and read there
         else
           depend(writer, i); // of the old one

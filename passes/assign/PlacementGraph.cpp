@@ -35,6 +35,9 @@ public:
     graph.entry = entry;
     addLinks();
     addInputs();
+    for (auto slot : module.getOps<StateOp>())
+      if (slot.getOf())
+        slotBytes[slot.getOfAttr().getAttr()] += getBufferBytes(slot.getTensorType(), capacity);
     for (auto get : entry.getActions().getOps<GetOp>())
       stateGroup(get.getStateAttr());
     for (auto set : entry.getActions().getOps<SetOp>())
@@ -117,10 +120,7 @@ private:
     auto known = states.find(state);
     if (known != states.end())
       return known->second;
-    int64_t bytes = getBufferBytes(state.getTensorType(), capacity);
-    for (auto slot : module.getOps<StateOp>())
-      if (slot.getOf() == state.getSymName())
-        bytes += getBufferBytes(slot.getTensorType(), capacity);
+    int64_t bytes = getBufferBytes(state.getTensorType(), capacity) + slotBytes.lookup(state.getSymNameAttr());
     uint32_t group = addGroup(PlacedGroup::State, state.getSymName().str(), bytes, homeOf(state));
     graph.groups[group].state = state;
     return states[state] = group;
@@ -216,6 +216,7 @@ private:
   llvm::MapVector<Value, uint32_t> producers; // of inputs and results of launches
   DenseMap<Value, std::vector<uint32_t>> readers;
   DenseMap<Operation *, uint32_t> states;
+  DenseMap<StringAttr, int64_t> slotBytes; // of parameters
   llvm::StringMap<unsigned> names;
 };
 

@@ -48,12 +48,10 @@ static KernelOp buildKernel(OpBuilder &builder, StringRef name, const FusionGrou
 /// Whether the value is made by an action, where it is wanted.
 static bool isMadeInPlace(Value value) { return isa_and_nonnull<KernelOp, CollectiveOp>(value.getDefiningOp()); }
 
-/// `reads`: those of the set's state.
-static bool canUpdateInPlace(SetOp set, ArrayRef<GetOp> reads, Operation *terminator) {
-  if (!isMadeInPlace(set.getValue()) ||
-      llvm::count_if(set.getValue().getUsers(), [](Operation *user) { return isa<SetOp, ReturnOp>(user); }) != 1)
-    return false;
-  return llvm::all_of(reads, [&](GetOp get) { return canReplace(get.getValue(), set.getValue(), terminator); });
+/// `reads`: those of the set's state. `keepers`: how many sets and outputs have its value.
+static bool canUpdateInPlace(SetOp set, ArrayRef<GetOp> reads, unsigned keepers, Operation *terminator) {
+  return keepers == 1 && isMadeInPlace(set.getValue()) &&
+         llvm::all_of(reads, [&](GetOp get) { return canReplace(get.getValue(), set.getValue(), terminator); });
 }
 
 /// Whether an output of the host may be the value's own buffer: that of a kernel or a collective, or one that is copied
@@ -91,12 +89,20 @@ static void addCopies(EntryOp entry, const DeviceBackends &backends) {
   DenseMap<StringAttr, SmallVector<GetOp, 1>> reads; // of states
   for (auto get : entry.getBody().getOps<GetOp>())
     reads[get.getStateAttr().getAttr()].push_back(get);
+  // Counted once: most states of a deep model may begin with one value.
+  DenseMap<Value, unsigned> keepers;
+  for (Value output : entry.getReturn()->getOperands())
+    ++keepers[output];
+  for (auto set : entry.getActions().getOps<SetOp>())
+    ++keepers[set.getValue()];
   // Copies come last, behind all readers of the old value. The set is cloned there, because to move it invalidates the order of the
   // block's ops: `canReplace` would number all of them again.
   OpBuilder builder(entry.getReturn());
   for (SetOp set : llvm::to_vector(entry.getActions().getOps<SetOp>())) {
-    if (canUpdateInPlace(set, reads.lookup(set.getStateAttr().getAttr()), entry.getReturn()))
+    unsigned &itsKeepers = keepers[set.getValue()];
+    if (canUpdateInPlace(set, reads.lookup(set.getStateAttr().getAttr()), itsKeepers, entry.getReturn()))
       continue;
+    --itsKeepers;
     auto last = cast<SetOp>(builder.clone(*set));
     set.erase();
     last.getValueMutable().set(copyInKernel(last.getValue(), last, "copy_state"));

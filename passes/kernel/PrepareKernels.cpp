@@ -64,7 +64,10 @@ namespace {
 class Outlining {
 public:
   Outlining(ModuleOp module, const DeviceBackends &backends, PreparedKernels *kept)
-      : module(module), backends(backends), kept(kept), symbols(module) {}
+      : module(module), backends(backends), kept(kept), symbols(module) {
+    if (auto entries = module.getOps<EntryOp>(); !entries.empty())
+      firstEntry = *entries.begin();
+  }
 
   LogicalResult run() {
     SmallVector<KernelOp> kernels;
@@ -94,7 +97,7 @@ private:
       return failure();
     function->setSymName(kernel.getName());
     known = function.release();
-    symbols.insert(known, firstEntry());
+    symbols.insert(known, Block::iterator(firstEntry));
     return known;
   }
 
@@ -116,8 +119,6 @@ private:
       kept->functions[made] = function->getAttrDictionary();
     return success();
   }
-
-  Block::iterator firstEntry() { return Block::iterator(*module.getOps<EntryOp>().begin()); }
 
   static void describe(FunctionOp function, const sluice_launch_info &launch, StringRef kind) {
     Builder builder(function.getContext());
@@ -156,6 +157,7 @@ private:
   const DeviceBackends &backends;
   PreparedKernels *kept;
   SymbolTable symbols;
+  Operation *firstEntry = nullptr; // in front of which functions stand
   llvm::StringMap<FunctionOp> functions;
 };
 

@@ -284,8 +284,7 @@ public:
         for (auto [state, mirror] : llvm::zip_equal(action.getRead(), action.getWritten()))
           addMirror(state.getDefiningOp<GetOp>().getStateAttr().getAttr(), cast<RankedTensorType>(mirror.getType()));
     });
-    for (auto state : module.getOps<StateOp>())
-      nameMirrors(state);
+    nameMirrors();
   }
 
   Mirrors mirrors;
@@ -305,13 +304,12 @@ private:
       offset->second = take(device, type);
   }
 
-  void nameMirrors(StateOp state) {
-    SmallVector<Attribute> slots;
+  void nameMirrors() {
+    llvm::MapVector<StringAttr, SmallVector<Attribute>> slots; // by state
     for (auto [mirror, offset] : mirrors)
-      if (mirror.first == state.getSymNameAttr())
-        slots.push_back(slotIn(module, arenas, Arenas::Kind::State, mirror.second, offset));
-    if (!slots.empty())
-      state.setMirrorsAttr(ArrayAttr::get(module.getContext(), slots));
+      slots[mirror.first].push_back(slotIn(module, arenas, Arenas::Kind::State, mirror.second, offset));
+    for (auto &[state, its] : slots)
+      symbols.lookup<StateOp>(state).setMirrorsAttr(ArrayAttr::get(module.getContext(), its));
   }
 
   int64_t take(size_t device, RankedTensorType type) {

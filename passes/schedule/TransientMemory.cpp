@@ -26,7 +26,8 @@ static Placed lookAt(TransientBuffer &buffer) {
 /// Whether all that touch `a` are done before anything touches `b`; never if any of it is issued later.
 static bool endsBefore(const Placed &a, const Placed &b, const HappensBefore &known) {
   return a.canEnd && b.begin != TransientBuffer::kBeforeCall && a.last < b.begin &&
-         llvm::all_of(llvm::reverse(a.buffer->uses), [&](unsigned use) { return known.isBefore(use, b.begin); });
+         (known.isOneQueue() ||
+          llvm::all_of(llvm::reverse(a.buffer->uses), [&](unsigned use) { return known.isBefore(use, b.begin); }));
 }
 
 static bool canShare(const Placed &a, const Placed &b, const HappensBefore &known) {

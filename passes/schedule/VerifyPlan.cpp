@@ -330,9 +330,10 @@ private:
 } // namespace
 
 /// What is the same but for a part lies where it lay, if the part alone is written.
-static WalkResult verifyInPlace(LaunchOp launch) {
+static WalkResult verifyInPlace(LaunchOp launch, const SymbolTable &symbols) {
   ArrayRef<Attribute> slots = launch.getSlotsAttr().getValue();
-  for (auto [number, value] : llvm::enumerate(launch.getCallee().getBody().front().getTerminator()->getOperands())) {
+  auto callee = symbols.lookup<FunctionOp>(launch.getFunctionAttr().getAttr());
+  for (auto [number, value] : llvm::enumerate(callee.getBody().front().getTerminator()->getOperands())) {
     auto update = value.getDefiningOp<UpdateOp>();
     if (!update || !update.isInPlace())
       continue;
@@ -344,7 +345,8 @@ static WalkResult verifyInPlace(LaunchOp launch) {
 }
 
 LogicalResult verifyPlan(ModuleOp module, const Target &target) {
-  if (module.walk(verifyInPlace).wasInterrupted())
+  SymbolTable symbols(module);
+  if (module.walk([&](LaunchOp launch) { return verifyInPlace(launch, symbols); }).wasInterrupted())
     return failure();
   Queues queues(target);
   for (auto entry : module.getOps<EntryOp>())
