@@ -1,5 +1,7 @@
 #include "runtime/exec/DeviceProgram.h"
 
+#include "runtime/plan/StatePlaces.h"
+
 #include <numeric>
 
 namespace sluice::runtime {
@@ -20,9 +22,9 @@ DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_
   }
 
   MirrorNumbers mirrors(plan);
+  std::vector<bool> isWritten = writtenStates();
   for (size_t i = 0; i < plan.states.size(); ++i) {
-    const State &state = plan.states[i];
-    if (!writerOf(state.slot, state.bytes))
+    if (!isWritten[i])
       continue;
     for (auto [mirror, end] = mirrors.of(i); mirror < end; ++mirror)
       mirrorsMadeStale.push_back(mirror);
@@ -63,6 +65,19 @@ std::optional<size_t> DeviceProgram::writerOf(const Slot &slot, int64_t bytes) c
     if (!steps[i].isAsked() && plan->writes(*steps[i].action, slot, bytes))
       return i;
   return std::nullopt;
+}
+
+std::vector<bool> DeviceProgram::writtenStates() const {
+  StatePlaces places(*plan);
+  std::vector<bool> isWritten(plan->states.size());
+  for (const DeviceStep &step : steps) {
+    if (step.isAsked())
+      continue;
+    for (const Buffer &buffer : step.action->buffers())
+      if (buffer.isWritten())
+        places.forEachInFlight(buffer.slot, buffer.bytes, [&](size_t state) { isWritten[state] = true; });
+  }
+  return isWritten;
 }
 
 std::optional<size_t> DeviceProgram::askedFor(const Value &output) const {

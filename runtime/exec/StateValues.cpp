@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/plan/StatePlaces.h"
 
 #include <algorithm>
 
@@ -9,37 +10,44 @@ namespace sluice::runtime {
 
 static bool begins(const State &state) { return state.isWeight() || state.kind == StateKind::hyper; }
 
-static bool overlaps(const State &state, const Slot &slot, int64_t bytes) {
-  return slot.arena == state.slot.arena && slot.offset < state.slot.offset + state.bytes &&
-         state.slot.offset < slot.offset + bytes;
-}
+namespace {
+/// The first actions that read and write a state.
+struct FirstUse {
+  size_t read = SIZE_MAX, write = SIZE_MAX;
+};
+} // namespace
 
-static bool isRead(const Action &action, const State &state) {
-  std::vector<Buffer> buffers = action.buffers();
-  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
-    return buffer.access != Access::write && overlaps(state, buffer.slot, buffer.bytes);
-  });
+/// Of each state, in actions of which loops are one.
+static std::vector<FirstUse> firstUses(const Plan &plan, const StatePlaces &places,
+                                       const std::vector<const Action *> &actions) {
+  std::vector<FirstUse> uses(plan.states.size());
+  for (size_t number = 0; number < actions.size(); ++number)
+    for (const Buffer &buffer : actions[number]->buffers()) {
+      if (buffer.access != Access::write)
+        places.forEach(buffer.slot, buffer.bytes,
+                       [&](size_t state) { uses[state].read = std::min(uses[state].read, number); });
+      if (buffer.isWritten())
+        places.forEachInFlight(buffer.slot, buffer.bytes,
+                               [&](size_t state) { uses[state].write = std::min(uses[state].write, number); });
+    }
+  return uses;
 }
 
 StateValues::StateValues(const Plan &plan) {
   for (const State &state : plan.states)
     known_.push_back(!begins(state));
+  StatePlaces places(plan);
   for (const Entry &entry : plan.entries) {
     Use &use = uses_.emplace_back();
     std::vector<const Action *> actions; // loops as a whole
     for (const Entry *part : plan.partsOf(entry))
       for (const Action &action : part->actions)
         actions.push_back(&action);
+    std::vector<FirstUse> uses = firstUses(plan, places, actions);
     for (size_t i = 0; i < plan.states.size(); ++i) {
-      auto reads = [&](const Action *action) { return isRead(*action, plan.states[i]); };
-      auto writes = [&](const Action *action) {
-        return plan.writes(*action, plan.states[i].slot, plan.states[i].bytes);
-      };
-      auto firstRead = std::find_if(actions.begin(), actions.end(), reads);
-      auto firstWrite = std::find_if(actions.begin(), actions.end(), writes);
-      if (firstRead != actions.end() && firstRead <= firstWrite) // an update in place reads and writes at once
+      if (uses[i].read != SIZE_MAX && uses[i].read <= uses[i].write) // an update in place reads and writes at once
         use.reads.push_back(i);
-      if (firstWrite != actions.end())
+      if (uses[i].write != SIZE_MAX)
         use.writes.push_back(i);
     }
   }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
+#include <unordered_map>
 
 namespace sluice::runtime {
 
@@ -350,13 +351,13 @@ void writeSafetensors(const std::string &path, std::vector<TensorRange> tensors,
 
 void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> tensors, const Metadata &metadata) {
   std::vector<TensorRange> places;
-  for (const Safetensors::Tensor &tensor : tensors)
+  std::unordered_map<std::string_view, const Safetensors::Tensor *> byName;
+  for (const Safetensors::Tensor &tensor : tensors) {
     places.push_back({tensor.name, tensor.dtype, tensor.shape, 0, tensor.data.size()});
-  writeSafetensors(path, std::move(places), metadata, [&](const TensorRange &place, const WriteBytes &write) {
-    auto found = std::find_if(tensors.begin(), tensors.end(),
-                              [&](const Safetensors::Tensor &tensor) { return tensor.name == place.name; });
-    write(found->data);
-  });
+    byName.emplace(tensor.name, &tensor);
+  }
+  writeSafetensors(path, std::move(places), metadata,
+                   [&](const TensorRange &place, const WriteBytes &write) { write(byName.at(place.name)->data); });
 }
 
 } // namespace sluice::runtime

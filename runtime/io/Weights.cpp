@@ -10,6 +10,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <unordered_set>
 #include <zlib.h>
 
 namespace sluice::runtime {
@@ -144,8 +145,9 @@ std::vector<std::string> loadWeights(Instance &instance, const std::string &path
       names.push_back(state.name);
       names.insert(names.end(), state.aliases.begin(), state.aliases.end());
     }
+  std::unordered_set<std::string_view> known(names.begin(), names.end());
   for (const TensorRange &tensor : weights.file->tensors())
-    if (std::find(names.begin(), names.end(), tensor.name) == names.end() && !isIgnored(tensor))
+    if (!known.contains(tensor.name) && !isIgnored(tensor))
       failInvalid(concat(path, ": has a tensor ", quote(tensor.name), ", which the model does not have",
                          didYouMean(tensor.name, names)));
   bool turns = isTransposed(plan, weights);

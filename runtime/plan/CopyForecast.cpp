@@ -17,19 +17,43 @@ void CopyForecast::add(const Copy &copy, int64_t rows, int64_t times) {
   counts_[{0, to, copy.reason}] += moved;
 }
 
-/// Whether an action writes the state that lies at `state`: alone, or in a row of them.
-static bool writesState(const Action &action, const Slot &state) {
-  std::vector<Buffer> buffers = action.buffers();
-  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &buffer) {
-    return buffer.isWritten() && buffer.slot.arena == state.arena && buffer.slot.offset <= state.offset &&
-           state.offset < buffer.slot.offset + buffer.bytes;
-  });
-}
+namespace {
 
-static bool writesState(const Entry &entry, const Slot &state) {
-  return std::any_of(entry.actions.begin(), entry.actions.end(),
-                     [&](const Action &action) { return writesState(action, state); });
-}
+/// What the actions of an entry write.
+class WrittenBytes {
+public:
+  explicit WrittenBytes(const Entry &entry) {
+    for (const Action &action : entry.actions)
+      for (const Buffer &buffer : action.buffers())
+        if (buffer.isWritten())
+          ranges_[buffer.slot.arena].push_back({buffer.slot.offset, buffer.slot.offset + buffer.bytes});
+    for (auto &[arena, list] : ranges_) {
+      std::sort(list.begin(), list.end());
+      int64_t end = 0;
+      for (Range &range : list)
+        range.end = end = std::max(end, range.end);
+    }
+  }
+
+  /// Whether the state that lies there is written: alone, or in a row of them.
+  bool contain(const Slot &state) const {
+    auto list = ranges_.find(state.arena);
+    if (list == ranges_.end())
+      return false;
+    auto behind = std::upper_bound(list->second.begin(), list->second.end(), Range{state.offset, INT64_MAX});
+    return behind != list->second.begin() && std::prev(behind)->end > state.offset;
+  }
+
+private:
+  /// Its end is the last of all ranges up to it.
+  struct Range {
+    int64_t begin, end;
+    auto operator<=>(const Range &) const = default;
+  };
+  std::map<size_t, std::vector<Range>> ranges_; ///< of arenas
+};
+
+} // namespace
 
 CopyForecast::CopyForecast(const Plan &plan) : plan_(plan), calls_(plan.entries.size()) {
   for (const State &state : plan.states)
@@ -41,8 +65,9 @@ CopyForecast::CopyForecast(const Plan &plan) : plan_(plan), calls_(plan.entries.
       for (const Copy &copy : action->copies())
         if (copy.when != Copy::When::asked)
           calls.copies.push_back({&copy, times});
+    WrittenBytes written(entry);
     for (size_t i = 0; i < mirrors_.size(); ++i)
-      if (writesState(entry, mirrors_[i].state))
+      if (written.contain(mirrors_[i].state))
         calls.written.push_back(i);
   }
 }
@@ -112,12 +137,10 @@ void CopyForecast::bring(const Entry &entry) {
 }
 
 /// How often a call writes a state; the parts of one that is done in parts read what was written before.
-static int64_t writesOf(const Plan &plan, const Entry &entry, const Slot &state, int64_t microbatches) {
-  std::vector<const Entry *> parts = plan.partsOf(entry);
-  std::vector<int64_t> times = plan.timesOf(entry, microbatches);
+static int64_t writesOf(const std::vector<WrittenBytes> &parts, const std::vector<int64_t> &times, const Slot &state) {
   int64_t writes = 0;
   for (size_t i = 0; i < parts.size(); ++i)
-    if (writesState(*parts[i], state))
+    if (parts[i].contain(state))
       writes = std::max(writes, times[i]);
   return writes;
 }
@@ -126,12 +149,15 @@ std::vector<CopyOfCall> copiesPerCall(const Plan &plan, const Entry &entry, int6
   std::vector<CopyOfCall> copies;
   std::vector<const Entry *> parts = plan.partsOf(entry);
   std::vector<int64_t> timesOfPart = plan.timesOf(entry, microbatches);
+  std::vector<WrittenBytes> written;
+  for (const Entry *part : parts)
+    written.emplace_back(*part);
   for (size_t i = 0; i < parts.size(); ++i)
     for (auto [action, times] : parts[i]->allActions())
       for (const Copy &copy : action->copies()) {
         int64_t due = copy.when == Copy::When::step ? timesOfPart[i]
                       : copy.when == Copy::When::stale
-                          ? std::min(timesOfPart[i], writesOf(plan, entry, copy.from, microbatches))
+                          ? std::min(timesOfPart[i], writesOf(written, timesOfPart, copy.from))
                           : 0;
         if (due > 0)
           copies.push_back({&copy, times, due});

@@ -225,9 +225,10 @@ private:
 
   /// The runtime, which knows these names, sets them, and nothing else does.
   void checkShares(const JsonReader &json) const {
+    std::vector<JsonReader> list = json.list();
     for (size_t i = 0; i < plan_.states.size(); ++i) {
       const State &state = plan_.states[i];
-      JsonReader its = json.list()[i];
+      const JsonReader &its = list[i];
       if (state.kind != StateKind::share)
         continue;
       if (state.name != globalRowsName && state.name != firstRowName && state.name != replicaName)
