@@ -165,6 +165,32 @@ TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &greedy), std::vector<size_t>{2 * kMaxOpsInKernel + 3});
 }
 
+// A chain and its gradient, in which what each op leaves is wanted again. The backend looks at the whole launch each time.
+TEST_F(FusionGroupsTest, TheBackendIsAskedAFewTimesForEachOpOfADeepGraph) {
+  static size_t questions;
+  sluice_backend_compile counting = *sluice_cpu_backend_compile();
+  counting.can_fuse = [](sluice_session *session, const sluice_kernel_view *view, int *fuses) {
+    ++questions;
+    return sluice_cpu_backend_compile()->can_fuse(session, view, fuses);
+  };
+  constexpr unsigned kDepth = 8 * kMaxOpsInKernel;
+  constexpr const char *kUnary = "(tensor<?x8xf32>) -> tensor<?x8xf32>";
+  Body body;
+  std::vector<std::string> values{"%x"};
+  for (unsigned i = 0; i < kDepth; ++i) {
+    body.add("sin", "", body.last, kUnary);
+    values.push_back(body.last);
+  }
+  for (unsigned i = kDepth; i-- > 0;) {
+    std::string gradient = body.last;
+    body.add("cos", "", values[i], kUnary);
+    body.add("mul", "", gradient + ", " + body.last, kBinary);
+  }
+  questions = 0;
+  launchSizes(body, kRow, /*fuse=*/true, &counting);
+  EXPECT_LE(questions, 8 * body.count);
+}
+
 TEST_F(FusionGroupsTest, ElementwiseOpsComeAlongToTheirReader) {
   Body body;
   body.add("mul", "", "%x, %x", kBinary);
