@@ -34,7 +34,7 @@ def ScaledDotProductAttentionOp : Sluice_Attention<"scaled_dot_product_attention
                        Sluice_AttentionCausal:$causal, Sluice_AttentionScale:$scale, Sluice_AttentionBlock:$block);
   let results = (outs Sluice_FloatTensor:$y, Sluice_FloatTensor:$logsumexp);
 }
-def AttentionQueryGradOp : Sluice_Attention<"attention_query_grad"> {
+def AttentionQueryGradOp : Sluice_Attention<"attention_query_grad", [DeclareOpInterfaceMethods<FormulaGradientOp>]> {
   let summary = "dQ of scaled_dot_product_attention from its operands, dY, its logsumexp, and delta [B, H, T]";
   let description = [{
     With p = e^(score - logsumexp), the scores those of scaled_dot_product_attention with the same operands and attributes, and 0 where both are -inf,
@@ -45,7 +45,7 @@ def AttentionQueryGradOp : Sluice_Attention<"attention_query_grad"> {
                        Sluice_AttentionMask:$mask, Sluice_AttentionCausal:$causal, Sluice_AttentionScale:$scale, Sluice_AttentionBlock:$block);
   let results = (outs Sluice_FloatTensor:$dq);
 }
-def AttentionKeyValueGradOp : Sluice_Attention<"attention_key_value_grad"> {
+def AttentionKeyValueGradOp : Sluice_Attention<"attention_key_value_grad", [DeclareOpInterfaceMethods<FormulaGradientOp>]> {
   let summary = "dK and dV of scaled_dot_product_attention from its operands, dY, its logsumexp, and delta [B, H, T]";
   let description = [{
     With p and delta as those of attention_query_grad, dv is the sum of p * dy and dk scale times the sum of p * (sum over d of dy * v - delta) * q, over the

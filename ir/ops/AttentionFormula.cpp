@@ -127,6 +127,9 @@ SmallVector<Value> AttentionKeyValueGradOp::expand(OpBuilder &builder) {
   return {castTo(dK, elementOf(getK())), castTo(dV, elementOf(getV()))};
 }
 
+SmallVector<Value> AttentionQueryGradOp::buildFormula(OpBuilder &builder) { return expand(builder); }
+SmallVector<Value> AttentionKeyValueGradOp::buildFormula(OpBuilder &builder) { return expand(builder); }
+
 Value buildMaskGradient(OpBuilder &builder, AttentionKeyValueGradOp op) {
   AttentionParts parts(builder, op);
   Type element = elementOf(op.getMask());

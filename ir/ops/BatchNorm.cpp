@@ -101,4 +101,27 @@ RowFlow BatchNormOp::getRowFlow() { return RowFlow::First; }
 
 void BatchNormOp::setTraining() { setTraining(true); }
 
+/// The values that a channel has in each row; where the shape has no rows, all of them.
+static ElementCount valuesPerChannel(BatchNormOp op) {
+  SmallVector<int64_t> others = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(op.getX()).getRank()));
+  others.erase(others.begin() + 1);
+  return countElements(shapeOf(op.getX()), others);
+}
+
+LogicalResult BatchNormOp::checkTraining(int64_t rows) {
+  ElementCount values = valuesPerChannel(*this);
+  if (!getTraining() || values.known * (values.rows ? rows : 1) > 1)
+    return success();
+  InFlightDiagnostic error = mlir::emitError(getLoc());
+  error << "cannot train batch normalization of " << printShape(shapeOf(getX()));
+  if (values.rows)
+    error << " with up to " << rows << (rows == 1 ? " row" : " rows");
+  return error << ": each channel has one value, which has no variance";
+}
+
+int64_t BatchNormOp::getLeastTrainingRows() {
+  ElementCount values = valuesPerChannel(*this);
+  return values.rows && values.known == 1 ? 2 : 1;
+}
+
 } // namespace sluice::ir

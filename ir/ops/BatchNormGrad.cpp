@@ -114,17 +114,32 @@ SmallVector<HostTensor> BatchNormGradOp::evaluate(ArrayRef<HostTensor> operands,
 
 // With x^ = (x - mean) / deviation: dWeight = sum(dY x^), dBias = sum(dY) and, where mean and variance are the batch's,
 // dX = weight / deviation (dY - dBias / n - x^ dWeight / n).
-SmallVector<Value> BatchNormGradOp::expand(OpBuilder &builder) {
-  Normalised norm(builder, getLoc(), NormOperands::of(*this));
-  Node dY = widened(Node(builder, getLoc(), getDy())), weight = widened(Node(builder, getLoc(), getWeight()));
-  Type element = elementOf(getX());
+static SmallVector<Value> buildFormulaOf(BatchNormGradOp op, OpBuilder &builder, const Normalised &norm) {
+  auto wide = [&](Value operand) { return widened(Node(builder, op.getLoc(), operand)); };
+  Node dY = wide(op.getDy()), weight = wide(op.getWeight());
+  Type element = elementOf(op.getX());
   Node dBias = sum(dY, norm.axes), dWeight = sum(dY * norm.xHat, norm.axes), dXHat = dY;
-  if (getTraining()) {
+  if (op.getTraining()) {
     Node n = count(norm.x, norm.axes, dBias);
     dXHat = dY - norm.overChannels(dBias / n) - norm.xHat * norm.overChannels(dWeight / n);
   }
   Node dX = dXHat * norm.overChannels(weight * norm.inverseDeviation);
   return {castTo(dX, element), castTo(dWeight, element), castTo(dBias, element)};
+}
+
+SmallVector<Value> BatchNormGradOp::expand(OpBuilder &builder) {
+  return buildFormulaOf(*this, builder, Normalised(builder, getLoc(), NormOperands::of(*this)));
+}
+
+// Sums of powers have no gradient, so that the moments are those of one device. Of statistics that each replica has of its
+// own rows there is no formula: its sums would be over all rows.
+SmallVector<Value> BatchNormGradOp::buildFormula(OpBuilder &builder) {
+  NormOperands of = NormOperands::of(*this);
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (getTraining() && !of.isShared && module && sharesRows(module))
+    return {};
+  of.isShared = false;
+  return buildFormulaOf(*this, builder, Normalised(builder, getLoc(), of));
 }
 
 bool BatchNormGradOp::isExpandedEarly() { return true; }

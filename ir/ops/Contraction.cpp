@@ -227,6 +227,29 @@ SmallVector<HostTensor> Conv2dWeightGradOp::evaluate(ArrayRef<HostTensor> operan
   return {dweight};
 }
 
+SmallVector<Value> Conv2dWeightGradOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Value dX = builder.create<Conv2dInputGradOp>(getLoc(), getDy(), dResults[0], shapeOf(getX()).drop_front(2),
+                                               getStride(), getPadding(), getDilation(), getGroups());
+  Value dDy =
+      builder.create<Conv2dOp>(getLoc(), getX(), dResults[0], getStride(), getPadding(), getDilation(), getGroups());
+  return {dX, dDy};
+}
+
+SmallVector<Sample> Conv2dWeightGradOp::samples() {
+  auto sample = [](const std::string &attributes, const std::string &types) {
+    return Sample{"\"sluice.conv2d_weight_grad\"(%0, %1) {" + attributes + " : i64} : " + types, {{-1, 1}, {-1, 1}}};
+  };
+  return {sample("size = array<i64: 3, 2>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = "
+                 "array<i64: 1, 1>, groups = 1",
+                 "(tensor<?x2x5x6xf64>, tensor<?x3x3x5xf64>) -> tensor<3x2x3x2xf64>"),
+          sample("size = array<i64: 3, 3>, stride = array<i64: 2, 3>, padding = array<i64: 1, 0, 2, 1>, dilation = "
+                 "array<i64: 1, 1>, groups = 1",
+                 "(tensor<2x3x5x6xf64>, tensor<2x2x3x2xf64>) -> tensor<2x3x3x3xf64>"),
+          sample("size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = "
+                 "array<i64: 1, 1>, groups = 2",
+                 "(tensor<2x4x3x3xf64>, tensor<2x6x3x3xf64>) -> tensor<6x2x3x3xf64>")};
+}
+
 std::pair<int64_t, int64_t> Conv2dWeightGradOp::getFlops() {
   return countFlops({shapeOf(getDy()), shapeOf(getDweight()).drop_front()});
 }

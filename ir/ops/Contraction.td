@@ -57,7 +57,7 @@ def Conv2dInputGradOp : Sluice_Convolution<"conv2d_input_grad", [DeclareOpInterf
   let arguments = (ins Sluice_FloatTensor:$dy, Sluice_FloatTensor:$weight, Sluice_ImageSize:$size, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
   let results = (outs Sluice_FloatTensor:$dx);
 }
-def Conv2dWeightGradOp : Sluice_Convolution<"conv2d_weight_grad"> {
+def Conv2dWeightGradOp : Sluice_Convolution<"conv2d_weight_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "dWeight of conv2d from x and dY; `size` is [kH, kW]";
   let description = [{
     dweight [O, C / groups, kH, kW]: the sum of x * dy[n, o, i, j] over n, i and j, where x is the element, 0 outside of the

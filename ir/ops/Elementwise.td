@@ -173,7 +173,7 @@ def AddOp : Sluice_Binary<"add", "a + b", "a + b", "a + b", "dY, dY", traits = [
 def SubOp : Sluice_Binary<"sub", "a - b", "a - b", "a - b", "dY, -dY", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
 def MulOp : Sluice_Binary<"mul", "a * b", "a * b", "a * b", "dY * b, dY * a", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
 def DivOp : Sluice_Binary<"div", "a / b; integers round towards zero, and division by zero gives zero", "divide(a, b, getY())", "a / b", "dY / b, -dY * y / b", "{0.5, 2.0}", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
-def PowOp : Sluice_Binary<"pow", "a to the power b", "std::pow(a, b)", "pow(a, b)",
+def PowOp : Sluice_Binary<"pow", "a to the power b; dA is 0 where b is 0, and dB where a is 0 and b is not negative", "std::pow(a, b)", "pow(a, b)",
     "where(b == 0.0, 0.0, dY * b * pow(a, b - 1.0)), where(where(b >= 0.0, a, 1.0) == 0.0, 0.0, dY * y * log(a))", "{0.5, 2.0}"> {
   let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b);
   let results = (outs Sluice_FloatTensor:$y);

@@ -56,7 +56,7 @@ ModelOp getModel(ModuleOp module) {
                                  /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
                                  /*batch=*/IntegerAttr(), /*microbatches=*/1, /*logical_shards=*/0, /*zero=*/0,
                                  /*sync_batch_norm=*/false, /*wire=*/PrecisionAttr(), /*data=*/StringAttr(),
-                                 /*values=*/StringAttr());
+                                 /*values=*/StringAttr(), /*least_training_rows=*/1);
 }
 
 OpBuilder behindHead(ModuleOp module) {

@@ -229,4 +229,19 @@ Value NormalizeGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<
   return dX * row.scale();
 }
 
+SmallVector<Value> NormalizeGradOp::buildFormula(OpBuilder &builder) {
+  auto wide = [&](Value operand) { return widened(Node(builder, getLoc(), operand)); };
+  Node x = wide(getX());
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(getAxis(), x.type().getRank()));
+  double count = double(countElements(x.type().getShape(), axes).known);
+  auto meanOf = [&](Node value) { return expandOver(sum(value, axes) / count, axes, x.type()); };
+  Node centred = getRms() ? x : x - meanOf(x), scale = rsqrt(meanOf(centred * centred) + getEps().convertToDouble()),
+       xHat = centred * scale;
+  Node scaled = wide(getDy()) * expand(wide(getWeight()), getDims(), x.type());
+  Node dX = scaled - xHat * meanOf(scaled * xHat);
+  if (!getRms())
+    dX = dX - meanOf(scaled);
+  return {castTo(dX * scale, elementOf(getX()))};
+}
+
 } // namespace sluice::ir

@@ -27,7 +27,7 @@ def NormalizeOp : Sluice_Norm<"normalize", [DeclareOpInterfaceMethods<Differenti
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$bias, Sluice_NormAxis:$axis, Sluice_NormDims:$dims, Sluice_NormEps:$eps, Sluice_NormRms:$rms);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def NormalizeGradOp : Sluice_Norm<"normalize_grad"> {
+def NormalizeGradOp : Sluice_Norm<"normalize_grad", [DeclareOpInterfaceMethods<FormulaGradientOp>]> {
   let summary = "dX of normalize from x, weight and dY";
   let description = [{
     With g = dY * weight and x^ = (x - mean) / sqrt(var + eps), dx = (g - mean(g) - x^ * mean(g * x^)) / sqrt(var + eps), the means those of

@@ -2,6 +2,7 @@
 #include "ir/Dialect.h"
 #include "ir/build/Fold.h"
 #include "ir/build/Lane.h"
+#include "ir/build/Node.h"
 #include "ir/build/WindowFormula.h"
 #include "ir/ops/Inference.h"
 #include <cmath>
@@ -232,6 +233,37 @@ Value MaxPool2dGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<
       });
 }
 
+// The gradient of dY is that of dX at the place of the maximum.
+SmallVector<Value> MaxPool2dGradOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  Windows windows = getWindows(getSize(), getKernel(), getStride(), getPadding(), getDilation());
+  Node place = castTo(Node(builder, getLoc(), getPlace()), builder.getI32Type());
+  auto element = [&](unsigned dim, Node tap) {
+    Node start(builder, getLoc(),
+               builder.create<IotaOp>(getLoc(), APFloat(double(-windows[dim].before)),
+                                      APFloat(double(windows[dim].stride)), dim + 2, withoutEncoding(place.type())));
+    return start + tap * double(windows[dim].dilation);
+  };
+  Node row = place / double(windows[1].kernel), column = place - row * double(windows[1].kernel);
+  Node index = element(0, row) * double(getSize()[1]) + element(1, column);
+  ArrayRef<int64_t> dy = shapeOf(getDy());
+  Node dDx = reshape(Node(builder, getLoc(), dResults[0]), {dy[0], dy[1], getSize()[0] * getSize()[1]});
+  Node taken(builder, getLoc(),
+             builder.create<TakeAlongOp>(getLoc(), dDx, reshape(index, {dy[0], dy[1], dy[2] * dy[3]}), /*axis=*/2));
+  return {reshape(taken, dy), Value()};
+}
+
+SmallVector<Sample> MaxPool2dGradOp::samples() {
+  return {
+      {"\"sluice.max_pool2d_grad\"(%0, %1) {size = array<i64: 4, 5>, kernel = array<i64: 2, 2>, stride = array<i64: 2, "
+       "1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>} : (tensor<?x2x2x4xf64>, "
+       "tensor<?x2x2x4xui8>) -> tensor<?x2x4x5xf64>",
+       {{-2, 2}, {0, 4}}},
+      {"\"sluice.max_pool2d_grad\"(%0, %1) {size = array<i64: 5, 4>, kernel = array<i64: 2, 3>, stride = array<i64: 1, "
+       "1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 2, 1>} : (tensor<2x1x3x2xf64>, "
+       "tensor<2x1x3x2xui8>) -> tensor<2x1x5x4xf64>",
+       {{-2, 2}, {0, 6}}}};
+}
+
 //===- avg_pool2d ------------------------------------------------------------------------------------------------===//
 
 /// The elements of one dimension that a window's mean counts: those of the input, and of the padding if asked, but
@@ -366,6 +398,18 @@ Value AvgPool2dGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<
         };
         return guard.load(builder, load, zero);
       });
+}
+
+SmallVector<Value> AvgPool2dGradOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
+  return {builder.create<AvgPool2dOp>(getLoc(), dResults[0], getKernel(), getStride(), getPadding(), getCeilMode(),
+                                      getCountIncludePad())};
+}
+
+SmallVector<Sample> AvgPool2dGradOp::samples() {
+  return {
+      {"\"sluice.avg_pool2d_grad\"(%0) {size = array<i64: 5, 4>, kernel = array<i64: 3, 2>, stride = array<i64: 2, 1>, "
+       "padding = array<i64: 1, 1, 1, 0>} : (tensor<?x1x3x4xf64>) -> tensor<?x1x5x4xf64>",
+       {{-2, 2}}}};
 }
 
 } // namespace sluice::ir

@@ -15,7 +15,8 @@ def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<Different
   let description = [{
     y[n, c, i, j] is the largest x[n, c, i * stride[0] - padding[0] + u * dilation[0], j * stride[1] - padding[1] + v *
     dilation[1]] over u < kH and v < kW; padding is no element, and a window with a NaN gives NaN.
-    place[n, c, i, j] is u * kW + v of the element taken (any tap of a window with a NaN). Both results are
+    place[n, c, i, j] is u * kW + v of the element taken: never padding, the first element where all are -inf, and any element of a
+    window with a NaN. Both results are
     [N, C, H', W'], with H' = (H + top + bottom - dilation[0] * (kH - 1) - 1) / stride[0] + 1, rounded down, or up with
     `ceil_mode`; W' alike. There is a window at least: with `ceil_mode` the only one may be larger than the padded input, by less
     than the stride.
@@ -24,7 +25,7 @@ def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<Different
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_CeilMode:$ceil_mode);
   let results = (outs Sluice_FloatTensor:$y, RankedTensorOf<[UI8]>:$place);
 }
-def MaxPool2dGradOp : Sluice_Pool<"max_pool2d_grad"> {
+def MaxPool2dGradOp : Sluice_Pool<"max_pool2d_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "dX of max_pool2d from dY and the places of the maxima; `size` is [H, W]";
   let description = "dx [N, C, H, W]: each element is the sum of dy[n, c, i, j] over the windows whose place names it; 0 where there are none.";
   let rounding = "Windows are summed in the element type, in an order that depends on the shape and the target alone.";
@@ -42,7 +43,7 @@ def AvgPool2dOp : Sluice_Pool<"avg_pool2d", [DeclareOpInterfaceMethods<Different
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_CeilMode:$ceil_mode, Sluice_CountIncludePad:$count_include_pad);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def AvgPool2dGradOp : Sluice_Pool<"avg_pool2d_grad"> {
+def AvgPool2dGradOp : Sluice_Pool<"avg_pool2d_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "dX of avg_pool2d; `size` is [H, W]";
   let description = "dx [N, C, H, W]: each element is the sum of dy[n, c, i, j] over the windows that hold it, each divided as avg_pool2d does.";
   let rounding = "Windows are summed in the element type, in an order that depends on the shape and the target alone.";

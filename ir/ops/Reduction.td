@@ -92,11 +92,12 @@ def PowerSumOp : Sluice_ValueOp<"power_sum", [DeclareOpInterfaceMethods<ElementO
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$shift, Arg<I64Attr, "1 or 2">:$power);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, RoundsNarrow]> {
+def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp, ["checkTraining", "getLeastTrainingRows"]>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, RoundsNarrow]> {
   let summary = "batch normalisation of x [N, C, ...] over all dimensions but 1, by the running statistics";
   let description = [{
     y = (x - mean) / sqrt(var + eps) * weight + bias. With `training`, mean and var (biased) are the batch's, and the running
-    ones move towards them: new = (1 - momentum) * running + momentum * batch, the variance unbiased (PyTorch's rule).
+    ones move towards them: new = (1 - momentum) * running + momentum * batch, the variance unbiased (PyTorch's rule). A batch of one
+    value per channel has no unbiased variance, and leaves the running one as it is.
     It is expanded into sums before ops are placed; no gradient reaches the running statistics.
   }];
   let rows = "Any dimension but 1 may be `?`; the statistics of a batch are those of the rows of the call.";
@@ -106,7 +107,7 @@ def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<Differ
                        Arg<UnitAttr, "the statistics are the batch's">:$training);
   let results = (outs Sluice_FloatTensor:$y, Sluice_FloatTensor:$new_mean, Sluice_FloatTensor:$new_var);
 }
-def BatchNormGradOp : Sluice_ValueOp<"batch_norm_grad", [DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
+def BatchNormGradOp : Sluice_ValueOp<"batch_norm_grad", [DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<FormulaGradientOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   let summary = "dX, dWeight and dBias of batch_norm from dY";
   let description = [{
     The gradient of the y of `batch_norm` with the same x, weight, running statistics and attributes: with `training` through the batch's

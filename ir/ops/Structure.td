@@ -116,7 +116,7 @@ def GradientOp : Sluice_Op<"gradient", [Pure, HasParent<"GraphOp">]> {
   let summary = "the gradients of a scalar loss by values that it depends on";
   let description = [{
     It stands in a graph. Each result is as its value is, and lives where that does. Phase `train` differentiates the loss in every entry point that needs a result; what a loss is
-    made of may be results of others, as far as ops of gradients have gradients.
+    made of may be results of others.
   }];
   let arguments = (ins Sluice_FloatTensor:$loss, Variadic<Sluice_FloatTensor>:$values);
   let results = (outs Variadic<Sluice_FloatTensor>:$gradients);

@@ -93,6 +93,7 @@ public:
     plan.replicaLink = setting.replicaLink;
     ModelOp model = findModel(module);
     plan.batch = model ? int64_t(model.getBatch().value_or(uint64_t(capacity))) : capacity;
+    plan.leastTrainingRows = model ? int64_t(model.getLeastTrainingRows()) : 1;
     plan.inFlight = getCallsInFlight(module);
     for (const TargetDevice &device : target.devices()) {
       auto its = setting.settings.find(device.backend);

@@ -378,6 +378,19 @@ static bool reads(EntryOp entry, StringRef state) {
   return llvm::any_of(entry.getActions().getOps<GetOp>(), [&](GetOp get) { return get.getState() == state; });
 }
 
+/// Where each share of the rows has statistics of its own, a training step needs as many rows in the first one, whose
+/// statistics are kept.
+static LogicalResult checkShares(ModuleOp module, uint64_t replicas) {
+  ModelOp model = getModel(module);
+  if (model.getLeastTrainingRows() == 1 || model.getSyncBatchNorm())
+    return success();
+  uint64_t shares = std::max(replicas, model.getLogicalShards());
+  model.setLeastTrainingRows((model.getLeastTrainingRows() - 1) * shares + 1);
+  WalkResult result =
+      module.walk([&](ModeOp op) -> WalkResult { return op.checkTraining(int64_t(model.getCapacity())); });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult partitionRows(ModuleOp module) {
   if (failed(addRowState(module, kGlobalRows, "the rows of all replicas")))
     return failure();
@@ -387,6 +400,8 @@ LogicalResult partitionRows(ModuleOp module) {
   if (uint64_t shards = uint64_t(getLogicalShards(module)))
     model.setMicrobatches(shards / replicas);
   model.setCapacity(llvm::divideCeil(model.getCapacity(), replicas * model.getMicrobatches()));
+  if (failed(checkShares(module, replicas)))
+    return failure();
   for (auto entry : module.getOps<EntryOp>())
     if (failed(EntryPartition(entry).run()))
       return failure();

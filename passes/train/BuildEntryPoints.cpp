@@ -125,6 +125,18 @@ static LogicalResult takeUpdates(EntryOp entry) {
   return success();
 }
 
+/// Makes what is in an op mean what it means in training, where there are calls of as many rows as that takes.
+static LogicalResult setTraining(Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  WalkResult result = op->walk([&](ModeOp mode) -> WalkResult {
+    mode.setTraining();
+    if (int64_t least = mode.getLeastTrainingRows(); least > 1)
+      getModel(module).setLeastTrainingRows(std::max<uint64_t>(getModel(module).getLeastTrainingRows(), least));
+    return mode.checkTraining(getCapacity(module));
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// An entry point that reports values of the graph: a clone of its body, without what nothing needs.
 static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
@@ -159,8 +171,8 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
       set.removeEntryAttr();
     if (auto get = dyn_cast<GetOp>(copy))
       reads[{get.getStateAttr().getAttr(), get.getType()}] = get.getValue();
-    if (training)
-      copy->walk([](ModeOp mode) { mode.setTraining(); });
+    if (training && failed(setTraining(copy)))
+      return failure();
   }
   SmallVector<Value> values =
       llvm::map_to_vector(reports, [&](const Report &report) { return mapping.lookup(report.value); });

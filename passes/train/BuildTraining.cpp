@@ -48,7 +48,7 @@ public:
     FailureOr<Value> scaled = scaledLoss.scale(loss, elementOfRate());
     if (failed(scaled))
       return failure();
-    FailureOr<SmallVector<Value>> gradients = differentiate(builder, *scaled, values);
+    FailureOr<SmallVector<Value>> gradients = differentiate(builder, minimize.getLoc(), *scaled, values);
     if (failed(gradients))
       return failure();
     for (auto [each, gradient] : llvm::zip_equal(trained, *gradients))

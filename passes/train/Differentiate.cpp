@@ -4,6 +4,7 @@
 //
 // 1. An op is active if it depends on one of the `wrt` values through values of floating-point type.
 // 2. From the last op to the first, each active op whose results have gradients adds to its operands' gradients.
+// An op that is a FormulaGradientOp is differentiated through its formula, which is built beside it.
 // Gradients of one value are summed in the order in which its users appear from the end, which is fixed by the graph.
 //
 // Gradient ops work where their forward op works. A gradient that is fixed on a device is fixed on that of its value:
@@ -55,22 +56,20 @@ static void addActive(IfOp op, ActiveValues &active) {
   }
 }
 
+void addActive(Operation &op, ActiveValues &active) {
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return addActive(scan, active);
+  if (auto branch = dyn_cast<IfOp>(op))
+    return addActive(branch, active);
+  bool isActive = !op.hasTrait<NoGradient>() &&
+                  llvm::any_of(op.getOperands(), [&](Value operand) { return active.contains(operand); });
+  for (Value result : op.getResults())
+    addIf(isActive, result, active);
+}
+
 void addActive(Block &block, ActiveValues &active) {
-  for (Operation &op : block) {
-    if (auto scan = dyn_cast<ScanOp>(op)) {
-      addActive(scan, active);
-      continue;
-    }
-    if (auto branch = dyn_cast<IfOp>(op)) {
-      addActive(branch, active);
-      continue;
-    }
-    if (op.hasTrait<NoGradient>() ||
-        llvm::none_of(op.getOperands(), [&](Value operand) { return active.contains(operand); }))
-      continue;
-    for (Value result : op.getResults())
-      addIf(true, result, active);
-  }
+  for (Operation &op : block)
+    addActive(op, active);
 }
 
 //===- gradients --------------------------------------------------------------------------------------------------===//
@@ -109,9 +108,11 @@ LogicalResult Gradients::propagate(Operation *op, const ActiveValues &active) {
   bool wanted = llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
   if (!reached || !wanted || op->hasTrait<NoGradient>())
     return success();
+  if (auto formula = dyn_cast<FormulaGradientOp>(op))
+    return propagateThroughFormula(formula, dResults, active);
   auto differentiable = dyn_cast<DifferentiableOp>(op);
   if (!differentiable)
-    return op->emitError("'") << op->getName() << "' has no gradient, and the loss depends on it";
+    return failAt(op);
   SmallVector<Value> dOperands;
   {
     InheritDevice devices(builder, op);
@@ -123,7 +124,40 @@ LogicalResult Gradients::propagate(Operation *op, const ActiveValues &active) {
   return success();
 }
 
-FailureOr<SmallVector<Value>> differentiate(OpBuilder &builder, Value loss, ValueRange wrt) {
+LogicalResult Gradients::propagateThroughFormula(FormulaGradientOp op, ValueRange dResults, ActiveValues active) {
+  Block &block = *builder.getInsertionBlock();
+  Block::iterator end = builder.getInsertionPoint();
+  Operation *before = end == block.begin() ? nullptr : &*std::prev(end);
+  SmallVector<Value> results;
+  {
+    InheritDevice devices(builder, op);
+    results = op.buildFormula(builder);
+  }
+  if (results.empty())
+    return failAt(op);
+  SmallVector<Operation *> formula;
+  for (Operation &part : llvm::make_range(before ? std::next(before->getIterator()) : block.begin(), end)) {
+    addActive(part, active);
+    formula.push_back(&part);
+  }
+  for (auto [result, gradient] : llvm::zip_equal(results, dResults))
+    if (gradient && active.contains(result))
+      add(result, gradient);
+  for (Operation *part : llvm::reverse(formula))
+    if (failed(propagate(part, active)))
+      return failure();
+  return success();
+}
+
+LogicalResult Gradients::failAt(Operation *op) {
+  InFlightDiagnostic error = mlir::emitError(asked);
+  error << "cannot differentiate: '" << op->getName() << "' of " << op->getResult(0).getType()
+        << " has no gradient, and the loss depends on it";
+  error.attachNote(op->getLoc()) << "it is of this line";
+  return error;
+}
+
+FailureOr<SmallVector<Value>> differentiate(OpBuilder &builder, Location asked, Value loss, ValueRange wrt) {
   auto type = cast<RankedTensorType>(loss.getType());
   if (type.getRank() != 0)
     return emitError(loss.getLoc(), "the loss is not a scalar: ") << printShape(type.getShape());
@@ -134,7 +168,7 @@ FailureOr<SmallVector<Value>> differentiate(OpBuilder &builder, Value loss, Valu
   for (Operation &op : llvm::make_range(block.begin(), builder.getInsertionPoint()))
     forward.push_back(&op);
 
-  Gradients gradients(builder);
+  Gradients gradients(builder, asked);
   gradients.add(loss, Node(builder, loss.getLoc(), loss).like(1.0));
   for (Operation *op : llvm::reverse(forward))
     if (failed(gradients.propagate(op, active)))

@@ -31,7 +31,7 @@ static void eraseUnused(Block &block) {
 }
 
 /// The gradients of `wrt` in one branch.
-static LogicalResult fillBranch(Block &block, YieldOp yield, ValueRange wrt, ArrayRef<Value> dResults,
+static LogicalResult fillBranch(Block &block, Location asked, YieldOp yield, ValueRange wrt, ArrayRef<Value> dResults,
                                 ActiveValues active) {
   OpBuilder inner(yield.getContext());
   inner.setInsertionPointToEnd(&block);
@@ -40,7 +40,7 @@ static LogicalResult fillBranch(Block &block, YieldOp yield, ValueRange wrt, Arr
   for (Operation &op : yield->getBlock()->without_terminator())
     forward.push_back(inner.clone(op, mapping));
   addActive(block, active);
-  Gradients here(inner);
+  Gradients here(inner, asked);
   for (auto [value, gradient] : llvm::zip_equal(yield.getValues(), dResults))
     if (Value copy = mapping.lookupOrDefault(value); gradient && active.contains(copy))
       here.add(copy, gradient);
@@ -67,8 +67,8 @@ LogicalResult differentiateBranch(IfOp op, Gradients &gradients, const ActiveVal
   if (wrt.empty() || llvm::none_of(dResults, [](Value gradient) { return bool(gradient); }))
     return success();
   NestedBlock then(builder, op.getLoc()), otherwise(builder, op.getLoc());
-  if (failed(fillBranch(*then.get(), op.getYield(0), wrt, dResults, active)) ||
-      failed(fillBranch(*otherwise.get(), op.getYield(1), wrt, dResults, active)))
+  if (failed(fillBranch(*then.get(), gradients.getAsked(), op.getYield(0), wrt, dResults, active)) ||
+      failed(fillBranch(*otherwise.get(), gradients.getAsked(), op.getYield(1), wrt, dResults, active)))
     return failure();
   auto backward = IfOp::create(builder, op.getLoc(), op.getCondition(), then.take(), otherwise.take());
   for (auto [value, gradient] : llvm::zip_equal(wrt, backward.getResults()))

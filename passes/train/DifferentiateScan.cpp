@@ -64,7 +64,7 @@ public:
         activeHere.insert(copy);
     addActive(*body, activeHere);
 
-    Gradients here(inner);
+    Gradients here(inner, gradients.getAsked());
     startFromResults(here, activeHere);
     for (Operation *op : llvm::reverse(forward))
       if (failed(here.propagate(op, activeHere)))

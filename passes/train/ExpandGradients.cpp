@@ -39,7 +39,7 @@ void keepVariables(ModuleOp module) {
 
 static LogicalResult expand(GradientOp op) {
   OpBuilder builder(op);
-  FailureOr<SmallVector<Value>> gradients = differentiate(builder, op.getLoss(), op.getValues());
+  FailureOr<SmallVector<Value>> gradients = differentiate(builder, op.getLoc(), op.getLoss(), op.getValues());
   if (failed(gradients))
     return failure();
   for (auto [number, gradient] : llvm::enumerate(*gradients))

@@ -12,12 +12,16 @@ using ActiveValues = llvm::DenseSet<mlir::Value>;
 
 bool isFloat(mlir::Value value);
 
-/// Adds to `active` what the block's ops make of such values, in their regions too.
+/// Adds to `active` what ops make of such values, in their regions too: one op, or those of a block.
+void addActive(mlir::Operation &op, ActiveValues &active);
 void addActive(mlir::Block &block, ActiveValues &active);
 
 class Gradients {
 public:
-  explicit Gradients(mlir::OpBuilder &builder) : builder(builder) {}
+  /// `asked`: the line that asks for gradients, where errors are reported.
+  Gradients(mlir::OpBuilder &builder, mlir::Location asked) : builder(builder), asked(asked) {}
+
+  mlir::Location getAsked() const { return asked; }
 
   /// Null where nothing of the value has reached the loss.
   mlir::Value lookup(mlir::Value value) const { return gradients.lookup(value); }
@@ -27,8 +31,11 @@ public:
 
 private:
   mlir::Value bringTo(mlir::Value value, mlir::Value gradient);
+  mlir::LogicalResult propagateThroughFormula(ir::FormulaGradientOp op, mlir::ValueRange dResults, ActiveValues active);
+  mlir::LogicalResult failAt(mlir::Operation *op);
 
   mlir::OpBuilder &builder;
+  mlir::Location asked;
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;
 };
 

@@ -389,7 +389,8 @@ struct Plan {
   int64_t microbatches = 1;  ///< that a replica does its rows of a call in at most, one after another
   int64_t logicalShards = 0; ///< that the rows of a call are cut into for any number of replicas; 0: as these have them
   int64_t capacity = 0;      ///< rows of one replica in one call; of several microbatches: in one of them
-  int64_t inFlight = 1;      ///< calls of an entry point that may be under way at once
+  int64_t leastTrainingRows = 1; ///< of a call from which on each batch norm has several values per channel in training
+  int64_t inFlight = 1;          ///< calls of an entry point that may be under way at once
   /// Between the devices of replicas, if the compiler was told: what virtual accelerators have unless they are told
   /// otherwise.
   std::optional<GivenLink> replicaLink;

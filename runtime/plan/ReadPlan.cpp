@@ -28,6 +28,8 @@ public:
     if (root.has("shuffle"))
       plan_.shuffle = root.at("shuffle").integer(0, 1) == 1;
     parseRows(root);
+    if (root.has("least_training_rows"))
+      plan_.leastTrainingRows = root.at("least_training_rows").integer(1, INT32_MAX);
     plan_.inFlight = root.at("in_flight").integer(1, mostInFlight);
     if (root.has("replica_link"))
       plan_.replicaLink = parseLink(root.at("replica_link"));

@@ -226,6 +226,8 @@ std::string writePlan(const Plan &plan) {
     json["logical_shards"] = plan.logicalShards;
   if (plan.shuffle)
     json["shuffle"] = *plan.shuffle ? 1 : 0;
+  if (plan.leastTrainingRows > 1)
+    json["least_training_rows"] = plan.leastTrainingRows;
   if (!plan.values.empty())
     json["values"] = plan.values;
   addList(json, "modules", plan.modules);

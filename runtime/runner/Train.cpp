@@ -101,6 +101,7 @@ private:
       if (test_)
         tellWhatIsLeftOut(options_, *test_, "test rows");
     }
+    checkBatches();
     train_->load();
     if (test_)
       test_->load();
@@ -115,6 +116,20 @@ private:
       talk(note);
     talk(concat("each epoch leaves out ", train_->rowsLeftOut(), " of ", train_->rows() + train_->rowsLeftOut(),
                 " training rows: every batch has ", train_->fixedRows()));
+  }
+
+  /// Batch norm of one value per channel learns no variance.
+  void checkBatches() const {
+    int64_t least = instance_.plan().leastTrainingRows, rows = train_->rows();
+    int64_t most = std::min(position_.batch, rows), last = rows % position_.batch;
+    auto counted = [](int64_t count) { return concat(count, count == 1 ? " row" : " rows"); };
+    if (most < least)
+      failInvalid(concat("cannot train on batches of ", counted(most),
+                         ": batch normalization needs more than one value per channel, so at least ", counted(least)));
+    if (last > 0 && last < least && processes_.isFirst())
+      talk(concat("warning: the last batch of an epoch has ", counted(last),
+                  ", so one value per channel for batch normalization, whose running variance it leaves as it is; "
+                  "--drop-last leaves out such a batch"));
   }
 
   /// As many as were asked for, or as --steps take.

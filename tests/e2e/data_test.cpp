@@ -274,3 +274,56 @@ TEST(DataFiles, TwoColumnsOfAnArchiveTrainAsAPlainLoopDoes) {
       json::parse(succeed(program, {"eval", "--json", "--data", test, "--weights", folder / "w.safetensors"}));
   EXPECT_EQ(evaluated["loss"], have.test.back());
 }
+
+//===- batch norm -------------------------------------------------------------------------------------------------===//
+
+/// One value per channel in each row.
+static std::string normModel() {
+  return std::string(R"(module @norm {
+  sluice.model "norm" format 1 phase "model" capacity 16
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state statistic @mean : tensor<3xf32> = <"constant", 0.0 : f64>
+  sluice.state statistic @var : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.state hyper @lr : tensor<f32> = <"constant", 0.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    %mean = sluice.get @mean : tensor<3xf32>
+    %var = sluice.get @var : tensor<3xf32>
+    %zero = sluice.full {type = tensor<3xf32>, value = 0.0 : f64} : () -> tensor<3xf32>
+    %y:3 = sluice.batch_norm %x, %w, %zero, %mean, %var : (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    sluice.set @mean, %y#1 : tensor<3xf32>
+    sluice.set @var, %y#2 : tensor<3xf32>
+    %loss = sluice.mean %y#0 {axes = array<i64: 0, 1>} : (tensor<?x3xf32>) -> tensor<f32>
+    sluice.minimize %loss, )") +
+         kSgd + R"( lr @lr [@w] : tensor<f32>
+  }
+}
+)";
+}
+
+TEST(Data, ALastBatchOfOneValuePerChannelIsTold) {
+  TemporaryFolder folder;
+  std::string program = compiled(folder, normModel()), numbers;
+  for (int i = 0; i < 33 * 3; ++i) {
+    float number = float(i % 7);
+    numbers.append(reinterpret_cast<const char *>(&number), sizeof number);
+  }
+  std::string data = folder.write("x.npz", zip({{.name = "x.npy", .content = npyOf("<f4", "(33, 3)", numbers)}}));
+  std::vector<std::string> arguments{"train", "--data", data, "--epochs", "2"};
+  auto trained = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), arguments.begin(), arguments.end());
+    return run(program, flags);
+  };
+  const std::string warning = "warning: the last batch of an epoch has 1 row, so one value per channel for batch "
+                              "normalization, whose running variance it leaves as it is; --drop-last leaves out such a "
+                              "batch\n";
+  EXPECT_EQ(trained({}).err, warning);
+  EXPECT_EQ(trained({"--batch", "11"}).err, "");
+  EXPECT_EQ(trained({"--drop-last"}).err, "each epoch leaves out 1 of 33 training rows: every batch has 16\n");
+  ProcessResult single = trained({"--batch", "1"});
+  EXPECT_EQ(single.code, 3);
+  EXPECT_NE(single.err.find("cannot train on batches of 1 row: batch normalization needs more than one value per "
+                            "channel, so at least 2 rows"),
+            std::string::npos)
+      << single.err;
+}

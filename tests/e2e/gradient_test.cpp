@@ -59,9 +59,28 @@ struct Model {
   Values inputs, parameters, fixed;
 };
 
-Model buildModel(const Sample &sample) {
+/// Adds sum(x * w) of a value `x` to the loss, for an input `w` of fixed weights; with `squared`, of x's squares.
+void addToLoss(Model &model, std::string &body, std::string &loss, const std::string &x, const std::string &type,
+               const std::string &w, bool squared) {
+  std::string axes, factor = "%" + x, pair = " : (" + type + ", " + type + ") -> " + type + "\n";
+  model.inputs[w] = draw("weights" + w, type, {0.5, 1.5});
+  for (ptrdiff_t axis = 0, rank = std::ranges::count(type, 'x'); axis < rank; ++axis)
+    axes += (axis ? ", " : ": ") + std::to_string(axis);
+  if (squared) {
+    body += "    %q" + w + " = sluice.mul " + factor + ", " + factor + pair;
+    factor = "%q" + w;
+  }
+  body += "    %v" + w + " = sluice.mul " + factor + ", %" + w + pair;
+  body += "    %l" + w + " = sluice.sum %v" + w + " {axes = array<i64" + axes + ">} : (" + type + ") -> tensor<f64>\n";
+  if (!loss.empty())
+    body += "    %t" + w + " = sluice.add " + loss + ", %l" + w + " : (tensor<f64>, tensor<f64>) -> tensor<f64>\n";
+  loss = (loss.empty() ? "%l" : "%t") + w;
+}
+
+/// With `second`, the loss is made of the squares of what the first loss has as gradients.
+Model buildModel(const Sample &sample, bool second = false) {
   Signature signature = signatureOf(sample.op);
-  std::string states, arguments, names, body, list;
+  std::string states, arguments, names, body, list, by, types;
   Model model;
   auto addState = [&](const std::string &kind, const std::string &name, const std::string &type) {
     states += "  sluice.state " + kind + " @" + name + " : " + type + " = <\"constant\", 0.0 : f64>\n";
@@ -102,31 +121,30 @@ Model buildModel(const Sample &sample) {
     } else {
       addInput(name, type);
       model.inputs[name] = value;
+      continue;
     }
+    by += (by.empty() ? "%" : ", %") + name;
+    types += (types.empty() ? "" : ", ") + type;
   }
   body += "    %y:" + std::to_string(signature.results.size()) + " = " + sample.op + "\n";
   std::string loss;
   for (size_t i = 0; i < signature.results.size(); ++i) {
-    const std::string &type = signature.results[i];
+    const std::string &type = signature.results[i], name = "w" + std::to_string(i);
     if (!isFloat(type) || std::ranges::count(sample.constantResults, i) != 0)
       continue;
-    std::string name = "w" + std::to_string(i), axes;
     addInput(name, type);
-    model.inputs[name] = draw("weights" + std::to_string(i), type, {0.5, 1.5});
-    size_t rank = std::count(type.begin(), type.end(), 'x');
-    for (size_t axis = 0; axis < rank; ++axis)
-      axes += (axis ? ", " : ": ") + std::to_string(axis);
-    body += "    %v" + name + " = sluice.mul %y#" + std::to_string(i) + ", %" + name + " : (" + type + ", " + type +
-            ") -> " + type + "\n";
-    body += "    %l" + name + " = sluice.sum %v" + name + " {axes = array<i64" + axes + ">} : (" + type +
-            ") -> tensor<f64>\n";
-    if (loss.empty()) {
-      loss = "%l" + name;
-      continue;
+    addToLoss(model, body, loss, "y#" + std::to_string(i), type, name, second);
+  }
+  if (second) {
+    std::vector<std::string> operands = tensorTypes(types);
+    body += "    %g:" + std::to_string(operands.size()) + " = sluice.gradient " + loss + " by " + by +
+            " : (tensor<f64>, " + types + ") -> (" + types + ")\n";
+    loss.clear();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      std::string name = "u" + std::to_string(i);
+      addInput(name, operands[i]);
+      addToLoss(model, body, loss, "g#" + std::to_string(i), operands[i], name, true);
     }
-    body +=
-        "    %t" + name + " = sluice.add " + loss + ", %l" + name + " : (tensor<f64>, tensor<f64>) -> tensor<f64>\n";
-    loss = "%t" + name;
   }
   body += "    sluice.minimize " + loss +
           ", #sluice.sgd<momentum = 9.0e-01 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> "
@@ -173,9 +191,9 @@ double gradientError(const Model &model) {
 }
 
 /// The error of a sample; infinite if its model does not compile.
-double errorOf(const Sample &sample) {
+double errorOf(const Sample &sample, bool second = false) {
   try {
-    return gradientError(buildModel(sample));
+    return gradientError(buildModel(sample, second));
   } catch (const std::exception &error) {
     ADD_FAILURE() << error.what();
     return INFINITY;
@@ -212,6 +230,21 @@ TEST(Gradient, EveryDifferentiableOpAgreesWithFiniteDifferences) {
   }
   std::printf("checked the gradients of %zu ops in %zu instances\n", checked, instances);
   EXPECT_GE(checked, 40u);
+}
+
+// Gradients of gradients: those of all ops with SLUICE_TEST_FULL; else of those whose gradients are not elementwise, one
+// sample each.
+TEST(Gradient, OfEveryGradientAgreesWithFiniteDifferences) {
+  mlir::MLIRContext context;
+  size_t checked = 0, most = std::getenv("SLUICE_TEST_FULL") ? SIZE_MAX : 1;
+  for (mlir::RegisteredOperationName op : differentiableOps(context)) {
+    if (most == 1 && op.hasInterface<ElementwiseOp>())
+      continue;
+    llvm::SmallVector<Sample> samples = op.getInterface<DifferentiableOp>()->samples();
+    for (size_t i = 0; i < std::min(samples.size(), most); ++i, ++checked)
+      EXPECT_LT(errorOf(samples[i], /*second=*/true), kTolerance) << samples[i].op;
+  }
+  EXPECT_GE(checked, 30u);
 }
 
 // The check itself: a loss whose gradient is wrong must be noticed. The gradient of a stopped branch is missing on

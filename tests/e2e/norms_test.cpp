@@ -157,14 +157,14 @@ std::vector<double> uniform(const std::string &key, int64_t rows, double shift) 
   return {values.begin(), values.end()};
 }
 
-/// A model whose batch norm has one value per channel in each row.
-std::string oneValue() {
+/// A model whose batch norm has one value per channel in each row of x [batch or 1, kChannels].
+std::string oneValue(bool hasRows, int64_t capacity) {
   using namespace sluice;
   Graph g("one");
-  g.set_capacity(4);
+  g.set_capacity(capacity);
   nn::Module root{g};
   nn::BatchNorm2d bn{&root, "bn", kChannels};
-  Tensor x = g.input("x", f32, {Dim{"batch"}, kChannels});
+  Tensor x = g.input("x", f32, hasRows ? Shape{Dim{"batch"}, kChannels} : Shape{1, kChannels});
   Tensor y = bn(x);
   g.output("y", y);
   g.minimize(y.sum(), optim::SGD{.lr = 0});
@@ -194,8 +194,9 @@ TEST(BatchNorm, MovesItsStatisticsOncePerCallInOrder) {
 }
 
 TEST(BatchNorm, OfOneValuePerChannelKeepsTheRunningVariance) {
-  Compiled model(oneValue());
-  Interpreted reference(oneValue());
+  Compiled model(oneValue(/*hasRows=*/true, 4));
+  Interpreted reference(oneValue(/*hasRows=*/true, 4));
+  EXPECT_EQ(model.plan().leastTrainingRows, 2);
   model.init(1);
   for (auto &[name, value] : reference.states)
     value.data = model.state(name);
@@ -207,4 +208,13 @@ TEST(BatchNorm, OfOneValuePerChannelKeepsTheRunningVariance) {
   EXPECT_EQ(reference.state("bn.running_var"), std::vector<double>(kChannels, 1));
   EXPECT_LT(largestDifference(model.state("bn.running_mean"), reference.state("bn.running_mean")), 1e-6);
   EXPECT_GT(model.state("bn.running_mean")[0], 0.5);
+}
+
+TEST(BatchNorm, OfOneValuePerChannelByItsShapeIsNotTrained) {
+  std::string fixed = compileError(oneValue(/*hasRows=*/false, 1)), single = compileError(oneValue(true, 1));
+  EXPECT_NE(fixed.find("cannot train batch normalization of [1, 3]: each channel has one value, which has no variance"),
+            std::string::npos)
+      << fixed;
+  EXPECT_NE(single.find("with up to 1 row: each channel has one value"), std::string::npos) << single;
+  EXPECT_NE(single.find("norms_test.cpp:"), std::string::npos) << single;
 }

@@ -322,7 +322,8 @@ struct BatchNormOptions {
 };
 /// Normalises x [N, C, ...] by the batch in training and by the running statistics elsewhere. The running statistics
 /// are states (buffers of a module), which training moves towards those of each batch: where they are given to several
-/// calls, once per call, in the order of the calls. A batch of one value per channel leaves the running variance as it is.
+/// calls, once per call, in the order of the calls. A batch of one value per channel leaves the running variance as it is;
+/// where no batch has more, training is refused when the graph is compiled.
 Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight = {},
                   const Tensor &bias = {}, BatchNormOptions options = {});
 
@@ -413,9 +414,9 @@ Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::opti
 
 /// The gradients of a scalar by values that it is made of: parameters, copies, inputs or anything between, each as its
 /// value is and where that lives, as torch.autograd.grad gives them. They are values as others: a graph may report
-/// them, write what it makes of them into parameters (Tensor::copy_), or make another loss of them, as far as gradients
-/// of gradients are known. In training they are those of what a training step computes, elsewhere of what `predict`
-/// does.
+/// them, write what it makes of them into parameters (Tensor::copy_), or make another loss of them: every op has gradients of
+/// gradients, but batch norm with statistics of each replica's own rows, which is an error at this call's line when the graph
+/// is compiled. In training they are those of what a training step computes, elsewhere of what `predict` does.
 ///
 ///     std::vector<Tensor> gradients = grad(loss, {weight, bias});
 std::vector<Tensor> grad(Arg loss, const std::vector<Tensor> &values);

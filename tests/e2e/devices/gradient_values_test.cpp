@@ -185,19 +185,57 @@ TEST(Gradient, MayBePartOfWhatIsMinimized) {
   EXPECT_LE(largestDifference(program.state<double>("w"), expected), 1e-9);
 }
 
-TEST(Gradient, OfWhatHasNoneIsRefused) {
-  Graph g{"pool"};
-  Tensor x = g.input("x", f32, {1, 1, 4, 4});
-  Tensor loss = sum(square(max_pool2d(x, 2)));
+// Gradient penalties through layers whose gradients are kernels of their own.
+struct Layer {
+  const char *name;
+  Tensor (*apply)(const Tensor &x);
+};
+
+class Penalty : public testing::TestWithParam<Layer> {};
+
+TEST_P(Penalty, HasTheGradientOfDifferences) {
+  Graph g{"penalty"};
+  Tensor x = g.input("x", f32, {1, 2, 4, 4}), weight = g.arange(0.5, 2.5, 0.5, f32);
+  Tensor loss = sum(square(GetParam().apply(x))) + sum(x * weight) * sum(GetParam().apply(x * x));
   Tensor penalty = sum(square(grad(loss, {x})[0]));
-  g.output("d", grad(penalty, {x})[0]);
+  g.output("penalty", penalty);
+  g.output("d_x", grad(penalty, {x})[0]);
+  Function f(g, {{"x", wave(32, 0.3)}}, {});
+  double scale = 1;
+  for (double each : f("d_x"))
+    scale = std::max(scale, std::abs(each));
+  EXPECT_LE(f.errorOf("x", "penalty"), 1e-6 * scale);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layers, Penalty,
+    testing::Values(
+        Layer{"layer_norm", [](const Tensor &x) { return layer_norm(x, {4}, {}, {}, 0.1); }},
+        Layer{"max_pool2d", [](const Tensor &x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); }},
+        Layer{"attention", [](const Tensor &x) { return scaled_dot_product_attention(x, x, x, {.is_causal = true}); }},
+        Layer{"interpolate", [](const Tensor &x) { return interpolate_to(x, 5, {.mode = Interpolation::bilinear}); }}),
+    [](const auto &layer) { return std::string(layer.param.name); });
+
+// Statistics that each replica has of its own rows have no formula over all rows.
+TEST(Gradient, OfWhatHasNoneIsRefusedWhereItIsAskedFor) {
+  Graph g{"penalty"};
+  g.set_capacity(8);
+  nn::Module root{g};
+  nn::BatchNorm2d norm{&root, "norm", 3};
+  Tensor x = g.input("x", f32, {Dim{"batch"}, 3});
+  Tensor y = norm(x * x), first = grad(square(y).sum(1).mean(), {x})[0];
+  int line = __LINE__ + 1;
+  g.minimize(square(first).sum(1).mean(), optim::SGD{.lr = 1});
+  compile(g);
   std::string message;
   try {
-    compile(g);
+    compile(g, {.replicas = 2});
   } catch (const Error &error) {
-    message = error.message();
+    message = error.what();
   }
-  EXPECT_THAT(message, HasSubstr("has no gradient, and the loss depends on it"));
+  EXPECT_THAT(message, HasSubstr("cannot differentiate: 'sluice.batch_norm_grad' of"));
+  EXPECT_THAT(message, HasSubstr("gradient_values_test.cpp:" + std::to_string(line) + ":"));
+  EXPECT_THAT(message, testing::Not(HasSubstr("see current operation")));
 }
 
 // A scan that is differentiated gives way to one that keeps more.
