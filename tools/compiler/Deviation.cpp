@@ -78,9 +78,8 @@ Deviation compareIntegers(const HostTensor &actual, const HostTensor &expected) 
 }
 
 Deviation compareIntegers(const HostTensor &actual, const HostTensor &expected, const Explanations &explanations) {
-  return shareOf(actual, expected, [&](size_t i) {
-    return explanations.magnitudes().data[i] > 0 || explanations.granted(i) > 0;
-  });
+  return shareOf(actual, expected,
+                 [&](size_t i) { return explanations.magnitudes().data[i] > 0 || explanations.granted(i) > 0; });
 }
 
 } // namespace sluice::compiler

@@ -13,7 +13,8 @@ namespace {
 /// The error of one f32 that should be another, of such a magnitude; `rounded` is the reference in f32.
 double errorOf(double have, double want, double magnitude = 0, std::optional<double> rounded = {}) {
   MLIRContext context;
-  ir::HostTensor actual({1}, have), expected({1}, want), magnitudes({1}, magnitude), inTypes({1}, rounded.value_or(want));
+  ir::HostTensor actual({1}, have), expected({1}, want), magnitudes({1}, magnitude),
+      inTypes({1}, rounded.value_or(want));
   auto size = [&]() -> const ir::HostTensor & { return magnitudes; };
   auto granted = [](size_t) { return 0.0; };
   auto inType = [&]() -> const ir::HostTensor & { return inTypes; };
@@ -36,8 +37,13 @@ TEST(Deviation, IsNoneOfWhatIsNotFiniteButTheSame) {
 }
 
 TEST(Deviation, IsInfiniteOfWhatIsNotFiniteAndNotTheSame) {
-  for (auto [have, want] : {std::pair<double, double>{NAN, 1}, {1, NAN}, {INFINITY, -INFINITY}, {INFINITY, 1}, {1, INFINITY},
-                            {NAN, INFINITY}, {INFINITY, NAN}})
+  for (auto [have, want] : {std::pair<double, double>{NAN, 1},
+                            {1, NAN},
+                            {INFINITY, -INFINITY},
+                            {INFINITY, 1},
+                            {1, INFINITY},
+                            {NAN, INFINITY},
+                            {INFINITY, NAN}})
     EXPECT_EQ(errorOf(have, want), INFINITY) << have << " instead of " << want;
 }
 

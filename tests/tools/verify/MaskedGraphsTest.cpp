@@ -45,8 +45,8 @@ private:
   Tensor any() { return tensors[below(uint32_t(tensors.size()))]; }
 
   Tensor linear(const Tensor &x) {
-    return (*layers.emplace_back(std::make_unique<nn::Linear>(&net, "fc" + std::to_string(layers.size()), kWidth,
-                                                              kWidth)))(x);
+    return (*layers.emplace_back(
+        std::make_unique<nn::Linear>(&net, "fc" + std::to_string(layers.size()), kWidth, kWidth)))(x);
   }
 
   /// [batch, places]: those before the row's length, which may be 0.
@@ -154,8 +154,8 @@ TEST_P(MaskedGraphs, AgreeWithTheReference) {
   auto model = llvm::cantFail(compiler::LoadedModel::load(compiled.objects, {.threads = 1}));
   auto result = llvm::cantFail(compiler::compareWithReference(*module, model->instance(), options));
   EXPECT_FALSE(result.first) << result.first->entry << ": " << result.first->kernel << result.first->value << " ("
-                             << llvm::join(result.first->ops, ", ") << ") gives " << result.first->actual << " instead of "
-                             << result.first->expected << ", by " << result.first->error << "\n"
+                             << llvm::join(result.first->ops, ", ") << ") gives " << result.first->actual
+                             << " instead of " << result.first->expected << ", by " << result.first->error << "\n"
                              << text;
 }
 
