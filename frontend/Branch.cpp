@@ -11,7 +11,7 @@ using detail::NestedBlock;
 
 using Branch = std::function<std::vector<Tensor>()>;
 
-/// Builds a branch into a block, which it closes; returns what the branch gives.
+/// Builds a branch into a block, closes the block, and returns the results of the branch.
 static std::vector<Tensor> buildBranch(const Call &call, const Branch &branch, Location loc, NestedBlock &block) {
   std::vector<Tensor> given = branch();
   for (const Tensor &tensor : given) {

@@ -253,7 +253,8 @@ static bool isBuffer(ir::StateOp state) {
   return isOf(state, ir::StateKind::Statistic) || (isOf(state, ir::StateKind::Slot) && !state.getOf());
 }
 
-/// The update of a state by a batch norm that stands in the graph before; null: none, or something else writes the state.
+/// The earlier update of a state by a batch norm of this graph. Null if there is none, or if another op writes the
+/// state.
 static ir::SetOp findUpdate(GraphImpl &graph, ir::StateOp state) {
   ir::SetOp set = state ? graph.findSet(state.getSymName()) : ir::SetOp();
   if (!set || set->getBlock() != graph.builder.getInsertionBlock())

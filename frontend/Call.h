@@ -86,10 +86,10 @@ public:
 
   /// x in a buffer of its own on a device; null: placed later.
   Tensor copy(const Tensor &x, mlir::StringAttr device, ir::CopyReason reason);
-  /// Records that training gives a module's buffer this value, in place of what an earlier call made of it; or what the
-  /// user writes into, a parameter or a buffer.
+  /// `update` records the value that training stores in a module's buffer. It replaces the value that an earlier call
+  /// stored. `write` records a value that the user writes into a parameter or buffer.
   void update(const Tensor &buffer, const Tensor &value);
-  /// What earlier batch norms of a training step make of a statistic; the statistic itself if there are none.
+  /// The value of a statistic after the earlier batch norms of a training step; the statistic itself if there are none.
   Tensor latest(const Tensor &statistic);
   void write(const Tensor &existing, const Tensor &value);
   /// What a training step draws random numbers by.
@@ -122,7 +122,7 @@ public:
   GraphImpl &graph;
 
 private:
-  /// Fails where a value was made in a step or branch that has ended.
+  /// Fails if the value was created in a step or branch that has ended.
   void requireVisible(const Tensor &x) const;
   void requireOneDevice() const;
   void set(ir::StateOp state, const Tensor &value);

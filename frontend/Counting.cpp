@@ -45,7 +45,7 @@ static Tensor triangle(const char *name, const Arg &x, int64_t diagonal, ir::Pre
     call.fail("the input has " + std::to_string(rank) + " dimensions, not at least 2");
   if (llvm::is_contained(Call::shape(x.tensor).take_back(2), ShapedType::kDynamic))
     call.fail("would count the rows of a call, which stand for themselves");
-  // Wide enough for an index and a diagonal that matters.
+  // Up to this size, i32 holds the sum of an index and any diagonal that affects the result.
   constexpr int64_t mostInI32 = std::numeric_limits<int32_t>::max() / 2;
   ArrayRef<int64_t> sizes = Call::shape(x.tensor).take_back(2);
   int64_t most = std::max(sizes[0], sizes[1]);

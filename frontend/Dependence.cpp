@@ -1,4 +1,4 @@
-// What values of a graph depend on: ops, parameters, and where gradients flow.
+// Dependences of a graph's values: ops, parameters, and the flow of gradients.
 #include "GraphImpl.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -8,7 +8,7 @@ namespace sluice::detail {
 
 //===- everything -------------------------------------------------------------------------------------------------===//
 
-/// The operands of an op, and what its regions read from outside.
+/// The operands of an op, and the outer values that its regions use.
 static llvm::SetVector<Value> readBy(Operation *op) {
   llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), read);
@@ -28,7 +28,7 @@ llvm::SetVector<Operation *> GraphImpl::opsBehind(ValueRange values) {
   return behind;
 }
 
-/// The names of the parameters of which `isRead` holds, in order of their creation.
+/// The names of the parameters that `isRead` accepts, in order of their creation.
 static std::vector<std::string> parametersOf(ModuleOp module, function_ref<bool(StringRef)> isRead) {
   std::vector<std::string> names;
   for (auto state : module.getOps<ir::StateOp>())
@@ -49,7 +49,8 @@ std::vector<std::string> GraphImpl::parametersBehind(Value value) {
 
 static void add(ValueRange from, size_t number, SmallVectorImpl<Value> &into) { into.push_back(from[number]); }
 
-/// What a result of a scan is made of: a stacked value, or a carried one, which may take no step's value but the first.
+/// Adds the sources of a scan's result. A stacked result has one source. A carried result has two: its initial value,
+/// which may be the result, and the next value of a step.
 static void addSources(ir::ScanOp scan, size_t result, SmallVectorImpl<Value> &into) {
   size_t carried = scan.getFirst().size();
   if (result >= carried)
@@ -58,7 +59,7 @@ static void addSources(ir::ScanOp scan, size_t result, SmallVectorImpl<Value> &i
   add(scan.getStep().getNext(), result, into);
 }
 
-/// What an argument of a step is made of: a slice, or what the step before carries on.
+/// Adds the sources of a step's argument: the sliced value, or the initial and the next value of a carried argument.
 static void addSources(BlockArgument argument, SmallVectorImpl<Value> &into) {
   auto scan = dyn_cast_or_null<ir::ScanOp>(argument.getOwner()->getParentOp());
   if (!scan)
@@ -70,7 +71,7 @@ static void addSources(BlockArgument argument, SmallVectorImpl<Value> &into) {
   add(scan.getStep().getNext(), number, into);
 }
 
-/// The values that a value is made of directly, within scans and branches too.
+/// The direct sources of a value, including those within scans and branches.
 static SmallVector<Value> sourcesOf(Value value) {
   SmallVector<Value> sources;
   Operation *op = value.getDefiningOp();
@@ -86,7 +87,7 @@ static SmallVector<Value> sourcesOf(Value value) {
   return sources;
 }
 
-/// The value, and the floats that it is made of by ops of which `passes` holds.
+/// The value, and the floats that it depends on through ops that `passes` accepts.
 static llvm::SetVector<Value> floatsBehind(Value value, function_ref<bool(Operation *)> passes) {
   llvm::SetVector<Value> behind;
   behind.insert(value);
@@ -108,7 +109,8 @@ bool GraphImpl::dependsOn(Value value, Value on) {
   return behind.contains(on);
 }
 
-// `floor` and the like have a gradient of zero in PyTorch, whose optimizers decay the parameter; a detached value has none.
+// In PyTorch, `floor` and similar ops have a gradient of zero, so that optimizers decay the parameter. A detached value
+// has no gradient.
 std::vector<std::string> GraphImpl::parametersReached(Value loss) {
   llvm::StringSet<> reached;
   for (Value value : floatsBehind(loss, [](Operation *op) { return !isa<ir::StopGradientOp>(op); }))

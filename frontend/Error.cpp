@@ -1,4 +1,4 @@
-// Errors: their text, a compiler's diagnostic, and how a program ends that does not catch one.
+// Errors: their text, formatted as a compiler diagnostic, and the exit of a program that does not catch an error.
 #include "sluice/error.h"
 
 #include <cstdio>
@@ -38,18 +38,18 @@ Error::Error(std::string message, SourceLocation location, std::vector<Note> not
 
 //===- uncaught errors --------------------------------------------------------------------------------------------===//
 
-/// Prints the error that nothing caught, and exits with its code; nothing of other exceptions.
+/// Prints the uncaught error and exits with its code. Other exceptions are not printed.
 static void endByError() {
   if (!std::current_exception())
     return;
   try {
     throw;
   } catch (const Error &error) {
-    std::fflush(stdout); // what the program printed comes first
+    std::fflush(stdout); // the program's output precedes the error
     std::fprintf(stderr, "%s\n", error.what());
     std::fflush(nullptr);
     std::_Exit(error.code());
-  } catch (...) { // the handler before this one prints it
+  } catch (...) { // the previous handler prints it
   }
 }
 

@@ -49,7 +49,7 @@ Tensor argmin(Arg x, std::int64_t dim, bool keepdim, DType dtype) {
   return argmax(Arg(detail::turned(call, x.tensor), x.where), dim, keepdim, dtype);
 }
 
-/// Of no half.
+/// x must not be f16 or bf16.
 static Tensor normOf(Call &call, const Arg &x, double p, const Axes &dim, bool keepdim) {
   Line at{x.where};
   if (p == 1)
@@ -239,8 +239,8 @@ Tensor index_add(Arg x, std::int64_t dim, const Tensor &index, const Tensor &sou
   return addedAt<ir::ScatterAddOp>("index_add", x, dim, index, source);
 }
 
-/// [..., T, D / 2], of x's dtype, which is no half: those hold few positions. The table is in f64 even in f32 programs, which
-/// --dtype f64 promotes.
+/// [..., T, D / 2], of x's dtype. x must not be f16 or bf16, which represent few positions. The table is f64 even in
+/// f32 programs, because --dtype f64 promotes such programs.
 static Tensor anglesOf(Call &call, const Line &at, const Tensor &x, int64_t pairs, const RopeOptions &options) {
   Type element = Call::type(x).getElementType();
   SmallVector<double> speeds;

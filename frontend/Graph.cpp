@@ -141,7 +141,7 @@ static void requireNoLoss(GraphImpl &graph, const char *function, const SourceLo
                   {{"here", detail::locationOf(op.getLoc())}});
 }
 
-/// Checks the name and value of a metric, and claims the name.
+/// Checks the name and value of a metric, and reserves the name.
 static ir::MetricOp addMetric(GraphImpl &graph, const std::string &name, const Arg &value) {
   Call call("metric", value);
   requireNoEntry(graph, "metric", value.where);
@@ -158,7 +158,7 @@ void Graph::metric(std::string name, Arg value) {
   addMetric(*graph, name, value);
 }
 
-/// Each is a sum or mean over rows.
+/// Checks that each part of a formula is a sum or mean over rows.
 static void requireParts(const GraphImpl &graph, const std::string &name, const std::vector<Tensor> &parts,
                          std::source_location location) {
   if (parts.empty())
@@ -187,7 +187,7 @@ void Graph::metric(std::string name, const std::vector<Tensor> &sums, const Form
   addMetric(*graph, name, value)->setDiscardableAttr(ir::kIsFormula, graph->builder.getUnitAttr());
 }
 
-/// Metrics, and the loss, that several calls have no figure of but a mean over calls.
+/// Warns of metrics, and of a loss, whose only figure for several calls is a mean over calls.
 static void warnOfMeansOverCalls(GraphImpl &graph) {
   ir::CallFlows flows(graph.graph);
   auto warn = [&](Operation &op, const std::string &what, Value value) {
@@ -207,7 +207,7 @@ static void warnOfMeansOverCalls(GraphImpl &graph) {
 
 //===- training ---------------------------------------------------------------------------------------------------===//
 
-/// Fails where there is nothing to train, or where something else writes what is trained.
+/// Fails if there is nothing to train, or if another op writes a trained parameter.
 static detail::TrainedParameters trainedBy(const Call &call, const Tensor &loss) {
   detail::TrainedParameters names{call.graph.parametersBehind(Access::value(loss)),
                                   call.graph.parametersReached(Access::value(loss))};
@@ -251,7 +251,7 @@ std::vector<Graph::State> Graph::states() const {
 
 //===- files ------------------------------------------------------------------------------------------------------===//
 
-/// Throws where a state has the name of a slot that the optimizer keeps for a parameter.
+/// Throws if a state has the name of a slot that the optimizer keeps for a parameter.
 static void requireFreeSlots(GraphImpl &graph, ir::MinimizeOp minimize, ArrayAttr parameters,
                              ir::OptimizerAttr optimizer) {
   SmallVector<StringRef> slots = optimizer.getSlots();

@@ -146,7 +146,7 @@ Value GraphImpl::copy(Value value, StringAttr device, ir::CopyReason reason, con
 }
 
 SmallVector<Operation *> GraphImpl::opsOfCall(Operation *op) {
-  // The ops of one call are contiguous, except for reads of states, which `callOf` does not list.
+  // The ops of one call are contiguous, except for reads of states, which are not in `callOf`.
   unsigned number = callOf.lookup(op);
   auto isOther = [&](Operation *other) {
     auto known = callOf.find(other);

@@ -56,9 +56,10 @@ public:
   /// The ops that one call of the API built, where calls within it count as part of it.
   llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
   mlir::Location toLocation(const SourceLocation &location);
-  /// The location, or where it is none of the user's, the module call in progress or else the line that made `operand`.
+  /// The location if it is in user code; otherwise that of the module call in progress, or else of the line that
+  /// created `operand`.
   SourceLocation userLine(const SourceLocation &location, mlir::Value operand);
-  /// Whether ops built now may read a value: not one of a step or branch that has ended.
+  /// Whether new ops may read a value. Values of a step or branch that has ended are not visible.
   bool isVisible(mlir::Value value) const { return llvm::is_contained(openBlocks, value.getParentBlock()); }
   mlir::Type elementType(DType dtype);
 
@@ -79,9 +80,9 @@ public:
 
   /// Lives where things are created.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const SourceLocation &location);
-  /// Whether an entry point has this name, or is to have it.
+  /// Whether this is the name of an entry point, including those that the compiler adds.
   bool isEntryPoint(llvm::StringRef name);
-  /// Throws when the name is that of another state or an entry point. The state is kept on `device`; null: placed later.
+  /// Throws if another state or an entry point has the name. The state is kept on `device`; null: placed later.
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
                        mlir::StringAttr device, const SourceLocation &location);
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, ir::InitAttr begin,
@@ -108,9 +109,9 @@ public:
   ir::StateOp addLike(ir::StateOp parameter, const Device &device, const SourceLocation &location);
   /// Of a state, and of those that are like it.
   void setInit(ir::StateOp state, ir::InitAttr begin);
-  /// What gives a state its value behind a training step, or behind a call of the entry point under construction; or null.
+  /// The op that sets a state after a training step, or after a call of the entry point under construction; or null.
   ir::SetOp findSet(llvm::StringRef state);
-  /// Adds that set, of a state that has none.
+  /// Adds such an op for a state that has none.
   void addSet(ir::StateOp state, mlir::Value value, const SourceLocation &location);
   void eraseSet(ir::SetOp set);
   /// The name of the entry point under construction; null outside of any.
@@ -121,7 +122,7 @@ public:
   mlir::Value resolve(mlir::Value value) const;
   /// "'fc1.weight' " of a state or input; nothing of other values.
   std::string nameOf(mlir::Value value);
-  /// Whether a parameter, or the one that it begins like, has requires_grad(false).
+  /// Whether a parameter, or the parameter that it is `like`, has requires_grad(false).
   bool isFrozen(ir::StateOp parameter);
   /// The op that trains parameters, or null.
   ir::MinimizeOp findMinimize();
@@ -133,7 +134,8 @@ public:
   llvm::SetVector<mlir::Operation *> opsBehind(mlir::ValueRange values);
   /// The names of the parameters that a value depends on, in order of their creation.
   std::vector<std::string> parametersBehind(mlir::Value value);
-  /// The same of those that a gradient of a loss reaches and that want one: what optimizers of PyTorch update.
+  /// The same for the parameters that a gradient of a loss reaches and that require one. PyTorch's optimizers update
+  /// the same parameters.
   std::vector<std::string> parametersReached(mlir::Value loss);
   /// Whether a gradient flows from a value to another that it is made of, or is.
   bool dependsOn(mlir::Value value, mlir::Value on);
@@ -148,7 +150,7 @@ public:
   ir::GraphOp graph;
   mlir::OpBuilder builder; ///< at the end of the graph's body
   DType dtype = DType::f32;
-  std::vector<mlir::Block *> openBlocks;     ///< under construction: the graph's body, then steps and branches
+  std::vector<mlir::Block *> openBlocks;     ///< in construction: the graph's body, then steps and branches
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last
   mlir::StringAttr pin;                      ///< of the module whose call is in progress
   std::optional<Device> scope;               ///< of the innermost DeviceScope
@@ -165,7 +167,7 @@ public:
   };
   std::vector<Layer> layers;
   llvm::StringSet<> frozen;                            ///< parameters with requires_grad(false)
-  std::vector<std::unique_ptr<mlir::Block>> abandoned; ///< steps and branches that failed; users may have their values
+  std::vector<std::unique_ptr<mlir::Block>> abandoned; ///< failed steps and branches, whose values users may hold
   int64_t streams = 0;                                 ///< of random numbers, so far
   unsigned callDepth = 0, callNumber = 0;              ///< calls of the API in progress, and outermost ones so far
 
@@ -192,7 +194,7 @@ private:
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
   llvm::StringMap<ir::StateOp> states;
-  std::vector<ir::StateOp> likes; ///< states that begin as another one does
+  std::vector<ir::StateOp> likes; ///< states that begin with the values of another one
   llvm::DenseMap<std::pair<mlir::StringAttr, mlir::StringAttr>, ir::SetOp> sets; ///< by state and entry point
   mlir::Value key; ///< null until random numbers are drawn
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;

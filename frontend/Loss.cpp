@@ -277,8 +277,8 @@ Tensor l1_loss(Arg x, const Tensor &target, Reduction reduction) {
   return reduced(call, call.emit<ir::AbsOp>({difference(call, x.tensor, target)}), reduction);
 }
 
-/// d^2 / 2 where |d| < border, border * (|d| - border / 2) elsewhere; all of it times `factor`. Far from 0 the square is
-/// that of 0: an infinite one would have the gradient 0 * infinity.
+/// `factor` times d^2 / 2 where |d| < border, and `factor` times border * (|d| - border / 2) elsewhere. Far from 0, the
+/// square is computed of 0, because an infinite square would have the gradient 0 * infinity.
 static Tensor squaredNearZero(Call &call, const Tensor &d, double border, double factor) {
   Tensor distance = call.emit<ir::AbsOp>({d});
   Tensor isFar = compared(call, ir::Predicate::ge, distance, call.literal(border, d));
@@ -288,7 +288,7 @@ static Tensor squaredNearZero(Call &call, const Tensor &d, double border, double
   return call.emit<ir::WhereOp>({isFar, scaled(call, beyond, border * factor), square});
 }
 
-/// The loss that is `squaredNearZero` of the difference.
+/// The loss that applies `squaredNearZero` to the difference.
 static Tensor roundedLoss(Call &call, const Tensor &x, const Tensor &target, Reduction reduction, double border,
                           double factor) {
   Tensor losses = squaredNearZero(call, widened(call, difference(call, x, target)), border, factor);

@@ -189,7 +189,7 @@ bool Module::initializeMatching(std::string_view pattern, const init::Init &init
   bool found = false;
   for (const auto &[full, tensor] : states) {
     ir::StateOp state = graph->findState(full);
-    bool isWeight = state.getKind() != ir::StateKind::Slot; // which rows carry, and which begins with zeros
+    bool isWeight = state.getKind() != ir::StateKind::Slot; // rows carry slots, which begin with zeros
     if (!isWeight || !detail::matches(pattern, std::string_view(full).substr(prefix)))
       continue;
     graph->setInit(state, graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));

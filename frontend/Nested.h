@@ -11,8 +11,8 @@ std::vector<Tensor> tensorsOf(GraphImpl &graph, mlir::ValueRange values);
 /// Fails where an op of the block is not on values alone; `what` names the block.
 void requireValueOps(const Call &call, mlir::Block &block, const char *what);
 
-/// The block of an op that is still to come. Ops are built into it until it is closed. One that no op takes stays with the
-/// graph, without operands: users may have its values.
+/// A block for an op that does not exist yet. Ops are built into the block until it is closed. If no op takes the
+/// block, the graph keeps it, without operands, because users may hold its values.
 class NestedBlock {
 public:
   explicit NestedBlock(GraphImpl &graph);

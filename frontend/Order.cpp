@@ -78,7 +78,7 @@ Tensor gather(Arg x, std::int64_t dim, const Tensor &index) {
 
 namespace {
 
-/// The order of elements along an axis of x: by keys, the largest first, and of equal ones by places, the least first.
+/// The order of elements along an axis of x: by descending keys, and for equal keys by ascending places.
 class Order {
 public:
   Order(Call &call, const Tensor &x, int64_t axis, bool largest)
@@ -94,7 +94,7 @@ public:
   }
 
 protected:
-  /// There are places for numbers and for what is none, and one behind all.
+  /// Numbers and NaN have separate places, and one place follows all others.
   static constexpr int64_t kMostInI32 = std::numeric_limits<int32_t>::max() / 2;
 
   Tensor compared(ir::Predicate predicate, const Tensor &a, const Tensor &b) {
@@ -133,15 +133,15 @@ protected:
   Tensor isNumber, key, place;
 };
 
-/// Chooses one element after another.
+/// Selects one element after another.
 class Choice : public Order {
 public:
   Choice(Call &call, const Tensor &x, int64_t axis, bool largest) : Order(call, x, axis, largest), least(leastOf(x)) {}
 
-  /// The first one: its key and its place, along an axis of size 1.
+  /// The key and the place of the first element, along an axis of size 1.
   std::pair<Tensor, Tensor> first() { return chosen({}); }
 
-  /// The one that follows another.
+  /// The key and the place of the element that follows another one.
   std::pair<Tensor, Tensor> after(const Tensor &before, const Tensor &at) {
     Tensor last = spread(before);
     Tensor isNext =
@@ -169,22 +169,23 @@ private:
   Tensor least;
 };
 
-/// Batcher's bitonic sorting network: in each step every element is compared with a partner, so that the steps are a scan's. It
-/// sorts blocks of 2, 4, 8, ... elements: first each element against its mirror image in the block, then against those half a block
-/// away, in blocks of half the size, and so on. The lower of two always has what comes first, so that a last block need not be whole:
-/// what would fill it up would come last and never move.
+/// Batcher's bitonic sorting network. Each step compares every element with a partner, so that the steps form a scan.
+/// The network sorts blocks of 2, 4, 8, ... elements. First, it compares each element with its mirror image in the
+/// block. Then it compares elements that are half a block apart, in blocks of half the size, and so on. The lower of
+/// two elements always receives the one that is first in order. The last block may therefore be incomplete: padding
+/// would be last in order and would never move.
 class Network : public Order {
 public:
   Network(Call &call, const Tensor &x, int64_t axis, bool largest)
       : Order(call, x, axis, largest), counts(size > kMostInF32 ? DType::f64 : DType::f32) {}
 
-  /// How many steps sort so many elements.
+  /// The number of steps that sort `size` elements.
   static int64_t stepsFor(int64_t size) {
     int64_t blocks = llvm::Log2_64_Ceil(uint64_t(size));
     return blocks * (blocks + 1) / 2;
   }
 
-  /// The places of the first so many elements, in order.
+  /// The places of the first `count` elements, in order.
   Tensor firstPlaces(int64_t count, std::source_location where) {
     auto step = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &now) {
       return exchanged(carried[0], carried[1], now);
@@ -199,10 +200,10 @@ public:
   }
 
 private:
-  /// f32 counts so far, and twice as far in even numbers.
+  /// f32 represents all integers up to this bound, and even integers up to twice the bound.
   static constexpr int64_t kMostInF32 = int64_t(1) << 23;
 
-  /// Of each step: the size of its blocks, one by that, and 1 where partners are mirror images.
+  /// For each step: the size of its blocks, the reciprocal of that size, and 1 if partners are mirror images.
   std::vector<Tensor> steps() {
     SmallVector<double> blocks, inverses, mirrors;
     for (int64_t sorted = 2; sorted < 2 * size; sorted *= 2)
@@ -215,8 +216,8 @@ private:
     return {call.vector(blocks, type), call.vector(inverses, type), call.vector(mirrors, type)};
   }
 
-  /// Each element's partner, which may lie behind all, and whether it is the upper of the two. Powers of two are exact, and so is
-  /// all that is counted.
+  /// The partner of each element, which may lie past the end, and whether the element is the upper of the two. Powers
+  /// of two and all counted values are exact.
   std::pair<Tensor, Tensor> partners(const std::vector<Tensor> &now) {
     RankedTensorType type = Call::type(key).clone(call.graph.elementType(counts));
     auto all = [&](const Tensor &number) { return call.expand(number, {}, type.getShape()); };
@@ -232,7 +233,7 @@ private:
     return {call.emit<ir::AddOp>({index, call.emit<ir::WhereOp>({isMirror, toMirror, across})}), isUpper};
   }
 
-  /// One step.
+  /// One step of the network.
   ScanStep exchanged(const Tensor &own, const Tensor &ownPlace, const std::vector<Tensor> &now) {
     auto [partner, isUpper] = partners(now);
     Tensor at = call.cast(partner, places);
@@ -269,7 +270,7 @@ static Tensor scanned(Call &call, Choice &choice, const std::pair<Tensor, Tensor
   return scan({first.first, first.second}, {along}, axis, step, {}, where).stacked.front();
 }
 
-/// Those of so many elements, the largest first. A step of a network takes about as long as two choices.
+/// The indices of the first `count` elements, in order. A step of a network takes about as long as two choices.
 static Tensor indicesOf(Call &call, const Tensor &x, int64_t axis, int64_t count, bool largest,
                         std::source_location where) {
   if (count > std::max(kMostChoices, 2 * Network::stepsFor(Call::shape(x)[axis]))) {

@@ -1,4 +1,4 @@
-// Parameters: which of them are trained, and the values that training leaves in them.
+// Parameters: the selection of those to train, and their values after training.
 #include "Call.h"
 #include "sluice/module.h"
 
@@ -10,7 +10,7 @@ using detail::Access;
 using detail::Call;
 using detail::GraphImpl;
 
-/// The parameter whose value a tensor is.
+/// The parameter that a tensor reads.
 static ir::StateOp parameterOf(const Call &call, const Tensor &tensor) {
   ir::StateOp state = call.graph.stateOf(Access::value(tensor));
   if (!state || state.getKind() != ir::StateKind::Parameter)
@@ -42,7 +42,7 @@ Tensor Tensor::requires_grad(bool required, Where where) const {
   return *this;
 }
 
-// A parameter that is tied to another is that one.
+// Tied parameters share one state.
 nn::Module &nn::Module::requires_grad(bool required, Where at) {
   requireNoMinimize(*graph, at);
   for (const Member &member : members)
@@ -64,7 +64,7 @@ Tensor Tensor::updated(Where where) const {
                   .str());
   OpBuilder &builder = call.graph.builder;
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(&call.graph.graph.getBody().front()); // within a step of a scan, before the scan
+  builder.setInsertionPointToEnd(&call.graph.graph.getBody().front()); // before the scan, if called in a step
   Value before = Access::value(*this);
   auto after = builder.create<ir::UpdatedOp>(call.graph.toLocation(where), before.getType(), before);
   return Access::tensor(call.graph, after);

@@ -26,14 +26,15 @@ inline Tensor compared(Call &call, ir::Predicate predicate, const Tensor &a, con
   return call.emit<ir::CompareOp>({a, b}, call.attribute("predicate", attribute));
 }
 
-/// Halves in f32, for sums of squares, powers of e and counts, which a half may not hold; others as they are.
+/// Converts f16 and bf16 to f32 for sums of squares, powers of e and counts, which may exceed their range. Other types
+/// are unchanged.
 inline Tensor widened(Call &call, const Tensor &x) {
   bool isHalf = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
   return isHalf ? call.cast(x, DType::f32) : x;
 }
 
-/// The square root of sums of squares. Its gradient is 0 at 0, where that of `sqrt` is infinite and would be multiplied
-/// with the 0 of the squares.
+/// The square root of sums of squares. Its gradient at 0 is 0. The gradient of `sqrt` is infinite there and would be
+/// multiplied by the zero gradient of the squares.
 inline Tensor rootOfSquares(Call &call, const Tensor &squares) {
   Tensor zero = call.literal(0.0, squares), isNone = compared(call, ir::Predicate::eq, squares, zero);
   Tensor root = call.emit<ir::SqrtOp>({call.emit<ir::WhereOp>({isNone, call.literal(1.0, squares), squares})});
@@ -47,7 +48,7 @@ inline Tensor turned(Call &call, const Tensor &x) {
   return call.emit<ir::SubOp>({call.literal(x.dtype() == DType::u8 ? 255 : -1, x), x});
 }
 
-/// Fails unless indices along so many elements are of this dtype: i32, as far as it reaches, or i64.
+/// Fails unless `dtype` is valid for indices along `size` elements: i32 within its range, or i64.
 void requireIndices(const Call &call, int64_t size, DType dtype);
 
 } // namespace sluice::detail

@@ -83,8 +83,8 @@ Tensor std(Arg x, Axes dim, std::int64_t correction, bool keepdim) {
   return call.cast(detail::rootOfSquares(call, var), x.tensor.dtype());
 }
 
-// Less the maximum, so that no power of e is too large; less nothing where that is infinite. Of halves, the sum of the
-// powers may still be too large for one.
+// Subtracts the maximum so that no power of e overflows; subtracts nothing if the maximum is infinite. The sum of the
+// powers may still exceed the range of f16 and bf16.
 Tensor logsumexp(Arg x, Axes dim, bool keepdim) {
   Call call("logsumexp", x, Rows::merged);
   call.requireFloat(x.tensor);
@@ -103,7 +103,7 @@ void detail::requireIndices(const Call &call, int64_t size, DType dtype) {
     call.fail("the indices of " + std::to_string(size) + " elements do not fit into i32; give i64 as their dtype");
 }
 
-/// argmax in i64: the first index at which the maximum is. What is no number counts as the least, as in the op.
+/// argmax in i64: the first index of the maximum. NaN counts as the least value, as in the op.
 static Tensor firstOfLargest(Call &call, const Tensor &x, int64_t axis) {
   auto compared = [&](ir::Predicate predicate, const Tensor &a, const Tensor &b) {
     auto attribute = ir::PredicateAttr::get(&call.graph.context, predicate);

@@ -1,6 +1,6 @@
-// Images of another size. Each element of a line of the result is made of a few of the image's line, its taps: they are
-// gathered, weighted and summed. An element of weight 0 is not read, so that an infinity or NaN stays where it contributes.
-// Halves are computed in f32.
+// Resizing of images. Each element of a line of the result depends on a few elements of the image's line, its taps. The
+// taps are gathered, weighted and summed. Elements of weight 0 are not read, so that an infinity or NaN
+// affects only results to which it contributes. f16 and bf16 are computed in f32.
 #include "Reduce.h"
 #include "sluice/formulas.h"
 
@@ -13,14 +13,14 @@ using detail::compared;
 
 namespace {
 
-/// What the elements along one dimension of the result are made of.
+/// The taps of the elements along one dimension of the result.
 struct Taps {
-  Tensor index;  ///< i32 [taps, to], or [to] of one tap each
-  Tensor weight; ///< [taps, to]; none: 1
+  Tensor index;  ///< i32 [taps, to], or [to] if each element has one tap
+  Tensor weight; ///< [taps, to]; empty: all are 1
 };
 
-/// One dimension of an image of `from` elements that becomes one of `to`, as formulas of indices. Those of places are in
-/// f64, which holds products of sizes.
+/// One dimension of an image, resized from `from` to `to` elements, as formulas of indices. Places are computed in f64,
+/// which holds products of sizes.
 class Resizing {
 public:
   Resizing(Call &call, const Arg &x, int64_t from, int64_t to)
@@ -66,7 +66,7 @@ private:
 
 } // namespace
 
-/// x, no half, with another size along an axis.
+/// Resizes x along an axis. x must not be f16 or bf16.
 static Tensor resized(Call &call, const Tensor &x, int64_t axis, const Taps &taps) {
   Tensor read = call.emit<ir::GatherOp>({x, taps.index}, call.integer("axis", axis));
   if (!bool(taps.weight))
@@ -78,7 +78,7 @@ static Tensor resized(Call &call, const Tensor &x, int64_t axis, const Taps &tap
   return call.emit<ir::SumOp>({parts}, call.list("axes", axis));
 }
 
-/// Height and width by the taps that `make` gives for each that changes.
+/// Resizes height and width with the taps that `make` returns for each dimension that changes.
 template <class Make> static Tensor resized(Call &call, const Arg &x, Size2 size, Make make) {
   call.requireFloat(x.tensor);
   call.requireRank("the input", x.tensor, 4);

@@ -139,7 +139,7 @@ static ir::LrScheduleAttr toAttribute(const Call &call, const optim::SequentialL
 
 //===- groups -----------------------------------------------------------------------------------------------------===//
 
-/// Which group each of the parameters behind the loss is in, by the pattern that put it there.
+/// The group of each parameter that the loss depends on, and the pattern that selected the group.
 static std::map<std::string, std::pair<size_t, std::string>>
 assignGroups(const Call &call, const std::vector<std::string> &names, const std::vector<optim::Group> &groups) {
   std::map<std::string, std::pair<size_t, std::string>> groupOf;

@@ -5,14 +5,15 @@
 
 namespace sluice::detail {
 
-/// The names of the parameters that a loss depends on, and of those that are trained: a gradient reaches them, and they
-/// require one.
+/// The names of the parameters that a loss depends on (`behind`), and of those that are trained (`reached`). A trained
+/// parameter requires a gradient, and a gradient reaches it.
 struct TrainedParameters {
   std::vector<std::string> behind, reached;
 };
 
 struct Training {
-  /// Fails at the call where numbers make no sense, or where the pattern of a group matches no parameter behind the loss.
+  /// Fails at the call if a hyperparameter is invalid, or if the pattern of a group matches no parameter that the loss
+  /// depends on.
   Training(const Call &call, const TrainedParameters &names, const optim::Optimizer &optimizer,
            const optim::Options &options);
 

@@ -45,7 +45,7 @@ void CallFlows::classify(Operation &op) {
     flows[result] = rows ? flowOfRows(op, result) : flowOfWhole(op);
 }
 
-/// Of a scan or branch: Rows where each row has its own results, whatever happens to the others.
+/// For a scan or branch: Rows if the results of each row do not depend on other rows.
 CallFlow CallFlows::flowOfNested(Operation &op) {
   bool rows = false;
   for (Value operand : op.getOperands()) {
@@ -67,7 +67,7 @@ CallFlow CallFlows::flowOfNested(Operation &op) {
   return rows ? CallFlow::Rows : CallFlow::Fixed;
 }
 
-/// Of an op without rows: what is linear in sums is a sum, and what is linear in means and fixed values is a mean.
+/// For an op without rows: ops linear in sums give a sum, and ops linear in means and fixed values give a mean.
 CallFlow CallFlows::flowOfWhole(Operation &op) const {
   if (op.getNumOperands() == 0)
     return isa<RowsOp>(op) ? CallFlow::Sum : CallFlow::Fixed;
@@ -93,7 +93,7 @@ CallFlow CallFlows::flowOfWhole(Operation &op) const {
   return isMean ? CallFlow::Mean : CallFlow::Formula;
 }
 
-/// Of an op with rows, whose other operands must be fixed: else each row depends on all of its call.
+/// For an op with rows. Its other operands must be fixed; otherwise each row depends on all rows of its call.
 CallFlow CallFlows::flowOfRows(Operation &op, Value result) const {
   auto isApart = [this](Value operand) {
     return of(operand) == CallFlow::Rows || (of(operand) == CallFlow::Fixed && !hasRows(operand));
@@ -117,7 +117,7 @@ CallFlow CallFlows::flowOfRows(Operation &op, Value result) const {
   case RowFlow::Sum:
     return CallFlow::Sum;
   case RowFlow::Apart:
-  case RowFlow::First: // what a batch makes of running statistics
+  case RowFlow::First: // running statistics after a batch
     return isDynamic(result) ? CallFlow::Rows : CallFlow::Own;
   case RowFlow::Whole:
   case RowFlow::Max:
@@ -126,7 +126,7 @@ CallFlow CallFlows::flowOfRows(Operation &op, Value result) const {
   llvm_unreachable("a RowFlow beyond the enumeration");
 }
 
-/// Whether a value is the same in every program: no state, no input.
+/// Whether a value is the same in every program, without states or inputs.
 static bool isConstant(Value value) {
   Operation *op = value.getDefiningOp();
   return op && !isa<GetOp>(op) && op->getNumRegions() == 0 && llvm::all_of(op->getOperands(), isConstant);

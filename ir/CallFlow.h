@@ -1,5 +1,5 @@
-// What values of all rows of several calls are made of what each call has of them: whether a metric is a mean or a sum over rows,
-// or a formula of such. Row flow (RowFlow.h) is the same question about replicas.
+// Combination of a value over several calls: whether a metric over all rows is a mean or sum over rows, or a formula of
+// these. Row flow (RowFlow.h) is the same analysis for replicas.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -11,39 +11,39 @@
 
 namespace sluice::ir {
 
-/// The entry point that computes metrics once from what all calls have.
+/// The entry point that computes metrics once, from the combined values of all calls.
 inline constexpr llvm::StringLiteral kMetricsEntry = "metrics";
 
-/// On a metric: its value is declared to be a formula of sums and means over rows.
+/// Attribute of a metric that is declared as a formula of sums and means over rows.
 inline constexpr llvm::StringLiteral kIsFormula = "sluice.formula";
 
 enum class CallFlow {
-  Fixed,   ///< each call has the value
-  Rows,    ///< each call has its own rows of it
-  Sum,     ///< it is the sum of the calls' values
-  Mean,    ///< it is the mean of the calls' values, each weighted by its rows
-  Formula, ///< it is computed from sums and means of all calls
-  Own,     ///< the values of calls do not tell
+  Fixed,   ///< the same in each call
+  Rows,    ///< each call has its own rows
+  Sum,     ///< the sum of the calls' values
+  Mean,    ///< the mean of the calls' values, weighted by their rows
+  Formula, ///< computed from sums and means of all calls
+  Own,     ///< not determined by the calls' values
 };
 
-/// How a value that is a formula is computed from scalars that are sums and means.
+/// The computation of a formula from scalars that are sums and means.
 struct CallFormula {
-  llvm::SmallVector<mlir::Value> parts;     ///< of one element each
-  llvm::SmallVector<mlir::Operation *> ops; ///< that compute the value from them, in their order
+  llvm::SmallVector<mlir::Value> parts;     ///< one element each
+  llvm::SmallVector<mlir::Operation *> ops; ///< compute the value from the parts, in this order
 };
 
 /// The flows of a graph's values outside of training.
 class CallFlows {
 public:
-  /// In a graph without `?`, dimension 0 of the inputs counts as that of the rows.
+  /// In a graph without `?`, dimension 0 of the inputs counts as the dimension of the rows.
   explicit CallFlows(GraphOp graph);
 
   CallFlow of(mlir::Value value) const { return flows.lookup(value); }
-  /// The formula of a value; nothing if it also depends on anything else. With `parts`, these are its parts; without, sums
-  /// and means are.
+  /// The formula of a value; none if the value depends on anything else. Its parts are `parts`; without `parts`, they
+  /// are sums and means.
   std::optional<CallFormula> formulaOf(mlir::Value value, mlir::ValueRange parts = {}) const;
-  /// How a metric is that of all rows: Mean, Sum, Formula with the formula, or Own. In a graph without `?`, where all calls have
-  /// as many rows, a metric is a Mean unless it is declared to be a formula.
+  /// The combination of a metric over all rows: Mean, Sum, Formula with the formula, or Own. In a graph without `?`,
+  /// all calls have the same number of rows. A metric is then a Mean unless it is declared as a formula.
   std::pair<CallFlow, CallFormula> figureOf(mlir::Value value, bool isDeclared) const;
 
 private:

@@ -27,11 +27,11 @@ def DifferentiableOp : OpInterface<"DifferentiableOp"> {
 def FormulaGradientOp : OpInterface<"FormulaGradientOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op whose gradient is that of a formula of other ops. The gradient ops of large kernels are such ops: their own gradients, which
-    gradients of gradients need, are rare.
+    An op whose gradient is that of a formula of other ops. The gradient ops of large kernels implement this interface.
+    Their own gradients are rare: only gradients of gradients require them.
   }];
   let methods = [InterfaceMethod<
-      "Builds the formula where the builder stands: a value for each result; none where this instance has no formula with a gradient.",
+      "Builds the formula at the builder's insertion point and returns a value for each result; none if this instance has no formula with a gradient.",
       "::llvm::SmallVector<::mlir::Value>", "buildFormula", (ins "::mlir::OpBuilder &":$builder)>];
 }
 
@@ -130,9 +130,9 @@ def ModeOp : OpInterface<"ModeOp"> {
   let description = "An op whose meaning depends on the mode. As the user writes it, it means what it does outside of training.";
   let methods = [
     InterfaceMethod<"Makes it mean what it does in training.", "void", "setTraining", (ins)>,
-    InterfaceMethod<"Fails with a diagnostic where it cannot train on any call of up to `rows` rows.",
+    InterfaceMethod<"Fails with a diagnostic if the op cannot train on any call of up to `rows` rows.",
       "::mlir::LogicalResult", "checkTraining", (ins "int64_t":$rows), "", "return ::mlir::success();">,
-    InterfaceMethod<"The least number of rows of a call from which it learns all that it keeps.",
+    InterfaceMethod<"The least number of rows of a call that updates all states of the op.",
       "int64_t", "getLeastTrainingRows", (ins), "", "return 1;">,
     InterfaceMethod<"The operand that is its result outside of training; null where it does something there.", "::mlir::Value", "getUnchanged", (ins), "", "return {};">];
 }

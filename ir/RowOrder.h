@@ -1,11 +1,12 @@
-// Whether training draws the order of the rows: an attribute of `sluice.model`, which no phase reads and the plan hands on.
+// Whether training shuffles the rows: an attribute of `sluice.model`. No phase reads the attribute; the plan contains
+// it.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
 
 namespace sluice::ir {
 
-/// A bool; absent where the model does not say.
+/// A bool; absent if the model does not specify it.
 inline constexpr llvm::StringLiteral kShuffleAttr = "sluice.shuffle";
 
 } // namespace sluice::ir

@@ -56,7 +56,8 @@ static RankedTensorType writtenOf(Value value) {
 /// Whether the reader leaves the value where it lies, but for a part that is new.
 static bool isUpdated(OpOperand *use) { return isa<UpdateOp>(use->getOwner()) && use->getOperandNumber() == 0; }
 
-/// What `uses` are of a value: all of it, or what the only one chooses by indices where that is less. Null: nothing.
+/// The part of a value that `uses` read: all of it, or the elements that the only use selects by indices if those are
+/// fewer. Null: nothing.
 static RankedTensorType readOf(Value value, ArrayRef<OpOperand *> uses, int64_t capacity) {
   auto type = cast<RankedTensorType>(value.getType());
   if (uses.size() == 1 && isUpdated(uses.front()))
@@ -70,7 +71,7 @@ static RankedTensorType readOf(Value value, ArrayRef<OpOperand *> uses, int64_t 
 
 Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, int64_t capacity) {
   Work work;
-  // A value may have very many readers elsewhere.
+  // Only uses in `ops` are visited, because a value may have very many users elsewhere.
   DenseMap<Value, SmallVector<OpOperand *, 1>> uses;
   for (Operation *op : ops)
     for (OpOperand &operand : op->getOpOperands())
@@ -150,7 +151,7 @@ bool isReadInParts(Operation *op) {
     int64_t readers = std::distance(part->user_begin(), part->user_end());
     fixed -= its * readers;
     perRow -= itsPerRow * readers;
-    if (fixed < 0 || perRow < 0) // whatever others read: a scalar may have very many readers
+    if (fixed < 0 || perRow < 0) // regardless of other readers: a scalar may have very many
       return false;
   }
   return true;

@@ -77,7 +77,7 @@ static std::pair<Tensor, Tensor> train_batch(const Tensor &x, const Tensor &y, P
 static Graph build(const models::Options &options) {
   Graph graph = models::graph("lenet_data_parallel", options);
   graph.set_data("mnist-10k");
-  graph.set_shuffle(true); // digits are exchangeable, though their number is static
+  graph.set_shuffle(true); // the order of digits has no meaning, although their number is static
   Tensor x = graph.input("image", options.input == "u8" ? u8 : f32, {options.batch, 1, 28, 28});
   Tensor y = graph.input("label", i32, {options.batch});
   std::vector<Device> devices = devicesOf(graph);

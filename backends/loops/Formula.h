@@ -98,7 +98,7 @@ struct Formula {
 /// The formulas of ops, each recorded once.
 class Formulas {
 public:
-  /// Null if the op defines no formula for its elements, as a constant whose elements are data.
+  /// Null if the op defines no formula for its elements, for example a constant whose elements are data.
   const Formula *of(mlir::Operation *op, unsigned result);
 
 private:

@@ -139,7 +139,7 @@ Lane remainder(Lane a, Lane b) {
   return where(hasOtherSign, rest + b, rest);
 }
 
-// e^-|a| lies in [0, 1]. `lost` is what 1 + e^-|a| has lost in rounding; without it the quotient would be off by 2.5 ulp.
+// e^-|a| is in [0, 1]. `lost` is the rounding error of 1 + e^-|a|; without it, the quotient would be off by 2.5 ulp.
 Lane sigmoid(Lane a) {
   Lane power = exp(-abs(a)), sum = power + 1.0, lost = power - (sum - 1.0);
   Lane quotient = where(a < 0.0, power, 1.0) / sum;

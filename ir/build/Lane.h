@@ -41,10 +41,10 @@ Lane operator!=(Lane a, Lane b);
 Lane max(Lane a, Lane b); // NaN if either is
 Lane min(Lane a, Lane b);
 Lane pow(Lane a, Lane b);
-Lane fmod(Lane a, Lane b); // floats: exact, of a's sign
-/// a - floor(a / b) * b, computed exactly and rounded once: of b's sign. Integers by 0: a.
+Lane fmod(Lane a, Lane b); // floats: exact, with the sign of a
+/// a - floor(a / b) * b, computed exactly and rounded once, with the sign of b. For integers by 0, a.
 Lane remainder(Lane a, Lane b);
-/// 1 / (1 + e^-a), of which neither the exponential nor the quotient overflows.
+/// 1 / (1 + e^-a). Neither the exponential nor the quotient overflows.
 Lane sigmoid(Lane a);
 Lane where(Lane condition, Lane a, Lane b);
 Lane abs(Lane a);

@@ -101,7 +101,7 @@ RowFlow BatchNormOp::getRowFlow() { return RowFlow::First; }
 
 void BatchNormOp::setTraining() { setTraining(true); }
 
-/// The values that a channel has in each row; where the shape has no rows, all of them.
+/// The number of values per channel in each row; in total if the shape has no rows.
 static ElementCount valuesPerChannel(BatchNormOp op) {
   SmallVector<int64_t> others = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(op.getX()).getRank()));
   others.erase(others.begin() + 1);

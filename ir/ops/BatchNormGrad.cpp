@@ -131,8 +131,8 @@ SmallVector<Value> BatchNormGradOp::expand(OpBuilder &builder) {
   return buildFormulaOf(*this, builder, Normalised(builder, getLoc(), NormOperands::of(*this)));
 }
 
-// Sums of powers have no gradient, so that the moments are those of one device. Of statistics that each replica has of its
-// own rows there is no formula: its sums would be over all rows.
+// Sums of powers have no gradient, so that the formula uses the moments of one device. Statistics of each replica's own
+// rows have no formula, because its sums would be over all rows.
 SmallVector<Value> BatchNormGradOp::buildFormula(OpBuilder &builder) {
   NormOperands of = NormOperands::of(*this);
   auto module = (*this)->getParentOfType<ModuleOp>();

@@ -22,7 +22,7 @@ static double divide(double a, double b, Value y) {
   return b == 0 ? 0 : std::trunc(a / b);
 }
 
-/// C's fmod is exact; an integer's by 0 is the integer.
+/// Computed with C's fmod, which is exact. The remainder of an integer by 0 is the integer.
 static double remainder(double a, double b, Value y) {
   if (isa<IntegerType>(elementOf(y)) && b == 0)
     return a;
@@ -30,8 +30,8 @@ static double remainder(double a, double b, Value y) {
   return (b < 0 ? rest > 0 : rest < 0) ? rest + b : rest;
 }
 
-/// floor(a / b), of which y is the remainder: a quotient of rounded numbers may be the next integer. By infinity it is 0, or -1
-/// where the signs differ.
+/// floor(a / b), where y is the remainder. A quotient of rounded numbers could be the next integer. The quotient by
+/// infinity is 0, or -1 if the signs differ.
 static Node floorOfQuotient(Node a, Node b, Node y) {
   Node quotient = round((a - y) / b);
   return where(abs(b) == HUGE_VAL, where(y == a, y.like(0.0), -1.0), quotient);

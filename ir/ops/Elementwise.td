@@ -13,7 +13,7 @@ class Sluice_Elementwise<string mnemonic, list<Trait> traits = []>
   let rows = "Any dimension may be `?`.";
   let rounding = [{
     In the element type, to nearest, halves to even: sums, differences, products, quotients and square roots are IEEE's, each
-    rounded by itself; other functions as *Accuracy* says. Integers wrap around.
+    rounded separately. *Accuracy* lists the errors of other functions. Integers wrap around.
   }];
 }
 
@@ -173,12 +173,12 @@ def AddOp : Sluice_Binary<"add", "a + b", "a + b", "a + b", "dY, dY", traits = [
 def SubOp : Sluice_Binary<"sub", "a - b", "a - b", "a - b", "dY, -dY", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
 def MulOp : Sluice_Binary<"mul", "a * b", "a * b", "a * b", "dY * b, dY * a", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
 def DivOp : Sluice_Binary<"div", "a / b; integers round towards zero, and division by zero gives zero", "divide(a, b, getY())", "a / b", "dY / b, -dY * y / b", "{0.5, 2.0}", traits = [DeclareOpInterfaceMethods<LinearOp>, FollowsPrecision]>;
-def PowOp : Sluice_Binary<"pow", "a to the power b; dA is 0 where b is 0, and dB where a is 0 and b is not negative", "std::pow(a, b)", "pow(a, b)",
+def PowOp : Sluice_Binary<"pow", "a to the power b; dA is 0 where b is 0; dB is 0 where a is 0 and b is not negative", "std::pow(a, b)", "pow(a, b)",
     "where(b == 0.0, 0.0, dY * b * pow(a, b - 1.0)), where(where(b >= 0.0, a, 1.0) == 0.0, 0.0, dY * y * log(a))", "{0.5, 2.0}"> {
   let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def RemainderOp : Sluice_Binary<"remainder", "a - floor(a / b) * b, exact but for one rounding: of b's sign, as Python's %; a float's by 0 is NaN, an integer's by 0 is a", "remainder(a, b, getY())", "remainder(a, b)",
+def RemainderOp : Sluice_Binary<"remainder", "a - floor(a / b) * b, rounded once, with the sign of b, like Python's %; by 0, NaN for floats and a for integers", "remainder(a, b, getY())", "remainder(a, b)",
     "dY, -dY * floorOfQuotient(a, b, y)", "{0.5, 2.0}">;
 def MaxOp : Sluice_Binary<"max", "the larger; NaN if either is; at a tie both get half the gradient", "std::isnan(a) || a > b ? a : b", "max(a, b)",
     "where(a > b, dY, where(a < b, 0.0, dY * 0.5)), where(b > a, dY, where(b < a, 0.0, dY * 0.5))", traits = [FollowsPrecision]>;

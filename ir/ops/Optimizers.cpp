@@ -41,8 +41,8 @@ static Node averaged(Node average, Node value, double share) {
   return share < 0.5 ? value + (average - value) * share : average + (value - average) * (1.0 - share);
 }
 
-/// share * average + (1 - share) * value^2. The square is scaled before its second factor, so that it overflows only where the
-/// result does; a difference of squares would be inf - inf in all later steps.
+/// share * average + (1 - share) * value^2. The square is scaled before its second factor, so that it overflows only if
+/// the result does. A difference of squares would be inf - inf in all later steps.
 static Node averagedSquare(Node average, Node value, double share) {
   return average * share + value * (1.0 - share) * value;
 }

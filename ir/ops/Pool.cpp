@@ -114,7 +114,7 @@ SmallVector<HostTensor> MaxPool2dOp::evaluate(ArrayRef<HostTensor> operands, int
   return {y, place};
 }
 
-/// The first tap of a window that is no padding, along one dimension.
+/// The first tap of a window that is not padding, along one dimension.
 static Lane buildFirstTap(ElementBuilder &builder, const Window &window, AffineExpr position) {
   Lane padding(builder.builder(), builder.loc(),
                builder.materialize(window.before - position * window.stride, builder.builder().getI32Type()));
@@ -152,7 +152,7 @@ Value MaxPool2dOp::buildElement(ElementBuilder &builder, unsigned result, ArrayR
   if (windows[0].before > 0 || windows[1].before > 0) {
     Lane first = buildFirstTap(builder, windows[0], index[2]) * double(windows[1].kernel) +
                  buildFirstTap(builder, windows[1], index[3]);
-    place = where(lane(found[0]) == -kInfinity, first, place); // no element is larger than padding
+    place = where(lane(found[0]) == -kInfinity, first, place); // no element exceeds padding
   }
   return castTo(place, elementOf(getPlace()), false, true);
 }
@@ -233,7 +233,7 @@ Value MaxPool2dGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<
       });
 }
 
-// The gradient of dY is that of dX at the place of the maximum.
+// The gradient of dY is the gradient of dX at the place of the maximum.
 SmallVector<Value> MaxPool2dGradOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   Windows windows = getWindows(getSize(), getKernel(), getStride(), getPadding(), getDilation());
   Node place = castTo(Node(builder, getLoc(), getPlace()), builder.getI32Type());

@@ -15,8 +15,8 @@ def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<Different
   let description = [{
     y[n, c, i, j] is the largest x[n, c, i * stride[0] - padding[0] + u * dilation[0], j * stride[1] - padding[1] + v *
     dilation[1]] over u < kH and v < kW; padding is no element, and a window with a NaN gives NaN.
-    place[n, c, i, j] is u * kW + v of the element taken: never padding, the first element where all are -inf, and any element of a
-    window with a NaN. Both results are
+    place[n, c, i, j] is u * kW + v of the selected element, which is never padding. If all elements are -inf, it is the
+    first one; in a window with a NaN, it is any element. Both results are
     [N, C, H', W'], with H' = (H + top + bottom - dilation[0] * (kH - 1) - 1) / stride[0] + 1, rounded down, or up with
     `ceil_mode`; W' alike. There is a window at least: with `ceil_mode` the only one may be larger than the padded input, by less
     than the stride.

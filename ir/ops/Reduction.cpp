@@ -188,8 +188,8 @@ SmallVector<Sample> MeanOp::samples() {
   return SmallVector<Sample>(samples.begin(), samples.end());
 }
 
-/// The gradient of a maximum or minimum: elements equal to it share dY. Of halves they are counted in f32: f16 has no number
-/// above 65504.
+/// The gradient of a maximum or minimum: elements equal to it share dY. For f16 and bf16, they are counted in f32,
+/// because f16 has no number above 65504.
 template <typename Op> static SmallVector<Value> buildExtremumGradient(Op op, OpBuilder &builder, Value dResult) {
   auto wide = [&](Value value) { return widened(Node(builder, op.getLoc(), value)); };
   Node x = wide(op.getX()), y = wide(op.getY()), dY = wide(dResult);

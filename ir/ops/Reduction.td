@@ -96,8 +96,8 @@ def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<Differ
   let summary = "batch normalisation of x [N, C, ...] over all dimensions but 1, by the running statistics";
   let description = [{
     y = (x - mean) / sqrt(var + eps) * weight + bias. With `training`, mean and var (biased) are the batch's, and the running
-    ones move towards them: new = (1 - momentum) * running + momentum * batch, the variance unbiased (PyTorch's rule). A batch of one
-    value per channel has no unbiased variance, and leaves the running one as it is.
+    ones move towards them: new = (1 - momentum) * running + momentum * batch, the variance unbiased (PyTorch's rule).
+    A batch of one value per channel has no unbiased variance and does not change the running variance.
     It is expanded into sums before ops are placed; no gradient reaches the running statistics.
   }];
   let rows = "Any dimension but 1 may be `?`; the statistics of a batch are those of the rows of the call.";

@@ -62,7 +62,7 @@ def GraphOp : Sluice_Op<"graph", [IsolatedFromAbove, NoTerminator, SingleBlock, 
     bool setsParameters();
     /// The entry points of its own, in the order of what they give and set.
     ::llvm::SmallVector<::mlir::StringAttr> getOwnEntries();
-    /// Whether every program calls so an entry point that the compiler makes.
+    /// Whether this is the name of an entry point that the compiler adds to every program.
     static bool isEntryOfCompiler(::llvm::StringRef name);
     /// Why an entry point of its own cannot have this name; empty if it can.
     static ::std::string problemOfEntryName(::llvm::StringRef name);
@@ -97,17 +97,17 @@ def MinimizeOp : Sluice_Op<"minimize"> {
                        Arg<OptionalAttr<Sluice_LossScaleAttr>, "of the loss that is differentiated">:$loss_scale);
   let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? (`clip` $clips^)? (`ema` $ema^)? (`loss_scale` $loss_scale^)? attr-dict `:` type($loss)";
   let extraClassDeclaration = [{
-    /// The names of all states to train, those of groups too.
+    /// The names of all states to train, including those of groups.
     ::llvm::SmallVector<::mlir::Attribute> getTrained();
   }];
 }
 def UpdatedOp : Sluice_Op<"updated", [Pure, NoGradient, SameOperandsAndResultType, HasParent<"GraphOp">]> {
-  let summary = "the value that a training step leaves in a parameter that `minimize` trains; `x` is the value before it";
+  let summary = "the value of a parameter after the update by `minimize`; `x` is the value before it";
   let description = [{
-    It stands in a graph. In `train_step`, phase `train` replaces it with the value that the optimizer's update gives to the state; in other
-    entry points nothing is updated, and it is `x`. The loss does not depend on it.
+    The op belongs to a graph. In `train_step`, phase `train` replaces it with the value that the optimizer's update
+    gives to the state. Other entry points update nothing, and the result is `x`. The loss does not depend on it.
   }];
-  let arguments = (ins Arg<Sluice_FloatTensor, "what `get` gives of the parameter">:$x);
+  let arguments = (ins Arg<Sluice_FloatTensor, "the parameter, as `get` reads it">:$x);
   let results = (outs Sluice_FloatTensor:$y);
   let assemblyFormat = "$x attr-dict `:` type($x)";
   let hasVerifier = 1;
@@ -115,8 +115,8 @@ def UpdatedOp : Sluice_Op<"updated", [Pure, NoGradient, SameOperandsAndResultTyp
 def GradientOp : Sluice_Op<"gradient", [Pure, HasParent<"GraphOp">]> {
   let summary = "the gradients of a scalar loss by values that it depends on";
   let description = [{
-    It stands in a graph. Each result is as its value is, and lives where that does. Phase `train` differentiates the loss in every entry point that needs a result; what a loss is
-    made of may be results of others.
+    The op belongs to a graph. Each result has the type and the device of its value. Phase `train` differentiates the
+    loss in every entry point that needs a result. The loss may depend on the results of other `gradient` ops.
   }];
   let arguments = (ins Sluice_FloatTensor:$loss, Variadic<Sluice_FloatTensor>:$values);
   let results = (outs Variadic<Sluice_FloatTensor>:$gradients);

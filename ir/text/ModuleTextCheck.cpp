@@ -7,8 +7,8 @@
 //   tensor<4x5xf32>  element counts are computed in 64 bits without checks: the product must stay below kMaxElements
 //   %a               a use before its definition may outlive it in the parser (ValueNames.h says how): none may be
 //   %a#7             the parser makes room for as many results: fewer than kMaxResults
-//   sparse<...>      the parser reads past indices and values that do not fit the type: only `dense` elements are read
-//   {-# ... #-}      resources, whose alignment the parser does not check: none are read
+//   sparse<...>      the parser reads out of bounds if indices or values do not fit the type: only `dense` is accepted
+//   {-# ... #-}      the parser does not check the alignment of resources: none are accepted
 #include "ir/text/ParseGuard.h"
 
 #include "ir/text/ValueNames.h"

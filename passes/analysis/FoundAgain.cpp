@@ -219,7 +219,7 @@ private:
     return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other);
   }
 
-  /// A group's ops, and the launch that the first of them make.
+  /// The ops of a group, and the contents of the launch that its first ops form.
   struct Growth {
     explicit Growth(const FusionGroup &group) : ops(group.ops), contents(contentsOf(group, &counts).ops) {}
 
@@ -232,8 +232,9 @@ private:
     llvm::SetVector<Operation *> contents;
   };
 
-  /// Whether the backend has what is left of the group's ops in one launch, as it had them all: each beside those before it. The
-  /// last comes first: a launch that has become too large fails there, before all others are tried.
+  /// Whether the backend accepts the remaining ops of the group in one launch, as it accepted all of them. Each op must
+  /// join those before it. The last op is checked first: a launch that has become too large fails there, before all
+  /// other checks.
   bool joinsAsBefore(const FusionGroup &before, const FusionGroup &after, bool leavesAsBefore) {
     Growth some(before), others(after);
     size_t left = after.ops.size();
@@ -248,7 +249,7 @@ private:
     return true;
   }
 
-  /// Whether the last of the first ops of a group joins those before it.
+  /// Whether the last of the first `count` ops of a group joins those before it.
   bool lastJoins(const Growth &group, size_t count) {
     ArrayRef<Operation *> ops = group.ops.take_front(count);
     DenseSet<Operation *> within(ops.begin(), ops.end());
@@ -301,7 +302,7 @@ private:
   FusionRules &rules;
   std::vector<FusionGroup> &groups;
   DenseMap<Operation *, unsigned> &groupOf;
-  DenseMap<Value, SmallVector<Value, 1>> updates; // what is written in the place of values
+  DenseMap<Value, SmallVector<Value, 1>> updates; // values that are written in place of others
   int64_t capacity;
   std::vector<Values> inputs; // of each group
   DenseMap<Value, std::set<unsigned>> readersByInput;

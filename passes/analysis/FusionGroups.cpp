@@ -296,7 +296,7 @@ private:
     return order;
   }
 
-  /// Appends those that pass over as many elements, the last first.
+  /// Appends the groups that iterate over the same number of elements, the last group first.
   void addGroupsOfSpace(RankedTensorType space, SmallVectorImpl<unsigned> &order) {
     llvm::BitVector isListed(unsigned(groups.size()));
     for (unsigned group : order)
@@ -413,7 +413,7 @@ private:
                       [&](Value result) { return needsBuffer(op) || read.contains(result); });
   }
 
-  /// Of the groups that can run, the first comes next. A group that waits is checked again after the last group that it waits for.
+  /// The first group that can run comes next. A waiting group is checked again after the last group that it waits for.
   SmallVector<FusionGroup> sorted() {
     SmallVector<FusionGroup> result;
     llvm::BitVector waiting(groups.size());

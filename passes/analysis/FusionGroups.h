@@ -56,7 +56,8 @@ struct LaunchContents {
   llvm::SetVector<mlir::Value> inputs;
   llvm::SetVector<mlir::Operation *> ops; ///< the group's, and those that are rematerialised in it
 };
-/// Ops are appended as the group's are added one after the other; `counts`, if given, gets how many there are behind each.
+/// Ops are appended in the order of the group's ops. `counts`, if given, receives the number of ops after each of
+/// these.
 LaunchContents contentsOf(const FusionGroup &group, llvm::SmallVectorImpl<size_t> *counts = nullptr);
 
 /// Whether a buffer must hold the op's result: what reads it is no computation of its list.

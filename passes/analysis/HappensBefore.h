@@ -31,7 +31,7 @@ public:
   bool isBefore(unsigned a, unsigned b) const { return clock(b)[placeOf(a).queue] > placeOf(a).number; }
 
   unsigned size() const { return places.size(); }
-  /// Whether every action is done before those that are issued later start.
+  /// Whether every action completes before actions that are issued later start.
   bool isOneQueue() const { return numQueues == 1; }
 
 private:

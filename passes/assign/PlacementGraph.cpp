@@ -216,7 +216,7 @@ private:
   llvm::MapVector<Value, uint32_t> producers; // of inputs and results of launches
   DenseMap<Value, std::vector<uint32_t>> readers;
   DenseMap<Operation *, uint32_t> states;
-  DenseMap<StringAttr, int64_t> slotBytes; // of parameters
+  DenseMap<StringAttr, int64_t> slotBytes; // by parameter
   llvm::StringMap<unsigned> names;
 };
 

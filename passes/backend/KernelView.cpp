@@ -69,7 +69,7 @@ void KernelView::addValue(Value value) {
   values.push_back({dtypeOf(type.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()});
 }
 
-/// Whether a text gives one number for so many elements that a list of all would not fit.
+/// Whether a constant repeats one number for so many elements that a list of all would not fit.
 static bool isTooLong(DenseElementsAttr value) {
   constexpr int64_t kMostEqual = int64_t(1) << 26;
   return value.isSplat() && value.getNumElements() > kMostEqual;

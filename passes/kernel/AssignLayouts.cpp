@@ -255,7 +255,8 @@ private:
       for (OpOperand &operand : op->getOpOperands())
         if (failed(convertOperand(operand, AffineMap())))
           return failure();
-    // What replicas give lies as their results do, also where a loop that carries it gives it row-major.
+    // Operands of collectives have the layouts of the results, even if a loop that carries an operand yields it
+    // row-major.
     if (isa<CollectiveOp>(op) && !isOfShards(op))
       for (auto [operand, result] : llvm::zip_equal(op->getOpOperands(), op->getResults()))
         if (failed(convertOperand(operand, getLayoutMap(cast<RankedTensorType>(result.getType())))))

@@ -48,7 +48,7 @@ static KernelOp buildKernel(OpBuilder &builder, StringRef name, const FusionGrou
 /// Whether the value is made by an action, where it is wanted.
 static bool isMadeInPlace(Value value) { return isa_and_nonnull<KernelOp, CollectiveOp>(value.getDefiningOp()); }
 
-/// `reads`: those of the set's state. `keepers`: how many sets and outputs have its value.
+/// `reads`: the reads of the set's state. `keepers`: the number of sets and outputs that have its value.
 static bool canUpdateInPlace(SetOp set, ArrayRef<GetOp> reads, unsigned keepers, Operation *terminator) {
   return keepers == 1 && isMadeInPlace(set.getValue()) &&
          llvm::all_of(reads, [&](GetOp get) { return canReplace(get.getValue(), set.getValue(), terminator); });
@@ -86,17 +86,17 @@ static void addOutputCopies(Operation *results, const DeviceBackends &backends) 
 
 static void addCopies(EntryOp entry, const DeviceBackends &backends) {
   addOutputCopies(entry.getReturn(), backends);
-  DenseMap<StringAttr, SmallVector<GetOp, 1>> reads; // of states
+  DenseMap<StringAttr, SmallVector<GetOp, 1>> reads; // by state
   for (auto get : entry.getBody().getOps<GetOp>())
     reads[get.getStateAttr().getAttr()].push_back(get);
-  // Counted once: most states of a deep model may begin with one value.
+  // Counted once, because most states of a deep model may begin with one value.
   DenseMap<Value, unsigned> keepers;
   for (Value output : entry.getReturn()->getOperands())
     ++keepers[output];
   for (auto set : entry.getActions().getOps<SetOp>())
     ++keepers[set.getValue()];
-  // Copies come last, behind all readers of the old value. The set is cloned there, because to move it invalidates the order of the
-  // block's ops: `canReplace` would number all of them again.
+  // Copies come last, after all readers of the old value. The set is cloned there, because moving it invalidates the
+  // order of the block's ops. `canReplace` would then number all of them again.
   OpBuilder builder(entry.getReturn());
   for (SetOp set : llvm::to_vector(entry.getActions().getOps<SetOp>())) {
     unsigned &itsKeepers = keepers[set.getValue()];

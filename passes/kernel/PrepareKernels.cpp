@@ -157,7 +157,7 @@ private:
   const DeviceBackends &backends;
   PreparedKernels *kept;
   SymbolTable symbols;
-  Operation *firstEntry = nullptr; // in front of which functions stand
+  Operation *firstEntry = nullptr; // functions are inserted before it
   llvm::StringMap<FunctionOp> functions;
 };
 

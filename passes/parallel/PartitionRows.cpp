@@ -5,13 +5,15 @@
 //   %d = sluice.conv2d_weight_grad %x, %dy         %l = sluice.div %s, (%n as f32); %t = sluice.all_reduce sum %l
 //   sluice.return %l                               %r = sluice.all_reduce sum %d    sluice.return %t
 //
-// What replicas have of each value (RowFlow.h) follows from what ops say: rows stay apart; a sum or maximum over rows is
-// one of what replicas have; means are sums divided by the number of all rows, and so is whatever else counts them. A
-// value that is not whole is made whole where somebody needs it so: states, outputs, ops that are not linear in it. So a
-// sum goes through scaling and through other sums first, and two gradients of a weight are reduced as one.
+// The flow of each value over replicas (RowFlow.h) follows from the definitions of ops: rows stay separate, and a sum
+// or maximum over rows is one over replicas. Means are sums divided by the number of all rows; other ops that count
+// rows use the same number. A value that is not whole is made whole if its consumer requires that: states, outputs, and
+// ops that are not linear in it. Sums therefore pass through scaling and other sums first, and two gradients of a
+// weight are reduced as one.
 //
-// Values with rows are never exchanged: an op that needs all rows at once is an error. A loop or branch exchanges nothing: it may
-// add up sums over rows, which are reduced after it. An op in it that needs all of such a sum is an error.
+// Values with rows are never exchanged: an op that needs all rows at once is an error. Loops and branches exchange
+// nothing. They may add up sums over rows, which are reduced afterwards. An op within them that needs the whole of such
+// a sum is an error.
 //
 // What is said of replicas holds of microbatches, which have their rows one after another (CutMicrobatches.cpp): the
 // program of one replica that has several is made as if there were others. There a sum does not go through what takes in a
@@ -60,7 +62,7 @@ private:
     return success();
   }
 
-  /// Expands what has to be, in loops too.
+  /// Expands the ops that need it, including those in loops.
   void expandAll(Block &list) {
     for (Block::iterator next = list.begin(); next != list.end();) {
       Operation *op = &*next;
@@ -110,7 +112,7 @@ private:
     for (OpOperand &operand : op->getOpOperands())
       operand.set(asKnown(operand.get()));
     for (Value result : op->getResults())
-      flowOf.erase(result); // what surveyLoop found before operands were made whole
+      flowOf.erase(result); // surveyLoop set it before operands were made whole
     if (auto loop = dyn_cast<LoopOp>(op))
       return partitionLoop(loop);
     if (isa<NextOp>(op))
@@ -128,7 +130,7 @@ private:
     return rows && op->getNumResults() ? partitionRows(op) : success();
   }
 
-  /// Begins an error at an op of a loop, which is named by what the user wrote.
+  /// Begins an error at an op of a loop. The message names the user's construct.
   InFlightDiagnostic refuse(Operation *op, LoopOp loop) {
     bool isBranch = loop.getName() == "then" || loop.getName() == "else";
     std::string place = loop.getName() == "scan" ? "a step of scan" : ("loop '" + loop.getName() + "'").str();
@@ -157,7 +159,7 @@ private:
     for (auto [first, next, argument, result] : llvm::zip_equal(
              loop.getFirstMutable(), loop.getNext().getValuesMutable(), loop.getValueArguments(), loop.getWritten())) {
       if (hasRows(result))
-        continue; // apart, as what it begins with
+        continue; // the rows stay separate, like those of the initial value
       bool isSum = flowOf.lookup(argument) == RowFlow::Sum && isSumOrZeros(next.get());
       if (isSum)
         flowOf[result] = RowFlow::Sum;
@@ -171,8 +173,9 @@ private:
 
   //===- sums that loops carry ------------------------------------------------------------------------------------===//
 
-  /// Marks the carried values that are sums over replicas, as the gradient of a weight that each step adds to. Each that begins as
-  /// a sum, or as zeros, and that a sum reaches is assumed to be one until something in the loop needs all of it.
+  /// Marks the carried values that are sums over replicas, for example the gradient of a weight to which each step
+  /// adds. A candidate begins as a sum or as zeros, and a sum reaches it. It is assumed to be a sum until an op in the
+  /// loop needs the whole value.
   void assumeSums(LoopOp loop) {
     DenseSet<Value> reached, refuted;
     while (reach(*loop, reached)) {
@@ -186,8 +189,8 @@ private:
     }
   }
 
-  /// Adds the values that are made of sums over rows; false if there are no more. Where a branch gives zeros, the other one may
-  /// give a sum.
+  /// Adds the values that depend on sums over rows; returns false if there are no more. If one branch returns zeros,
+  /// the other branch may return a sum.
   bool reach(Operation &op, DenseSet<Value> &reached) {
     auto isReached = [&](Value value) { return flowOf.lookup(value) == RowFlow::Sum || reached.contains(value); };
     bool more = false;
@@ -210,7 +213,7 @@ private:
     return more;
   }
 
-  /// Follows the assumed sums through the loop. Adds those to `refuted` that do not hold; false if there are any.
+  /// Propagates the assumed sums through the loop. Adds wrong assumptions to `refuted`; returns false if there are any.
   bool surveyLoop(LoopOp loop, DenseSet<Value> &refuted) {
     for (auto [first, argument] : llvm::zip_equal(loop.getFirst(), loop.getValueArguments())) {
       levels[argument] = levels.lookup(first);
@@ -258,7 +261,8 @@ private:
     assumedFor[value] = std::move(assumed);
   }
 
-  /// Something needs all of these values.
+  /// Refutes the assumptions that these values depend on, because an op needs the whole values. Returns false if any is
+  /// new.
   bool surveyWhole(ValueRange values, DenseSet<Value> &refuted) {
     bool holds = true;
     for (Value value : values)
@@ -268,7 +272,7 @@ private:
     return holds;
   }
 
-  /// All of the value, if it was made whole before.
+  /// The whole value if a collective has already made it; otherwise the value itself.
   Value asKnown(Value value) const {
     Value whole = wholeOf.lookup(value);
     return whole ? whole : value;
@@ -290,7 +294,7 @@ private:
       unsigned &most = sums.back() ? levelOfSums : level;
       most = std::max(most, levels.lookup(operand));
     }
-    bool isDoneAgain = isCut && level > levelOfSums && !op->getParentOfType<LoopOp>(); // loops are done as a whole
+    bool isDoneAgain = isCut && level > levelOfSums && !op->getParentOfType<LoopOp>(); // a loop runs as a whole
     return llvm::is_contained(sums, true) && linear.isLinearIn(sums) && !isDoneAgain;
   }
 
@@ -355,10 +359,10 @@ private:
   bool isCut;              // calls have microbatches
   CollectiveReduction sum; // in a tree, where logical shards are shared out
   Value allRows, firstRow;
-  DenseMap<Value, RowFlow> flowOf;                // of those without rows; absent: whole
-  DenseMap<Value, Value> wholeOf;                 // what collectives made of others
-  DenseMap<Value, unsigned> levels;               // how many collectives, one behind another, a value comes from
-  DenseMap<Value, SmallVector<Value>> assumedFor; // of a sum in a loop: the carried values that it is made of
+  DenseMap<Value, RowFlow> flowOf;                // values without rows; absent: whole
+  DenseMap<Value, Value> wholeOf;                 // results of collectives, by operand
+  DenseMap<Value, unsigned> levels;               // the number of successive collectives that a value depends on
+  DenseMap<Value, SmallVector<Value>> assumedFor; // sums in a loop: the carried values that they depend on
 };
 
 } // namespace
@@ -378,8 +382,8 @@ static bool reads(EntryOp entry, StringRef state) {
   return llvm::any_of(entry.getActions().getOps<GetOp>(), [&](GetOp get) { return get.getState() == state; });
 }
 
-/// Where each share of the rows has statistics of its own, a training step needs as many rows in the first one, whose
-/// statistics are kept.
+/// If each share of the rows has separate statistics, only those of the first share are kept. A training step then
+/// needs enough rows in that share.
 static LogicalResult checkShares(ModuleOp module, uint64_t replicas) {
   ModelOp model = getModel(module);
   if (model.getLeastTrainingRows() == 1 || model.getSyncBatchNorm())

@@ -15,8 +15,8 @@
 // 2. What leads from gradients to the new values is done on shards as far as it is elementwise. What it reads is taken
 //    apart: of a sum over replicas that nothing else reads, the shard is all that is exchanged; of anything else, the
 //    parameter above all, each replica takes its part, which its number (`@replica`) names.
-// 3. A slot is in shards, so that what needs all of it is an error. The new value of a parameter is gathered once, for the
-//    parameter and for every other reader.
+// 3. A slot is in shards, so that an op that needs all of it is an error. The new value of a parameter is gathered
+//    once, for the parameter and for every other reader.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
@@ -81,7 +81,7 @@ private:
     return whole.contains(user) || !(updating.contains(user) || sets.contains(user));
   }
 
-  /// Whether an op on shards makes the new value of a parameter, which all-gathers bring to its readers.
+  /// Whether an op on shards computes the new value of a parameter. All-gathers bring that value to its readers.
   bool isGathered(Operation *op) const {
     return updating.contains(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
              return sets.contains(user) && !isShared(cast<SetOp>(user));

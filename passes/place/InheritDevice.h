@@ -7,7 +7,7 @@ namespace sluice::passes {
 
 /// The device that a value is pinned to: by the op that makes it, or with the state that it reads.
 mlir::StringAttr pinOf(mlir::Value value);
-/// Same as above; takes constant time.
+/// Same as above, in constant time.
 mlir::StringAttr pinOf(mlir::Value value, const mlir::SymbolTable &symbols);
 
 /// A copy of a value to wherever its readers work, as if the user had written it.

@@ -2,13 +2,15 @@
 //
 //   sluice.graph(%x, %label) {...; sluice.output; sluice.metric; sluice.minimize}
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
-//          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp), and, where metrics are
-//          formulas of sums, @metrics (MetricFigures.h).
+//          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp). If metrics are
+//          formulas of sums, there is also @metrics (MetricFigures.h).
 //
-// A graph that sets parameters itself has a @train_step without an optimizer: what it sets, states have behind a step,
-// and behind no other call. Entry points of its own are what `output ... in` and `set ... in` name, and have these alone. Gradients that it asks for are made where they are needed (ExpandGradients.cpp).
+// A graph that sets parameters itself has a @train_step without an optimizer. States have the values that it sets after
+// a step, and after no other call. `output ... in` and `set ... in` name the graph's own entry points, which contain
+// only these. Requested gradients are built where they are needed (ExpandGradients.cpp).
 //
-// `updated` is the value that the optimizer's update leaves in @train_step, and the value before it in the others.
+// In @train_step, `updated` is the value that the optimizer's update leaves; elsewhere, it is the value before the
+// update.
 //
 // Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
 // are left out.
@@ -98,7 +100,7 @@ static bool isLeftOut(Operation &op, StringRef name, bool training) {
   return isa<OutputOp, MetricOp, MinimizeOp>(op) || isOthers;
 }
 
-/// The value that an op of training stands for elsewhere; null of other ops.
+/// The value that replaces an op of training in other entry points; null for other ops.
 static Value unchangedBy(Operation &op) {
   if (auto updated = dyn_cast<UpdatedOp>(op))
     return updated.getX();
@@ -106,7 +108,8 @@ static Value unchangedBy(Operation &op) {
   return mode ? mode.getUnchanged() : Value();
 }
 
-/// Replaces each `updated` with the value that its state is set to. Updates come last, so what depends on them follows.
+/// Replaces each `updated` with the value that its state is set to. Updates come last, so that ops that depend on them
+/// move after them.
 static LogicalResult takeUpdates(EntryOp entry) {
   Block &body = entry.getActions();
   auto updates = llvm::to_vector(body.getOps<UpdatedOp>());
@@ -125,7 +128,7 @@ static LogicalResult takeUpdates(EntryOp entry) {
   return success();
 }
 
-/// Makes what is in an op mean what it means in training, where there are calls of as many rows as that takes.
+/// Gives the ops within an op their training meaning. Fails if no call has enough rows for them.
 static LogicalResult setTraining(Operation *op) {
   auto module = op->getParentOfType<ModuleOp>();
   WalkResult result = op->walk([&](ModeOp mode) -> WalkResult {

@@ -4,7 +4,7 @@
 //
 // 1. An op is active if it depends on one of the `wrt` values through values of floating-point type.
 // 2. From the last op to the first, each active op whose results have gradients adds to its operands' gradients.
-// An op that is a FormulaGradientOp is differentiated through its formula, which is built beside it.
+// A FormulaGradientOp is differentiated through its formula, which is built beside the op.
 // Gradients of one value are summed in the order in which its users appear from the end, which is fixed by the graph.
 //
 // Gradient ops work where their forward op works. A gradient that is fixed on a device is fixed on that of its value:

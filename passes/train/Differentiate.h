@@ -5,10 +5,10 @@
 
 namespace sluice::passes {
 
-/// Builds the gradients of the scalar `loss` with respect to `wrt`, where all are of the builder's block and stand
-/// before it. Null for a value that the loss does not depend on. None of `wrt` is what a scan gives, for one that is
-/// differentiated gives way to another; a `variable` may stand behind it. Fails with a diagnostic at `asked` for an op
-/// that has no gradient.
+/// Builds the gradients of the scalar `loss` with respect to `wrt`. All values must be in the builder's block, before
+/// the insertion point. The gradient is null for a value that the loss does not depend on. `wrt` must not contain the
+/// results of a scan, because differentiation replaces scans; a `variable` of such a result is valid. Fails with a
+/// diagnostic at `asked` for an op that has no gradient.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> differentiate(mlir::OpBuilder &builder, mlir::Location asked,
                                                               mlir::Value loss, mlir::ValueRange wrt);
 

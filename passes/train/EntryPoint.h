@@ -1,4 +1,4 @@
-// What entry points are made of.
+// Parts of entry points.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -7,13 +7,13 @@
 
 namespace sluice::passes {
 
-/// A value of the graph that an entry point returns, and its name there.
+/// A value of the graph that an entry point returns, and the name of that output.
 struct Report {
   std::string name;
   mlir::Value value;
 };
 
-/// An entry point without ops, whose block has the inputs as arguments.
+/// Creates an entry point without ops. The arguments of its block are the inputs.
 ir::EntryOp createEntry(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
                         llvm::ArrayRef<llvm::StringRef> inputs, mlir::TypeRange inputTypes,
                         llvm::ArrayRef<llvm::StringRef> outputs);

@@ -12,13 +12,14 @@ using ActiveValues = llvm::DenseSet<mlir::Value>;
 
 bool isFloat(mlir::Value value);
 
-/// Adds to `active` what ops make of such values, in their regions too: one op, or those of a block.
+/// Adds to `active` the results of ops with active operands, including those in regions: of one op, or of a block's
+/// ops.
 void addActive(mlir::Operation &op, ActiveValues &active);
 void addActive(mlir::Block &block, ActiveValues &active);
 
 class Gradients {
 public:
-  /// `asked`: the line that asks for gradients, where errors are reported.
+  /// `asked`: the line that requests gradients, at which errors are reported.
   Gradients(mlir::OpBuilder &builder, mlir::Location asked) : builder(builder), asked(asked) {}
 
   mlir::Location getAsked() const { return asked; }

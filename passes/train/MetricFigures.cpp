@@ -30,7 +30,7 @@ void MetricFigures::add(const CallFlows &flows, const std::string &name, Value v
   if (flow != CallFlow::Formula)
     return;
   for (auto [number, part] : llvm::enumerate(formula.parts)) {
-    std::string &partName = nameOf[part]; // metrics share parts
+    std::string &partName = nameOf[part]; // metrics may share parts
     if (!partName.empty())
       continue;
     partName = name + "/" + std::to_string(number) + (flows.of(part) == CallFlow::Sum ? "/sum" : "");
@@ -43,7 +43,7 @@ static Type wide(Type element) {
   return isa<FloatType>(element) ? Type(Float64Type::get(element.getContext())) : element;
 }
 
-/// In f64 and without a device.
+/// The type in f64 and without a device.
 static RankedTensorType wideTensor(RankedTensorType type) {
   return RankedTensorType::get(type.getShape(), wide(type.getElementType()));
 }
@@ -56,7 +56,7 @@ static Attribute wideElements(DenseFPElementsAttr elements) {
   });
 }
 
-/// Clones an op of a formula, in f64 and wherever nothing is pinned.
+/// Clones an op of a formula in f64, without a pinned device.
 static void cloneWide(OpBuilder &builder, Operation *op, IRMapping &mapping, AttrTypeReplacer &replacer) {
   if (isa<CopyOp, VariableOp>(op)) {
     mapping.map(op->getResult(0), mapping.lookup(op->getOperand(0)));

@@ -1,4 +1,4 @@
-// Figures of several calls: what makes a metric that of all their rows.
+// Metrics over several calls: the combination of values to the metric of all rows.
 #pragma once
 
 #include "ir/CallFlow.h"
@@ -7,22 +7,22 @@
 
 namespace sluice::passes {
 
-/// Decides how the metrics of a graph are combined over calls (ir/CallFlow.h). Steps return what that needs as further outputs,
-/// whose names tell the runner:
+/// Decides how the metrics of a graph are combined over calls (ir/CallFlow.h). Steps return the required values as
+/// further outputs. The runner recognizes them by name:
 ///
 ///   "f1/0", "f1/1/sum"   parts of a formula: the mean over rows, or the sum over calls
 ///   "total/sum"          the metric itself, which is a sum
-///   "largest/calls"      the metric itself, which has no figure but a mean over calls
+///   "largest/calls"      the metric itself, whose only figure is a mean over calls
 ///
-/// Formulas are computed once by an entry point that takes the parts: @metrics("f1/0", "f1/1/sum") -> "f1", in f64.
+/// One entry point takes the parts and computes each formula once, in f64: @metrics("f1/0", "f1/1/sum") -> "f1".
 class MetricFigures {
 public:
-  /// Of the loss, if there is one, which comes first, and of the `metric` ops.
+  /// The figures of the loss, if there is one, come first; those of the `metric` ops follow.
   MetricFigures(ir::GraphOp graph, mlir::Value loss);
 
-  /// What steps return, metrics first.
+  /// The values that steps return, metrics first.
   llvm::ArrayRef<Report> reports() const { return reportList; }
-  /// Adds `metrics`, if a metric is a formula.
+  /// Adds the entry point `metrics` if a metric is a formula.
   void addEntry(mlir::ModuleOp module, mlir::Location loc) const;
 
 private:

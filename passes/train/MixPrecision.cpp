@@ -9,8 +9,9 @@
 // norm is computed in f32 and rounded; all others, reductions and losses among them, stay in f32. Inputs, outputs, metrics,
 // the loss and states keep their types: weights are cast where they are read, once each.
 //
-// Formulas of constants, counts and parameters are computed in f32, and their results are cast: f16 and bf16 would round the
-// integers and the small differences within them. Movements of elements among them run on narrow elements, which are the same.
+// Formulas of constants, counts and parameters are computed in f32, and their results are cast. f16 and bf16 would
+// round integers and small differences in such formulas. Ops of a formula that only move elements run on narrow
+// elements, which gives the same results.
 //
 // It works on the graph, before gradients are made: the gradient of an op is then in the type of the op, that of a cast is a
 // cast back, so that the gradient of a weight is f32 before the optimizer sees it; and all entry points compute alike.
@@ -68,9 +69,9 @@ private:
       computeNarrow(op);
   }
 
-  /// Whether the narrow type holds a constant, whose numbers are the attribute `value`; true of other ops. Rounding may make no
-  /// infinity of a finite number, and no zero of another one. Consumers of a constant that the type does not hold, such as
-  /// -1e9 or 1e-8 in f16, compute in f32.
+  /// Whether the narrow type represents a constant, whose numbers are the attribute `value`; true for other ops.
+  /// Rounding must not turn finite numbers into infinities or nonzero numbers into zeros. Consumers of constants that
+  /// the type does not represent, such as -1e9 or 1e-8 in f16, compute in f32.
   bool isHeld(Operation *op) const {
     auto isHeldNumber = [this](double number) {
       double kept = roundTo(narrow, number);
@@ -84,7 +85,7 @@ private:
            llvm::all_of(elements, [&](const APFloat &number) { return isHeldNumber(number.convertToDouble()); });
   }
 
-  /// Whether the op moves the elements of its operands and computes none, so that operands may be rounded before it.
+  /// Whether the op only moves the elements of its operands, so that operands may be rounded before it.
   static bool movesElements(Operation *op) {
     auto elements = dyn_cast<ElementOp>(op);
     return elements && elements.getFusionKind() == FusionKind::Injective && op->getNumOperands() > 0;
@@ -144,8 +145,9 @@ private:
     return types;
   }
 
-  /// The value in the narrow type, made once. Movements of parameters move narrow ones, so that the cast is of a parameter as
-  /// it is kept, and a product may still take the movement in: the repeated bias that is added to it.
+  /// The value in the narrow type, created once. Movements of parameters are done on narrow values, so that the cast
+  /// applies to the parameter as it is stored. A product can then still fuse the movement, for example the repetition
+  /// of a bias that is added to it.
   Value narrowed(Value value) {
     if (Value known = widened.lookup(value))
       return known;

@@ -46,7 +46,7 @@ public:
   void advance();
 
 private:
-  /// Where a value lives or is made; null: placed later.
+  /// The device on which a value is stored or computed; null: placed later.
   mlir::StringAttr placeOf(mlir::Value value) const;
   mlir::Value isFiniteAt(mlir::Value neighbour);
 

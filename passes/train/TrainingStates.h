@@ -8,8 +8,8 @@ namespace sluice::passes {
 /// The value of a state at the beginning of the entry point, of this type; one get per state.
 mlir::Value readState(mlir::OpBuilder &builder, ir::StateOp state, mlir::RankedTensorType type);
 
-/// Creates the states of a training step before the graph, and reads states in its entry point. Every lookup takes constant time:
-/// deep models have thousands of states.
+/// Creates the states of a training step before the graph, and reads states in its entry point. Every lookup takes
+/// constant time, because deep models have thousands of states.
 class TrainingStates {
 public:
   explicit TrainingStates(ir::MinimizeOp minimize);

@@ -64,8 +64,8 @@ static LogicalResult verifyFused(ModuleOp module) {
   return failure(result.wasInterrupted() || failed(verifyPlaced(module)));
 }
 
-/// Whether only `scheduled` and `planned`, which cannot be resumed from, leave such an op; or only a phase after `phase`:
-/// loops begin with `train`, exchanges with `fused`.
+/// Whether such an op occurs only in `scheduled` and `planned`, which cannot be resumed from, or only after `phase`.
+/// Loops begin with `train`, exchanges with `fused`.
 static bool isOfLaterPhase(Operation *op, StringRef phase) {
   auto list = dyn_cast<ActionListOp>(op);
   if (list && !list.getCarriedArguments().empty())

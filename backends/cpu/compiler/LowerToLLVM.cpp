@@ -39,8 +39,8 @@ static FrozenRewritePatternSet expansionPatterns(MLIRContext &context, bool poly
   return patterns;
 }
 
-/// Loops become branches. Functions that LLVM has no intrinsic for become calls of libm: MLIR would lower log1p to log(1 + x)
-/// and expm1 to exp(x) - 1.
+/// Loops become branches. Math functions without an LLVM intrinsic become calls of libm. MLIR would lower log1p to
+/// log(1 + x) and expm1 to exp(x) - 1.
 static FrozenRewritePatternSet structurePatterns(MLIRContext &context) {
   RewritePatternSet patterns(&context);
   populateSCFToControlFlowConversionPatterns(patterns);

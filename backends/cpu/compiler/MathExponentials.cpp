@@ -1,5 +1,6 @@
-// Both polynomials are those of Cephes. MLIR's expansions of them give 0 for e^x below 2^-126 and up to 2^-16 of error at the
-// other end, take the logarithm of a subnormal number for that of 2^-126, and turn a constant NaN into a number.
+// Both polynomials are from Cephes. MLIR's expansions are not accurate enough. They flush e^x below 2^-126 to 0 and
+// have errors of up to 2^-16 near the overflow limit. They return log(2^-126) for subnormal numbers and fold a constant
+// NaN to a number.
 #include "backends/cpu/compiler/MathExponentials.h"
 
 #include <cmath>
@@ -8,7 +9,7 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-// Added to a float of less than 2^22, it leaves the nearest whole number in the last bits.
+// Adding this constant to a float below 2^22 leaves the nearest integer in the last bits of the sum.
 static constexpr double kToNearest = 0x1.8p23;
 
 namespace {
@@ -26,7 +27,8 @@ struct ReducedExponent {
 };
 } // namespace
 
-/// x, or a bound where it is beyond; NaN stays. One instruction each, where the bound stands for itself.
+/// x, or `beyond` (atMost: the bound) if x is outside of the bound; NaN stays NaN. Each is one instruction if `beyond`
+/// is the bound.
 static Value atLeast(const Formula &f, Value x, double bound, double beyond) {
   return f.select(f.compare(arith::CmpFPredicate::UGE, x, f.constant(bound)), x, f.constant(beyond));
 }
@@ -34,9 +36,9 @@ static Value atMost(const Formula &f, Value x, double bound) {
   return f.select(f.compare(arith::CmpFPredicate::ULE, x, f.constant(bound)), x, f.constant(bound));
 }
 
-// 2^n is the product of two powers of two of about n / 2: neither overflows nor is subnormal, so that only the last product
-// rounds. Below -104 all results are 0. The argument becomes -176 there, for which both powers are 0: factors that are
-// only small would take the processor's slow way to a subnormal result.
+// 2^n is the product of two powers of two with exponents of about n / 2. Neither overflows or is subnormal, so that
+// only the last product rounds. Below -104, all results are 0. The argument is replaced with -176 there, for which both
+// powers are 0. Small nonzero factors would take the processor's slow path for subnormal results.
 Value exp(const Formula &f, Value x) {
   ReducedExponent reduced(f, atMost(f, atLeast(f, x, -104, -176), 89));
   FloatBits bits{f};
@@ -45,7 +47,7 @@ Value exp(const Formula &f, Value x) {
   return f.mul(power, bits.asFloat(bits.toExponent(bits.sub(biased, first))));
 }
 
-// 2^n (e^r - 1) + (2^n - 1), halved so that 2^n does not overflow.
+// Computes half of 2^n (e^r - 1) + (2^n - 1) and doubles it, so that 2^n does not overflow.
 Value expm1(const Formula &f, Value x) {
   ReducedExponent reduced(f, atMost(f, atLeast(f, x, -30, -30), 89));
   FloatBits bits{f};
@@ -56,7 +58,7 @@ Value expm1(const Formula &f, Value x) {
 }
 
 namespace {
-/// x = 2^k m of a positive, finite, normal x, with m in [sqrt(1/2), sqrt(2)).
+/// Splits a positive, finite, normal x into 2^k m, with m in [sqrt(1/2), sqrt(2)).
 struct SplitFloat {
   SplitFloat(const Formula &f, Value x) : bits{f} {
     Value root = bits.constant(0x3f3504f3);
@@ -89,14 +91,14 @@ Value log(const Formula &f, Value x) {
   return f.select(f.is(x, 0), f.constant(-INFINITY), y);
 }
 
-// log(u) of u = 1 + x, to whose mantissa is added what the sum has lost.
+// Computes log(u) of u = 1 + x. The rounding error of this sum is added to the mantissa of u.
 Value log1p(const Formula &f, Value x) {
   Value one = f.constant(1), u = f.add(x, one);
   Value lost = f.select(f.less(x, 1), f.sub(x, f.sub(u, one)), f.sub(one, f.sub(u, x)));
   SplitFloat split(f, u);
   const FloatBits &bits = split.bits;
   Value scale = bits.asFloat(bits.toExponent(bits.sub(bits.constant(127), split.k)));
-  // Large sums lose nothing that counts, and the scale of the largest is no number.
+  // The rounding error of large sums is negligible. The scale of the largest sums is not a number.
   Value rounded = f.sub(split.m, one), r = f.select(f.less(u, 0x1p25), f.add(rounded, f.mul(lost, scale)), rounded);
   Value y = logOf(f, bits.toFloat(split.k), r);
   y = f.select(f.either(f.is(u, 1), f.is(u, INFINITY)), x, y);

@@ -1,4 +1,4 @@
-// Arithmetic on values of one type, scalars or vectors of f32 or f64, as the expansions of math functions write it.
+// Arithmetic on values of one type: scalars or vectors of f32 or f64. The expansions of math functions use it.
 #pragma once
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,7 +36,7 @@ struct Formula {
   }
   Value is(Value x, double y) const { return compare(mlir::arith::CmpFPredicate::OEQ, x, constant(y)); }
   Value less(Value x, double y) const { return compare(mlir::arith::CmpFPredicate::OLT, x, constant(y)); }
-  // x in [-bound, bound]; NaN stays.
+  // x clamped to [-bound, bound]; NaN stays NaN.
   Value clamp(Value x, double bound) const {
     Value below = b.create<mlir::arith::MinimumFOp>(loc, x, constant(bound));
     return b.create<mlir::arith::MaximumFOp>(loc, below, constant(-bound));
@@ -60,7 +60,7 @@ struct Formula {
   }
 };
 
-/// The bits of a formula's floats, as integers of their width.
+/// The bits of a formula's floats, as integers of the same width.
 struct FloatBits {
   using Value = mlir::Value;
 

@@ -81,8 +81,8 @@ static Value sinOfQuadrant(const Formula &f, Value x, double shift) {
   return f.b.create<arith::MaximumFOp>(f.loc, value, f.constant(-1));
 }
 
-/// `value`, but the function `Op` of libm where |x| is at least 2^40: the product that counts quadrants would be off by
-/// much of one. A vector that has no such element calls nothing.
+/// `value`, or the result of the libm function `Op` where |x| is at least 2^40. There, the product that counts
+/// quadrants would be wrong by a large fraction of a quadrant. A vector without such elements calls nothing.
 template <typename Op> static Value withLarge(const Formula &f, Value x, Value value) {
   Value isLarge = f.compare(arith::CmpFPredicate::OGE, f.abs(x), f.constant(0x1p40)), isAnyLarge = isLarge;
   if (isa<VectorType>(f.type))

@@ -92,10 +92,10 @@ public:
   void set_state(std::string_view name, const std::vector<T> &values, Where where = Where::current()) {
     set(Kind::state, name, Flat(values).data(), values.size(), DTypeOf<T>::value, where);
   }
-  /// Every parameter and statistic from a safetensors file with PyTorch's names and shapes, as the executable's
-  /// `--weights`. A missing, misshapen or unknown tensor is an error. Floats of another type are converted to the
-  /// state's: wider ones are rounded to the nearest, and one beyond the state's largest is an error. The learning rate
-  /// is no weight: to train on, run "init" before, or set it.
+  /// Loads every parameter and statistic from a safetensors file with PyTorch's names and shapes, like the executable's
+  /// `--weights`. A missing, misshapen or unknown tensor is an error. Floats of another type are converted to the type
+  /// of the state. Wider floats are rounded to the nearest; a value beyond the state's range is an error. The learning
+  /// rate is not a weight. To train on, run "init" first or set the rate.
   void load_weights(const std::string &path, Where where = Where::current());
   /// Every parameter and statistic to such a file, as the executable's `--save`; the file is whole or is not there.
   void save_weights(const std::string &path, Where where = Where::current()) const;

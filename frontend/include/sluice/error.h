@@ -12,8 +12,7 @@ namespace sluice {
 
 /// A line and a column of the user's program.
 struct SourceLocation {
-  std::string
-      file; ///< without its folder; empty: no line of the user, as where std::make_unique makes a default argument
+  std::string file; ///< base name; empty: not in user code, e.g. a default argument evaluated in std::make_unique
   unsigned line = 0;
   unsigned column = 0;
 
@@ -29,7 +28,7 @@ struct SourceLocation {
 ///     model.cpp:13:18: error: matmul: contracting dimensions differ: 784 and 512 ([batch, 784] x [512, 10])
 ///     model.cpp:9:12: note: [batch, 784] created here
 ///
-/// A program that does not catch it prints that and exits with `code()`.
+/// A program that does not catch the error prints this text and exits with `code()`.
 class Error : public std::exception {
 public:
   struct Note {
@@ -43,8 +42,8 @@ public:
   const std::string &message() const { return said; }
   const SourceLocation &location() const { return at; }
   const std::vector<Note> &notes() const { return more; }
-  /// As executables exit: 2 for wrong use, 3 for a file that cannot be read or written, 4 for a device or an op that is not
-  /// there, 5 for too little memory, 70 for a defect of Sluice.
+  /// The exit code, the same as of executables. 2: wrong use. 3: a file cannot be read or written. 4: a device or an op
+  /// is missing. 5: too little memory. 70: a defect of Sluice.
   int code() const { return exitCode; }
 
 private:

@@ -19,8 +19,8 @@ Tensor masked_fill(Arg x, const Tensor &mask, double value);
 
 /// i32 index of the first minimum.
 Tensor argmin(Arg x, std::int64_t dim, bool keepdim = false, DType dtype = i32);
-/// (sum of |x|^p)^(1/p) for p of 1, 2 or infinity, which is the largest |x|. Where it is 0, no gradient flows. Of halves,
-/// squares are summed in f32; so in `normalize`.
+/// (sum of |x|^p)^(1/p) for p of 1, 2 or infinity (the largest |x|). No gradient flows where the norm is 0. For f16 and
+/// bf16, squares are summed in f32, also in `normalize`.
 Tensor norm(Arg x, double p = 2, Axes dim = {}, bool keepdim = false);
 /// x / max(norm, eps), of the norms along a dimension.
 Tensor normalize(Arg x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
@@ -69,8 +69,9 @@ struct InterpolateOptions {
   Interpolation mode = Interpolation::nearest;
   bool align_corners = false; ///< of bilinear: corners stay at corners, else pixels are areas
 };
-/// Images [N, C, H, W] of another size, larger or smaller (PyTorch's interpolate by `size`). Each element is made of one or, of
-/// bilinear, up to four of the image, and of no others: an infinity or NaN spreads no further. Halves are computed in f32.
+/// Resizes images [N, C, H, W], up or down (PyTorch's interpolate with `size`). Each element depends on one element of
+/// the image, or on up to four with bilinear. Other elements are not read, so that an infinity or NaN spreads no
+/// further. f16 and bf16 are computed in f32.
 Tensor interpolate_to(Arg x, Size2 size, InterpolateOptions options = {});
 /// The same of so many times the size.
 Tensor interpolate(Arg x, Size2 scale_factor, InterpolateOptions options);

@@ -32,9 +32,9 @@ public:
   /// as "mnist-10k", or a path, from the executable unless it is absolute. None unless set.
   void set_data(const std::string &path, Where where = Where::current());
 
-  /// Whether `train` draws the order of the rows anew for each epoch. Unless set, it does if the graph has a batch
-  /// dimension. It does not if all shapes are static, because rows may then be known by their places: the nodes of a
-  /// constant adjacency, for example. Rows that carry states on are never shuffled. `--no-shuffle` overrides it.
+  /// Whether `train` shuffles the rows for each epoch. By default, it does if the graph has a batch dimension. It does
+  /// not if all shapes are static, because the position of a row may then have a meaning. For example, rows may be the
+  /// nodes of a constant adjacency. Rows that carry states are never shuffled. `--no-shuffle` overrides this setting.
   void set_shuffle(bool shuffle);
 
   /// The devices that the program may use, as `--devices` spells them: "cpu,sim:0,sim:1" makes the accelerators gpu(0)
@@ -73,20 +73,22 @@ public:
   Tensor hyper(std::string name, double value, DType dtype = f32, Where where = Where::current());
   /// A result of `predict`, or of the entry point in which it is given.
   void output(std::string name, Arg value);
-  /// A scalar that training and evaluation report beside the loss. What they report for several calls is that of all rows, so
-  /// that it does not depend on `--batch`: the mean of a mean over rows, the sum of a sum over rows, and of a formula of such
-  /// scalars (F1, RMSE, perplexity) the formula of theirs. Any other value, such as a maximum over rows, is reported as a mean over
-  /// calls, and labeled so; `save` warns. A model without a batch dimension reports the mean of its calls, which all have as many
-  /// rows. A graph that writes its parameters itself (Tensor::copy_) reports its loss so, under the name "loss".
+  /// A scalar that training and evaluation report with the loss. The value for several calls is that of all their rows,
+  /// so that it does not depend on `--batch`. Means over rows are averaged, and sums over rows are added. Formulas of
+  /// such scalars (F1, RMSE, perplexity) are computed from the combined scalars. Any other value, such as a maximum
+  /// over rows, is reported as a mean over calls, with a label; `save` warns. A model without a batch dimension reports
+  /// the mean of its calls, which all have the same number of rows. A graph that writes its parameters itself
+  /// (Tensor::copy_) reports its loss as a metric with the name "loss".
   void metric(std::string name, Arg value);
   /// Computes a metric from scalars.
   using Formula = std::function<Tensor(const std::vector<Tensor> &)>;
-  /// A metric that is a formula of floats without dimensions, each a sum or a mean over rows. These are combined over all calls,
-  /// and the formula is computed once from them, in f64:
+  /// A metric that is a formula of float scalars, each a sum or a mean over rows. The scalars are combined over all
+  /// calls. The formula is computed once from the combined scalars, in f64:
   ///
   ///     graph.metric("f1", {tp, fp, fn}, [](auto &sums) { return 2 * sums[0] / (2 * sums[0] + sums[1] + sums[2]); });
   ///
-  /// Throws unless they are sums or means, and the formula reads nothing else but constants and states.
+  /// Throws if a scalar is neither a sum nor a mean, or if the formula reads anything except these, constants and
+  /// states.
   void metric(std::string name, const std::vector<Tensor> &sums, const Formula &formula,
               Where where = Where::current());
   /// An entry point of the graph's own beside those of training, evaluation and prediction, which knows nothing of it:
@@ -100,8 +102,9 @@ public:
   ///
   ///     graph.minimize(loss, optim::AdamW{.lr = 3e-4}, {.clip_grad_norm = 1.0});
   ///
-  /// As in PyTorch, it leaves alone parameters with `requires_grad(false)` and those that the loss reads only through
-  /// `detach()`, comparisons or integers: they get no update, no weight decay and no optimizer slots.
+  /// As in PyTorch, `minimize` does not train parameters with `requires_grad(false)`. It also skips parameters that the
+  /// loss reads only through `detach()`, comparisons or integers. Such parameters get no update, no weight decay and no
+  /// optimizer slots.
   void minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options = {});
 
   /// Everything that outlives a step, in order of creation.

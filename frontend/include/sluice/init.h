@@ -36,9 +36,9 @@ Init normal(double mean = 0.0, double std = 1.0);
 /// Uniform within +-gain * sqrt(3 / fan), gain = sqrt(2 / (1 + a^2)); PyTorch's layers use a = sqrt(5).
 Init kaiming_uniform(double a = 0.0, Fan mode = Fan::in);
 /// A tensor of a safetensors file, by default the one with the state's name. `net.initialize("*",
-/// init::from_file("x.safetensors"))` gives a network all that `--weights x.safetensors` would: parameters and statistics.
-/// Shapes are equal; floats may fill wider ones. The tensor is written beside the graph's file (Graph::save), and compiled in:
-/// programs need `path` no longer.
+/// init::from_file("x.safetensors"))` initializes the same states as `--weights x.safetensors`: parameters and
+/// statistics. Shapes must be equal; floats may fill wider types. Graph::save writes the tensor beside the graph's
+/// file, and it is compiled in. Programs no longer need `path`.
 Init from_file(const std::string &path, const std::string &tensor = "");
 /// The same of an .npy file.
 Init from_npy(const std::string &path);

@@ -1,4 +1,5 @@
-// The language of Sluice's headers, which each of them includes first: an older one would end in errors of the headers.
+// Check of the C++ standard. Every header includes this file first, because an older standard would cause errors within
+// the headers.
 #pragma once
 
 #if __cplusplus < 202002L

@@ -82,16 +82,16 @@ public:
   Named named_parameters() const;
   Named named_buffers() const;
 
-  /// Whether `minimize` trains the parameters of this module and those within (Tensor::requires_grad). Statistics of batch norm
-  /// go on changing with each training step, as in PyTorch. A frozen backbone:
+  /// Sets whether `minimize` trains the parameters of this module and of its submodules (Tensor::requires_grad).
+  /// Training steps still update the statistics of batch norm, as in PyTorch. Example of a frozen backbone:
   ///
   ///     net.backbone.requires_grad(false);
   Module &requires_grad(bool required, Where where = Where::current());
 
   /// Replaces the initial values of every parameter whose name within this module matches: `initialize("*.bias",
-  /// init::zeros())`. '*' stands for any characters. Data (init::from_file, init::from_npy) replaces those of statistics that
-  /// match, too, as `--weights` does; a rule replaces those of statistics if the pattern matches no parameter:
-  /// `initialize("*.running_var", init::constant(4))`. No match is an error.
+  /// init::zeros())`. '*' matches any characters. Data (init::from_file, init::from_npy) also replaces the values of
+  /// matching statistics, as `--weights` does. A rule replaces those of statistics only if the pattern matches no
+  /// parameter: `initialize("*.running_var", init::constant(4))`. A pattern without a match is an error.
   void initialize(std::string_view pattern, init::Init init, Where where = Where::current());
 
   /// The part of this name: "features.0", or a stage's name.
@@ -129,7 +129,7 @@ private:
   /// Whether it is not another module's by now (Parameter).
   bool isOwn(const Member &member) const;
   void collect(const char *kind, Named &into) const;
-  /// Gives every state of a list whose name within this module matches the initial values; returns whether any does.
+  /// Sets the initial values of every state in a list whose name within this module matches. Returns whether any does.
   bool initializeMatching(std::string_view pattern, const init::Init &init, const Named &states, Where at);
   /// States of this module and of the parts that have no pin of their own.
   void collectUnpinned(Named &into) const;

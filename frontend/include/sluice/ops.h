@@ -102,7 +102,7 @@ Tensor mean(Arg x, Axes dim = {}, bool keepdim = false);
 /// Elements that tie share the gradient equally (PyTorch's amax and amin).
 Tensor max(Arg x, Axes dim = {}, bool keepdim = false);
 Tensor min(Arg x, Axes dim = {}, bool keepdim = false);
-/// Index of the first maximum, i32 or i64. More than 2^31 elements need i64.
+/// Index of the first maximum, in i32 or i64. More than 2^31 elements require i64.
 Tensor argmax(Arg x, std::int64_t dim, bool keepdim = false, DType dtype = i32);
 /// Of integers and bool, i64. The gradient of an element is the product of all others, where there are zeros too.
 Tensor prod(Arg x, Axes dim = {}, bool keepdim = false);
@@ -112,7 +112,7 @@ Tensor all(Arg x, Axes dim = {}, bool keepdim = false);
 /// sum((x - mean)^2) / (n - correction), of n elements: 1 is that of a sample, 0 that of all there is. Not over the
 /// batch.
 Tensor var(Arg x, Axes dim = {}, std::int64_t correction = 1, bool keepdim = false);
-/// The square root of the variance. Where it is 0, no gradient flows.
+/// The square root of the variance. No gradient flows where the variance is 0.
 Tensor std(Arg x, Axes dim = {}, std::int64_t correction = 1, bool keepdim = false);
 /// log(sum(exp(x))), computed without overflow.
 Tensor logsumexp(Arg x, Axes dim = {}, bool keepdim = false);
@@ -192,14 +192,14 @@ Tensor gather(Arg x, std::int64_t dim, const Tensor &index);
 Tensor take_along_dim(Arg x, const Tensor &index, std::int64_t dim);
 
 struct TopK {
-  Tensor values, indices; ///< of the dtype that was asked for: i32 or i64
+  Tensor values, indices; ///< of the requested dtype: i32 or i64
 };
-/// The k largest (or smallest) elements along a dimension, which is not the batch, and their indices, in order. Of equal
-/// elements the one with the least index comes first, which PyTorch leaves open; what is no number comes last. Gradients
-/// flow through the values. The work is a walk along the dimension for each of few, and that of `sort` for many. More than 2^31
-/// elements need indices in i64.
+/// The k largest (or smallest) elements along a dimension, and their indices, in order. The dimension must not be the
+/// batch. Among equal elements, the one with the least index is first; PyTorch does not specify this. NaN comes last.
+/// Gradients flow through the values. A small k takes one pass along the dimension per element; a large k takes as much
+/// work as `sort`. More than 2^31 elements require indices in i64.
 TopK topk(Arg x, std::int64_t k, std::int64_t dim = -1, bool largest = true, bool sorted = true, DType dtype = i32);
-/// topk of all. Equal elements stay in their order. The work grows as n log(n)^2.
+/// topk of all elements. Equal elements stay in their order. The work grows as n log(n)^2.
 TopK sort(Arg x, std::int64_t dim = -1, bool descending = false, DType dtype = i32);
 Tensor argsort(Arg x, std::int64_t dim = -1, bool descending = false, DType dtype = i32);
 
@@ -311,8 +311,8 @@ struct ConvTransposeOptions {
 /// of the sizes that conv2d would make H of, output_padding, which is below the stride, chooses one.
 Tensor conv_transpose2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvTransposeOptions options = {});
 
-/// Means of so many windows: of one size where it divides the image, else of sizes that differ by one, which may overlap. An
-/// infinity or NaN is in the means of its windows alone.
+/// Means over `output_size` windows. All windows have one size if `output_size` divides the image size. Otherwise,
+/// their sizes differ by one, and they may overlap. An infinity or NaN affects only the means of its windows.
 Tensor adaptive_avg_pool2d(Arg x, Size2 output_size);
 /// Every element so many times along height and width (PyTorch's mode "nearest").
 Tensor interpolate(Arg x, Size2 scale_factor);
@@ -320,10 +320,10 @@ Tensor interpolate(Arg x, Size2 scale_factor);
 struct BatchNormOptions {
   double eps = 1e-5, momentum = 0.1;
 };
-/// Normalises x [N, C, ...] by the batch in training and by the running statistics elsewhere. The running statistics
-/// are states (buffers of a module), which training moves towards those of each batch: where they are given to several
-/// calls, once per call, in the order of the calls. A batch of one value per channel leaves the running variance as it is;
-/// where no batch has more, training is refused when the graph is compiled.
+/// Normalizes x [N, C, ...] by the statistics of the batch in training, and by the running statistics elsewhere. The
+/// running statistics are states (buffers of a module), which training moves towards those of each batch. If several
+/// calls share them, they are updated once per call, in the order of the calls. A batch of one value per channel does
+/// not change the running variance. If no batch has more values, compiling the graph for training is an error.
 Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight = {},
                   const Tensor &bias = {}, BatchNormOptions options = {});
 
@@ -365,11 +365,12 @@ struct CrossEntropyOptions {
 /// lie. A float target of the logits' shape has each class's share, in place of [c is the label]; then no position is
 /// ignored, and a mean divides by the number of positions.
 ///
-/// An evaluation's loss is the sum over all labels that count, divided by their number, over all calls; of none it is null.
-/// Executables print the perplexity, exp(nll / words), of two metrics with these names:
+/// The loss of an evaluation is the sum over all labels that are not ignored, in all calls, divided by their number.
+/// Without such labels, the loss is null. Executables print the perplexity, exp(nll / words), of two metrics with these
+/// names:
 ///   g.metric("nll", cross_entropy(logits, label, {.ignore_index = -100, .reduction = Reduction::none}).sum(1).mean());
 ///   g.metric("words", ne(label, -100).to(f32).sum(1).mean());
-/// Without "words", nll is the mean of a word.
+/// Without "words", nll is the mean per word.
 Tensor cross_entropy(Arg logits, const Tensor &target, CrossEntropyOptions options);
 Tensor cross_entropy(Arg logits, const Tensor &target, Reduction reduction = Reduction::mean);
 
@@ -412,11 +413,12 @@ Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::opti
 // --- gradients
 // ------------------------------------------------------------------------------------------------------------
 
-/// The gradients of a scalar by values that it is made of: parameters, copies, inputs or anything between, each as its
-/// value is and where that lives, as torch.autograd.grad gives them. They are values as others: a graph may report
-/// them, write what it makes of them into parameters (Tensor::copy_), or make another loss of them: every op has gradients of
-/// gradients, but batch norm with statistics of each replica's own rows, which is an error at this call's line when the graph
-/// is compiled. In training they are those of what a training step computes, elsewhere of what `predict` does.
+/// The gradients of a scalar with respect to values that it depends on: parameters, copies, inputs or intermediate
+/// values. As with torch.autograd.grad, a gradient has the shape, dtype and device of its value. A graph may report
+/// gradients, or write values computed from them into parameters (Tensor::copy_). It may also compute another loss from
+/// them. All ops have gradients of gradients except batch norm with statistics of each replica's own rows. That is an
+/// error at the line of this call when the graph is compiled. In training, these are the gradients of the values that a
+/// training step computes; elsewhere, of those that `predict` computes.
 ///
 ///     std::vector<Tensor> gradients = grad(loss, {weight, bias});
 std::vector<Tensor> grad(Arg loss, const std::vector<Tensor> &values);

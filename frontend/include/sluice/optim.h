@@ -47,9 +47,9 @@ using Optimizer = std::variant<SGD, Adam, AdamW, RMSprop>;
 struct Group {
   /// Names of parameters; '*' stands for any characters. A parameter is in one group at most.
   std::vector<std::string> params;
-  /// The learning rate of the group is this times `lr`, to which the schedule is then applied. As in PyTorch, 0 does not freeze
-  /// parameters if the schedule adds something to it, such as the `eta_min` of CosineAnnealingLR: that is not multiplied.
-  /// Freeze parameters with `requires_grad(false)`.
+  /// The learning rate of the group is `lr` times this factor; the schedule is applied to the product. As in PyTorch, 0
+  /// does not freeze parameters if the schedule adds a term, such as `eta_min` of CosineAnnealingLR. The factor does
+  /// not scale that term. Freeze parameters with `requires_grad(false)`.
   double lr_factor = 1;
   /// In place of the optimizer's.
   std::optional<double> weight_decay = {};

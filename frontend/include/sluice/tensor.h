@@ -57,21 +57,23 @@ public:
   Tensor cuda(Where where = Where::current()) const;
   Tensor cuda(int index, Where where = Where::current()) const;
 
-  /// Writes this value into a buffer or parameter of a module when a training step ends, from any device; `existing`
-  /// becomes the new value, on its device. Shapes and dtypes agree. Evaluation and prediction write nothing. A parameter
-  /// that `minimize` trains cannot be written; one with `requires_grad(false)` can. The value of a parameter that
-  /// `minimize` trains is the one before the step's update; `updated` is the one after it. A graph that writes a
-  /// parameter has a training step without an optimizer; one that writes buffers alone has none.
+  /// Writes this value into a buffer or parameter of a module at the end of a training step, from any device.
+  /// `existing` becomes the new value, on its device. Shapes and dtypes must agree. Evaluation and prediction write
+  /// nothing. A parameter that `minimize` trains cannot be written; a parameter with `requires_grad(false)` can. A
+  /// trained parameter has its value before the step's update; `updated` returns the value after the update. A graph
+  /// that writes a parameter has a training step without an optimizer. A graph that writes only buffers has no training
+  /// step.
   void copy_to(Tensor &existing, Where where = Where::current()) const;
   /// The same from the other side, from any dtype too: `param.copy_(param - lr * gradient)` gives `param`.
   Tensor &copy_(const Tensor &source, Where where = Where::current());
 
-  /// Of a parameter: whether `minimize` trains it. With false, it gets no update, no weight decay and no optimizer slots,
-  /// `grad` refuses it, and weights and checkpoints hold its value alone. True unless set. Call it before `minimize`.
-  /// Returns the parameter.
+  /// Sets whether `minimize` trains this parameter; default: true. With false, the parameter gets no update, no weight
+  /// decay and no optimizer slots, and `grad` rejects it. Weights and checkpoints contain only its value. Call it
+  /// before `minimize`. Returns the parameter.
   Tensor requires_grad(bool required, Where where = Where::current()) const;
-  /// Of a parameter that `minimize` trains: its value after the update of the training step, of the same shape and dtype. Outside
-  /// of training, its value. No gradient flows through it. Call it after `minimize`. A target network follows another so:
+  /// The value of a parameter after the update of the training step, of the same shape and dtype. `minimize` must train
+  /// the parameter. Outside of training, the result is the parameter's value. No gradient flows through it. Call it
+  /// after `minimize`. Example of a target network that follows another:
   ///
   ///     target.weight.copy_(0.99 * target.weight + 0.01 * net.weight.updated());
   Tensor updated(Where where = Where::current()) const;

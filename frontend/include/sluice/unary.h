@@ -37,8 +37,8 @@
 /// All of them.
 #define SLUICE_UNARY_FUNCTIONS(X) SLUICE_NUMBER_FUNCTIONS(X) SLUICE_FLOAT_FUNCTIONS(X)
 
-/// On two tensors of one dtype that broadcast: X(name, op of the IR). Each also takes a number on either side. `remainder` is exact
-/// and of b's sign, as Python's %; of integers too, by 0 the integer itself.
+/// Functions of two tensors of one dtype that broadcast: X(name, op of the IR). Either operand may also be a number.
+/// `remainder` is exact and has the sign of b, like Python's %. It accepts integers, for which the remainder by 0 is a.
 #define SLUICE_BINARY_FUNCTIONS(X)                                                                                     \
   X(add, AddOp)                                                                                                        \
   X(sub, SubOp)                                                                                                        \
