@@ -16,8 +16,8 @@ template <typename From, typename To> static void convert(const std::byte *from,
   }
 }
 
-/// The float between `value` and zero, with its last bit set where it is not `value` itself: rounded on to a half, it
-/// gives what `value` would give, because a float has more than two bits more than a half.
+/// Rounds `value` toward zero to a float, and sets the last bit if the result is inexact (round to odd). A float has
+/// over two bits more than a half. Therefore rounding this float to a half equals rounding `value` directly.
 static float roundedToOdd(double value) {
   auto nearest = static_cast<float>(value);
   if (!std::isfinite(nearest) && std::isfinite(value))

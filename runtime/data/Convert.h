@@ -14,8 +14,8 @@ using Convert = void (*)(const std::byte *from, std::byte *to, int64_t count);
 /// For a column of type `from` and an input of type `to`, which differ; null if it may not fill it.
 Convert conversion(DType from, DType to);
 
-/// From one type of floats to another, each element rounded once, to the nearest, ties to even; null unless both are
-/// floats that differ.
+/// The conversion from one float type to another. It rounds each element once, to nearest, ties to even. Null unless
+/// both types are floats and differ.
 Convert roundingConversion(DType from, DType to);
 
 } // namespace sluice::runtime

@@ -8,9 +8,9 @@
 
 namespace sluice::runtime {
 
-/// A model that trains on one batch over and over soon knows it by heart, and then spends its time on denormal
-/// gradients, which no real run has. So every 16 steps all states but hyperparameters are made anew, on the host. (A
-/// copy to put back would double their memory.)
+/// Regenerates all states except hyperparameters on the host every 16 steps. A model that repeats one batch soon
+/// overfits it. It then spends its time on denormal gradients, which real runs do not have. (Restoring a copy instead
+/// would double the memory of the states.)
 class BenchState {
 public:
   /// Inputs: pixels and reals in [0, 1) at random, labels at random among the classes, other integers zero. States

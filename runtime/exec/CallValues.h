@@ -1,5 +1,5 @@
-// What the caller has set for the next call, and what the last call left. All entry points share the memory of inputs
-// and outputs: an input is good for one call, an output until the next call of any entry point.
+// Tracks the inputs set for the next call and the outputs of the last call. All entry points share the memory of inputs
+// and outputs. An input is valid for one call, an output until the next call of any entry point.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -11,17 +11,18 @@ namespace sluice::runtime {
 
 class CallValues {
 public:
-  /// The caller has set an input with `rows` rows, which do not count where it has no rows dimension. Inputs of other
-  /// entry points are no longer set.
+  /// Records that the caller set an input with `rows` rows. `rows` is ignored if the input has no rows dimension.
+  /// Invalidates the inputs of other entry points.
   void set(const Plan &plan, const Value &input, int64_t rows);
-  /// The caller has the address of an input and fills it without a word, so that calls take it as it is.
+  /// Records that the caller obtained the address of an input. The caller may write to it at any time, so calls do not
+  /// check it.
   void handOut(const Plan &plan, const Value &input) { rowsOf(plan, input) = unchecked; }
 
-  /// A usage error unless every input of `entry` has been set for a call with `rows` rows since the last call.
+  /// Throws a usage error unless every input of `entry` was set for a call with `rows` rows since the last call.
   void checkInputs(const Entry &entry, int64_t rows) const;
-  /// A call of `entry` is made.
+  /// Records a call of `entry`.
   void afterCall(const Entry &entry, int64_t rows);
-  /// A usage error unless the last call was one of the output's entry point, with `rows` rows or more.
+  /// Throws a usage error unless the last call was of the output's entry point, with `rows` rows or more.
   void checkOutput(const Plan &plan, const Value &output, int64_t rows) const;
 
 private:
@@ -29,9 +30,9 @@ private:
 
   int64_t &rowsOf(const Plan &plan, const Value &input);
 
-  const Entry *filled_ = nullptr; ///< whose inputs are being set
-  std::vector<int64_t> rows_;     ///< that each of its inputs was set with
-  const Entry *last_ = nullptr;   ///< that ran
+  const Entry *filled_ = nullptr; ///< the entry whose inputs are being set
+  std::vector<int64_t> rows_;     ///< row counts that the inputs of `filled_` were set with
+  const Entry *last_ = nullptr;   ///< the entry of the last call
   int64_t lastRows_ = 0;
 };
 

@@ -43,7 +43,7 @@ struct DeviceProgram {
 
   /// The last step of a call that writes these bytes; nothing if none does.
   std::optional<size_t> writerOf(const Slot &slot, int64_t bytes) const;
-  /// Of each state, whether a call writes it.
+  /// For each state, whether a call writes it.
   std::vector<bool> writtenStates() const;
   /// The step that brings an output to the host when it is asked for.
   std::optional<size_t> askedFor(const Value &output) const;

@@ -80,15 +80,16 @@ public:
   void setPhysicalState(const State &state, std::span<const std::byte> physical);
   void getPhysicalState(const State &state, std::span<std::byte> physical, int64_t replica = 0) const;
 
-  /// Copies the first `rows` rows of an input in, row-major, to the replicas in this process whose they will be in a call with
-  /// as many rows; an input without rows goes to all. A run may reuse the memory of all inputs: set those of its entry
-  /// before each run.
+  /// Copies the first `rows` rows of an input, row-major, to the replicas of this process that own them in a call with
+  /// `rows` rows. An input without rows is copied to all replicas. A run may reuse the memory of all inputs: set the
+  /// inputs of its entry before each run.
   void setInput(const Value &input, std::span<const std::byte> data, int64_t rows);
-  /// Where the next call of a replica will look for an input, free to be written; there is room for
-  /// `plan().roomOf(input)` rows of its share. From then on no run checks whether the input was set.
+  /// The address from which the next call of a replica reads an input. The caller may write `plan().roomOf(input)` rows
+  /// of the replica's share to it. From then on, no run checks whether the input was set.
   std::byte *inputAddress(const Value &input, int64_t replica = 0);
-  /// Copies the first `rows` rows of an output of the last run out, row-major; one without rows is the first replica's.
-  /// A usage error if the last run was of another entry point or of fewer rows. Of several processes the first has the rows of all, which come to it, and the others their own alone.
+  /// Copies the first `rows` rows of an output of the last run, row-major. An output without rows comes from the first
+  /// replica. A usage error if the last run was of another entry point or had fewer rows. With several processes, the
+  /// first process receives all rows; each other process has only its own rows.
   void getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const;
   /// Copies out what the last call of `entry` left in a buffer of one of the first replica's launches.
   void readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const;
@@ -99,14 +100,16 @@ public:
   /// Fails unless 0 < rows <= batch, or the entry has no batch dimension.
   void checkRows(const Entry &entry, int64_t rows) const;
 
-  /// Runs an entry on `rows` rows, which must satisfy `checkRows`, each replica on its share; one without rows runs in
-  /// every replica; `init` also sets what begins with data. Fails before anything has happened if an input has not been set
-  /// for as many rows since the last run, if an input of indices has one that names no class, or if the entry reads
-  /// weights or settings that nothing has set. With accelerators it may return before the work is done;
-  /// whatever looks at results waits for them.
+  /// Runs an entry on `rows` rows, which must satisfy `checkRows`. Each replica runs its share; an entry without rows
+  /// runs in every replica. `init` also sets the states that are initialized from data. Fails before it does any
+  /// work if
+  /// - an input has not been set for `rows` rows since the last run,
+  /// - an input of indices contains an index of no class, or
+  /// - the entry reads weights or settings that nothing has set.
+  /// With accelerators it may return before the work is done; functions that read results wait for it.
   void run(const Entry &entry, int64_t rows);
 
-  /// What `init` sets the states to that begin with data, read from where it lies.
+  /// The initial values of the states that `init` sets from data. They are read from where the data is stored.
   std::vector<InitialValue> dataOfStates() const;
 
   /// From now on calls the watcher after each launch, copy or other action of the first replica, one at a time; an empty

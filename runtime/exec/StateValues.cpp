@@ -11,13 +11,13 @@ namespace sluice::runtime {
 static bool begins(const State &state) { return state.isWeight() || state.kind == StateKind::hyper; }
 
 namespace {
-/// The first actions that read and write a state.
+/// Indices of the first actions that read and write a state.
 struct FirstUse {
   size_t read = SIZE_MAX, write = SIZE_MAX;
 };
 } // namespace
 
-/// Of each state, in actions of which loops are one.
+/// The first uses of each state by `actions`, in which a loop counts as one action.
 static std::vector<FirstUse> firstUses(const Plan &plan, const StatePlaces &places,
                                        const std::vector<const Action *> &actions) {
   std::vector<FirstUse> uses(plan.states.size());
@@ -45,7 +45,7 @@ StateValues::StateValues(const Plan &plan) {
         actions.push_back(&action);
     std::vector<FirstUse> uses = firstUses(plan, places, actions);
     for (size_t i = 0; i < plan.states.size(); ++i) {
-      if (uses[i].read != SIZE_MAX && uses[i].read <= uses[i].write) // an update in place reads and writes at once
+      if (uses[i].read != SIZE_MAX && uses[i].read <= uses[i].write) // in-place updates read and write in one action
         use.reads.push_back(i);
       if (uses[i].write != SIZE_MAX)
         use.writes.push_back(i);

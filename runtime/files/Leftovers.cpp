@@ -17,11 +17,11 @@ std::string temporaryNameOf(const std::string &target, unsigned number) {
 }
 
 void holdTemporary(int descriptor) {
-  // Without locks, as on some file systems, its leftovers stay.
+  // Some file systems have no locks. On them the temporary files of killed processes are never removed.
   (void)flock(descriptor, LOCK_EX | LOCK_NB);
 }
 
-/// The process in "1234-0"; 0 if the text is another.
+/// The process ID in a suffix such as "1234-0"; 0 if the text has another form.
 static pid_t writerIn(std::string_view text) {
   pid_t process = 0;
   unsigned number = 0;
@@ -35,7 +35,7 @@ static pid_t writerIn(std::string_view text) {
 
 static bool runs(pid_t process) { return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH); }
 
-/// Whether nothing holds the file.
+/// Whether no process holds the lock of the file.
 static bool isFree(const std::string &path) {
   int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0)

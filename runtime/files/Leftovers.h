@@ -1,19 +1,19 @@
-// Files that killed processes have left half written beside their targets.
+// Temporary files that killed processes leave beside their targets.
 #pragma once
 
 #include <string>
 
 namespace sluice::files {
 
-/// The name that a file for `target` has while it is written: `number` tells the files of this process apart.
+/// The name of a temporary file for `target`. `number` distinguishes the temporary files of this process.
 std::string temporaryNameOf(const std::string &target, unsigned number);
 
-/// Marks an open file as being written by this process, until it is closed.
+/// Locks an open temporary file until it is closed, to mark it as being written.
 void holdTemporary(int descriptor);
 
-/// Removes the temporary files of `name` in `folder` that dead processes have left. A file is left if no process of its
-/// number runs here, or that number is now this process's own, and nothing holds it: a process on another machine or in
-/// another container, where numbers are others, holds what it writes.
+/// Removes the temporary files of `name` in `folder` that dead processes left. A file is removed if its process ID is
+/// unused on this machine or belongs to this process, and if no process holds its lock. The lock protects the files of
+/// processes on other machines and in other containers, whose process IDs are unrelated.
 void removeLeftovers(const std::string &folder, const std::string &name);
 
 } // namespace sluice::files

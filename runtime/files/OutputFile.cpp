@@ -54,9 +54,9 @@ static Failure resolve(std::string &path, bool &isDirect) {
   return {};
 }
 
-/// Opens a new file beside `target`, and removes what dead processes have left there.
+/// Opens a new file beside `target`, and removes the temporary files that dead processes left there.
 static int openBeside(const std::string &target, std::string &name, unsigned permissions) {
-  static std::mutex mutex; // between a file's creation and its lock another thread would take it for a leftover
+  static std::mutex mutex; // between creation and lock, other threads would take the file for stale
   static unsigned count = 0;
   std::lock_guard lock(mutex);
   removeLeftovers(folderOf(target), target.substr(target.rfind('/') + 1));

@@ -15,8 +15,8 @@ namespace sluice::files {
 /// Read and write for all, less the process's mask.
 inline constexpr unsigned dataPermissions = 0666, programPermissions = 0777;
 
-/// What marks the name of a file that is not complete. A process that was killed may leave one, which the next process
-/// that opens the same target removes (Leftovers.h).
+/// Part of the name of an incomplete file. A killed process may leave such a file. The next process that opens the same
+/// target removes it (Leftovers.h).
 inline constexpr std::string_view temporaryMark = ".sluice-tmp-";
 
 /// One file being written. Without `commit` nothing stays of it, unless it is written directly.

@@ -10,10 +10,10 @@ namespace sluice::runtime {
 using namespace std::string_view_literals;
 
 namespace {
-/// Files that begin alike.
+/// A file format, recognized by its first bytes.
 struct Format {
   std::string_view magic, what;
-  std::string_view advice; ///< where @ stands for the file's name
+  std::string_view advice; ///< @ is replaced by the file's name
 };
 } // namespace
 
@@ -59,12 +59,13 @@ static Format jsonFormat(std::string_view start) {
           "safetensors.torch.save_file(tensors, \"weights.safetensors\")"};
 }
 
-/// The protocols of pickle that are binary.
+/// Whether the file begins like a pickle of a binary protocol.
 static bool isPickle(std::string_view start) {
   return start.size() > 2 && start[0] == '\x80' && start[1] >= 2 && start[1] <= 5;
 }
 
-/// A message of protobuf that begins with the version of the format, followed by the producer's name or another field.
+/// Whether the file begins with the ONNX version as a protobuf field, followed by the producer's name. The version may
+/// precede another field, so a name that ends in .onnx also counts.
 static bool isOnnx(std::string_view start, const std::string &name) {
   bool isVersioned = start.size() > 3 && start[0] == '\x08' && start[1] > 0 && start[1] < 32 && start[2] == '\x12';
   return isVersioned || name.ends_with(".onnx");

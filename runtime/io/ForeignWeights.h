@@ -1,4 +1,4 @@
-// Files that people take for weights and that are none: each is named for what it is.
+// Recognizes files of other formats that users may pass as weights.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,12 @@
 
 namespace sluice::runtime {
 
-/// So many bytes of a file are enough to name it.
+/// The number of leading bytes that suffice to recognize a format.
 inline constexpr size_t foreignStartBytes = 4096;
 
-/// What a file is that is no safetensors file, and how to convert it, as a clause behind the file's name: "is a zip
-/// archive ...". `start` is its beginning: `foreignStartBytes` or all. Empty if it is no known format.
+/// The format of a file that is not a safetensors file, and how to convert it. The text continues a message after the
+/// file's name: "is a zip archive ...". `start` holds the first `foreignStartBytes` bytes, or the whole file. Empty if
+/// the format is unknown.
 std::string foreignFormat(std::span<const std::byte> start, const std::string &name);
 
 } // namespace sluice::runtime

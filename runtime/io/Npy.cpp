@@ -188,7 +188,7 @@ static HeaderRange findHeader(std::span<const std::byte> start, int64_t fileByte
   return {begin, bytes};
 }
 
-/// What the header says, be the elements there or not.
+/// Parses the header without a check that the elements follow it.
 static NpyHeader readHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
   HeaderRange place = findHeader(start, fileBytes, name);
   std::string_view text(reinterpret_cast<const char *>(start.data()) + place.begin, place.bytes);
@@ -223,7 +223,8 @@ HostTensor parseNpy(std::span<const std::byte> content, const std::string &name)
 
 HostTensor readNpy(const std::string &path) { return parseNpy(readFile(path), path); }
 
-/// Reads on until `content` has `wanted` bytes or the file ends. Memory grows with what has come, not with what is wanted.
+/// Reads until `content` has `wanted` bytes or the file ends. Memory grows with the bytes read, not with `wanted`: a
+/// header may claim any size.
 static void readUpTo(int descriptor, size_t wanted, Bytes &content, const std::string &name) {
   while (content.size() < wanted) {
     size_t have = content.size();
@@ -248,7 +249,7 @@ HostTensor readNpyStream(const std::string &path, const std::string &name) {
       return;
     NpyHeader header = readHeader(content, std::max<int64_t>(npyStartBytes, static_cast<int64_t>(bytes)), name);
     readUpTo(descriptor, static_cast<size_t>(header.begin + header.bytes) + 1, content,
-             name); // one more is one too many
+             name); // one extra byte detects trailing data
   });
   close(descriptor);
   if (!status.ok())
@@ -258,7 +259,7 @@ HostTensor readNpyStream(const std::string &path, const std::string &name) {
   return parseNpy(content, name);
 }
 
-/// What a file has before the elements.
+/// The bytes of a file before its elements.
 static std::string headerOf(const HostTensor &tensor) {
   std::string shape;
   for (int64_t size : tensor.shape)

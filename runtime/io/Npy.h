@@ -26,12 +26,12 @@ NpyHeader parseNpyHeader(std::span<const std::byte> start, int64_t fileBytes, co
 /// Parses the content of a file; `name` begins the messages.
 HostTensor parseNpy(std::span<const std::byte> content, const std::string &name);
 HostTensor readNpy(const std::string &path);
-/// The array that a file or a pipe holds, which messages call `name`. Of a pipe no more is read than its header says.
+/// Reads an array from a file or a pipe; messages call it `name`. Reads no more of a pipe than the header declares.
 HostTensor readNpyStream(const std::string &path, const std::string &name);
 
 /// Writes version 1.0, atomically.
 void writeNpy(const std::string &path, const HostTensor &tensor);
-/// The same to the standard output, behind what was printed there.
+/// Writes the same to standard output, after any text printed there before.
 void printNpy(const HostTensor &tensor);
 
 } // namespace sluice::runtime

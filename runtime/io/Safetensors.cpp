@@ -176,7 +176,8 @@ private:
 
 } // namespace
 
-/// The length of the header, from the first of the file's `size` bytes, of which as many are there as name other formats.
+/// The length of the header of a file of `size` bytes. `start` holds enough of its first bytes to recognize other
+/// formats.
 static uint64_t headerBytes(std::span<const std::byte> start, uint64_t size, const std::string &name) {
   if (size < 8)
     failInvalid(concat(name, ": not a safetensors file: it has ", size, " bytes"));

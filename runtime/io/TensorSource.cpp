@@ -33,7 +33,7 @@ TensorSource TensorSource::as(DType wanted, const Shape &size) const {
   return converted(wanted, size, isFloat(wanted) && isFloat(dtype) ? conversion(dtype, wanted) : nullptr);
 }
 
-/// Fails if a finite element became infinite.
+/// Fails if a conversion made a finite element infinite.
 static void checkFinite(const std::string &what, DType from, const Bytes &given, DType to,
                         std::span<const std::byte> made) {
   for (int64_t i = 0, count = static_cast<int64_t>(made.size() / sizeOf(to)); i < count; ++i)

@@ -26,12 +26,12 @@ struct TensorSource {
   uint32_t crc32() const;
   /// The same for who needs this type and shape: floats may be narrower. Fails, naming both, if it has others.
   TensorSource as(DType wanted, const Shape &size) const;
-  /// The same where floats may be wider, too: their elements are rounded to the nearest. Fails when one is read that is
-  /// beyond the largest of `wanted`.
+  /// Like `as`, but floats may also be wider: their elements are rounded to nearest. Reading fails at an element beyond
+  /// the largest value of `wanted`.
   TensorSource roundedTo(DType wanted, const Shape &size) const;
 
 private:
-  /// `convert` may be null where the type is the wanted one already.
+  /// `convert` may be null if the type is already the wanted one.
   TensorSource converted(DType wanted, const Shape &size, Convert convert) const;
 };
 

@@ -113,7 +113,7 @@ static bool isIgnored(const TensorRange &tensor) {
 //===- weights ----------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// How many tensors were of another type than the model's.
+/// Counts the tensors whose type differs from the model's.
 class OtherTypes {
 public:
   void add(DType from, DType to) {

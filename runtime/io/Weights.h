@@ -13,11 +13,11 @@ namespace sluice::runtime {
 void loadState(Instance &instance, const State &state, const TensorSource &source);
 
 /// Sets every parameter and statistic from `path`. A missing, misshapen or unknown tensor is an error; other states of
-/// the model (a checkpoint holds them) are passed over. Floats of any type may fill a state of floats: those of a wider
-/// type are rounded to the nearest, and one beyond the state's largest is an error. A parameter that modules
-/// share may have several of its names, with equal tensors. Of GPT-2's weights by the names c_attn, q_attn, c_proj and c_fc a
-/// file of transformers has the transposes: it is known by those that are not square.
-/// Returns a line for each type that was not the model's: "w.safetensors: 8 tensors of f64 are rounded to f32".
+/// the model, which checkpoints hold, are ignored. A tensor of any float type may fill a float state. Wider floats are
+/// rounded to nearest; an element beyond the state's largest value is an error. A parameter that modules share may have
+/// several of its names, with equal tensors. For GPT-2, files of transformers store c_attn, q_attn, c_proj and c_fc
+/// transposed. The tensors that are not square reveal this.
+/// Returns a line for each type that differs from the model's: "w.safetensors: 8 tensors of f64 are rounded to f32".
 std::vector<std::string> loadWeights(Instance &instance, const std::string &path);
 
 /// Writes every parameter and statistic to `path`.

@@ -19,7 +19,7 @@ void CopyForecast::add(const Copy &copy, int64_t rows, int64_t times) {
 
 namespace {
 
-/// What the actions of an entry write.
+/// The byte ranges that the actions of an entry write.
 class WrittenBytes {
 public:
   explicit WrittenBytes(const Entry &entry) {
@@ -35,7 +35,7 @@ public:
     }
   }
 
-  /// Whether the state that lies there is written: alone, or in a row of them.
+  /// Whether the state at `state` is written, alone or as part of a larger range.
   bool contain(const Slot &state) const {
     auto list = ranges_.find(state.arena);
     if (list == ranges_.end())
@@ -45,12 +45,12 @@ public:
   }
 
 private:
-  /// Its end is the last of all ranges up to it.
+  /// `end` is the largest end of this range and all ranges before it.
   struct Range {
     int64_t begin, end;
     auto operator<=>(const Range &) const = default;
   };
-  std::map<size_t, std::vector<Range>> ranges_; ///< of arenas
+  std::map<size_t, std::vector<Range>> ranges_; ///< by arena, sorted by `begin`
 };
 
 } // namespace

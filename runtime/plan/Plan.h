@@ -380,7 +380,7 @@ struct Plan {
   std::string data;     ///< the default data, a path from the executable; empty if the plan names none
   std::string backends; ///< where the backends of its devices were installed; empty if the plan does not say
   std::string values;   ///< a safetensors file of what states begin with, a path from the artifact's file; empty: none
-  /// Whether `train` draws the order of the rows; nothing where the model does not say.
+  /// Whether `train` shuffles the rows; empty if the model does not specify it.
   std::optional<bool> shuffle;
   Build build;
   /// Copies of the program that run together, each on a share of a call's rows; replicasOfLaunch until that is known.
@@ -389,7 +389,7 @@ struct Plan {
   int64_t microbatches = 1;  ///< that a replica does its rows of a call in at most, one after another
   int64_t logicalShards = 0; ///< that the rows of a call are cut into for any number of replicas; 0: as these have them
   int64_t capacity = 0;      ///< rows of one replica in one call; of several microbatches: in one of them
-  int64_t leastTrainingRows = 1; ///< of a call from which on each batch norm has several values per channel in training
+  int64_t leastTrainingRows = 1; ///< minimum rows of a call so that batch norm trains on several values per channel
   int64_t inFlight = 1;          ///< calls of an entry point that may be under way at once
   /// Between the devices of replicas, if the compiler was told: what virtual accelerators have unless they are told
   /// otherwise.

@@ -1,4 +1,5 @@
-// Which states lie at some bytes: actions of deep models touch very many buffers, and most of them are no states.
+// Finds the states that overlap a byte range. The actions of deep models touch many buffers, most of which are not
+// states.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -12,20 +13,20 @@ class StatePlaces {
 public:
   explicit StatePlaces(const Plan &plan);
 
-  /// Calls `body` with the number of every state that the buffer overlaps, in the first of the calls in flight.
+  /// Calls `body` with the index of every state that the buffer overlaps in the first of the calls in flight.
   void forEach(const Slot &slot, int64_t bytes, const std::function<void(size_t state)> &body) const;
-  /// The same in any of them.
+  /// The same for all calls in flight.
   void forEachInFlight(const Slot &slot, int64_t bytes, const std::function<void(size_t state)> &body) const;
 
 private:
   struct Place {
     int64_t begin, end;
     size_t state;
-    int64_t endSoFar; ///< the largest of this place and those before it
+    int64_t endSoFar; ///< the largest `end` of this place and those before it
   };
 
   int64_t inFlight_;
-  std::vector<std::vector<Place>> places_; ///< of each arena, by where they begin
+  std::vector<std::vector<Place>> places_; ///< by arena, sorted by `begin`
 };
 
 } // namespace sluice::runtime

@@ -18,7 +18,7 @@ struct TrainPosition {
   int64_t epoch = 0;            ///< epochs finished
   int64_t step = 0;             ///< steps since the start
   int64_t rowsDone = 0;         ///< rows of the epoch at hand
-  std::optional<bool> shuffles; ///< whether the order of the rows is drawn; nothing in checkpoints of earlier versions
+  std::optional<bool> shuffles; ///< whether the rows are shuffled; empty in checkpoints of earlier versions
   std::vector<double> sums;     ///< over those rows: each scalar output of train_step times its rows
 };
 

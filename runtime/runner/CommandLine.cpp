@@ -285,7 +285,7 @@ private:
         ->type_name("SEED");
   }
 
-  /// The text names a file or a folder.
+  /// Adds an option for the path of a file or a folder.
   static CLI::Option *addFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
     auto set = [&path, flag](const std::string &text) {
       if (text.empty())
@@ -294,7 +294,7 @@ private:
     };
     return command->add_option_function<std::string>(flag, set, help);
   }
-  /// The same for a file that is written whole, which standard output is not.
+  /// The same for a file that is replaced as a whole. Standard output cannot be replaced, so "-" is an error.
   static CLI::Option *addOutputFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
     auto check = [flag](const std::string &text) {
       if (text == "-")

@@ -8,8 +8,8 @@
 
 namespace sluice::runtime {
 
-/// The entry point that computes formulas, and what names of outputs end in that are added, or say that their metric is a mean over
-/// calls.
+/// The entry point that computes formulas, and two endings of output names. Outputs with `sumEnding` are added over
+/// calls. An output with `callsEnding` marks its metric as a mean over calls.
 static constexpr std::string_view metricsEntry = "metrics", sumEnding = "/sum", callsEnding = "/calls";
 
 static bool isSum(const Value &output) { return output.name.ends_with(sumEnding); }
@@ -64,7 +64,7 @@ std::map<std::string, NamedFigure> Means::formulas() {
   auto metrics = std::ranges::find(entries, metricsEntry, &Entry::name);
   if (metrics == entries.end() ||
       !std::ranges::all_of(metrics->inputs, [&](const Value &input) { return find(input.name); }))
-    return results; // no formulas, or figures of another entry than a step
+    return results; // no formulas, or the entry is not a step
   bool areNumbers = true;
   for (const Value &input : metrics->inputs) {
     double value = figure(*find(input.name), rows_);
@@ -94,7 +94,7 @@ std::vector<NamedFigure> Means::results() {
     const Value *sum = find(concat(name, sumEnding));
     if (auto formula = formulas.find(name); formula != formulas.end())
       results.push_back(formula->second);
-    else if (name.find('/') == std::string::npos) // else it says how to combine another
+    else if (name.find('/') == std::string::npos) // otherwise it describes how to combine another output
       results.push_back({name, figure(sum ? *sum : *output, rows_), find(concat(name, callsEnding)) != nullptr});
   }
   if (std::optional<double> nll = valueOf(results, "nll")) {

@@ -15,17 +15,17 @@ namespace sluice::runtime {
 /// One element, of all rows: such as a loss.
 bool isScalar(const Value &value);
 
-/// What several calls make of an output, or of a formula of outputs.
+/// The figure of an output, or of a formula of outputs, over several calls.
 struct NamedFigure {
   std::string name;
   double value;
-  bool isOverCalls = false; ///< a mean over calls, which depends on how rows are cut into calls
-  bool isUndefined = false; ///< a formula that is no number, of numbers: such as 0 / 0 where no label counts
+  bool isOverCalls = false; ///< a mean over calls, which depends on how rows are divided into calls
+  bool isUndefined = false; ///< a formula of finite values that is not finite: such as 0 / 0 if no label counts
 };
 
-/// A call's output is the mean over its rows, so it counts as often, or a sum over them, where its name ends in `/sum`. Formulas of
-/// such figures are computed by the entry point `metrics`, in f64 (runtime/plan/PLAN.md). Outputs stay where they are made until a
-/// figure is asked for.
+/// Combines the outputs of many calls. An output is the mean over the rows of its call and is weighted by their number.
+/// If its name ends in `/sum`, it is a sum over the rows instead. The entry point `metrics` computes formulas of such
+/// figures in f64 (runtime/plan/PLAN.md). Outputs stay where they are produced until a figure is requested.
 class Means {
 public:
   /// From now on `instance`, which must outlive this, keeps the scalar outputs of `entry`.
@@ -37,20 +37,20 @@ public:
 
   int64_t rows() const { return rows_; }
   const std::vector<const Value *> &outputs() const { return outputs_; }
-  /// All figures. Where one is called `nll`, a sum of -log of what words were given, there is `perplexity`, too: exp of it,
-  /// of each of `words`, if that is another one. This is that of all words, of which exp of each call's is not the mean.
-  /// It may run `metrics`: of several processes, all call it.
+  /// All figures. If one is `nll`, the sum of -log of the words' probabilities, `perplexity` is added:
+  /// exp(nll / words), or exp(nll) if there is no figure `words`. This is the perplexity over all words, which is not
+  /// the mean of the calls' perplexities. With several processes, all must call this, because it may run `metrics`.
   std::vector<NamedFigure> results();
-  /// The figure of the output called `name` over the calls whose outputs are known; nothing if there are none. With
-  /// accelerators those are the calls before the last time that a figure was asked for: progress is not worth a wait.
+  /// The figure of the output `name` over the calls whose outputs are known; empty if there are none. With accelerators
+  /// these are the calls before the last request for a figure, because progress reports do not wait for devices.
   std::optional<double> meanSoFar(std::string_view name);
 
-  /// A call, numbered from 0 since this was made, and what it gave.
+  /// A call, numbered from 0 since construction, and its loss.
   struct Call {
     int64_t number;
     double value;
   };
-  /// The first call whose `loss` was not finite, of those whose outputs are known; nothing if there is none.
+  /// The first call whose `loss` was not finite, among the calls whose outputs are known; empty if there is none.
   const std::optional<Call> &firstNonFinite() const { return firstNonFinite_; }
 
   /// For checkpoints.
@@ -60,17 +60,17 @@ public:
 private:
   void collect();
   double figure(const Value &output, int64_t rows) const;
-  /// The output called so, or null.
+  /// The output with this name, or null.
   const Value *find(std::string_view name) const;
   std::map<std::string, NamedFigure> formulas();
 
   Instance *instance_;
   const Entry *entry_;
   std::vector<const Value *> outputs_;
-  std::vector<double> sums_;     ///< of the outputs, those that are means weighted by rows
-  std::optional<size_t> loss_;   ///< among the outputs
+  std::vector<double> sums_;     ///< of the outputs; means are weighted by their rows
+  std::optional<size_t> loss_;   ///< index of the loss in `outputs_`
   std::vector<int64_t> pending_; ///< rows of the calls whose outputs are not in the sums
-  int64_t callsKnown_ = 0;       ///< that ever were in them
+  int64_t callsKnown_ = 0;       ///< calls whose outputs were ever added to the sums
   std::optional<Call> firstNonFinite_;
   int64_t rows_ = 0, rowsKnown_ = 0;
 };

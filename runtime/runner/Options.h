@@ -48,7 +48,7 @@ struct Options {
   DataOptions dataOptions;
   std::vector<NamedText> columns;  ///< of inputs: the columns that fill them
   int64_t batch = 0;               ///< 0: as many as the model takes
-  std::vector<NamedText> settings; ///< of hyperparameters
+  std::vector<NamedText> settings; ///< values of hyperparameters
 
   // train
   std::optional<int64_t> epochs;
@@ -59,12 +59,12 @@ struct Options {
   bool resume = false;
   bool dropLast = false;        ///< no batch that is shorter than the others
   bool keepsOrder = false;      ///< rows are not shuffled
-  bool allowsNonFinite = false; ///< a loss that is not finite ends with code 0
+  bool allowsNonFinite = false; ///< exit with code 0 even if a loss is not finite
   std::string save, saveAverages, log;
 
   // predict and bench
   std::string entry;
-  std::vector<NamedText> inputs, outputs; ///< the text is a path, or "-" for the standard input and output
+  std::vector<NamedText> inputs, outputs; ///< the text is a path, or "-" for standard input or output
   bool kernels = false, benchesOutputs = false;
   double seconds = 3;
 

@@ -19,7 +19,7 @@ static std::string numberText(DType type, double value) {
   return isFloat(type) ? Json(static_cast<float>(value)).dump() : std::to_string(static_cast<int64_t>(value));
 }
 
-/// The standard input or output, as `--input` and `--output` spell it.
+/// Standard input or output, as spelled in `--input` and `--output`.
 static constexpr std::string_view standardStream = "-";
 
 namespace {
@@ -42,9 +42,9 @@ struct RowRange {
 struct Binding {
   const Value *value;
   HostTensor tensor;
-  std::string path; ///< as messages call it; of an output as `--output` spells it, and empty where it is printed
+  std::string path; ///< the name in messages; for an output as spelled in `--output`, empty if it is printed
 
-  /// Of an input, which may come from a pipe.
+  /// Reads an input, which may come from a pipe.
   static Binding read(const Value &value, const std::string &path) {
     bool isStandard = path == standardStream;
     std::string name = isStandard ? "standard input" : path;
@@ -159,7 +159,7 @@ private:
                          perRow(value)));
   }
 
-  /// As `train` widens columns.
+  /// Widens elements as `train` widens those of columns.
   static void widen(Binding &input) {
     HostTensor &tensor = input.tensor;
     Convert convert = conversion(tensor.dtype, input.value->dtype);
@@ -171,7 +171,7 @@ private:
     tensor = {input.value->dtype, tensor.shape, std::move(wide)};
   }
 
-  /// Each of the standard streams carries one array.
+  /// Fails if a standard stream would carry several arrays.
   void checkStreams() const {
     for (const auto &[flag, list, stream] :
          {std::tuple("--input", &options_.inputs, "read from the standard input"),

@@ -92,7 +92,7 @@ static double roundedTo(DType type, double value) {
   }
 }
 
-/// Of a graph that calls minimize, and by convention of others.
+/// The name of the learning rate in graphs that call minimize, and by convention in others.
 static constexpr std::string_view learningRate = "lr";
 
 static Setting checkSetting(const Plan &plan, const NamedText &setting) {

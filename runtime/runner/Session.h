@@ -27,18 +27,18 @@ struct Setting {
   double value = 0;
 };
 
-/// Checks `--set` against the plan: a usage error, which lists the names for one that is unknown, and for a learning rate
-/// below 0.
+/// Checks `--set` against the plan. Throws a usage error for an unknown name, with a list of the names, and for a
+/// learning rate below 0.
 std::vector<Setting> checkSettings(const Plan &plan, const std::vector<NamedText> &settings);
 void applySettings(Instance &instance, const std::vector<Setting> &settings);
 
-/// Sets the first states: what `init` makes of a seed, then the weights that `--weights` names, then what `--set` sets. Tells of
-/// weights that were of other types.
+/// Sets the initial states: the results of `init` for a seed, then the weights of `--weights`, then the values of
+/// `--set`. Reports weights of other types.
 void beginStates(Instance &instance, const Options &options, uint64_t seed, const std::vector<Setting> &settings);
 
-/// Begins to note times, if `--trace` asks for them. Call when the model is ready to run.
+/// Starts recording times if `--trace` is given. Call when the model is ready to run.
 void startTrace(Instance &instance, const Options &options);
-/// What `--trace` and `--report` ask for, at the end of a verb.
+/// Writes the results that `--trace` and `--report` request, at the end of a verb.
 void finishRun(Instance &instance, const Options &options, const std::vector<WorkTime> &times);
 
 /// What `--data` names, else SLUICE_DATA, else the plan, as runtime/data/DATA.md says.

@@ -64,7 +64,7 @@ public:
     finishRun(instance_, options_, instance_.times().take());
     if (!nonFinite_ || options_.allowsNonFinite)
       return 0;
-    processes_.finish(); // launchers that see one end may kill the others
+    processes_.finish(); // launchers may kill the other processes when one exits
     return static_cast<int>(ExitCode::nonFinite);
   }
 
@@ -86,7 +86,7 @@ private:
   void openData() {
     DataPath path(dataPath(options_, instance_.plan()), options_.dataOptions);
     train_.emplace(instance_.plan(), step_, trainingTable(path), options_.columns);
-    bool anyRows = train_->fixedRows() == 0; // of a fixed number the graph may know each by its place
+    bool anyRows = train_->fixedRows() == 0; // a graph for a fixed number of rows may depend on their positions
     shuffles_ = !options_.keepsOrder && instance_.plan().shuffle.value_or(anyRows);
     std::optional<Table> test = testTable(path, options_);
     if (test)
@@ -118,7 +118,7 @@ private:
                 " training rows: every batch has ", train_->fixedRows()));
   }
 
-  /// Batch norm of one value per channel learns no variance.
+  /// Batch norm cannot learn a variance from one value per channel.
   void checkBatches() const {
     int64_t least = instance_.plan().leastTrainingRows, rows = train_->rows();
     int64_t most = std::min(position_.batch, rows), last = rows % position_.batch;
@@ -223,7 +223,7 @@ private:
       instance_.setState(*state, Bytes(static_cast<size_t>(state->logicalBytes())));
   }
 
-  /// --drop-last leaves out other rows in each epoch.
+  /// With --drop-last, the rows left out differ between epochs.
   std::vector<uint32_t> order() const {
     if (!carried().empty())
       return streamOrder(position_.batch, train_->rows());
@@ -287,7 +287,8 @@ private:
     saved_ = position_.rowsDone == train_->rows() ? -1 : position_.step;
   }
 
-  /// Once, of the first step of this run whose loss is not finite. Waits for the steps so far, whose losses devices have kept.
+  /// Warns once, about the first step of this run whose loss is not finite. Waits for the steps so far, whose losses
+  /// the devices keep.
   void warnOfNonFinite() {
     (void)means_.sums();
     const std::optional<Means::Call> &found = means_.firstNonFinite();
@@ -334,7 +335,8 @@ private:
       printLine(options_.json ? line.dump() : textOf(line, rate));
   }
 
-  /// Losses of training and other figures of evaluation have their own names.
+  /// Adds figures to a line of the log. The training loss and the evaluation metrics have no prefix; the other figures
+  /// have one.
   void addFigures(Json &line, const std::vector<NamedFigure> &figures, bool isTest) const {
     for (const NamedFigure &figure : figures) {
       bool isPlain = isTest != (figure.name == "loss");
@@ -374,7 +376,7 @@ private:
   TrainPosition position_;
   int64_t saved_ = -1; ///< the step of the last checkpoint
   bool shuffles_ = true;
-  int64_t firstStep_ = 0;            ///< the steps before this run
+  int64_t firstStep_ = 0;            ///< steps before this run
   std::optional<int64_t> nonFinite_; ///< the first step whose loss is not finite
   double seconds_ = 0;               ///< that this process spent on the epoch, for `rowsTimed_` rows
   int64_t rowsTimed_ = 0;

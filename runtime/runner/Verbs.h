@@ -15,7 +15,7 @@ namespace sluice::runtime {
 
 /// Keys of `--json` and `--log`, which stay as scripts know them, whatever a row is.
 inline constexpr const char *rateKey = "images_per_s", *rowsKey = "images";
-/// The names of figures that are means over calls.
+/// The JSON key for the names of figures that are means over calls.
 inline constexpr const char *overCallsKey = "mean_over_calls";
 
 int runTrain(const Options &options, Processes &processes);
@@ -25,9 +25,10 @@ int runGenerate(const Options &options, Processes &processes);
 int runBench(const Options &options, Processes &processes);
 int runInfo(const Options &options);
 
-/// Lists the figures of a line that are means over calls, if there are any; their names begin with `prefix` in it.
+/// Lists the figures that are means over calls in a line, if there are any. Their names in the line begin with
+/// `prefix`.
 void addOverCalls(Json &line, const std::vector<NamedFigure> &figures, std::string_view prefix);
-/// Prints a warning for each figure that is no number; their names begin with `prefix`.
+/// Prints a warning for each undefined figure. The names in the warnings begin with `prefix`.
 void warnOfUndefined(const std::vector<NamedFigure> &figures, std::string_view prefix);
 
 /// The means of eval_step over the rows of `feed`, or nothing if `signal`, which may be null, came.

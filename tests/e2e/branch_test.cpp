@@ -99,8 +99,9 @@ TEST(Branch, IsDecidedByAllReplicas) {
     }
 }
 
-/// What replicas share out in branches and steps: rows that a branch gives as they are, a layer behind a sum, weights of each step,
-/// sums over rows that steps stack, or add up and scale, and a value without rows that all rows read.
+/// A network with the values that replicas share in branches and steps: rows that a branch returns unchanged, a layer
+/// after a sum, weights of each step, and a value without rows that all rows read. Steps also stack sums over rows, and
+/// accumulate and scale them.
 static std::string shared() {
   using namespace sluice;
   Graph g("shared");

@@ -277,7 +277,7 @@ TEST(DataFiles, TwoColumnsOfAnArchiveTrainAsAPlainLoopDoes) {
 
 //===- batch norm -------------------------------------------------------------------------------------------------===//
 
-/// One value per channel in each row.
+/// A model whose batch norm has one value per channel in each row.
 static std::string normModel() {
   return std::string(R"(module @norm {
   sluice.model "norm" format 1 phase "model" capacity 16

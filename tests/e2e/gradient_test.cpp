@@ -59,7 +59,8 @@ struct Model {
   Values inputs, parameters, fixed;
 };
 
-/// Adds sum(x * w) of a value `x` to the loss, for an input `w` of fixed weights; with `squared`, of x's squares.
+/// Adds sum(x * w) to the loss, for a value `x` and an input `w` of fixed weights. With `squared`, `x` is squared
+/// first.
 void addToLoss(Model &model, std::string &body, std::string &loss, const std::string &x, const std::string &type,
                const std::string &w, bool squared) {
   std::string axes, factor = "%" + x, pair = " : (" + type + ", " + type + ") -> " + type + "\n";
@@ -77,7 +78,7 @@ void addToLoss(Model &model, std::string &body, std::string &loss, const std::st
   loss = (loss.empty() ? "%l" : "%t") + w;
 }
 
-/// With `second`, the loss is made of the squares of what the first loss has as gradients.
+/// With `second`, the loss consists of the squares of the first loss's gradients.
 Model buildModel(const Sample &sample, bool second = false) {
   Signature signature = signatureOf(sample.op);
   std::string states, arguments, names, body, list, by, types;
@@ -232,8 +233,8 @@ TEST(Gradient, EveryDifferentiableOpAgreesWithFiniteDifferences) {
   EXPECT_GE(checked, 40u);
 }
 
-// Gradients of gradients: those of all ops with SLUICE_TEST_FULL; else of those whose gradients are not elementwise, one
-// sample each.
+// Tests gradients of gradients. With SLUICE_TEST_FULL it tests those of all ops, otherwise one sample of each op that
+// is not elementwise.
 TEST(Gradient, OfEveryGradientAgreesWithFiniteDifferences) {
   mlir::MLIRContext context;
   size_t checked = 0, most = std::getenv("SLUICE_TEST_FULL") ? SIZE_MAX : 1;

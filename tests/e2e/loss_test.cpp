@@ -79,7 +79,7 @@ TEST(Loss, IsNoNumberWhereAllLabelsAreIgnored) {
   EXPECT_FALSE(std::isnan(model.run("eval_step", inputs, kRows).at("loss").at(0)));
 }
 
-// As ops.h says of perplexity.
+// See perplexity in ops.h.
 TEST(Loss, OfAnEvaluationFollowsFromSumsOfRows) {
   Compiled model(words({.ignore_index = -100}));
   model.init(1);

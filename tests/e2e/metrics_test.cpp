@@ -1,4 +1,5 @@
-// Metrics of several calls are those of all rows, however the rows are cut into calls: against plain loops over all rows.
+// Tests that metrics over several calls are those of all rows, for any division of rows into calls. Plain loops over
+// all rows are the reference.
 #include "runtime/runner/Means.h"
 #include "sluice/sluice.h"
 #include "tests/e2e/Harness.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int64_t kSamples = 23, kKinds = 3, kUncounted = -100;
 
-/// A sample of every way in which a metric may depend on rows. The only parameter is 1.
+/// A model with an example of each way in which a metric may depend on rows. The only parameter is 1.
 std::string model(const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("figures");
@@ -28,7 +29,7 @@ std::string model(const std::string &devices = "cpu") {
   Tensor w = root.parameter("w", {}, init::ones());
   Tensor hit = (x > 0.5).to(f32), tp = (hit * y).sum(), fp = (hit * (1 - y)).sum(), fn = ((1 - hit) * y).sum();
   g.metric("f1", {tp, fp, fn}, [](const auto &sums) { return 2 * sums[0] / (2 * sums[0] + sums[1] + sums[2]); });
-  g.metric("precision", tp / (tp + fp)); // a formula that is not declared
+  g.metric("precision", tp / (tp + fp)); // a formula without a declaration
   g.metric("rmse", {mse_loss(x, y)}, [](const auto &sums) { return sqrt(sums[0]); });
   g.metric("mae", w * (x - y).abs().mean());
   g.metric("total", (x * y).sum() * 3);
@@ -40,7 +41,7 @@ std::string model(const std::string &devices = "cpu") {
   return g.str();
 }
 
-/// Some calls have no label that counts.
+/// Data in which some calls have no label that counts.
 Values data() {
   std::vector<float> x = portableUniform("x", kSamples, 0, 1),
                      logits = portableUniform("logits", kSamples * kKinds, -1, 1);
@@ -54,7 +55,7 @@ Values data() {
           {"label", {label.begin(), label.end()}}};
 }
 
-/// What one call of all rows would have.
+/// The metrics of one call with all rows.
 std::map<std::string, double> expected(const Values &data) {
   const std::vector<double> &x = data.at("x"), &y = data.at("y"), &logits = data.at("logits"),
                             &label = data.at("label");
@@ -147,7 +148,7 @@ TEST(Metrics, OfNoLabelThatCountsAreUndefined) {
   EXPECT_FALSE(figures.at("f1").isUndefined);
 }
 
-// A model of a static size has no rows that the compiler sees; what is declared is combined all the same.
+// A model of a static size has no rows that the compiler can see. Declared metrics are combined nevertheless.
 TEST(Metrics, OfAStaticSizeAreDeclared) {
   using namespace sluice;
   Graph g("fixed");

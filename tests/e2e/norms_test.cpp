@@ -123,7 +123,7 @@ namespace {
 
 constexpr int64_t kChannels = 3;
 
-/// One batch norm of two inputs, as siamese networks have it.
+/// One batch norm applied to two inputs, as in siamese networks.
 std::string twoViews() {
   using namespace sluice;
   Graph g("views");
@@ -138,7 +138,7 @@ std::string twoViews() {
   return g.str();
 }
 
-/// Running statistics that a batch [n, kChannels] moves by a tenth, the variance unbiased.
+/// Updates running statistics by a batch [n, kChannels] with momentum 0.1; the variance is unbiased.
 void move(std::vector<double> &mean, std::vector<double> &var, const std::vector<double> &batch) {
   double n = double(batch.size()) / kChannels;
   for (size_t c = 0; c < kChannels; ++c) {

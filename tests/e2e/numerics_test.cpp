@@ -1,5 +1,6 @@
-// Numbers at the ends of their types: formulas of positions and masks in mixed precision, rotary embeddings of halves and in
-// double precision, optimizers after a gradient whose square overflows, and gradients through subnormal numbers.
+// Tests values at the limits of their types: formulas of positions and masks in mixed precision, rotary embeddings in
+// half and double precision, optimizers after a gradient whose square overflows, and gradients through subnormal
+// numbers.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
@@ -18,13 +19,13 @@ sluice::passes::PipelineOptions in(Precision precision) {
   return options;
 }
 
-/// The largest error of a result in a precision.
+/// The largest error of a result at a given precision.
 double errorIn(Precision precision, const std::string &text, const Values &inputs, const std::vector<double> &wanted) {
   Compiled model(text, in(precision));
   return largestDifference(model.run("predict", inputs, 1).at("y"), wanted);
 }
 
-/// Of neighbours -1 and 1, so that a weight that is off shows.
+/// A line of alternating -1 and 1, which exposes wrong weights.
 struct Line {
   explicit Line(int64_t from, int64_t to) : from(from), to(to) {
     for (int64_t i = 0; i < from; ++i)
@@ -55,7 +56,7 @@ struct Line {
 
 } // namespace
 
-// A weight is rounded once; positions are not.
+// Weights are rounded once; positions are not rounded.
 TEST(MixedPrecision, ResizesByPositionsInSinglePrecision) {
   for (auto [from, to] : {std::pair(600, 1500), std::pair(160, 320)}) {
     Line line(from, to);
@@ -66,7 +67,7 @@ TEST(MixedPrecision, ResizesByPositionsInSinglePrecision) {
   }
 }
 
-// The penalty for a distance is rounded once, and the numbers that it is made of are not: each is beyond what bf16 counts.
+// The penalty for a distance is rounded once. Its operands are not rounded, because bf16 cannot count that far.
 TEST(MixedPrecision, BiasesByDistancesInSinglePrecision) {
   using namespace sluice;
   constexpr int64_t size = 700;
@@ -82,7 +83,7 @@ TEST(MixedPrecision, BiasesByDistancesInSinglePrecision) {
   EXPECT_LE(errorIn(Precision::F16, g.str(), inputs, wanted), 0.0625);
 }
 
-// f16 has no -1e9, and 0 times what it would be is NaN; a row that is masked as a whole has equal shares.
+// f16 cannot represent -1e9, and 0 times the infinity in its place is NaN. A fully masked row has equal probabilities.
 TEST(MixedPrecision, AddsMasksThatTheNarrowTypeDoesNotHold) {
   using namespace sluice;
   Graph g("masked");
@@ -110,7 +111,7 @@ namespace {
 
 constexpr int64_t kPositions = 600, kElements = 8;
 
-/// What pairs of ones are turned to.
+/// The result of rotating pairs of ones.
 std::vector<double> turnedOnes() {
   std::vector<double> y;
   for (int64_t position = 0; position < kPositions; ++position)
@@ -147,7 +148,7 @@ TEST(Rope, InDoublePrecisionHasAllDigits) {
   EXPECT_LE(largestDifference(model.run("predict", kOnes, 1).at("y"), turnedOnes()), 1e-12);
 }
 
-// The gradient of e^x is subnormal, and the reciprocal of what log reads is large: both are floats.
+// The gradient of e^x is subnormal, and the reciprocal of log's operand is large. A float can represent both.
 TEST(Subnormals, HaveGradients) {
   using namespace sluice;
   Graph g("subnormals");
@@ -159,7 +160,7 @@ TEST(Subnormals, HaveGradients) {
 
 namespace {
 
-/// A weight of 1 after each step with these gradients.
+/// The values of a weight, initially 1, after each step with these gradients.
 template <class Optimizer> std::vector<double> weightsAfter(Optimizer optimizer, const std::vector<double> &gradients) {
   using namespace sluice;
   Graph g("weight");
@@ -180,7 +181,8 @@ template <class Optimizer> std::vector<double> weightsAfter(Optimizer optimizer,
 
 } // namespace
 
-// The square of 1e20 is infinite in f32; a thousandth or a hundredth of it is not. Numbers of PyTorch 1.13.
+// The square of 1e20 is infinite in f32, but a thousandth or a hundredth of it is finite. The expected values are those
+// of PyTorch 1.13.
 TEST(Optimizers, GoOnAfterAGradientWhoseSquareOverflows) {
   const std::vector<double> gradients{1e20, 1, 1};
   EXPECT_LE(largestDifference(weightsAfter(sluice::optim::Adam{.lr = 0.1}, gradients), {0.9, 0.832994223, 0.781198502}),
@@ -193,7 +195,7 @@ TEST(Optimizers, GoOnAfterAGradientWhoseSquareOverflows) {
             1e-6);
 }
 
-// Beyond, the second moment is infinite, and the weight stays.
+// For larger gradients, the second moment is infinite and the weight does not change.
 TEST(Optimizers, StopAfterAGradientThatIsTooLarge) {
   std::vector<double> weights = weightsAfter(sluice::optim::Adam{.lr = 0.1}, {1e25, 1, 1});
   EXPECT_EQ(weights, std::vector<double>(3, 1));

@@ -164,7 +164,7 @@ TEST(Sort, OrdersTheLeastAndTheGreatestIntegers) {
 
 namespace {
 
-/// The indices that a stable sort has, with what is no number last.
+/// The indices of a stable sort that puts NaN last.
 std::vector<double> stableOrder(const std::vector<double> &line, bool descending) {
   std::vector<double> order(line.size());
   std::iota(order.begin(), order.end(), 0);
@@ -179,7 +179,7 @@ std::vector<double> stableOrder(const std::vector<double> &line, bool descending
   return order;
 }
 
-/// Numbers of which many are equal, some infinite and some none.
+/// Numbers with many duplicates, some infinities and some NaNs.
 std::vector<double> line(sluice::DType dtype, int64_t size, uint64_t salt) {
   std::vector<int64_t> drawn = portableIntegers("line" + std::to_string(salt), size_t(size), 200);
   std::vector<double> values;
@@ -194,7 +194,8 @@ std::vector<double> line(sluice::DType dtype, int64_t size, uint64_t salt) {
   return values;
 }
 
-/// A loss that weighs each place, of more elements than are chosen one by one, on an inner dimension, too.
+/// A network whose loss weighs each position of a sort along an inner dimension. The sort has more elements than are
+/// selected one by one.
 std::string sortingNetwork(sluice::DType dtype, const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("sorting");
@@ -229,7 +230,7 @@ TEST(Sort, OfManyIsStableForEveryKindOfNumber) {
     }
 }
 
-// Around powers of two: the last block of a network need not be whole.
+// Sizes around powers of two: the last block of a sorting network may be incomplete.
 TEST(Sort, OfAnyNumberOfElements) {
   for (int64_t size : {1, 2, 31, 32, 33, 64, 65, 255, 1025}) {
     std::vector<double> values = line(sluice::f32, size, uint64_t(size));
@@ -237,7 +238,7 @@ TEST(Sort, OfAnyNumberOfElements) {
   }
 }
 
-// As many steps as a network of so many elements has, where one for each element would be 100,000.
+// The number of steps is that of a sorting network. One step for each element would be 100,000 steps.
 TEST(Sort, OfManyTakesFewSteps) {
   using namespace sluice;
   constexpr int64_t size = 100'000;

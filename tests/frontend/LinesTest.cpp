@@ -1,5 +1,5 @@
-// The lines that errors and ops are at: those of the user, not of the standard library's headers or of regions that ended; and
-// how a program ends that does not catch an error.
+// Tests that errors and ops are located at lines of the user, not in standard-library headers or in regions that ended.
+// Also tests the exit of a program that does not catch an error.
 #include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>
 
@@ -26,7 +26,7 @@ struct Lines : testing::Test {
   std::string at(unsigned line) { return "LinesTest.cpp:" + std::to_string(line) + ":"; }
 };
 
-/// Layers that std::make_unique constructs, with its own line as their default argument.
+/// Layers that std::make_unique constructs. Their default argument is a line of the standard header.
 struct Stored : nn::Module {
   using Module::Module;
   std::unique_ptr<nn::Linear> fc = std::make_unique<nn::Linear>(this, "fc", 3, 4);
@@ -34,7 +34,7 @@ struct Stored : nn::Module {
   Tensor forward(Tensor x) override { return (*fc)(x); }
 };
 
-/// Sums by the standard library, whose header has the line of each `+`.
+/// Sums with the standard library. The line of each `+` is in its header.
 struct Sum : nn::Module {
   using Module::Module;
   Tensor forward(Tensor a, Tensor b) override {
@@ -123,7 +123,7 @@ TEST_F(Lines, AValueOfAStepStaysInIt) {
   auto step = [&](const auto &carried, const auto &slices) {
     slice = slices[0];
     product = carried[0] * slices[0];
-    Tensor within = cond(product.sum() > 0.0, [&] { return product * w; }, [&] { return slice; }); // may read it
+    Tensor within = cond(product.sum() > 0.0, [&] { return product * w; }, [&] { return slice; }); // allowed
     return ScanStep{{within}, {}};
   };
   Tensor last = scan({w}, {rows}, 0, step).carried[0];

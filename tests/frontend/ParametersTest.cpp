@@ -1,4 +1,5 @@
-// Parameters: which of them minimize trains, what may be written into them, their names and initial values.
+// Tests parameters: which of them minimize trains, which values may be copied into them, their names and initial
+// values.
 #include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>
 
@@ -20,7 +21,7 @@ struct Minimize : testing::Test {
   nn::Module root{g};
   Tensor w = root.parameter("w", {3}, init::ones()), v = root.parameter("v", {3}, init::ones());
 
-  /// What the graph says of minimize: the rate, and the parameters that it trains.
+  /// The rate and the trained parameters of minimize in the text of the graph.
   std::string by(const Tensor &loss, const optim::Options &options = {}) {
     g.minimize(loss, optim::AdamW{}, options);
     std::string text = g.str();
@@ -36,7 +37,7 @@ struct TwoLinears : nn::Module {
 
 } // namespace
 
-// --- what a gradient reaches
+// --- parameters that receive a gradient
 
 TEST_F(Minimize, TrainsNoParameterThatTheLossReadsDetached) {
   EXPECT_EQ(by(((x * w).detach() * v).mean()), "lr @lr [@v]");
@@ -76,7 +77,7 @@ TEST_F(Minimize, TrainsNoParameterThatABranchReadsDetached) {
   EXPECT_EQ(by(y.sum()), "lr @lr [@v]");
 }
 
-// Its gradient is zero in PyTorch, whose AdamW decays the parameter.
+// PyTorch computes a zero gradient, and its AdamW decays the parameter.
 TEST_F(Minimize, TrainsAParameterThatTheLossRounds) { EXPECT_EQ(by((floor(x * w) * v).mean()), "lr @lr [@w, @v]"); }
 
 TEST_F(Minimize, NeedsAParameterThatAGradientReaches) {

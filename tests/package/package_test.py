@@ -82,7 +82,7 @@ class PackageTest(InstallationTest):
         links = 0
         for name in found:
             with open(name, encoding="utf-8") as opened:
-                text = "".join(opened.read().split("```")[::2])  # without code
+                text = "".join(opened.read().split("```")[::2])  # without code blocks
             for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
                 links += 1
                 self.assertTrue(os.path.exists(os.path.join(os.path.dirname(name), link)), f"{name} links to {link}")

@@ -125,8 +125,8 @@ module @own {
 
 // -----
 
-// Tests that `updated` is what a parameter is set to in training, so that what reads it follows the update, and the value before
-// it elsewhere.
+// Tests that in training `updated` is the value that a parameter is set to, so that its consumers follow the update.
+// Elsewhere it is the value before the update.
 // CHECK-LABEL: module @updated
 // CHECK: sluice.entry @train_step
 // CHECK: %[[NEXT:.+]] = sluice.sub %w, %

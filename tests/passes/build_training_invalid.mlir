@@ -1,6 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-build-entry-points
 
-// Tests that what makes no sense is refused: an optimizer, parameters, a rate, groups, clips, schedules and scales of the loss, values after an update.
+// Tests that invalid optimizers, parameters, rates, groups, clips, schedules, loss scales and updated values are
+// rejected.
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>

@@ -157,7 +157,7 @@ module {
 
 // -----
 
-// Tests that a formula of counts and constants is computed in f32, and that its result is cast: bf16 does not hold the counts.
+// Tests that a formula of counts and constants is computed in f32 and its result is cast: bf16 cannot hold the counts.
 // GRAPH: %[[I:.+]] = sluice.iota {{.*}} -> tensor<2x2xf32>
 // GRAPH: %[[SCALED:.+]] = sluice.mul %[[I]], {{.*}} -> tensor<2x2xf32>
 // GRAPH: %[[BIAS:.+]] = sluice.cast %[[SCALED]] {to = bf16}
@@ -176,7 +176,7 @@ module {
 
 // -----
 
-// Tests that a constant that f16 does not hold keeps its consumer in f32, and that one that it holds does not.
+// Tests that a constant keeps its consumer in f32 only if f16 cannot represent the constant.
 // GRAPH: %[[P:.+]] = sluice.einsum {{.*}} -> tensor<2x2xf16>
 // GRAPH: %[[WIDE:.+]] = sluice.cast %[[P]] {to = f32}
 // GRAPH: sluice.add %[[WIDE]], {{.*}} -> tensor<2x2xf32>

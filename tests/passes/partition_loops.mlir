@@ -56,7 +56,8 @@ module {
 
 // -----
 
-// Tests that a loop that puts sums over rows into parts of a value carries a part of the sum, which is reduced once, behind it.
+// Tests a loop that stores sums over rows into parts of a value. It carries a partial sum, which is reduced once, after
+// the loop.
 // CHECK: sluice.entry @stacked
 // CHECK: %[[L:.+]]:2 = sluice.loop "scan" 3 times
 // CHECK-NOT: sluice.all_reduce
@@ -84,7 +85,7 @@ module {
 
 // -----
 
-// Tests that rows that a branch gives stay apart, be they zeros in both branches.
+// Tests that rows returned by a branch stay sharded, even if both branches return zeros.
 // CHECK: sluice.entry @rows
 // CHECK-NOT: sluice.all_reduce
 // CHECK: sluice.return

@@ -99,7 +99,7 @@ module {
 
 // -----
 
-// Tests that what is neither a sum over rows nor of each row is refused in a branch, in the words of who wrote it.
+// Tests that a branch rejects a value that is neither a sum over rows nor batched. The message uses the user's terms.
 module {
   sluice.model "m" format 1 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x", "p"] -> ["y"] (%x: tensor<?x2xf32>, %p: tensor<i1>) {

@@ -102,8 +102,8 @@ TEST_P(Halves, RoundAllMagnitudesOfFloats) {
     expectNearest(sluice_float_of_bits(bits));
 }
 
-// Tests doubles beside the middle between neighbours, which are floats of the middle itself: rounded twice, they would be
-// ties.
+// Tests doubles near the midpoint between neighbors. As floats they equal the midpoint, so rounding them twice would
+// create ties.
 TEST_P(Halves, RoundDoublesOnce) {
   using namespace sluice::runtime;
   Convert round = roundingConversion(DType::f64, *dtypeFromName(half.name));

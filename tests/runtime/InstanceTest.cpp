@@ -321,7 +321,7 @@ TEST(Api, RefusesToTrainOnNothing) {
 }
 
 namespace {
-/// A model of the C API with weights, and images to predict from.
+/// A model with weights, run through the C API, and images to predict from.
 struct Predicting {
   sluice_instance *model = nullptr;
   Batch batch{4, 1};
@@ -355,7 +355,7 @@ TEST(Api, RunsOnNoInputsOfAnEarlierRun) {
   EXPECT_STREQ(sluice_last_error(),
                "'predict' needs the input 'image', which has not been set since the last call: set "
                "it before each call");
-  // All entry points share the memory of inputs, so that a run of another one ends them, too.
+  // All entry points share the memory of inputs, so a run of another entry point invalidates them.
   const int32_t key[2] = {0, 5};
   ASSERT_EQ(program.set(2), 0);
   ASSERT_EQ(sluice_instance_set_input(program.model, "init", "key", key, sizeof key, 1), 0);
@@ -371,7 +371,7 @@ TEST(Api, RunsOnInputsThatWereSetForAsManyRows) {
   ASSERT_EQ(program.set(1), 0) << sluice_last_error();
   EXPECT_EQ(program.run(4), SLUICE_USAGE);
   EXPECT_STREQ(sluice_last_error(), "input 'image' was set with 1 rows, and the call has 4");
-  EXPECT_EQ(program.run(1), 0) << sluice_last_error(); // a call that was refused has taken nothing
+  EXPECT_EQ(program.run(1), 0) << sluice_last_error(); // a rejected call consumes no inputs
   ASSERT_EQ(program.set(4), 0);
   EXPECT_EQ(program.run(1), SLUICE_USAGE);
 }

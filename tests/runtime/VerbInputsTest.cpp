@@ -1,5 +1,5 @@
-// What the verbs take and leave beside data sets: settings, arrays of other types and from pipes, weights of other types
-// and formats, losses that are not finite, and files of killed processes.
+// Tests inputs and outputs of verbs other than data sets: settings, arrays of other types and from pipes, weights of
+// other types and formats, losses that are not finite, and files of killed processes.
 #include "Process.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
@@ -28,7 +28,7 @@ static ProcessResult ran(const std::vector<std::string> &arguments) {
   return test::run(LOGREG, arguments);
 }
 
-/// The executable at the end of a shell's command, where it is $0 and the folder is the current one.
+/// Runs a shell command in the folder; $0 is the executable.
 static ProcessResult inShell(const TemporaryFolder &folder, const std::string &command) {
   setenv("SLUICE_DATA", SLUICE_MNIST, 1);
   return test::run("/bin/sh", {"-c", "cd '" + folder.path() + "' && " + command, LOGREG});
@@ -39,7 +39,7 @@ static bool tells(const ProcessResult &result, const std::string &text) {
 }
 
 namespace {
-/// A folder with weights, three images, and their labels in two types.
+/// A folder with weights, three images, and their labels in three types.
 class VerbInputs : public Test {
 protected:
   VerbInputs() {
@@ -58,13 +58,13 @@ protected:
     return {bytes.begin(), bytes.end()};
   }
 
-  /// eval_step on the images and labels of a file.
+  /// Runs eval_step on the images and on the labels of a file.
   ProcessResult evaluate(const std::string &labels) const {
     return ran({"predict", "--json", "--entry", "eval_step", "--weights", folder / "w.safetensors", "--input",
                 "image=@" + folder / "x.npy", "--input", "label=@" + folder / labels});
   }
 
-  /// The weights in another type, each value as `change` makes it.
+  /// Writes the weights in another type, with each value mapped by `change`.
   template <typename T> void writeWeights(const std::string &name, DType type, double (*change)(float)) const {
     Safetensors file = readSafetensors(folder / "w.safetensors");
     std::vector<std::vector<T>> values;
@@ -88,7 +88,7 @@ protected:
 
 //===- settings ---------------------------------------------------------------------------------------------------===//
 
-// Tests that every verb that runs something takes the settings that `train` takes, and checks them alike.
+// Tests that every verb that runs a model accepts the settings of `train` and checks them in the same way.
 TEST_F(VerbInputs, AllVerbsTakeSettings) {
   const std::string weights = folder / "w.safetensors", image = "image=@" + folder / "x.npy";
   const std::vector<std::vector<std::string>> calls = {
@@ -122,7 +122,7 @@ TEST_F(VerbInputs, PredictWidensInputs) {
   ASSERT_EQ(same.code, 0) << same.err;
   ASSERT_EQ(narrow.code, 0) << narrow.err;
   EXPECT_EQ(narrow.out, same.out);
-  EXPECT_EQ(wide.code, 3); // an i64 need not fit
+  EXPECT_EQ(wide.code, 3); // an i64 may not fit
   EXPECT_TRUE(tells(wide, "wide.npy: is i64[3], but input 'label' is i32")) << wide.err;
   EXPECT_TRUE(tells(wide, "a file has its input's type or a narrower one of its kind")) << wide.err;
 }
@@ -170,7 +170,7 @@ TEST_F(VerbInputs, WeightsOfAnotherFloatTypeLoadWithANote) {
   ProcessResult same = ran({"eval", "--json", "--weights", folder / "w.safetensors"});
   ProcessResult wide = ran({"eval", "--json", "--weights", folder / "wide.safetensors"});
   ASSERT_EQ(wide.code, 0) << wide.err;
-  EXPECT_EQ(wide.out, same.out); // rounded to what they were
+  EXPECT_EQ(wide.out, same.out); // rounding restores the original values
   EXPECT_EQ(same.err, "");
   EXPECT_EQ(wide.err, "note: " + folder / "wide.safetensors" + ": 2 tensors of f64 are rounded to f32\n");
   EXPECT_EQ(ran({"eval", "-q", "--json", "--weights", folder / "wide.safetensors"}).err, "");
@@ -228,7 +228,7 @@ TEST_F(VerbInputs, OtherFormatsOfWeightsAreNamed) {
 //===- losses that are not finite ---------------------------------------------------------------------------------===//
 
 TEST_F(VerbInputs, ALossThatIsNotFiniteIsToldAndEndsWithCodeOne) {
-  // Weights of which the first step's loss is infinite or NaN, and a rate that keeps them.
+  // Weights that make the loss of the first step infinite or NaN, and a rate that keeps them.
   writeWeights<float>("nan.safetensors", DType::f32, [](float) { return std::nan(""); });
   std::vector<std::string> train = {"train",        "--json",
                                     "--epochs",     "2",
@@ -252,7 +252,7 @@ TEST_F(VerbInputs, ALossThatIsNotFiniteIsToldAndEndsWithCodeOne) {
 }
 
 TEST_F(VerbInputs, TheStepOfALossThatBecomesNonFiniteIsExact) {
-  // The first batch is fine; its step throws the weights beyond all numbers.
+  // The first batch is fine; its step makes the weights overflow.
   ProcessResult result = ran({"train", "--epochs", "1", "--set", "lr=3e38", "--quiet"});
   EXPECT_EQ(result.code, 1);
   EXPECT_TRUE(tells(result, " at step 2 (epoch 1)")) << result.err;
@@ -285,13 +285,13 @@ TEST_F(VerbInputs, EmptyNamesOfFilesAreRefused) {
 
 TEST_F(VerbInputs, AllOfTheBestTokensIsZero) {
   ProcessResult result = ran({"generate", "--top-k", "0", "--prompt", "a"});
-  EXPECT_FALSE(tells(result, "--top-k")) << result.err; // this model generates nothing
+  EXPECT_FALSE(tells(result, "--top-k")) << result.err; // this model cannot generate text
 }
 
 //===- files of killed processes ----------------------------------------------------------------------------------===//
 
-// Tests that what a killed process left beside a file is removed by the next one that writes the file, and that what a
-// living one is writing stays.
+// Tests that a process that writes a file removes the temporary files that killed processes left for it. Files of live
+// processes stay.
 TEST_F(VerbInputs, FilesOfDeadProcessesAreRemoved) {
   pid_t dead = fork();
   if (dead == 0)
@@ -305,7 +305,7 @@ TEST_F(VerbInputs, FilesOfDeadProcessesAreRemoved) {
                     strange = "w.safetensors.sluice-tmp-notes";
   for (const std::string &name : {mine, others, living, locked, strange})
     folder.write(name, "half");
-  int descriptor = open((folder / locked).c_str(), O_RDWR); // as if from where this process has another number
+  int descriptor = open((folder / locked).c_str(), O_RDWR); // like a process of another container, where the ID differs
   ASSERT_EQ(flock(descriptor, LOCK_EX), 0);
   EXPECT_EQ(ran({"train", "--epochs", "0", "--save", folder / "w.safetensors"}).code, 0);
   close(descriptor);

@@ -1,4 +1,4 @@
-// Writes graphs of any depth, for measuring how the time of the compiler grows: deep_graph SHAPE DEPTH [FILE]
+// Writes graphs of any depth, to measure how compile time grows: deep_graph SHAPE DEPTH [FILE]
 //
 //   linear     DEPTH residual blocks of two linear layers, trained by AdamW
 //   conv       DEPTH residual blocks of two convolutions and their batch norms, trained by SGD
@@ -80,13 +80,13 @@ template <class Block> struct Network : nn::Module {
 
 static void train(Graph &graph, nn::Module &net, const Shape &shape, const optim::Optimizer &optimizer) {
   Tensor x = graph.input("x", f32, shape), label = graph.input("label", i32, {rows});
-  net.initialize("*", init::constant(0.01)); // random numbers need a kernel for each parameter
+  net.initialize("*", init::constant(0.01)); // random numbers would need a kernel for each parameter
   Tensor logits = net(x);
   graph.output("logits", logits);
   graph.minimize(cross_entropy(logits, label), optimizer);
 }
 
-/// What keeps the type of x, and breaks fusion now and then.
+/// Applies an op that keeps the type of x and sometimes breaks fusion.
 static Tensor mixed(const Tensor &x, const Tensor &weight, int i) {
   switch (i % 11) {
   case 3:

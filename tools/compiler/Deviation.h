@@ -5,32 +5,32 @@
 
 namespace sluice::compiler {
 
-/// What results of one kernel may differ from exact ones: of floats each, relative to what an element is made of, at
-/// least the result's largest value; of integers the share that may be others.
+/// The tolerance for results of one kernel. For floats it limits the error of each element, relative to its magnitude
+/// or to the largest value of the result if that is larger. For integers it limits the share of elements that differ.
 double toleranceOf(mlir::Type element);
 
-/// The element that is furthest off, and by how much.
+/// The element with the largest error, and its error.
 struct Deviation {
   double error = 0;
   size_t element = 0;
 };
 
-/// What explains a difference. Each is computed only if an element differs.
+/// Explanations of a difference. Each is computed only if an element differs.
 struct Explanations {
   llvm::function_ref<const ir::HostTensor &()> magnitudes; ///< of the result's elements (Magnitudes.h)
-  llvm::function_ref<double(size_t)> granted;              ///< an error of an element that is none
-  llvm::function_ref<const ir::HostTensor &()> rounded;    ///< the result if every op's are rounded to their types
+  llvm::function_ref<double(size_t)> granted;              ///< the error that an element may have
+  llvm::function_ref<const ir::HostTensor &()> rounded;    ///< the result if every op rounds to its types
 };
 
-/// Of floats: the largest error relative to what its element is made of. A NaN is right where the reference has one, and an
-/// infinity where it has the same or where one follows from rounding every op's results.
+/// For floats: the largest error relative to its element's magnitude. A NaN or an infinity is correct if the reference
+/// has the same. It is also correct if rounding every op's results produces it.
 Deviation compareFloats(mlir::Type element, const ir::HostTensor &actual, const ir::HostTensor &expected,
                         const Explanations &explanations);
 
-/// The share of the elements that differ.
+/// The share of elements that differ.
 Deviation compareIntegers(const ir::HostTensor &actual, const ir::HostTensor &expected);
 
-/// The share of the elements that differ although no rounding of floats on the way to them explains it.
+/// The share of elements that differ and whose difference no rounding of floats explains.
 Deviation compareIntegers(const ir::HostTensor &actual, const ir::HostTensor &expected,
                           const Explanations &explanations);
 

@@ -43,7 +43,7 @@ struct Program::Impl {
   DataFolder data; ///< of large data, which `init` reads
   std::unique_ptr<compiler::LoadedModel> model;
   std::map<std::string, Pending, std::less<>> inputs;
-  std::optional<Pending> key; ///< of `init`, which users may have an input of the same name beside
+  std::optional<Pending> key; ///< of `init`; separate, because a graph may have an input of the same name
   const runtime::Entry *lastEntry = nullptr;
   int64_t lastRows = 0;
 
@@ -84,7 +84,7 @@ Program::~Program() = default;
 
 static bool isInit(const runtime::Entry &entry) { return entry.name == "init"; }
 
-/// Finds an input in the entry points of the graph, else the key of `init`; returns whether it is that key.
+/// Finds an input of the graph's entry points, or else the key of `init`. Returns whether it is that key.
 static bool findInput(const runtime::Plan &plan, std::string_view name, DType dtype) {
   const runtime::Value *ofGraph = nullptr, *ofInit = nullptr;
   std::vector<std::string> names;
@@ -132,7 +132,7 @@ void Program::seed(std::uint64_t seed, Where) {
   impl->key = Impl::Pending{i32, {bytes.begin(), bytes.end()}, 2};
 }
 
-/// The value that was set for an input; null if none was.
+/// The value set for an input, or null if none was set.
 static const Program::Impl::Pending *findPending(const Program::Impl &program, const runtime::Entry &entry,
                                                  const runtime::Value &input) {
   if (isInit(entry))
@@ -141,7 +141,7 @@ static const Program::Impl::Pending *findPending(const Program::Impl &program, c
   return found == program.inputs.end() ? nullptr : &found->second;
 }
 
-/// Hands an input over to the run that takes it, and that refuses to begin without.
+/// Passes an input to the run that consumes it. The run fails if the input is missing.
 static void takeInput(runtime::Instance &instance, const runtime::Entry &entry, const runtime::Value &input,
                       const Program::Impl &program, int64_t rows) {
   const Program::Impl::Pending *pending = findPending(program, entry, input);

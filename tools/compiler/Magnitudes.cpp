@@ -20,12 +20,12 @@ struct Sized {
   HostTensor value, magnitude;
 };
 
-/// What a walk measures.
+/// Parameters of a walk.
 struct Measure {
-  double ofOperands;                 ///< how much of its size an operand of the body adds to its magnitude
-  double (*ofResults)(Type element); ///< the same of an op's result, by its element type
-  double step;                       ///< the share of a magnitude by which values are perturbed
-  bool perturbs;                     ///< whether ops are perturbed that are not elementwise
+  double ofOperands;                 ///< the part of an operand of the body that its magnitude includes
+  double (*ofResults)(Type element); ///< the same for an op's result, by its element type
+  double step;                       ///< the part of a magnitude by which values are perturbed
+  bool perturbs;                     ///< whether ops that are not elementwise are perturbed
 };
 
 class MagnitudeWalk {
@@ -59,8 +59,8 @@ private:
 
   //===- elementwise ops ------------------------------------------------------------------------------------------===//
 
-  /// The sum over the operands of what the result changes by with each, or with all of them together if that is more: a
-  /// product of two sums that cancel follows neither alone.
+  /// The sum of the changes of the result when each operand changes alone, or its change when all change together if
+  /// that is larger. A product of two sums that cancel depends on neither alone.
   HostTensor followed(ir::ElementwiseOp op, ArrayRef<HostTensor> values, ArrayRef<HostTensor> magnitudes) {
     HostTensor sum(ir::runtimeShape(op->getResult(0).getType(), rows));
     SmallVector<double> at(values.size()), sizes(values.size()), alone(values.size());
@@ -80,8 +80,8 @@ private:
     return sum;
   }
 
-  /// How much an element changes at most while its operands move by such sizes either way: of a square around 0 no difference of
-  /// both ways would tell.
+  /// The largest change of an element when its operands move by these sizes in either direction. A difference between
+  /// both directions would be zero for a square around 0.
   double changeAround(ir::ElementwiseOp op, ArrayRef<double> at, ArrayRef<double> sizes, double result) const {
     double most = 0;
     for (double towards : {1.0, -1.0}) {
@@ -93,7 +93,7 @@ private:
     return most;
   }
 
-  /// The value moved by the step's share of its magnitude; integers by whole numbers, booleans to one of their values.
+  /// The value moved by the step's part of its magnitude. Integers move by whole numbers; booleans stay 0 or 1.
   double moved(Value operand, double value, double magnitude) const {
     double by = measure.step * magnitude;
     if (!isFloat(operand))
@@ -101,7 +101,7 @@ private:
     return elementOf(operand).isInteger(1) ? std::clamp(value + by, 0.0, 1.0) : value + by;
   }
 
-  /// Beside the step's share of a magnitude; 0 of what is not finite.
+  /// The change relative to the step; 0 if it is not finite.
   double change(double there, double here) const {
     double size = std::abs(there - here) / measure.step;
     return std::isfinite(size) ? size : 0;
@@ -113,7 +113,7 @@ private:
                                  ArrayRef<HostTensor> results) {
     auto reference = cast<ir::ReferenceOp>(op);
     SmallVector<HostTensor> sums = reference.evaluate(withFloats(op, values, magnitudes), rows);
-    if (measure.ofOperands == 0) // of errors: what an op gives without any is none
+    if (measure.ofOperands == 0) // for errors, results of exact operands are not errors
       subtract(sums, reference.evaluate(withFloats(op, values, {}), rows));
     for (auto [result, sum] : llvm::zip_equal(op.getResults(), sums))
       for (double &element : sum.data)
@@ -123,7 +123,7 @@ private:
     return sums;
   }
 
-  /// The values with magnitudes in the place of floats, or zeros: classes and conditions stay.
+  /// The values with magnitudes, or zeros, in place of floats. Classes and conditions do not change.
   static SmallVector<HostTensor> withFloats(Operation &op, ArrayRef<HostTensor> values,
                                             ArrayRef<HostTensor> magnitudes) {
     SmallVector<HostTensor> all(values);
@@ -139,8 +139,8 @@ private:
         element -= less;
   }
 
-  /// Raises `sums` to what the results change by if each element of the operands moves one way or the other. What cancels for
-  /// some directions does not for others.
+  /// Raises `sums` to the changes of the results when each operand element moves in a random direction. Changes that
+  /// cancel for some directions do not cancel for others.
   void perturb(Operation &op, ArrayRef<HostTensor> values, ArrayRef<HostTensor> magnitudes,
                ArrayRef<HostTensor> results, MutableArrayRef<HostTensor> sums) {
     constexpr int kDirections = 6;
@@ -156,7 +156,7 @@ private:
     }
   }
 
-  /// A magnitude, and of a float at least this part of the value.
+  /// The magnitude; for a float, at least `part` of the value.
   static HostTensor sized(Value result, HostTensor sum, const HostTensor &value, double part) {
     for (auto [element, own] : llvm::zip_equal(sum.data, value.data)) {
       double size = std::abs(element), least = part == 0 || !isFloat(result) ? 0 : part * std::abs(own);
@@ -167,7 +167,7 @@ private:
 
   int64_t rows;
   Measure measure;
-  std::minstd_rand random; // the same directions in every walk
+  std::minstd_rand random; // every walk draws the same directions
   llvm::DenseMap<Value, Sized> known;
 };
 

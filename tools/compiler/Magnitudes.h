@@ -5,15 +5,16 @@
 
 namespace sluice::compiler {
 
-/// For each result of a kernel's body a tensor of magnitudes: what its rounding errors are proportional to. A sum of
-/// terms that cancel is small, its magnitude, the sum of their absolute values, is not.
+/// For each result of a kernel's body, a tensor of magnitudes. Rounding errors are proportional to magnitudes. A sum of
+/// terms that cancel is small, but its magnitude, the sum of their absolute values, is not.
 ///
-/// An elementwise op has its own result's magnitude and, for each operand, the operand's times how much the result
-/// follows it. Other ops are evaluated on the magnitudes of their operands: products, convolutions and sums then add up
-/// absolute values; ops that are no sums have at least their results' own. With `perturbs` an op that is not elementwise
-/// also has what its results change by when its operands change by a few roundings of their magnitudes: a norm of values with
-/// a large mean, or an attention gradient whose terms cancel. A result of integers or booleans has a magnitude where those
-/// roundings change it, and 0 elsewhere.
+/// An elementwise op adds to the magnitude of its own result the magnitude of each operand times the result's
+/// sensitivity to it. Other ops are evaluated on the magnitudes of their operands: products, convolutions and sums then
+/// add absolute values. Ops that are not sums have at least the magnitudes of their own results.
+///
+/// With `perturbs`, an op that is not elementwise also adds the change of its results when its operands change by a few
+/// roundings of their magnitudes. Examples are a norm of values with a large mean, and an attention gradient whose
+/// terms cancel. An integer or boolean result has a magnitude if those roundings change it, and 0 otherwise.
 llvm::SmallVector<ir::HostTensor> magnitudesOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands, int64_t rows,
                                                bool perturbs = false);
 
@@ -22,8 +23,8 @@ llvm::SmallVector<ir::HostTensor> magnitudesOf(mlir::Block &body, llvm::ArrayRef
 llvm::SmallVector<ir::HostTensor> errorsOfHalves(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
                                                  int64_t rows);
 
-/// The results of a kernel's body with each op's results rounded to their element types, so that they overflow and underflow
-/// as the types do.
+/// The results of a kernel's body with each op's results rounded to their element types. The results overflow and
+/// underflow as those types do.
 llvm::SmallVector<ir::HostTensor> roundedResultsOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
                                                    int64_t rows);
 

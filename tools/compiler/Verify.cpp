@@ -130,7 +130,7 @@ private:
 };
 } // namespace
 
-/// The input of `init`, from the seed.
+/// The input of `init`, computed from the seed.
 HostTensor Comparison::makeKey() const {
   HostTensor tensor({2});
   tensor.data[0] = static_cast<double>(static_cast<int32_t>(seed >> 32));
@@ -138,7 +138,7 @@ HostTensor Comparison::makeKey() const {
   return tensor;
 }
 
-/// Random values that every model takes: classes are 0 or 1.
+/// Random values that every model accepts: classes are 0 or 1.
 HostTensor Comparison::makeInput(const runtime::Value &input) {
   HostTensor tensor(input.shapeFor(rows, plan.capacity));
   int64_t whole = input.dtype == runtime::DType::u8 ? 256 : 2,
@@ -254,7 +254,7 @@ ir::StateMap Comparison::readStates() {
   return states;
 }
 
-/// `init` leaves the states that begin with data to the runtime, which reads them from where they lie.
+/// `init` does not set states that are initialized from data. The runtime reads them from where the data is stored.
 void Comparison::setDataOfStates(ir::StateMap &states) {
   for (const runtime::InitialValue &value : instance.dataOfStates()) {
     const runtime::State &state = *value.state;

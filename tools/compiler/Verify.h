@@ -12,8 +12,8 @@ struct VerifyOptions {
   CompileOptions compile;
   int64_t rows = 4;  // of the batch, at most the capacity
   uint64_t seed = 0; // of the inputs and of `init`
-  double zeros = 0;  // the share of the elements of float inputs that are exactly 0
-  double nans = 0;   // the share of them that are NaN
+  double zeros = 0;  // the share of exact zeros in the elements of float inputs
+  double nans = 0;   // the share of NaNs in them
 };
 
 /// A kernel's result that is not what the reference gives for what the kernel had to read; or an output or state that

@@ -1,16 +1,17 @@
-"""The documents as they are installed: documents.py SOURCE OUT DOCUMENT...
+"""Rewrites the documents for installation: documents.py SOURCE OUT DOCUMENT...
 
-Each document of the folder SOURCE is written to the same place below OUT, which becomes share/doc/sluice. A link to another
-document stays, a link to what is installed elsewhere leads there, and of a link to other sources only the text stays."""
+Writes each document of the folder SOURCE to the same place below OUT, which becomes share/doc/sluice. Links to other
+documents stay. Links to files that are installed elsewhere point to the installed files. Links to other sources become
+plain text."""
 
 import os
 import re
 import shutil
 import sys
 
-ROOT = "/share/doc/sluice"  # of an installation
+ROOT = "/share/doc/sluice"  # in an installation
 
-# What documents link to and where it is installed, from share/doc/sluice.
+# Installed paths of other link targets, relative to share/doc/sluice.
 ELSEWHERE = {
     "tools/reference/preface.md": "ops.md",
     "tools/package/SluiceConfig.cmake.in": "../../../lib/cmake/Sluice/SluiceConfig.cmake",
@@ -21,7 +22,7 @@ LINK = re.compile(r"(!?)\[([^]]*)\]\(([^)#:]+)(#[^)]*)?\)")
 
 
 def place_of(target, documents):
-    """Where the path `target` of the sources is installed, from share/doc/sluice; None if it is not."""
+    """Returns the installed path of the source `target` relative to share/doc/sluice; None if it is not installed."""
     if target in documents or target.endswith(".svg"):
         return target
     header = HEADERS.fullmatch(target)
@@ -29,7 +30,7 @@ def place_of(target, documents):
 
 
 def installed(source, out, document, documents):
-    """The text of a document with the links that an installation has."""
+    """Returns the text of a document with links for an installation."""
     folder = os.path.dirname(document)
 
     def relink(match):
@@ -44,7 +45,7 @@ def installed(source, out, document, documents):
         return f"{image}[{text}]({os.path.relpath(os.path.join(ROOT, place), os.path.join(ROOT, folder))}{anchor or ''})"
 
     with open(os.path.join(source, document), encoding="utf-8") as opened:
-        parts = opened.read().split("```")  # code has brackets of its own
+        parts = opened.read().split("```")  # code contains other brackets
     return "```".join(part if number % 2 else LINK.sub(relink, part) for number, part in enumerate(parts))
 
 

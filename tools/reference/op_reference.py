@@ -1,8 +1,8 @@
 """Writes the reference of ops as Markdown: op_reference.py OPS.json PREFACE.md SPECIAL_POINTS.json OUTPUT.md
 
-OPS.json is what `llvm-tblgen --dump-json` makes of ir/Ops.td. An op that lacks what the author of a backend needs (its meaning,
-a word on each attribute; for an op on values, its rows and its rounding) is an error that names all that is missing.
-SPECIAL_POINTS.json has results and gradients at special points, which tests/e2e/torch/special_points.py writes."""
+OPS.json is the output of `llvm-tblgen --dump-json` for ir/Ops.td. For authors of backends, each op must document its
+meaning and each attribute, and for an op on values also its rows and its rounding. An error lists all omissions.
+SPECIAL_POINTS.json holds results and gradients at special points. tests/e2e/torch/special_points.py writes it."""
 
 import json
 import os
@@ -111,7 +111,7 @@ operands that the half holds.
 
 
 def by_dtype(answers):
-    """One text for the dtypes that agree: "0; f16: inf"."""
+    """Merges the answers of dtypes that agree: "0; f16: inf"."""
     groups = {}
     for dtype, answer in answers.items():
         groups.setdefault(answer, []).append(dtype)
@@ -125,7 +125,7 @@ def point_cell(point, names):
 
 
 def in_pytorch(point):
-    """Its answers where they differ, and why."""
+    """Returns PyTorch's answers where they differ, and the reason."""
     parts = []
     for name in ("y", "dx", "dw"):
         answers = {dtype: point[dtype].get("PyTorch", {}).get(name, "same") for dtype in DTYPES}

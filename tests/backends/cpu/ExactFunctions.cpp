@@ -91,7 +91,7 @@ const std::vector<Function> &compositeFunctions() {
       {"softplus", unary("softplus"), 1, -750, 40, SLUICE_EXACT(softplus(y, a);)},
       {"elu", unary("elu", "{alpha = 1.0 : f64}"), 1, -40, 2,
        SLUICE_EXACT(mpfr_signbit(a) ? mpfr_expm1(y, a, round) : mpfr_set(y, a, round);)},
-      // Binary cross-entropy of a logit, where a quarter of the labels is 1.
+      // Binary cross-entropy of a logit for the label 1/4.
       {"bce",
        "%share = sluice.full {value = 0.75 : f64, type = T} : () -> T\n"
        "%rest = sluice.mul %share, %0 : (T, T) -> T\n%turned = sluice.neg %0 : (T) -> T\n"
@@ -108,7 +108,7 @@ double ulpsBetween(double got, const Exact &exact, const Format &format) {
     return std::isnan(got) && mpfr_nan_p(exact) ? 0 : INFINITY;
   if (mpfr_zero_p(exact) || mpfr_inf_p(exact))
     return got == mpfr_get_d(exact, MPFR_RNDN) && std::signbit(got) == bool(mpfr_signbit(exact)) ? 0 : INFINITY;
-  // Both in units in the last place.
+  // The exponents of a unit in the last place of the exact result, and of the first power of two beyond the type.
   int64_t unit = std::max<int64_t>(int64_t(mpfr_get_exp(exact)) - format.bits, format.leastUnit), end = format.end;
   Exact error(got), wanted;
   if (std::isinf(got))

@@ -1,14 +1,14 @@
-// Elementwise functions computed by MPFR with 160 bits, and errors of floats beside them.
+// Elementwise functions computed by MPFR with 160 bits, and the errors of floats relative to them.
 #pragma once
 
-#define MPFR_USE_NO_MACRO // functions, which take what converts to their operands
+#define MPFR_USE_NO_MACRO // use functions, whose arguments convert to the operand types, not macros
 #include <mpfr.h>
 #include <string>
 #include <vector>
 
 namespace sluice::cpu::testing {
 
-/// A number of 160 bits.
+/// A number with 160 bits.
 class Exact {
 public:
   explicit Exact(double value = 0) {
@@ -24,33 +24,33 @@ private:
   mpfr_t number;
 };
 
-/// An op, or a formula of ops, of one or two operands.
+/// An op of one or two operands, or a formula of such ops.
 struct Function {
-  std::string name;  ///< of its row in the table of accuracies
-  std::string body;  ///< of a kernel, with T for the type and %y as the result
+  std::string name;  ///< its row in the table of accuracies
+  std::string body;  ///< the body of a kernel: T is the type, %y is the result
   unsigned operands; ///< 1 or 2
-  double low, high;  ///< between which most results are neither 0 nor infinite nor the operand
+  double low, high;  ///< the range in which most results are neither 0, nor infinite, nor the operand
   void (*exact)(mpfr_ptr y, mpfr_srcptr a, mpfr_srcptr b);
 };
 
-/// The functions whose errors are counted in units of the last place.
+/// Functions whose errors are measured in units in the last place.
 const std::vector<Function> &elementaryFunctions();
-/// Those made of several of them, whose results may cancel.
+/// Functions composed of several of these, whose results may cancel.
 const std::vector<Function> &compositeFunctions();
 
-/// A floating-point type: its name in the IR, the bits of its significands, the least exponent of a unit in the last place, and
-/// the exponent of the first power of two beyond it.
+/// A floating-point type: its name in the IR, its significand bits, the smallest exponent of a unit in the last place,
+/// and the exponent of the first power of two beyond it.
 struct Format {
   const char *name;
   int bits, leastUnit, end;
 };
 inline constexpr Format kSingle{"f32", 24, -149, 128}, kDouble{"f64", 53, -1074, 1024};
 
-/// The error in units in the last place of the exact result. What overflows counts as the first power of two beyond the type.
-/// NaN in place of a number, a number in place of NaN and a zero of the other sign are infinitely wrong.
+/// The error in units in the last place of the exact result. An overflow counts as the first power of two beyond the
+/// type. The error is infinite if only one of the two is NaN, or if a zero has the wrong sign.
 double ulpsBetween(double got, const Exact &exact, const Format &format);
 
-/// |got - exact| / (|exact| + 1), likewise; of infinities 0 if they agree.
+/// |got - exact| / (|exact| + 1), with the same rule for NaN. Equal infinities have the error 0.
 double relativeError(double got, const Exact &exact);
 
 } // namespace sluice::cpu::testing

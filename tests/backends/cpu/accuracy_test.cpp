@@ -1,6 +1,6 @@
-// Functions of f32 and f64 beside MPFR, as AVX2 and AVX-512 compute them: over all magnitudes, subnormals too, where results vary
-// most, and at special values. The errors are those of the table in the reference of ops. SLUICE_TEST_FULL=1 takes 32 times as
-// many arguments, and says what the table should have.
+// Compares f32 and f64 functions on AVX2 and AVX-512 with MPFR. Arguments cover all magnitudes, including subnormals,
+// the range where results vary most, and special values. The bounds are those of the table in the op reference.
+// SLUICE_TEST_FULL=1 tests 32 times as many arguments and reports the errors that the table should list.
 #include "tests/Worse.h"
 #include "tests/backends/cpu/ExactFunctions.h"
 #include "tests/backends/cpu/KernelRun.h"
@@ -28,7 +28,7 @@ std::vector<Target> targets() {
   return all;
 }
 
-/// Arguments of one operand in a format.
+/// Random arguments of one operand in a format.
 class Arguments {
 public:
   Arguments(const Format &format, double low, double high, uint64_t seed)
@@ -38,7 +38,7 @@ public:
     switch (random() % 4) {
     case 0:
       return rounded(between(random));
-    case 1: // of magnitudes around 1
+    case 1: // magnitudes around 1
       return rounded(
           std::ldexp(between.b() > 0 && between.a() >= 0 ? 1 + unit() : (unit() * 4 - 2), int(random() % 40) - 30));
     case 2: // whole numbers
@@ -74,7 +74,7 @@ std::vector<double> specialValues(const Format &format) {
   return values;
 }
 
-/// A function, compiled for a format and a target.
+/// A function compiled for a format and a target.
 class Measured {
 public:
   Measured(const Function &function, const Format &format, const Target &target)
@@ -85,7 +85,7 @@ public:
       kernel.randomize(0, 1);
   }
 
-  /// Sets operands, and runs.
+  /// Sets the operands and runs the kernel.
   template <class Make> void run(Make make) {
     for (int64_t i = 0; i < kCount; ++i)
       for (unsigned operand = 0; operand < function.operands; ++operand)
@@ -101,7 +101,7 @@ public:
     run([&](int64_t, unsigned operand) { return operand ? b.draw() : a.draw(); });
   }
 
-  /// All special values; of two operands all pairs.
+  /// Runs on all special values; for two operands, on all pairs.
   void runSpecial() {
     std::vector<double> values = specialValues(format);
     run([&](int64_t i, unsigned operand) {
@@ -109,7 +109,7 @@ public:
     });
   }
 
-  /// The greatest error, as a function of the result and the exact one, and where it is.
+  /// The largest error and where it occurs. `error` is a function of the result and the exact result.
   template <class Error> std::pair<double, std::string> worst(Error error) {
     ir::HostTensor got = kernel.output(0);
     std::pair<double, std::string> found{0, ""};
@@ -146,7 +146,7 @@ private:
   KernelRun kernel;
 };
 
-/// The table of the reference: the bounds of f32 and f64 by the name of the function.
+/// The accuracy table of the op reference: the bounds of f32 and f64 by function name.
 const std::map<std::string, std::pair<double, double>> &bounds() {
   static const auto table = [] {
     std::map<std::string, std::pair<double, double>> table;
@@ -165,7 +165,7 @@ const std::map<std::string, std::pair<double, double>> &bounds() {
 
 class Accuracy : public ::testing::TestWithParam<Function> {};
 
-/// The greatest error over all targets and rounds, rounded up to tenths as the table has it.
+/// The largest error over all targets and rounds, rounded up to tenths as in the table.
 double tabledError(const Function &function, const Format &format) {
   double worst = 0;
   std::string where;
@@ -192,7 +192,7 @@ TEST_P(Accuracy, IsThatOfTheTable) {
   double single = tabledError(function, kSingle), twice = tabledError(function, kDouble);
   EXPECT_TRUE(single <= inSingle) << function.name << " in f32 is off by " << single;
   EXPECT_TRUE(twice <= inDouble) << function.name << " in f64 is off by " << twice;
-  if (rounds() > 1) // the table has what longer sweeps found, of up to one float in 61
+  if (rounds() > 1) // the table lists the errors of longer sweeps, of up to one float in 61
     EXPECT_TRUE(single > inSingle - 0.5 && twice > inDouble - 0.5)
         << fmt::format("the row of {} should say {:.1f} and {:.1f}", function.name, single, twice);
 }
@@ -219,7 +219,8 @@ INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, ::testing::ValuesIn(elementaryFunc
 
 class CompositeAccuracy : public ::testing::TestWithParam<Function> {};
 
-// Results may cancel, as those of gelu far below 0 do: 8 units of the type's precision, of the result and of 1.
+// Results may cancel, for example those of gelu far below 0. The tolerance is 8 units of the type's precision, relative
+// to the result and to 1.
 TEST_P(CompositeAccuracy, IsNearlyThatOfTheType) {
   const Function &function = GetParam();
   for (const Target &target : targets())

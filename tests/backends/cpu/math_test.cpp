@@ -1,4 +1,4 @@
-// Functions beside those of C: powers, remainders, and constants that are NaN. accuracy_test.cpp measures errors.
+// Compares powers, remainders, and functions of a constant NaN with those of C. accuracy_test.cpp measures errors.
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <cmath>
@@ -81,7 +81,7 @@ TEST(Pow, IsVectorised) {
   EXPECT_LT(square.assembly.size(), general.assembly.size() / 2);
 }
 
-// Tests that remainders are exact: C's fmod is, and one sum moves the result to b's sign.
+// Tests that remainders are exact: C's fmod is exact, and one addition gives the result the sign of b.
 template <class Float> void expectRemainders(const std::string &element) {
   const std::string x = "tensor<4096x" + element + ">";
   KernelRun kernel({x, x}, "%a = sluice.remainder %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x, 1);
@@ -107,7 +107,7 @@ TEST(Remainder, IsExact) {
   expectRemainders<double>("f64");
 }
 
-// Tests that functions of a constant that is NaN are NaN, as those of a value are: constants are folded.
+// Tests that functions of a constant NaN are NaN, like those of a NaN value: constants are folded.
 TEST(NanConstant, StaysNan) {
   for (std::string element : {"f32", "f64"})
     for (const char *op : {"exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "sigmoid", "erf", "relu",

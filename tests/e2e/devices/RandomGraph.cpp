@@ -82,8 +82,8 @@ private:
     }
   }
 
-  /// A value [batch, width] of a root that is read twice, through any tensor. The combinations of all graphs are a walk over
-  /// those that there are, by a step that shares no factor with their number.
+  /// A value [batch, width] of a root that is read twice; the root reads any tensor. Successive values visit the
+  /// combinations with a step that is coprime to their number, so that none repeats before all have been visited.
   Tensor growReadTwice(uint32_t number) {
     static const std::vector<std::string> roots = readerRoots(), readers = secondReaders();
     size_t combinations = roots.size() * readers.size() * kReaderForms, step = 1361;
@@ -99,7 +99,7 @@ private:
     context.features = x;
     Tensor h = rootValue(context, one.root, width);
     std::optional<Tensor> y = readTwice(context, h, one.reader, width, one.form);
-    if (!y) { // some readers take an even number of columns
+    if (!y) { // some readers require an even number of columns
       h = rootValue(context, one.root, 2 * width + 2);
       y = readTwice(context, h, one.reader, 2 * width + 2, one.form);
     }
@@ -117,11 +117,11 @@ private:
     return tanh(sum);
   }
 
-  static constexpr uint32_t kTwiceReadValues = 3; // of a graph
+  static constexpr uint32_t kTwiceReadValues = 3; // per graph
 
   std::mt19937 random;
   uint32_t seed;
-  std::vector<DrawnReader> *drawn; // null: no values that are read twice
+  std::vector<DrawnReader> *drawn; // null: no value is read twice
   Graph graph{"random"};
   nn::Module net{graph};
   std::vector<std::unique_ptr<nn::Linear>> layers;

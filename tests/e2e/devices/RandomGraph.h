@@ -11,7 +11,8 @@ namespace sluice::test {
 /// elementwise chains, residual sums and branches, trained by SGD with momentum. A seed gives one graph.
 std::string randomGraph(uint32_t seed, int64_t batch);
 
-/// What produced a value that a random graph reads at its own indices, by which formula, and what reads it elsewhere.
+/// How a random graph reads a value twice: the root that produces it, the formula that reads it at its own indices, and
+/// the reader that reads it at other indices.
 struct DrawnReader {
   std::string root;
   int form;
@@ -19,8 +20,9 @@ struct DrawnReader {
   auto operator<=>(const DrawnReader &) const = default;
 };
 
-/// Such a graph whose values are also produced by the roots of ReaderGraph.h, from 1 to 7 columns wide as often as wider, and
-/// read twice. Adds to `drawn` each combination in it; seeds that follow each other draw different ones.
+/// The same for a graph whose values are also produced by the roots of ReaderGraph.h and read twice. Half of these
+/// values have 1 to 7 columns, the others have more. Adds each combination in the graph to `drawn`; consecutive seeds
+/// draw different combinations.
 std::string randomReaderGraph(uint32_t seed, int64_t batch, std::vector<DrawnReader> &drawn);
 
 /// The text of a model "small" with an input `x` [batch, features] and `layers` dense layers without biases between

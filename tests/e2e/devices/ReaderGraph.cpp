@@ -219,7 +219,7 @@ bool readsImages(const std::string &root) {
   return root.starts_with("conv") || root.ends_with("_pool") || root == "depthwise" || root == "sum";
 }
 
-/// Images and attention need the batch by itself.
+/// Images and attention require a separate batch dimension.
 static bool takesMergedRows(const std::string &root) {
   return root.starts_with("linear") || root == "matmul" || root == "layer_norm" || root == "softmax";
 }

@@ -15,28 +15,29 @@ enum class RowKind {
   Merged, ///< a batch dimension merged with the dimension after it
 };
 
-/// Where roots and readers are built, and what they are made from.
+/// The graph in which roots and readers are built, and their operands.
 struct ReaderContext {
   Graph &graph;
-  nn::Module &net; ///< of their parameters
+  nn::Module &net; ///< the module of their parameters
   DType dtype;
   RowKind kind;
-  Tensor features;    ///< [rows, terms], at least two
-  Tensor images;      ///< [rows, channels, 3, 3], at least two
-  Tensor positions;   ///< [rows, at least 3], from -1 to 1, of which indices are made: the same numbers on every device
+  Tensor features;    ///< [rows, terms], at least two terms
+  Tensor images;      ///< [rows, channels, 3, 3], at least two channels
+  Tensor positions;   ///< [rows, at least 3], from -1 to 1; indices computed from them agree on all devices
   Tensor start;       ///< a scalar, 0
-  int parameters = 0; ///< so far
+  int parameters = 0; ///< the number of parameters so far
 
   Tensor parameter(const Shape &shape) {
     return net.parameter("w" + std::to_string(parameters++), shape, init::uniform(-0.9, 0.9));
   }
 };
 
-/// The root's value, [rows, columns] or [rows, columns, 3, 3].
+/// The value of a root, [rows, columns] or [rows, columns, 3, 3].
 Tensor rootValue(ReaderContext &context, const std::string &root, int64_t columns);
 /// Whether the root reads images.
 bool readsImages(const std::string &root);
-/// `h` read at its own indices and by `reader`, combined by the form's formula; none where there is no such reader of it.
+/// Reads `h` at its own indices and by `reader`, and combines both by the formula of `form`. Empty if `reader` cannot
+/// read `h`.
 std::optional<Tensor> readTwice(ReaderContext &context, const Tensor &h, const std::string &reader, int64_t columns,
                                 int form);
 
@@ -63,8 +64,8 @@ inline constexpr int kReaderForms = 4;
 std::string readerGraph(const std::vector<ReaderCase> &cases, DType dtype, RowKind rows, const std::string &devices,
                         bool trains);
 
-/// The rows of one call, and what the graph's inputs have of each: "features" [rows, terms], [rows, tokens, terms] where rows are
-/// merged, "images" [rows, terms, height, width], and "start", a scalar.
+/// The sizes of one call. Its inputs are "features" [rows, terms], or [rows, tokens, terms] if rows are merged;
+/// "images" [rows, terms, height, width]; and "start", a scalar.
 inline constexpr int64_t kReaderRows = 5, kReaderTerms = 5, kReaderTokens = 2, kReaderHeight = 3, kReaderWidth = 3;
 
 } // namespace sluice::test

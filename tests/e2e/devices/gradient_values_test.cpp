@@ -185,7 +185,7 @@ TEST(Gradient, MayBePartOfWhatIsMinimized) {
   EXPECT_LE(largestDifference(program.state<double>("w"), expected), 1e-9);
 }
 
-// Gradient penalties through layers whose gradients are kernels of their own.
+// Gradient penalties through layers whose gradients are separate kernels.
 struct Layer {
   const char *name;
   Tensor (*apply)(const Tensor &x);
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
         Layer{"interpolate", [](const Tensor &x) { return interpolate_to(x, 5, {.mode = Interpolation::bilinear}); }}),
     [](const auto &layer) { return std::string(layer.param.name); });
 
-// Statistics that each replica has of its own rows have no formula over all rows.
+// Batch statistics of each replica have no formula over all rows.
 TEST(Gradient, OfWhatHasNoneIsRefusedWhereItIsAskedFor) {
   Graph g{"penalty"};
   g.set_capacity(8);

@@ -1,4 +1,5 @@
-// Random graphs, fused or not and under random pins, give the bits of the host alone, and the interpreter's values within rounding.
+// Tests that random graphs, fused or not and under random pins, produce the same bits as the host alone. Their values
+// match the interpreter's within rounding.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -70,7 +71,7 @@ void expectNearInterpreter(const std::string &text, Compiled &model, const Resul
   expectNear(result, train(reference));
 }
 
-/// The graph of a seed.
+/// The text of the graph for a seed.
 std::string textOf(uint32_t seed) {
   std::vector<DrawnReader> drawn;
   return randomReaderGraph(seed, kBatch, drawn);
@@ -110,8 +111,8 @@ TEST_P(RandomGraphs, AgreeOnEmulatedCudaDevices) {
   expectNear(trained(pinned), trained(host));
 }
 
-// The graphs above are worth the combinations in them: every root and most readers in the part that runs by default, a third of all
-// combinations of root, formula and reader in the whole.
+// Tests that the graphs above cover enough combinations: in the default part every root and most readers, in the full
+// run a third of all combinations of root, formula and reader.
 TEST(RandomGraphCoverage, HoldsRootsAndTheirReaders) {
   auto coverage = [](int graphs) {
     std::vector<DrawnReader> drawn;

@@ -38,7 +38,7 @@ std::vector<ReaderCase> casesOf(const std::string &root) {
   return cases;
 }
 
-/// Inputs of the graph, as far as it has them.
+/// Values for those inputs that the graph has.
 Values readerInputs(const std::string &graph, RowKind rows) {
   int64_t features = kReaderRows * kReaderTerms * (rows == RowKind::Merged ? kReaderTokens : 1);
   auto values = [&](const std::string &name, int64_t count) {

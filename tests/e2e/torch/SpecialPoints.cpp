@@ -15,12 +15,12 @@ using Numbers = std::vector<double>;
 
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// One op at some points. An elementwise op has a point in each element of x.
+/// One op at several points. Each element of x is a point of an elementwise op.
 struct Point {
   const char *op, *torch;
   Tensor (*result)(const Tensor &x, const Tensor &w);
   Numbers x, w = {};
-  Sizes shape = {}; ///< of x; empty: a vector
+  Sizes shape = {}; ///< of x; empty for a vector
 };
 
 #define SLUICE_POINT(torch, ...)                                                                                       \

@@ -1,7 +1,8 @@
-"""Results and gradients of ops at singular and other special points, beside PyTorch's answers and the table of the op
-reference, tools/reference/special_points.json, which `torch_test.py SOURCE_ROOT BUILD_ROOT special --write` writes. PyTorch
-computes halves in f32, from operands that the half holds, and its answer is rounded to the half: few of its ops take halves on
-a CPU."""
+"""Compares results and gradients of ops at singular and other special points with PyTorch and with the op reference.
+
+The op reference includes the table tools/reference/special_points.json. To write this table, run
+`torch_test.py SOURCE_ROOT BUILD_ROOT special --write`. For f16 and bf16, PyTorch computes in f32 from operands rounded
+to the type, and the result is rounded to the type: few PyTorch ops support these types on a CPU."""
 
 import json
 import os
@@ -13,7 +14,7 @@ TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
 NAN = "only at NaN, where the result is NaN in any case"
 LATER = "later versions of PyTorch have this gradient where the pieces meet"
-REASONS = {  # why an answer is not PyTorch's
+REASONS = {  # why a result differs from PyTorch's
     "relu(x)": NAN, "elu(x)": NAN, "hardsigmoid(x)": NAN, "maximum(x, w)": NAN, "minimum(x, w)": NAN,
     "hardswish(x)": f"{LATER}; {NAN}",
     "clamp(x, -1, 1)": LATER,
@@ -21,11 +22,11 @@ REASONS = {  # why an answer is not PyTorch's
     "smooth_l1_loss(x, w, Reduction::none, 0)": "the gradient of l1_loss, which is 0 at 0 in PyTorch, too",
     "interpolate_to(x, 6, {.mode = Interpolation::bilinear})": "an element of weight 0 is not read; PyTorch multiplies it by 0",
 }
-SHOWN = 16  # elements; of more, the table shows the sum
+SHOWN = 16  # elements; for more, the table shows the sum
 
 
 def expected(point, dtype):
-    """PyTorch's result and gradients by name."""
+    """Returns PyTorch's result and gradients by name."""
     rounded, wide = TYPES[dtype], torch.float64 if dtype == "f64" else torch.float32
     operands = {}
     for name in ("x", "w"):
@@ -36,7 +37,7 @@ def expected(point, dtype):
         operands["x"] = operands["x"].reshape(point["shape"])
     for operand in operands.values():
         operand.requires_grad_()
-    y = eval(point["torch"], {"torch": torch, "F": F, **operands})  # of the test itself
+    y = eval(point["torch"], {"torch": torch, "F": F, **operands})  # the expression comes from the test itself
     gradients = torch.autograd.grad(y.sum(), list(operands.values()), allow_unused=True)
     answers = {"y": y} | {f"d{name}": gradient for name, gradient in zip(operands, gradients)}
     return {name: (torch.zeros(operands[name[1:]].shape) if value is None else value).detach().to(rounded).double().flatten()
@@ -44,15 +45,15 @@ def expected(point, dtype):
 
 
 def shown(values):
-    """Four digits of each, or the sum of many."""
-    numbers = [float(value) + 0.0 for value in values]  # without a sign of zero
+    """Formats each value with four digits; for many values, formats their sum."""
+    numbers = [float(value) + 0.0 for value in values]  # removes the sign of zero
     if len(numbers) > SHOWN:
         return f"sum {sum(numbers):.3g}"
     return " ".join(f"{number:.4g}" for number in numbers)
 
 
 def near(ours, theirs, tolerance):
-    """Whether all elements are the same infinity or NaN, or near. Of halves, sums of about 1 cancel."""
+    """Returns whether all elements are close, or the same infinity or NaN. In f16 and bf16, sums of about 1 cancel."""
     if ours.shape != theirs.shape:
         return False
     least = tolerance / 4 if tolerance >= TOLERANCE["f16"] else tolerance * 1e-3
@@ -65,7 +66,7 @@ def operand(texts):
 
 
 def rows(case):
-    """Each point as a row of the table in one dtype, and what is wrong with it."""
+    """Yields each point as a row of the table in one dtype, with its errors."""
     dtype = case["dtype"]
     for point in case["points"]:
         row = {"op": point["op"], "x": operand(point["x"])} | ({"w": operand(point["w"])} if "w" in point else {})
@@ -87,7 +88,7 @@ def numbers(cell):
 
 
 def other_cells(row, stored, dtype):
-    """Cells that are not as the table has them: the last of their digits may depend on the processor."""
+    """Yields the cells that differ from the table. Their last digit may depend on the processor."""
     for name, cell in row[dtype].items():
         if name != "PyTorch" and not near(numbers(cell), numbers(stored[dtype].get(name, "")), max(2 * TOLERANCE[dtype], 1e-3)):
             yield f"{row['op']} at {row['x']} in {dtype}: {name} is {cell}, and in the table {stored[dtype].get(name)}"
@@ -96,7 +97,7 @@ def other_cells(row, stored, dtype):
 
 
 def problems(cases, path):
-    """What differs from PyTorch without a reason, a reason without a difference, and what the table has otherwise."""
+    """Yields unexplained differences from PyTorch, reasons without a difference, and differences from the table."""
     with open(path, encoding="utf-8") as source:
         table = json.load(source)
     differing = set()
@@ -112,7 +113,7 @@ def problems(cases, path):
 
 
 def write(cases, path):
-    """The table, a line for each row."""
+    """Writes the table, one line per row."""
     table = []
     for case in cases:
         for number, (row, _) in enumerate(rows(case)):

@@ -129,7 +129,7 @@ def check_functions():
 
 
 def check_special():
-    """Of all types when the table is written."""
+    """Checks all types if the table is written."""
     writes = "--write" in sys.argv[4:]
     dtypes = special_points.TYPES if FULL or writes else ("f64", "f16")
     cases = [json.loads(line) for dtype in dtypes for line in torch_cases("special", dtype)]

@@ -1,4 +1,4 @@
-// Compiles a graph in process and runs it; with an argument, without rows, which is an error that nothing catches.
+// Compiles a graph in process and runs it. With an argument, runs it without rows, which is an uncaught error.
 #include <sluice/compile.h>
 #include <sluice/sluice.h>
 

@@ -165,7 +165,7 @@ TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &greedy), std::vector<size_t>{2 * kMaxOpsInKernel + 3});
 }
 
-// A chain and its gradient, in which what each op leaves is wanted again. The backend looks at the whole launch each time.
+// A chain and its gradient, which reads the result of each op again. Each query shows the backend the whole launch.
 TEST_F(FusionGroupsTest, TheBackendIsAskedAFewTimesForEachOpOfADeepGraph) {
   static size_t questions;
   sluice_backend_compile counting = *sluice_cpu_backend_compile();

@@ -88,7 +88,7 @@ EDITS = [
     ("sluice.state parameter", "sluice.state constant", "is a constant, and begins with no data"),
 ]
 
-# The elements of a constant, its type, and what the message says.
+# The elements of a constant, its type, and the expected message.
 CONSTANTS = [
     ("dense<[1.0, 2.0]> : tensor<2xf32>", "2xf32", None),
     ("sparse<0, 1> : tensor<2xf32>", "2xf32", "'sparse' elements are not supported; write all elements as dense<...>"),

@@ -8,7 +8,7 @@ from sluice_cli import BUILD, CliTest, main
 RESUMABLE = {"model": "01-model.mlir", "train": "02-train.mlir", "fused": "06-fused.mlir"}
 
 
-# A scan and a branch, trained.
+# A scan and a branch, with training.
 LOOPS = """
 module @loops {
   sluice.model "loops" format 1 phase "model" capacity 4

@@ -16,8 +16,8 @@ DOUBLES = {
 }
 
 
-# Constants of several elements: masks of attention, of booleans and of numbers, a matrix of a product, and the weights of a
-# convolution; the product has a gradient.
+# Constants of several elements: boolean and numeric attention masks, a matrix of a product, and convolution weights.
+# The product has a gradient.
 CONSTANT_OPERANDS = """
 module @constants {
   sluice.model "constants" format 1 phase "model" capacity 4

@@ -93,7 +93,7 @@ class DataParallelTest(CliTest):
         quiet = self.run_here(program, "train", "--data", data, "--epochs", "1", "--quiet")
         self.assertEqual(quiet.stderr, "")
 
-    # A loss of rows by their places: (x - [1, 2, 4, 8])^2, which is 0 on rows in the order of the data alone.
+    # A loss that depends on row positions: (x - [1, 2, 4, 8])^2, which is 0 only on rows in the order of the data.
     PLACES = """
 module @places {{
   sluice.model "places" format 1 phase "model"{shuffle}
@@ -129,7 +129,7 @@ module @places {{
 
     def test_rows_of_any_number_keep_their_order_when_asked(self):
         program = os.path.join(BUILD, "tests", "logreg")
-        for name, rows in (("both", 130), ("first", 65)):  # of one class, and of another behind them
+        for name, rows in (("both", 130), ("first", 65)):  # one class, followed by another
             self.write_npy(f"{name}/image.npy", "|u1", (rows, 1, 28, 28), bytes(784 * rows))
             self.write_npy(f"{name}/label.npy", "<i4", (rows,), b"".join((i // 65).to_bytes(4, "little") for i in range(rows)))
         train = (program, "train", "--batch", "13", "--steps", "5", "--data")

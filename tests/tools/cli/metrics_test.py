@@ -1,11 +1,11 @@
-"""What is told of metrics: means over calls are labeled, and one that no label counts in is null, with a warning."""
+"""Tests reported metrics: means over calls are labeled. A metric in which no label counts is null, with a warning."""
 
 import json
 import struct
 
 from sluice_cli import CliTest, main
 
-# w is 0; `largest` is a maximum over rows, and labels of -1 count in no loss.
+# w is 0. `largest` is a maximum over rows, and the loss ignores labels of -1.
 MODEL = """module {
   sluice.model "figures" format 1 phase "model" capacity 8
   sluice.state parameter @w : tensor<2xf32> = <"constant", 0.0 : f64>

@@ -1,5 +1,6 @@
-"""`sluice verify` on the shipped models: all kernels agree with the reference interpreter, fused and one by one. A few small
-networks are tried, and all programs in all precisions with SLUICE_TEST_FULL=1."""
+"""`sluice verify` on the shipped models: all kernels agree with the reference interpreter, fused and unfused.
+
+The default run tests a few small networks. SLUICE_TEST_FULL=1 tests all programs in all precisions."""
 
 import json
 import os
@@ -12,7 +13,7 @@ from sluice_cli import BUILD, CliTest, main
 FULL = os.environ.get("SLUICE_TEST_FULL") == "1"
 PROGRAMS = sorted(os.listdir(os.path.join(BUILD, "bin", "models")))
 
-# y = x w + b, of which w is data.
+# y = x w + b, where w is initialized from data.
 WITH_DATA = """
 module @data {
   sluice.model "data" format 1 phase "model" capacity 4 values "w.safetensors"

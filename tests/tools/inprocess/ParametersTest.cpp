@@ -1,4 +1,4 @@
-// Parameters that are not trained, copies of trained ones, and initial values from files, compiled and run.
+// Compiles and runs frozen parameters, copies of trained parameters, and initial values from files.
 #include "tests/TemporaryFolder.h"
 #include <sluice/compile.h>
 #include <sluice/sluice.h>
@@ -28,7 +28,7 @@ std::string errorOf(const std::function<void()> &body) {
   return "no error";
 }
 
-/// y = (x frozen) w, of one number a row; `read` says how the loss reads the frozen parameter.
+/// y = (x frozen) w, with one number per row; `read` defines how the loss reads the frozen parameter.
 Graph productGraph(const std::function<Tensor(Tensor x, Tensor frozen)> &read, const optim::Optimizer &optimizer,
                    const optim::Options &options = {}) {
   Graph g{"product"};
@@ -72,7 +72,7 @@ TEST(Frozen, ParametersAreNotDecayedAndHaveNoSlots) {
     }
 }
 
-// As PyTorch 1.13 has it: torch.optim.AdamW([w], lr=0.1, weight_decay=0.5), three steps of the mean of 2.5 w.
+// Matches PyTorch 1.13: torch.optim.AdamW([w], lr=0.1, weight_decay=0.5), three steps of the mean of 2.5 w.
 TEST(Frozen, ParametersLeaveTheOthersUpdatesAsTheyAre) {
   double w = 1, first = 0, second = 0;
   for (int step = 1; step <= 3; ++step) {
@@ -87,7 +87,7 @@ TEST(Frozen, ParametersLeaveTheOthersUpdatesAsTheyAre) {
   EXPECT_TRUE(!(error > 1e-6)) << error;
 }
 
-// An lr_factor of 0 is no way to freeze where the schedule adds to it: PyTorch multiplies no eta_min either.
+// An lr_factor of 0 does not freeze a group if the schedule adds to the rate: PyTorch does not scale eta_min either.
 TEST(Frozen, AGroupWithoutALearningRateIsNot) {
   optim::Options options{.groups = {{.params = {"frozen"}, .lr_factor = 0}},
                          .schedule = optim::CosineAnnealingLR{.T_max = 5, .eta_min = 0.05}};
@@ -105,7 +105,7 @@ struct TwoLayers : nn::Module {
   nn::Linear net{this, "net", 1, 3}, before{this, "before", 1, 3}, after{this, "after", 1, 3};
 };
 
-/// A network and two that follow it: with its values before and after each update. The loss reads both, frozen.
+/// A network and two copies, which hold its values before and after each update. The loss reads both copies, frozen.
 Graph targetGraph(const optim::Options &options = {}) {
   Graph g{"target"};
   g.set_capacity(4);
@@ -145,7 +145,7 @@ void expectFollowed(const CompileOptions &options, const optim::Options &trainin
     EXPECT_THAT(program.state<float>("after.bias"), testing::Pointwise(testing::FloatEq(), mixed));
   }
   Floats weight = program.state<float>("net.weight");
-  program.run("predict", 4); // which updates nothing
+  program.run("predict", 4); // predict updates nothing
   EXPECT_EQ(program.output<float>("next"), weight);
   program.run("eval_step", 4);
   EXPECT_EQ(program.state<float>("after.weight"), weight);
@@ -263,6 +263,6 @@ TEST(Inputs, MayBeCalledKey) {
   program.set_input("key", Floats{3, 4});
   program.run("predict", 1);
   EXPECT_THAT(program.output<float>("y"), ElementsAre(83.5F));
-  program.run("init", 1); // by the seed, as before
+  program.run("init", 1); // still initializes from the seed
   EXPECT_NE(program.state<float>("fc.weight"), (Floats{1, 10}));
 }

@@ -1,4 +1,4 @@
-// What `sluice verify` takes for a difference, element by element.
+// Tests which differences `sluice verify` reports, element by element.
 #include "tools/compiler/Deviation.h"
 #include "mlir/IR/Builders.h"
 #include <cmath>
@@ -10,7 +10,7 @@ using namespace sluice;
 
 namespace {
 
-/// The error of one f32 that should be another, of such a magnitude; `rounded` is the reference in f32.
+/// The error of one f32 `have` whose expected value is `want`, for a magnitude; `rounded` is the reference in f32.
 double errorOf(double have, double want, double magnitude = 0, std::optional<double> rounded = {}) {
   MLIRContext context;
   ir::HostTensor actual({1}, have), expected({1}, want), magnitudes({1}, magnitude),
@@ -21,7 +21,7 @@ double errorOf(double have, double want, double magnitude = 0, std::optional<dou
   return compiler::compareFloats(Builder(&context).getF32Type(), actual, expected, {size, granted, inType}).error;
 }
 
-/// The share of integers that differ, of one that should be another.
+/// The share of integers that differ, for one integer `have` whose expected value is `want`.
 double shareOf(double have, double want, double magnitude) {
   ir::HostTensor actual({1}, have), expected({1}, want), magnitudes({1}, magnitude);
   auto size = [&]() -> const ir::HostTensor & { return magnitudes; };
@@ -47,7 +47,7 @@ TEST(Deviation, IsInfiniteOfWhatIsNotFiniteAndNotTheSame) {
     EXPECT_EQ(errorOf(have, want), INFINITY) << have << " instead of " << want;
 }
 
-// e^100 is infinite in f32, and what is made of it may be NaN.
+// e^100 is infinite in f32, and values computed from it may be NaN.
 TEST(Deviation, IsNoneOfWhatRoundingToTypesMakesInfinite) {
   EXPECT_EQ(errorOf(INFINITY, 1e40, 0, INFINITY), 0);
   EXPECT_EQ(errorOf(NAN, 1, 0, NAN), 0);

@@ -1,4 +1,5 @@
-// What results are made of, and what `sluice verify` allows those that follow from halves: numbers worked out by hand.
+// Tests the magnitudes of results, and the errors that `sluice verify` allows because of halves, against values
+// computed by hand.
 #include "tools/compiler/Magnitudes.h"
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
@@ -14,7 +15,7 @@ namespace {
 
 using Walk = llvm::function_ref<SmallVector<ir::HostTensor>(Block &, ArrayRef<ir::HostTensor>)>;
 
-/// What a walk finds of an entry point's y of type `type`, which these ops make of x.
+/// The result of a walk for the value y of type `type`, which these ops compute from x in an entry point.
 std::vector<double> walked(Walk walk, const std::string &ops, const std::vector<double> &x,
                            const std::string &type = "tensor<4xf32>") {
   MLIRContext context;
@@ -29,13 +30,13 @@ std::vector<double> walked(Walk walk, const std::string &ops, const std::vector<
   return walk(body, {operand})[0].data;
 }
 
-/// The errors that y may have because of halves.
+/// The errors allowed in y because of halves.
 std::vector<double> errorsOf(const std::string &ops, const std::vector<double> &x) {
   return walked([](Block &body, ArrayRef<ir::HostTensor> of) { return compiler::errorsOfHalves(body, of, /*rows=*/0); },
                 ops, x);
 }
 
-/// What y's elements are made of.
+/// The magnitudes of y's elements.
 std::vector<double> magnitudesOf(const std::string &ops, const std::vector<double> &x,
                                  const std::string &type = "tensor<4xf32>") {
   return walked(
@@ -64,7 +65,7 @@ TEST(ErrorsOfHalves, AreNoneWithoutHalves) {
   EXPECT_THAT(errorsOf(wide + kTwice, {1, -2, 0, 4}), Each(0));
 }
 
-// x - 100 of x = 100 + e, which rounding of x changes by up to 2^-24 of 100; divided by a deviation of 1.
+// x - 100 for x = 100 + e, divided by a deviation of 1. Rounding changes x by up to 2^-24 of 100.
 TEST(Magnitudes, OfANormAreThoseOfItsMean) {
   std::string norm =
       "    %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>\n"
@@ -77,7 +78,7 @@ TEST(Magnitudes, OfANormAreThoseOfItsMean) {
   }
 }
 
-// A sum that cancels, squared: its error is the square of the sum's.
+// The square of a sum that cancels. Its error is the square of the sum's error.
 TEST(Magnitudes, OfASquareAroundZeroAreNotZero) {
   std::string square = "    %n = sluice.sub %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
                        "    %y = sluice.square %n : (tensor<4xf32>) -> tensor<4xf32>\n";
@@ -91,7 +92,7 @@ TEST(Magnitudes, OfASquareAroundZeroAreNotZero) {
     }
 }
 
-// Whether x - 1 is more than 0 rounding decides where x is 1.
+// For x = 1, rounding decides whether x - 1 is greater than 0.
 TEST(Magnitudes, OfAComparisonAreThoseOfWhatRoundingDecides) {
   std::string compared =
       "    %one = sluice.full {value = 1.0 : f64, type = tensor<4xf32>} : () -> tensor<4xf32>\n"

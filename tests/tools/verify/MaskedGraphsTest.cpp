@@ -1,5 +1,5 @@
-// `sluice verify` gives no false alarm: random graphs with masks, of whose inputs some elements are exactly 0, and some NaN.
-// A sample is drawn, and 300 graphs with SLUICE_TEST_FULL=1.
+// Tests that `sluice verify` reports no false positives on random graphs with masks. Some elements of their inputs are
+// exactly 0, and some are NaN. Runs a sample by default, and 300 graphs with SLUICE_TEST_FULL=1.
 #include "ir/text/ParseGuard.h"
 #include "tests/e2e/Harness.h"
 #include "tools/compiler/LoadedModel.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kPlaces = 5, kWidth = 8;
 
-/// Grows a graph op by op; every tensor is [batch, places, width].
+/// Builds a graph op by op; every tensor is [batch, places, width].
 class MaskedGraph {
 public:
   explicit MaskedGraph(uint32_t seed) : random(seed) {
@@ -36,8 +36,8 @@ public:
     return graph.str();
   }
 
-  /// Whether an attention may have keys that no query attends to. Its kernel does not read them, so that a NaN there does not
-  /// spread; in the reference it does.
+  /// Whether an attention may have keys that no query attends to. Its kernel does not read such keys. A NaN there
+  /// spreads only in the reference.
   bool hidesKeys() const { return hidesKeys_; }
 
 private:
@@ -49,7 +49,7 @@ private:
         std::make_unique<nn::Linear>(&net, "fc" + std::to_string(layers.size()), kWidth, kWidth)))(x);
   }
 
-  /// [batch, places]: those before the row's length, which may be 0.
+  /// [batch, places]: the places before the row's length, which may be 0.
   Tensor isInside() { return graph.arange(kPlaces, i32).unsqueeze(0) < (length + double(below(3))).unsqueeze(1); }
 
   Tensor attention(const Tensor &x) {
@@ -92,7 +92,7 @@ private:
       return rms_norm(x, {kWidth}) * any();
     case 6:
       return layer_norm(x + 100.0 * below(3), {kWidth});
-    case 7: // a mean of what is inside, of which there may be nothing
+    case 7: // the mean of the unmasked part, which may be empty
       return x - where(mask, x, 0.0).sum({1}, true) / mask.to(f32).sum({1}, true);
     case 8:
       return softmax(where(mask, x, -1e9), 1);

@@ -61,7 +61,7 @@ module @small {
 }
 )";
 
-// The second of two keys is hidden: what the first one's probability changes by cancels.
+// All keys except the first are hidden. The changes due to its probability cancel.
 constexpr const char *kOneKey = R"(
 module @small {
   sluice.model "small" format 1 phase "model" capacity 4
@@ -81,7 +81,7 @@ module @small {
 }
 )";
 
-// A norm of values whose mean is 300 times their deviation, of which rounding takes the last digits.
+// A norm of values whose mean is 300 times their deviation. Rounding removes their last digits.
 constexpr const char *kLargeMean = R"(
 module @small {
   sluice.model "small" format 1 phase "model" capacity 8
@@ -98,7 +98,7 @@ module @small {
 }
 )";
 
-// 0 / 0 and 1 / 0 of inputs that are 0, and -1 in the place of NaN.
+// 0 / 0 and 1 / 0 for inputs that are 0, and -1 in place of NaN.
 constexpr const char *kNotFinite = R"(
 module @small {
   sluice.model "small" format 1 phase "model" capacity 4

@@ -50,20 +50,24 @@ void sluice_instance_destroy(sluice_instance *instance);
 int sluice_instance_set_state(sluice_instance *instance, const char *name, const void *data, uint64_t bytes);
 int sluice_instance_get_state(sluice_instance *instance, const char *name, void *data, uint64_t bytes);
 
-/* `bytes` must be the size of `rows` rows, as many as the run will have. All entry points share the memory of inputs: set
- * all inputs of an entry before each of its runs, and those of one entry at a time. */
+/* `bytes` must be the size of `rows` rows, the number of rows of the next run. All entry points share the memory of
+ * inputs: set all inputs of an entry before each of its runs, and the inputs of only one entry at a time. */
 int sluice_instance_set_input(sluice_instance *instance, const char *entry, const char *name, const void *data,
                               uint64_t bytes, int64_t rows);
 
-/* Runs an entry point on `rows` rows, at most as many as the model was compiled for; several replicas share them; `rows` is ignored by an entry without a batch
- * dimension. Code 2 if an input has not been set since the last run of any entry point, or with another number of rows, or
- * if the entry reads states that nothing has set; 3 if a label is none of the model's classes. Nothing has run then, and
- * inputs that were set stay so. With accelerators it may return before the work is done; what reads results waits for them, and then gives
- * the errors of the work, too. */
+/* Runs an entry point on `rows` rows, at most as many as the model was compiled for. Several replicas share the rows.
+ * An entry without a batch dimension ignores `rows`.
+ *
+ * Returns code 2 if an input has not been set since the last run of any entry point, if it was set with another number
+ * of rows, or if the entry reads states that nothing has set. Returns code 3 if a label is none of the model's classes.
+ * In these cases nothing has run, and the inputs stay set.
+ *
+ * With accelerators it may return before the work is done. Functions that read results wait for the work and also
+ * return its errors. */
 int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
 
-/* Copies the first `rows` rows of an output of the last run. Code 2 if that was a run of another entry point, or of fewer
- * rows. */
+/* Copies the first `rows` rows of an output of the last run. Returns code 2 if the last run was of another entry point
+ * or had fewer rows. */
 int sluice_instance_get_output(sluice_instance *instance, const char *entry, const char *name, void *data,
                                uint64_t bytes, int64_t rows);
 
