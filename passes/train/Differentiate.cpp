@@ -153,7 +153,7 @@ LogicalResult Gradients::failAt(Operation *op) {
   InFlightDiagnostic error = mlir::emitError(asked);
   error << "cannot differentiate: '" << op->getName() << "' of " << op->getResult(0).getType()
         << " has no gradient, and the loss depends on it";
-  error.attachNote(op->getLoc()) << "it is of this line";
+  error.attachNote(op->getLoc()) << "the op comes from this line";
   return error;
 }
 

@@ -63,7 +63,7 @@ STRUCTURAL_OPS = set(
     "AllGather AllReduce Arena Broadcast Communicate Copy Device Entry Exchange Function Get Gradient Graph If Kernel Launch Loop Metric Minimize Model "
     "Module Next Output Parts Queue Receive ReduceScatter Relayout Return Scan Set State Step Transfer Updated Variable Yield".split()
 )
-INTERFACES = set("Action ActionList Blockwise Collective Composite Contraction Differentiable Element Elementwise Index Linear Mode Reference RowFlow SameElements Splat StepSum Update".split())
+INTERFACES = set("Action ActionList Blockwise Collective Composite Contraction Differentiable Element Elementwise FormulaGradient Index Linear Mode Reference RowFlow SameElements Splat StepSum Update".split())
 NAMED_OP = re.compile(r"\b([A-Z]\w*)Op\b|\"sluice\.(\w+)\"")
 COMMENT = re.compile(r"//[^\n]*")
 

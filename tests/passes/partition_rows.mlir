@@ -82,7 +82,9 @@ module @data {
 // -----
 
 // Tests that batch norm on its own rows has its gradients summed, and the running statistics of the first replica.
+// Three rows give two to the first replica, so that it has a variance.
 // CHECK-LABEL: module @norm
+// CHECK-NEXT: sluice.model {{.*}} least_training_rows 3
 // CHECK: %y, %[[MEAN:.+]], %{{.+}} = sluice.batch_norm %x, %w, %w, %m, %v
 // CHECK-NEXT: %[[M:.+]] = sluice.broadcast from 0 %[[MEAN]]
 // CHECK: sluice.set @m, %[[M]]
@@ -90,7 +92,7 @@ module @data {
 // CHECK-NEXT: %[[W:.+]] = sluice.all_reduce sum %[[DW]]
 // CHECK: sluice.return %y, %[[DX]], %[[W]]
 module @norm {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 least_training_rows 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.state statistic @v : tensor<3xf32> = <"constant", 1.0 : f64>

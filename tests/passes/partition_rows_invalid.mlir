@@ -112,3 +112,17 @@ module {
     sluice.return %y : tensor<2xf32>
   }
 }
+
+// -----
+
+// Tests that batch norm is refused where each replica has one row, and so one value per channel.
+module {
+  sluice.model "m" format 1 phase "train" capacity 2 replicas 2 least_training_rows 2
+  sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
+  sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
+    %w = sluice.get @w : tensor<3xf32>
+    // expected-error @+1 {{cannot train batch normalization of [?, 3] with up to 1 row: each channel has one value, which has no variance}}
+    %y:3 = sluice.batch_norm %x, %w, %w, %w, %w {training} : (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    sluice.return %y#0 : tensor<?x3xf32>
+  }
+}

@@ -191,6 +191,16 @@ struct Layer {
   Tensor (*apply)(const Tensor &x);
 };
 
+/// What a loop carries last, and all that it stacks.
+static Tensor products(const Tensor &x) {
+  Tensor rows = x.reshape({4, 8});
+  ScanStep all = scan({rows.mean(0)}, {rows}, 0, [](auto &carried, auto &slices) {
+    Tensor next = tanh(carried[0]) * slices[0];
+    return ScanStep{{next}, {next}};
+  });
+  return all.carried[0] + all.stacked[0].sum(0);
+}
+
 class Penalty : public testing::TestWithParam<Layer> {};
 
 TEST_P(Penalty, HasTheGradientOfDifferences) {
@@ -213,7 +223,8 @@ INSTANTIATE_TEST_SUITE_P(
         Layer{"layer_norm", [](const Tensor &x) { return layer_norm(x, {4}, {}, {}, 0.1); }},
         Layer{"max_pool2d", [](const Tensor &x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); }},
         Layer{"attention", [](const Tensor &x) { return scaled_dot_product_attention(x, x, x, {.is_causal = true}); }},
-        Layer{"interpolate", [](const Tensor &x) { return interpolate_to(x, 5, {.mode = Interpolation::bilinear}); }}),
+        Layer{"interpolate", [](const Tensor &x) { return interpolate_to(x, 5, {.mode = Interpolation::bilinear}); }},
+        Layer{"scan", products}),
     [](const auto &layer) { return std::string(layer.param.name); });
 
 // Batch statistics of each replica have no formula over all rows.
