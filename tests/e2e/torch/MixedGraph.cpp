@@ -120,6 +120,8 @@ private:
         [](const Tensor &x) { return exp(tanh(x)); },
         [](const Tensor &x) { return log(square(x) + 0.5); },
         [](const Tensor &x) { return log1p(abs(x)); },
+        [](const Tensor &x) { return expm1(tanh(x)); },
+        [](const Tensor &x) { return remainder(x * 3.0, 0.7); },
         [](const Tensor &x) { return sqrt(square(x) + 0.3); },
         [](const Tensor &x) { return x * rsqrt(square(x) + 0.3); },
         [](const Tensor &x) { return reciprocal(1.5 + sin(x)); },
