@@ -198,8 +198,9 @@ private:
   llvm::DenseMap<std::pair<mlir::StringAttr, mlir::StringAttr>, ir::SetOp> sets; ///< by state and entry point
   mlir::Value key; ///< null until random numbers are drawn
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;
-  llvm::DenseMap<mlir::Value, llvm::SetVector<mlir::Value>> differentiable; ///< what a gradient of each flows to
-  std::map<std::string, runtime::TensorSource> data;                        ///< that states begin with, by their names
+  llvm::DenseMap<mlir::Value, llvm::SetVector<mlir::Value>>
+      differentiable;                                ///< the values that a gradient of each reaches
+  std::map<std::string, runtime::TensorSource> data; ///< that states begin with, by their names
   std::map<std::string, std::shared_ptr<const runtime::SafetensorsFile>> dataFiles;
   int64_t constants = 0;                                 ///< beside the text, so far
   llvm::DenseMap<mlir::Value, mlir::Value> tied;         ///< the first read of parameters that were tied, and of which

@@ -221,8 +221,7 @@ private:
   }
 
   /// Whether `op` reads values computed from a product of this kernel through ops that move elements. A product's kernel computes
-  /// one tile of sums at a time and holds no other element: it would compute the whole sum again for every element that is read,
-  /// in an order of its own.
+  /// one tile of sums at a time and holds no other element. It would compute each of these sums again, in another order.
   bool readsProductElsewhere(size_t op) const {
     return llvm::any_of(foundFor(op).set_bits(),
                         [&](size_t mover) { return ir::isInjective(operationOf(mover)) && isOfProduct.test(mover); });

@@ -15,8 +15,8 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 /// A kernel's loops run over one index space: the results of its product, of its elementwise ops, or of its last
 /// reduction.
 /// 1. A product comes first and reads memory, or with `throughMoves` what ops that only move elements make of memory.
-///    Elementwise ops of its index space that read what is computed from it are its epilogue; nothing else joins it, not even an
-///    elementwise op that also reads such a value at other indices (`h - h[:, :1]`): that one reads the result from memory.
+///    Its epilogue is the elementwise ops of its index space that read the product, or values computed from it. Nothing else joins
+///    it. An elementwise op that also reads such a value at other indices (`h - h[:, :1]`) reads the result from memory.
 /// 2. Elementwise ops of one index space, of which one reads another, share loads and loops.
 /// 3. A reduction, or another op that is not elementwise, takes a loop kernel into itself if nothing else reads that
 ///    kernel: its operand needs no buffer.

@@ -174,8 +174,8 @@ static Image decodeJpeg(const Bytes &content, const std::string &name) {
   return JpegReader(jpeg, name).read(content);
 }
 
-/// The file without what it has about the meaning of its numbers, of which nothing is kept: libpng would convert them. Pieces
-/// lie one after another: a length, a kind, the content and a checksum.
+/// The file without its color profiles and gamma, by which libpng would convert pixels. A PNG file is a sequence of chunks: a
+/// length, a kind, the content and a checksum.
 static Bytes withoutProfiles(const Bytes &content) {
   static constexpr std::string_view profiles[] = {"gAMA", "sRGB", "iCCP", "cHRM", "cICP", "mDCV", "cLLI"};
   constexpr size_t signature = 8, around = 12;

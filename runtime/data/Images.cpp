@@ -48,7 +48,7 @@ static bool isOther(const std::string &name) {
   return endsInAny(name, others);
 }
 
-/// What is in a folder, by name, but for hidden files and folders.
+/// The entries of a folder, by name, without hidden files and folders.
 static std::vector<fs::path> listOf(const fs::path &folder) {
   std::vector<fs::path> paths;
   std::error_code error;

@@ -22,7 +22,7 @@ struct Table {
 
   std::string path; ///< for messages
   std::vector<Source> columns;
-  std::vector<std::string> notes = {};   ///< what users are told, such as what is left out
+  std::vector<std::string> notes = {};   ///< for users, for example the rows that are left out
   std::vector<std::string> classes = {}; ///< the names of labels, where folders name them
 
   /// Opens the column of that name; an error that lists the names if there is none.

@@ -28,7 +28,7 @@ struct ZipMember {
 /// none promises more than deflate can pack. Memory goes with the size of the directory.
 std::vector<ZipMember> readZipDirectory(const MappedFile &archive);
 
-/// Reads a stored member, in bounded memory, and fails unless its checksum is that of what was read.
+/// Reads a stored member in bounded memory. Fails unless the checksum of its content matches.
 void checkStored(const MappedFile &archive, const ZipMember &member);
 
 /// The content of a deflated member from its beginning, in bounded memory.
