@@ -25,7 +25,8 @@ Json parseJson(std::string_view text, const std::string &what) {
   try {
     return Json::parse(text.begin(), text.end(), check);
   } catch (const nlohmann::json::exception &error) {
-    failInvalid(concat(what, ": not valid JSON: ", error.what()));
+    std::string_view reason = error.what(); // begins with the exception's name in brackets
+    failInvalid(concat(what, ": not valid JSON: ", reason.substr(reason.find(' ') + 1)));
   }
 }
 
@@ -47,6 +48,15 @@ std::vector<JsonReader> JsonReader::list() const {
   for (size_t i = 0; i < value_.size(); ++i)
     items.emplace_back(value_[i], concat(path_, "[", i, "]"));
   return items;
+}
+
+std::vector<std::pair<std::string, JsonReader>> JsonReader::fields() const {
+  if (!value_.is_object())
+    failType("an object");
+  std::vector<std::pair<std::string, JsonReader>> fields;
+  for (const auto &[key, value] : value_.items())
+    fields.emplace_back(key, JsonReader(value, concat(path_, ".", key)));
+  return fields;
 }
 
 int64_t JsonReader::integer() const {

@@ -23,6 +23,8 @@ public:
   bool has(const char *key) const;
   JsonReader at(const char *key) const;
   std::vector<JsonReader> list() const;
+  /// The fields of an object, in the order of the file.
+  std::vector<std::pair<std::string, JsonReader>> fields() const;
 
   int64_t integer() const;
   /// An integer in [low, high].

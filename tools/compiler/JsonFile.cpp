@@ -1,43 +1,31 @@
 #include "tools/compiler/JsonFile.h"
 
+#include "runtime/base/Status.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
-
-namespace json = llvm::json;
+#include "llvm/Support/JSON.h"
 
 namespace sluice::compiler {
 
-static constexpr int kMostNesting = 64;
-
-/// The parser recurses on each bracket, and so does who walks or frees what it built.
-static bool isTooDeep(llvm::StringRef text) {
-  int depth = 0;
-  bool inString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (inString && c == '\\')
-      ++i;
-    else if (c == '"')
-      inString = !inString;
-    else if (!inString && (c == '[' || c == '{') && ++depth > kMostNesting)
-      return true;
-    else if (!inString && (c == ']' || c == '}'))
-      --depth;
-  }
-  return false;
+llvm::Error readingJson(llvm::function_ref<void()> read) {
+  runtime::Status status = runtime::guarded(read);
+  return status.ok() ? llvm::Error::success() : makeError(ExitCode(status.code), status.message);
 }
 
-llvm::Expected<json::Value> readJsonFile(const std::string &path) {
-  auto invalid = [&](const llvm::Twine &what) { return makeError(ExitCode::Invalid, path + ": " + what); };
+llvm::Expected<runtime::Json> readJsonFile(const std::string &path) {
   auto text = readText(path);
   if (!text)
     return text.takeError();
-  if (isTooDeep(*text))
-    return invalid("nested more than " + llvm::Twine(kMostNesting) + " deep");
-  auto parsed = json::parse(*text);
-  if (!parsed)
-    return invalid(llvm::toString(parsed.takeError()));
-  return std::move(*parsed);
+  runtime::Json parsed;
+  if (llvm::Error error = readingJson([&] { parsed = runtime::parseJson(*text, path); }))
+    return std::move(error);
+  return parsed;
+}
+
+std::string quoteJson(const runtime::Json &value) {
+  constexpr size_t kMost = 60;
+  std::string text = value.dump();
+  return text.size() <= kMost ? text : llvm::json::fixUTF8(llvm::StringRef(text).take_front(kMost)) + "...";
 }
 
 } // namespace sluice::compiler

@@ -1,13 +1,20 @@
-// Files of JSON that others may have written.
+// JSON files that other programs or people may have written.
 #pragma once
 
+#include "runtime/base/Json.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
 
 namespace sluice::compiler {
 
-/// What is in the file; an error of kind Invalid that names the file if it is not there, too large, nested deeper than
-/// the parser's stack can stand, or no JSON.
-llvm::Expected<llvm::json::Value> readJsonFile(const std::string &path);
+/// Parses the file with runtime::parseJson. Returns an error of kind Invalid that names the file if it is absent, too
+/// large, nested too deeply, or not JSON, or if an object has a key twice.
+llvm::Expected<runtime::Json> readJsonFile(const std::string &path);
+
+/// Runs `read`, which may fail as JsonReader does, and returns its failure as an error.
+llvm::Error readingJson(llvm::function_ref<void()> read);
+
+/// The text of a value for an error message: compact, at most 60 characters, valid UTF-8.
+std::string quoteJson(const runtime::Json &value);
 
 } // namespace sluice::compiler

@@ -7,10 +7,10 @@
 #include "tools/sluice/Flags.h"
 #include "tools/sluice/place/Page.h"
 #include "tools/sluice/place/Text.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace sluice::compiler;
-namespace json = llvm::json;
 
 namespace sluice::tool {
 
@@ -31,19 +31,18 @@ struct PlaceOptions {
 
 } // namespace
 
-/// What `./model bench --json` printed; its schedule is what was measured.
-static llvm::Expected<std::optional<json::Value>> readMeasured(const std::string &path) {
+/// The measured schedule in the output of `./model bench --json`, as JSON text; "null" without a file.
+static llvm::Expected<std::string> readMeasured(const std::string &path) {
   if (path.empty())
-    return std::nullopt;
+    return "null";
   auto parsed = readJsonFile(path);
   if (!parsed)
     return parsed.takeError();
-  const json::Object *root = parsed->getAsObject();
-  const json::Object *schedule = root ? root->getObject("schedule") : nullptr;
-  if (!schedule || !schedule->getArray("work"))
+  auto has = [](const runtime::Json &object, const char *key) { return object.is_object() && object.contains(key); };
+  if (!has(*parsed, "schedule") || !has(parsed->at("schedule"), "work") || !parsed->at("schedule").at("work").is_array())
     return makeError(ExitCode::Invalid,
                      path + ": has no schedule; `./model bench --json` of a model on several devices prints one");
-  return json::Value(json::Object(*schedule));
+  return parsed->at("schedule").dump();
 }
 
 static llvm::Error place(const PlaceOptions &options, const Talk &talk) {
@@ -67,7 +66,7 @@ static llvm::Error place(const PlaceOptions &options, const Talk &talk) {
   if (!options.save.empty())
     files.push_back({options.save, printPlacementFile(report)});
   if (!options.html.empty())
-    files.push_back({options.html, place::placementPage(toJson(report), *measured)});
+    files.push_back({options.html, place::placementPage(llvm::formatv("{0}", toJson(report)), *measured)});
   if (llvm::Error error = writeAll(files))
     return error;
   if (talk.json)

@@ -40,9 +40,10 @@ STEP = {"model": "lenet", "batch": 8, "step": "1ms"}
 
 # What is wrong with a cluster, and what the message says after the file's name.
 BAD = [
-    ("", ["Unexpected EOF"]),
-    ("{", ["Expected object key"]),
-    ("[" * 1_000_000, ["nested more than 64 deep"]),
+    ("", ["not valid JSON: ", "empty input"]),
+    ("{", ["parse error at line 1, column 2", "object key"]),
+    ("[" * 1_000_000, ["nested deeper than 32"]),
+    ('{"format": 1, "format": 1}', ["the key 'format' appears twice in one object"]),
     ([], ["the file is [], not an object"]),
     (7, ["the file is 7, not an object"]),
     (changed("format", GONE), ["'format' is missing"]),

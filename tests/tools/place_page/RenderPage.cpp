@@ -5,9 +5,9 @@
 
 using namespace llvm;
 
-static json::Value readJson(const char *path) {
+static std::string read(const char *path) {
   ExitOnError orDie("render_page: ");
-  return orDie(json::parse(orDie(errorOrToExpected(MemoryBuffer::getFile(path)))->getBuffer()));
+  return orDie(errorOrToExpected(MemoryBuffer::getFile(path)))->getBuffer().str();
 }
 
 int main(int argc, char **argv) {
@@ -15,8 +15,5 @@ int main(int argc, char **argv) {
     errs() << "usage: render_page REPORT.json [MEASURED.json]\n";
     return 2;
   }
-  std::optional<json::Value> measured;
-  if (argc > 2)
-    measured = readJson(argv[2]);
-  outs() << sluice::place::placementPage(readJson(argv[1]), measured);
+  outs() << sluice::place::placementPage(read(argv[1]), argc > 2 ? read(argv[2]) : "null");
 }

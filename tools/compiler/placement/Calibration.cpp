@@ -9,32 +9,17 @@
 #include "tools/compiler/placement/Quantity.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include <thread>
 
 namespace json = llvm::json;
 
-// The JSON library finds readers by the namespaces of what they read.
-namespace sluice::passes {
-
-static bool fromJSON(const json::Value &value, KernelSample &sample, json::Path path) {
-  json::ObjectMapper map(value, path);
-  if (!map || !map.map("flops", sample.flops) || !map.map("bytes", sample.bytes) || !map.map("seconds", sample.seconds))
-    return false;
-  using sluice::compiler::isAmount;
-  if (isAmount(sample.flops, 0) && isAmount(sample.bytes, 0) && sluice::compiler::isTime(sample.seconds) &&
-      sample.seconds > 0)
-    return true;
-  path.report("a kernel's work and time must be positive, and what a machine can do");
-  return false;
-}
-
-} // namespace sluice::passes
-
 namespace sluice::compiler {
 
 using passes::KernelSample;
+using runtime::JsonReader;
 
 static constexpr int64_t kFormat = 1;
 
@@ -173,43 +158,66 @@ json::Value toJson(const ClockCalibration &clock) {
                       {"unmeasured", std::move(unmeasured)}};
 }
 
-static bool fromJSON(const json::Value &value, DeviceCalibration &device, json::Path path) {
-  json::ObjectMapper map(value, path);
-  return map && map.map("device", device.device) && map.map("kinds", device.kinds);
+static KernelSample readSample(const JsonReader &json) {
+  KernelSample sample;
+  sample.flops = json.at("flops").number();
+  sample.bytes = json.at("bytes").number();
+  sample.seconds = json.at("seconds").number();
+  if (!isAmount(sample.flops, 0) || !isAmount(sample.bytes, 0) || !isTime(sample.seconds) || sample.seconds <= 0)
+    json.fail("a kernel's work and time must be positive, and what a machine can do");
+  return sample;
 }
 
-static bool fromJSON(const json::Value &value, LinkCalibration &link, json::Path path) {
-  json::ObjectMapper map(value, path);
-  if (!map || !map.map("from", link.from) || !map.map("to", link.to) ||
-      !map.map("bytes_per_second", link.bytesPerSecond) || !map.map("latency_s", link.latency))
-    return false;
-  if (isAmount(link.bytesPerSecond) && isTime(link.latency))
-    return true;
-  path.report("a link's speed must be positive, and what a machine can do");
-  return false;
+static DeviceCalibration readDevice(const JsonReader &json) {
+  DeviceCalibration device;
+  device.device = json.at("device").string();
+  JsonReader kinds = json.at("kinds");
+  for (const auto &[kind, samples] : kinds.fields())
+    for (const JsonReader &sample : samples.list())
+      device.kinds[kind].push_back(readSample(sample));
+  return device;
 }
 
-static bool fromJSON(const json::Value &value, UnmeasuredKind &kind, json::Path path) {
-  json::ObjectMapper map(value, path);
-  return map && map.map("device", kind.device) && map.map("kind", kind.kind) && map.map("reason", kind.reason);
+static LinkCalibration readLink(const JsonReader &json) {
+  LinkCalibration link;
+  link.from = json.at("from").string();
+  link.to = json.at("to").string();
+  link.bytesPerSecond = json.at("bytes_per_second").number();
+  link.latency = json.at("latency_s").number();
+  if (!isAmount(link.bytesPerSecond) || !isTime(link.latency))
+    json.fail("a link's speed must be positive, and what a machine can do");
+  return link;
 }
 
-static bool fromJSON(const json::Value &value, ClockCalibration &clock, json::Path path) {
-  json::ObjectMapper map(value, path);
-  return map && map.map("clock", clock.clock) && map.map("machine", clock.machine) &&
-         map.map("devices", clock.devices) && map.map("links", clock.links) &&
-         map.mapOptional("unmeasured", clock.unmeasured); // absent from files of earlier versions
+static UnmeasuredKind readUnmeasured(const JsonReader &json) {
+  UnmeasuredKind kind;
+  kind.device = json.at("device").string();
+  kind.kind = json.at("kind").string();
+  kind.reason = json.at("reason").string();
+  return kind;
 }
 
-static bool fromJSON(const json::Value &value, Calibration &calibration, json::Path path) {
-  json::ObjectMapper map(value, path);
-  int64_t format = 0;
-  if (!map || !map.map("format", format))
-    return false;
-  if (format == kFormat)
-    return map.map("clocks", calibration.clocks);
-  path.field("format").report("the format is one of another version; measure again");
-  return false;
+static ClockCalibration readClock(const JsonReader &json) {
+  ClockCalibration clock;
+  clock.clock = json.at("clock").string();
+  clock.machine = json.at("machine").string();
+  for (const JsonReader &device : json.at("devices").list())
+    clock.devices.push_back(readDevice(device));
+  for (const JsonReader &link : json.at("links").list())
+    clock.links.push_back(readLink(link));
+  if (json.has("unmeasured")) // absent from files of earlier versions
+    for (const JsonReader &kind : json.at("unmeasured").list())
+      clock.unmeasured.push_back(readUnmeasured(kind));
+  return clock;
+}
+
+static Calibration readAll(const JsonReader &json) {
+  if (json.at("format").integer() != kFormat)
+    json.at("format").fail("the format is one of another version; measure again");
+  Calibration calibration;
+  for (const JsonReader &clock : json.at("clocks").list())
+    calibration.clocks.push_back(readClock(clock));
+  return calibration;
 }
 
 llvm::Expected<Calibration> readCalibration() {
@@ -224,9 +232,8 @@ llvm::Expected<Calibration> readCalibration() {
   if (!parsed)
     return invalid(parsed.takeError());
   Calibration calibration;
-  json::Path::Root root("calibration");
-  if (!fromJSON(*parsed, calibration, root))
-    return invalid(makeError(ExitCode::Invalid, path + ": " + llvm::toString(root.getError())));
+  if (llvm::Error error = readingJson([&] { calibration = readAll({*parsed, path + ": calibration"}); }))
+    return invalid(std::move(error));
   return calibration;
 }
 

@@ -5,6 +5,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/JsonFile.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using sluice::passes::PlacedGroup;
@@ -31,18 +32,15 @@ public:
         groups[keyOf(group)] = i;
   }
 
-  llvm::Expected<std::map<std::string, uint32_t>> run(const json::Value &content) {
-    const json::Object *root = content.getAsObject();
-    if (!root)
-      return isNone();
-    if (llvm::Error error = checkHead(*root))
+  llvm::Expected<std::map<std::string, uint32_t>> run(const runtime::Json &content) {
+    if (llvm::Error error = checkHead(content))
       return std::move(error);
     std::map<std::string, uint32_t> devices;
-    for (const auto &[key, value] : *root->getObject("placement")) {
+    for (const auto &[key, value] : content.at("placement").items()) {
       auto device = deviceFor(key, value);
       if (!device)
         return device.takeError();
-      devices[key.str()] = *device;
+      devices[key] = *device;
     }
     return devices;
   }
@@ -54,31 +52,36 @@ private:
   }
   llvm::Error isNone() const { return invalid("is no placement, as `sluice place --save` writes it"); }
 
-  llvm::Error checkHead(const json::Object &root) {
-    auto model = root.getString("model"), of = root.getString("entry");
-    if (!root.getObject("placement") || !model || !of || root.getInteger("format") != kFormat)
+  llvm::Error checkHead(const runtime::Json &root) {
+    auto has = [&](const char *key, bool (runtime::Json::*is)() const) {
+      return root.is_object() && root.contains(key) && (root.at(key).*is)();
+    };
+    using runtime::Json;
+    if (!has("placement", &Json::is_object) || !has("model", &Json::is_string) || !has("entry", &Json::is_string) ||
+        !has("format", &Json::is_number_integer) || root.at("format") != kFormat)
       return isNone();
+    auto model = root.at("model").get<std::string>(), of = root.at("entry").get<std::string>();
     llvm::StringRef name = ir::getModelName(entry->getParentOfType<ModuleOp>());
-    if (*model != name)
-      return invalid("is for the model '" + *model + "', and this is '" + name + "'");
-    if (*of != entry.getSymName())
-      return invalid("is for the entry point '" + *of + "', and " + entry.getSymName() + " is to be placed");
+    if (model != name)
+      return invalid("is for the model '" + model + "', and this is '" + name + "'");
+    if (of != entry.getSymName())
+      return invalid("is for the entry point '" + of + "', and " + entry.getSymName() + " is to be placed");
     return llvm::Error::success();
   }
 
-  llvm::Expected<uint32_t> deviceFor(llvm::StringRef key, const json::Value &value) {
+  llvm::Expected<uint32_t> deviceFor(llvm::StringRef key, const runtime::Json &value) {
     auto group = groups.find(key.str());
     if (group == groups.end())
       return invalid("'" + key + "' is no group of " + entry.getSymName() + suggestGroup(key));
-    auto name = value.getAsString();
-    if (!name)
+    if (!value.is_string())
       return invalid("'" + key + "' must be given a device's name");
+    auto name = value.get<std::string>();
     const ir::TargetDevice *device = llvm::find_if(target.devices(), [&](const ir::TargetDevice &known) {
-      return known.name == *name || known.spelling() == *name;
+      return known.name == name || known.spelling() == name;
     });
     if (device == target.devices().end())
-      return unsupported("'" + key + "' is to go to '" + *name + "', which is no device of the target " + target.str() +
-                         suggestDevice(*name));
+      return unsupported("'" + key + "' is to go to '" + name + "', which is no device of the target " + target.str() +
+                         suggestDevice(name));
     auto index = uint32_t(device - target.devices().begin());
     const PlacementProblem::Group &problem = graph.problem.groups[group->second];
     if (problem.pinned && *problem.pinned != index)

@@ -1,31 +1,41 @@
 #include "tools/compiler/scale/JsonFields.h"
 
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/JsonFile.h"
 #include "tools/compiler/placement/Quantity.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include <cmath>
 #include <fmt/format.h>
-
-namespace json = llvm::json;
 
 namespace sluice::compiler {
 
-/// A value as its file has it, as far as a message should tell.
-static std::string quoteValue(const json::Value &value) {
-  constexpr size_t kMost = 60;
-  std::string text = llvm::formatv("{0}", value);
-  return text.size() <= kMost ? text : json::fixUTF8(llvm::StringRef(text).take_front(kMost)) + "...";
+/// The text of a string; empty for other values.
+static std::string textOf(const runtime::Json &value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+/// The value of a whole number, also if it is written as 4.0 or 1e6.
+static std::optional<int64_t> integerOf(const runtime::Json &value) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX))
+    return std::nullopt;
+  if (value.is_number_integer())
+    return value.get<int64_t>();
+  double number = value.is_number() ? value.get<double>() : 0.5;
+  constexpr double kEnd = 0x1p63;
+  bool isWhole = number >= -kEnd && number < kEnd && number == std::trunc(number);
+  return isWhole ? std::optional(int64_t(number)) : std::nullopt;
 }
 
 llvm::Error JsonFaults::take() const {
   return any() ? makeError(ExitCode::Invalid, path + ": " + first) : llvm::Error::success();
 }
 
-JsonFields::JsonFields(const json::Value &value, std::string name, JsonFaults &faults)
-    : object_(value.getAsObject()), name(std::move(name)), faults(faults) {
+JsonFields::JsonFields(const runtime::Json &value, std::string name, JsonFaults &faults)
+    : object_(value.is_object() ? &value : nullptr), name(std::move(name)), faults(faults) {
   if (!object_)
-    faults.add((this->name.empty() ? "the file" : "'" + this->name + "'") + " is " + quoteValue(value) +
+    faults.add((this->name.empty() ? "the file" : "'" + this->name + "'") + " is " + quoteJson(value) +
                ", not an object");
 }
 
@@ -37,70 +47,72 @@ void JsonFields::fault(llvm::StringRef field, const llvm::Twine &what) {
   faults.add("'" + nameOf(field) + "' " + what);
 }
 
-const json::Value *JsonFields::find(llvm::StringRef field) {
+const runtime::Json *JsonFields::find(llvm::StringRef field) {
   if (!llvm::is_contained(known, field))
     known.push_back(field);
-  return object_ ? object_->get(field) : nullptr;
+  if (!object_)
+    return nullptr;
+  auto found = object_->find(std::string_view(field));
+  return found == object_->end() ? nullptr : &*found;
 }
 
-const json::Value *JsonFields::need(llvm::StringRef field) {
-  const json::Value *value = find(field);
+const runtime::Json *JsonFields::need(llvm::StringRef field) {
+  const runtime::Json *value = find(field);
   if (!value)
     fault(field, "is missing");
   return value;
 }
 
 std::string JsonFields::text(llvm::StringRef field) {
-  const json::Value *value = need(field);
+  const runtime::Json *value = need(field);
   if (!value)
     return "";
-  auto text = value->getAsString();
-  if (!text || text->empty())
-    fault(field, "is " + quoteValue(*value) + ", not a text");
-  return text.value_or("").str();
+  std::string text = textOf(*value);
+  if (text.empty())
+    fault(field, "is " + quoteJson(*value) + ", not a text");
+  return text;
 }
 
 std::string JsonFields::word(llvm::StringRef field, llvm::ArrayRef<llvm::StringRef> words, bool isRequired) {
   if (!isRequired && !has(field))
     return words.front().str();
-  const json::Value *value = need(field);
+  const runtime::Json *value = need(field);
   if (!value)
     return "";
-  std::string text = value->getAsString().value_or("").str();
+  std::string text = textOf(*value);
   if (!llvm::is_contained(words, text))
-    fault(field, "is " + quoteValue(*value) + ", none of " + llvm::join(words, ", ") + didYouMean(text, words));
+    fault(field, "is " + quoteJson(*value) + ", none of " + llvm::join(words, ", ") + didYouMean(text, words));
   return text;
 }
 
 int64_t JsonFields::integer(llvm::StringRef field, int64_t least, int64_t most) {
-  const json::Value *value = need(field);
+  const runtime::Json *value = need(field);
   if (!value)
     return least;
-  std::optional<int64_t> number = value->getAsInteger();
+  std::optional<int64_t> number = integerOf(*value);
   if (!number || *number < least || *number > most)
-    fault(field, fmt::format("is {}, not a whole number from {} to {}", quoteValue(*value), least, most));
+    fault(field, fmt::format("is {}, not a whole number from {} to {}", quoteJson(*value), least, most));
   return number.value_or(least);
 }
 
 double JsonFields::number(llvm::StringRef field, double least, double most) {
-  const json::Value *value = need(field);
+  const runtime::Json *value = need(field);
   if (!value)
     return least;
-  std::optional<double> number = value->getAsNumber();
+  std::optional<double> number = value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
   if (!number || !(*number >= least && *number <= most))
-    fault(field, fmt::format("is {}, not a number from {:g} to {:g}", quoteValue(*value), least, most));
+    fault(field, fmt::format("is {}, not a number from {:g} to {:g}", quoteJson(*value), least, most));
   return number.value_or(least);
 }
 
 double JsonFields::quantity(llvm::StringRef field, std::optional<double> (*parse)(llvm::StringRef),
                             llvm::StringRef what) {
-  const json::Value *value = need(field);
+  const runtime::Json *value = need(field);
   if (!value)
     return 1;
-  auto text = value->getAsString();
-  std::optional<double> amount = text ? parse(*text) : std::nullopt;
+  std::optional<double> amount = parse(textOf(*value));
   if (!amount)
-    fault(field, "is " + quoteValue(*value) + ", not " + what + ", or out of range");
+    fault(field, "is " + quoteJson(*value) + ", not " + what + ", or out of range");
   return amount.value_or(1);
 }
 
@@ -117,7 +129,7 @@ double JsonFields::seconds(llvm::StringRef field) {
 }
 
 void JsonFields::object(llvm::StringRef field, llvm::function_ref<void(JsonFields &)> read) {
-  const json::Value *value = need(field);
+  const runtime::Json *value = need(field);
   if (!value)
     return;
   JsonFields fields(*value, nameOf(field), faults);
@@ -126,13 +138,12 @@ void JsonFields::object(llvm::StringRef field, llvm::function_ref<void(JsonField
 }
 
 void JsonFields::list(llvm::StringRef field, llvm::function_ref<void(JsonFields &)> read) {
-  const json::Value *value = find(field);
+  const runtime::Json *value = find(field);
   if (!value)
     return;
-  const json::Array *array = value->getAsArray();
-  if (!array)
-    return fault(field, "is " + quoteValue(*value) + ", not a list");
-  for (auto [i, element] : llvm::enumerate(*array)) {
+  if (!value->is_array())
+    return fault(field, "is " + quoteJson(*value) + ", not a list");
+  for (auto [i, element] : llvm::enumerate(*value)) {
     JsonFields fields(element, fmt::format("{}[{}]", nameOf(field), i), faults);
     read(fields);
     fields.finish();
@@ -141,13 +152,13 @@ void JsonFields::list(llvm::StringRef field, llvm::function_ref<void(JsonFields 
 
 std::vector<std::pair<std::string, std::string>> JsonFields::texts(llvm::StringRef field) {
   std::vector<std::pair<std::string, std::string>> texts;
-  const json::Value *value = find(field);
+  const runtime::Json *value = find(field);
   if (!value)
     return texts;
   JsonFields fields(*value, nameOf(field), faults);
   if (fields.object_)
-    for (const auto &[key, text] : *fields.object_)
-      texts.emplace_back(key.str(), fields.text(key));
+    for (const auto &[key, text] : fields.object_->items())
+      texts.emplace_back(key, fields.text(key));
   llvm::sort(texts);
   return texts;
 }
@@ -155,13 +166,13 @@ std::vector<std::pair<std::string, std::string>> JsonFields::texts(llvm::StringR
 void JsonFields::finish() {
   if (!object_)
     return;
-  std::vector<llvm::StringRef> unknown;
-  for (const auto &[key, value] : *object_)
-    if (llvm::StringRef field = key; !llvm::is_contained(known, field))
-      unknown.push_back(field);
+  std::vector<std::string> unknown;
+  for (const auto &[key, value] : object_->items())
+    if (!llvm::is_contained(known, key))
+      unknown.push_back(key);
   llvm::sort(unknown);
   if (!unknown.empty())
-    fault(json::fixUTF8(unknown.front()), "is no field" + didYouMean(unknown.front(), known));
+    fault(llvm::json::fixUTF8(unknown.front()), "is no field" + didYouMean(unknown.front(), known));
 }
 
 } // namespace sluice::compiler

@@ -2,10 +2,10 @@
 // the field and the value.
 #pragma once
 
+#include "runtime/base/Json.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ private:
 class JsonFields {
 public:
   /// `name` is where the object is in its file: "device", "device.measured[0]"; empty for the file's own.
-  JsonFields(const llvm::json::Value &value, std::string name, JsonFaults &faults);
+  JsonFields(const runtime::Json &value, std::string name, JsonFaults &faults);
 
   bool has(llvm::StringRef field) { return find(field) != nullptr; }
   std::string text(llvm::StringRef field);
@@ -56,13 +56,13 @@ public:
   void fault(llvm::StringRef field, const llvm::Twine &what);
 
 private:
-  const llvm::json::Value *find(llvm::StringRef field);
+  const runtime::Json *find(llvm::StringRef field);
   /// The value of a required field, or null after a fault.
-  const llvm::json::Value *need(llvm::StringRef field);
+  const runtime::Json *need(llvm::StringRef field);
   std::string nameOf(llvm::StringRef field) const;
   double quantity(llvm::StringRef field, std::optional<double> (*parse)(llvm::StringRef), llvm::StringRef what);
 
-  const llvm::json::Object *object_;
+  const runtime::Json *object_; ///< null if the value is no object
   std::string name;
   JsonFaults &faults;
   std::vector<llvm::StringRef> known; ///< fields that were asked for

@@ -11,9 +11,7 @@ using namespace llvm;
 namespace sluice::page {
 
 /// JSON inside an element of HTML: without `<` there is no `</script>` and no `<!--`.
-static std::string embed(const json::Value &value) {
-  std::string json;
-  raw_string_ostream(json) << value;
+static std::string embed(StringRef json) {
   std::string text;
   for (char c : json)
     c == '<' ? text.append("\\u003c") : text.append(1, c);
@@ -25,7 +23,7 @@ static std::string hashSource(StringRef text) {
   return "'sha256-" + encodeBase64(SHA256::hash(arrayRefFromStringRef(text))) + "'";
 }
 
-std::string assemblePage(const PageFiles &files, ArrayRef<std::pair<StringRef, json::Value>> data) {
+std::string assemblePage(const PageFiles &files, ArrayRef<std::pair<StringRef, std::string>> data) {
   auto part = [&](StringRef name) -> std::string {
     if (name == "policy") // our script and style, and nothing else: no network either
       return "default-src 'none'; script-src " + hashSource(files.script) + "; style-src " + hashSource(files.style);

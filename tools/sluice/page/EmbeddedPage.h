@@ -3,7 +3,6 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/JSON.h"
 #include <string>
 #include <utility>
 
@@ -14,8 +13,8 @@ struct PageFiles {
   llvm::StringRef html, style, script;
 };
 
-/// The page with its data, by name. Data comes from files that nobody vouches for: whatever its strings hold stays text,
+/// The page with its data: JSON texts by name. Data comes from files that nobody vouches for: whatever its strings hold stays text,
 /// and nothing but the page's own style and script may take effect.
-std::string assemblePage(const PageFiles &files, llvm::ArrayRef<std::pair<llvm::StringRef, llvm::json::Value>> data);
+std::string assemblePage(const PageFiles &files, llvm::ArrayRef<std::pair<llvm::StringRef, std::string>> data);
 
 } // namespace sluice::page

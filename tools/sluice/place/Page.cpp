@@ -21,8 +21,8 @@
 
 namespace sluice::place {
 
-std::string placementPage(const llvm::json::Value &report, const std::optional<llvm::json::Value> &measured) {
-  return page::assemblePage({kPage, kStyle, kScript}, {{"report", report}, {"measured", measured.value_or(nullptr)}});
+std::string placementPage(const std::string &report, const std::string &measured) {
+  return page::assemblePage({kPage, kStyle, kScript}, {{"report", report}, {"measured", measured}});
 }
 
 } // namespace sluice::place
