@@ -1,6 +1,7 @@
 #include "passes/assign/AssignmentModel.h"
 
 #include "ir/Module.h"
+#include "passes/schedule/Dependences.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/MemoryWaits.h"
 #include "passes/schedule/TransientMemory.h"
@@ -45,7 +46,7 @@ public:
         transientOf(call.buffers.size(), kNone), workspaces(call.actions.size(), kNone) {}
 
   AssignmentFigures run() {
-    findDependences();
+    addDependences();
     issue();
     AssignmentFigures figures;
     figures.memory = placeInMemory();
@@ -59,33 +60,37 @@ private:
   static constexpr unsigned kNone = AssignedCall::kNone;
   static constexpr int64_t kCalls = 24; // of a simulated run, whose second half counts
 
-  void findDependences() {
-    std::vector<unsigned> writerOf(call.buffers.size(), kNone); // of states
-    for (unsigned i = 0; i < call.actions.size(); ++i)
-      for (unsigned written : call.actions[i].writes)
-        writerOf[written] = i;
-    for (const Action &action : call.actions) {
-      QueuedAction &queued = queue.emplace_back();
-      queued.queues = {action.queue};
-      queued.seconds = action.seconds;
-    }
+  /// A buffer of a state holds two values in a call, the old one and the one that its writer makes: numbers 2b and
+  /// 2b + 1.
+  void addDependences() {
     llvm::BitVector isState(call.buffers.size());
     for (unsigned buffer : call.stateBuffers)
       isState.set(buffer);
-    auto depend = [&](unsigned later, unsigned earlier) {
-      if (later != earlier && !llvm::is_contained(queue[later].before, earlier))
-        queue[later].before.push_back(earlier);
-    };
-    for (unsigned i = 0; i < call.actions.size(); ++i)
-      for (unsigned read : call.actions[i].reads) {
-        unsigned writer = writerOf[read];
-        if (writer == kNone)
-          continue;
-        if (!isState.test(read) || writer < i)
-          depend(i, writer); // a new value that is made in the state's place and read there
-        else
-          depend(writer, i); // of the old one
+    std::vector<unsigned> writerOf(call.buffers.size(), kNone);
+    for (auto [i, action] : llvm::enumerate(call.actions))
+      for (unsigned written : action.writes)
+        writerOf[written] = i;
+    std::vector<ActionUses> uses(call.actions.size());
+    for (auto [i, action] : llvm::enumerate(call.actions)) {
+      for (unsigned read : action.reads) {
+        bool isOld = isState.test(read) && writerOf[read] != kNone && writerOf[read] >= i;
+        uses[i].reads.push_back(2 * read + !isOld);
       }
+      for (unsigned written : action.writes) {
+        if (writerOf[written] != i)
+          continue;
+        uses[i].makes.push_back(2 * written + 1);
+        if (isState.test(written))
+          uses[i].replaces.push_back(2 * written);
+      }
+    }
+    Dependences dependences = findDependences(uses);
+    for (auto [action, before] : llvm::zip_equal(call.actions, dependences.before)) {
+      QueuedAction &queued = queue.emplace_back();
+      queued.queues = {action.queue};
+      queued.seconds = action.seconds;
+      queued.before = before;
+    }
   }
 
   /// The host alone does its work in the order of the program, which needs no events.

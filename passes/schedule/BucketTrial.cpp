@@ -1,6 +1,7 @@
 #include "passes/schedule/BucketTrial.h"
 
 #include "ir/Module.h"
+#include "passes/schedule/ValueUses.h"
 #include "runtime/plan/ScheduleModel.h"
 #include <limits>
 
@@ -11,12 +12,13 @@ namespace sluice::passes {
 
 static constexpr int64_t kTriedCalls = 8; // the later half counts
 
-/// What a call does, in the order of the program.
+/// The actions of a call in program order.
 struct BucketTrial::Actions {
+  explicit Actions(ActionListOp list) : uses(list) {}
+
   std::vector<QueuedAction> list;
-  std::vector<SmallVector<Value>> read; // by each
+  ValueUses uses;
   DenseMap<Operation *, unsigned> numbers;
-  std::vector<SmallVector<unsigned, 2>> carried; // actions of the call before that each waits for
 
   unsigned size() const { return unsigned(list.size()); }
 };
@@ -27,66 +29,39 @@ BucketTrial::BucketTrial(EntryOp entry, const Queues &queues, const ActionClock 
 void BucketTrial::add(Actions &actions, ActionOp op) const {
   actions.numbers[op] = actions.size();
   actions.list.push_back({queues.of(op), op.getSeconds(clock, rows), {}});
-  actions.read.push_back(op.getRead());
+  actions.uses.add(op.getRead(), op->getResults(), /*reuses=*/ValueRange());
 }
 
 void BucketTrial::add(Actions &actions, const Bucket &bucket) const {
-  SmallVector<Value> values;
+  SmallVector<Value> values, results;
   double bytes = 0;
   for (CollectiveOp op : bucket.members) {
     actions.numbers[op] = actions.size();
     values.push_back(op->getOperand(0));
+    results.push_back(op->getResult(0));
     bytes += double(bytesOf(op, rows));
   }
   StringRef device = getDevice(values.front().getType());
   CollectiveOp like = bucket.members.front();
   double seconds = clock.collectiveSeconds(device, like.getKind(), bytes);
   actions.list.push_back({{queues.find(queues.ofCollectives(device))}, seconds, {}});
-  actions.read.push_back(std::move(values));
-}
-
-/// An action comes behind those whose values it reads, what takes a value's place behind all who read that; and what
-/// sets a state behind all who read the old one, whose readers in the next call come behind it.
-void BucketTrial::depend(Actions &actions) const {
-  auto dependOn = [&](unsigned later, unsigned earlier) {
-    if (later != earlier && !llvm::is_contained(actions.list[later].before, earlier))
-      actions.list[later].before.push_back(earlier);
-  };
-  auto find = [&](Operation *op) {
-    auto it = op ? actions.numbers.find(ownerIn(list, op)) : actions.numbers.end();
-    return it == actions.numbers.end() ? std::nullopt : std::optional(it->second);
-  };
-  for (unsigned action = 0; action < actions.size(); ++action)
-    for (Value value : actions.read[action])
-      if (std::optional<unsigned> maker = find(value.getDefiningOp()))
-        dependOn(action, *maker);
-  actions.carried.resize(actions.size());
-  for (const auto &[op, bucket] : actions.numbers)
-    if (isa<CollectiveOp>(op))
-      for (Operation *user : op->getOperand(0).getUsers()) // before what takes its place
-        if (std::optional<unsigned> reader = find(user); reader && *reader < bucket)
-          dependOn(bucket, *reader);
-  for (auto [old, next] : ActionListOp(list).getUpdates())
-    if (std::optional<unsigned> writer = find(next.getDefiningOp()))
-      for (Operation *user : old.getUsers())
-        if (std::optional<unsigned> reader = find(user)) {
-          dependOn(*writer, *reader);
-          actions.carried[*reader].push_back(*writer);
-        }
+  actions.uses.add(values, results, /*reuses=*/values);
 }
 
 BucketTrial::Outcome BucketTrial::run(ArrayRef<Bucket> buckets) const {
   DenseMap<Operation *, SmallVector<const Bucket *, 1>> behind;
   for (const Bucket &bucket : buckets)
     behind[bucket.behind].push_back(&bucket);
-  Actions actions;
+  Actions actions(list);
   for (Operation &op : block) {
     if (auto action = dyn_cast<ActionOp>(op); action && !isAsked(action))
       add(actions, action);
     for (const Bucket *bucket : behind.lookup(&op))
       add(actions, *bucket);
   }
-  depend(actions);
+  Dependences dependences = findDependences(actions.uses.actions());
+  for (auto [action, before] : llvm::zip_equal(actions.list, dependences.before))
+    action.before = before;
   SmallVector<unsigned> order = findIssueOrder(actions.list, queues.size()), places(actions.size());
   for (auto [place, action] : llvm::enumerate(order))
     places[action] = unsigned(place);
@@ -98,7 +73,7 @@ BucketTrial::Outcome BucketTrial::run(ArrayRef<Bucket> buckets) const {
     work.seconds = actions.list[action].seconds;
     for (unsigned earlier : actions.list[action].before)
       work.waits.push_back({places[earlier], 0});
-    for (unsigned earlier : actions.carried[action])
+    for (unsigned earlier : dependences.carried[action])
       work.waits.push_back({places[earlier], 1});
   }
   runtime::ScheduleModel::Prediction prediction = runtime::ScheduleModel(std::move(call)).predict(kTriedCalls);

@@ -23,7 +23,6 @@ private:
 
   void add(Actions &actions, ir::ActionOp op) const;
   void add(Actions &actions, const Bucket &bucket) const;
-  void depend(Actions &actions) const;
 
   ir::ActionListOp list;
   mlir::Block &block;

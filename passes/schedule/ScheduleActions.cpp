@@ -18,6 +18,7 @@
 #include "passes/schedule/CollectiveNames.h"
 #include "passes/schedule/Events.h"
 #include "passes/schedule/IssueOrder.h"
+#include "passes/schedule/ValueUses.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -146,7 +147,6 @@ public:
         asked.push_back(op);
         continue;
       }
-      numbers[op] = actions.size();
       ops.push_back(op);
       actions.push_back({queues.of(op), op.getSeconds(clock, capacity), {}});
     }
@@ -154,35 +154,21 @@ public:
         actions, [](const QueuedAction &action) { return action.queues.size() == 1 && !action.queues[0]; });
     if (hostAlone && asked.empty())
       return;
-    findDependences();
+    addDependences();
     moveInOrder(findIssueOrder(actions, queues.size()));
     insertWaits();
   }
 
 private:
-  /// `earlier` is in the list, or in a loop in it.
-  void depend(unsigned later, Operation *earlier) {
-    auto it = numbers.find(ownerIn(list, earlier));
-    if (it == numbers.end() || it->second == later || llvm::is_contained(actions[later].before, it->second))
-      return;
-    actions[later].before.push_back(it->second);
-  }
-
-  void findDependences() {
-    for (auto [i, op] : llvm::enumerate(ops))
-      for (Value operand : op.getRead())
-        if (Operation *def = operand.getDefiningOp())
-          depend(i, def);
-    // What takes a value's place is written when everybody has read that.
-    for (auto [i, op] : llvm::enumerate(ops))
-      if (auto collective = dyn_cast<CommunicateOp>(op.getOperation()); collective && collective.isInPlace())
-        for (Value value : collective.getValues())
-          for (Operation *reader : value.getUsers())
-            depend(i, reader);
-    for (auto [old, next] : list.getUpdates())
-      if (auto writer = numbers.find(next.getDefiningOp()); writer != numbers.end())
-        for (Operation *reader : old.getUsers())
-          depend(writer->second, reader);
+  void addDependences() {
+    ValueUses uses(list);
+    for (ActionOp op : ops) {
+      auto collective = dyn_cast<CommunicateOp>(op.getOperation());
+      bool isInPlace = collective && collective.isInPlace();
+      uses.add(op.getRead(), op->getResults(), isInPlace ? collective.getValues() : ValueRange());
+    }
+    for (auto [action, before] : llvm::zip_equal(actions, findDependences(uses.actions()).before))
+      action.before = before;
   }
 
   void moveInOrder(ArrayRef<unsigned> order) {
@@ -220,8 +206,7 @@ private:
   const Queues &queues;
   const ActionClock &clock;
   SmallVector<ActionOp> ops, asked;
-  std::vector<QueuedAction> actions; // of `ops`
-  DenseMap<Operation *, unsigned> numbers;
+  std::vector<QueuedAction> actions;          // of `ops`
   SmallVector<unsigned> issueNumbers, issued; // of an action its place in the order of issue, and back
 };
 

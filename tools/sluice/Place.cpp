@@ -39,7 +39,8 @@ static llvm::Expected<std::string> readMeasured(const std::string &path) {
   if (!parsed)
     return parsed.takeError();
   auto has = [](const runtime::Json &object, const char *key) { return object.is_object() && object.contains(key); };
-  if (!has(*parsed, "schedule") || !has(parsed->at("schedule"), "work") || !parsed->at("schedule").at("work").is_array())
+  if (!has(*parsed, "schedule") || !has(parsed->at("schedule"), "work") ||
+      !parsed->at("schedule").at("work").is_array())
     return makeError(ExitCode::Invalid,
                      path + ": has no schedule; `./model bench --json` of a model on several devices prints one");
   return parsed->at("schedule").dump();
