@@ -82,6 +82,22 @@ function(sluice_mlir_library name)
   endif()
 endfunction()
 
+# sluice_embed_texts(variable NAMESPACE a::b kName=file ...): sets the variable to a generated source that defines
+# `const char *const kName` as the content of each file.
+function(sluice_embed_texts variable)
+  cmake_parse_arguments(ARG "" "NAMESPACE" "" ${ARGN})
+  set(script "${PROJECT_SOURCE_DIR}/tools/cmake/EmbedTexts.cmake")
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/embedded_texts.cpp")
+  list(TRANSFORM ARG_UNPARSED_ARGUMENTS REPLACE "=" "=${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE texts)
+  list(TRANSFORM texts REPLACE "^[A-Za-z]+=" "" OUTPUT_VARIABLE files)
+  list(JOIN texts "," texts)
+  add_custom_command(OUTPUT "${source}"
+    COMMAND "${CMAKE_COMMAND}" -D "OUTPUT=${source}" -D "NAMESPACE=${ARG_NAMESPACE}" -D "TEXTS=${texts}" -P "${script}"
+    DEPENDS "${script}" ${files}
+    VERBATIM)
+  set(${variable} "${source}" PARENT_SCOPE)
+endfunction()
+
 # sluice_backend_half(name SOURCES a.cpp ... [LINK lib ...]): one half of a backend as a plugin, without LLVM: a shared object
 # in lib/sluice/backends that exports sluice_backend_query and nothing else.
 function(sluice_backend_half name)

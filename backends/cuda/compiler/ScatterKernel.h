@@ -16,6 +16,10 @@
 
 namespace sluice::cuda {
 
+/// The text of ScatterKernel.cuh. Its template argument `Its` holds the numbers of one op: places, chunks, columns, and how
+/// many of these are loaded at once.
+extern const char *const kScatterText;
+
 /// Adds the functions of a kernel that is one `scatter_add` of many rows in f32, all of them in memory, row-major. None, and
 /// nothing is added, if it is another kernel.
 bool writeScatterKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity, GridKernel &into);

@@ -1,10 +1,4 @@
-#include "backends/cuda/compiler/attention/AttentionText.h"
-
-namespace sluice::cuda {
-
-// Cores have two products, which add to the sums of 16 rows of a warp: of two tiles in shared memory by their rows, and of
-// what the warp holds as it holds sums with a tile by its columns. Tiles' rows lie `stride` apart.
-const char *const kAttentionText = R"(#ifndef SLUICE_ATTENTION
+#ifndef SLUICE_ATTENTION
 #define SLUICE_ATTENTION
 #define UNROLLED _Pragma("unroll")
 
@@ -398,6 +392,3 @@ static __device__ void attentionGradients(Items<T> q, Items<T> k, Items<T> v, It
     if (dv.at) storeRows<C::valueDepth>(dv.of(part.batch, part.head), dv.item, sumsOfValues, row, ownCount, ones);
 }
 #endif
-)";
-
-} // namespace sluice::cuda
