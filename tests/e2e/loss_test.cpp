@@ -79,7 +79,7 @@ TEST(Loss, IsNoNumberWhereAllLabelsAreIgnored) {
   EXPECT_FALSE(std::isnan(model.run("eval_step", inputs, kRows).at("loss").at(0)));
 }
 
-// See perplexity in ops.h.
+// See perplexity in ops/losses.h.
 TEST(Loss, OfAnEvaluationFollowsFromSumsOfRows) {
   Compiled model(words({.ignore_index = -100}));
   model.init(1);

@@ -59,7 +59,8 @@ class PackageTest(InstallationTest):
 
     def test_headers_name_the_language_that_they_need(self):
         include = self.path("prefix", "include")
-        for header in os.listdir(os.path.join(include, "sluice")):
+        headers = [os.path.join(folder, name) for folder in ("", "layers", "ops") for name in os.listdir(os.path.join(include, "sluice", folder))]
+        for header in headers:
             if header.endswith(".h"):
                 command = [self.cxx, "-std=c++17", "-E", f"-I{include}", "-x", "c++", "-"]
                 text = f"#include <sluice/{header}>"

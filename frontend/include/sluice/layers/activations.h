@@ -1,0 +1,82 @@
+// Activations and dropout.
+#pragma once
+
+#include "sluice/module.h"
+#include "sluice/ops.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace sluice::nn {
+
+/// Layers without parameters that apply one function.
+#define SLUICE_ACTIVATIONS(X)                                                                                          \
+  X(Identity, identity)                                                                                                \
+  X(ReLU, relu)                                                                                                        \
+  X(ReLU6, relu6)                                                                                                      \
+  X(SiLU, silu)                                                                                                        \
+  X(Sigmoid, sigmoid)                                                                                                  \
+  X(Softplus, softplus)                                                                                                \
+  X(Tanh, tanh)                                                                                                        \
+  X(Hardsigmoid, hardsigmoid)                                                                                          \
+  X(Hardswish, hardswish)
+#define SLUICE_ACTIVATION(Name, function)                                                                              \
+  class Name : public Module {                                                                                         \
+  public:                                                                                                              \
+    Name(Module *parent, std::string name, Where where = Where::current()) : Module(parent, std::move(name), where) {} \
+    Tensor forward(Tensor x) override { return sluice::function(at(x)); }                                              \
+  };
+SLUICE_ACTIVATIONS(SLUICE_ACTIVATION)
+#undef SLUICE_ACTIVATION
+
+/// Drops each element with probability p in training; see `dropout`.
+class Dropout : public Module {
+public:
+  Dropout(Module *parent, std::string name, double p = 0.5, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  double p;
+};
+
+class GELU : public Module {
+public:
+  GELU(Module *parent, std::string name, Gelu approximate = Gelu::none, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  Gelu approximate;
+};
+
+class LeakyReLU : public Module {
+public:
+  LeakyReLU(Module *parent, std::string name, double negative_slope = 0.01, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  double slope;
+};
+
+class ELU : public Module {
+public:
+  ELU(Module *parent, std::string name, double alpha = 1.0, Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  double alpha;
+};
+
+struct PReLUOptions {
+  double init = 0.25;
+};
+class PReLU : public Module {
+public:
+  PReLU(Module *parent, std::string name, std::int64_t num_parameters = 1, PReLUOptions options = {},
+        Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Parameter weight;
+};
+
+} // namespace sluice::nn

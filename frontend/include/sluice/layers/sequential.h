@@ -1,0 +1,44 @@
+// Sequences of layers.
+#pragma once
+
+#include "sluice/module.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::nn {
+
+class Flatten : public Module {
+public:
+  Flatten(Module *parent, std::string name, std::int64_t start_dim = 1, std::int64_t end_dim = -1,
+          Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+private:
+  std::int64_t start, end;
+};
+
+/// Modules one after another, named "0", "1", ...:
+///
+///     nn::Sequential features{this, "features"};          // in the constructor:
+///     features.add<nn::Conv2d>(1, 20, 3).add<nn::ReLU>().add<nn::MaxPool2d>(2);
+class Sequential : public Module {
+public:
+  using Module::Module;
+  Tensor forward(Tensor x) override;
+  /// Of layers that take two more tensors, which are the same for all.
+  Tensor forward(Tensor x, Tensor a, Tensor b) override;
+
+  template <class Layer, class... Args> Sequential &add(Args... args) {
+    layers.push_back(std::make_unique<Layer>(this, std::to_string(layers.size()), std::move(args)...));
+    return *this;
+  }
+
+private:
+  std::vector<std::unique_ptr<Module>> layers;
+};
+
+} // namespace sluice::nn
