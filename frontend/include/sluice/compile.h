@@ -1,4 +1,5 @@
-// Compiling a graph in process. Link Sluice's compiler library: this is what `sluice compile --emit=so` writes, loaded.
+// Compiling a graph in process: the result of `sluice compile --emit=so`, loaded. Link the shared library of the
+// package.
 #pragma once
 
 #include "sluice/graph.h"
@@ -15,56 +16,60 @@
 
 namespace sluice {
 
+/// Options of compile, as those of `sluice compile`. An option that is not set keeps the setting of the graph.
 struct CompileOptions {
-  std::optional<DType> dtype = {}; ///< f64: computes everything that is f32 in double precision
-  /// bf16, f16: products of f32, and what is safe between them, in that, from states that stay f32; with f16, minimize scales
-  /// its loss (optim::LossScale); f32: as they are; else: what the graph says
+  std::optional<DType> dtype = {}; ///< f64: compute in f64 wherever the graph has f32
+  /// bf16 or f16: compute products of f32, and safe ops between them, in this dtype; states stay f32 (torch.autocast).
+  /// With f16, `minimize` scales its loss (optim::LossScale). f32: no change.
   std::optional<DType> precision = {};
-  bool fuse = true;                          ///< one kernel for several ops
+  bool fuse = true;                          ///< fuse ops into kernels
   int threads = 0;                           ///< 0: all cores
-  std::optional<std::int64_t> capacity = {}; ///< rows of the batch, instead of the graph's
-  std::string devices = {};                  ///< what to run on, as "cpu,sim:0"; empty: what the graph says
-  /// Of the program, each on a share of the rows and, in turn, its own of `devices`; 1 unless the graph says otherwise.
-  /// They train as one.
+  std::optional<std::int64_t> capacity = {}; ///< the largest number of rows of a call
+  std::string devices = {};                  ///< such as "cpu,sim:0"; empty: those of the graph
+  /// The number of replicas, each on a share of the rows and with its own devices of `devices`, in turn. They train as
+  /// one model (DistributedDataParallel). 1 by default.
   std::optional<std::int64_t> replicas = {};
-  /// The rows of a call, or a replica's, are done in so many microbatches at most, one after another: gradients are
-  /// added up, and one step of the optimizer follows. Batch norm has the statistics of each. 1 unless the graph says
-  /// otherwise.
+  /// Process the rows of a replica in at most this many microbatches, one after another, and take one step of the
+  /// optimizer with the sum of their gradients. Batch norm uses the statistics of each microbatch. 1 by default.
   std::optional<std::int64_t> accumulate = {};
-  /// The rows of a call are cut into so many logical shards (1, 2, 4, 8 and so on), each of which has its own statistics in
-  /// batch norm. Whatever number of replicas that divides it shares them, all bits are the same. Not with `accumulate`.
+  /// Cut the rows of a call into this many logical shards, a power of two. Batch norm uses the statistics of each
+  /// shard. Any number of replicas that divides it gives the same bits. Excludes `accumulate`.
   std::optional<std::int64_t> deterministic = {};
-  /// The stage of ZeRO: at 1, each of the replicas keeps and updates a shard of the optimizer's slots. 0 unless the graph
-  /// says otherwise.
+  /// The stage of ZeRO, 0 or 1. With 1, each replica keeps and updates one shard of the optimizer states. 0 by default.
   std::optional<std::int64_t> zero = {};
-  std::string batch_norm = {};    ///< of replicas: by their own rows ("local"; the default) or by all ("sync")
-  std::optional<DType> wire = {}; ///< what replicas reduce gradients in, where it is narrower than they are
-  std::string copies = {};        ///< that pins need: "explicit", "warn" or "insert"; empty: what the graph says
-  std::string dump_ir = {};       ///< a folder for one file a phase
+  std::string batch_norm = {};    ///< statistics: "local" (per replica; default) or "sync" (SyncBatchNorm)
+  std::optional<DType> wire = {}; ///< the dtype of gradient all-reduce, if narrower than that of the gradients
+  std::string copies = {};        ///< the policy of Graph::set_copies
+  std::string dump_ir = {};       ///< a folder that receives one file per phase
   std::map<std::string, std::string> backends = {}; ///< settings by backend: {"sim", "seed=7,link=12GB/s,latency=5us"}
 };
 
-/// Copies from one device to another, counted where they are made.
+/// The copies from one device to another.
 struct TransferCount {
   std::string from, to; ///< names of devices: "cpu", "acc0" for gpu(0)
   std::int64_t copies = 0, bytes = 0;
+  /// Whether all members are equal.
   bool operator==(const TransferCount &) const = default;
 };
 
-/// A compiled graph with its state, ready to run. What does not fit (a name, a size, a dtype, a label beyond the
-/// classes, a file) throws Error, which names the method and the line that called it.
+/// A compiled graph with its states, ready to run. It may be used by one thread at a time; a moved-from program cannot
+/// be used. Every method throws Error, with the name of the method, at the line of the call: code 2 for an unknown
+/// name, a wrong dtype, number of elements or of rows; 3 for a label or index out of range, and for files; 4 and 5 for
+/// devices.
 class Program {
 public:
+  /// The line of a call, for error messages; a default argument everywhere.
   using Where = std::source_location;
 
+  /// Internal: `compile` constructs programs.
   struct Impl;
   explicit Program(std::unique_ptr<Impl> impl);
   Program(Program &&) noexcept;
   Program &operator=(Program &&) noexcept;
   ~Program();
 
-  /// The rows of an input for the next runs, row-major; T is the element type of its dtype (`bool` of boolean). How
-  /// many rows there are shows when a run takes them.
+  /// Copies the elements of an input for the next runs, row-major. T is the type of its dtype (DTypeOf). `run` checks
+  /// their number. The input keeps its elements until it is set again.
   template <class T> void set_input(std::string_view name, std::span<const T> values, Where where = Where::current()) {
     set(Kind::input, name, values.data(), values.size(), DTypeOf<T>::value, where);
   }
@@ -72,16 +77,17 @@ public:
   void set_input(std::string_view name, const std::vector<T> &values, Where where = Where::current()) {
     set(Kind::input, name, Flat(values).data(), values.size(), DTypeOf<T>::value, where);
   }
-  /// Runs an entry point ("init", "train_step", "eval_step", "predict" or one of the graph's own) on this many rows, from 1 to
-  /// the capacity.
-  /// States have no value before "init" has run, weights are loaded or they are set: what reads one before throws.
+  /// Runs an entry point ("init", "train_step", "eval_step", "predict" or one of Graph::entry) on `rows` rows, from 1
+  /// to the capacity. An entry point without a batch dimension ignores `rows`. States have no value until "init" has
+  /// run, weights are loaded or they are set; running an entry point that reads such a state throws Error.
   void run(std::string_view entry, std::int64_t rows, Where where = Where::current());
-  /// What the last run gave under this name, row-major.
+  /// An output of the last run, row-major. Waits for its work.
   template <class T> std::vector<T> output(std::string_view name, Where where = Where::current()) const {
     return values<T>(Kind::output, name, where);
   }
 
-  /// A parameter, statistic, optimizer slot or setting, row-major in its shape (Graph::states).
+  /// The elements of a parameter, statistic, optimizer state or hyperparameter (Graph::states), row-major; and their
+  /// replacement, with exactly as many elements. Replicas have equal states.
   template <class T> std::vector<T> state(std::string_view name, Where where = Where::current()) const {
     return values<T>(Kind::state, name, where);
   }
@@ -92,23 +98,23 @@ public:
   void set_state(std::string_view name, const std::vector<T> &values, Where where = Where::current()) {
     set(Kind::state, name, Flat(values).data(), values.size(), DTypeOf<T>::value, where);
   }
-  /// Loads every parameter and statistic from a safetensors file with PyTorch's names and shapes, like the executable's
-  /// `--weights`. A missing, misshapen or unknown tensor is an error. Floats of another type are converted to the type
-  /// of the state. Wider floats are rounded to the nearest; a value beyond the state's range is an error. The learning
-  /// rate is not a weight. To train on, run "init" first or set the rate.
+  /// Loads every parameter and statistic from a safetensors file with PyTorch's names and shapes, as `--weights`. A
+  /// missing, unknown or misshapen tensor is an error. Floats of another dtype are converted: wider ones are rounded to
+  /// nearest, and a value beyond the range of the state is an error. The learning rate is no weight: run "init" or set
+  /// the rate before training.
   void load_weights(const std::string &path, Where where = Where::current());
-  /// Every parameter and statistic to such a file, as the executable's `--save`; the file is whole or is not there.
+  /// Writes every parameter and statistic to such a file, as `--save`, completely or not at all.
   void save_weights(const std::string &path, Where where = Where::current()) const;
 
-  /// The copies between devices since the program was made, by pair of devices, as the backends count them, else as
-  /// they were asked for; copies on one device do not count. Replicas name their devices alike, and their copies are
-  /// added up. Waits for all work.
+  /// The copies between devices since the program was compiled, by pair of devices: as counted by the backend, or as
+  /// requested if the backend does not count. Copies within one device do not count. The copies of all replicas are
+  /// added. Waits for all work.
   std::vector<TransferCount> transfers(Where where = Where::current()) const;
-  /// The key of the random numbers that `init` draws.
+  /// Sets the seed of the random numbers of the next run of "init" (torch.manual_seed).
   void seed(std::uint64_t seed, Where where = Where::current());
 
 private:
-  /// Elements that lie one after the other: those of std::vector<bool> do not.
+  /// Contiguous elements: std::vector<bool> does not store its elements so.
   template <class T> class Flat {
   public:
     explicit Flat(const std::vector<T> &values) : values(values) {}
@@ -124,7 +130,7 @@ private:
   void get(Kind kind, std::string_view name, void *data, std::size_t count, DType dtype, Where where) const;
   template <class T> std::vector<T> values(Kind kind, std::string_view name, Where where) const {
     std::size_t size = count(kind, name, where);
-    auto elements = std::make_unique<T[]>(size); // of bool, too, one after the other
+    auto elements = std::make_unique<T[]>(size); // contiguous, unlike std::vector<bool>
     get(kind, name, elements.get(), size, DTypeOf<T>::value, where);
     return std::vector<T>(elements.get(), elements.get() + size);
   }
@@ -132,6 +138,7 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+/// Internal: one byte per element.
 template <> class Program::Flat<bool> {
 public:
   explicit Flat(const std::vector<bool> &values) : bytes(values.begin(), values.end()) {}
@@ -141,7 +148,9 @@ private:
   std::vector<std::uint8_t> bytes;
 };
 
-/// Throws Error when the graph cannot be compiled.
+/// Compiles a graph (torch.compile, ahead of time). The program is independent of the graph, whose later changes do not
+/// affect it. Throws Error if the graph is invalid (2), a backend, device or op is not available (4), or memory is
+/// exhausted (5).
 Program compile(const Graph &graph, const CompileOptions &options = {},
                 std::source_location where = std::source_location::current());
 

@@ -17,9 +17,10 @@ struct SourceLocation {
   unsigned column = 0;
 
   SourceLocation() = default;
+  /// Keeps the base name of the file; a location in a system header becomes empty.
   SourceLocation(std::source_location where);
   SourceLocation(std::string file, unsigned line, unsigned column);
-  /// "model.cpp:13:18"
+  /// "model.cpp:13:18".
   std::string str() const;
 };
 
@@ -31,19 +32,23 @@ struct SourceLocation {
 /// A program that does not catch the error prints this text and exits with `code()`.
 class Error : public std::exception {
 public:
+  /// A further line that explains the error, such as the creation of an operand.
   struct Note {
-    std::string message;
-    SourceLocation location;
+    std::string message;     ///< "[batch, 784] created here"
+    SourceLocation location; ///< of the cause
   };
 
+  /// An error with an exit code. Programs may throw their own.
   Error(std::string message, SourceLocation location, std::vector<Note> notes = {}, int code = 2);
 
+  /// The whole text, with location and notes; valid as long as the error.
   const char *what() const noexcept override { return text.c_str(); }
+  /// The text without location and notes; the location; the notes.
   const std::string &message() const { return said; }
   const SourceLocation &location() const { return at; }
   const std::vector<Note> &notes() const { return more; }
-  /// The exit code, the same as of executables. 2: wrong use. 3: a file cannot be read or written. 4: a device or an op
-  /// is missing. 5: too little memory. 70: a defect of Sluice.
+  /// The exit code, as of executables. 2: wrong use. 3: a file, label or index is invalid, or a file cannot be read or
+  /// written. 4: a device or an op is not available. 5: out of memory. 70: a defect of Sluice.
   int code() const { return exitCode; }
 
 private:

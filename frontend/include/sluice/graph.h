@@ -1,4 +1,5 @@
-// Graph: a model being built, and the file it becomes.
+// Graph: a model under construction, and the file that the compiler reads. Functions throw Error (code 2) at `where`
+// for arguments that a comment excludes, for names in use, and for shapes that contradict earlier ones.
 #pragma once
 
 #include "sluice/device.h"
@@ -16,20 +17,24 @@
 
 namespace sluice {
 
+/// A model under construction. Copies are handles to the same graph. PyTorch has no equivalent: a function traced by
+/// torch.export comes closest. A graph may be used by one thread at a time.
 class Graph {
 public:
+  /// The line of a call, for error messages; a default argument everywhere.
   using Where = std::source_location;
 
-  /// The name is a letter followed by letters, digits, '_', '-' and '.'.
+  /// Names of graphs, inputs, outputs, metrics and hyperparameters begin with a letter or '_', followed by letters,
+  /// digits, '_', '-' and '.'.
   explicit Graph(std::string name, Where where = Where::current());
 
-  /// The most rows that the batch dimension can have in one call; 256 unless set.
+  /// The largest number of rows of the batch dimension in one call: 1 to 2^31 - 1; 256 by default.
   void set_capacity(std::int64_t rows, Where where = Where::current());
-  /// The dtype of parameters: f32 unless set.
+  /// The dtype of parameters and buffers that are created later, a float; f32 by default.
   void set_dtype(DType dtype, Where where = Where::current());
 
-  /// The data that `train` and `eval` of the program use unless told otherwise: the name of what came with Sluice, such
-  /// as "mnist-10k", or a path, from the executable unless it is absolute. None unless set.
+  /// The default data of the commands `train` and `eval` of the program: the name of a data set in the installation,
+  /// such as "mnist-10k", or a path, relative to the executable or absolute. None by default.
   void set_data(const std::string &path, Where where = Where::current());
 
   /// Whether `train` shuffles the rows for each epoch. By default, it does if the graph has a batch dimension. It does
@@ -37,102 +42,116 @@ public:
   /// nodes of a constant adjacency. Rows that carry states are never shuffled. `--no-shuffle` overrides this setting.
   void set_shuffle(bool shuffle);
 
-  /// The devices that the program may use, as `--devices` spells them: "cpu,sim:0,sim:1" makes the accelerators gpu(0)
-  /// and gpu(1). The host is always there; what nothing places goes to the first of the list. The host alone unless
-  /// set. Throws on malformed lists, and when a device would vanish that is in use.
+  /// Sets the devices of the program, in the syntax of `--devices`: "cpu,sim:0,sim:1" has the accelerators gpu(0) and
+  /// gpu(1). The host is always part of it. Values without a place go to the first device of the list. Only the host by
+  /// default. Throws Error for a malformed list, and for one that lacks a device in use.
   void set_devices(const std::string &list, Where where = Where::current());
-  /// What becomes of copies that pins need and nobody wrote: "explicit" (an error; the default), "warn" or "insert".
+  /// The policy for copies that pins require and the graph does not contain: "explicit" (an error when the graph is
+  /// compiled; the default), "warn" (insert with a warning) or "insert".
   void set_copies(const std::string &policy, Where where = Where::current());
 
   /// A device of the target.
   struct DeviceInfo {
-    Device device;
+    Device device;       ///< its name in the graph
     std::string backend; ///< "cpu", "sim", "cuda"
-    int ordinal;         ///< which of the backend's devices
+    int ordinal;         ///< its number in the backend, from 0
   };
   /// The target's devices: the host, then gpu(0), gpu(1), ...
   std::vector<DeviceInfo> devices() const;
 
+  /// An input of the program. The shape may have one dimension without a size, which is then the batch of the graph.
+  /// Every size is at least 1, and a shape has at most 2^40 elements, in constants too.
   Tensor input(std::string name, DType dtype, Shape shape, Where where = Where::current());
-  /// Constants.
+  /// Constants whose elements are all equal. A value that the dtype lacks throws Error.
   Tensor full(Shape shape, double value, DType dtype = f32, Where where = Where::current());
   Tensor zeros(Shape shape, DType dtype = f32, Where where = Where::current());
   Tensor ones(Shape shape, DType dtype = f32, Where where = Where::current());
-  /// The elements of a vector, in row-major order, of its dtype (`bool` of boolean).
+  /// A constant with these elements, in row-major order, of the dtype of T (torch.tensor). The shape is static and has
+  /// as many elements.
   template <class T> Tensor constant(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
     std::vector<StoredAs<T>> elements(values.begin(), values.end());
     return constant(elements.data(), elements.size(), DTypeOf<T>::value, shape, where);
   }
-  /// Those of a file, of its dtype and shape: init::from_file("x.safetensors", "name") or init::from_npy("x.npy").
+  /// A constant from a file, with its dtype and shape: init::from_file("x.safetensors", "name") or
+  /// init::from_npy("x.npy"). A file that cannot be read is Error 3.
   Tensor constant(const init::Init &data, Where where = Where::current());
-  /// start, start + step, ... as far as they are below end (above it, where step is negative). Of i64 unless said:
-  /// fractions need a float.
+  /// start, start + step, ... below end (above end if step is negative), in i32, i64 or a float. i64 by default;
+  /// PyTorch infers the dtype. Fails for an empty range, and for numbers that the dtype lacks.
   Tensor arange(double end, DType dtype = i64, Where where = Where::current());
   Tensor arange(double start, double end, double step = 1, DType dtype = i64, Where where = Where::current());
-  /// A scalar that is set when the program runs (`--set lr=0.1`), and is `value` unless it is.
+  /// A hyperparameter: a scalar of a float dtype that can be set when the program runs (`--set NAME=0.1`); `value` by
+  /// default.
   Tensor hyper(std::string name, double value, DType dtype = f32, Where where = Where::current());
-  /// A result of `predict`, or of the entry point in which it is given.
+  /// Makes a value a result of `predict`, or of the entry point under construction. The batch must not be merged with
+  /// another dimension.
   void output(std::string name, Arg value);
-  /// A scalar that training and evaluation report with the loss. The value for several calls is that of all their rows,
-  /// so that it does not depend on `--batch`. Means over rows are averaged, and sums over rows are added. Formulas of
-  /// such scalars (F1, RMSE, perplexity) are computed from the combined scalars. Any other value, such as a maximum
-  /// over rows, is reported as a mean over calls, with a label; `save` warns. A model without a batch dimension reports
-  /// the mean of its calls, which all have the same number of rows. A graph that writes its parameters itself
-  /// (Tensor::copy_) reports its loss as a metric with the name "loss".
+  /// Makes training and evaluation report a float scalar with the loss. The figure for several calls covers all their
+  /// rows and does not depend on `--batch`: means over rows are averaged by rows, and sums over rows are added.
+  /// Formulas of such scalars (F1, RMSE, perplexity) are computed from the combined scalars. Any other value, such as a
+  /// maximum over rows, is reported as a mean over calls, with a label; `save` warns. A model without a batch dimension
+  /// reports the mean of its calls. A graph that writes its parameters (Tensor::copy_) reports its loss as a metric
+  /// with the name "loss".
   void metric(std::string name, Arg value);
-  /// Computes a metric from scalars.
+  /// Computes a metric from scalars; called once.
   using Formula = std::function<Tensor(const std::vector<Tensor> &)>;
-  /// A metric that is a formula of float scalars, each a sum or a mean over rows. The scalars are combined over all
-  /// calls. The formula is computed once from the combined scalars, in f64:
+  /// A metric that is a formula of float scalars, each a sum or a mean over rows. The program combines the scalars over
+  /// all calls and computes the formula once, in f64:
   ///
   ///     graph.metric("f1", {tp, fp, fn}, [](auto &sums) { return 2 * sums[0] / (2 * sums[0] + sums[1] + sums[2]); });
   ///
-  /// Throws if a scalar is neither a sum nor a mean, or if the formula reads anything except these, constants and
-  /// states.
+  /// Throws Error if a scalar is neither a sum nor a mean, or if the formula reads other values than these, constants
+  /// and states.
   void metric(std::string name, const std::vector<Tensor> &sums, const Formula &formula,
               Where where = Where::current());
-  /// An entry point of the graph's own beside those of training, evaluation and prediction, which knows nothing of it:
+  /// Adds an entry point to those of training, evaluation and prediction, which ignore it:
   ///
   ///     graph.entry("decode", [&] { graph.output("logits", net.next(token, position)); });
   ///
-  /// What `build` gives to `output` are its outputs, what it writes to caches (nn::Module::cache) is what its calls leave to later
-  /// ones, and it takes the inputs that these depend on. It computes as prediction does. Neither metrics nor other entry points are within.
+  /// Calls of `output` in `build` define its outputs, and writes of caches (nn::Module::cache) its state between calls.
+  /// Its inputs are those that these depend on. It computes as prediction does. The name begins with a letter or '_',
+  /// followed by letters, digits, '_' and '-'. Throws Error if it has no output and no write, and for metrics,
+  /// `minimize` and entry points in `build`.
   void entry(const std::string &name, const std::function<void()> &build, Where where = Where::current());
-  /// Trains every parameter that a gradient of the scalar loss reaches:
+  /// Trains every parameter that a gradient of the float scalar `loss` reaches, at most once in a graph:
   ///
   ///     graph.minimize(loss, optim::AdamW{.lr = 3e-4}, {.clip_grad_norm = 1.0});
   ///
-  /// As in PyTorch, `minimize` does not train parameters with `requires_grad(false)`. It also skips parameters that the
-  /// loss reads only through `detach()`, comparisons or integers. Such parameters get no update, no weight decay and no
-  /// optimizer slots.
+  /// As in PyTorch, it does not train parameters with `requires_grad(false)`, nor parameters that the loss reads only
+  /// through `detach()`, comparisons or integers. Such parameters have no update, no weight decay and no optimizer
+  /// states. Throws Error if no parameter is left, if copy_ writes one of them, and for numbers out of range (optim.h).
   void minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options = {});
 
-  /// Everything that outlives a step, in order of creation.
+  /// A value that outlives a step.
   struct State {
-    std::string name, kind; ///< kind: parameter, statistic, slot (what rows carry), cache or hyper
+    std::string name, kind; ///< kind: parameter, statistic, slot (a state of each row), cache, hyper, key or constant
     DType dtype;
     Shape shape;
-    std::int64_t elements;
+    std::int64_t elements; ///< with the capacity as the size of the batch
   };
+  /// All states, in the order of their creation. The compiler adds those of the optimizer.
   std::vector<State> states() const;
+  /// As given to the constructor.
   const std::string &name() const;
 
-  /// What no output, metric or loss depends on: layers as a whole, and parameters of other layers.
+  /// A part that no output, metric, loss or written parameter depends on.
   struct Unused {
     std::string what;     ///< "layer 'conv4'", "parameter 'scale'"
-    SourceLocation where; ///< of a layer: where it is called, if it is
+    SourceLocation where; ///< of a layer: its first call, or its declaration
   };
+  /// Unused layers as a whole, and unused parameters of other layers.
   std::vector<Unused> unused() const;
 
-  /// The graph in text form: what `sluice compile` reads.
+  /// The graph as text, which `sluice compile` reads. Throws Error if the graph has neither an output nor a loss, or is
+  /// invalid.
   std::string str(Where where = Where::current()) const;
-  /// Writes `str()`; the file is whole or is not there ("-": the standard output). What states begin with that is data, and
-  /// constants of more than 1024 elements, are written beside it: to `path` with .safetensors behind it.
-  /// What is `unused` is warned of on the standard error.
+  /// Writes str() to a file, completely or not at all, or to the standard output ("-"). Initial values that are data,
+  /// and constants of more than 1024 elements, go into a second file, `path` + ".safetensors"; then "-" throws Error.
+  /// Prints a warning for each of `unused` and for each metric that is a mean over calls, unless there is a second
+  /// file. Error 3 if a file cannot be written.
   void save(const std::string &path, Where where = Where::current()) const;
 
 private:
-  /// As elements lie one after the other: those of std::vector<bool> do not.
+  /// The type of contiguous elements: std::vector<bool> does not store its elements so.
   template <class T> using StoredAs = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   Tensor constant(const void *elements, std::size_t count, DType dtype, const Shape &shape, Where where);
 

@@ -1,4 +1,5 @@
-// How parameters begin.
+// Initial values of parameters: the rules of torch.nn.init. The entry point `init` draws random
+// numbers from the seed of the program; all ranks and replicas have the same ones.
 #pragma once
 
 #include "sluice/shape.h"
@@ -9,40 +10,45 @@
 
 namespace sluice::init {
 
-/// What a deviation is scaled by: the number of inputs of one output (the product of all dimensions but the first), that of
-/// outputs of one input (of all but the second), or the mean of both.
+/// The number that scales a rule: inputs of one output (the product of all dimensions but the first), outputs of one
+/// input (of all but the second), or their mean.
 enum class Fan { in, out, mean };
 
-/// One rule: a constant (a), uniform in [a, b), normal with mean a and deviation b, or data of a file. With a fan, a and b are
-/// divided by its square root.
+/// One rule. The functions below make rules; they check nothing. Module::parameter, Module::initialize and
+/// Graph::constant throw Error for a rule that is invalid for the state.
 struct Init {
+  /// a; uniform in [a, b); normal with mean a and standard deviation b; or the elements of a file.
   enum class Kind { constant, uniform, normal, data };
   Kind kind = Kind::constant;
   double a = 0, b = 0;
-  std::optional<Fan> fan = {};
-  std::optional<std::int64_t> zero_row = {}; ///< of the first dimension: begins as zeros
-  std::string file = {};                     ///< of data: .safetensors or .npy
-  std::string tensor = {};                   ///< in a safetensors file; empty: what is called as the parameter
+  std::optional<Fan> fan = {};               ///< divide a and b by the square root of this number
+  std::optional<std::int64_t> zero_row = {}; ///< this index of the first dimension begins as zeros
+  std::string file = {};                     ///< of data: a .safetensors or .npy file
+  std::string tensor = {};                   ///< its name in a safetensors file; empty: the name of the parameter
 
-  /// The rule for one parameter, free of fans.
+  /// The rule for a parameter of this shape, without a fan.
   Init resolved(const Shape &shape) const;
 };
 
+/// Every element is this number.
 Init constant(double value);
 Init zeros();
 Init ones();
+/// Uniform in [low, high).
 Init uniform(double low, double high);
+/// Normal with this mean and standard deviation.
 Init normal(double mean = 0.0, double std = 1.0);
-/// Uniform within +-gain * sqrt(3 / fan), gain = sqrt(2 / (1 + a^2)); PyTorch's layers use a = sqrt(5).
+/// Uniform within +-gain * sqrt(3 / fan), with gain = sqrt(2 / (1 + a^2)): the gain of leaky_relu with slope a.
+/// PyTorch's layers use a = sqrt(5).
 Init kaiming_uniform(double a = 0.0, Fan mode = Fan::in);
-/// A tensor of a safetensors file, by default the one with the state's name. `net.initialize("*",
-/// init::from_file("x.safetensors"))` initializes the same states as `--weights x.safetensors`: parameters and
-/// statistics. Shapes must be equal; floats may fill wider types. Graph::save writes the tensor beside the graph's
-/// file, and it is compiled in. Programs no longer need `path`.
+/// A tensor of a safetensors file, by default the one with the name of the state. `net.initialize("*",
+/// init::from_file("x.safetensors"))` initializes the states that `--weights x.safetensors` loads: parameters and
+/// statistics. Shapes must be equal; floats may fill wider types. Graph::save writes the tensor beside the file of the
+/// graph, and it is compiled in, so that programs do not need `path`. A file that cannot be read is Error 3.
 Init from_file(const std::string &path, const std::string &tensor = "");
-/// The same of an .npy file.
+/// The array of an .npy file.
 Init from_npy(const std::string &path);
-/// Normal with deviation gain / sqrt(fan).
+/// Normal with standard deviation gain / sqrt(fan), with the gain of kaiming_uniform.
 Init kaiming_normal(double a = 0.0, Fan mode = Fan::in);
 /// Uniform within +-gain * sqrt(6 / (inputs of one output + outputs of one input)).
 Init xavier_uniform(double gain = 1.0);

@@ -1,4 +1,5 @@
-// nn::Module: parameters and sub-modules under PyTorch's state_dict names.
+// nn::Module: parameters and submodules under the names of PyTorch's state_dict. Functions throw Error (code 2) at
+// `where`.
 #pragma once
 
 #include "sluice/graph.h"
@@ -11,21 +12,24 @@
 
 namespace sluice::nn {
 
-/// The name of a part for `get_submodule` alone: its parameters are named as if they were its parent's.
+/// The name of a submodule that only `get_submodule` uses: its parameters have the prefix of its parent. PyTorch has no
+/// equivalent.
 struct Stage {
   std::string name;
 };
 
-/// A module's parameter, as a member of the module. It is tied by an assignment, as in PyTorch, before its module is called:
+/// A parameter as a member of a module. An assignment before the module is called ties parameters, as in PyTorch:
 ///
-///     lm_head.weight = wte.weight;  // one parameter, `wte.weight`, which both train; its other name is `lm_head.weight`
+///     lm_head.weight = wte.weight;  // one parameter, `wte.weight`, with the second name `lm_head.weight`
 ///
-/// Files hold it once, under its first name. A file that has it under its other names, too, is read if all are equal.
+/// Files hold it once, under its first name. A file that also has other names is accepted if all have equal elements.
 class Parameter : public Tensor {
 public:
   Parameter() = default;
-  /// A handle that is no member: assigning to it changes nothing but the handle.
+  /// A handle that is not a member: assigning to it changes the handle only.
   Parameter(const Parameter &other) : Tensor(other) {}
+  /// The first assignment sets the parameter; each later one ties it to another parameter of the same graph, shape and
+  /// dtype. Throws Error if this parameter is in use already.
   Parameter &operator=(const Tensor &other);
   Parameter &operator=(const Parameter &other) { return *this = static_cast<const Tensor &>(other); }
 
@@ -33,7 +37,7 @@ private:
   bool isMember = false;
 };
 
-/// A part of a model with parameters. Sub-modules are members, named at construction:
+/// A part of a model with parameters: torch.nn.Module. Submodules are members that receive their name at construction:
 ///
 ///     struct Net : nn::Module {
 ///       using Module::Module;
@@ -43,82 +47,93 @@ private:
 ///     Net net{graph};             // fc1.weight, fc1.bias, fc2.weight, fc2.bias
 class Module {
 public:
+  /// The line of a call, for error messages; a default argument everywhere.
   using Where = std::source_location;
+  /// Tensors and their full names.
   using Named = std::vector<std::pair<std::string, Tensor>>;
 
-  /// The whole model; its parameters' names have no prefix.
+  /// The whole model: its parameters have no prefix.
   explicit Module(Graph &graph, Where where = Where::current());
-  /// A part of `parent`.
+  /// A submodule of `parent`, which must not be null. It must live as long as the parent is used. A name is not empty
+  /// and has no '.', '*', '"' or space.
   Module(Module *parent, std::string name, Where where = Where::current());
   Module(Module *parent, Stage stage, Where where = Where::current());
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
   virtual ~Module();
 
-  /// What the module computes; it overrides the one that takes as many tensors as it does.
+  /// The computation of the module. Override the version with the right number of tensors; the others throw Error.
   virtual Tensor forward(Tensor x);
   virtual Tensor forward(Tensor a, Tensor b);
   virtual Tensor forward(Tensor a, Tensor b, Tensor c);
   virtual Tensor forward(Tensor a, Tensor b, Tensor c, Tensor d);
-  /// Calls forward; errors inside it name this line too.
+  /// Calls forward. Errors inside it also name this line.
   Tensor operator()(Arg x);
   Tensor operator()(Arg a, Arg b);
   Tensor operator()(Arg a, Arg b, Arg c);
   Tensor operator()(Arg a, Arg b, Arg c, Arg d);
 
-  /// A trained tensor. Its shape is static.
+  /// Creates a parameter (torch.nn.Parameter) of the graph's dtype, which `minimize` trains. The shape is static. The
+  /// name follows the rules of a submodule's and is new in the module; "lr" and "step" of the whole model are reserved.
   Tensor parameter(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
-  /// A statistic: saved with the parameters, but not trained. Or, with the batch dimension first, what rows carry: each
-  /// row of a training step reads what the same row of the step before was given by `copy_`, to which no gradient goes
-  /// back. It begins with zeros, which evaluation and prediction always read; a row that is not in a call keeps what it
-  /// has. Checkpoints hold it, weights do not.
+  /// Creates a buffer of the graph's dtype (register_buffer). With a static shape it is a statistic: saved with the
+  /// parameters but not trained. With the batch as dimension 0 it holds a state of each row: row i of a training step
+  /// reads the value that `copy_` wrote for row i in the step before, without its gradient. It begins with zeros, which
+  /// evaluation and prediction always read, and rows that are not in a call keep their value. Checkpoints hold it,
+  /// weights do not.
   Tensor buffer(const std::string &name, const Shape &shape, init::Init init, Where where = Where::current());
 
-  /// What calls of entry points leave to later ones (Graph::entry), in which alone it is written, by `copy_`: keys and values
-  /// of the words so far, say. It begins with zeros, and neither weights nor checkpoints hold it. Its shape is static.
+  /// Creates a state that calls of entry points (Graph::entry) pass to later calls, such as the keys and values of
+  /// earlier tokens. Only entry points write it, by `copy_`. It begins with zeros, and neither weights nor checkpoints
+  /// hold it. Its shape is static, its dtype the graph's. PyTorch has no equivalent.
   Tensor cache(const std::string &name, const Shape &shape, Where where = Where::current());
 
-  /// Of this module and those within, as ("conv1.weight", tensor).
+  /// The parameters and buffers of this module and its submodules, as ("conv1.weight", tensor). Names are those of the
+  /// whole model; PyTorch's begin at this module. Tied parameters appear once.
   Named named_parameters() const;
   Named named_buffers() const;
 
-  /// Sets whether `minimize` trains the parameters of this module and of its submodules (Tensor::requires_grad).
-  /// Training steps still update the statistics of batch norm, as in PyTorch. Example of a frozen backbone:
+  /// Sets whether `minimize` trains the parameters of this module and its submodules (Tensor::requires_grad). Call it
+  /// before `minimize`. Training steps still update the statistics of batch norm, as in PyTorch. Example of a frozen
+  /// backbone:
   ///
   ///     net.backbone.requires_grad(false);
   Module &requires_grad(bool required, Where where = Where::current());
 
   /// Replaces the initial values of every parameter whose name within this module matches: `initialize("*.bias",
   /// init::zeros())`. '*' matches any characters. Data (init::from_file, init::from_npy) also replaces the values of
-  /// matching statistics, as `--weights` does. A rule replaces those of statistics only if the pattern matches no
-  /// parameter: `initialize("*.running_var", init::constant(4))`. A pattern without a match is an error.
+  /// matching statistics, as `--weights` does. Other rules do so only if the pattern matches no parameter:
+  /// `initialize("*.running_var", init::constant(4))`. A pattern without a match throws Error.
   void initialize(std::string_view pattern, init::Init init, Where where = Where::current());
 
-  /// The part of this name: "features.0", or a stage's name.
+  /// The submodule with this name below this module: "features.0", or the name of a stage. Throws Error if there is
+  /// none.
   Module &get_submodule(std::string_view name, Where where = Where::current());
 
-  /// Moves parameters and buffers, those of parts too, in place; gradients and optimizer slots follow. Ops on them run
-  /// there. Not once they are used.
+  /// Moves parameters and buffers, including those of submodules, to a device, in place. Gradients and optimizer states
+  /// follow, and ops on them run there. Throws Error if the target lacks the device, or if a state is used already or
+  /// is pinned to another device. Returns this module.
   Module &to(const Device &device, Where where = Where::current());
   Module &cpu(Where where = Where::current());
-  /// To the GPU that things are created on (DeviceScope), or to gpu(0).
+  /// To the GPU of the innermost DeviceScope, or gpu(0); or to gpu(index).
   Module &cuda(Where where = Where::current());
   Module &cuda(int index, Where where = Where::current());
-  /// Makes what `forward` builds from now on work on a device, in parts too; parameters and buffers live there. A
-  /// part's own pin wins over that of the whole. Ops that need values from elsewhere get them by `Graph::set_copies`.
+  /// Runs the ops of later calls of `forward` on a device, including those of submodules, and keeps parameters and
+  /// buffers there. The pin of a submodule takes precedence. Graph::set_copies decides about copies of values from
+  /// other devices. Errors as of `to`. PyTorch has no equivalent.
   Module &pin(const Device &device, Where where = Where::current());
-  /// The function of <sluice/ops.h>, which the method would hide from `forward`.
+  /// The function of ops.h, which the method would hide in `forward`.
   static Tensor pin(Arg x, const Device &device);
 
 protected:
-  /// The operand of a layer's op: errors name the line that calls the layer.
+  /// x as an operand whose errors name the line that calls the layer.
   Arg at(const Tensor &x) const;
-  /// The dtype of the graph's parameters.
+  /// The dtype of the graph's parameters, and the line of the declaration of the module.
   DType dtype() const;
   Where declared() const { return created; }
 
 private:
-  // No name here may be that of a function of <sluice/ops.h>: `forward` would find the member instead.
+  // No private name may equal a function of ops.h: `forward` would find the member instead.
   Tensor state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where where);
   Module(Module *parent, std::string name, bool isStage, Where where);
   struct Member {
@@ -126,22 +141,22 @@ private:
     std::string path;
     Tensor tensor;
   };
-  /// Whether it is not another module's by now (Parameter).
+  /// Whether the state still exists, and is not tied to another parameter.
   bool isOwn(const Member &member) const;
   void collect(const char *kind, Named &into) const;
   /// Sets the initial values of every state in a list whose name within this module matches. Returns whether any does.
   bool initializeMatching(std::string_view pattern, const init::Init &init, const Named &states, Where at);
-  /// States of this module and of the parts that have no pin of their own.
+  /// States of this module and of the submodules without a separate pin.
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);
   template <class Forward> Tensor call(Where line, Forward forward);
   void enroll();
   [[noreturn]] void failForward(const char *parameters) const;
-  /// Where it works: its pin, or that of the innermost module around it; null if there is none.
+  /// The pin of this module or of the innermost module around it; null if there is none.
   const Device *pinnedTo() const;
 
   std::shared_ptr<detail::GraphImpl> graph;
-  std::string path; ///< in front of its parameters' names
+  std::string path; ///< the prefix of parameter names
   std::string name; ///< for `get_submodule`, from the whole model
   Where created;
   std::size_t number = 0; ///< among the graph's layers

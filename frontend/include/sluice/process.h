@@ -1,12 +1,12 @@
-// For programs that write models.
+// Setup of programs that write models.
 #pragma once
 
 #include "sluice/language.h"
 
 namespace sluice {
 
-/// For the start of main(): takes the descriptors 0 to 2 where they are closed, so that no file is opened in their
-/// place, and makes a limit to the size of files (SIGXFSZ) an error of writing.
+/// Call this first in main(). It opens the file descriptors 0 to 2 if they are closed, so that no later file receives
+/// what is written to the terminal. It also turns SIGXFSZ, the signal of the file size limit, into a write error.
 void prepare_process();
 
 } // namespace sluice

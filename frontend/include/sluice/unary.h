@@ -1,12 +1,15 @@
-// The elementwise functions of one tensor and no further argument, as a list that declarations and definitions share.
+// Lists of elementwise functions, which declarations and definitions share. Their formulas are in the reference of ops.
+// Functions without a gradient: sign, floor, ceil, round, isnan and isinf.
 #pragma once
 
 #include "sluice/language.h"
 
-/// On numbers; integers wrap as two's complement does: X(name, op of the IR)
+/// Of all dtypes but bool: X(name, op of the IR). The least integer is its own `neg` and `abs`. The gradient of `abs`
+/// at 0 is 0.
 #define SLUICE_NUMBER_FUNCTIONS(X) X(neg, NegOp) X(abs, AbsOp)
 
-/// On f32 and f64: X(name, op of the IR)
+/// Of floats: X(name, op of the IR). isnan and isinf return bool, all others the dtype of x. `round` rounds halves to
+/// even. `softplus` is log(1 + exp(x)), PyTorch's with its defaults but without a threshold.
 #define SLUICE_FLOAT_FUNCTIONS(X)                                                                                      \
   X(sign, SignOp)                                                                                                      \
   X(exp, ExpOp)                                                                                                        \
@@ -34,11 +37,12 @@
   X(isnan, IsNanOp)                                                                                                    \
   X(isinf, IsInfOp)
 
-/// All of them.
+/// All functions of one tensor.
 #define SLUICE_UNARY_FUNCTIONS(X) SLUICE_NUMBER_FUNCTIONS(X) SLUICE_FLOAT_FUNCTIONS(X)
 
-/// Functions of two tensors of one dtype that broadcast: X(name, op of the IR). Either operand may also be a number.
-/// `remainder` is exact and has the sign of b, like Python's %. It accepts integers, for which the remainder by 0 is a.
+/// Functions of two operands: X(name, op of the IR). `maximum` and `minimum` return NaN if an operand is NaN, and tied
+/// operands share the gradient equally. `remainder` is exact and has the sign of b, like Python's %. Integers by 0 give
+/// a; PyTorch raises an error. `pow` is of floats only.
 #define SLUICE_BINARY_FUNCTIONS(X)                                                                                     \
   X(add, AddOp)                                                                                                        \
   X(sub, SubOp)                                                                                                        \
@@ -48,8 +52,8 @@
   X(maximum, MaxOp)                                                                                                    \
   X(minimum, MinOp)
 
-/// Likewise, with a result of bool: X(name, operator).
+/// Comparisons: X(name, operator).
 #define SLUICE_COMPARISONS(X) X(eq, ==) X(ne, !=) X(lt, <) X(le, <=) X(gt, >) X(ge, >=)
 
-/// On two tensors of bool: X(name, op of the IR).
+/// Functions of two tensors of bool: X(name, op of the IR).
 #define SLUICE_LOGICAL_FUNCTIONS(X) X(logical_and, AndOp) X(logical_or, OrOp) X(logical_xor, XorOp)

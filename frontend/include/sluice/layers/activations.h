@@ -10,7 +10,7 @@
 
 namespace sluice::nn {
 
-/// Layers without parameters that apply one function.
+/// Layers that apply one function of ops/elementwise.h, without arguments or parameters: X(class, function).
 #define SLUICE_ACTIVATIONS(X)                                                                                          \
   X(Identity, identity)                                                                                                \
   X(ReLU, relu)                                                                                                        \
@@ -21,6 +21,7 @@ namespace sluice::nn {
   X(Tanh, tanh)                                                                                                        \
   X(Hardsigmoid, hardsigmoid)                                                                                          \
   X(Hardswish, hardswish)
+/// The class of one such layer.
 #define SLUICE_ACTIVATION(Name, function)                                                                              \
   class Name : public Module {                                                                                         \
   public:                                                                                                              \
@@ -30,7 +31,7 @@ namespace sluice::nn {
 SLUICE_ACTIVATIONS(SLUICE_ACTIVATION)
 #undef SLUICE_ACTIVATION
 
-/// Drops each element with probability p in training; see `dropout`.
+/// The function `dropout`: active in training steps only. p outside of [0, 1] throws Error.
 class Dropout : public Module {
 public:
   Dropout(Module *parent, std::string name, double p = 0.5, Where where = Where::current());
@@ -40,6 +41,7 @@ private:
   double p;
 };
 
+/// The function `gelu`.
 class GELU : public Module {
 public:
   GELU(Module *parent, std::string name, Gelu approximate = Gelu::none, Where where = Where::current());
@@ -49,6 +51,7 @@ private:
   Gelu approximate;
 };
 
+/// The function `leaky_relu`.
 class LeakyReLU : public Module {
 public:
   LeakyReLU(Module *parent, std::string name, double negative_slope = 0.01, Where where = Where::current());
@@ -58,6 +61,7 @@ private:
   double slope;
 };
 
+/// The function `elu`.
 class ELU : public Module {
 public:
   ELU(Module *parent, std::string name, double alpha = 1.0, Where where = Where::current());
@@ -67,16 +71,18 @@ private:
   double alpha;
 };
 
+/// Options of PReLU.
 struct PReLUOptions {
-  double init = 0.25;
+  double init = 0.25; ///< the first value of every weight
 };
+/// The function `prelu`, with one weight or one for each channel.
 class PReLU : public Module {
 public:
   PReLU(Module *parent, std::string name, std::int64_t num_parameters = 1, PReLUOptions options = {},
         Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Parameter weight;
+  Parameter weight; ///< [num_parameters]
 };
 
 } // namespace sluice::nn

@@ -9,29 +9,36 @@
 
 namespace sluice::nn {
 
+/// Options of Linear.
 struct LinearOptions {
-  bool bias = true;
+  bool bias = true; ///< add a bias
 };
+/// x [..., in_features] weight^T + bias -> [..., out_features]: the function `linear`. Both parameters begin as U(-k,
+/// k) with k = 1 / sqrt(in_features).
 class Linear : public Module {
 public:
   Linear(Module *parent, std::string name, std::int64_t in_features, std::int64_t out_features,
          LinearOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor x) override;
 
-  Parameter weight, bias;
+  Parameter weight; ///< [out_features, in_features]
+  Parameter bias;   ///< [out_features]
 };
 
+/// Options of Embedding. PyTorch's max_norm, scale_grad_by_freq and sparse are not available.
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_idx = {}; ///< a row that begins as zeros and is not trained
+  /// A row that begins as zeros and receives no gradient; negative ones count from the end. A row that is not there
+  /// throws Error.
+  std::optional<std::int64_t> padding_idx = {};
 };
-/// Of indices [...], i32 or i64, the rows of weight [num_embeddings, embedding_dim].
+/// The rows of the weight that indices [...] of i32 or i64 name, [..., embedding_dim]: the function `embedding`.
 class Embedding : public Module {
 public:
   Embedding(Module *parent, std::string name, std::int64_t num_embeddings, std::int64_t embedding_dim,
             EmbeddingOptions options = {}, Where where = Where::current());
   Tensor forward(Tensor index) override;
 
-  Parameter weight;
+  Parameter weight; ///< [num_embeddings, embedding_dim]; begins as N(0, 1)
 
 private:
   std::optional<std::int64_t> padding;

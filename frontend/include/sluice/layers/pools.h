@@ -10,6 +10,7 @@
 
 namespace sluice::nn {
 
+/// The function `max_pool2d`.
 class MaxPool2d : public Module {
 public:
   MaxPool2d(Module *parent, std::string name, Size2 kernel_size, MaxPoolOptions options = {},
@@ -21,6 +22,7 @@ private:
   MaxPoolOptions options;
 };
 
+/// The function `avg_pool2d`.
 class AvgPool2d : public Module {
 public:
   AvgPool2d(Module *parent, std::string name, Size2 kernel_size, AvgPoolOptions options = {},
@@ -32,6 +34,7 @@ private:
   AvgPoolOptions options;
 };
 
+/// The function `adaptive_avg_pool2d`. PyTorch also accepts None for a size, which keeps it.
 class AdaptiveAvgPool2d : public Module {
 public:
   AdaptiveAvgPool2d(Module *parent, std::string name, Size2 output_size, Where where = Where::current());
@@ -41,7 +44,7 @@ private:
   Size2 size;
 };
 
-/// By the nearest element unless told otherwise.
+/// The function `interpolate` with whole scale factors; nearest by default. PyTorch's `size` is `interpolate_to`.
 class Upsample : public Module {
 public:
   Upsample(Module *parent, std::string name, Size2 scale_factor, InterpolateOptions options = {},
@@ -53,6 +56,7 @@ private:
   InterpolateOptions options;
 };
 
+/// The function `pixel_shuffle`.
 class PixelShuffle : public Module {
 public:
   PixelShuffle(Module *parent, std::string name, std::int64_t upscale_factor, Where where = Where::current());

@@ -1,4 +1,14 @@
-// Elementwise functions and operators.
+// Elementwise functions and operators. Operands broadcast, and the result has their common shape.
+//
+//   functions                                                      operands               result
+//   neg, abs, clip, clamp, arithmetic, maximum, minimum, remainder  all dtypes but bool    the same dtype
+//   pow and all other functions of one tensor                       floats                 the same dtype
+//   isnan, isinf                                                    floats                 bool
+//   comparisons                                                     any dtype              bool
+//   logical functions                                               bool                   bool
+//   cast, stop_gradient, full_like, where                           any dtype              as documented
+//
+// Integers wrap around. A number must be a value of the dtype that it takes; `x < 0.5` fails for an integer x.
 #pragma once
 
 #include "sluice/tensor.h"
@@ -7,25 +17,37 @@
 
 namespace sluice {
 
+/// Each function of SLUICE_UNARY_FUNCTIONS (unary.h), under PyTorch's names.
 #define SLUICE_UNARY(name, op) Tensor name(Arg x);
 SLUICE_UNARY_FUNCTIONS(SLUICE_UNARY)
 #undef SLUICE_UNARY
 
+/// x where x > 0, negative_slope * x elsewhere.
 Tensor leaky_relu(Arg x, double negative_slope = 0.01);
+/// x where x > 0, alpha * (exp(x) - 1) elsewhere.
 Tensor elu(Arg x, double alpha = 1.0);
+/// The formula of gelu: exact, by erf, or PyTorch's approximation by tanh.
 enum class Gelu { none, tanh };
-/// Gaussian error linear unit, exact (by erf) or by PyTorch's tanh approximation.
+/// Gaussian error linear unit: x * Phi(x).
 Tensor gelu(Arg x, Gelu approximate = Gelu::none);
-/// min(max(x, min), max); an absent bound bounds nothing. Bounds of integers are whole numbers. No gradient flows where
-/// x is at a bound or beyond.
+
+/// min(max(x, min), max). An absent bound bounds nothing. Bounds of integers must be whole numbers. A minimum above the
+/// maximum is an error; PyTorch then returns the maximum. The gradient is 0 at a bound, beyond it, and at NaN.
 Tensor clip(Arg x, std::optional<double> min = {}, std::optional<double> max = {});
 Tensor clamp(Arg x, std::optional<double> min = {}, std::optional<double> max = {});
-/// Changes the dtype: floats to integers round towards zero and saturate; anything but 0 is true.
+
+/// Changes the dtype (x.to(dtype)). Floats to integers round toward zero. Values beyond the range saturate and NaN
+/// becomes 0, which PyTorch leaves undefined. Every value but 0 becomes true.
 Tensor cast(Arg x, DType dtype);
+/// x itself, of floats only; nn::Identity calls it.
 Tensor identity(Arg x);
+/// x without a gradient: Tensor::detach.
 Tensor stop_gradient(Arg x);
+/// True where x is false. PyTorch also accepts numbers.
 Tensor logical_not(Arg x);
 
+/// Functions of two operands, one of which may be a number. SLUICE_BINARY_FUNCTIONS (unary.h) lists the arithmetic
+/// ones. `div` is PyTorch's true division. SLUICE_COMPARISONS lists the comparisons: false with a NaN, except `ne`.
 #define SLUICE_BINARY(name, op)                                                                                        \
   Tensor name(Arg a, Arg b);                                                                                           \
   Tensor name(Arg a, double b);                                                                                        \
@@ -37,11 +59,14 @@ SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #undef SLUICE_COMPARISON
 #undef SLUICE_BINARY
 
+/// logical_and, logical_or and logical_xor. PyTorch also accepts numbers.
 #define SLUICE_LOGICAL(name, op) Tensor name(Arg a, Arg b);
 SLUICE_LOGICAL_FUNCTIONS(SLUICE_LOGICAL)
 #undef SLUICE_LOGICAL
 
+/// neg.
 Tensor operator-(Arg x);
+/// add, sub, mul, div and the comparisons as operators, with the same overloads.
 #define SLUICE_OPERATOR(symbol)                                                                                        \
   Tensor operator symbol(Arg a, Arg b);                                                                                \
   Tensor operator symbol(Arg a, double b);                                                                             \
@@ -55,8 +80,8 @@ SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #undef SLUICE_COMPARISON
 #undef SLUICE_OPERATOR
 
-/// Makes the handle x stand for the result, whose shape and dtype must be those of x; other handles keep the value that
-/// they had, and so does a state (Tensor::copy_ changes one). Gives x.
+/// Makes the handle x refer to the result, which must have the shape and dtype of x. Returns x. Unlike in PyTorch,
+/// other handles and states keep their value; Tensor::copy_ changes a state.
 #define SLUICE_ASSIGNMENT(symbol)                                                                                      \
   Tensor &operator symbol(AssignedArg x, Arg y);                                                                       \
   Tensor &operator symbol(AssignedArg x, double y);
@@ -66,21 +91,21 @@ SLUICE_ASSIGNMENT(*=)
 SLUICE_ASSIGNMENT(/=)
 #undef SLUICE_ASSIGNMENT
 
-/// logical_not, logical_and, logical_or and logical_xor, of bool. `!x` is told as of the line of x. (`&&` and `||` are
-/// C++'s own, and ask whether there are tensors.)
+/// logical_not, logical_and, logical_or and logical_xor. Errors of `!x` name the line that created x.
+/// `&&` and `||` are C++'s own and test whether tensors exist.
 Tensor operator!(const Tensor &x);
 Tensor operator&(Arg a, Arg b);
 Tensor operator|(Arg a, Arg b);
 Tensor operator^(Arg a, Arg b);
 
-/// a where the condition holds, b elsewhere.
+/// a where the condition, of bool, is true; b elsewhere. Of two numbers, the result has the dtype of the graph's
+/// parameters.
 Tensor where(Arg condition, Arg a, Arg b);
 Tensor where(Arg condition, Arg a, double b);
 Tensor where(Arg condition, double a, Arg b);
-/// Of the dtype of the graph's parameters.
 Tensor where(Arg condition, double a, double b);
 
-/// A constant of x's shape, its batch too, and of its dtype.
+/// A constant with the shape, including the batch, and the dtype of x.
 Tensor full_like(Arg x, double value);
 Tensor zeros_like(Arg x);
 Tensor ones_like(Arg x);

@@ -1,4 +1,4 @@
-// The methods of Tensor, by the functions of the same names.
+// Definitions of the methods of Tensor (tensor.h), each by the function of the same name.
 #pragma once
 
 #include "sluice/ops/elementwise.h"
@@ -11,6 +11,7 @@
 
 namespace sluice {
 
+/// Each function of SLUICE_UNARY_FUNCTIONS as a method.
 #define SLUICE_METHOD(name, op)                                                                                        \
   inline Tensor Tensor::name(Where where) const { return sluice::name(Arg(*this, where)); }
 SLUICE_UNARY_FUNCTIONS(SLUICE_METHOD)

@@ -1,4 +1,4 @@
-// Products and attention.
+// Products and attention, of floats.
 #pragma once
 
 #include "sluice/tensor.h"
@@ -8,30 +8,34 @@
 
 namespace sluice {
 
-/// NumPy's matmul: leading dimensions broadcast, a vector is a matrix of one row (on the left) or column.
+/// The matrix product a [..., n, k] b [..., k, m] -> [..., n, m], as torch.matmul: leading dimensions broadcast, and a
+/// vector is a matrix of one row (a) or one column (b) whose dimension is removed from the result. Scalars fail.
 Tensor matmul(Arg a, Arg b);
-/// A product by PyTorch's notation: einsum("bthd,bshd->bhts", q, k) sums over d alone. Each dimension has a letter, letters
-/// that the result lacks are summed over, and without `->` the result has those that are there once, in the order of the
-/// alphabet. Sizes of 1 broadcast. `...` stands for all other dimensions of an operand, which are aligned from the last; without
-/// `->` they come first. No letter is twice in an operand.
+/// The product of one or two operands by an equation, as torch.einsum: einsum("bthd,bshd->bhts", q, k) sums over d. A
+/// letter stands for a dimension, and letters that the result lacks are summed. Without `->`, the result has the
+/// letters that occur once, in alphabetical order. `...` stands for all other dimensions of an operand, aligned from
+/// the last; without `->` they come first. Sizes of 1 broadcast. At most 26 different dimensions. No letter occurs
+/// twice in one operand, and there are at most two operands; PyTorch allows both.
 Tensor einsum(const std::string &equation, Arg a, Arg b);
-/// Sums and permutes.
 Tensor einsum(const std::string &equation, Arg x);
-/// x weight^T + bias; weight is [out, in].
+/// x [..., in] weight^T + bias -> [..., out], for weight [out, in] and bias [out]. x has at least two dimensions;
+/// PyTorch also accepts one.
 Tensor linear(Arg x, const Tensor &weight, const Tensor &bias = {});
 
+/// Options of scaled_dot_product_attention. It has no dropout.
 struct AttentionOptions {
-  /// Added to the scores, or of bool whether a query may attend to a key; broadcasts to [N, H, T, S]. No gradient reaches one of bool.
+  /// Broadcasts to [N, H, T, S]. Floats are added to the scores; bool is true where a query may attend to a key. No
+  /// gradient reaches a mask of bool.
   Tensor attn_mask = {};
-  bool is_causal = false;           ///< query t attends to keys 0 to t alone; also where there is a mask
-  std::optional<double> scale = {}; ///< 1 / sqrt(D) unless given
+  bool is_causal = false;           ///< query t attends to keys 0 to t only, also beside a mask (PyTorch: not both)
+  std::optional<double> scale = {}; ///< 1 / sqrt(D) by default
 };
-/// softmax(query key^T * scale + mask) value over the keys, for queries [N, H, T, D], keys [N, Hk, S, D] and values
-/// [N, Hk, S, Dv]: [N, H, T, Dv]. Hk divides H: as many heads after one another share those of keys and values (PyTorch's
-/// enable_gqa). Without heads they are [N, T, D], and so on, or [T, D]. A query that may attend to no key gives 0.
+/// softmax(query key^T * scale + mask) value over the keys, for query [N, H, T, D], key [N, Hk, S, D] and value
+/// [N, Hk, S, Dv]: [N, H, T, Dv]. Hk must divide H; H / Hk consecutive heads then share a key and value head (PyTorch's
+/// enable_gqa). Operands may also be [N, T, D], without heads, or [T, D]. A query that attends to no key gives 0;
+/// PyTorch gives NaN.
 ///
-/// It is an op of its own: scores are computed block by block, and never stored as a whole. Products and a softmax that
-/// are written out are what they say.
+/// The scores are computed block by block and never stored. Products and a softmax written out store them.
 Tensor scaled_dot_product_attention(Arg query, const Tensor &key, const Tensor &value, AttentionOptions options = {});
 
 } // namespace sluice

@@ -1,4 +1,6 @@
-// Convolutions and pools.
+// Convolutions and pools, of floats. Images are [N, C, H, W], lines [N, C, L]; PyTorch's convolutions and pools also
+// accept them without N. Only N may be the batch. Padding is on both sides of a dimension. A window, dilated, must fit
+// into the padded input.
 #pragma once
 
 #include "sluice/tensor.h"
@@ -7,47 +9,59 @@
 
 namespace sluice {
 
+/// Options of conv2d: those of torch.nn.functional.conv2d. Padding is of zeros, in elements.
 struct ConvOptions {
   Size2 stride = 1, padding = 0, dilation = 1;
-  std::int64_t groups = 1;
+  std::int64_t groups = 1; ///< divides both numbers of channels
 };
-/// Cross-correlation of x [N, C, H, W] with weight [O, C / groups, kH, kW].
+/// The cross-correlation of x [N, C, H, W] with weight [O, C / groups, kH, kW], plus bias [O]: [N, O, H', W'], with
+/// H' = (H + 2 * padding - dilation * (kH - 1) - 1) / stride + 1, rounded down.
 Tensor conv2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvOptions options = {});
 
+/// Options of max_pool2d.
 struct MaxPoolOptions {
-  Size2 stride = 0; ///< 0: the kernel's size
-  Size2 padding = 0, dilation = 1;
-  bool ceil_mode = false; ///< the last window may hang over the end; so may the only one, by less than a stride
+  Size2 stride = 0;                ///< 0: the kernel's size
+  Size2 padding = 0, dilation = 1; ///< padding is at most half the kernel's size and never the maximum
+  bool ceil_mode = false;          ///< the last window may exceed the padded input, by less than the stride
 };
+/// The maximum of each window: [N, C, H', W']; NaN if the window has one. The gradient goes to the first maximum. A
+/// window has at most 256 elements. PyTorch's return_indices is not available.
 Tensor max_pool2d(Arg x, Size2 kernel_size, MaxPoolOptions options = {});
 
+/// Options of avg_pool2d.
 struct AvgPoolOptions {
-  Size2 stride = 0; ///< 0: the kernel's size
-  Size2 padding = 0;
-  bool ceil_mode = false, count_include_pad = true;
+  Size2 stride = 0;              ///< 0: the kernel's size
+  Size2 padding = 0;             ///< at most half the kernel's size
+  bool ceil_mode = false;        ///< as in MaxPoolOptions
+  bool count_include_pad = true; ///< padding counts as elements of value 0
 };
+/// The mean of each window: [N, C, H', W']. PyTorch's divisor_override is not available.
 Tensor avg_pool2d(Arg x, Size2 kernel_size, AvgPoolOptions options = {});
 
+/// Options of conv1d: as ConvOptions.
 struct ConvOptions1d {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
-/// Cross-correlation of x [N, C, L] with weight [O, C / groups, k].
+/// The cross-correlation of x [N, C, L] with weight [O, C / groups, k], plus bias [O]: [N, O, L'].
 Tensor conv1d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvOptions1d options = {});
 
+/// Options of conv_transpose2d. output_padding must be below the stride; PyTorch also accepts values below the
+/// dilation.
 struct ConvTransposeOptions {
   Size2 stride = 1, padding = 0, output_padding = 0;
   std::int64_t groups = 1;
   Size2 dilation = 1;
 };
-/// The gradient of conv2d with respect to its input, of x [N, C, H, W] and weight [C, O / groups, kH, kW]. The result
-/// is (H - 1) * stride - 2 * padding + dilation * (kH - 1) + output_padding + 1 high, and its width by the same rule:
-/// of the sizes that conv2d would make H of, output_padding, which is below the stride, chooses one.
+/// The gradient of conv2d with respect to its input, of x [N, C, H, W] and weight [C, O / groups, kH, kW], plus bias
+/// [O]. The result has height (H - 1) * stride - 2 * padding + dilation * (kH - 1) + output_padding + 1, and width by
+/// the same rule. output_padding selects one of the sizes for which conv2d returns H.
 Tensor conv_transpose2d(Arg x, const Tensor &weight, const Tensor &bias = {}, ConvTransposeOptions options = {});
 
-/// Means over `output_size` windows. All windows have one size if `output_size` divides the image size. Otherwise,
-/// their sizes differ by one, and they may overlap. An infinity or NaN affects only the means of its windows.
+/// Means over `output_size` windows. All windows have one size if `output_size` divides the image size. Otherwise their
+/// sizes may differ by one and they may overlap. An infinity or NaN affects only the means of its windows. Sizes are at
+/// most 65535 unless they divide the image size.
 Tensor adaptive_avg_pool2d(Arg x, Size2 output_size);
-/// Every element so many times along height and width (PyTorch's mode "nearest").
+/// Repeats every element along height and width: PyTorch's mode "nearest" with whole scale factors.
 Tensor interpolate(Arg x, Size2 scale_factor);
 
 } // namespace sluice
