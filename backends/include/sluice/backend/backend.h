@@ -1,11 +1,12 @@
-/* What every shared object of a backend exports: one symbol, which gives its tables.
+/* The one symbol that every shared object of a backend exports: it returns the tables of the backend.
  *
- * A backend is two shared objects, so that executables never load a compiler: one with the compile half (compile.h), used by
- * `sluice`, and one with the run half (run.h), loaded by executables. One object may hold both. Every `*.so` in the folders of
- * SLUICE_BACKEND_PATH and in the installation's lib/sluice/backends is tried.
+ * A backend is two shared objects, so that executables never load a compiler: one with the compile half (compile.h),
+ * which `sluice` loads, and one with the run half (run.h), which executables load. One object may hold both. Sluice
+ * tries every `*.so` in the folders of SLUICE_BACKEND_PATH and in lib/sluice/backends of the installation.
  *
- * Rules of every table: `struct_size` first, set by whoever fills it in; the major version must match; a minor version only
- * appends; a member beyond the filler's `struct_size`, or NULL, is absent: see [Sizes] below. No exception crosses. */
+ * Rules of every table. `struct_size` is its first member and is set by the side that fills the table. The major
+ * version must be equal. A minor version only appends members. A member beyond `struct_size`, or a NULL function, is
+ * absent: see [Sizes] below. No exception may cross the interface. */
 #pragma once
 
 #include "sluice/backend/status.h"
@@ -16,36 +17,38 @@
 extern "C" {
 #endif
 
+/* The version of this interface. */
 #define SLUICE_BACKEND_MAJOR 2
 #define SLUICE_BACKEND_MINOR 7
 
-/* What each minor version appended:
+/* The members that each minor version appended:
  *
- *   1  of the run half: capture_begin, capture_end, replay and sequence_destroy; host_allocate and host_release; query and
- *      synchronize_until, with the status SLUICE_DEADLINE; peer_link; the queue kind SLUICE_QUEUE_COMMUNICATION; of
+ *   1  run half: capture_begin, capture_end, replay and sequence_destroy; host_allocate and host_release; query and
+ *      synchronize_until, with the status SLUICE_DEADLINE; peer_link; the queue kind SLUICE_QUEUE_COMMUNICATION;
  *      sluice_device_info: alignment, compute_major and compute_minor
- *   2  of the compile half, of sluice_blob: functions, num_functions and function_size;
- *      of the run half: group_create and group_destroy; the table `collectives` (collectives.h), with the status SLUICE_PEER_LOST; of
- *      sluice_run_options: group
- *   3  of sluice_communicator_options: transport (transport.h)
- *   4  of sluice_target_info and of the table `collectives`: no_tree_sums; of sluice_device_info: identity
- *   5  of the run half: note_times
- *   6  of sluice_target_options: temporaries; of sluice_target_info: peaks, num_peaks and peak_size
- *   7  of sluice_target_info: alignment; of the run half: signal, wait_for_signal and lazy */
+ *   2  sluice_blob: functions, num_functions and function_size; run half: group_create and group_destroy; the table
+ *      `collectives` (collectives.h), with the status SLUICE_PEER_LOST; sluice_run_options: group
+ *   3  sluice_communicator_options: transport (transport.h)
+ *   4  sluice_target_info and the table `collectives`: no_tree_sums; sluice_device_info: identity
+ *   5  run half: note_times
+ *   6  sluice_target_options: temporaries; sluice_target_info: peaks, num_peaks and peak_size
+ *   7  sluice_target_info: alignment; run half: signal, wait_for_signal and lazy */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */
 
+/* A backend. All pointers live as long as the object is loaded. */
 typedef struct sluice_backend {
-  uint32_t struct_size;
-  uint32_t major_version, minor_version;
-  const char *name;                      /* "sim": what stands before the colon in --devices */
+  uint32_t struct_size;                  /* sizeof(sluice_backend) */
+  uint32_t major_version, minor_version; /* of the headers that the backend was compiled with */
+  const char *name;                      /* "sim": the text before the colon in --devices */
   const char *description;               /* one line for `sluice devices` */
-  const sluice_backend_compile *compile; /* NULL in an object with the run half alone */
-  const sluice_backend_run *run;         /* NULL in an object with the compile half alone */
+  const sluice_backend_compile *compile; /* NULL in an object with only the run half */
+  const sluice_backend_run *run;         /* NULL in an object with only the compile half */
 } sluice_backend;
 
-/* The one exported symbol, whatever visibility the object is built with. The tables live as long as the object is loaded. */
+/* The exported symbol, visible whatever the object is built with. The table lives
+ * as long as the object is loaded. */
 typedef const sluice_backend *(*sluice_backend_query_fn)(void);
 __attribute__((visibility("default"))) const sluice_backend *sluice_backend_query(void);
 
@@ -53,8 +56,7 @@ __attribute__((visibility("default"))) const sluice_backend *sluice_backend_quer
 }
 #endif
 
-/* [Sizes]
- * A table has the size of the minor version that it names, whatever later ones append: one of 2.0 is loaded by every 2.x, and
- * what it does not have is absent. Every other struct that may grow begins with its `struct_size`, set by whoever makes it; who
- * is given one looks no further than that, and leaves alone what its own headers do not know. Of arrays, the size of an element
- * is passed beside them, and is the distance from one to the next. A struct that will not grow says so and has no size. */
+/* [Sizes] A table has the size of the minor version that it names: every 2.x loads a table of 2.0, and later members
+ * are absent. Every other struct that may grow begins with `struct_size`, set by its creator. The receiver reads no
+ * further, and does not write members that its headers lack. The size of an array's elements is passed beside the array
+ * and is the distance between two elements. A struct without `struct_size` will not grow; its comment says so. */

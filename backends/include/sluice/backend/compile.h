@@ -1,16 +1,18 @@
-/* The compile half of the backend ABI: how the compiler asks a backend what it can do and has kernels made by it.
- *
+/* The compile half of the backend ABI: the compiler queries the capabilities of a backend and has it compile kernels.
  * The rules of backend.h hold.
  *
- * Lifetimes. What the compiler hands over (options, views, what these point to) lives until the call returns; of the options, the
- * table of the host lives on. What a backend hands back lives until its session ends, the text of last_error until the session's
- * next call. A session is used by one thread at a time.
+ * Lifetimes. Arguments (options, views and everything that they point to) live until the call returns; the table of the
+ * host in the services lives on. Results of a backend live until its session ends, the text of last_error until the
+ * next call of the session.
  *
- * Errors. A call that fails says why by last_error, and what it filled in means nothing. The session goes on; only after prepare or
- * lower failed it is asked for last_error alone, and ended.
+ * Threads. One thread at a time uses a session.
  *
- * Rows. A size of -1 is the batch dimension, in shapes and in attributes; a type has at most one. A kernel is made once, for
- * `capacity` rows, and launched with any number of them from none to that: what it owes then is said in run.h. */
+ * Errors. After a failed call, last_error has the reason and the results are undefined. The session continues. After a
+ * failure of prepare or lower, only last_error and end are called.
+ *
+ * Rows. A size of -1 is the batch dimension, in shapes and attributes; a type has at most one. A kernel is compiled
+ * once for `capacity` rows and launched with 0 to `capacity` rows. run.h states what a kernel must guarantee for these.
+ */
 #pragma once
 
 #include "sluice/backend/backend.h"
@@ -20,76 +22,80 @@
 extern "C" {
 #endif
 
-/* What the compiler offers to backends. */
+/* Services of the compiler for backends. */
 typedef struct sluice_compile_services {
   uint32_t struct_size;
-  const sluice_backend_compile *host; /* compiles kernels for the host's CPU; a backend may pass its views on to a session of it */
+  const sluice_backend_compile *host; /* compiles for the host's CPU; a backend may pass views to a session of it */
 } sluice_compile_services;
 
+/* Options of a session. */
 typedef struct sluice_target_options {
   uint32_t struct_size;
-  const char *cpu;        /* "native" or a CPU's name, with its caches if they are known: "haswell:l1=32K,l2=256K" */
-  int64_t capacity;       /* rows that the batch dimension may have; 0 if the session is only to describe its target */
-  const sluice_compile_services *services;
-  /* Of the backend's own, as "arch=sm_90,dump=FOLDER"; "" for none. One that it does not know is SLUICE_USAGE, by name. What is
-   * called `dump` names a folder, in which each of several lists of devices has one of its own. */
+  const char *cpu;        /* "native" or the name of a CPU, with its caches if known: "haswell:l1=32K,l2=256K" */
+  int64_t capacity;       /* the largest number of rows; 0 if the session only describes its target */
+  const sluice_compile_services *services; /* never NULL */
+  /* Settings of the backend, such as "arch=sm_90,dump=FOLDER"; "" for none. An unknown one is SLUICE_USAGE, with its
+   * name in last_error. `dump` names a folder; each of several lists of devices has a folder in it. */
   const char *settings;
   /* Since 2.6. */
-  const char *temporaries; /* a folder for what people read of lower's code, such as its source; it need not be there. NULL: none */
+  const char *temporaries; /* a folder for readable code, such as its source; it may not exist. NULL: none */
 } sluice_target_options;
 
-/* What devices of an architecture do at most, as their maker publishes it; of several such devices, the least of them. */
+/* The published peak rates of devices of an architecture; the lowest, if such devices differ. */
 typedef struct sluice_peak {
-  const char *architecture;             /* "sm_90": code is made for it alone with the setting "arch=sm_90" */
+  const char *architecture;             /* "sm_90": the setting "arch=sm_90" compiles for it alone */
   int32_t compute_major, compute_minor; /* its version, as in sluice_device_info */
-  const char *kind_ending;              /* "": of launches of every kind; "_bf16": of those whose kind ends so */
-  double flops, memory_bandwidth;       /* operations and bytes a second */
+  const char *kind_ending;              /* "": launches of every kind; "_bf16": launches whose kind ends so */
+  double flops, memory_bandwidth;       /* operations and bytes per second */
 } sluice_peak;
 
+/* The target of a session. */
 typedef struct sluice_target_info {
   uint32_t struct_size;
   const char *device_type; /* "cpu" */
-  const char *cpu;         /* the CPU's name in full */
-  uint32_t vector_bits;
-  /* Extensions that host code uses, as "avx2,fma": it runs where all of them are. NULL: there is no host code. Backends that name
-   * the same ones give the same bits. */
+  const char *cpu;         /* the full name of the CPU */
+  uint32_t vector_bits;    /* of host code */
+  /* The instruction set extensions of host code, such as "avx2,fma", all of which it requires. NULL: there is no host
+   * code. Backends with equal extensions give equal bits. */
   const char *instructions;
-  int host_kernels; /* nonzero: prepare and cost say what they would in a session of the host with the same options */
+  int host_kernels; /* nonzero: prepare and cost give the results of a session of the host with the same options */
   /* Since 2.4. */
-  const char *no_tree_sums; /* why the run half's collectives refuse SLUICE_TREE_SUM; NULL: they do not, or it is unknown */
-  /* Since 2.6: of the architectures that code is made for, as far as they are known; each has one for every kind. A device counts
-   * by its version, one that is not here as the slowest of them. */
+  const char *no_tree_sums; /* why the collectives of the run half refuse SLUICE_TREE_SUM; NULL: accepted, or unknown */
+  /* Since 2.6: of the architectures that code is compiled for, if known; each has one entry for every kind. A device
+   * uses the entry with its version, or the slowest entry if there is none. */
   const sluice_peak *peaks;
-  size_t num_peaks, peak_size; /* and the size of one, which the backend says */
-  /* Since 2.7: bytes whose multiples buffers on its devices are to begin at, a power of two, 64 to 4096; 0: 64. What its run half
-   * allocates begins at such, too, which the devices say in sluice_device_info. */
+  size_t num_peaks, peak_size; /* peak_size: of an element, set by the backend */
+  /* Since 2.7: the alignment of buffers on its devices in bytes, a power of two from 64 to 4096; 0: 64. The run half
+   * must allocate with this alignment, and reports it in sluice_device_info. */
   size_t alignment;
 } sluice_target_info;
 
+/* Element `number` of `peaks`. */
 static inline const sluice_peak *sluice_target_peak_at(const sluice_target_info *target, size_t number) {
   return (const sluice_peak *)((const char *)target->peaks + number * target->peak_size);
 }
 
-/* What a physical dimension is: a logical dimension whole, the number of its tile, or the place in the tile. */
+/* A physical dimension is a whole logical dimension, the number of a tile of one, or the place in the tile. */
 typedef enum sluice_layout_part { SLUICE_LAYOUT_WHOLE = 0, SLUICE_LAYOUT_TILE_NUMBER = 1, SLUICE_LAYOUT_PLACE_IN_TILE = 2 } sluice_layout_part;
 
-/* One physical dimension of a layout; this struct will not grow. In a layout each logical dimension is there once: whole, or as
- * the number of its tile and the place in it, of tiles of one size. */
+/* One physical dimension of a layout; this struct will not grow. A layout has each logical dimension once: whole, or as
+ * tile number and place in the tile, with one tile size. */
 typedef struct sluice_layout_dim {
-  uint32_t dimension;      /* the logical one, from 0 */
+  uint32_t dimension;      /* the logical dimension, from 0 */
   sluice_layout_part part;
-  int64_t tile;            /* elements in a tile, 2 to 65536; 0 where the dimension is whole */
+  int64_t tile;            /* elements of a tile, 2 to 65536; 0 for a whole dimension */
 } sluice_layout_dim;
 
 /* A tensor type. */
 typedef struct sluice_type_view {
   sluice_dtype dtype;
-  const int64_t *shape;    /* -1 is the batch dimension */
-  size_t rank;
+  const int64_t *shape;    /* logical sizes, outermost first; -1 is the batch dimension */
+  size_t rank;             /* the number of sizes */
   const sluice_layout_dim *layout; /* physical dimensions, outermost first */
   size_t num_layout;       /* 0: row-major */
 } sluice_type_view;
 
+/* The member of sluice_attribute_view that holds the value. */
 typedef enum sluice_attribute_kind {
   SLUICE_ATTRIBUTE_INTEGERS = 0,
   SLUICE_ATTRIBUTE_REALS = 1,
@@ -97,49 +103,50 @@ typedef enum sluice_attribute_kind {
   SLUICE_ATTRIBUTE_TYPE = 3
 } sluice_attribute_kind;
 
-/* An attribute of an op: a list of integers (booleans are 0 and 1, the size of the batch dimension -1) or of reals, one element
- * for a scalar; a word, one of those that the op knows, a name or the equation of a product; or a type: its dtype, and its sizes
- * as integers, none of them for a type of elements. Members of other kinds are 0. */
+/* An attribute of an op. It is a list of integers or reals, with one element for a scalar; booleans are 0 and 1, and
+ * the size of the batch dimension is -1. Or it is a word: an enumerator of the op, a name, or the equation of a
+ * product. Or it is a type: its dtype, and its sizes as integers, none for an element type. Members of other kinds are
+ * 0. */
 typedef struct sluice_attribute_view {
-  const char *name;
+  const char *name;            /* as in the reference of ops */
   sluice_attribute_kind kind;
-  const int64_t *integers;
-  const double *reals;
-  size_t count;            /* of integers or reals */
-  const char *word;
-  sluice_dtype dtype;
+  const int64_t *integers;     /* INTEGERS, and the sizes of TYPE */
+  const double *reals;         /* REALS */
+  size_t count;                /* the number of integers or reals */
+  const char *word;            /* WORD */
+  sluice_dtype dtype;          /* TYPE */
 } sluice_attribute_view;
 
-/* One op of a kernel. Values are numbered: the kernel's operands first, then the results of its ops in order. */
+/* One op of a kernel. Values have numbers: first the operands of the kernel, then the results of its ops in order. */
 typedef struct sluice_op_view {
   const char *name;        /* "sluice.add" */
-  const size_t *operands;
+  const size_t *operands;  /* value numbers */
   size_t num_operands;
-  size_t num_results;
-  const sluice_attribute_view *attributes;
-  size_t num_attributes, attribute_size; /* and the size of one */
-  void *operation;         /* mlir::Operation * of the op: see the kernel's */
+  size_t num_results;      /* their values have the next numbers */
+  const sluice_attribute_view *attributes; /* in any order */
+  size_t num_attributes, attribute_size;   /* attribute_size: of an element */
+  void *operation;         /* mlir::Operation * of the op: see sluice_kernel_view */
 } sluice_op_view;
 
-/* One launch as the compiler sees it: a sluice.kernel. When the backend is asked about a single op, a kernel of that op alone. */
+/* One launch: a sluice.kernel. A query about a single op passes a kernel of this op. */
 typedef struct sluice_kernel_view {
   uint32_t struct_size;
-  const char *name;
-  const char *bytecode;    /* MLIR bytecode of the kernel, for backends that set wants_bytecode; NULL otherwise */
-  size_t bytecode_size;
-  void *operation;         /* mlir::Operation * of the kernel or of a single op, NULL of several: only a backend whose native_abi
-                            * equals the compiler's may look into it; others hand the view on as it is, to a session of
-                            * services->host */
-  const sluice_type_view *values; /* one per value number */
-  size_t num_values, value_size;  /* and the size of one */
-  size_t num_operands;     /* of the kernel */
-  const sluice_op_view *ops;
-  size_t num_ops, op_size;        /* and the size of one */
-  const size_t *results;   /* value numbers that the kernel yields */
+  const char *name;        /* for messages and traces */
+  const char *bytecode;    /* MLIR bytecode of the kernel, if the backend sets wants_bytecode; otherwise NULL */
+  size_t bytecode_size;    /* bytes */
+  void *operation;         /* mlir::Operation * of the kernel or of a single op; NULL for several ops. Only a backend
+                            * whose native_abi equals the compiler's may dereference it. Others pass the view on
+                            * unchanged, to a session of services->host */
+  const sluice_type_view *values; /* by value number */
+  size_t num_values, value_size;  /* value_size: of an element */
+  size_t num_operands;            /* of the kernel */
+  const sluice_op_view *ops;      /* in an order in which they can run */
+  size_t num_ops, op_size;        /* op_size: of an element */
+  const size_t *results;   /* value numbers that the kernel returns */
   size_t num_results;
 } sluice_kernel_view;
 
-/* The elements of a view's arrays, which may have more members than these headers know, or fewer. */
+/* Elements of the arrays of a view, whose structs may have more or fewer members than in these headers. */
 static inline const sluice_type_view *sluice_kernel_value_at(const sluice_kernel_view *kernel, size_t number) {
   return (const sluice_type_view *)((const char *)kernel->values + number * kernel->value_size);
 }
@@ -150,125 +157,134 @@ static inline const sluice_attribute_view *sluice_op_attribute_at(const sluice_o
   return (const sluice_attribute_view *)((const char *)op->attributes + number * op->attribute_size);
 }
 
-/* The layout in which an operand or result is liked. */
+/* The layout that a backend prefers for an operand or result. */
 typedef struct sluice_layout_proposal {
   uint32_t struct_size;
-  int cares;               /* 0, as the compiler leaves it: any will do, and the rest means nothing */
-  int required;            /* the op takes no other; one that differs only in where dimensions of size 1 stand is the same */
+  int cares;               /* 0 (the compiler's value): any layout, and the other members are ignored */
+  int required;            /* no other layout works; the places of dimensions of size 1 do not matter */
   const sluice_layout_dim *layout; /* as in sluice_type_view */
   size_t num_layout;
 } sluice_layout_proposal;
 
 /* One parallel stage of host code. */
 typedef struct sluice_stage_info {
-  const char *symbol;      /* of the function in the object that lower gives */
-  int64_t tasks;
-  int64_t rows_per_task;   /* tasks * ceil(rows / rows_per_task), none without rows; 0: tasks alone, whatever the rows */
+  const char *symbol;      /* of the function in the object that lower returns */
+  int64_t tasks;           /* the number of tasks, or its factor */
+  int64_t rows_per_task;   /* the number is tasks * ceil(rows / rows_per_task); 0: `tasks` for any number of rows */
 } sluice_stage_info;
 
-/* What a launch does; this struct will not grow. */
+/* The work of a launch; this struct will not grow. */
 typedef struct sluice_cost {
-  int64_t flops, flops_per_row; /* multiply-adds times two, of products and convolutions */
-  int64_t bytes, bytes_per_row; /* that must move at least: operands and results once */
-  double lanes;                 /* share of the vector lanes that the shape can fill */
+  int64_t flops, flops_per_row; /* twice the multiply-adds of products and convolutions: fixed part, and per row */
+  int64_t bytes, bytes_per_row; /* the least traffic: operands and results once */
+  double lanes;                 /* the share of vector lanes that the shape can fill, from 0 to 1 */
 } sluice_cost;
 
-/* How a kernel is launched: as host code in stages, or as a function of the blob or of the backend's own run half. Its buffers
- * are operands, results and, if it asked for one, workspace. */
+/* How a kernel is launched: as host code in stages, or as a function of the blob or of the run half. Its buffers are
+ * operands, results and, if workspace_bytes is not 0, workspace. */
 typedef struct sluice_launch_info {
   uint32_t struct_size;
-  const sluice_stage_info *stages;
-  size_t num_stages, stage_size; /* and the size of one, which the backend says */
-  int64_t workspace_bytes;
-  sluice_cost cost;
+  const sluice_stage_info *stages; /* of host code, which run one after another */
+  size_t num_stages, stage_size; /* stage_size: of an element, set by the backend */
+  int64_t workspace_bytes; /* of each launch */
+  sluice_cost cost;        /* of a launch */
   const char *function;    /* NULL for host code */
-  const void *parameters;  /* handed to the run half at each launch; at most 64 KiB */
-  size_t parameters_bytes;
+  const void *parameters;  /* passed to the run half at each launch; at most 64 KiB */
+  size_t parameters_bytes; /* their size */
 } sluice_launch_info;
 
+/* Element `number` of `stages`. */
 static inline const sluice_stage_info *sluice_launch_info_stage_at(const sluice_launch_info *launch, size_t number) {
   return (const sluice_stage_info *)((const char *)launch->stages + number * launch->stage_size);
 }
 
-/* What a launch would cost, before anything is made. The compiler fills in what it knows from the ops' meaning; a backend
- * overwrites what it knows better. */
+/* The estimated cost of a launch before it is compiled. The compiler fills it from the semantics of the ops; a backend
+ * overwrites better estimates. */
 typedef struct sluice_cost_estimate {
   uint32_t struct_size;
   sluice_cost work;        /* lanes is 1 */
-  const char *kind;        /* "conv2d": launches of a kind reach a like share of the peak, and measured rates are kept by kind */
+  const char *kind;        /* "conv2d": launches of a kind reach similar shares of the peak; key of measured rates */
 } sluice_cost_estimate;
 
+/* The form of the code that lower returns. */
 typedef enum sluice_blob_kind {
-  SLUICE_BLOB_NONE = 0,
-  SLUICE_BLOB_HOST_OBJECT = 1, /* an ELF object, or an archive of several, with the stages' symbols; it is linked into the artifact */
+  SLUICE_BLOB_NONE = 0,        /* no code */
+  SLUICE_BLOB_HOST_OBJECT = 1, /* an ELF object or archive with the symbols of the stages; linked into the artifact */
   SLUICE_BLOB_DEVICE = 2       /* device code that the run half loads as a module */
 } sluice_blob_kind;
 
-/* What a function of device code needs of a device, as whatever compiled it says. Numbers are not negative. */
+/* The resources of a function of device code, as reported by its compiler. Numbers are not negative. */
 typedef struct sluice_function_needs {
-  const char *function;   /* its name in the code: those of a launch begin with the launch's function */
-  const char *target;     /* what it was compiled for: "sm_90" */
-  int64_t registers;      /* of a thread */
-  int64_t spilled_bytes;  /* that a thread stores and loads because registers do not hold them */
-  int64_t stack_bytes;    /* of a thread's own memory */
-  int64_t shared_bytes;   /* of a block's threads, together */
+  const char *function;   /* its name in the code; names of a launch begin with the function of the launch */
+  const char *target;     /* its architecture: "sm_90" */
+  int64_t registers;      /* per thread */
+  int64_t spilled_bytes;  /* per thread, of register spills */
+  int64_t stack_bytes;    /* per thread, of local memory */
+  int64_t shared_bytes;   /* per block */
 } sluice_function_needs;
 
+/* The code of all kernels of a session, owned by the session. */
 typedef struct sluice_blob {
   uint32_t struct_size;
   sluice_blob_kind kind;
   const void *data;
-  size_t bytes;
+  size_t bytes; /* of data */
 
-  /* Since 2.2: for people, who read it in reports. NULL: nothing is known. */
+  /* Since 2.2: resources of functions, for reports. NULL: unknown. */
   const sluice_function_needs *functions;
-  size_t num_functions, function_size; /* and the size of one, which the backend says */
+  size_t num_functions, function_size; /* function_size: of an element, set by the backend */
 } sluice_blob;
 
+/* Element `number` of `functions`. */
 static inline const sluice_function_needs *sluice_blob_function_at(const sluice_blob *blob, size_t number) {
   return (const sluice_function_needs *)((const char *)blob->functions + number * blob->function_size);
 }
 
-typedef struct sluice_session sluice_session;
+typedef struct sluice_session sluice_session; /* the compilation of one model for one target */
 
+/* The table of a compile half. */
 struct sluice_backend_compile {
-  uint32_t struct_size;
-  uint32_t major_version, minor_version;
-  const char *name;
-  const char *native_abi;  /* the MLIR that it was built with, or NULL for a backend without MLIR */
-  int wants_bytecode;
+  uint32_t struct_size;                  /* sizeof(sluice_backend_compile) */
+  uint32_t major_version, minor_version; /* as in sluice_backend */
+  const char *name;                      /* as in sluice_backend */
+  const char *native_abi;  /* the MLIR version that it was built with; NULL for a backend without MLIR */
+  int wants_bytecode;      /* nonzero: kernel views have bytecode */
 
-  /* A session, for one target. On failure *session may still be set, for last_error; end it. */
+  /* Begins a session. On failure *session may be set, for last_error; then end it. */
   sluice_status (*begin)(const sluice_target_options *options, sluice_session **session);
+  /* Ends a session and frees its results. */
   void (*end)(sluice_session *session);
+  /* The reason of the last failure of the session. */
   const char *(*last_error)(sluice_session *session);
+  /* Describes the target. */
   sluice_status (*describe)(sluice_session *session, sluice_target_info *info);
 
-  /* Whether the backend can run this op at all; last_error gives the reason if not. An op that is a formula of others, such as a
-   * convolution in groups, becomes that formula where there is no kernel for it; where the instructions are the host's, the host decides
-   * which of the two it is. */
+  /* SLUICE_OK if the backend can run this op; otherwise an error, with the reason in last_error. Absent: it runs every
+   * op. An op with a formula of other ops, such as a convolution in groups, is replaced by the formula if it is
+   * refused. If the instructions of the backend are the host's, the backend of the host decides this. */
   sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *op);
 
-  /* The layout in which the op likes operand or result `number` best. Ops of all kinds are asked twice: while types have no
-   * layouts yet, and again with those that were agreed on, where `required` is set if the op cannot be made as its types say; the
-   * compiler then lays the value out anew, with a `sluice.relayout` where supports takes one, so that prepare only sees what was
-   * agreed on. Absent: row-major is required everywhere, and nothing on the backend's devices has another layout. */
+  /* The preferred layout of operand or result `number` of an op. It is called twice for every op: before types have
+   * layouts, and with the chosen layouts. The second time, the backend sets `required` if it cannot compile the op with
+   * these types. The compiler then inserts a `sluice.relayout`, if supports accepts one, so that prepare receives
+   * accepted layouts only. Absent: row-major is required for all values on the backend's devices. */
   sluice_status (*propose_layout)(sluice_session *session, const sluice_kernel_view *op, int is_result, unsigned number, sluice_layout_proposal *proposal);
 
-  /* Says how to launch the kernel, and with what workspace, which lowering may not exceed. Code can wait for lower: kernels are
-   * prepared for plans too that are compared and thrown away. */
+  /* Describes the launch of a kernel. Lowering must not exceed its workspace. Code generation can wait for lower:
+   * kernels are also prepared for plans that are compared and discarded. */
   sluice_status (*prepare)(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch);
 
-  /* The code of all prepared kernels. Absent: there is none. */
+  /* Returns the code of all prepared kernels. Absent: there is none. */
   sluice_status (*lower)(sluice_session *session, sluice_blob *blob);
 
-  /* Whether the last op of the view may join those before it, which may share a launch already. Nothing else limits what is put
-   * into one: products, reductions, results of several sizes and any number of ops are asked for. Results of the view are what
-   * anything outside reads; an op that only moves elements, and whose result is none, may be in other launches too. Ops of one
-   * launch live on one device, and no path leaves them and comes back. Absent: every op is a launch of its own. */
+  /* Sets *fuses to whether the last op of the view may join the ops before it in one launch. The compiler sets no other
+   * limit: it proposes products, reductions, results of several sizes and any number of ops. The results of the view
+   * are the values with consumers outside. An op that only moves elements and is no result may also be in other
+   * launches. Ops of a launch are on one device, and no path leaves the launch and returns. Absent: every op is a
+   * separate launch. */
   sluice_status (*can_fuse)(sluice_session *session, const sluice_kernel_view *kernel, int *fuses);
 
-  /* What the ops of the view would cost as one launch; types have no layouts yet. Absent: the compiler's estimate stands. */
+  /* Estimates the cost of the ops as one launch, before types have layouts. Absent: the compiler's estimate. */
   sluice_status (*cost)(sluice_session *session, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate);
 };
 

@@ -1,17 +1,18 @@
-/* The element types of tensors, in one table: everything that knows them is made of it, and switches over `sluice_dtype` have no
- * default, so that a compiler names what a new line here leaves out.
+/* The element types of tensors in one table. Sluice derives everything about element types from it. Switches over
+ * `sluice_dtype` have no default, so that the compiler reports the places that a new line here requires.
  *
  *   X(name, number, C type, text, in the IR, in npy, in safetensors)
  *
- * `text` is what plans, messages and command lines say. Elements lie in memory as the C type does; of `boolean` they are 0 or 1. What no
- * C integer stores is a float. f16 and bf16 are types of memory: they are computed with in f32, and each op's results are
- * rounded once. bf16 is in npy what numpy writes for the type of that name of ml_dtypes, for it has no name of its own. */
+ * `text` is the name in plans, messages and command lines. Elements are stored as the C type; those of `boolean` are 0
+ * or 1. Types that no C integer stores are floats. f16 and bf16 are storage types: ops compute in f32 and round each
+ * result once. The npy name of bf16 is the one that NumPy writes for the bfloat16 of ml_dtypes. */
 #pragma once
 
 #include "sluice/backend/halves.h"
 
 #include <stdint.h>
 
+/* Expands X for each element type. Numbers never change. */
 #define SLUICE_FOR_EACH_DTYPE(X)                         \
   X(f32, 0, float, "f32", "f32", "<f4", "F32")           \
   X(f64, 1, double, "f64", "f64", "<f8", "F64")          \
@@ -22,6 +23,7 @@
   X(f16, 6, sluice_f16, "f16", "f16", "<f2", "F16")      \
   X(bf16, 7, sluice_bf16, "bf16", "bf16", "<V2", "BF16")
 
+/* SLUICE_DTYPE_f32 = 0, and so on. */
 #define SLUICE_DTYPE_NUMBER(name, number, ...) SLUICE_DTYPE_##name = number,
 typedef enum sluice_dtype { SLUICE_FOR_EACH_DTYPE(SLUICE_DTYPE_NUMBER) } sluice_dtype;
 #undef SLUICE_DTYPE_NUMBER

@@ -1,28 +1,32 @@
-/* Floats of two bytes, as tensors store them: IEEE's binary16 and the upper half of a float. Conversions to float are exact; those
- * from float round to nearest even and keep subnormals and infinities. A NaN stays one, with its sign and the upper bits of its
- * payload, made quiet, as processors' own instructions do. What is computed with them is computed in float. */
+/* Floats of two bytes, as tensors store them: f16 is IEEE's binary16, bf16 the upper half of a float. Conversions to
+ * float are exact. Conversions from float round to nearest even and keep subnormals and infinities. A NaN stays a quiet
+ * NaN with its sign and the upper bits of its payload, as processors' instructions do. Arithmetic is in float. All
+ * functions are pure: any thread may call them. */
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
 
+/* The bits of a float. */
 static inline uint32_t sluice_bits_of_float(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   return bits;
 }
 
+/* The float with these bits. */
 static inline float sluice_float_of_bits(uint32_t bits) {
   float value;
   memcpy(&value, &bits, sizeof value);
   return value;
 }
 
-/* bits / 2^shift, rounded to nearest even. */
+/* bits / 2^shift, rounded to nearest even; shift is from 1 to 31. */
 static inline uint32_t sluice_round_shift(uint32_t bits, unsigned shift) {
   return (bits + (((uint32_t)1 << (shift - 1)) - 1) + (bits >> shift & 1)) >> shift;
 }
 
+/* The bits of the nearest bf16. */
 static inline uint16_t sluice_bf16_of_float(float value) {
   uint32_t bits = sluice_bits_of_float(value);
   if ((bits & 0x7fffffff) > 0x7f800000)
@@ -30,8 +34,10 @@ static inline uint16_t sluice_bf16_of_float(float value) {
   return (uint16_t)sluice_round_shift(bits, 16);
 }
 
+/* The float with the value of a bf16. */
 static inline float sluice_float_of_bf16(uint16_t bits) { return sluice_float_of_bits((uint32_t)bits << 16); }
 
+/* The bits of the nearest f16; values from 65520 on become infinite. */
 static inline uint16_t sluice_f16_of_float(float value) {
   const uint32_t leastNormal = 0x38800000, leastOverflow = 0x477ff000, infinity = 0x7f800000, rebias = 112 << 23;
   uint32_t bits = sluice_bits_of_float(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
@@ -47,6 +53,7 @@ static inline uint16_t sluice_f16_of_float(float value) {
   return (uint16_t)(sign | sluice_round_shift((magnitude & 0x7fffff) | 0x800000, shift));
 }
 
+/* The float with the value of an f16. */
 static inline float sluice_float_of_f16(uint16_t bits) {
   const uint32_t rebias = 112 << 23;
   uint32_t sign = (uint32_t)(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
@@ -58,6 +65,7 @@ static inline float sluice_float_of_f16(uint16_t bits) {
   return sign ? -value : value;
 }
 
+/* The types sluice_f16 and sluice_bf16: two bytes, `bits`. In C++ they convert to float, and explicitly from float. */
 #ifdef __cplusplus
 #define SLUICE_HALF(name)                                                                                                          \
   typedef struct sluice_##name {                                                                                                   \

@@ -1,5 +1,5 @@
-/* The host's own backend, whose run half is part of every executable: it is linked in rather than loaded, and is like any
- * other in all else. The runtime knows it by this function alone. */
+/* The backend of the host. Its run half is linked into every executable instead of loaded; otherwise it is like any
+ * other backend. The runtime accesses it through this function only. */
 #pragma once
 
 #include "sluice/backend/backend.h"
@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* Its name, such as "cpu", and its run half. */
+/* The table of the host's backend, with its name, such as "cpu", and its run half. It lives as long as the process, and
+ * any thread may call this. */
 const sluice_backend *sluice_host_backend(void);
 
 #ifdef __cplusplus

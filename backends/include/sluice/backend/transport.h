@@ -1,15 +1,20 @@
-/* Bytes from process to process: what a shared object exports that carries them, and how run halves are given it, since 2.3.
+/* Messages between processes: the table that a transport library exports, and the form in which run halves receive an
+ * open transport. Since 2.3.
  *
- * A transport is one process's end of `size` of them, each of which is a rank. It moves messages and adds nothing up: exchanges
- * among ranks of several processes (collectives.h) are made of messages by the backend whose memory they are in. Every
- * `libsluice_transport_*.so` in the folders where backends lie is tried.
+ * A transport connects `size` processes, each of which is a rank. It moves messages and reduces nothing: the backend
+ * that owns the memory builds exchanges among processes (collectives.h) from messages. Sluice tries every
+ * `libsluice_transport_*.so` in the folders of backends.
  *
- * Messages from one rank to another are received in the order in which they were sent, and each whole: a message that has another
- * size than what is to receive it is SLUICE_INVALID, with both sizes. No call but `open` waits; where nothing
- * moves, `test` may sleep for a millisecond. Whatever is under way goes on in `test`, of any transfer. A transport is used by one thread at a time, except for `abort`.
+ * Order. Messages from one rank to another arrive whole and in the order in which they were sent. A message whose size
+ * differs from that of its receive is SLUICE_INVALID, with both sizes in last_error.
  *
- * Errors. A rank that went away, was aborted or cannot be reached makes SLUICE_PEER_LOST of every transfer with it, with the rank
- * in last_error; the transport may then be of no more use. A rank that is silent is no error: who waits has a deadline. */
+ * Progress. Only `open` waits. `test` of any transfer advances all transfers; it may sleep for a millisecond if nothing
+ * moves.
+ *
+ * Threads. One thread at a time uses a transport, except for `abort`.
+ *
+ * Errors. A rank that exited, was aborted or cannot be reached gives SLUICE_PEER_LOST for every transfer with it, with
+ * the rank in last_error. The transport may then be unusable. A silent rank is no error: the caller has a deadline. */
 #pragma once
 
 #include "sluice/backend/status.h"
@@ -20,55 +25,58 @@
 extern "C" {
 #endif
 
+/* The version of this interface. */
 #define SLUICE_TRANSPORT_MAJOR 1
 #define SLUICE_TRANSPORT_MINOR 0
 
-typedef struct sluice_transport sluice_transport; /* an open one */
-typedef struct sluice_transfer sluice_transfer;   /* a message under way */
+typedef struct sluice_transport sluice_transport; /* an open transport */
+typedef struct sluice_transfer sluice_transfer;   /* a message in progress */
 
+/* Options of `open`. Strings live until it returns. */
 typedef struct sluice_transport_options {
   uint32_t struct_size;
-  int32_t rank, size;   /* as the launcher says; a transport with another opinion refuses with SLUICE_USAGE */
-  const char *address;  /* where rank 0 is found, "node1:29500"; NULL: nobody said */
-  const char *secret;   /* that all ranks of a run have, and no others; never empty */
-  double deadline;      /* seconds in which all ranks must have come, else SLUICE_DEADLINE with those that have not */
+  int32_t rank, size;   /* from the launcher; a transport that disagrees returns SLUICE_USAGE */
+  const char *address;  /* of rank 0, "node1:29500"; NULL: not given */
+  const char *secret;   /* shared by all ranks of a run and nobody else; never empty */
+  double deadline;      /* seconds to wait for all ranks; then SLUICE_DEADLINE, with the missing ranks */
 } sluice_transport_options;
 
+/* The table of a transport library. */
 typedef struct sluice_transport_library {
-  uint32_t struct_size;
-  uint32_t major_version, minor_version;
-  const char *name;     /* "tcp": what --transport says */
+  uint32_t struct_size;                  /* sizeof(sluice_transport_library) */
+  uint32_t major_version, minor_version; /* of the headers that the library was compiled with */
+  const char *name;                      /* "tcp": the value of --transport */
 
-  /* Returns when all ranks have come. On failure *transport may still be set, for last_error; close it. */
+  /* Connects all ranks and waits for them. On failure *transport may be set, for last_error; then close it. */
   sluice_status (*open)(const sluice_transport_options *options, sluice_transport **transport);
-  /* Drops what is under way. */
+  /* Drops transfers in progress and frees the transport. */
   void (*close)(sluice_transport *transport);
-  /* Why the last call failed; valid until the next. */
+  /* The reason of the last failure; valid until the next call. */
   const char *(*last_error)(sluice_transport *transport);
 
-  /* Begin to move `bytes`, of which 0 are a message, too; the memory is the transport's until the transfer is done. `rank` is not
-   * the process's own. */
+  /* Begin to send or receive `bytes`, possibly 0, with another rank. The transport uses the memory until the transfer
+   * is done. *transfer belongs to the transport. */
   sluice_status (*send)(sluice_transport *transport, int32_t rank, const void *from, size_t bytes, sluice_transfer **transfer);
   sluice_status (*receive)(sluice_transport *transport, int32_t rank, void *to, size_t bytes, sluice_transfer **transfer);
-  /* Does what can be done now, and says whether the transfer is done: then, and after an error, it is no more. */
+  /* Advances transfers and sets *done to whether this one is done. A done or failed transfer no longer exists. */
   sluice_status (*test)(sluice_transport *transport, sluice_transfer *transfer, int *done);
 
-  /* Makes SLUICE_PEER_LOST of every transfer on every rank that can be reached, with this rank's number, and that of the rank that it
-   * has waited for in vain, if the transport knows one. By any thread; waits for nobody. It is still to be closed. */
+  /* Ends every transfer on every reachable rank with SLUICE_PEER_LOST. Their last_error names this rank and, if known,
+   * the rank that it waited for. Any thread may call it; it does not wait. The transport must still be closed. */
   void (*abort)(sluice_transport *transport);
 } sluice_transport_library;
 
-/* The one exported symbol. The table lives as long as the object is loaded. */
+/* The exported symbol. The table lives as long as the object is loaded. */
 typedef const sluice_transport_library *(*sluice_transport_query_fn)(void);
 __attribute__((visibility("default"))) const sluice_transport_library *sluice_transport_query(void);
 
-/* An open transport as the runtime hands it to a run half. Rank numbers are those of the communicator. It outlives the communicator, is
- * used by others between its calls, and by nobody during one. */
+/* An open transport, as a run half receives it. Ranks are those of the communicator. It outlives the communicator.
+ * Others use it between the calls of the communicator, never during one. */
 typedef struct sluice_transport_link {
   uint32_t struct_size;
-  const sluice_transport_library *library;
-  sluice_transport *transport;
-  double deadline; /* seconds that an exchange waits for a rank before it fails with SLUICE_DEADLINE, the rank, and its label */
+  const sluice_transport_library *library; /* of the transport */
+  sluice_transport *transport;             /* owned by the runtime */
+  double deadline; /* seconds that an exchange waits for a rank; then SLUICE_DEADLINE, with the rank and the label */
 } sluice_transport_link;
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Running a compiled model from a program that brings its own loop.
+/* Running a compiled model from a program with its own loop.
  *
  *     const sluice_artifact *artifact;
  *     sluice_instance *model;
@@ -11,9 +11,14 @@
  *     sluice_instance_get_output(model, "predict", "logits", logits, sizeof logits, 64);
  *     sluice_instance_destroy(model);
  *
- * Tensors are row-major in their logical shape, whatever their layout inside. Every function that returns int returns
- * 0, or the exit code of the error, whose text sluice_last_error() then gives. Nothing is thrown. An instance may be
- * used by one thread at a time; several instances are independent. */
+ * Data. Tensors are row-major in their logical shape, whatever their internal layout. Every function copies what it is
+ * given and writes into memory of the caller; pointers may be freed after the call.
+ *
+ * Errors. Functions that return int return 0 or a sluice_status (status.h); sluice_last_error() then has the text. No
+ * exception leaves a function. In all functions, code 2 is also a NULL argument, an unknown entry point, input, output
+ * or state, or a number of rows out of range; 3 is a wrong number of bytes; 5 is too little memory or a lost device.
+ *
+ * Threads. One thread at a time uses an instance. Several instances are independent. */
 #pragma once
 
 #include "sluice/backend/status.h"
@@ -23,47 +28,55 @@
 extern "C" {
 #endif
 
+/* A model with its states and devices. */
 typedef struct sluice_instance sluice_instance;
 
+/* Options of an instance. Members beyond struct_size keep their defaults. */
 typedef struct sluice_instance_options {
   uint32_t struct_size; /* sizeof(sluice_instance_options) */
-  int32_t threads;      /* 0: every processor */
-  const char *backends; /* settings, a line for each backend: "sim=seed=7,link=12GB/s"; NULL for none */
-  const char *devices; /* that fill the model's slots, "sim:1,sim:0", replica by replica, "sim:0-3"; NULL: those that it
-                           was compiled for */
+  int32_t threads;      /* 0: one for each processor */
+  const char *backends; /* settings, one line for each backend: "sim=seed=7,link=12GB/s"; NULL: none */
+  const char *devices;  /* replacements of the model's devices, "sim:1,sim:0", replica by replica, "sim:0-3"; NULL: the
+                           devices that it was compiled for */
 } sluice_instance_options;
 
-/* The text of the calling thread's last error; valid until its next call. */
+/* The text of the last call of this thread, empty if it succeeded; valid until the next call of this thread. */
 const char *sluice_last_error(void);
 
-/* Loads a library written by `sluice compile --emit=so`. It stays loaded. */
+/* Loads a library written by `sluice compile --emit=so`, which stays loaded. On failure *artifact is NULL. Returns code
+ * 3 if the file cannot be loaded or is no artifact. */
 int sluice_artifact_load(const char *path, const sluice_artifact **artifact);
 
-/* `options` may be NULL. The artifact must outlive the instance. Every state is zero until the entry `init` has run or
- * it has been set; until then, entry points that read it refuse to run. Optimizer slots and counts begin at zero. */
+/* Creates an instance of the first variant whose devices are available. `options` may be NULL. The artifact must
+ * outlive the instance. On failure *instance is NULL. Returns code 2 for invalid options, 3 for an invalid artifact,
+ * and 4 if a device or a backend is not available.
+ *
+ * Every state is zero, and counts as unset until the entry `init` has run or it is set: entry points that read an unset
+ * state do not run. Optimizer states and counts begin at zero. */
 int sluice_instance_create(const sluice_artifact *artifact, const sluice_instance_options *options,
                            sluice_instance **instance);
+/* Frees an instance; NULL has no effect. */
 void sluice_instance_destroy(sluice_instance *instance);
 
-/* `bytes` must be the tensor's size. All replicas have the same states: what is set is set in all, what is got is the first
- * one's. */
+/* Set or copy a state. `bytes` must be the size of the tensor. set writes the state of all replicas; get reads that of
+ * the first, after all work is done. */
 int sluice_instance_set_state(sluice_instance *instance, const char *name, const void *data, uint64_t bytes);
 int sluice_instance_get_state(sluice_instance *instance, const char *name, void *data, uint64_t bytes);
 
-/* `bytes` must be the size of `rows` rows, the number of rows of the next run. All entry points share the memory of
- * inputs: set all inputs of an entry before each of its runs, and the inputs of only one entry at a time. */
+/* Sets an input for the next run, which must have `rows` rows. `bytes` must be the size of these rows. All entry points
+ * share the memory of inputs: set all inputs of an entry before each of its runs, and the inputs of only one entry at a
+ * time. */
 int sluice_instance_set_input(sluice_instance *instance, const char *entry, const char *name, const void *data,
                               uint64_t bytes, int64_t rows);
 
-/* Runs an entry point on `rows` rows, at most as many as the model was compiled for. Several replicas share the rows.
- * An entry without a batch dimension ignores `rows`.
+/* Runs an entry point on 1 to `capacity` rows, which replicas share. An entry without a batch dimension ignores `rows`.
  *
  * Returns code 2 if an input has not been set since the last run of any entry point, if it was set with another number
- * of rows, or if the entry reads states that nothing has set. Returns code 3 if a label is none of the model's classes.
- * In these cases nothing has run, and the inputs stay set.
+ * of rows, or if the entry reads states without a value. Returns code 3 if a label or an index of an input is out of
+ * range. In these cases nothing has run, and the inputs stay set.
  *
- * With accelerators it may return before the work is done. Functions that read results wait for the work and also
- * return its errors. */
+ * With accelerators, it may return before the work is done. Functions that read results wait for the work and return
+ * its errors. */
 int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
 
 /* Copies the first `rows` rows of an output of the last run. Returns code 2 if the last run was of another entry point

@@ -1,9 +1,10 @@
-/* The memory that the runtime takes beside a plan's arenas, which the plan counts in its peaks: each entry point has a
- * log of its outputs of one element (the loss, metrics), so that the host need not wait for them in each call. */
+/* The log of small outputs: memory of the runtime outside of the arenas of a plan, which the plan includes in its
+ * peaks. Each entry point logs its outputs of one element (the loss, metrics), so that the host need not wait for each
+ * call. */
 #pragma once
 
-/* The calls that a log holds before it is brought to the host. */
+/* The number of calls that a log holds before it is copied to the host. */
 #define SLUICE_LOG_CALLS 1024
 
-/* The bytes of an output of one call, whatever its type. */
+/* The bytes of one output of one call, for every type. */
 #define SLUICE_LOG_PLACE_BYTES 8
