@@ -1,4 +1,4 @@
-// What passes ask of ops. Passes never list op names.
+// The interfaces through which passes query ops. Passes never list op names.
 #ifndef SLUICE_IR_INTERFACES
 #define SLUICE_IR_INTERFACES
 
@@ -6,9 +6,9 @@ include "mlir/IR/OpBase.td"
 
 def ReferenceOp : OpInterface<"ReferenceOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "The op's meaning as a plain function in double precision; tests and `sluice verify` interpret it.";
+  let description = "The semantics of the op as a plain function in double precision, for tests and `sluice verify`.";
   let methods = [InterfaceMethod<
-      "Results for these operands. `rows` is the run-time size of `?`. Result shapes are given by `resultShape`.",
+      "Computes the results for these operands. `rows` is the run-time size of `?`.",
       "::llvm::SmallVector<::sluice::ir::HostTensor>", "evaluate", (ins "::llvm::ArrayRef<::sluice::ir::HostTensor>":$operands, "int64_t":$rows)>];
 }
 
@@ -17,10 +17,12 @@ def DifferentiableOp : OpInterface<"DifferentiableOp"> {
   let description = "An op with a gradient. `dX` is the gradient of the loss with respect to `X`.";
   let methods = [
     InterfaceMethod<
-      "Builds the gradients of the operands from those of the results (null where nothing reaches the loss); null for an operand that has none.",
+      [{
+        Builds the gradients of the operands from those of the results, which are null if the loss does not depend on
+        them. Returns null for an operand without a gradient.}],
       "::llvm::SmallVector<::mlir::Value>", "buildGradient", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$dResults)>,
     StaticInterfaceMethod<
-      "Instances for tests: one op each in the generic text form, with the ranges that its inputs are drawn from.",
+      "Returns instances for tests: one op each in the generic text form, with the ranges of its inputs.",
       "::llvm::SmallVector<::sluice::ir::Sample>", "samples", (ins)>];
 }
 
@@ -28,200 +30,237 @@ def FormulaGradientOp : OpInterface<"FormulaGradientOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
     An op whose gradient is that of a formula of other ops. The gradient ops of large kernels implement this interface.
-    Their own gradients are rare: only gradients of gradients require them.
+    Only gradients of gradients require it.
   }];
   let methods = [InterfaceMethod<
-      "Builds the formula at the builder's insertion point and returns a value for each result; none if this instance has no formula with a gradient.",
+      [{
+        Builds the formula at the insertion point and returns a value for each result, or none if this instance has no
+        formula with a gradient.}],
       "::llvm::SmallVector<::mlir::Value>", "buildFormula", (ins "::mlir::OpBuilder &":$builder)>];
 }
 
 def ElementwiseOp : OpInterface<"ElementwiseOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "Operands and result have one shape, and each result element depends on the operands' elements in its place.";
+  let description = [{
+    Operands and result have one shape, and each element of the result depends on the elements of the operands at its
+    index.
+  }];
   let methods = [
-    InterfaceMethod<"One element in double precision; integers and booleans are exact.",
+    InterfaceMethod<"Computes one element in double precision; integers and booleans are exact.",
       "double", "evaluateElement", (ins "::llvm::ArrayRef<double>":$operands)>,
     InterfaceMethod<
-      "The body on scalars or equally long vectors of the operands' element types (ui8 as i8), in arith and math ops.",
+      [{
+        Builds the body on scalars or on vectors of one length, of the element types of the operands (ui8 as i8), in
+        arith and math ops.}],
       "::mlir::Value", "buildBody", (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>];
 }
 
 def ElementOp : OpInterface<"ElementOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    Each result element is a formula in the operands' elements at affine functions of its index, and of elements that are
-    indices: all ops that a loop nest can hold (data movement, reductions, pools, softmax, random numbers). `backends/loops` makes loop nests of the formulas; backends
-    implement the `Emitter` that writes them down.
+    Each element of the result is a formula of elements of the operands, at affine functions of its index or at indices
+    that are elements. These are all ops that fit a loop nest: data movement, reductions, pools, softmax, random
+    numbers. `backends/loops` builds loop nests from the formulas; backends implement the `Emitter` that outputs them.
   }];
   let methods = [
-    InterfaceMethod<"The value of result number `result` at `index` (one expression per logical dimension).",
+    InterfaceMethod<"Builds the value of result number `result` at `index`, one expression per logical dimension.",
       "::mlir::Value", "buildElement", (ins "::sluice::ir::ElementBuilder &":$builder, "unsigned":$result, "::llvm::ArrayRef<::mlir::AffineExpr>":$index)>,
-    StaticInterfaceMethod<"How fusion may treat the op.", "::sluice::ir::FusionKind", "getFusionKind", (ins), "", "return ::sluice::ir::FusionKind::Reduction;">];
+    StaticInterfaceMethod<"The treatment of the op by fusion.", "::sluice::ir::FusionKind", "getFusionKind", (ins), "", "return ::sluice::ir::FusionKind::Reduction;">];
 }
 
 def ContractionOp : OpInterface<"ContractionOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "A product or convolution: its backend kernel is the root of a launch, and elementwise consumers become its epilogue.";
+  let description = [{
+    A product or convolution. Its kernel is the root of a launch, and elementwise consumers are its epilogue.
+  }];
   let methods = [
-    InterfaceMethod<"Multiply-adds times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>,
-    InterfaceMethod<"Into how many groups its channels are split, each with a product of its own.", "uint64_t", "getGroups", (ins), "", "return 1;">];
+    InterfaceMethod<[{
+        Twice the number of multiply-adds, as (constant part, part per row).}],
+      "std::pair<int64_t, int64_t>", "getFlops", (ins)>,
+    InterfaceMethod<[{
+        The number of groups of channels, each with a separate product.}],
+      "uint64_t", "getGroups", (ins), "", "return 1;">];
 }
 
 def BlockwiseOp : OpInterface<"BlockwiseOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op that takes its operands in blocks, one after another, so that what it makes of all of them together is never stored. Its backend
-    kernel is a launch of its own, which nothing joins.
+    An op that processes its operands block by block, so that a large intermediate value is never stored. Its kernel is
+    a separate launch that no other op joins.
   }];
   let methods = [
-    InterfaceMethod<"Multiply-adds of its products times two, as (constant part, part per row).", "std::pair<int64_t, int64_t>", "getFlops", (ins)>,
-    InterfaceMethod<"Whether operand (or result) `number` holds vectors, whose elements its kernel takes side by side.",
+    InterfaceMethod<[{
+        Twice the number of multiply-adds of its products, as (constant part, part per row).}],
+      "std::pair<int64_t, int64_t>", "getFlops", (ins)>,
+    InterfaceMethod<[{
+        Whether operand (or result) `number` holds vectors whose elements the kernel requires to be adjacent.}],
       "bool", "holdsVectors", (ins "bool":$isResult, "unsigned":$number)>];
 }
 
 def CompositeOp : OpInterface<"CompositeOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op that is a formula of other ops. Where the backend of its device has no kernel for it, the formula takes its place.
+    An op with a formula of other ops. The formula replaces the op if the backend of its device has no kernel for it.
   }];
   let methods = [
-    InterfaceMethod<"Builds the formula where the builder stands: a value for each result, or none at all where this instance is no formula.",
+    InterfaceMethod<[{
+        Builds the formula at the insertion point and returns a value for each result, or none if this instance has no
+        formula.}],
       "::llvm::SmallVector<::mlir::Value>", "expand", (ins "::mlir::OpBuilder &":$builder)>,
     StaticInterfaceMethod<[{
-      Whether the formula takes its place before ops are placed, whatever backends have: it has sums over the rows, and counts that
-      divide them, which replicas of a program may have to see.}], "bool", "isExpandedEarly", (ins), "", "return false;">];
+      Whether the formula replaces the op before ops are placed, for every backend. Required if the formula has sums over
+      the rows, or counts that divide them, which replicas may have to exchange.}], "bool", "isExpandedEarly", (ins), "", "return false;">];
 }
 
 def RowFlowOp : OpInterface<"RowFlowOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op that says what becomes of the rows of a call. Where replicas of a program have a share of the rows each, its operands without
-    rows are the same everywhere, and those with rows are apart; so are its results with rows.
+    An op that declares its treatment of the rows of a call. If replicas have a share of the rows each, its operands
+    without rows are equal on all replicas. Operands and results with rows are sharded.
   }];
   let methods = [
     InterfaceMethod<[{
-      Of an instance with rows: what replicas have of the results without rows. Whole: none of it can be said of a share, the op
-      needs all rows at once.}], "::sluice::ir::RowFlow", "getRowFlow", (ins), "", "return ::sluice::ir::RowFlow::Apart;">,
+      For an instance with rows: the relation of the replicas' results without rows. Whole: the op requires all rows at
+      once.}], "::sluice::ir::RowFlow", "getRowFlow", (ins), "", "return ::sluice::ir::RowFlow::Apart;">,
     InterfaceMethod<[{
-      Builds what says the same by sums and maxima over rows, and by the numbers of `rows` where the op counts or numbers them: a
-      value for each result; none where this instance needs nothing of the kind.}],
+      Builds an equivalent with sums and maxima over rows, and with the numbers of `rows` if the op counts or numbers
+      rows. Returns a value for each result, or none if this instance needs no equivalent.}],
       "::llvm::SmallVector<::mlir::Value>", "expandForReplicas", (ins "::mlir::OpBuilder &":$builder, "const ::sluice::ir::RowNumbers &":$rows), "", "return {};">];
 }
 
 def LinearOp : OpInterface<"LinearOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op that may be done before a sum over replicas as well as behind it.";
+  let description = "An op that commutes with a sum over replicas.";
   let methods = [InterfaceMethod<
-      "Whether the result is the sum of what replicas have of it, where the operands marked here are sums and all others the same everywhere.",
+      [{
+        Whether the result is the sum of the replicas' results if the marked operands are such sums and all others are
+        equal everywhere.}],
       "bool", "isLinearIn", (ins "::llvm::ArrayRef<bool>":$sums)>];
 }
 
 def CollectiveOp : OpInterface<"CollectiveOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op that all replicas of a program do together: each gives a value, and all have the same results, or each its own part of one.";
+  let description = [{
+    An op of all replicas of a program: each contributes a value, and all receive the same results, or each one part of
+    it.
+  }];
   let methods = [
-    InterfaceMethod<"What it does.", "::sluice::ir::CollectiveKind", "getKind", (ins)>,
-    InterfaceMethod<"How elements are reduced; Sum where they are not.", "::sluice::ir::CollectiveReduction", "getReduction", (ins), "", "return ::sluice::ir::CollectiveReduction::Sum;">,
-    InterfaceMethod<"The replica whose value all have, of a broadcast; 0 of others.", "uint64_t", "getRoot", (ins), "", "return 0;">];
+    InterfaceMethod<"The kind of exchange.", "::sluice::ir::CollectiveKind", "getKind", (ins)>,
+    InterfaceMethod<"The reduction; Sum if there is none.", "::sluice::ir::CollectiveReduction", "getReduction", (ins), "", "return ::sluice::ir::CollectiveReduction::Sum;">,
+    InterfaceMethod<"The source of a broadcast; 0 for other kinds.", "uint64_t", "getRoot", (ins), "", "return 0;">];
 }
 
 def ModeOp : OpInterface<"ModeOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op whose meaning depends on the mode. As the user writes it, it means what it does outside of training.";
+  let description = [{
+    An op whose semantics depend on the mode. As built by the user, it has the semantics outside of training.
+  }];
   let methods = [
-    InterfaceMethod<"Makes it mean what it does in training.", "void", "setTraining", (ins)>,
+    InterfaceMethod<"Switches the op to its semantics in training.", "void", "setTraining", (ins)>,
     InterfaceMethod<"Fails with a diagnostic if the op cannot train on any call of up to `rows` rows.",
       "::mlir::LogicalResult", "checkTraining", (ins "int64_t":$rows), "", "return ::mlir::success();">,
     InterfaceMethod<"The least number of rows of a call that updates all states of the op.",
       "int64_t", "getLeastTrainingRows", (ins), "", "return 1;">,
-    InterfaceMethod<"The operand that is its result outside of training; null where it does something there.", "::mlir::Value", "getUnchanged", (ins), "", "return {};">];
+    InterfaceMethod<[{
+        The operand that is the result outside of training; null if the op computes something there.}],
+      "::mlir::Value", "getUnchanged", (ins), "", "return {};">];
 }
 
 def IndexOp : OpInterface<"IndexOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op that takes the elements of operands as indices. One that is out of range reads nothing beyond an operand, but means
-    nothing either: a call whose inputs hold such elements is refused before it starts.
+    An op with operands whose elements are indices. An index out of range reads no memory outside of an operand. A call
+    whose inputs hold such an index is refused before it starts.
   }];
   let methods = [
-    InterfaceMethod<"Of each operand, the number that its elements are below; 0 where they are no indices.",
+    InterfaceMethod<"For each operand, the exclusive upper bound of its elements; 0 if they are no indices.",
       "::llvm::SmallVector<int64_t>", "getIndexBounds", (ins)>,
-    InterfaceMethod<"A number that operands with a bound may hold besides, and that is no index.",
+    InterfaceMethod<"A further valid value of operands with a bound, which is no index.",
       "::std::optional<int64_t>", "getIgnoredIndex", (ins), "", "return ::std::nullopt;">,
-    InterfaceMethod<"The operand of which it reads what indices name and no more, as many elements as it has in its result.",
+    InterfaceMethod<"The operand of which it reads only the elements at the indices, as many as the result has.",
       "::std::optional<unsigned>", "getChosenOperand", (ins), "", "return ::std::nullopt;">];
 }
 
 def UpdateOp : OpInterface<"UpdateOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op whose result is its first operand, but for a part that it writes anew. Where the result lies in that operand's place, all else
-    is there already.
+    An op whose result is its first operand with one part replaced. If the result has the memory of that operand, only
+    the part is written.
   }];
   let methods = [
-    InterfaceMethod<"The operand that is written: as many elements as are new.", "unsigned", "getPartOperand", (ins)>,
-    InterfaceMethod<"Whether the result is known to lie in the first operand's place.", "bool", "isInPlace", (ins)>,
-    InterfaceMethod<"Says so.", "void", "setInPlace", (ins)>];
+    InterfaceMethod<"The operand with the new elements.", "unsigned", "getPartOperand", (ins)>,
+    InterfaceMethod<"Whether the result has the memory of the first operand.", "bool", "isInPlace", (ins)>,
+    InterfaceMethod<"Marks this.", "void", "setInPlace", (ins)>];
 }
 
 def StepSumOp : OpInterface<"StepSumOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op whose results, summed over the steps of a scan, are one op on its operands of all steps.";
+  let description = "An op whose results, summed over the steps of a scan, equal one op on the operands of all steps.";
   let methods = [InterfaceMethod<
-      "Builds the sum, where `stacked` holds an operand's values of all steps along one more dimension, `dims`.",
+      "Builds the sum. `stacked` holds the values of each operand of all steps along an added dimension, `dims`.",
       "::mlir::Value", "buildStepSum", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$stacked, "::llvm::ArrayRef<int64_t>":$dims)>];
 }
 
 def SameElementsOp : OpInterface<"SameElementsOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op whose result holds every element of an operand, once or more, and nothing else.";
-  let methods = [InterfaceMethod<"That operand; null where this instance changes elements.",
+  let description = "An op whose result holds every element of one operand, at least once, and nothing else.";
+  let methods = [InterfaceMethod<"The operand; null if this instance changes elements.",
       "::mlir::Value", "getElementsSource", (ins), "", "return $_op->getOperand(0);">];
 }
 
 def SplatOp : OpInterface<"SplatOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op of which all elements of the result may be the same one.";
-  let methods = [InterfaceMethod<"Builds that element, again and again, in another shape; null where elements of this instance differ.",
+  let description = "An op whose result may have equal elements.";
+  let methods = [InterfaceMethod<[{
+      Builds a value of another shape with the same equal elements; null if the elements of this instance differ.}],
       "::mlir::Value", "buildInShape", (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<int64_t>":$shape)>];
 }
 
 def ActionOp : OpInterface<"ActionOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    Work that the schedule orders: a launch, a transfer, a loop, whatever keeps queues busy. It starts when what is before it in all its
-    queues is done, and the events `after`; each of its queues goes on when it is done. Scheduling, memory planning, verification and the
-    writing of plans ask nothing else. One that is made of actions is an ActionListOp too.
+    Work that the schedule orders: a launch, a transfer, a loop. It starts when all earlier work of its queues and the
+    events `after` are done. Each of its queues continues when it is done. Scheduling, memory planning, verification and
+    plan output use only this interface. An action that contains actions is also an ActionListOp.
   }];
   let methods = [
-    InterfaceMethod<"The queues that it keeps busy until it is done.", "::llvm::SmallVector<::mlir::StringAttr>", "getQueues", (ins)>,
-    InterfaceMethod<"The values that it reads, in one with actions in it too.", "::llvm::SmallVector<::mlir::Value>", "getRead", (ins)>,
+    InterfaceMethod<"The queues that it occupies until it is done.", "::llvm::SmallVector<::mlir::StringAttr>", "getQueues", (ins)>,
+    InterfaceMethod<[{
+        The values that it reads, including those of contained actions.}],
+      "::llvm::SmallVector<::mlir::Value>", "getRead", (ins)>,
     InterfaceMethod<"The values that it writes.", "::mlir::ResultRange", "getWritten", (ins)>,
-    InterfaceMethod<"Bytes that it uses besides.", "int64_t", "getWorkspaceBytes", (ins), "", "return 0;">,
-    InterfaceMethod<"In which calls it happens.", "::sluice::ir::CopyTime", "getTime", (ins), "", "return ::sluice::ir::CopyTime::Step;">,
+    InterfaceMethod<"Bytes of its workspace.", "int64_t", "getWorkspaceBytes", (ins), "", "return 0;">,
+    InterfaceMethod<"The calls in which it runs.", "::sluice::ir::CopyTime", "getTime", (ins), "", "return ::sluice::ir::CopyTime::Step;">,
     InterfaceMethod<"The events that it starts after.", "::mlir::OperandRange", "getAfter", (ins)>,
-    InterfaceMethod<"The same, to be changed.", "::mlir::MutableOperandRange", "getAfterMutable", (ins)>,
-    InterfaceMethod<"The event that it is done.", "::mlir::Value", "getDone", (ins)>,
-    InterfaceMethod<"Slots of what it reads, of what it writes, and of its workspace if it has one; of a loop: of what it carries; null before memory is planned.",
+    InterfaceMethod<"The mutable range of these events.", "::mlir::MutableOperandRange", "getAfterMutable", (ins)>,
+    InterfaceMethod<"The event of its end.", "::mlir::Value", "getDone", (ins)>,
+    InterfaceMethod<[{
+        Memory slots of the values that it reads and writes, and of its workspace if there is one; for a loop, of
+        carried values. Null before memory is planned.}],
       "::mlir::ArrayAttr", "getSlotsAttr", (ins)>,
     InterfaceMethod<"Sets them.", "void", "setSlotsAttr", (ins "::mlir::ArrayAttr":$slots)>,
-    InterfaceMethod<"Buffers that nobody reads behind it until they are written again; null if there are none.", "::mlir::ArrayAttr", "getEndsAttr", (ins)>,
+    InterfaceMethod<[{
+        Buffers with their last use here: they are not read later before they are written again. Null if there are
+        none.}],
+      "::mlir::ArrayAttr", "getEndsAttr", (ins)>,
     InterfaceMethod<"Sets them.", "void", "setEndsAttr", (ins "::mlir::ArrayAttr":$ends)>,
-    InterfaceMethod<"How long it takes with `rows` rows, alone.", "double", "getSeconds", (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
-    InterfaceMethod<"What messages call it: kernel 'exp', the copy in acc0.in.", "::std::string", "describe", (ins)>];
+    InterfaceMethod<"The predicted seconds with `rows` rows, without contention.", "double", "getSeconds", (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
+    InterfaceMethod<"The name in messages: kernel 'exp', the copy in acc0.in.", "::std::string", "describe", (ins)>];
 }
 
 def ActionListOp : OpInterface<"ActionListOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    A list of actions that happens again and again: an entry point in every call, a loop in every iteration, each a turn. Its terminator
-    hands events on to the next turn, whose arguments they are; in the first turn they are done.
+    A repeated list of actions: an entry point in each call, a loop in each iteration. The terminator passes events to
+    the arguments of the next repetition; in the first one, they are done.
   }];
   let methods = [
     InterfaceMethod<"The actions, in the order of issue.", "::mlir::Block &", "getActions", (ins)>,
-    InterfaceMethod<"Arguments that are events of the turn before.", "::llvm::ArrayRef<::mlir::BlockArgument>", "getCarriedArguments", (ins)>,
-    InterfaceMethod<"The events that the terminator hands to them.", "::mlir::MutableOperandRange", "getCarriedMutable", (ins)>,
-    InterfaceMethod<"Pairs of a value and the one that takes its place for the next turn: it may not be written until all have read the old one.",
+    InterfaceMethod<"The arguments that are events of the previous repetition.", "::llvm::ArrayRef<::mlir::BlockArgument>", "getCarriedArguments", (ins)>,
+    InterfaceMethod<"The events that the terminator passes to them.", "::mlir::MutableOperandRange", "getCarriedMutable", (ins)>,
+    InterfaceMethod<[{
+        Pairs of a value and its replacement in the next repetition, which may be written only after all reads of the
+        old value.}],
       "::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>>", "getUpdates", (ins)>];
 }
 
@@ -229,28 +268,41 @@ def OptimizerAttr : AttrInterface<"OptimizerAttr"> {
   let cppNamespace = "::sluice::ir";
   let description = "An optimizer's update of one parameter.";
   let methods = [
-    InterfaceMethod<"Names of the slots that it keeps for each parameter; they begin at zero.", "::llvm::SmallVector<::llvm::StringRef>", "getSlots", (ins)>,
-    InterfaceMethod<"Whether the update needs the number of steps taken before (i32 scalar).", "bool", "needsStep", (ins)>,
+    InterfaceMethod<[{
+        The names of the optimizer states of each parameter; they begin at zero.}],
+      "::llvm::SmallVector<::llvm::StringRef>", "getSlots", (ins)>,
+    InterfaceMethod<[{
+        Whether the update needs the number of steps taken before (i32 scalar).}],
+      "bool", "needsStep", (ins)>,
     InterfaceMethod<
-      "Builds the update: the new parameter, then the new slots. `lr` is a scalar; `step` is null unless needed.",
+      [{
+        Builds the update: the new parameter, then its new optimizer states. `lr` is a scalar; `step` is null unless
+        needed.}],
       "::llvm::SmallVector<::mlir::Value>", "buildUpdate",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$parameter, "::mlir::Value":$gradient, "::mlir::Value":$lr, "::mlir::Value":$step, "::mlir::ValueRange":$slots)>];
 }
 
 def GradientClipAttr : AttrInterface<"GradientClipAttr"> {
   let cppNamespace = "::sluice::ir";
-  let description = "What bounds gradients before the updates. All that it knows of the other gradients is a sum over them.";
+  let description = [{
+    A bound of gradients before the updates. It depends on other gradients only through one sum over all of them.
+  }];
   let methods = [
-    InterfaceMethod<"What one gradient adds to the sum: a scalar; null if none is needed.", "::mlir::Value", "buildTerm",
+    InterfaceMethod<[{
+        Builds the term of one gradient in the sum, a scalar; null if no sum is needed.}],
+      "::mlir::Value", "buildTerm",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$gradient)>,
-    InterfaceMethod<"The bounded gradient, of halves in f32. `sum` is null unless there are terms.", "::mlir::Value", "buildClipped",
+    InterfaceMethod<[{
+        Builds the bounded gradient; in f32 for halves. `sum` is null unless there are terms.}],
+      "::mlir::Value", "buildClipped",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$gradient, "::mlir::Value":$sum)>];
 }
 
 def LrScheduleAttr : AttrInterface<"LrScheduleAttr"> {
   let cppNamespace = "::sluice::ir";
-  let description = "How the learning rate changes with the step.";
-  let methods = [InterfaceMethod<"The rate of a step, of a scalar to begin with. `step`: the number of steps taken before (i32 scalar).",
+  let description = "The learning rate as a function of the step.";
+  let methods = [InterfaceMethod<[{
+      Builds the rate of a step from the scalar `lr`. `step` is the number of earlier steps (i32 scalar).}],
       "::mlir::Value", "buildRate", (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$lr, "::mlir::Value":$step)>];
 }
 

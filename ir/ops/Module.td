@@ -1,48 +1,80 @@
-// What stands at the top of a module: the model, its devices, their queues and arenas.
+// The top of a module: the model, its devices, their queues and arenas.
 #ifndef SLUICE_IR_OPS_MODULE
 #define SLUICE_IR_OPS_MODULE
 
 include "ir/Base.td"
 
 def ModelOp : Sluice_Op<"model"> {
-  let summary = "the model's name, the format of this text, the last phase that ran, and what holds for the whole module";
+  let summary = "the name of the model, the format of the text, the last phase, and the settings of the module";
   let description = [{
-    `capacity` is how many rows the dimension `?` may have, 0 if there is none; `in_flight` how many calls may be under way at once, so how often a
-    buffer exists that the next call fills during this one: 2 unless it says otherwise, written down with the memory plan; `copies` what becomes of copies that pins need; `precision` what
-    products compute in where the model says f32, from `train` on; `replicas` how many of this program run together, each on a share of the rows of a call, 0 for as many as processes are launched, from
-    `parallel` on, when `batch` is how many rows they may have together and `capacity` how many each; `microbatches` in how many a replica does its rows at most, each of up to `capacity` rows; `logical_shards` into how many parts the rows of a call are cut for any number of replicas, so that this changes no bit of a result, 0 if nobody asks for that: each replica does as many of them as the others, as microbatches, and their sums are added in one balanced tree, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)), of which it has a part; `zero` the stage of ZeRO: at 1 each replica keeps and updates a shard of what the optimizer keeps; `sync_batch_norm` that statistics are then those of all rows; `wire` what gradients are reduced in over replicas where that is narrower than they are; `least_training_rows` the least number of rows of a call for which each batch norm has more than one value per channel in training; `data` the folder to train on by default; `values` the safetensors file, beside this text unless its path is absolute, that has what states begin with whose `init` is data. A module has at most one; without it there are no rows, and everything else is as nobody said.
+    A module has at most one. Without it, there are no rows, and all attributes have their defaults.
+
+    `capacity` is the largest number of rows of dimension `?` in a call of one replica; 0 if there is none.
+
+    `replicas` is the number of copies of the program that run together, each on a share of the rows of a call; 0 means
+    one per launched process. From phase `parallel` on, `batch` is the largest number of rows of all replicas together.
+
+    `microbatches` is the largest number of parts in which a replica processes its rows, each of up to `capacity` rows.
+
+    `logical_shards` is the number of parts of the rows of a call for any number of replicas, so that this number
+    changes no bit of a result; 0 if not requested. Replicas process equally many parts, as microbatches. Their sums are
+    added in one balanced tree, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)).
+
+    `zero` is the stage of ZeRO. At 1, each replica keeps and updates one shard of the optimizer states.
+
+    `sync_batch_norm` selects batch norm statistics of all rows instead of those of each replica.
+
+    `wire` is the dtype of gradient all-reduce, if narrower than the gradients.
+
+    `in_flight` is the number of calls that may be in progress at once, and so the number of copies of a buffer that the
+    next call fills during this one; 2 by default, set with the memory plan.
+
+    `copies` is the policy for copies that pins require. `precision` is the dtype of products where the model has f32,
+    from phase `train` on.
+
+    `data` is the default training data. `values` is the safetensors file with the initial values that are data, beside
+    this text unless its path is absolute.
+
+    `least_training_rows` is the least number of rows of a call for which each batch norm has more than one value per
+    channel in training.
   }];
-  let arguments = (ins Arg<StrAttr, "as programs and files say it">:$name, Arg<I64Attr, "of this text; incremented when its meaning changes">:$format,
+  let arguments = (ins Arg<StrAttr, "its name in programs and files">:$name, Arg<I64Attr, "the version of the text; incremented when its meaning changes">:$format,
                        Arg<StrAttr, "the last phase that ran">:$phase, Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
-                       Arg<OptionalAttr<I64Attr>, "calls under way at once">:$in_flight,
-                       Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit unless it says otherwise">:$copies, Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 unless it says otherwise">:$precision,
-                       Arg<DefaultValuedAttr<I64Attr, "1">, "of the program that run together">:$replicas, Arg<OptionalAttr<I64Attr>, "rows over all replicas">:$batch, Arg<DefaultValuedAttr<I64Attr, "1">, "of a call that a replica does one after another">:$microbatches, Arg<DefaultValuedAttr<I64Attr, "0">, "of a call, for any number of replicas">:$logical_shards, Arg<DefaultValuedAttr<I64Attr, "0">, "of ZeRO: 0 or 1">:$zero,
-                       Arg<UnitAttr, "batch norm has the statistics of all rows, not of each replica's">:$sync_batch_norm,
-                       Arg<OptionalAttr<Sluice_PrecisionAttr>, "of gradients between replicas; as they are unless it says otherwise">:$wire, Arg<OptionalAttr<StrAttr>, "a folder">:$data, Arg<OptionalAttr<StrAttr>, "a file of initial values">:$values,
-                       Arg<DefaultValuedAttr<I64Attr, "1">, "least number of rows of a training step, for the variances of batch norm">:$least_training_rows);
+                       Arg<OptionalAttr<I64Attr>, "calls in progress at once">:$in_flight,
+                       Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit by default">:$copies, Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 by default">:$precision,
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "copies of the program that run together">:$replicas, Arg<OptionalAttr<I64Attr>, "rows over all replicas">:$batch, Arg<DefaultValuedAttr<I64Attr, "1">, "parts of a call, one after another">:$microbatches, Arg<DefaultValuedAttr<I64Attr, "0">, "parts of a call, for any number of replicas">:$logical_shards, Arg<DefaultValuedAttr<I64Attr, "0">, "the stage of ZeRO: 0 or 1">:$zero,
+                       Arg<UnitAttr, "batch norm uses the statistics of all rows">:$sync_batch_norm,
+                       Arg<OptionalAttr<Sluice_PrecisionAttr>, "dtype of gradient all-reduce; that of the gradients by default">:$wire, Arg<OptionalAttr<StrAttr>, "a folder">:$data, Arg<OptionalAttr<StrAttr>, "a file of initial values">:$values,
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "the least number of rows of a training step, for the variances of batch norm">:$least_training_rows);
   let assemblyFormat = [{
     $name `format` $format `phase` $phase (`capacity` $capacity^)? (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)? (`logical_shards` $logical_shards^)? (`zero` $zero^)? (`sync_batch_norm` $sync_batch_norm^)? (`wire` custom<Word>($wire)^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)? (`values` $values^)? (`least_training_rows` $least_training_rows^)? attr-dict
   }];
   let hasVerifier = 1;
 }
 def DeviceOp : Sluice_Op<"device"> {
-  let summary = "a logical device, and the backend's that it is";
-  let description = "The host is first and called cpu; accelerators are acc0, acc1, and so on. A module without any is for the host alone.";
-  let arguments = (ins Arg<StrAttr, "as types and pins say it">:$name, Arg<StrAttr, "whose device it is">:$backend, Arg<I64Attr, "which of the backend's">:$ordinal, Arg<OptionalAttr<DenseI64ArrayAttr>, "which ones it is for the replicas behind the first">:$replicas,
-                       Arg<UnitAttr, "unplaced values go to it; to the host if no device says so">:$first);
+  let summary = "a logical device, and the backend's device that it stands for";
+  let description = [{
+    The host is first, with the name cpu. Accelerators are acc0, acc1, and so on. A module without devices is for the
+    host only. PyTorch: torch.device.
+  }];
+  let arguments = (ins Arg<StrAttr, "its name in types and pins">:$name, Arg<StrAttr, "the name of its backend">:$backend, Arg<I64Attr, "its number in the backend">:$ordinal, Arg<OptionalAttr<DenseI64ArrayAttr>, "its numbers for the replicas after the first">:$replicas,
+                       Arg<UnitAttr, "unplaced values go to it; to the host by default">:$first);
   let assemblyFormat = "$name `=` $backend $ordinal (`replicas` $replicas^)? (`first` $first^)? attr-dict";
 }
 def QueueOp : Sluice_Op<"queue"> {
-  let summary = "a queue of a device: it does its actions one after another";
-  let description = "Phase `scheduled` adds it.";
-  let arguments = (ins Arg<StrAttr, "as actions say it">:$name, Arg<StrAttr, "whose">:$device, Arg<UnitAttr, "it copies, and computes nothing">:$copies, Arg<UnitAttr, "it communicates with other replicas, and computes nothing">:$communicates);
+  let summary = "a queue of a device, which runs its actions in order (torch.cuda.Stream)";
+  let description = "Phase `scheduled` adds queues.";
+  let arguments = (ins Arg<StrAttr, "its name in actions">:$name, Arg<StrAttr, "its device">:$device, Arg<UnitAttr, "it only copies">:$copies, Arg<UnitAttr, "it only communicates with other replicas">:$communicates);
   let assemblyFormat = "$name `on` $device (`copies` $copies^)? (`communicates` $communicates^)? attr-dict";
 }
 def ArenaOp : Sluice_Op<"arena"> {
-  let summary = "memory of a device: `state` lives as long as the instance, `transient` is one call's, `constants` are the artifact's own";
-  let description = "Phase `planned` adds it. Its name is the device, a dot, and what it is for.";
-  let arguments = (ins Arg<StrAttr, "as slots say it">:$name, Arg<StrAttr, "whose memory">:$device, Arg<I64Attr, "its size">:$bytes,
-                       Arg<OptionalAttr<I64Attr>, "what slots in it are multiples of; 64 if it is not said">:$alignment);
+  let summary = "an arena: memory of a device for one purpose";
+  let description = [{
+    Phase `planned` adds arenas. The name is that of the device, a dot, and the purpose. `state` lives as long as the
+    instance. `transient` holds the values of a call. `constants` is part of the artifact.
+  }];
+  let arguments = (ins Arg<StrAttr, "its name in slots">:$name, Arg<StrAttr, "its device">:$device, Arg<I64Attr, "its size in bytes">:$bytes,
+                       Arg<OptionalAttr<I64Attr>, "the alignment of its slots in bytes; 64 by default">:$alignment);
   let assemblyFormat = "$name `on` $device `:` $bytes `bytes` (`aligned` $alignment^)? attr-dict";
 }
 

@@ -1,4 +1,5 @@
-// Random numbers: Threefry-2x32 on (key, index of the element in the whole tensor); see ir/ops/Random.cpp for the formulas.
+// Random numbers: Threefry-2x32 on (key, index of the element in the whole tensor); see ir/ops/Random.cpp for the
+// formulas.
 #ifndef SLUICE_IR_RANDOM
 #define SLUICE_IR_RANDOM
 
@@ -6,61 +7,71 @@ include "ir/Base.td"
 
 class Sluice_Random<string mnemonic, string a, string b> : Sluice_ValueOp<mnemonic, [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   string threefry = [{
-    Threefry-2x32 with 20 rounds encrypts a block (x, y) of 32-bit words by a key (k0, k1): with k2 = k0 ^ k1 ^ 0x1BD11BDA,
-    x += k0 and y += k1; then, for g = 0 to 4, four rounds `x += y; y = rotl(y, r) ^ x`, r being 13, 15, 26, 6 in turn where g
-    is even and 17, 29, 16, 24 where it is odd, followed by x += k[(g + 1) mod 3] and y += k[(g + 2) mod 3] + g + 1.
+    Threefry-2x32 with 20 rounds encrypts a block (x, y) of 32-bit words with a key (k0, k1). With
+    k2 = k0 ^ k1 ^ 0x1BD11BDA, it begins with x += k0 and y += k1. Then, for g = 0 to 4, it does four rounds
+    `x += y; y = rotl(y, r) ^ x`, where r is 13, 15, 26, 6 for even g and 17, 29, 16, 24 for odd g, followed by
+    x += k[(g + 1) mod 3] and y += k[(g + 2) mod 3] + g + 1.
 
-    The key is the operand [2] or, for a stream s that is not 0, what it encrypts (upper half of s, lower half of s) to. The bits
-    of element i, in row-major order of logical indices, of a result of n elements without `?`: with h = n / 2, rounded up, and
-    j = i mod h, the block (j, h + j) is encrypted, or (j, 0) if h + j is n; the bits are x if i < h, and y otherwise. Of a
-    result with `?`: (upper half of i, lower half of i) is encrypted, and the bits are x ^ y. The fraction is
-    u = (bits >> 9) / 2^23.
+    The key is the operand [2]. For a stream s other than 0, it is the encryption of (upper half of s, lower half of s)
+    with the operand. Elements are numbered i in row-major order of logical indices. For a result of n elements without
+    `?`, let h = n / 2, rounded up, and j = i mod h. The block (j, h + j) is encrypted, or (j, 0) if h + j is n; the
+    bits are x if i < h, and y otherwise. For a result with `?`, the block (upper half of i, lower half of i) is
+    encrypted, and the bits are x ^ y. The fraction is u = (bits >> 9) / 2^23.
   }];
   let description = threefry;
-  let rows = "Dimension 0 of the result may be `?`. The scheme differs (see there), so that an element does not depend on how many rows there are.";
-  let rounding = "The same bits everywhere but for the last step, which is rounded in the element type; f64 has no more random bits than f32.";
-  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<I64Attr, "0, or the number of another, independent sequence of the same key">:$stream, Arg<F64Attr, a>:$a, Arg<F64Attr, b>:$b, Sluice_ResultType:$type);
+  let rows = "Dimension 0 of the result may be `?`. The bits then do not depend on the number of rows.";
+  let rounding = [{
+    The random bits are equal on all targets; the last step is rounded in the element type. f64 has as many random bits
+    as f32.
+  }];
+  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<I64Attr, "the number of an independent sequence of the same key">:$stream, Arg<F64Attr, a>:$a, Arg<F64Attr, b>:$b, Sluice_ResultType:$type);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def UniformOp : Sluice_Random<"uniform", "the least result", "above every result"> {
-  let summary = "uniform in [a, b) from a key [2]: max(a, u * (b - a) + a); the same bits as JAX's default for stream 0; other streams are independent";
+def UniformOp : Sluice_Random<"uniform", "the lower bound, inclusive", "the upper bound, exclusive"> {
+  let summary = "uniform in [a, b) from a key [2]: max(a, u * (b - a) + a) (torch.rand)";
+  let description = threefry # [{
+
+    For stream 0, the bits are those of JAX's default generator.
+  }];
 }
 def NormalOp : Sluice_Random<"normal", "the mean", "the standard deviation"> {
-  let summary = "normal with mean a and standard deviation b from a key [2]: sqrt(2) * erfinv(v) * b + a with v = 2 * u - 1 + 2^-24";
+  let summary = "normal with mean a and standard deviation b from a key [2] (torch.normal)";
   string erfinv = [{
 
-    erfinv(v) is Giles' polynomial p(w) * v of w = -log((1 - v) * (1 + v)): where w < 5, in w - 2.5 with the coefficients, highest
-    power first, 2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
-    0.246640727, 1.50140941; elsewhere, in sqrt(w) - 3 with -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
+    The result is sqrt(2) * erfinv(v) * b + a with v = 2 * u - 1 + 2^-24. erfinv(v) is Giles' polynomial p(w) * v with w
+    = -log((1 - v) * (1 + v)). For w < 5, p is in w - 2.5 with the coefficients, highest power first, 2.81022636e-08,
+    3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
+    1.50140941; otherwise, p is in sqrt(w) - 3 with -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
     0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682.
   }];
   let description = threefry # erfinv;
 }
 def BernoulliOp : Sluice_ValueOp<"bernoulli", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, NoGradient]> {
-  let summary = "true with probability p, from a key [2]: u < p";
+  let summary = "true with probability p, from a key [2]: u < p (torch.bernoulli)";
   let description = [{
-    u is the fraction of `uniform`, of these bits: the block (row, place) is encrypted by the key (k0 + 0x85EBCA77 * stream, k1), and
-    the bits are x ^ y. row is the index in the dimension `?`, after `first` where that is given, and 0 without one; place is the number
-    of the element, in row-major order of logical indices, among those of its row. So an element depends neither on how many
-    rows there are nor on who has them.
+    u is the fraction of `uniform` from other bits: the block (row, place) is encrypted with the key (k0 + 0x85EBCA77 *
+    stream, k1), and the bits are x ^ y. row is the index in dimension `?`, plus `first` if given, and 0 without `?`.
+    place is the number of the element within its row, in row-major order of logical indices. So an element depends
+    neither on the number of rows nor on the replica that has them.
   }];
   let rows = "Any dimension of the result may be `?`.";
-  let rounding = "None: the same bits everywhere.";
-  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<Optional<RankedTensorOf<[I64]>>, "the number of the first row, where others have those before; a scalar">:$first,
+  let rounding = "None: the bits are equal on all targets.";
+  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<Optional<RankedTensorOf<[I64]>>, "the number of the first row of this replica; a scalar">:$first,
                        Arg<I64Attr, "the number of an independent sequence of the same key">:$stream, Arg<F64Attr, "within [0, 1]">:$p, Sluice_ResultType:$type);
   let results = (outs Sluice_BoolTensor:$y);
   let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
 }
 def DropoutOp : Sluice_ValueOp<"dropout", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp, ["getUnchanged"]>, RowFlowOp, FollowsPrecision]> {
-  let summary = "x; in training 0 with probability p, and x / (1 - p) elsewhere";
+  let summary = "x; in training, 0 with probability p and x / (1 - p) otherwise (torch.nn.functional.dropout)";
   let description = [{
-    With `training`, an element is 0 where `bernoulli` of the same key, stream and p and of x's shape is true, and x * (1 / (1 - p)) elsewhere. It is
-    expanded into these before ops are placed, so that nothing is stored of what was drawn: the gradient is the same op on dY.
+    With `training`, an element is 0 where `bernoulli` with the same key, stream and p and the shape of x is true, and x
+    * (1 / (1 - p)) elsewhere. The op is expanded into these before ops are placed. The drawn numbers are not stored:
+    the gradient is the same op on dY.
   }];
   let rows = "Any dimension may be `?`.";
-  let rounding = "As the ops that it is expanded into; backends never see it. Halves are scaled in f32.";
+  let rounding = "That of the ops that it is expanded into; backends never receive it. Halves are scaled in f32.";
   let arguments = (ins Sluice_FloatTensor:$x, RankedTensorOf<[I32]>:$key, Arg<F64Attr, "within [0, 1]">:$p, Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
-                       Arg<UnitAttr, "elements are dropped">:$training);
+                       Arg<UnitAttr, "drop elements">:$training);
   let results = (outs Sluice_FloatTensor:$y);
 }
 

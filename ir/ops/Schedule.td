@@ -1,4 +1,4 @@
-// What phases after `fused` leave: actions with queues, events and memory slots, and the functions that they launch.
+// The IR after phase `fused`: actions with queues, events and memory slots, and the functions that they launch.
 #ifndef SLUICE_IR_OPS_SCHEDULE
 #define SLUICE_IR_OPS_SCHEDULE
 
@@ -6,23 +6,26 @@ include "ir/Base.td"
 
 def Sluice_EventType : TypeDef<Sluice_Dialect, "Event"> {
   let mnemonic = "event";
-  let summary = "the end of an action: whoever has it among its operands starts after it";
-  let description = "An event of an earlier call is an argument of the entry point, given to `return` by that call; in the first calls it is done.";
-  let builderCall = "$_builder.getType<::sluice::ir::EventType>()"; // so that texts need not say it
+  let summary = "the end of an action";
+  let description = [{
+    Actions with the event as an operand start after it. An event of an earlier call is an argument of the entry point,
+    which that call passed to `return`. In the first call, it is done.
+  }];
+  let builderCall = "$_builder.getType<::sluice::ir::EventType>()"; // implicit in the text form
 }
 
 def Sluice_SlotAttr : Sluice_Attr<"Slot", "slot"> {
-  let summary = "bytes of an arena: `acc0.transient[128]`; `acc0.transient[128, 192]` in calls that follow each other";
+  let summary = "a range of an arena: `acc0.transient[128]`, or `acc0.transient[128, 192]` in alternating calls";
   let description = [{
-    `arena` is its device and its name. A buffer with a stride exists as often as calls may be in flight: call number n uses the bytes from
-    offset + n % in_flight * stride. The text shows where the first two lie.
+    `arena` is the device and the name of the arena. A buffer with a stride exists once per call in flight: call n uses
+    the bytes from offset + n % in_flight * stride. The text form lists the offsets of the first two.
   }];
   let parameters = (ins "::mlir::StringAttr":$arena, "int64_t":$offset, "int64_t":$stride);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
-    /// Of the buffer of call number `call`, where `inFlight` calls may be under way.
+    /// The offset of the buffer of call number `call`, with up to `inFlight` calls in flight.
     int64_t offsetFor(int64_t call, int64_t inFlight) const { return getOffset() + call % inFlight * getStride(); }
-    /// The text without `#sluice.slot<` and `>`, as actions hold it.
+    /// Prints the text without `#sluice.slot<` and `>`, as in actions.
     void printBare(::mlir::AsmPrinter &printer) const;
     static ::mlir::FailureOr<SlotAttr> parseBare(::mlir::AsmParser &parser);
   }];
@@ -30,36 +33,41 @@ def Sluice_SlotAttr : Sluice_Attr<"Slot", "slot"> {
 def Sluice_Slots : TypedArrayAttrBase<Sluice_SlotAttr, "slots">;
 
 def Sluice_BufferAttr : Sluice_Attr<"Buffer", "buffer"> {
-  let summary = "a slot and its bytes";
+  let summary = "a slot and its size in bytes";
   let parameters = (ins "SlotAttr":$slot, "int64_t":$bytes);
   let assemblyFormat = "`<` $slot `,` $bytes `>`";
 }
 def Sluice_Buffers : TypedArrayAttrBase<Sluice_BufferAttr, "buffers">;
 
 def Sluice_CostAttr : Sluice_Attr<"Cost", "cost"> {
-  let summary = "what a launch has to do: floating-point operations and bytes, those that are always there and those of each row";
-  let description = "Of each sum the second is for every row. Launches of one `kind` reach a like share of a device's peak; `lanes` is the share of the vector lanes that the shapes can fill.";
-  let parameters = (ins StringRefParameter<"what it is like">:$kind, "int64_t":$flops, "int64_t":$flops_per_row, "int64_t":$bytes,
+  let summary = "the work of a launch: floating-point operations and bytes, fixed and per row";
+  let description = [{
+    The second number of each sum is per row. Launches of one `kind` reach a similar share of a device's peak. `lanes`
+    is the share of vector lanes that the shapes can fill.
+  }];
+  let parameters = (ins StringRefParameter<"the kind of launch">:$kind, "int64_t":$flops, "int64_t":$flops_per_row, "int64_t":$bytes,
                         "int64_t":$bytes_per_row, "::mlir::FloatAttr":$lanes);
   let assemblyFormat = "`<` $kind `,` $flops `+` $flops_per_row `flops` `,` $bytes `+` $bytes_per_row `bytes` `,` $lanes `lanes` `>`";
 }
 
 def Sluice_StageAttr : Sluice_Attr<"Stage", "stage"> {
-  let summary = "host code of a launch: a symbol that runs tasks * ceil(rows / rows_per_task) tasks, or `tasks` if rows_per_task is 0";
+  let summary = "a stage of host code: a symbol and its number of tasks";
+  let description = "The number is tasks * ceil(rows / rows_per_task), or `tasks` if rows_per_task is 0.";
   let parameters = (ins "::mlir::StringAttr":$symbol, "int64_t":$tasks, "int64_t":$rows_per_task);
   let assemblyFormat = "`<` $symbol `,` $tasks `,` $rows_per_task `>`";
 }
 def Sluice_Stages : TypedArrayAttrBase<Sluice_StageAttr, "stages">;
 
 def FunctionOp : Sluice_Op<"function", [IsolatedFromAbove, Symbol, SingleBlock]> {
-  let summary = "what launches run: the ops of kernels that are equal but for device, name and source";
+  let summary = "the function of launches: the ops of kernels that differ only in device, name and source";
   let description = [{
-    Phase `scheduled` takes it out of the first such kernel, once the backend has made it. Its types say no device. It is either host
-    code in stages, each a symbol with its number of tasks, or `code`, a function of the backend's own with `parameters` in hexadecimal digits.
+    Phase `scheduled` extracts it from the first such kernel after the backend has prepared it. Its types have no
+    device. It is either host code in stages, each a symbol and its number of tasks, or `code`, a function of the
+    backend with `parameters` in hexadecimal digits.
   }];
-  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrAttr, "who made it">:$backend, Arg<Sluice_CostAttr, "of a launch">:$cost,
-                       Arg<I64Attr, "bytes of a launch's workspace">:$workspace, Arg<OptionalAttr<Sluice_Stages>, "its host code">:$stages,
-                       Arg<OptionalAttr<StrAttr>, "its name at the backend">:$code, Arg<OptionalAttr<StrAttr>, "what the backend hands to it">:$parameters);
+  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrAttr, "the backend that compiled it">:$backend, Arg<Sluice_CostAttr, "the work of a launch">:$cost,
+                       Arg<I64Attr, "bytes of the workspace of a launch">:$workspace, Arg<OptionalAttr<Sluice_Stages>, "the stages of host code">:$stages,
+                       Arg<OptionalAttr<StrAttr>, "its name in the backend">:$code, Arg<OptionalAttr<StrAttr>, "data that the backend passes to it">:$parameters);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -68,14 +76,14 @@ def FunctionOp : Sluice_Op<"function", [IsolatedFromAbove, Symbol, SingleBlock]>
 class Sluice_Action<string mnemonic, list<Trait> traits = []> : Sluice_Op<mnemonic, !listconcat([ActionOp, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>], traits)>;
 
 def LaunchOp : Sluice_Action<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "runs a function on a device";
+  let summary = "launches a function on a device";
   let description = [{
-    `slots` are those of the operands, of the outputs, and of the workspace if there is one; `ends` are buffers of the queue's device that nobody
-    reads behind this action until they are written again.
+    `slots` are the memory slots of the operands, the outputs, and the workspace if there is one. `ends` are buffers of
+    the device of the queue with their last use here: they are not read later before they are written again.
   }];
-  let arguments = (ins Arg<StrAttr, "for messages and traces; unique in a module">:$name, Arg<FlatSymbolRefAttr, "what it runs">:$function, Arg<StrAttr, "its queue">:$queue,
+  let arguments = (ins Arg<StrAttr, "for messages and traces; unique in the module">:$name, Arg<FlatSymbolRefAttr, "the function">:$function, Arg<StrAttr, "its queue">:$queue,
                        Arg<I64Attr, "bytes of its workspace">:$workspace, Variadic<Sluice_Tensor>:$arguments, Variadic<Sluice_EventType>:$after,
-                       Arg<OptionalAttr<Sluice_Slots>, "where its buffers lie">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "what ends with it">:$ends);
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
   let results = (outs Variadic<Sluice_Tensor>:$outputs, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
@@ -90,14 +98,14 @@ def LaunchOp : Sluice_Action<"launch", [AttrSizedOperandSegments, DeclareOpInter
 }
 
 def TransferOp : Sluice_Action<"transfer"> {
-  let summary = "a copy between devices under way: the same value in a new buffer";
+  let summary = "a scheduled copy between devices: the same value in a new buffer";
   let description = [{
-    Phase `scheduled` makes it of a `copy` that crosses devices, and its words mean the same. `slots` are those of x and y. A `stale` one fills a
-    state's mirror; an `asked` one is no part of the call.
+    Phase `scheduled` replaces each `copy` between devices with it; attributes have the same meaning. `slots` are those
+    of x and y. A `stale` transfer updates the mirror of a state. An `asked` transfer is not part of the call.
   }];
-  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "who wants it">:$reason, Arg<Sluice_CopyTimeAttr, "in which calls">:$when, Arg<StrAttr, "its queue">:$queue,
-                       Arg<I64Attr, "what moves in each call">:$bytes, Arg<I64Attr, "what moves for each row">:$bytes_per_row, Variadic<Sluice_EventType>:$after,
-                       Arg<OptionalAttr<Sluice_Slots>, "where x and y lie">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "what ends with it">:$ends);
+  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "the reason">:$reason, Arg<Sluice_CopyTimeAttr, "the calls in which it runs">:$when, Arg<StrAttr, "its queue">:$queue,
+                       Arg<I64Attr, "bytes per call">:$bytes, Arg<I64Attr, "bytes per row">:$bytes_per_row, Variadic<Sluice_EventType>:$after,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of x and y">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
   let results = (outs Sluice_Tensor:$y, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -112,14 +120,17 @@ def TransferOp : Sluice_Action<"transfer"> {
 }
 
 def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, CollectiveOp]> {
-  let summary = "collectives of one kind under way, as one: each replica gives its values, and all have the same results, or its shard of them";
+  let summary = "scheduled collectives of one kind as one action of all replicas";
   let description = [{
-    Phase `scheduled` makes it of `all_reduce`, `broadcast`, `reduce_scatter` and `all_gather`, whose words it has, and is called after what they are of. Values and results are in the same order, of one element type;
-    several are done in place, or from one buffer into states that lie in a row. Of shards there is one value. `slots` are those of the values and of the results.
+    Phase `scheduled` builds it from `all_reduce`, `broadcast`, `reduce_scatter` and `all_gather`, with the same
+    attributes. Its name is that of their subjects. Each replica contributes its values, and all receive the same
+    results, or their shard of them. Values and results are in the same order and of one element type. Several values
+    are exchanged in place, or from one buffer into adjacent states. A collective of shards has one value. `slots` are
+    the memory slots of the values and the results.
   }];
-  let arguments = (ins Arg<StrAttr, "what it is of, for messages and traces">:$name, Arg<Sluice_CollectiveKindAttr, "what it does">:$kind, Arg<Sluice_CollectiveReductionAttr, "how elements are reduced; sum where they are not">:$reduction,
-                       Arg<I64Attr, "the replica that a broadcast is from; 0 of others">:$root, Arg<StrAttr, "its queue">:$queue, Variadic<Sluice_Tensor>:$values,
-                       Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_Slots>, "where its buffers lie">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "what ends with it">:$ends);
+  let arguments = (ins Arg<StrAttr, "its subjects, for messages and traces">:$name, Arg<Sluice_CollectiveKindAttr, "the kind of exchange">:$kind, Arg<Sluice_CollectiveReductionAttr, "the reduction; sum if there is none">:$reduction,
+                       Arg<I64Attr, "the source of a broadcast; 0 for other kinds">:$root, Arg<StrAttr, "its queue">:$queue, Variadic<Sluice_Tensor>:$values,
+                       Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
   let results = (outs Variadic<Sluice_Tensor>:$outputs, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -127,10 +138,10 @@ def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, Coll
     ::llvm::SmallVector<::mlir::StringAttr> getQueues() { return {getQueueAttr()}; }
     ::llvm::SmallVector<::mlir::Value> getRead() { return ::llvm::to_vector_of<::mlir::Value>(getValues()); }
     ::mlir::ResultRange getWritten() { return getOutputs(); }
-    /// Whether its results take the places of its values, which lie one behind another: launches of one queue make them, whoever
-    /// else reads them stands before it, and no result is a state.
+    /// Whether its results have the buffers of its values, which are adjacent. Requires that launches of one queue
+    /// write them, that all other consumers are before it, and that no result is a state.
     bool isInPlace();
-    /// Whether its results are states and nothing else, which lie one behind another as its values do.
+    /// Whether all results are states, which are adjacent, as are its values.
     bool isIntoStates();
     double getSeconds(const ActionClock &clock, int64_t rows);
     std::string describe();
@@ -138,9 +149,9 @@ def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, Coll
 }
 
 def ReceiveOp : Sluice_Op<"receive"> {
-  let summary = "the host writes an input for this call, after `after`";
-  let description = "There is one for each input, before all actions; the host writes inputs in any order.";
-  let arguments = (ins Sluice_Tensor:$input, Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_SlotAttr>, "where it lies">:$slot);
+  let summary = "the host writes an input of this call, after the events `after`";
+  let description = "There is one for each input, before all actions. The host writes inputs in any order.";
+  let arguments = (ins Sluice_Tensor:$input, Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_SlotAttr>, "its memory slot">:$slot);
   let hasCustomAssemblyFormat = 1;
 }
 
