@@ -9,7 +9,8 @@ def ModelOp : Sluice_Op<"model"> {
   let description = [{
     A module has at most one. Without it, there are no rows, and all attributes have their defaults.
 
-    `capacity` is the largest number of rows of dimension `?` in a call of one replica; 0 if there is none.
+    `capacity` is the largest number of rows of dimension `?` in a call; 0 if there is none. From phase `parallel` on, it is
+    that of one replica, or of one of its microbatches.
 
     `replicas` is the number of copies of the program that run together, each on a share of the rows of a call; 0 means
     one per launched process. From phase `parallel` on, `batch` is the largest number of rows of all replicas together.

@@ -110,7 +110,7 @@ public:
   /// requested if the backend does not count. Copies within one device do not count. The copies of all replicas are
   /// added. Waits for all work.
   std::vector<TransferCount> transfers(Where where = Where::current()) const;
-  /// Sets the seed of the random numbers of the next run of "init" (torch.manual_seed).
+  /// Sets the seed of the random numbers of later runs of "init" (torch.manual_seed).
   void seed(std::uint64_t seed, Where where = Where::current());
 
 private:

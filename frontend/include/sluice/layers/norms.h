@@ -96,7 +96,8 @@ struct InstanceNormOptions {
   double eps = 1e-5; ///< above 0
   bool affine = false;
 };
-/// x [N, num_features, ...], normalized over each channel of each row: the function `instance_norm`.
+/// x [N, num_features, ...], normalized over each channel of each row: the function `instance_norm`. Without `affine`,
+/// num_features is not checked.
 class InstanceNorm2d : public Module {
 public:
   InstanceNorm2d(Module *parent, std::string name, std::int64_t num_features, InstanceNormOptions options = {},

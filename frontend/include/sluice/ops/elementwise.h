@@ -2,7 +2,7 @@
 //
 //   functions                                                      operands               result
 //   neg, abs, clip, clamp, arithmetic, maximum, minimum, remainder  all dtypes but bool    the same dtype
-//   pow and all other functions of one tensor                       floats                 the same dtype
+//   pow, and all other functions of one tensor                      floats                 the same dtype
 //   isnan, isinf                                                    floats                 bool
 //   comparisons                                                     any dtype              bool
 //   logical functions                                               bool                   bool
