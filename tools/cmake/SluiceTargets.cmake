@@ -14,8 +14,12 @@ if(SLUICE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${SLUICE_CCACHE}")
 endif()
 
+# Compile options of the targets that a folder and its subfolders define; a folder sets them before its targets.
+set(SLUICE_FOLDER_OPTIONS)
+
 # Settings that every target of ours shares.
 function(sluice_configure_target target)
+  target_compile_options(${target} PRIVATE ${SLUICE_FOLDER_OPTIONS})
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   # Executables too, so that they can share precompiled headers with libraries.
