@@ -118,7 +118,4 @@ void planWaits(mlir::ModuleOp module, const ir::Target &target);
 /// Verifies that a planned module's waits keep every buffer until all have read it.
 mlir::LogicalResult verifyPlan(mlir::ModuleOp module, const ir::Target &target);
 
-/// The passes above for sluice-opt, by name.
-void registerSluicePasses();
-
 } // namespace sluice::passes
