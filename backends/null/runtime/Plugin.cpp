@@ -1,6 +1,7 @@
-// The template of a run half: one device whose memory is the host's and whose queues do everything at once.
+// The template of a run half; `tools/new backend NAME` copies it.
 //
-// For a backend of your own, copy backends/null and replace, in this order, each with a call of your driver:
+// One device, whose memory is the host's and whose queues finish work before a call returns. Replace, in this order,
+// each by a call of your driver:
 //   1. device_count, device_info   the devices that are there; none is fine.
 //   2. allocate, release           device memory, zeroed, at multiples of 64 bytes.
 //   3. copy                        host to device, device to host, device to device.
