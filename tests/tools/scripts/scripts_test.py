@@ -5,6 +5,7 @@ They are tried on copies of their own, where a fault can be planted. What an arc
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ class Copy:
         for path in (f"tools/{script}", ".clang-format", ".clang-format-ignore", ".clang-tidy", "tests/layers/check_layers.py"):
             os.makedirs(os.path.dirname(os.path.join(self.folder, path)), exist_ok=True)
             shutil.copy(os.path.join(SOURCE, path), os.path.join(self.folder, path))
+        os.makedirs(os.path.dirname(os.path.join(self.folder, name)), exist_ok=True)
         with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
             file.write(text)
         run("git", "init", "-q", cwd=self.folder)
@@ -56,6 +58,82 @@ class FormatTest(unittest.TestCase):
             self.assertIn("bad.cpp:1", result.stdout)
             self.assertEqual(run("tools/format", cwd=folder).returncode, 0)
             self.assertEqual(run("tools/format", "--check", cwd=folder).returncode, 0)
+
+
+class HookTest(unittest.TestCase):
+    """In a repository of the hook's scripts and a few files, which commits with the hook installed."""
+
+    def setUp(self):
+        if run("git", "--version").returncode != 0:
+            self.skipTest("git is absent")
+        copy = Copy("format", "passes/Good.cpp", "int x;\n")
+        self.addCleanup(shutil.rmtree, copy.folder)
+        self.folder = copy.folder
+        shutil.copytree(os.path.join(SOURCE, "tools", "hooks"), os.path.join(self.folder, "tools", "hooks"))
+        for setting in (("user.name", "Test"), ("user.email", "test@example.org"), ("core.hooksPath", "tools/hooks")):
+            self.git("config", *setting)
+        self.git("add", ".")
+        self.assertEqual(self.commit().returncode, 0)
+
+    def git(self, *arguments):
+        result = run("git", *arguments, cwd=self.folder)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        return result.stdout
+
+    def commit(self, *arguments):
+        return run("git", "commit", "-m", "a change", *arguments, cwd=self.folder)
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def refused(self, *said):
+        head = self.git("rev-parse", "HEAD")
+        result = self.commit()
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        for text in said:
+            self.assertIn(text, result.stdout)
+        self.assertEqual(self.git("rev-parse", "HEAD"), head)
+
+    def test_a_file_that_is_not_formatted(self):
+        self.write("passes/Bad.cpp", "int  y ;\n")
+        self.git("add", ".")
+        self.refused("passes/Bad.cpp:1", "pre-commit: staged files are not formatted")
+        self.write("passes/Bad.cpp", "int y;\n")
+        self.refused("passes/Bad.cpp:1")  # the staged text is the same
+        self.git("add", ".")
+        result = self.commit()
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_a_file_that_is_not_staged_is_not_checked(self):
+        self.write("passes/Good.cpp", "int  x ;\n")
+        self.write("passes/New.cpp", "int y;\n")
+        self.git("add", "passes/New.cpp")
+        result = self.commit()
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.git("rm", "-q", "passes/New.cpp")
+        result = self.commit()
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_a_file_that_is_committed_by_name(self):
+        self.write("passes/Good.cpp", "int  x ;\n")
+        result = self.commit("passes/Good.cpp")
+        self.assertIn("passes/Good.cpp:1", result.stdout)
+        self.assertNotEqual(result.returncode, 0)
+
+    def test_an_include_of_another_layer(self):
+        self.write("passes/Bad.cpp", '#include "frontend/Call.h"\n')
+        self.git("add", ".")
+        self.refused("passes/Bad.cpp:1: passes may not include frontend/Call.h", "pre-commit: failed: python3 -B tests/layers/check_layers.py .")
+
+    def test_it_is_fast_in_this_repository(self):
+        if run("git", "rev-parse", "HEAD").returncode != 0:
+            self.skipTest("no git repository here")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        result = run("tools/hooks/pre-commit")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertLess(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 3)  # seconds of processor time
 
 
 class LintTest(unittest.TestCase):
