@@ -1,6 +1,6 @@
 // The template of a compile half; `tools/new backend NAME` copies it.
 //
-// The compiler asks this half what the backend can do. It supports no op and reports the reason. Fill in:
+// The compiler calls this half. It supports no op and reports the reason. Fill in:
 //   1. supports   Look at the name and the attributes of sluice_kernel_op_at(op, 0), and at the dtypes and shapes of
 //                 the values; say yes where you have a kernel. Whatever you refuse, the user must put on another
 //                 device, so let the reason say why.

@@ -59,7 +59,7 @@ class CopyTest(unittest.TestCase):
             return file.read()
 
     def written(self, *arguments):
-        """Runs tools/new, and returns what the output says is new and what is changed."""
+        """Runs tools/new, and returns the new and the changed files that the output lists."""
         before = contents(self.root)
         result = self.new(*arguments)
         self.assertEqual(result.returncode, 0, result.stdout)
@@ -118,7 +118,7 @@ class SkeletonTest(CopyTest):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertIn("### sluice.row_sum\n", self.text("ops.md"))
 
-    def test_an_op_in_a_file_of_its_own(self):
+    def test_an_op_in_a_new_family(self):
         neighbor = self.place("op neighbor")
         self.check_op([], os.path.join(os.path.dirname(neighbor), "RowSum.td"))
 
