@@ -1,7 +1,7 @@
 // A data set: columns by name with one number of rows. DATA.md says which files and folders are one.
 #pragma once
 
-#include "runtime/data/Table.h"
+#include "runtime/data/tables/Table.h"
 
 #include <memory>
 #include <span>

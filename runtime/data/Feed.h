@@ -2,9 +2,9 @@
 #pragma once
 
 #include "runtime/base/Text.h"
-#include "runtime/data/Convert.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
+#include "runtime/io/Convert.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,12 +2,12 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/data/Bpe.h"
-#include "runtime/data/Cifar.h"
-#include "runtime/data/Idx.h"
-#include "runtime/data/Images.h"
-#include "runtime/data/Npz.h"
-#include "runtime/data/Tokens.h"
+#include "runtime/data/images/Cifar.h"
+#include "runtime/data/images/Idx.h"
+#include "runtime/data/images/Images.h"
+#include "runtime/data/tables/Npz.h"
+#include "runtime/data/text/Bpe.h"
+#include "runtime/data/text/Tokens.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Finds out which kind of data a path names, and opens a part of it. DATA.md tells users what there is.
 #pragma once
 
-#include "runtime/data/Table.h"
+#include "runtime/data/tables/Table.h"
 
 #include <optional>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/device/Devices.h"
-#include "runtime/exec/WorkTimes.h"
+#include "runtime/device/WorkTimes.h"
 #include "runtime/plan/CopyCounts.h"
 
 #include <cstddef>

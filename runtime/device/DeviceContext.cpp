@@ -2,8 +2,8 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/device/BackendTables.h"
 #include "runtime/device/Crossings.h"
+#include "runtime/plugins/BackendTables.h"
 
 namespace sluice::runtime {
 

@@ -2,10 +2,10 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/device/BackendFolders.h"
-#include "runtime/device/BackendLoader.h"
-#include "runtime/device/BackendTables.h"
 #include "runtime/device/Slots.h"
+#include "runtime/plugins/BackendFolders.h"
+#include "runtime/plugins/BackendLoader.h"
+#include "runtime/plugins/BackendTables.h"
 #include "sluice/backend/host.h"
 
 #include <algorithm>

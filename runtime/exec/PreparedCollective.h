@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/device/Devices.h"
-#include "runtime/exec/WorkTimes.h"
+#include "runtime/device/WorkTimes.h"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // A tensor that is read piece by piece from where it lies: a safetensors file, an .npy file, or memory.
 #pragma once
 
-#include "runtime/data/Convert.h"
+#include "runtime/io/Convert.h"
 #include "runtime/io/Safetensors.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "runtime/launch/ProcessGroup.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendTables.h"
+#include "runtime/plugins/BackendTables.h"
 
 #include <algorithm>
 #include <chrono>

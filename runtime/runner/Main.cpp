@@ -2,7 +2,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/files/Process.h"
-#include "runtime/runner/Verbs.h"
+#include "runtime/runner/verbs/Verbs.h"
 
 #include <algorithm>
 #include <string_view>

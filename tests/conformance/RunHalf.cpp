@@ -1,6 +1,6 @@
 #include "tests/conformance/RunHalf.h"
 
-#include "runtime/device/BackendTables.h"
+#include "runtime/plugins/BackendTables.h"
 
 #include <algorithm>
 #include <cstdlib>

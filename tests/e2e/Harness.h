@@ -3,7 +3,7 @@
 
 #include "ir/reference/Interpreter.h"
 #include "passes/Pipeline.h"
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
 #include "tests/TemporaryFolder.h"
 #include <map>
 #include <memory>

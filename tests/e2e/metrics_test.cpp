@@ -1,6 +1,6 @@
 // Tests that metrics over several calls are those of all rows, for any division of rows into calls. Plain loops over
 // all rows are the reference.
-#include "runtime/runner/Means.h"
+#include "runtime/runner/report/Means.h"
 #include "sluice/sluice.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"

@@ -6,6 +6,12 @@ import os
 import re
 import sys
 
+# Folders of runtime/ that only executables and tools use, from the bottom up: each may include those before it.
+RUNTIME = [
+    "io", "plugins", "launch", "device", "exec", "instance", "data/tables", "data/images", "data/text", "data",
+    "runner/machine", "runner/report", "runner/session", "runner/processes", "runner/verbs", "runner",
+]
+
 # What each #include belongs to: the first pattern that matches. A quoted include that exists beside its file belongs
 # to that file's own layer.
 OWNERS = [
@@ -28,12 +34,14 @@ OWNERS = [
     (r"backends/transport/", "transport"),
     (r"backends/(\w+)/(compiler|libraries|runtime)/", r"backend \1 \2"),
     (r"runtime/files/", "files"),
+    *((f"runtime/{folder}/", f"runtime {folder}") for folder in RUNTIME),
     (r"(frontend|ir|passes|runtime|models|tests|tools)/", r"\1"),
     (r"(sys|linux|arpa|netinet|bits|asm)/|[\w.]+$", "system"),
 ]
 
 LIBRARIES = {"system", "tbb", "zlib", "cli11", "json", "fmt"}
 CONTRACTS = {"runtime api", "backend abi", "dtypes"}
+RUNTIME_COMMON = {"files", "runtime base", "runtime plan", "tensor files"} | CONTRACTS | LIBRARIES - {"fmt"}
 
 # Folder -> what its files may include beside their own layer; the first that matches.
 LAYERS = [
@@ -41,7 +49,8 @@ LAYERS = [
     (r"runtime/files/", "files", {"system"}),
     (r"runtime/base/", "runtime base", {"system", "json", "files"}),
     (r"runtime/plan/", "runtime plan", {"system", "json", "zlib", "runtime base", "runtime api", "dtypes"}),
-    (r"runtime/", "runtime", {"files", "runtime base", "runtime plan", "tensor files"} | CONTRACTS | LIBRARIES - {"fmt"}),
+    *((f"runtime/{folder}/", f"runtime {folder}", RUNTIME_COMMON | {f"runtime {below}" for below in RUNTIME[:at]})
+      for at, folder in enumerate(RUNTIME)),
     (r"ir/", "ir", {"system", "llvm", "files", "dtypes"}),
     (r"passes/", "passes", {"system", "llvm", "ir", "files", "runtime plan"} | CONTRACTS),
     (r"backends/include/", "backend abi", {"system", "dtypes"}),

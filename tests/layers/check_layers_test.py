@@ -22,7 +22,7 @@ FORBIDDEN = [
     ("runtime/plan/Plan.cpp", '#include "llvm/ADT/StringRef.h"'),
     ("runtime/plan/Plan.cpp", '#include "ir/Dialect.h"'),
     ("runtime/files/OutputFile.cpp", '#include "runtime/base/Text.h"'),
-    ("frontend/Graph.cpp", '#include "runtime/io/Weights.h"'),
+    ("frontend/Graph.cpp", '#include "runtime/instance/Weights.h"'),
     ("runtime/include/sluice/runtime/a.h", "#include <nlohmann/json.hpp>"),
     ("ir/ops/Pool.cpp", '#include "passes/Passes.h"'),
     ("passes/kernel/FuseKernels.cpp", '#include "backends/cpu/compiler/Codegen.h"'),
@@ -38,7 +38,7 @@ FORBIDDEN = [
     ("backends/cpu/compiler/A.cpp", '#include "backends/exchange/Roster.h"'),
     ("backends/sim/runtime/A.cpp", '#include "backends/cuda/libraries/LibrarySearch.h"'),
     ("backends/cuda/libraries/LibrarySearch.cpp", '#include "llvm/ADT/StringRef.h"'),
-    ("runtime/exec/Instance.h", '#pragma once\n#include "backends/exchange/Roster.h"'),
+    ("runtime/instance/Instance.h", '#pragma once\n#include "backends/exchange/Roster.h"'),
     ("frontend/include/sluice/tensor.h", '#include "mlir/IR/Value.h"'),
     ("frontend/Graph.cpp", '#include "passes/Passes.h"'),
     ("models/lenet.cpp", '#include "ir/Dialect.h"'),
@@ -53,7 +53,7 @@ FORBIDDEN = [
 ALLOWED = {
     "frontend/Call.cpp": '#include "runtime/files/OutputFile.h"\n',
     "runtime/plan/Plan.cpp": '#include "Plan.h"\n#include <nlohmann/json.hpp>\n#include <sluice/runtime/artifact.h>\n',
-    "runtime/exec/Instance.h": "#pragma once\n#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
+    "runtime/instance/Instance.h": "#pragma once\n#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
     "ir/ops/Pool.cpp": '#include "ir/Dialect.h"\n#include "mlir/IR/Value.h"\n',
     "passes/kernel/FuseKernels.cpp": '#include "sluice/backend/compile.h"\n#include "ir/Dialect.h"\n#include "runtime/plan/Plan.h"\n',
     "backends/cpu/compiler/deep/A.cpp": '#include "backends/cpu/compiler/Codegen.h"\n#include "llvm/ADT/StringRef.h"\n',
@@ -68,7 +68,7 @@ ALLOWED = {
     "models/lenet.cpp": "#include <sluice/sluice.h>\n#include <string>\n",
     "passes/place/PlaceValues.cpp": '// An AddOp, say.\nif (isa<CopyOp, ElementwiseOp>(op))\n  return;\n',
     "ir/Types.h": '#pragma once\n#include "sluice/backend/dtypes.h"\n',
-    "tools/sluice.cpp": '#include "runtime/exec/Instance.h"\n#include "llvm/ADT/StringRef.h"\n',
+    "tools/sluice.cpp": '#include "runtime/instance/Instance.h"\n#include "llvm/ADT/StringRef.h"\n',
 }
 
 

@@ -1,9 +1,9 @@
 // Slots are aligned as the plan says for their device, whose memory has to be.
 #include "Scaler.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendLoader.h"
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
 #include "runtime/plan/WritePlan.h"
+#include "runtime/plugins/BackendLoader.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Averager.h"
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 // Shared objects of every kind are tried; what is wrong is refused with a reason and harms nobody.
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendTables.h"
+#include "runtime/plugins/BackendTables.h"
 #include "sluice/backend/collectives.h"
 #include "sluice/backend/host.h"
 #include "tests/TemporaryFolder.h"

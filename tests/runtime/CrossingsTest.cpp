@@ -1,8 +1,8 @@
 // Queues of two backends that wait for each other: two simulators, neither of which knows of the other.
 #include "runtime/device/Crossings.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendLoader.h"
 #include "runtime/device/CopyEngine.h"
+#include "runtime/plugins/BackendLoader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 #include "FileContents.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/data/Idx.h"
 #include "runtime/data/OpenData.h"
+#include "runtime/data/images/Idx.h"
 #include "tests/TemporaryFolder.h"
 
 #include <gtest/gtest.h>

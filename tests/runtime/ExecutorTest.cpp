@@ -2,8 +2,8 @@
 #include "runtime/exec/Executor.h"
 #include "Scaler.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendLoader.h"
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
+#include "runtime/plugins/BackendLoader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // f16 and bf16 beside a model of them in double precision: a float of so many bits is m * 2^e, and what is rounded goes to
 // the nearer of two neighbours.
 #include "sluice/backend/halves.h"
-#include "runtime/data/Convert.h"
+#include "runtime/io/Convert.h"
 #include "runtime/plan/DType.h"
 
 #include <gtest/gtest.h>

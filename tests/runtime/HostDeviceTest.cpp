@@ -1,7 +1,7 @@
 // The host is a device like the others: what a model that runs on it alone asks of the CPU's run half.
 #include "LogisticRegression.h"
 #include "runtime/base/Status.h"
-#include "runtime/exec/Initialise.h"
+#include "runtime/instance/Initialise.h"
 #include "sluice/backend/host.h"
 
 #include <gtest/gtest.h>

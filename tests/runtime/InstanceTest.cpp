@@ -1,7 +1,7 @@
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
 #include "LogisticRegression.h"
 #include "runtime/base/Status.h"
-#include "runtime/exec/BenchState.h"
+#include "runtime/instance/BenchState.h"
 #include "runtime/io/File.h"
 #include "sluice/runtime/api.h"
 

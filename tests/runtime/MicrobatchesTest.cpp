@@ -2,7 +2,7 @@
 #include "FileContents.h"
 #include "PlanJson.h"
 #include "runtime/base/Status.h"
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
 #include "runtime/plan/RowBlocks.h"
 #include "runtime/plan/WritePlan.h"
 

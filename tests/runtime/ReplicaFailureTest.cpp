@@ -1,7 +1,7 @@
 // Replicas of which one is late, fails, or cannot exchange.
 #include "AveragerRun.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 
 #include <gtest/gtest.h>
 

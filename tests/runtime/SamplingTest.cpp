@@ -1,5 +1,5 @@
 // Which word comes next: what is kept beside PyTorch's figures, and how often words are drawn.
-#include "runtime/exec/Sampling.h"
+#include "runtime/instance/Sampling.h"
 #include "runtime/base/Status.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Sequences of a segment: captured the second time, bounded in number, and kept until their replays are done.
 #include "runtime/exec/SequenceCache.h"
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 
 #include <gtest/gtest.h>
 #include <stdexcept>

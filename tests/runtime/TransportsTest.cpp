@@ -1,7 +1,7 @@
 // Which transports are taken, and what is said of the others.
-#include "runtime/device/Transports.h"
+#include "runtime/plugins/Transports.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Which variant of an artifact runs: of the scaler's plan, on an accelerator that is not there and on one that is.
-#include "runtime/exec/Variants.h"
+#include "runtime/instance/Variants.h"
 
 #include "Scaler.h"
 #include "runtime/base/Status.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/Target.h"
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 #include "sluice/backend/compile.h"
 #include "llvm/Support/Error.h"
 #include <string>

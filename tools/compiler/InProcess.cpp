@@ -3,7 +3,7 @@
 #include "ir/Module.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/io/Weights.h"
+#include "runtime/instance/Weights.h"
 #include "sluice/compile.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Diagnostics.h"

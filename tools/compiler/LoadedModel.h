@@ -1,7 +1,7 @@
 // A compiled model loaded into this process.
 #pragma once
 
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"

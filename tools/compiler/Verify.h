@@ -2,7 +2,7 @@
 // shipped, in which values share memory.
 #pragma once
 
-#include "runtime/exec/Instance.h"
+#include "runtime/instance/Instance.h"
 #include "tools/compiler/Compiler.h"
 #include <optional>
 

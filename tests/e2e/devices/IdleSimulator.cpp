@@ -1,6 +1,6 @@
 #include "tests/e2e/devices/IdleSimulator.h"
 
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 #include "tools/compiler/Installation.h"
 #include <vector>
 

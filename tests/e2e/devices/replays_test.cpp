@@ -1,7 +1,7 @@
 // Steps that are captured and replayed give the bits of those that are not: whatever the rows, with settings and random numbers
 // that change between replays, in microbatches and replicas, on virtual accelerators and on emulated CUDA devices.
-#include "runtime/device/BackendLoader.h"
-#include "runtime/device/BackendTables.h"
+#include "runtime/plugins/BackendLoader.h"
+#include "runtime/plugins/BackendTables.h"
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/SmallResNet.h"

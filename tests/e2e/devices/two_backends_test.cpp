@@ -4,7 +4,7 @@
 #include "ir/text/ParseGuard.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // What dropout drops, seen in the gradient of a table whose rows are the rows of a call: on any device, number of
 // threads, replicas and microbatches the bits of Threefry on the seed, the step and the element, written down here once
 // more.
+#include "runtime/instance/Weights.h"
 #include "runtime/io/Safetensors.h"
-#include "runtime/io/Weights.h"
 #include "tests/e2e/replicas/Replicated.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Language models on several replicas and in microbatches against one device: an LSTM whose rows carry their states on, and
 // a transformer, with dropout, labels that are ignored unevenly, and gradients clipped by the norm of all.
+#include "runtime/instance/Weights.h"
 #include "runtime/io/Safetensors.h"
-#include "runtime/io/Weights.h"
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Portable.h"

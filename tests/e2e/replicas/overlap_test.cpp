@@ -1,7 +1,7 @@
 // What collectives cost on virtual accelerators, whose clock the compiler knows by kernels that were timed: said before
 // and checked after, on a network that reduces as much as it computes.
 #include "passes/kernel/PreparedKernels.h"
-#include "runtime/exec/ActionTimes.h"
+#include "runtime/instance/ActionTimes.h"
 #include "runtime/plan/CommunicationForecast.h"
 #include "runtime/plan/WritePlan.h"
 #include "tests/e2e/Portable.h"

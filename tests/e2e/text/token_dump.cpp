@@ -1,7 +1,7 @@
 // The tokens of texts: token_dump TOKENIZER TEXT... prints a line of numbers for each file, or what is wrong and ends with its
 // code.
 #include "runtime/base/Status.h"
-#include "runtime/data/Bpe.h"
+#include "runtime/data/text/Bpe.h"
 #include "runtime/io/File.h"
 
 #include <cstdio>

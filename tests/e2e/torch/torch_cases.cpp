@@ -15,7 +15,7 @@
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
 //   torch_cases ops                                 the names of all ops that compute
 #include "ir/Dialect.h"
-#include "runtime/io/Weights.h"
+#include "runtime/instance/Weights.h"
 #include "sluice/sluice.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"

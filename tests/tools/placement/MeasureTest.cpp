@@ -1,8 +1,8 @@
 // What is measured of a device is what a program has of it: copies end to end, and kernels by a backend's clock where
 // the host's agrees.
 #include "tools/compiler/placement/Measure.h"
-#include "runtime/device/BackendLoader.h"
-#include "runtime/exec/ActionTimes.h"
+#include "runtime/instance/ActionTimes.h"
+#include "runtime/plugins/BackendLoader.h"
 #include "tests/TemporaryFolder.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Installation.h"

@@ -4,7 +4,7 @@
 
 #include "ir/Target.h"
 #include "passes/analysis/CostModel.h"
-#include "runtime/device/BackendLoader.h"
+#include "runtime/plugins/BackendLoader.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <map>

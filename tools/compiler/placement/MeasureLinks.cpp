@@ -2,8 +2,8 @@
 
 #include "ir/Dialect.h"
 #include "runtime/device/DeviceContext.h"
-#include "runtime/exec/ActionTimes.h"
-#include "runtime/exec/WorkTimes.h"
+#include "runtime/device/WorkTimes.h"
+#include "runtime/instance/ActionTimes.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
 #include <array>

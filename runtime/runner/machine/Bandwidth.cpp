@@ -1,0 +1,135 @@
+#include "runtime/runner/machine/Bandwidth.h"
+
+#include "runtime/device/DeviceContext.h"
+#include "sluice/backend/host.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <unistd.h>
+
+namespace sluice::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+// Per thread; well inside the first-level cache of every processor of the last ten years, and then in steps that meet
+// each further level. The last size, four times the last level's, comes from memory.
+static constexpr int64_t leastBytes = 16 << 10, step = 4;
+// What one measurement reads at least, so that handing out the work does not count.
+static constexpr int64_t bytesToRead = INT64_C(1) << 26;
+static constexpr int roundsOfEach = 3;
+
+/// Adds up the words in [next, end), whose size is a multiple of 256 bytes, with vectors of `Words`.
+template <typename Words>
+[[gnu::always_inline]] static inline uint64_t sumOf(const std::byte *next, const std::byte *end) {
+  constexpr int unroll = 256 / sizeof(Words);
+  Words sums[unroll] = {};
+  for (; next != end; next += sizeof sums) {
+#pragma GCC unroll 16
+    for (int i = 0; i < unroll; ++i) {
+      Words words;
+      std::memcpy(&words, next + i * sizeof words, sizeof words);
+      sums[i] += words;
+    }
+  }
+  uint64_t total = 0;
+  for (const Words &sum : sums)
+    total += sum[0];
+  return total;
+}
+
+using ReadFunction = uint64_t (*)(const std::byte *, const std::byte *);
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static uint64_t read512(const std::byte *begin, const std::byte *end) {
+  using Words [[gnu::vector_size(64)]] = uint64_t;
+  return sumOf<Words>(begin, end);
+}
+
+__attribute__((target("avx2"))) static uint64_t read256(const std::byte *begin, const std::byte *end) {
+  using Words [[gnu::vector_size(32)]] = uint64_t;
+  return sumOf<Words>(begin, end);
+}
+#endif
+
+static uint64_t read128(const std::byte *begin, const std::byte *end) {
+  using Words [[gnu::vector_size(16)]] = uint64_t;
+  return sumOf<Words>(begin, end);
+}
+
+static ReadFunction widestRead() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f"))
+    return read512;
+  if (__builtin_cpu_supports("avx2"))
+    return read256;
+#endif
+  return read128;
+}
+
+namespace {
+struct ReadCall {
+  ReadFunction read;
+  const std::byte *data;
+  int64_t bytesPerTask, passes;
+};
+} // namespace
+
+static void readShares(void *context, int64_t begin, int64_t end) {
+  const ReadCall &call = *static_cast<ReadCall *>(context);
+  for (int64_t task = begin; task < end; ++task) {
+    const std::byte *first = call.data + task * call.bytesPerTask;
+    for (int64_t pass = 0; pass < call.passes; ++pass) {
+      [[maybe_unused]] volatile uint64_t sink = call.read(first, first + call.bytesPerTask);
+    }
+  }
+}
+
+/// The best of a few rounds, each long enough to forget what the caches held before.
+static double measureSize(Team &team, ReadFunction read, const std::byte *data, int64_t bytes) {
+  int64_t passes = std::max<int64_t>(1, bytesToRead / bytes);
+  ReadCall call{read, data, bytes / team.threads() / 256 * 256, passes};
+  double best = 0;
+  for (int round = 0; round < roundsOfEach; ++round) {
+    Clock::time_point start = Clock::now();
+    team.forEach(team.threads(), readShares, &call);
+    double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = std::max(best, static_cast<double>(call.bytesPerTask * team.threads() * passes) / seconds);
+  }
+  return best;
+}
+
+Bandwidth Bandwidth::measure(Team &team) {
+  int64_t lastCache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
+  int64_t most = std::clamp<int64_t>(4 * lastCache, INT64_C(1) << 27, INT64_C(1) << 29);
+  DeviceContext host(sluice_host_backend()->name, *sluice_host_backend()->run, "", team); // arenas lie in such memory
+  DeviceMemory memory(host, 0, static_cast<size_t>(most), "measuring the memory's bandwidth");
+  std::memset(memory.data(), 1, memory.size());
+  ReadFunction read = widestRead();
+  Bandwidth result;
+  team.enter([&] {
+    for (int64_t bytes = leastBytes * team.threads(); bytes < most / 2; bytes *= step)
+      result.points_.push_back({bytes, measureSize(team, read, memory.data(), bytes)});
+    result.points_.push_back({most, measureSize(team, read, memory.data(), most)});
+  });
+  // A larger set is never read faster: where it seems so, the smaller one was disturbed.
+  for (size_t i = result.points_.size() - 1; i-- > 0;)
+    result.points_[i].bytesPerSecond = std::max(result.points_[i].bytesPerSecond, result.points_[i + 1].bytesPerSecond);
+  return result;
+}
+
+double Bandwidth::at(double bytes) const {
+  auto larger = std::find_if(points_.begin(), points_.end(),
+                             [&](const Point &point) { return static_cast<double>(point.bytes) >= bytes; });
+  if (larger == points_.begin())
+    return points_.front().bytesPerSecond;
+  if (larger == points_.end())
+    return ofMemory();
+  const Point &low = *(larger - 1), &high = *larger;
+  double logLow = std::log2(static_cast<double>(low.bytes)), logHigh = std::log2(static_cast<double>(high.bytes));
+  double share = (std::log2(bytes) - logLow) / (logHigh - logLow);
+  return low.bytesPerSecond + share * (high.bytesPerSecond - low.bytesPerSecond);
+}
+
+} // namespace sluice::runtime

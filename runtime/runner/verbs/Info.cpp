@@ -1,0 +1,195 @@
+// `info`: what the executable contains.
+#include "runtime/base/Text.h"
+#include "runtime/instance/Variants.h"
+#include "runtime/runner/report/Report.h"
+#include "runtime/runner/session/Session.h"
+#include "runtime/runner/verbs/Verbs.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+static Json valueJson(const Value &value) {
+  Json json;
+  json["name"] = value.name;
+  json["dtype"] = nameOf(value.dtype);
+  json["shape"] = value.shape;
+  json["rows_dim"] = value.rowsDim;
+  return json;
+}
+
+/// Of a replica in one call.
+static int64_t mostRows(const Plan &plan, const Entry &entry) {
+  return entry.parts.empty() ? plan.capacity : plan.capacity * plan.microbatches;
+}
+
+/// In a call with all rows; those in loops once.
+static int64_t launchesOf(const Plan &plan, const Entry &entry) {
+  std::vector<const Entry *> parts = plan.partsOf(entry);
+  std::vector<int64_t> times = plan.timesOf(entry, plan.microbatches);
+  int64_t launches = 0;
+  for (size_t i = 0; i < parts.size(); ++i)
+    launches += times[i] * static_cast<int64_t>(parts[i]->launches().size());
+  return launches;
+}
+
+static Json entryJson(const Plan &plan, const Entry &entry) {
+  Json json;
+  json["name"] = entry.name;
+  json["inputs"] = json["outputs"] = Json::array();
+  for (const Value &input : entry.inputs)
+    json["inputs"].push_back(valueJson(input));
+  for (const Value &output : entry.outputs)
+    json["outputs"].push_back(valueJson(output));
+  json["launches"] = launchesOf(plan, entry);
+  json["copies"] = plannedCopies(plan, entry, mostRows(plan, entry));
+  for (const CallPart &part : entry.parts)
+    json["parts"].push_back({{"when", CallPart::whenNames[static_cast<size_t>(part.when)]},
+                             {"launches", plan.entries[part.entry].launches().size()}});
+  json["peak_bytes"] = entry.peakBytes.front();
+  json["device_peak_bytes"] = entry.peakBytes;
+  return json;
+}
+
+/// Of each replica: the numbers of the devices that would fill the slots.
+using Ordinals = std::vector<std::vector<int32_t>>;
+
+static Json deviceJson(const Device &device, size_t slot, const Ordinals &ordinals) {
+  Json json = {{"name", device.name},
+               {"backend", device.backend},
+               {"ordinal", ordinals.front()[slot]},
+               {"settings", device.settings}};
+  if (ordinals.size() > 1)
+    for (const std::vector<int32_t> &replica : ordinals)
+      json["ordinals"].push_back(replica[slot]);
+  return json;
+}
+
+static Json planJson(const Plan &plan, const Ordinals &ordinals) {
+  Json json;
+  json["model"] = plan.model;
+  json["replicas"] = plan.replicas;
+  json["batch"] = plan.batch;
+  json["microbatches"] = plan.microbatches;
+  if (plan.logicalShards > 0)
+    json["logical_shards"] = plan.logicalShards;
+  json["capacity"] = plan.capacity;
+  json["parameters"] = plan.parameterCount();
+  json["peak_bytes"] = plan.peakBytes(0);
+  json["entries"] = json["states"] = json["devices"] = json["arenas"] = Json::array();
+  for (const Entry &entry : plan.entries)
+    if (!entry.isPart)
+      json["entries"].push_back(entryJson(plan, entry));
+  for (const State &state : plan.states)
+    if (state.isKept())
+      json["states"].push_back({{"name", state.name},
+                                {"kind", nameOf(state.kind)},
+                                {"dtype", nameOf(state.dtype)},
+                                {"shape", state.shape},
+                                {"shards", state.shards},
+                                {"bytes", state.bytes}});
+  for (size_t i = 0; i < plan.devices.size(); ++i)
+    json["devices"].push_back(deviceJson(plan.devices[i], i, ordinals));
+  for (const Arena &arena : plan.arenas)
+    json["arenas"].push_back(
+        {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
+  json["build"] = {{"compiler", plan.build.compiler}, {"cpu", plan.build.cpu}, {"vector_bits", plan.build.vectorBits},
+                   {"needs", plan.build.needs},       {"fp", plan.build.fp},   {"precision", plan.build.precision}};
+  return json;
+}
+
+/// What has room for so many rows, and how many there may be in all.
+static std::string roomText(const Plan &plan) {
+  if (plan.microbatches == 1 && plan.replicas <= 1)
+    return "";
+  return concat(" in a ", plan.microbatches > 1 ? "microbatch" : "replica", " and ", plan.batch, " in all");
+}
+
+static std::string valuesText(const Plan &plan, const std::vector<Value> &values) {
+  std::string text;
+  for (const Value &value : values) {
+    Shape shape = value.shape;
+    text += concat(text.empty() ? "" : ", ", value.name, ": ", typeText(value.dtype, shape));
+    if (value.rowsDim >= 0)
+      text += concat(" (rows: dimension ", value.rowsDim, ", up to ", plan.capacity, roomText(plan), ")");
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+static std::string settingsText(const Device &device) {
+  return device.settings.empty() ? std::string() : concat(", compiled with ", device.settings);
+}
+
+/// The devices of the first replica, then those of the others but for the host.
+static void printDevices(const Plan &plan, const Ordinals &ordinals, int threads) {
+  for (size_t i = 0; i < plan.devices.size(); ++i)
+    printLine(concat("device   ", slotText(plan.devices[i], ordinals.front()[i]), settingsText(plan.devices[i]),
+                     i == 0 ? concat(", ", threads, " threads") : std::string()));
+  for (size_t replica = 1; replica < ordinals.size(); ++replica)
+    for (size_t i = 1; i < plan.devices.size(); ++i)
+      printLine(concat("device   ", slotText(plan.devices[i], ordinals[replica][i]), " of replica ", replica));
+}
+
+static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
+  printLine(concat("model    ", plan.model));
+  printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
+                   "-bit vectors, fp ", plan.build.fp, ", precision ", plan.build.precision));
+  printLine(concat("needs    ", listed(plan.build.needs)));
+  if (plan.replicas == replicasOfLaunch)
+    printLine(concat("replicas as many as processes are launched, up to ", plan.batch, " rows in one call"));
+  if (plan.replicas > 1)
+    printLine(concat("replicas ", plan.replicas, ", up to ", plan.batch, " rows in one call"));
+  if (plan.microbatches > 1)
+    printLine(concat("rows     of a ", plan.replicas > 1 ? "replica" : "call", " in up to ",
+                     microbatchesText(plan.microbatches, plan.capacity)));
+  if (plan.logicalShards > 0)
+    printLine(concat("bits     those of ", plan.logicalShards, " logical shards, for any number of replicas"));
+  printDevices(plan, ordinals, threads);
+  printLine("entries");
+  for (const Entry &entry : plan.entries) {
+    if (entry.isPart)
+      continue;
+    printLine(concat("  ", entry.name, "  ", launchesOf(plan, entry), " launches, peak ",
+                     bytesText(static_cast<uint64_t>(entry.peakBytes.front()))));
+    for (const CallPart &part : entry.parts)
+      printLine(concat("    ", part.when == CallPart::When::each ? "each microbatch " : "once a call ",
+                       plan.entries[part.entry].launches().size(), " launches"));
+    printLine(concat("    takes ", valuesText(plan, entry.inputs)));
+    printLine(concat("    gives ", valuesText(plan, entry.outputs)));
+    for (const Json &copy : plannedCopies(plan, entry, mostRows(plan, entry)))
+      printLine(concat("    copies ", copy["value"].get<std::string>(), " from ", copy["from"].get<std::string>(),
+                       " to ", copy["to"].get<std::string>(), ": ", bytesText(copy["bytes"].get<uint64_t>()), ", ",
+                       copy["when"].get<std::string>(), ", ", copy["reason"].get<std::string>(),
+                       copy.contains("times") ? concat(", ", copy["times"].get<int64_t>(), " times") : std::string()));
+  }
+  printLine("memory");
+  for (const Arena &arena : plan.arenas)
+    printLine(concat("  ", arena.name, "  ", bytesText(static_cast<uint64_t>(arena.bytes)), " on ",
+                     plan.devices[arena.device].name));
+  printLine("states");
+  for (const State &state : plan.states)
+    if (state.isKept())
+      printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind),
+                       state.isSharded() ? concat(", a shard of ", state.shards) : ""));
+  printLine(concat("parameters ", plan.parameterCount()));
+}
+
+int runInfo(const Options &options) {
+  const sluice_artifact &artifact = *sluice_artifact_query();
+  Plan plan = variantsAskedFor(artifact, instanceOptions(options)).front().plan; // its devices need not be here
+  Ordinals ordinals = fillSlots(plan, options.devices);
+  std::vector<Variant> variants = variantsOf(artifact);
+  if (options.json) {
+    Json json = planJson(plan, ordinals);
+    for (const Variant &variant : variants)
+      json["variants"].push_back(variant.devices());
+    printLine(json.dump());
+    return 0;
+  }
+  if (variants.size() > 1)
+    printLine(concat("variants ", textOf(variants)));
+  printText(plan, ordinals, options.threads > 0 ? options.threads : availableThreads());
+  return 0;
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,41 @@
+// One function a verb. Each returns the exit code of a run that went well, or was ended by a signal.
+#pragma once
+
+#include "runtime/base/Json.h"
+#include "runtime/data/Feed.h"
+#include "runtime/instance/Instance.h"
+#include "runtime/runner/processes/Processes.h"
+#include "runtime/runner/processes/SharedSignal.h"
+#include "runtime/runner/report/Means.h"
+#include "runtime/runner/report/Terminal.h"
+#include "runtime/runner/session/Options.h"
+#include "runtime/runner/session/Session.h"
+
+namespace sluice::runtime {
+
+/// Keys of `--json` and `--log`, which stay as scripts know them, whatever a row is.
+inline constexpr const char *rateKey = "images_per_s", *rowsKey = "images";
+/// The JSON key for the names of figures that are means over calls.
+inline constexpr const char *overCallsKey = "mean_over_calls";
+
+int runTrain(const Options &options, Processes &processes);
+int runEval(const Options &options, Processes &processes);
+int runPredict(const Options &options, Processes &processes);
+int runGenerate(const Options &options, Processes &processes);
+int runBench(const Options &options, Processes &processes);
+int runInfo(const Options &options);
+
+/// Lists the figures that are means over calls in a line, if there are any. Their names in the line begin with
+/// `prefix`.
+void addOverCalls(Json &line, const std::vector<NamedFigure> &figures, std::string_view prefix);
+/// Prints a warning for each undefined figure. The names in the warnings begin with `prefix`.
+void warnOfUndefined(const std::vector<NamedFigure> &figures, std::string_view prefix);
+
+/// The means of eval_step over the rows of `feed`, or nothing if `signal`, which may be null, came.
+std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress,
+                              SharedSignal *signal);
+
+/// What `bench --kernels` adds to the result.
+Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds);
+
+} // namespace sluice::runtime
