@@ -3,7 +3,7 @@
 #pragma once
 
 #include "GraphImpl.h"
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 #include "sluice/ops.h"
 
 namespace sluice::detail {

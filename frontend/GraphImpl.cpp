@@ -1,7 +1,7 @@
 // The module under construction: its ops, inputs and states.
 #include "GraphImpl.h"
 #include "ir/Module.h"
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"

@@ -1,5 +1,5 @@
 // Steps along a dimension.
-#include "ir/ops/Scan.h"
+#include "ir/ops/control/Scan.h"
 #include "Nested.h"
 
 using namespace mlir;

@@ -5,7 +5,7 @@
 #include "ir/RowFlow.h"
 #include "ir/Types.h"
 #include "ir/build/ElementBuilder.h"
-#include "ir/ops/Equation.h"
+#include "ir/ops/product/Equation.h"
 #include "ir/reference/HostTensor.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

@@ -1,4 +1,4 @@
-// What holds for a whole module: see ir/ops/Module.td.
+// What holds for a whole module: see ir/ops/model/Module.td.
 #pragma once
 
 #include "ir/Dialect.h"

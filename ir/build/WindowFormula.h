@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/build/ElementBuilder.h"
-#include "ir/ops/Window.h"
+#include "ir/ops/product/Window.h"
 
 namespace sluice::ir {
 

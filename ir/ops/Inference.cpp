@@ -1,5 +1,5 @@
 #include "ir/ops/Inference.h"
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"

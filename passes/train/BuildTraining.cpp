@@ -12,7 +12,7 @@
 // gradients are on several devices, terms and their sum are copied as if the user had written it with the clip: `to`.
 #include "passes/train/BuildTraining.h"
 #include "ir/build/Node.h"
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 #include "passes/place/InheritDevice.h"
 #include "passes/train/Differentiate.h"
 #include "passes/train/ScaledLoss.h"

@@ -16,7 +16,7 @@
 //    product. Else it is carried, and each step adds to it.
 #include "ir/Work.h"
 #include "ir/build/Node.h"
-#include "ir/ops/Scan.h"
+#include "ir/ops/control/Scan.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"

@@ -3,7 +3,7 @@
 #include "ir/build/Lane.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 
 using namespace mlir;
 

@@ -1,4 +1,4 @@
-// Random numbers: Threefry-2x32 on (key, index of the element in the whole tensor); see ir/ops/Random.cpp for the
+// Random numbers: Threefry-2x32 on (key, index of the element in the whole tensor); see ir/ops/math/Random.cpp for the
 // formulas.
 #ifndef SLUICE_IR_RANDOM
 #define SLUICE_IR_RANDOM

@@ -1,4 +1,4 @@
-#include "ir/ops/Equation.h"
+#include "ir/ops/product/Equation.h"
 
 #include "ir/ops/Inference.h"
 

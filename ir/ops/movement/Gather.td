@@ -2,7 +2,7 @@
 #ifndef SLUICE_IR_GATHER
 #define SLUICE_IR_GATHER
 
-include "ir/ops/Movement.td"
+include "ir/ops/movement/Movement.td"
 
 def Sluice_Index : Arg<Sluice_IntTensor, "indices of any shape, each from 0 to size - 1">;
 

@@ -2,8 +2,8 @@
 // kernel are in AttentionFormula.cpp.
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
-#include "ir/ops/AttentionFormula.h"
 #include "ir/ops/Inference.h"
+#include "ir/ops/layer/AttentionFormula.h"
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,6 @@
 // The gradient of batch normalisation, in closed form.
 #include "ir/Module.h"
-#include "ir/ops/Normalised.h"
+#include "ir/ops/layer/Normalised.h"
 #include <cmath>
 
 using namespace mlir;

@@ -1,4 +1,4 @@
-#include "ir/ops/AttentionFormula.h"
+#include "ir/ops/layer/AttentionFormula.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
 #include <limits>

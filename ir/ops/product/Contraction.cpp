@@ -1,7 +1,7 @@
 // Convolutions. Their gradients are convolutions again.
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
-#include "ir/ops/Window.h"
+#include "ir/ops/product/Window.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

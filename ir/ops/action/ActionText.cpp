@@ -1,4 +1,4 @@
-#include "ir/ops/ActionText.h"
+#include "ir/ops/action/ActionText.h"
 
 using namespace mlir;
 

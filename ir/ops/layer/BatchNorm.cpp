@@ -1,5 +1,5 @@
 // Batch normalisation: PyTorch's semantics, and its expansion into sums. Its gradient is in BatchNormGrad.cpp.
-#include "ir/ops/Normalised.h"
+#include "ir/ops/layer/Normalised.h"
 #include <cmath>
 
 using namespace mlir;

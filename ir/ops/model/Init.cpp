@@ -1,4 +1,4 @@
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"

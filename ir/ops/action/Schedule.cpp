@@ -1,5 +1,5 @@
 // Launches, the functions that they run, transfers and slots: their text forms and what holds them together.
-#include "ir/ops/ActionText.h"
+#include "ir/ops/action/ActionText.h"
 #include "ir/text/Words.h"
 
 using namespace mlir;

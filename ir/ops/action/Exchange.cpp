@@ -1,5 +1,5 @@
 // Exchanges: their text form and what holds them together.
-#include "ir/ops/ActionText.h"
+#include "ir/ops/action/ActionText.h"
 #include "ir/text/Words.h"
 
 using namespace mlir;

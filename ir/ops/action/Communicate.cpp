@@ -1,7 +1,7 @@
 // Collectives that are scheduled: their text form and what holds them together.
 #include "ir/Layout.h"
 #include "ir/Module.h"
-#include "ir/ops/ActionText.h"
+#include "ir/ops/action/ActionText.h"
 #include "ir/text/Words.h"
 
 using namespace mlir;

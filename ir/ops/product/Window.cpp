@@ -1,4 +1,4 @@
-#include "ir/ops/Window.h"
+#include "ir/ops/product/Window.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

@@ -2,7 +2,7 @@
 #ifndef SLUICE_IR_OPS_LOOP
 #define SLUICE_IR_OPS_LOOP
 
-include "ir/ops/Schedule.td"
+include "ir/ops/action/Schedule.td"
 
 def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames", "getAsmBlockArgumentNames"]>]> {
   let summary = "runs its body `count` times, each with the values of the previous iteration";

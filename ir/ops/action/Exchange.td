@@ -2,7 +2,7 @@
 #ifndef SLUICE_IR_OPS_EXCHANGE
 #define SLUICE_IR_OPS_EXCHANGE
 
-include "ir/ops/Schedule.td"
+include "ir/ops/action/Schedule.td"
 
 def ExchangeOp : Sluice_Op<"exchange", [ActionOp, AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "swaps two values between two accelerators, as one action of both";

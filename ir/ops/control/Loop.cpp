@@ -6,7 +6,7 @@
 //
 // One that may not happen has `if %p : tensor<i1, #cpu> at cpu.transient[64]` behind the arguments.
 #include "ir/Work.h"
-#include "ir/ops/ActionText.h"
+#include "ir/ops/action/ActionText.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -2,8 +2,8 @@
 #ifndef SLUICE_IR_STRUCTURE
 #define SLUICE_IR_STRUCTURE
 
-include "ir/ops/Optimizers.td"
-include "ir/ops/Schedule.td"
+include "ir/ops/training/Optimizers.td"
+include "ir/ops/action/Schedule.td"
 
 /// The op verifies the symbols that it names.
 def Sluice_NamesSymbols : DeclareOpInterfaceMethods<SymbolUserOpInterface>;

@@ -9,11 +9,11 @@
 // bernoulli The fraction is below p; of the block (row, place in the row).
 // normal    sqrt(2) erfinv(2 u + l) deviation + mean, where l is the float after -1; Giles' single-precision
 // polynomial.
-#include "ir/ops/Random.h"
+#include "ir/ops/math/Random.h"
 #include "ir/Dialect.h"
 #include "ir/build/Lane.h"
 #include "ir/ops/Inference.h"
-#include "ir/ops/Init.h"
+#include "ir/ops/model/Init.h"
 #include <array>
 #include <cmath>
 

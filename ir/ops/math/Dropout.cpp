@@ -2,7 +2,7 @@
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
-#include "ir/ops/Random.h"
+#include "ir/ops/math/Random.h"
 
 using namespace mlir;
 
