@@ -1,6 +1,6 @@
 // Data parallelism written out: 44 to 47 of the checklist as far as graphs go.
 #include "Observe.h"
-#include "frontend/GraphImpl.h"
+#include "frontend/graph/GraphImpl.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

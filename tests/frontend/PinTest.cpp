@@ -1,5 +1,5 @@
 // Where work happens: pins of ops and modules, and what training makes of them.
-#include "frontend/GraphImpl.h"
+#include "frontend/graph/GraphImpl.h"
 #include "passes/Passes.h"
 #include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>

@@ -1,6 +1,6 @@
 // Where values live: copies, ops on values that are fixed somewhere, states; items 16, 21 to 27, 35 to 37 and 43 of the
 // checklist as far as graphs go.
-#include "frontend/GraphImpl.h"
+#include "frontend/graph/GraphImpl.h"
 #include "passes/Passes.h"
 #include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>

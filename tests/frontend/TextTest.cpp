@@ -1,5 +1,5 @@
 // The file form: what the parser reads back is what was built.
-#include "frontend/GraphImpl.h"
+#include "frontend/graph/GraphImpl.h"
 #include <sluice/sluice.h>
 
 #include "mlir/Parser/Parser.h"

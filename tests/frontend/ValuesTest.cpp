@@ -1,5 +1,5 @@
 // What functions that build several ops mean: their values, by the ops' reference functions.
-#include "frontend/GraphImpl.h"
+#include "frontend/graph/GraphImpl.h"
 #include <sluice/sluice.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // sluice::compile: what `sluice compile --emit=so` writes, loaded into the program that built the graph.
-#include "frontend/GraphImpl.h"
+#include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"

@@ -122,9 +122,9 @@ class HookTest(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
 
     def test_an_include_of_another_layer(self):
-        self.write("passes/Bad.cpp", '#include "frontend/Call.h"\n')
+        self.write("passes/Bad.cpp", '#include "frontend/graph/Call.h"\n')
         self.git("add", ".")
-        self.refused("passes/Bad.cpp:1: passes may not include frontend/Call.h", "pre-commit: failed: python3 -B tests/layers/check_layers.py .")
+        self.refused("passes/Bad.cpp:1: passes may not include frontend/graph/Call.h", "pre-commit: failed: python3 -B tests/layers/check_layers.py .")
 
     def test_it_is_fast_in_this_repository(self):
         if run("git", "rev-parse", "HEAD").returncode != 0:

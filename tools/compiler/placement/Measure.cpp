@@ -1,7 +1,7 @@
 // Every model is put on every device as a whole, and each of its kernels is timed alone.
 #include "tools/compiler/placement/Measure.h"
 
-#include "frontend/GraphImpl.h"
+#include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"

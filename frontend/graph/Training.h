@@ -1,0 +1,29 @@
+// What `minimize` is told, checked, as attributes.
+#pragma once
+
+#include "frontend/graph/Call.h"
+
+namespace sluice::detail {
+
+/// The names of the parameters that a loss depends on (`behind`), and of those that are trained (`reached`). A trained
+/// parameter requires a gradient, and a gradient reaches it.
+struct TrainedParameters {
+  std::vector<std::string> behind, reached;
+};
+
+struct Training {
+  /// Fails at the call if a hyperparameter is invalid, or if the pattern of a group matches no parameter that the loss
+  /// depends on.
+  Training(const Call &call, const TrainedParameters &names, const optim::Optimizer &optimizer,
+           const optim::Options &options);
+
+  double lr;
+  ir::OptimizerAttr optimizer;
+  mlir::ArrayAttr parameters; ///< those of no group
+  mlir::ArrayAttr groups, clips;
+  ir::LrScheduleAttr schedule;
+  ir::EmaAttr ema;
+  ir::LossScaleAttr lossScale;
+};
+
+} // namespace sluice::detail

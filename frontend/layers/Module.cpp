@@ -1,0 +1,211 @@
+// Modules: names, parameters, and whose line a layer's errors are at.
+#include "sluice/module.h"
+#include "frontend/graph/GraphImpl.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::nn {
+
+using detail::Access;
+using detail::GraphImpl;
+
+Module::Module(Graph &graph, Where where) : graph(Access::graph(graph)), created(where) { enroll(); }
+
+void Module::enroll() {
+  number = graph->layers.size();
+  graph->layers.push_back({name, parent ? std::optional(parent->number) : std::nullopt, created, {}, {}});
+}
+
+Module::Module(Module *parent, std::string name, Where where)
+    : Module(parent, std::move(name), /*isStage=*/false, where) {}
+
+Module::Module(Module *parent, Stage stage, Where where)
+    : Module(parent, std::move(stage.name), /*isStage=*/true, where) {}
+
+static std::string joined(const std::string &path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+static void requireName(const char *kind, const std::string &text, const SourceLocation &location) {
+  if (text.empty() || text.find_first_of(".* \"") != std::string::npos)
+    throw Error("'" + text + "' cannot name a " + kind + ": a name is not empty and has no dot, '*', '\"' or space" +
+                    (text.find('.') == std::string::npos ? "" : "; a dot follows the name of each module around it"),
+                location);
+}
+
+static bool isUserLine(std::source_location where) { return !SourceLocation(where).file.empty(); }
+
+Module::Module(Module *parent, std::string part, bool isStage, Where where)
+    : created(parent && !isUserLine(where) ? parent->created : where), parent(parent) {
+  if (!parent)
+    throw Error("the module '" + part + "' has no parent; pass `this`", where);
+  requireName("module", part, where);
+  graph = parent->graph;
+  path = isStage ? parent->path : joined(parent->path, part);
+  name = joined(parent->path, part);
+  parent->children.push_back(this);
+  enroll();
+}
+
+Module::~Module() = default;
+
+//===- forward ----------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Notes a module call in progress while it lives, and where it works: null, as the call around it.
+class CallScope {
+public:
+  CallScope(GraphImpl &graph, mlir::StringAttr pin, std::source_location where)
+      : graph(graph), before(std::exchange(graph.pin, pin ? pin : graph.pin)) {
+    graph.callers.push_back(where);
+  }
+  CallScope(const CallScope &) = delete;
+  ~CallScope() {
+    graph.callers.pop_back();
+    graph.pin = before;
+  }
+
+private:
+  GraphImpl &graph;
+  mlir::StringAttr before;
+};
+
+} // namespace
+
+void Module::failForward(const char *parameters) const {
+  throw Error("the module '" + name + "' has no forward(" + parameters + ")",
+              graph->callers.empty() ? created : graph->callers.back());
+}
+
+Tensor Module::forward(Tensor) { failForward("Tensor"); }
+Tensor Module::forward(Tensor, Tensor) { failForward("Tensor, Tensor"); }
+Tensor Module::forward(Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor"); }
+Tensor Module::forward(Tensor, Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor, Tensor"); }
+
+template <class Forward> Tensor Module::call(Where line, Forward forward) {
+  const Device *pin = pinnedTo();
+  if (!isUserLine(line))
+    line = graph->callers.empty() ? created : graph->callers.back();
+  CallScope scope(*graph, pin ? graph->use("pin", *pin, created) : mlir::StringAttr(), line);
+  Tensor result = forward();
+  GraphImpl::Layer &layer = graph->layers[number];
+  if (layer.results.empty())
+    layer.where = line;
+  layer.results.push_back(Access::value(result));
+  return result;
+}
+
+Tensor Module::operator()(Arg x) {
+  return call(x.where, [&] { return forward(x.tensor); });
+}
+Tensor Module::operator()(Arg a, Arg b) {
+  return call(a.where, [&] { return forward(a.tensor, b.tensor); });
+}
+Tensor Module::operator()(Arg a, Arg b, Arg c) {
+  return call(a.where, [&] { return forward(a.tensor, b.tensor, c.tensor); });
+}
+Tensor Module::operator()(Arg a, Arg b, Arg c, Arg d) {
+  return call(a.where, [&] { return forward(a.tensor, b.tensor, c.tensor, d.tensor); });
+}
+
+Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? created : graph->callers.back()); }
+
+//===- state ------------------------------------------------------------------------------------------------------===//
+
+Tensor Module::state(const char *kind, const std::string &own, const Shape &shape, init::Init init, Where at) {
+  if (!isUserLine(at))
+    at = created;
+  requireName(kind, own, at);
+  std::string full = joined(path, own);
+  if (full == "lr" || full == "step")
+    throw Error("'" + full + "' is a state of the optimizer; name the " + kind + " otherwise", at);
+  std::string what = std::string(kind) + " '" + full + "'";
+  mlir::RankedTensorType type = graph->typeOf(what, graph->dtype, shape, at);
+  ir::StateKind purpose = *ir::symbolizeStateKind(kind);
+  bool isCarried = purpose == ir::StateKind::Statistic && type.getRank() > 0 && type.isDynamicDim(0);
+  if (!type.hasStaticShape() && !isCarried)
+    throw Error(what + ": the shape " + shape.str() + " has a dimension without a size", at);
+  if (isCarried && (init.kind != init::Init::Kind::constant || init.a != 0))
+    throw Error(what + " is carried by rows, which begin with zeros", at);
+  const Device *pin = pinnedTo();
+  mlir::StringAttr created = pin ? mlir::StringAttr() : graph->scopeDevice();
+  mlir::StringAttr device = pin ? graph->use("pin", *pin, at) : created;
+  mlir::Value value = graph->read(
+      graph->addState(isCarried ? ir::StateKind::Slot : purpose, full, type, init, device, at), created, at);
+  members.push_back({kind, full, Access::tensor(*graph, value)});
+  graph->layers[number].states.push_back(full);
+  return members.back().tensor;
+}
+
+Tensor Module::parameter(const std::string &name, const Shape &shape, init::Init init, Where at) {
+  return state("parameter", name, shape, init, at);
+}
+
+Tensor Module::buffer(const std::string &name, const Shape &shape, init::Init init, Where at) {
+  return state("statistic", name, shape, init, at);
+}
+
+Tensor Module::cache(const std::string &name, const Shape &shape, Where at) {
+  return state("cache", name, shape, init::zeros(), at);
+}
+
+DType Module::dtype() const { return graph->dtype; }
+
+Parameter &Parameter::operator=(const Tensor &other) {
+  if (isMember)
+    Access::graph(*this)->tie(*this, other);
+  bool hasTensor(static_cast<const Tensor &>(*this)); // `!` is an op
+  isMember = isMember || !hasTensor;
+  Tensor::operator=(other);
+  return *this;
+}
+
+bool Module::isOwn(const Member &member) const { return bool(graph->findState(member.path)); }
+
+void Module::collect(const char *kind, Named &into) const {
+  for (const Member &member : members)
+    if (std::string_view(member.kind) == kind && isOwn(member))
+      into.emplace_back(member.path, member.tensor);
+  for (const Module *child : children)
+    child->collect(kind, into);
+}
+
+Module::Named Module::named_parameters() const {
+  Named list;
+  collect("parameter", list);
+  return list;
+}
+
+Module::Named Module::named_buffers() const {
+  Named list;
+  collect("statistic", list);
+  return list;
+}
+
+bool Module::initializeMatching(std::string_view pattern, const init::Init &init, const Named &states, Where at) {
+  size_t prefix = path.empty() ? 0 : path.size() + 1;
+  bool found = false;
+  for (const auto &[full, tensor] : states) {
+    ir::StateOp state = graph->findState(full);
+    bool isWeight = state.getKind() != ir::StateKind::Slot; // rows carry slots, which begin with zeros
+    if (!isWeight || !detail::matches(pattern, std::string_view(full).substr(prefix)))
+      continue;
+    graph->setInit(state, graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));
+    found = true;
+  }
+  return found;
+}
+
+void Module::initialize(std::string_view pattern, init::Init init, Where at) {
+  bool found = initializeMatching(pattern, init, named_parameters(), at);
+  if (!found || init.kind == init::Init::Kind::data)
+    found |= initializeMatching(pattern, init, named_buffers(), at);
+  if (!found)
+    throw Error("no parameter or statistic of '" + (path.empty() ? graph->name : path) + "' matches '" +
+                    std::string(pattern) + "'",
+                at);
+}
+
+} // namespace sluice::nn
