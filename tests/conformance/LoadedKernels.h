@@ -1,7 +1,7 @@
 // Kernels that a backend has made, loaded by its run half: run on values, and compared with what the reference says.
 #pragma once
 
-#include "backends/cpu/compiler/Codegen.h"
+#include "backends/cpu/compiler/llvm/Codegen.h"
 #include "ir/reference/HostTensor.h"
 #include "ir/text/DiagnosticText.h"
 #include "passes/backend/Backend.h"

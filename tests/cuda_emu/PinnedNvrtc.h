@@ -2,7 +2,7 @@
 // else what a user's would be.
 #pragma once
 
-#include "backends/cuda/compiler/Nvrtc.h"
+#include "backends/cuda/compiler/nvrtc/Nvrtc.h"
 
 namespace sluice::test {
 

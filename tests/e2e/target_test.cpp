@@ -1,5 +1,5 @@
 // Bits depend on the model and the instruction set, and on nothing else of the CPU that code is made for.
-#include "backends/cpu/compiler/Target.h"
+#include "backends/cpu/compiler/machine/Target.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include <functional>

@@ -2,10 +2,10 @@
 // run. "of shape" is the share of peak x lanes, the lanes being those that the shape can fill.
 //
 //   contraction_bench [--filter TEXT] [--seconds S per case] [--assembly FILE]
-#include "backends/cpu/compiler/Codegen.h"
-#include "backends/cpu/compiler/VectorAccess.h"
-#include "backends/cpu/compiler/contraction/Contraction.h"
-#include "backends/cpu/compiler/contraction/Tile.h"
+#include "backends/cpu/compiler/llvm/Codegen.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/tile/Tile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -1,9 +1,9 @@
 #include "backends/cpu/compiler/KernelLowering.h"
 
-#include "backends/cpu/compiler/AttentionKernel.h"
-#include "backends/cpu/compiler/ContractionKernel.h"
-#include "backends/cpu/compiler/EinsumLetters.h"
+#include "backends/cpu/compiler/attention/AttentionKernel.h"
 #include "backends/cpu/compiler/loops/LoopKernel.h"
+#include "backends/cpu/compiler/product/ContractionKernel.h"
+#include "backends/cpu/compiler/product/EinsumLetters.h"
 #include "backends/loops/LoopKernel.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

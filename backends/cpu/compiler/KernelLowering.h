@@ -5,8 +5,8 @@
 // workspace.
 #pragma once
 
-#include "backends/cpu/compiler/StageFunction.h"
-#include "backends/cpu/compiler/Target.h"
+#include "backends/cpu/compiler/machine/StageFunction.h"
+#include "backends/cpu/compiler/machine/Target.h"
 #include "ir/Work.h"
 
 namespace sluice::cpu {

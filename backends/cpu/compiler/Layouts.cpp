@@ -1,7 +1,7 @@
 #include "backends/cpu/compiler/Layouts.h"
 
-#include "backends/cpu/compiler/EinsumLetters.h"
-#include "backends/cpu/compiler/contraction/Contraction.h"
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/EinsumLetters.h"
 #include "ir/Layout.h"
 
 namespace sluice::cpu {

@@ -2,7 +2,7 @@
 // output channels, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`; all else row-major.
 #pragma once
 
-#include "backends/cpu/compiler/Target.h"
+#include "backends/cpu/compiler/machine/Target.h"
 #include "ir/Dialect.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Operation.h"

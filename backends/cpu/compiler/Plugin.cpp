@@ -1,11 +1,11 @@
 // The CPU backend's compile half: kernels become stage functions in one module per session, and the module an object
 // file.
 #include "backends/cpu/compiler/Plugin.h"
-#include "backends/cpu/compiler/AttentionKernel.h"
-#include "backends/cpu/compiler/Codegen.h"
 #include "backends/cpu/compiler/KernelLowering.h"
 #include "backends/cpu/compiler/Layouts.h"
-#include "backends/cpu/compiler/Target.h"
+#include "backends/cpu/compiler/attention/AttentionKernel.h"
+#include "backends/cpu/compiler/llvm/Codegen.h"
+#include "backends/cpu/compiler/machine/Target.h"
 #include "backends/loops/FusionRules.h"
 #include "ir/Layout.h"
 #include "mlir/IR/Diagnostics.h"

@@ -1,6 +1,6 @@
 #include "backends/cuda/compiler/Layouts.h"
 
-#include "backends/cuda/compiler/AttentionKernel.h"
+#include "backends/cuda/compiler/attention/AttentionKernel.h"
 #include "ir/Dialect.h"
 #include <tuple>
 

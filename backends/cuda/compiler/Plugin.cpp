@@ -1,10 +1,10 @@
 #include "backends/cuda/compiler/Plugin.h"
 
-#include "backends/cuda/compiler/AttentionKernel.h"
 #include "backends/cuda/compiler/Layouts.h"
 #include "backends/cuda/compiler/Peaks.h"
-#include "backends/cuda/compiler/ProductKernel.h"
 #include "backends/cuda/compiler/Session.h"
+#include "backends/cuda/compiler/attention/AttentionKernel.h"
+#include "backends/cuda/compiler/product/ProductKernel.h"
 #include "backends/loops/FusionRules.h"
 #include "ir/Work.h"
 #include "mlir/IR/Diagnostics.h"

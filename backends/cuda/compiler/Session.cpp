@@ -1,7 +1,7 @@
 #include "backends/cuda/compiler/Session.h"
 
-#include "backends/cuda/compiler/Prelude.h"
-#include "backends/cuda/compiler/ProductKernel.h"
+#include "backends/cuda/compiler/emit/Prelude.h"
+#include "backends/cuda/compiler/product/ProductKernel.h"
 #include "backends/loops/LoopKernel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

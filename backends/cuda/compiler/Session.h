@@ -2,10 +2,10 @@
 // each architecture.
 #pragma once
 
-#include "backends/cuda/compiler/Dump.h"
-#include "backends/cuda/compiler/GridKernel.h"
-#include "backends/cuda/compiler/ModuleImage.h"
-#include "backends/cuda/compiler/Nvrtc.h"
+#include "backends/cuda/compiler/kernels/GridKernel.h"
+#include "backends/cuda/compiler/nvrtc/Dump.h"
+#include "backends/cuda/compiler/nvrtc/ModuleImage.h"
+#include "backends/cuda/compiler/nvrtc/Nvrtc.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <string>

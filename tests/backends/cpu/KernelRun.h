@@ -1,8 +1,8 @@
 // Runs one kernel, given as text, as generated code.
 #pragma once
 
-#include "backends/cpu/compiler/Codegen.h"
 #include "backends/cpu/compiler/KernelLowering.h"
+#include "backends/cpu/compiler/llvm/Codegen.h"
 #include "tests/backends/KernelCase.h"
 #include <optional>
 

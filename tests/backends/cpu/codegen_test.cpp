@@ -1,6 +1,6 @@
-#include "backends/cpu/compiler/Codegen.h"
-#include "backends/cpu/compiler/StageFunction.h"
-#include "backends/cpu/compiler/VectorAccess.h"
+#include "backends/cpu/compiler/llvm/Codegen.h"
+#include "backends/cpu/compiler/machine/StageFunction.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

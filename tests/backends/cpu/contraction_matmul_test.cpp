@@ -1,7 +1,7 @@
 // Matrix products against plain loops in double precision, for every layout, tail and cut of the tasks.
 #include "contraction_runner.h"
 
-#include "backends/cpu/compiler/VectorAccess.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

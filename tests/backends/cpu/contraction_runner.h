@@ -1,8 +1,8 @@
 // Compiles and runs contractions for tests: a module, its code, and the stages' tasks in any order.
 #pragma once
 
-#include "backends/cpu/compiler/Codegen.h"
-#include "backends/cpu/compiler/contraction/Contraction.h"
+#include "backends/cpu/compiler/llvm/Codegen.h"
+#include "backends/cpu/compiler/product/Contraction.h"
 
 #include "mlir/IR/MLIRContext.h"
 

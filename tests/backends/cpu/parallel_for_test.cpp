@@ -1,4 +1,4 @@
-#include "backends/cpu/compiler/ParallelFor.h"
+#include "backends/cpu/compiler/llvm/ParallelFor.h"
 
 #include "llvm/Support/CrashRecoveryContext.h"
 

@@ -2,8 +2,8 @@
 // spilled.
 #pragma once
 
-#include "backends/cuda/compiler/GridKernel.h"
-#include "backends/cuda/compiler/Nvrtc.h"
+#include "backends/cuda/compiler/kernels/GridKernel.h"
+#include "backends/cuda/compiler/nvrtc/Nvrtc.h"
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>

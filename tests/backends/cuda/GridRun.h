@@ -1,8 +1,8 @@
 // Kernels as CUDA C++ for the tests of their text: written, put together, and run by emulated threads of several blocks.
 #pragma once
 
-#include "backends/cuda/compiler/GridKernel.h"
-#include "backends/cuda/compiler/Prelude.h"
+#include "backends/cuda/compiler/emit/Prelude.h"
+#include "backends/cuda/compiler/kernels/GridKernel.h"
 #include "mlir/IR/Diagnostics.h"
 #include "tests/backends/KernelCase.h"
 #include "tests/cuda_emu/EmulatedLibrary.h"

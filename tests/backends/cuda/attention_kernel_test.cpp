@@ -1,6 +1,6 @@
 // Attention and its gradients as CUDA C++, run by emulated threads against the reference functions: on every kind of cores,
 // with tiles and blocks that are not full, masks, shared heads and layouts.
-#include "backends/cuda/compiler/AttentionKernel.h"
+#include "backends/cuda/compiler/attention/AttentionKernel.h"
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"

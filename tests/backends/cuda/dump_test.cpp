@@ -1,5 +1,5 @@
 // What the compile half keeps for people to read: the resources of functions, and comments that names cannot break out of.
-#include "backends/cuda/compiler/Dump.h"
+#include "backends/cuda/compiler/nvrtc/Dump.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/backends/KernelCase.h"
 #include "llvm/Support/JSON.h"

@@ -1,6 +1,6 @@
 // Rows that threads load once: softmax, norms and losses, by their values, their order of sums and the loads of their machine
 // code.
-#include "backends/cuda/compiler/KeptLoads.h"
+#include "backends/cuda/compiler/emit/KeptLoads.h"
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"
 #include <cmath>

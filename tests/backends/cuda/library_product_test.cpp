@@ -1,5 +1,5 @@
 // Products as matrices for a library: plain loops over the matrices that are found give what the reference functions give.
-#include "backends/cuda/compiler/LibraryProduct.h"
+#include "backends/cuda/compiler/library/LibraryProduct.h"
 #include "sluice/backend/halves.h"
 #include "tests/backends/cuda/GridRun.h"
 #include <fmt/format.h>

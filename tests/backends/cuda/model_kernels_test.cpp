@@ -1,8 +1,8 @@
 // The kernels of every model in models/, in training and inference, in f32 and bf16, one in f16 too, as CUDA C++: compiled for
 // devices, within their budgets of registers. Of those that are of the same ops the longest is, for one target, and each text
 // becomes PTX that is not optimized; SLUICE_TEST_FULL=1 takes each, for all targets.
-#include "backends/cuda/compiler/GridKernel.h"
-#include "backends/cuda/compiler/Prelude.h"
+#include "backends/cuda/compiler/emit/Prelude.h"
+#include "backends/cuda/compiler/kernels/GridKernel.h"
 #include "ir/Module.h"
 #include "ir/text/ParseGuard.h"
 #include "tests/TemporaryFolder.h"

@@ -1,6 +1,6 @@
 // Products as CUDA C++, alone and with ops behind them: run by emulated threads of several blocks, against the reference
 // functions, and the same bits whatever the tiles are.
-#include "backends/cuda/compiler/ProductKernel.h"
+#include "backends/cuda/compiler/product/ProductKernel.h"
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/backends/cuda/GridRun.h"
 #include "tests/cuda_emu/PinnedNvrtc.h"

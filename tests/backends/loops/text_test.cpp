@@ -1,7 +1,7 @@
 // What ops mean as loop nests, through the emitter of CUDA C++: the text, run by emulated threads, against the reference
 // functions of every op with an element formula or a body.
-#include "backends/cuda/compiler/Prelude.h"
-#include "backends/cuda/compiler/ThreadEmitter.h"
+#include "backends/cuda/compiler/emit/Prelude.h"
+#include "backends/cuda/compiler/emit/ThreadEmitter.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "ir/text/ParseGuard.h"

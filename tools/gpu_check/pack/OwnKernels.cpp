@@ -1,9 +1,9 @@
 #include "tools/gpu_check/pack/OwnKernels.h"
 
-#include "backends/cuda/compiler/ModuleImage.h"
-#include "backends/cuda/compiler/Nvrtc.h"
-#include "backends/cuda/compiler/Prelude.h"
 #include "backends/cuda/compiler/Session.h"
+#include "backends/cuda/compiler/emit/Prelude.h"
+#include "backends/cuda/compiler/nvrtc/ModuleImage.h"
+#include "backends/cuda/compiler/nvrtc/Nvrtc.h"
 #include "tools/compiler/Files.h"
 #include "tools/gpu_check/contracts/Kernels.h"
 

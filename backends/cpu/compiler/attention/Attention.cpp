@@ -1,7 +1,7 @@
 #include "backends/cpu/compiler/attention/AttentionEmitter.h"
 
-#include "backends/cpu/compiler/VectorAccess.h"
-#include "backends/cpu/compiler/contraction/IndexMath.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/IndexMath.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 

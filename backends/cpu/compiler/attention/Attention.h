@@ -9,7 +9,7 @@
 // The order of each sum follows from the block and the steps alone: tiles of any width make the same sums.
 #pragma once
 
-#include "backends/cpu/compiler/contraction/Contraction.h"
+#include "backends/cpu/compiler/product/Contraction.h"
 
 namespace sluice::cpu {
 

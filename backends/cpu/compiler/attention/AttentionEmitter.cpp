@@ -1,8 +1,8 @@
 #include "backends/cpu/compiler/attention/AttentionEmitter.h"
 
-#include "backends/cpu/compiler/Halves.h"
-#include "backends/cpu/compiler/VectorAccess.h"
-#include "backends/cpu/compiler/contraction/IndexMath.h"
+#include "backends/cpu/compiler/machine/Halves.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/IndexMath.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

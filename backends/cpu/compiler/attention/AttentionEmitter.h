@@ -3,7 +3,7 @@
 
 #include "backends/cpu/compiler/attention/Attention.h"
 #include "backends/cpu/compiler/attention/LaneTile.h"
-#include "backends/cpu/compiler/contraction/TileChoice.h"
+#include "backends/cpu/compiler/product/tile/TileChoice.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"

@@ -1,8 +1,8 @@
 // The gradients of attention: of queries, and of keys and values.
 #include "backends/cpu/compiler/attention/AttentionEmitter.h"
 
-#include "backends/cpu/compiler/VectorAccess.h"
-#include "backends/cpu/compiler/contraction/IndexMath.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/IndexMath.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 

@@ -1,8 +1,8 @@
 #include "backends/cpu/compiler/attention/LaneTile.h"
 
-#include "backends/cpu/compiler/VectorAccess.h"
-#include "backends/cpu/compiler/contraction/IndexMath.h"
-#include "backends/cpu/compiler/contraction/Transpose.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/IndexMath.h"
+#include "backends/cpu/compiler/product/tile/Transpose.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

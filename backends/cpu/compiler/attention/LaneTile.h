@@ -1,7 +1,7 @@
 // What lies on the stack with items on its lanes: [rows][lanes], a few vectors wide.
 #pragma once
 
-#include "backends/cpu/compiler/contraction/Tile.h"
+#include "backends/cpu/compiler/product/tile/Tile.h"
 
 namespace sluice::cpu {
 

@@ -1,8 +1,8 @@
 #include "backends/cpu/compiler/loops/LaneEmitter.h"
 
-#include "backends/cpu/compiler/Halves.h"
-#include "backends/cpu/compiler/VectorAccess.h"
 #include "backends/cpu/compiler/loops/ConstantData.h"
+#include "backends/cpu/compiler/machine/Halves.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "ir/build/Lane.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

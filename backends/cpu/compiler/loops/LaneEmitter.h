@@ -7,7 +7,7 @@
 // an i1 that all lanes agree on, and a vector of i1.
 #pragma once
 
-#include "backends/cpu/compiler/StageFunction.h"
+#include "backends/cpu/compiler/machine/StageFunction.h"
 #include "backends/loops/Emitter.h"
 #include <deque>
 

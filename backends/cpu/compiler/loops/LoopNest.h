@@ -3,8 +3,8 @@
 // Each way to lay a nest on lanes is generated, its cost counted on the code, and the cheapest kept.
 #pragma once
 
-#include "backends/cpu/compiler/StageFunction.h"
-#include "backends/cpu/compiler/Target.h"
+#include "backends/cpu/compiler/machine/StageFunction.h"
+#include "backends/cpu/compiler/machine/Target.h"
 #include "backends/loops/LoopNest.h"
 
 namespace sluice::cpu {

@@ -1,6 +1,6 @@
 #include "backends/cuda/compiler/product/Epilogue.h"
 
-#include "backends/cuda/compiler/ThreadEmitter.h"
+#include "backends/cuda/compiler/emit/ThreadEmitter.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "ir/Work.h"

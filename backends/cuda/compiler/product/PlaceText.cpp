@@ -1,6 +1,6 @@
 #include "backends/cuda/compiler/product/PlaceText.h"
 
-#include "backends/cuda/compiler/IndexText.h"
+#include "backends/cuda/compiler/emit/IndexText.h"
 #include "llvm/Support/MathExtras.h"
 #include <fmt/format.h>
 

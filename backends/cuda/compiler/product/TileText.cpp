@@ -1,7 +1,7 @@
 #include "backends/cuda/compiler/product/TileText.h"
 
-#include "backends/cuda/compiler/Prelude.h"
-#include "backends/cuda/compiler/ThreadEmitter.h"
+#include "backends/cuda/compiler/emit/Prelude.h"
+#include "backends/cuda/compiler/emit/ThreadEmitter.h"
 #include "backends/cuda/compiler/product/Fragments.h"
 #include "backends/cuda/compiler/product/PlaceText.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,6 +1,6 @@
 #include "backends/cuda/compiler/product/TiledProduct.h"
 
-#include "backends/cuda/compiler/ThreadEmitter.h"
+#include "backends/cuda/compiler/emit/ThreadEmitter.h"
 #include "backends/cuda/compiler/product/Fragments.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"

@@ -6,7 +6,7 @@
 // at once as a fragment has, in an order that is the architecture's own, and these one behind the other.
 #pragma once
 
-#include "backends/cuda/compiler/GridKernel.h"
+#include "backends/cuda/compiler/kernels/GridKernel.h"
 #include "backends/loops/Product.h"
 #include "ir/Types.h"
 #include <optional>

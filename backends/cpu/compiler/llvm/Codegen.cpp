@@ -1,0 +1,305 @@
+// LLVM's own O3 mid-level is left out on purpose: the generators emit loops that are already tiled, unrolled and
+// vectorised, on which it costs three times as much as code generation and gains nothing measurable.
+#include "backends/cpu/compiler/llvm/Codegen.h"
+
+#include "backends/cpu/compiler/llvm/LowerToLLVM.h"
+#include "backends/cpu/compiler/llvm/MaskedLoads.h"
+#include "backends/cpu/compiler/llvm/ParallelFor.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/BinaryFormat/Magic.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Scalar.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+#include <mutex>
+
+namespace sluice::cpu {
+
+using namespace mlir;
+
+namespace {
+/// Leaves out LLVM's reduction of strength in loops: half of the time of code generation, for addresses that the
+/// generators have already made cheap (tools/bench/compile_time, contraction_bench and loops_bench show both).
+class WithoutStrengthReduction : public llvm::OptPassGate {
+public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(StringRef pass, StringRef) override { return pass != reduction->getPassName(); }
+
+private:
+  std::unique_ptr<llvm::Pass> reduction{llvm::createLoopStrengthReducePass()};
+};
+} // namespace
+
+static void initializeNativeTarget() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+}
+
+// "+avx2,+fma,...": beyond x86-64, only what the target says, whatever else its CPU has.
+static std::string featuresOf(const Target &target) {
+  llvm::SubtargetFeatures features;
+  for (const std::string &name : target.instructions)
+    features.AddFeature(name);
+  if (target.has("avx512f"))
+    features.AddFeature("evex512"); // LLVM's word for AVX-512 with vectors of 512 bits
+  return features.getString();
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const Target &target) {
+  initializeNativeTarget();
+  std::string triple = llvm::sys::getDefaultTargetTriple();
+  std::string error;
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found)
+    return llvm::createStringError(error);
+  llvm::TargetOptions options;
+  // vector.fma becomes llvm.fmuladd, which this fuses; a separate multiplication and addition stay separate.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, "x86-64", featuresOf(target), options,
+                                                                          llvm::Reloc::PIC_, std::nullopt,
+                                                                          llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return llvm::createStringError("LLVM has no code generator for " + triple + " " + target.cpu);
+  return std::move(machine);
+}
+
+// Folds address arithmetic and repeated subexpressions, which the generators leave to this step.
+static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(
+      builder.parsePassPipeline(passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-"
+                                        "mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,dce)"));
+  passes.run(module, modules);
+}
+
+static void setFunctionAttributes(llvm::Module &module, const Target &target) {
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
+    function.addFnAttr("tune-cpu", target.cpu);
+  }
+}
+
+static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llvm::TargetMachine &machine,
+                                                       llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
+    return llvm::createStringError("LLVM cannot write this kind of file for the target");
+  passes.run(module);
+  return bytes;
+}
+
+/// Gives `part` the constant data and private functions of `module` that `function` uses, which every module has for
+/// itself. How many ops that and the function are.
+static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part) {
+  size_t ops = 0;
+  function->walk([&](Operation *op) {
+    ++ops;
+    StringRef name;
+    if (auto use = dyn_cast<LLVM::AddressOfOp>(op))
+      name = use.getGlobalName();
+    else if (auto call = dyn_cast<func::CallOp>(op))
+      name = call.getCallee();
+    Operation *used = name.empty() || part.lookupSymbol(name) ? nullptr : module.lookupSymbol(name);
+    if (!used)
+      return;
+    Operation *copy = OpBuilder::atBlockBegin(part.getBody()).clone(*used);
+    if (isa<func::FuncOp>(copy))
+      copy->setAttr("llvm.linkage", LLVM::LinkageAttr::get(part.getContext(), LLVM::Linkage::Internal));
+    ops += copyWhatIsUsed(used, module, part);
+  });
+  return ops;
+}
+
+/// Moves the functions of a module into parts of about as many ops each, with the data that they need. The same module
+/// gives the same parts, however many cores there are.
+static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
+  constexpr size_t kOps = 2000; // a tenth of a second of code generation
+  std::vector<OwningOpRef<ModuleOp>> parts;
+  size_t ops = kOps; // in the last part
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+    if (function.isPrivate())
+      continue;
+    if (ops >= kOps) {
+      parts.push_back(ModuleOp::create(module.getLoc()));
+      ops = 0;
+    }
+    ops += copyWhatIsUsed(function, module, *parts.back());
+    Block *body = parts.back()->getBody();
+    function->moveBefore(body, body->end());
+  }
+  return parts;
+}
+
+using Object = llvm::SmallVector<char, 0>;
+
+namespace {
+/// The LLVM IR of a part, which shares nothing with that of others.
+struct Part {
+  WithoutStrengthReduction gate;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+/// What became of a part.
+struct Made {
+  Object object;
+  std::string error, llvmIR, assembly;
+};
+} // namespace
+
+/// Null if it cannot be translated, for a reason that MLIR has emitted.
+static std::unique_ptr<Part> translate(ModuleOp module, const LowerToLLVM &lower) {
+  auto part = std::make_unique<Part>();
+  part->context.setOptPassGate(part->gate);
+  if (succeeded(lower.run(module)))
+    part->module = translateModuleToLLVMIR(module, part->context);
+  return part->module ? std::move(part) : nullptr;
+}
+
+static llvm::Error compilePart(llvm::Module &module, const Target &target, const CodegenOptions &options, Made &made) {
+  auto machine = createTargetMachine(target);
+  if (!machine)
+    return machine.takeError();
+  module.setTargetTriple((*machine)->getTargetTriple().str());
+  module.setDataLayout((*machine)->createDataLayout());
+  setFunctionAttributes(module, target);
+  cleanUp(module, **machine);
+  loadOnlyWantedRegisters(module, unsigned(target.vectorBits));
+  if (options.llvmIR)
+    llvm::raw_string_ostream(made.llvmIR) << module;
+  if (options.assembly) {
+    auto text = emit(*llvm::CloneModule(module), **machine, llvm::CodeGenFileType::AssemblyFile);
+    if (!text)
+      return text.takeError();
+    made.assembly.assign(text->begin(), text->end());
+  }
+  return emit(module, **machine, llvm::CodeGenFileType::ObjectFile).moveInto(made.object);
+}
+
+static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
+  SmallVector<std::string> names;
+  for (size_t number = 0; number < objects.size(); ++number)
+    names.push_back(std::to_string(number) + ".o");
+  std::vector<llvm::NewArchiveMember> members;
+  for (auto [object, name] : llvm::zip_equal(objects, names))
+    members.emplace_back(llvm::MemoryBufferRef({object.data(), object.size()}, name));
+  auto archive = llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NormalSymtab,
+                                            llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive)
+    return archive.takeError();
+  return Object((*archive)->getBufferStart(), (*archive)->getBufferEnd());
+}
+
+static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOptions &options) {
+  std::vector<Object> objects;
+  std::string llvmIR, assembly;
+  for (Made &part : parts) {
+    if (!part.error.empty())
+      return llvm::createStringError(part.error);
+    llvmIR += part.llvmIR;
+    assembly += part.assembly;
+    objects.push_back(std::move(part.object));
+  }
+  if (options.llvmIR)
+    *options.llvmIR = std::move(llvmIR);
+  if (options.assembly)
+    *options.assembly = std::move(assembly);
+  return objects.size() == 1 ? std::move(objects.front()) : archiveOf(objects);
+}
+
+llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, const CodegenOptions &options) {
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  LowerToLLVM lower(*module.getContext(), options.polynomialMath);
+  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
+  std::vector<std::unique_ptr<Part>> translated(parts.size());
+  std::vector<Made> made(parts.size());
+  // MLIR's context may have only this thread, which is a part or more ahead of those that do LLVM's work.
+  auto prepare = [&](size_t number) {
+    OwningOpRef<ModuleOp> part = std::move(parts[number]);
+    translated[number] = translate(*part, lower);
+    return bool(translated[number]);
+  };
+  auto compile = [&](size_t number) {
+    std::unique_ptr<Part> part = std::move(translated[number]);
+    if (llvm::Error error = compilePart(*part->module, target, options, made[number]))
+      made[number].error = llvm::toString(std::move(error));
+  };
+  if (!parallelFor(parts.size(), options.threads, prepare, compile))
+    return llvm::createStringError("lowering to LLVM failed");
+  return joined(made, options);
+}
+
+LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit) : jit(std::move(jit)) {}
+LoadedObject::LoadedObject(LoadedObject &&) noexcept = default;
+LoadedObject::~LoadedObject() = default;
+
+llvm::Expected<void *> LoadedObject::lookup(llvm::StringRef symbol) {
+  auto address = jit->lookup(symbol);
+  if (!address)
+    return address.takeError();
+  return address->toPtr<void *>();
+}
+
+llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object) {
+  initializeNativeTarget();
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit)
+    return jit.takeError();
+  auto process =
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  (*jit)->getMainJITDylib().addGenerator(std::move(*process));
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()));
+  if (llvm::identify_magic(buffer->getBuffer()) != llvm::file_magic::archive) {
+    if (auto error = (*jit)->addObjectFile(std::move(buffer)))
+      return error;
+    return LoadedObject(std::move(*jit));
+  }
+  auto members = llvm::orc::StaticLibraryDefinitionGenerator::Create((*jit)->getObjLinkingLayer(), std::move(buffer));
+  if (!members)
+    return members.takeError();
+  (*jit)->getMainJITDylib().addGenerator(std::move(*members));
+  return LoadedObject(std::move(*jit));
+}
+
+} // namespace sluice::cpu

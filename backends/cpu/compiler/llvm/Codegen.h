@@ -1,0 +1,50 @@
+// From a module of stage functions to machine code: LLVM IR (LowerToLLVM.h), light clean-up, object file.
+#pragma once
+
+#include "backends/cpu/compiler/machine/Target.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+
+namespace llvm::orc {
+class LLJIT;
+}
+
+namespace sluice::cpu {
+
+struct CodegenOptions {
+  // Expand math functions of f32 vectors into polynomials; those without one call libm lane by lane.
+  bool polynomialMath = true;
+  // How many threads make the parts of a large module; 0: one a core. They make the same bytes, however many.
+  unsigned threads = 0;
+  // Receives, if set, the LLVM IR and the assembly that the object is made from.
+  std::string *llvmIR = nullptr;
+  std::string *assembly = nullptr;
+};
+
+// A position-independent ELF object, or of a large module an archive of several, which threads have made side by side.
+// The module is taken apart.
+llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
+                                                           const CodegenOptions &options = {});
+
+// Code in this process, for tests and benchmarks; it lives as long as the object.
+class LoadedObject {
+public:
+  LoadedObject(LoadedObject &&) noexcept;
+  ~LoadedObject();
+
+  llvm::Expected<void *> lookup(llvm::StringRef symbol);
+
+private:
+  friend llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object);
+  explicit LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit);
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object);
+
+} // namespace sluice::cpu

@@ -1,0 +1,14 @@
+// Exponentials and logarithms of f32 for all floats. Subnormal arguments and results are kept.
+#pragma once
+
+#include "backends/cpu/compiler/llvm/MathFormula.h"
+
+namespace sluice::cpu {
+
+/// Maximum errors: 1 ulp of exp; 1.5 ulp of expm1, log and log1p. Infinities, NaN and signed zeros are as in C.
+mlir::Value exp(const Formula &f, mlir::Value x);
+mlir::Value expm1(const Formula &f, mlir::Value x);
+mlir::Value log(const Formula &f, mlir::Value x);
+mlir::Value log1p(const Formula &f, mlir::Value x);
+
+} // namespace sluice::cpu

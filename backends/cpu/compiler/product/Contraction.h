@@ -1,0 +1,125 @@
+// Generates the stages of matrix products and convolutions: everything that is a sum of products.
+//
+// One register-tile generator serves all of them: C[r, n] += A[r, k] * B[k, n], with A read as scalars at constant
+// strides, B as vectors along n, and the sums in registers. Nothing is copied into padding buffers: where a window
+// sticks out of the image, the multiply-adds are simply not generated. What happens to a finished vector of sums is up
+// to the caller's epilogue, so bias, activation and optimizer never appear here.
+//
+// Physical layouts: activations are NHWC; weights, and what is written in their layout, are panels along the output
+// channels, `[O/P][kh][kw][C][P]` or `[N/P][K][P]`, with zeros where the last panel is not full.
+//
+// The order of each sum follows from the shapes and the target's vectors alone, not from tiles and blocks: what is cut
+// by caches and ports is independent work. Tests hold other caches and ports against it.
+#pragma once
+
+#include "backends/cpu/compiler/machine/StageFunction.h"
+#include "backends/cpu/compiler/machine/Target.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace sluice::cpu {
+
+// Called once for each finished vector of sums, to store it. `index` (i64) is the logical place of lane 0 in the
+// result; the lanes go along n, the output channel or the gradient's own innermost physical dimension:
+//   matmul           [batch..., m, n]   lanes along n
+//   forward          [n, o, oh, ow]     lanes along o
+//   input gradient   [n, c, h, w]       lanes along c
+//   weight gradient  [o, c, kh, kw]     lanes along o
+// `sums` is a vector of at most the target's lanes, a narrower one at a tail: only existing elements are in it.
+using Epilogue = std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc,
+                                    llvm::ArrayRef<mlir::Value> index, mlir::Value sums)>;
+
+// Where an operand lies: a buffer of the kernel and an offset into it, in elements.
+struct Place {
+  int64_t buffer = 0;
+  int64_t offset = 0;
+};
+
+// What a generator made, for the plan.
+struct Contraction {
+  llvm::SmallVector<Stage> stages; // run in this order
+  int64_t workspaceBytes = 0;      // needed at the descriptor's workspace
+  int64_t flops = 0, flopsPerRow = 0;
+  int64_t bytes = 0, bytesPerRow = 0; // operands and result, each once
+  double lanes = 1;                   // share of the vector lanes that the shape can fill
+};
+
+// The width of the panels of `columns` output channels.
+int64_t panelWidth(int64_t columns, int64_t lanes);
+
+// ---- Matrix products ------------------------------------------------------------------------------------------------
+
+// C[batch..., m, n] = sum over k of A[batch..., m, k] * B[batch..., k, n].
+struct Matmul {
+  enum class Rows { None, Batch, M, K };
+  enum class Layout {
+    Strided, // element (i, j) at i * strideI + j * strideJ
+    Panels,  // `[J/panel][I][panel]`: i the first index, j the second
+    PanelsT, // `[I/panel][J][panel]`: the transpose of a matrix kept in panels; B only
+  };
+  struct Matrix {
+    Place place;
+    Layout layout = Layout::Strided;
+    int64_t strideI = 0, strideJ = 1;
+    int64_t panel = 0;
+    llvm::SmallVector<int64_t> batchStrides; // one for each batch dimension; 0 broadcasts
+  };
+
+  mlir::Type element; // f32 or f64
+  llvm::SmallVector<int64_t> batch;
+  int64_t m = 1, n = 1, k = 1; // capacities
+  // The dimension (the first of `batch`, for Batch) that has rows * rowsFactor elements in a call.
+  Rows rows = Rows::None;
+  int64_t rowsFactor = 1;
+  Matrix a;          // Strided
+  Matrix b;          // any
+  Matrix c;          // Strided with strideJ == 1, or Panels; ignored when there is an epilogue
+  Place workspace;   // aligned to 64 bytes
+  Epilogue epilogue; // empty: store to c
+};
+
+// Emits functions whose names begin with `name`.
+Contraction emitMatmul(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Matmul &matmul,
+                       const Target &target);
+
+// ---- Convolutions ---------------------------------------------------------------------------------------------------
+
+// The geometry of y[n, o, oh, ow] = sum x[n, c, oh * stride + kh * dilation - pad, ...] * w[o, c, kh, kw], with x NHWC
+// `[rows][H][W][C]`, y `[rows][OH][OW][O]` and w in panels. All three passes are described by it.
+struct Convolution {
+  struct Axis { // one spatial dimension
+    int64_t input = 1, kernel = 1, stride = 1, dilation = 1, padBefore = 0, padAfter = 0;
+    int64_t output() const { return (input + padBefore + padAfter - dilation * (kernel - 1) - 1) / stride + 1; }
+  };
+
+  mlir::Type element;
+  int64_t rows = 1; // capacity; a call's rows are the images
+  int64_t inputChannels = 1, outputChannels = 1;
+  int64_t groups = 1; // only 1 so far
+  int64_t panel = 0;  // of the weights, along the output channels
+  Axis height, width;
+
+  Place input;       // x, or where the input gradient goes
+  Place weights;     // w, or where the weight gradient goes
+  Place output;      // y, or dY
+  Place workspace;   // aligned to 64 bytes
+  Epilogue epilogue; // empty: store to the result's place
+};
+
+// Says why a convolution cannot be generated; empty when it can.
+std::string unsupported(const Convolution &convolution);
+
+Contraction emitConvolution(const StageModule &module, llvm::StringRef name, mlir::Location loc,
+                            const Convolution &convolution, const Target &target);
+Contraction emitConvolutionInputGradient(const StageModule &module, llvm::StringRef name, mlir::Location loc,
+                                         const Convolution &convolution, const Target &target);
+Contraction emitConvolutionWeightGradient(const StageModule &module, llvm::StringRef name, mlir::Location loc,
+                                          const Convolution &convolution, const Target &target);
+
+} // namespace sluice::cpu

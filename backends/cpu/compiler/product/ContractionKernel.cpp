@@ -1,0 +1,322 @@
+#include "backends/cpu/compiler/product/ContractionKernel.h"
+
+#include "backends/cpu/compiler/Layouts.h"
+#include "backends/cpu/compiler/loops/LaneEmitter.h"
+#include "backends/cpu/compiler/loops/WidenOperands.h"
+#include "backends/cpu/compiler/machine/Halves.h"
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/EinsumMatrices.h"
+#include "backends/loops/Elements.h"
+#include "ir/Layout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+namespace sluice::cpu {
+
+using namespace mlir;
+using namespace loops;
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+namespace {
+
+class ContractionKernel {
+public:
+  ContractionKernel(ir::KernelOp kernel, const StageModule &into, StringRef name, const Target &target,
+                    int64_t capacity)
+      : kernel(kernel), yield(cast<ir::YieldOp>(kernel.getBody().front().getTerminator())), into(into), name(name),
+        target(target), capacity(capacity), widened(kernel, into, name, target, capacity) {}
+
+  FailureOr<LoweredKernel> lower();
+
+private:
+  LogicalResult check();
+  FailureOr<Contraction> emit();
+  FailureOr<Contraction> emitProduct(ir::EinsumOp einsum);
+  template <typename Op> FailureOr<Contraction> emitWindows(Op op, Value x, Value weight, Value y);
+
+  Epilogue epilogue(bool storesAll);
+  void storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums);
+  void fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory, ArrayRef<AffineExpr> index,
+                   int64_t lanes, unsigned along, Value first);
+  std::optional<unsigned> lanesDim();
+
+  Place placeOf(Value value);
+  Place workspace();
+  Type elementOfSums() { return ir::getAccumulator(typeOf(root->getResult(0)).getElementType()); }
+  InFlightDiagnostic refuse(const Twine &why) { return root->emitOpError(why); }
+
+  ir::KernelOp kernel;
+  ir::YieldOp yield;
+  StageModule into;
+  StringRef name;
+  const Target &target;
+  int64_t capacity;
+  Operation *root = nullptr;
+  bool failedInEpilogue = false;
+  Formulas formulas;
+  WidenOperands widened;
+  std::optional<EinsumMatrices> matrices; // of a product
+};
+
+} // namespace
+
+FailureOr<LoweredKernel> ContractionKernel::lower() {
+  if (failed(check()) || failed(widened.widen(root)))
+    return failure();
+  FailureOr<Contraction> made = emit();
+  if (failed(made) || failedInEpilogue)
+    return failure();
+  LoweredKernel lowered;
+  llvm::append_range(lowered.stages, widened.stages());
+  llvm::append_range(lowered.stages, made->stages);
+  lowered.workspaceBytes = widened.workspaceBytes() + made->workspaceBytes;
+  lowered.lanes = made->lanes;
+  lowered.hasBodies = into.hasBodies;
+  return lowered;
+}
+
+LogicalResult ContractionKernel::check() {
+  for (auto op : kernel.getBody().front().getOps<ir::ContractionOp>()) {
+    if (root)
+      return op.emitOpError("is the second product of the kernel ")
+             << kernel.getNameAttr() << "; the CPU makes kernels of one";
+    root = op;
+  }
+  for (auto [number, operand] : llvm::enumerate(root->getOperands()))
+    if (!isa<BlockArgument>(operand))
+      return refuse("operand ")
+             << number << " is computed in the same kernel; the CPU reads the operands of products from memory";
+  Type element = typeOf(root->getResult(0)).getElementType();
+  if (ir::getAccumulator(element) != element && !ir::isHalf(element))
+    return refuse("the CPU has no products of ") << element << ", whose sums are " << ir::getAccumulator(element);
+  for (Value value : yield.getOperands())
+    if (typeOf(value).getShape() != typeOf(root->getResult(0)).getShape())
+      return refuse("kernel ") << kernel.getNameAttr() << " yields a value of shape "
+                               << ir::printShape(typeOf(value).getShape()) << ", its product has "
+                               << ir::printShape(typeOf(root->getResult(0)).getShape());
+  return success();
+}
+
+FailureOr<Contraction> ContractionKernel::emit() {
+  if (auto einsum = dyn_cast<ir::EinsumOp>(root))
+    return emitProduct(einsum);
+  if (auto conv = dyn_cast<ir::Conv2dOp>(root))
+    return emitWindows(conv, conv.getX(), conv.getWeight(), conv.getY());
+  if (auto conv = dyn_cast<ir::Conv2dInputGradOp>(root))
+    return emitWindows(conv, conv.getDx(), conv.getWeight(), conv.getDy());
+  if (auto conv = dyn_cast<ir::Conv2dWeightGradOp>(root))
+    return emitWindows(conv, conv.getX(), conv.getDweight(), conv.getDy());
+  refuse("is a product that the CPU cannot make");
+  return failure();
+}
+
+// The buffer of a block argument, or where it was widened to; that of the first result for the contraction's own value.
+Place ContractionKernel::placeOf(Value value) {
+  if (std::optional<int64_t> offset = widened.offsetOf(value))
+    return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), *offset};
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return {int64_t(argument.getArgNumber()), 0};
+  return {int64_t(kernel.getNumOperands()), 0};
+}
+
+/// What the generator may use: behind the operands that were widened.
+Place ContractionKernel::workspace() {
+  return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), widened.workspaceBytes() / int64_t(sizeof(float))};
+}
+
+// Products.
+
+FailureOr<Contraction> ContractionKernel::emitProduct(ir::EinsumOp op) {
+  EinsumLetters letters(op);
+  auto refuseLayout = [&](StringRef what, Value value) -> FailureOr<Contraction> {
+    refuse(what + " has a layout that products cannot use: ") << value.getType();
+    return failure();
+  };
+  if (!letters.canStore(target))
+    return refuseLayout("the result", op.getY());
+  if (!letters.canReadLeft())
+    return refuseLayout(letters.swapped ? "b" : "a", letters.left());
+  if (!letters.canReadRight(target))
+    return refuseLayout(letters.swapped ? "a" : "b", letters.right());
+  matrices = matricesOf(letters, target, capacity);
+  Matmul product = matrices->matmul;
+  product.a.place = placeOf(letters.left());
+  product.b.place = placeOf(letters.right());
+  product.c.place = placeOf(op.getY());
+  product.workspace = workspace();
+  product.epilogue = epilogue(!matrices->storesAlone);
+  return emitMatmul(into, name, op.getLoc(), product, target);
+}
+
+// Convolutions and their gradients.
+
+// The generator takes a call's rows for its images; where the batch is no `?`, their number is fixed instead.
+static void fixImages(Contraction &contraction, ModuleOp into, int64_t images) {
+  for (Stage &stage : contraction.stages) {
+    auto function = into.lookupSymbol<func::FuncOp>(stage.function);
+    OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
+    function.getArgument(1).replaceAllUsesWith(b.create<arith::ConstantIntOp>(function.getLoc(), images, 64));
+    if (stage.rowsPerTask != 0)
+      stage.tasks *= (images + stage.rowsPerTask - 1) / stage.rowsPerTask;
+    stage.rowsPerTask = 0;
+  }
+  contraction.flops += std::exchange(contraction.flopsPerRow, 0) * images;
+  contraction.bytes += std::exchange(contraction.bytesPerRow, 0) * images;
+}
+
+template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op op, Value x, Value weight, Value y) {
+  RankedTensorType xType = typeOf(x), weightType = typeOf(weight), yType = typeOf(y);
+  for (RankedTensorType type : {xType, yType})
+    if (!ir::liesAs(type, ir::getNhwc(op.getContext()))) {
+      refuse("has an activation that is not NHWC: ") << type;
+      return failure();
+    }
+  Convolution convolution;
+  convolution.panel = panelOfFirstDim(weightType);
+  if (!convolution.panel || !ir::liesAs(weightType, getFilterPanels(op.getContext(), convolution.panel))) {
+    refuse("has weights that are not in panels along the output channels: ") << weightType;
+    return failure();
+  }
+  convolution.element = elementOfSums();
+  convolution.rows = xType.isDynamicDim(0) ? capacity : xType.getDimSize(0);
+  convolution.inputChannels = xType.getDimSize(1);
+  convolution.outputChannels = yType.getDimSize(1);
+  convolution.groups = op.getGroups();
+  auto axis = [&](unsigned dim) {
+    Convolution::Axis axis;
+    axis.input = xType.getDimSize(2 + dim);
+    axis.kernel = weightType.getDimSize(2 + dim);
+    axis.stride = op.getStride()[dim];
+    axis.dilation = op.getDilation()[dim];
+    axis.padBefore = op.getPadding()[dim];
+    axis.padAfter = op.getPadding()[dim + 2];
+    return axis;
+  };
+  convolution.height = axis(0);
+  convolution.width = axis(1);
+  convolution.input = placeOf(x);
+  convolution.weights = placeOf(weight);
+  convolution.output = placeOf(y);
+  convolution.workspace = workspace();
+  bool padded = isa<ir::Conv2dWeightGradOp>(op) && convolution.outputChannels % convolution.panel != 0;
+  convolution.epilogue = epilogue(padded);
+  if (std::string why = unsupported(convolution); !why.empty()) {
+    refuse(why);
+    return failure();
+  }
+  auto *emit = isa<ir::Conv2dOp>(op)            ? emitConvolution
+               : isa<ir::Conv2dInputGradOp>(op) ? emitConvolutionInputGradient
+                                                : emitConvolutionWeightGradient;
+  Contraction contraction = emit(into, name, op.getLoc(), convolution, target);
+  if (!xType.isDynamicDim(0))
+    fixImages(contraction, into.module, convolution.rows);
+  return contraction;
+}
+
+// The epilogue.
+
+// The logical dimension of the result that lanes go along; none where a vector has one element.
+std::optional<unsigned> ContractionKernel::lanesDim() {
+  if (auto einsum = dyn_cast<ir::EinsumOp>(root)) {
+    EinsumLetters letters(einsum);
+    return letters.lanes ? std::optional(unsigned(letters.equation.y.find(letters.lanes))) : std::nullopt;
+  }
+  return isa<ir::Conv2dWeightGradOp>(root) ? 0 : 1;
+}
+
+// None where the sums are all that is stored, as the generator stores them, unless `storesAll`; padding is filled here, and
+// halves are rounded.
+Epilogue ContractionKernel::epilogue(bool storesAll) {
+  bool rounds = ir::isHalf(typeOf(root->getResult(0)).getElementType());
+  if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !storesAll && !rounds)
+    return nullptr;
+  return [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
+    storeAll(stage, b, loc, index, sums);
+  };
+}
+
+static AffineExpr exprOf(Emitter &emitter, Scopes &scopes, Value value, Interval range, int64_t multiple) {
+  APInt known;
+  if (matchPattern(value, m_ConstantInt(&known)))
+    return getAffineConstantExpr(known.getSExtValue(), value.getContext());
+  auto count = LaneEmitter::handleOf<Count>(value);
+  if (multiple == 1)
+    return scopes.variable(count, range);
+  count = emitter.arithmetic(CountOp::Div, count, emitter.constant(multiple));
+  return scopes.variable(count, {range.low / multiple, range.high / multiple}) * multiple;
+}
+
+void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> place, Value sums) {
+  int64_t lanes = cast<VectorType>(sums.getType()).getNumElements();
+  Value result = root->getResult(0);
+  Type stored = typeOf(result).getElementType();
+  OpBuilder body(b);
+  SmallVector<Value> logical(place);
+  if (auto einsum = dyn_cast<ir::EinsumOp>(root))
+    logical = matrices->indexOf(einsum.getLetters().y, body, loc, place);
+
+  LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
+  Elements elements(emitter, formulas, capacity);
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
+  // Vectors of sums begin at multiples of the target's lanes, which keeps them inside one tile of a layout.
+  int64_t whole = target.lanes(elementOfSums().getIntOrFloatBitWidth());
+  SmallVector<AffineExpr> index;
+  for (auto [dim, value] : llvm::enumerate(logical)) {
+    int64_t size = typeOf(result).getDimSize(dim);
+    Interval range{0, (ShapedType::isDynamic(size) ? capacity : size) - 1};
+    bool isLane = dim == lanesDim();
+    AffineExpr expr = exprOf(emitter, elements.scopes(), value, range, isLane ? whole : 1);
+    index.push_back(isLane ? expr + elements.scopes().laneVariable() : expr);
+  }
+  Value rounded = ir::isHalf(stored) ? roundToHalf(body, loc, sums, stored) : sums;
+  elements.seed(result, index, LaneEmitter::handleOf<Element>(rounded));
+  SmallVector<std::pair<Memory, Element>> stores;
+  for (auto [number, value] : llvm::enumerate(yield.getOperands()))
+    stores.push_back({{int64_t(kernel.getNumOperands() + number), 0, typeOf(value)}, elements.element(value, index)});
+  for (auto &[memory, element] : stores) {
+    AffineExpr offset = elements.offsetOf(memory.type, index);
+    if (lanes > 1 && !emitter.space().isContiguous(offset, elements.scopes().lanes().variable)) {
+      failedInEpilogue = true;
+      refuse("kernel yields a value in a layout across the product's vectors: ") << memory.type;
+      return;
+    }
+    elements.store(memory, offset, element);
+    if (std::optional<unsigned> along = lanesDim())
+      fillPadding(emitter, elements, memory, index, lanes, *along, logical[*along]);
+  }
+  failedInEpilogue |= elements.hasFailed();
+}
+
+// After the last element along the lanes' dimension, where the vector from `first` on ends: zeros up to the end of its
+// tile.
+void ContractionKernel::fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory,
+                                    ArrayRef<AffineExpr> index, int64_t lanes, unsigned along, Value first) {
+  int64_t size = memory.type.getDimSize(along), tile = 0;
+  SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(memory.type);
+  for (const ir::PhysicalDim &dim : dims)
+    if (dim.kind == ir::PhysicalDim::Mod && dim.logical == along)
+      tile = dim.tile;
+  if (tile == 0 || size % tile == 0)
+    return;
+  Condition isLast;
+  if (lanes == target.lanes(elementOfSums().getIntOrFloatBitWidth())) {
+    auto from = LaneEmitter::handleOf<Count>(first);
+    isLast = emitter.isEqual(emitter.arithmetic(CountOp::Add, from, emitter.constant(lanes)), size);
+  }
+  SmallVector<AffineExpr> end(index);
+  end[along] = getAffineConstantExpr(size, memory.type.getContext());
+  elements.scopes().block(isLast, {}, [&] {
+    emitter.storeZeros(memory, elements.offsetOf(memory.type, end), tile - size % tile);
+    return Scopes::Carried();
+  });
+}
+
+FailureOr<LoweredKernel> lowerContractionKernel(ir::KernelOp kernel, const StageModule &into, StringRef name,
+                                                const Target &target, int64_t capacity) {
+  return ContractionKernel(kernel, into, name, target, capacity).lower();
+}
+
+} // namespace sluice::cpu

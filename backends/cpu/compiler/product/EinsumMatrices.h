@@ -1,0 +1,26 @@
+// A product by letters as a product of matrices that the generator makes: letters next to each other in an operand merge to
+// one m, n or k; the others are a batch, along which an operand that lacks them is broadcast.
+#pragma once
+
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/EinsumLetters.h"
+
+namespace sluice::cpu {
+
+struct EinsumMatrices {
+  std::string batch, m, n, k; ///< letters, outermost first; those of size 1 are in none
+  Matmul matmul;              ///< without places and epilogue
+  bool storesAlone = true;    ///< the generator can store what it made; else an epilogue does
+
+  /// The place of each of the result's letters, from the generator's [batch..., m, n].
+  llvm::SmallVector<mlir::Value> indexOf(llvm::StringRef letters, mlir::OpBuilder &b, mlir::Location loc,
+                                         llvm::ArrayRef<mlir::Value> place) const;
+  llvm::SmallVector<int64_t> sizesOf(llvm::StringRef letters) const;
+
+  llvm::DenseMap<char, int64_t> sizes; ///< at capacity
+};
+
+/// Of a product whose operands the generator can read and whose result it can write.
+EinsumMatrices matricesOf(const EinsumLetters &product, const Target &target, int64_t capacity);
+
+} // namespace sluice::cpu

@@ -1,0 +1,404 @@
+// Matrix products. A task is a block of C's rows times one group of columns; B's group stays in the second-level cache
+// while tiles of A pass over it; where k is too long for that, or terms lie so that they evict each other, the block is summed
+// in parts of k (SumsOfBlock.h). Weights come in panels; B that is transposed, or whose long rows would evict each
+// other while they are used often, is packed into panels by a stage in front. Where C is small and k is the batch, k is
+// cut into a number of chunks given by the shape, summed by a stage behind. MatmulPlan.h decides which.
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/matmul/MatmulPlan.h"
+#include "backends/cpu/compiler/product/matmul/SumsOfBlock.h"
+#include "backends/cpu/compiler/product/tile/IndexMath.h"
+#include "backends/cpu/compiler/product/tile/Tile.h"
+#include "backends/cpu/compiler/product/tile/TileChoice.h"
+
+#include "llvm/Support/MathExtras.h"
+
+namespace sluice::cpu {
+
+using namespace mlir;
+
+namespace {
+
+class MatmulEmitter {
+public:
+  MatmulEmitter(const StageModule &module, llvm::StringRef name, Location loc, const Matmul &matmul,
+                const Target &target)
+      : module(module), name(name), loc(loc), op(matmul), plan(matmul, target), target(target),
+        lanes(target.lanes(matmul.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, matmul.element)) {}
+
+  Contraction emit() {
+    Contraction result;
+    result.workspaceBytes = plan.workspaceBytes;
+    if (plan.packed)
+      result.stages.push_back(emitPackPanels(module, name + "_pack", loc, plan.packStage(), target));
+    result.stages.push_back(emitProducts());
+    if (plan.splitK)
+      result.stages.push_back(emitSumPartials(module, name + "_sum", loc, plan.partials, target,
+                                              [&](StageFunction &stage, OpBuilder &b, Location, Value row, Value column,
+                                                  Value sums) { finish(stage, b, {}, row, column, sums); }));
+    plan.describe(result);
+    return result;
+  }
+
+private:
+  int64_t elementBytes() const { return op.element.getIntOrFloatBitWidth() / 8; }
+
+  // ---- The product stage ----
+
+  Stage emitProducts() {
+    Stage product{name + "_product", plan.tasks, plan.rowsPerTask};
+    StageFunction stage = StageFunction::create(module, product.function, loc);
+    stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
+    return product;
+  }
+
+  void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
+    IndexMath math{b, loc};
+    bool cut = plan.rowsPerTask != 0;
+    Value rowBlock = cut ? math.div(task, plan.tasks) : math.constant(0);
+    Value rest = cut ? math.rem(task, plan.tasks) : task;
+    int64_t groupTasks = llvm::divideCeil(plan.groups.count(), plan.groupsOfTask);
+    Value group = math.mul(math.rem(rest, groupTasks), plan.groupsOfTask);
+    rest = math.div(rest, groupTasks);
+    Value block = math.rem(rest, plan.staticBlocksOfM);
+    rest = math.div(rest, plan.staticBlocksOfM);
+
+    Value first = math.mul(rowBlock, plan.rowsPerTask * op.rowsFactor);
+    Value rowsOfCall = math.mul(stage.rows, op.rowsFactor);
+    Value last = math.min(math.add(first, plan.rowsPerTask * op.rowsFactor), rowsOfCall);
+    if (op.rows == Matmul::Rows::M) {
+      m0 = first, m1 = last;
+    } else {
+      m0 = math.mul(block, plan.rowsOfBlock);
+      m1 = math.min(math.add(m0, plan.rowsOfBlock), math.constant(op.m));
+    }
+    if (op.rows == Matmul::Rows::K) {
+      k0 = plan.splitK ? first : math.constant(0);
+      k1 = plan.splitK ? last : rowsOfCall;
+      chunk = rowBlock;
+    }
+    if (op.rows != Matmul::Rows::Batch)
+      return emitGroup(stage, b, math.delinearize(rest, op.batch), group);
+    SmallVector<Value> inner = math.delinearize(rest, ArrayRef<int64_t>(op.batch).drop_front());
+    loopOver(b, loc, first, last, 1, [&](OpBuilder &body, Value outermost) {
+      SmallVector<Value> batch = {outermost};
+      batch.append(inner);
+      emitGroup(stage, body, batch, group);
+    });
+  }
+
+  void emitGroup(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
+    if (plan.inParts)
+      return emitBlocksInParts(stage, b, batch, group);
+    if (!plan.groups.tail)
+      return emitBlock(stage, b, batch, group, plan.groups.width, plan.groups.rows);
+    if (!plan.groups.full)
+      return emitBlock(stage, b, batch, group, plan.groups.tail, plan.groups.tailRows);
+    IndexMath math{b, loc};
+    Value full = math.less(group, math.constant(plan.groups.full));
+    ifThenElse(
+        b, loc, full,
+        [&](OpBuilder &then) { emitBlock(stage, then, batch, group, plan.groups.width, plan.groups.rows); },
+        [&](OpBuilder &otherwise) {
+          emitBlock(stage, otherwise, batch, group, plan.groups.tail, plan.groups.tailRows);
+        });
+  }
+
+  // ---- Sums in parts ----
+
+  // A part of k of a block.
+  struct Part {
+    Value a;           // where A's terms of the first row begin
+    Value b;           // where B's terms of the first column begin
+    Value terms, rows; // how many
+    Value column;      // the first one among those of the task
+    int64_t columns;
+  };
+
+  // The rows [m0, m1) of a task's groups, the first of which is `group`, so many at a time as have room on the stack.
+  void emitBlocksInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
+    int64_t most = std::max(plan.fittingRows(), plan.tileRows());
+    SumsOfBlock block(stage, loc, vector, llvm::alignTo(std::min(plan.rowsOfBlock, most), plan.tileRows()),
+                      plan.groupsOfTask * plan.groups.width);
+    if (plan.copiesA)
+      block.makeRoomForA(stage, plan.terms);
+    if (!plan.panelOfB)
+      block.makeRoomForB(stage, plan.terms, plan.groups.width);
+    if (plan.rowsOfBlock <= most)
+      return emitInParts(stage, b, batch, group, block);
+    Value first = m0, last = m1;
+    loopOver(b, loc, first, last, most, [&](OpBuilder &inner, Value row) {
+      IndexMath math{inner, loc};
+      m0 = row;
+      m1 = math.min(math.add(row, most), last);
+      emitInParts(stage, inner, batch, group, block);
+    });
+    m0 = first;
+    m1 = last;
+  }
+
+  void emitInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group, SumsOfBlock &block) {
+    IndexMath math{b, loc};
+    Value rows = math.sub(m1, m0), end = op.rows == Matmul::Rows::K ? k1 : math.constant(op.k);
+    Value aBase = address(b, corner(stage, b, op.a, batch), math.mul(m0, op.a.strideI));
+    block.clear(b, math.mul(math.ceilDiv(rows, plan.tileRows()), plan.tileRows()));
+    loopOver(b, loc, math.constant(0), end, plan.terms, [&](OpBuilder &body, Value first) {
+      IndexMath inner{body, loc};
+      Value a = address(body, aBase, inner.mul(first, op.a.strideJ));
+      Part part{a, {}, inner.sub(inner.min(inner.add(first, plan.terms), end), first), rows, {}, 0};
+      if (plan.copiesA)
+        block.copyA(body, a, op.a.strideJ, part.terms, rows);
+      forEachGroup(body, group, [&](OpBuilder &inside, Value which, int64_t columns) {
+        part.b = partOfB(stage, inside, batch, block, which, first, part.terms, columns);
+        part.column = placeIn(inside, which, group);
+        part.columns = columns;
+        addPart(inside, block, part);
+      });
+    });
+    forEachGroup(b, group, [&](OpBuilder &body, Value which, int64_t columns) {
+      finishBlock(stage, body, batch, block, which, placeIn(body, which, group), columns, rows);
+    });
+  }
+
+  // Where the terms from `first` on of a group of B's columns lie, or a copy of them.
+  Value partOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, SumsOfBlock &block, Value group, Value first,
+                Value terms, int64_t columns) {
+    IndexMath math{b, loc};
+    Value column = math.mul(group, plan.groups.width);
+    if (plan.packsParts) {
+      PackPanels pack = plan.packStage();
+      return block.packB(b, pack, address(b, corner(stage, b, op.b, batch), math.mul(column, pack.strideN)), first,
+                         terms, columns);
+    }
+    Value from = address(b, columnsOfB(stage, b, batch, column), math.mul(first, strideOfB()));
+    return plan.panelOfB ? from : block.copyB(b, from, strideOfB(), terms, columns);
+  }
+
+  // The first column of a group among those of its task.
+  Value placeIn(OpBuilder &b, Value which, Value first) {
+    IndexMath math{b, loc};
+    return math.mul(math.sub(which, first), plan.groups.width);
+  }
+
+  // Those of a task: full ones, and the last of all.
+  void forEachGroup(OpBuilder &b, Value first, llvm::function_ref<void(OpBuilder &, Value, int64_t)> body) {
+    IndexMath math{b, loc};
+    Value end = math.add(first, plan.groupsOfTask), full = math.constant(plan.groups.full);
+    if (plan.groups.full)
+      loopOver(b, loc, first, math.min(end, full), 1,
+               [&](OpBuilder &inner, Value which) { body(inner, which, plan.groups.width); });
+    if (plan.groups.tail)
+      ifThen(b, loc, math.less(full, end), [&](OpBuilder &inner) { body(inner, full, plan.groups.tail); });
+  }
+
+  void addPart(OpBuilder &b, SumsOfBlock &block, const Part &part) {
+    IndexMath math{b, loc};
+    int64_t size = plan.tileRows();
+    Value whole = math.roundDown(part.rows, size);
+    loopOver(b, loc, math.constant(0), whole, size,
+             [&](OpBuilder &inner, Value row) { addTile(inner, block, part, row, size, /*last=*/false); });
+    bool isStatic = op.rows != Matmul::Rows::M;
+    if (int64_t rest = isStatic ? op.m % size : op.rowsFactor % size)
+      ifThen(b, loc, math.less(whole, part.rows),
+             [&](OpBuilder &inner) { addTile(inner, block, part, whole, isStatic ? rest : size, /*last=*/!isStatic); });
+  }
+
+  // With `last`, rows from the last one on are computed from its operands, and not read.
+  void addTile(OpBuilder &b, SumsOfBlock &block, const Part &part, Value row, int64_t rows, bool last) {
+    int64_t strideB = plan.panelOfB ? plan.panelOfB : plan.groups.width;
+    Tile tile(loc, vector, rows, part.columns, /*wholeVectors=*/true);
+    tile.prefetchB(prefetchSteps * strideB);
+    SmallVector<Value> aRows;
+    for (int64_t r = 0; r < rows && !plan.copiesA; ++r) {
+      IndexMath math{b, loc};
+      Value at = math.add(row, r);
+      if (last)
+        at = math.min(at, math.add(part.rows, -1));
+      aRows.push_back(last || r == 0 ? address(b, part.a, math.mul(at, op.a.strideI))
+                                     : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
+    }
+    Sums sums = accumulateOver(
+        b, loc, constantI64(b, loc, 0), part.terms, 1, tile.zeros(b), [&](OpBuilder &step, Value term, Sums &carried) {
+          Value first = plan.copiesA ? block.addressOfA(step, term, row) : Value();
+          SmallVector<Value> aAddresses;
+          for (int64_t r = 0; r < rows; ++r)
+            aAddresses.push_back(plan.copiesA ? elementAddress(step, loc, op.element, first, r)
+                                              : address(step, aRows[r], term));
+          tile.multiplyAdd(step, carried, aAddresses, address(step, part.b, IndexMath{step, loc}.mul(term, strideB)));
+        });
+    block.add(b, tile, sums, row, part.column);
+  }
+
+  void finishBlock(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, const SumsOfBlock &block, Value group,
+                   Value place, int64_t columns, Value rows) {
+    Tile tile(loc, vector, 1, columns, true);
+    loopOver(b, loc, IndexMath{b, loc}.constant(0), rows, 1, [&](OpBuilder &body, Value row) {
+      IndexMath math{body, loc};
+      Value column = math.mul(group, plan.groups.width);
+      for (int64_t v = 0; v < tile.vectors(); ++v) {
+        Value sums = block.load(body, row, math.add(place, v * lanes));
+        finish(stage, body, batch, math.add(m0, row), math.add(column, v * lanes),
+               firstLanes(body, loc, sums, tile.lanesOf(v)));
+      }
+    });
+  }
+
+  // ---- Sums of all of k ----
+
+  // The rows [m0, m1) of one group of columns.
+  void emitBlock(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group, int64_t columns,
+                 int64_t tileRows) {
+    IndexMath math{b, loc};
+    Value column = math.mul(group, plan.groups.width);
+    Value aBase = corner(stage, b, op.a, batch);
+    Value bBase = columnsOfB(stage, b, batch, column);
+    Value whole = math.add(m0, math.roundDown(math.sub(m1, m0), tileRows));
+    bool dynamic = op.rows == Matmul::Rows::M && op.rowsFactor % tileRows != 0;
+    int64_t rest = op.rows == Matmul::Rows::M ? op.rowsFactor % tileRows : op.m % tileRows;
+    bool blocksAreWhole = plan.rowsOfBlock % tileRows == 0;
+    loopOver(b, loc, m0, whole, tileRows, [&](OpBuilder &body, Value row) {
+      emitTile(stage, body, batch, aBase, bBase, row, column, tileRows, columns, Value());
+    });
+    if (!dynamic && blocksAreWhole && rest == 0)
+      return;
+    // Only blocks in the middle of a static C may end in a tile that is not the last one.
+    dynamic |= !blocksAreWhole;
+    ifThen(b, loc, math.less(whole, m1), [&](OpBuilder &body) {
+      emitTile(stage, body, batch, aBase, bBase, whole, column, dynamic ? tileRows : rest, columns,
+               dynamic ? m1 : Value());
+    });
+  }
+
+  // One register tile. With `limit`, rows from there on are computed from the last row's operands and dropped.
+  void emitTile(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value aBase, Value bBase, Value row,
+                Value column, int64_t rows, int64_t columns, Value limit) {
+    Tile tile(loc, vector, rows, columns, plan.panelOfB != 0);
+    IndexMath math{b, loc};
+    SmallVector<Value> aRows;
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at = math.add(row, r);
+      if (limit)
+        at = math.min(at, math.add(limit, -1));
+      aRows.push_back(limit || r == 0 ? address(b, aBase, math.mul(at, op.a.strideI))
+                                      : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
+    }
+    int64_t strideB = strideOfB();
+    if (op.k * columns * elementBytes() > target.l1 / 2)
+      tile.prefetchB(prefetchSteps * strideB);
+    auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &sums) {
+      IndexMath inner{body, loc};
+      Value aOffset = inner.mul(k, op.a.strideJ);
+      SmallVector<Value> aAddresses;
+      for (Value aRow : aRows)
+        aAddresses.push_back(elementAddress(body, loc, op.element, address(body, aRow, aOffset), plus * op.a.strideJ));
+      Value bAddress =
+          elementAddress(body, loc, op.element, address(body, bBase, inner.mul(k, strideB)), plus * strideB);
+      tile.multiplyAdd(body, sums, aAddresses, bAddress);
+    };
+    Sums sums = tile.zeros(b);
+    auto oneStep = [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); };
+    bool isLong = op.k > termsPerSum;
+    if (op.rows == Matmul::Rows::K)
+      sums = isLong ? accumulateInParts(b, loc, tile, k0, k1, sums, oneStep)
+                    : accumulateOver(b, loc, k0, k1, 1, sums, oneStep);
+    else
+      sums = isLong ? accumulateInParts(b, loc, tile, op.k, unrollOf(tile), sums, step)
+                    : accumulateOver(b, loc, op.k, unrollOf(tile), sums, step);
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at = math.add(row, r);
+      auto finishRow = [&](OpBuilder &body) {
+        for (int64_t v = 0; v < tile.vectors(); ++v) {
+          Value place = IndexMath{body, loc}.add(column, v * lanes);
+          Value vectorOfSums = sums[r * tile.vectors() + v];
+          if (plan.splitK)
+            storePartial(stage, body, at, place, vectorOfSums);
+          else
+            finish(stage, body, batch, at, place, firstLanes(body, loc, vectorOfSums, tile.lanesOf(v)));
+        }
+      };
+      if (limit)
+        ifThen(b, loc, math.less(at, limit), finishRow);
+      else
+        finishRow(b);
+    }
+  }
+
+  // From one term to the next.
+  int64_t strideOfB() const { return plan.panelOfB ? plan.panelOfB : op.b.strideI; }
+
+  // Small tiles are unrolled so that the loop's own instructions do not weigh.
+  static int64_t unrollOf(const Tile &tile) { return tile.rows() * tile.vectors() >= 16 ? 2 : 4; }
+
+  void storePartial(StageFunction &stage, OpBuilder &b, Value m, Value n, Value sums) {
+    IndexMath math{b, loc};
+    Value at =
+        math.add(math.add(math.mul(m, plan.partials.width), n), math.mul(chunk, plan.partials.elementsPerChunk()));
+    storeVector(b, loc, sums,
+                address(b, stage.buffer(plan.partials.place.buffer), math.add(at, plan.partials.place.offset)));
+  }
+
+  void finish(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value m, Value n, Value sums) {
+    if (op.epilogue) {
+      SmallVector<Value> index(batch);
+      index.push_back(m);
+      index.push_back(n);
+      return op.epilogue(stage, b, loc, index, sums);
+    }
+    IndexMath math{b, loc};
+    Value base = corner(stage, b, op.c, batch);
+    Value at;
+    if (op.c.layout == Matmul::Layout::Panels)
+      at = math.add(math.add(math.mul(math.div(n, op.c.panel), op.m * op.c.panel), math.mul(m, op.c.panel)),
+                    math.rem(n, op.c.panel));
+    else
+      at = math.add(math.mul(m, op.c.strideI), math.mul(n, op.c.strideJ));
+    storeVector(b, loc, sums, address(b, base, at));
+  }
+
+  // ---- Addresses ----
+
+  Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
+
+  Value corner(StageFunction &stage, OpBuilder &b, const Matmul::Matrix &matrix, ArrayRef<Value> batch) {
+    IndexMath math{b, loc};
+    Value offset = math.constant(matrix.place.offset);
+    for (auto [index, stride] : llvm::zip(batch, matrix.batchStrides))
+      offset = math.add(offset, math.mul(index, stride));
+    return address(b, stage.buffer(matrix.place.buffer), offset);
+  }
+
+  Value columnsOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value column) {
+    IndexMath math{b, loc};
+    if (!plan.panelOfB)
+      return address(b, corner(stage, b, op.b, batch), math.mul(column, op.b.strideJ));
+    Value panel = math.div(column, plan.panelOfB), within = math.rem(column, plan.panelOfB);
+    if (!plan.packed)
+      return address(b, corner(stage, b, op.b, batch), math.add(math.mul(panel, op.k * plan.panelOfB), within));
+    Value matrix = math.mul(panel, plan.packStage().count());
+    Value place = math.constant(0);
+    for (auto [index, size, stride] : llvm::zip(batch, op.batch, op.b.batchStrides))
+      if (stride != 0)
+        place = math.add(math.mul(place, size), index);
+    Value offset = math.add(math.mul(math.add(matrix, place), op.k * plan.panelOfB), within);
+    return address(b, stage.buffer(op.workspace.buffer), math.add(offset, op.workspace.offset));
+  }
+
+  StageModule module;
+  std::string name;
+  Location loc;
+  const Matmul &op;
+  MatmulPlan plan;
+  const Target &target;
+  int64_t lanes;
+  VectorType vector;
+  Value m0, m1, k0, k1, chunk; // of the task being emitted
+};
+
+} // namespace
+
+Contraction emitMatmul(const StageModule &module, llvm::StringRef name, Location loc, const Matmul &matmul,
+                       const Target &target) {
+  return MatmulEmitter(module, name, loc, matmul, target).emit();
+}
+
+} // namespace sluice::cpu

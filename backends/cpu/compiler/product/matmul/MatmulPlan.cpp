@@ -1,0 +1,231 @@
+#include "backends/cpu/compiler/product/matmul/MatmulPlan.h"
+
+#include "backends/cpu/compiler/product/tile/Tile.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+namespace sluice::cpu {
+
+// Of a task that sums k in parts: columns, and terms of a part where rows of A are copied.
+static constexpr int64_t mostColumns = 256, termsPerCopy = 256;
+
+// Of A: for more, all of B is packed once rather than parts of it again for each block.
+static constexpr int64_t fewRows = 192;
+
+int64_t panelWidth(int64_t columns, int64_t lanes) { return std::min<int64_t>(64, llvm::alignTo(columns, lanes)); }
+
+static int64_t elementBytes(const Matmul &op) { return op.element.getIntOrFloatBitWidth() / 8; }
+
+static int64_t batchCount(const Matmul &op) {
+  return std::accumulate(op.batch.begin(), op.batch.end(), int64_t(1), std::multiplies<>());
+}
+
+static int64_t flopsOf(const Matmul &op) { return 2 * batchCount(op) * op.m * op.n * op.k; }
+
+MatmulPlan::MatmulPlan(const Matmul &op, const Target &target)
+    : op(op), target(target), lanes(target.lanes(op.element.getIntOrFloatBitWidth())) {
+  chunks = chunksOfK();
+  splitK = chunks > 1;
+  copiesA = termsOfAAreRows();
+  planPacking();
+  inParts = copiesA || readsBAgain();
+  terms = copiesA ? termsPerCopy : termsOfPart(op.k);
+  TileProblem problem;
+  problem.elementBits = op.element.getIntOrFloatBitWidth();
+  problem.rows = op.m;
+  problem.columns = op.n;
+  problem.panel = inParts && !panelOfB ? panelWidth(op.n, lanes) : panelOfB;
+  problem.depth = op.k;
+  problem.rowBytes = op.a.strideI * elementBytes(op);
+  groups = chooseTiles(problem, target);
+  planTasks();
+}
+
+void MatmulPlan::planPacking() {
+  panelOfB = op.b.layout == Matmul::Layout::Panels ? op.b.panel : 0;
+  bool transposed =
+      op.b.layout == Matmul::Layout::PanelsT || (op.b.layout == Matmul::Layout::Strided && op.b.strideJ != 1);
+  // Of many rows of A, what is summed in parts reads columns of B again and again.
+  packsParts = transposed && canSumInParts() && op.n >= lanes && op.m < fewRows;
+  packed = (transposed && !packsParts) || (rowsOfBEvictEachOther() && op.m >= fewRows && !copiesA);
+  if (!packed)
+    return;
+  panelOfB = panelWidth(op.n, lanes);
+  workspaceBytes = packStage().elements() * elementBytes(op);
+}
+
+PackPanels MatmulPlan::packStage() const {
+  PackPanels pack;
+  pack.element = op.element;
+  for (auto [size, stride] : llvm::zip(op.batch, op.b.batchStrides))
+    if (stride != 0) { // one matrix serves all along a broadcast dimension
+      pack.counts.push_back(size);
+      pack.stridesT.push_back(stride);
+    }
+  pack.k = op.k;
+  pack.n = op.n;
+  pack.from = op.b.place;
+  pack.to = op.workspace;
+  pack.panel = panelOfB;
+  pack.strideK = op.b.strideI;
+  pack.strideN = op.b.strideJ;
+  if (op.b.layout == Matmul::Layout::PanelsT) {
+    pack.panelK = op.b.panel;
+    pack.stridePanelK = op.n * op.b.panel;
+    pack.strideK = 1;
+    pack.strideN = op.b.panel;
+  }
+  return pack;
+}
+
+// While tiles of A pass over a group of B's columns.
+bool MatmulPlan::rowsOfBEvictEachOther() const {
+  return op.b.layout == Matmul::Layout::Strided && op.rows != Matmul::Rows::K &&
+         op.b.strideI * elementBytes(op) >= 1024 && op.k * op.n * elementBytes(op) > target.l1;
+}
+
+// Enough tasks for 16 threads, of a million multiply-adds or more.
+int64_t MatmulPlan::wantedTasks() const {
+  int64_t wanted = std::clamp<int64_t>(flopsOf(op) / (2 << 20), 1, 128);
+  return flopsOf(op) > (1 << 18) ? std::max<int64_t>(wanted, 16) : wanted;
+}
+
+// Whether several tiles of A would each read a group of B's columns from beyond the second-level cache.
+bool MatmulPlan::readsBAgain() const {
+  if (!canSumInParts())
+    return false;
+  return packsParts || (panelOfB ? op.k * panelOfB * elementBytes(op) > target.l2 / 4 : rowsOfBEvictEachOther());
+}
+
+// Whether A's rows can be read a part of k at a time, and there are several tiles of them.
+bool MatmulPlan::canSumInParts() const {
+  return op.rows != Matmul::Rows::K && op.m >= 16 && op.a.layout == Matmul::Layout::Strided && op.a.strideJ == 1;
+}
+
+// Whether terms of A are rows in memory, of a k that is long, so that its tiles would find nothing in the cache.
+bool MatmulPlan::termsOfAAreRows() const {
+  return op.rows != Matmul::Rows::M && !splitK && op.k > termsPerSum && op.a.layout == Matmul::Layout::Strided &&
+         op.a.strideI == 1 && op.a.strideJ != 1 && op.m >= 2 * lanes;
+}
+
+int64_t MatmulPlan::tileRows() const { return groups.full ? groups.rows : groups.tailRows; }
+
+// Those of a block of which there are enough for `wanted` tasks.
+int64_t MatmulPlan::rowsFor(int64_t wanted) const {
+  int64_t tile = tileRows(), columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount(op);
+  int64_t blocks = std::clamp<int64_t>(llvm::divideCeil(wanted, columnTasks), 1, llvm::divideCeil(op.m, tile));
+  return std::max(tile, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(op.m, blocks), tile), fittingRows()));
+}
+
+int64_t MatmulPlan::fittingRows() const {
+  int64_t fitting = target.l2 / 4 / std::max<int64_t>((inParts ? terms : op.k) * elementBytes(op), 1);
+  return inParts ? llvm::alignTo(fitting, tileRows()) : fitting / tileRows() * tileRows();
+}
+
+// Of the blocks that make enough tasks, those for which the least is copied: an element of A once for the columns of a
+// task, one of B once for its rows.
+void MatmulPlan::planBlocks() {
+  double least = 0;
+  int64_t most = std::clamp<int64_t>(mostColumns / groups.width, 1, groups.count()), best = 1;
+  for (groupsOfTask = 1; groupsOfTask <= most; ++groupsOfTask) {
+    int64_t columns = std::min(groupsOfTask * groups.width, op.n);
+    int64_t rows = std::min(rowsFor(std::min<int64_t>(wantedTasks(), 16)), op.m);
+    double copied = 1.0 / double(rows) + 1.0 / double(columns);
+    if (groupsOfTask == 1 || copied < least) {
+      least = copied;
+      best = groupsOfTask;
+    }
+  }
+  groupsOfTask = best;
+  rowsOfBlock = rowsFor(std::min<int64_t>(wantedTasks(), 16));
+}
+
+// Rows enough in a task to use B's panel well.
+void MatmulPlan::planTasks() {
+  int64_t wanted = wantedTasks();
+  int64_t tile = tileRows();
+  if (inParts)
+    planBlocks();
+  else
+    rowsOfBlock = rowsFor(wanted);
+  int64_t columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount(op);
+  int64_t staticBlocks = llvm::divideCeil(op.m, rowsOfBlock);
+  tasks = columnTasks;
+  switch (op.rows) {
+  case Matmul::Rows::None:
+    tasks *= staticBlocks;
+    break;
+  case Matmul::Rows::M: {
+    int64_t whole = std::lcm(tile, op.rowsFactor) / op.rowsFactor; // rows that are whole tiles
+    rowsPerTask = std::max<int64_t>(1, rowsOfBlock / op.rowsFactor);
+    if (rowsPerTask > whole)
+      rowsPerTask = rowsPerTask / whole * whole;
+    rowsOfBlock = rowsPerTask * op.rowsFactor;
+    break;
+  }
+  case Matmul::Rows::Batch:
+    tasks = columnTasks / op.batch.front() * staticBlocks;
+    rowsPerTask = std::clamp<int64_t>(op.batch.front() / op.rowsFactor * tasks / wanted, 1,
+                                      std::max<int64_t>(1, op.batch.front() / op.rowsFactor / 32));
+    break;
+  case Matmul::Rows::K:
+    tasks *= staticBlocks;
+    if (splitK)
+      planSplit();
+    break;
+  }
+  staticBlocksOfM = op.rows == Matmul::Rows::M ? 1 : staticBlocks;
+}
+
+// Those of k are an order of sums, so the shape decides alone: the tiles counted here are not those chosen.
+int64_t MatmulPlan::chunksOfK() const {
+  int64_t tiles = llvm::divideCeil(op.m, 8) * llvm::divideCeil(op.n, 4 * lanes);
+  int64_t missing = std::min<int64_t>(llvm::divideCeil(wantedTasks(), tiles), 16);
+  bool isCut = op.rows == Matmul::Rows::K && tiles < 16 && op.k >= 64 * missing && batchCount(op) == 1;
+  return isCut ? missing : 1;
+}
+
+void MatmulPlan::planSplit() {
+  int64_t rowsOfCall = op.k / op.rowsFactor;
+  rowsPerTask = llvm::divideCeil(rowsOfCall, chunks);
+  partials.element = op.element;
+  partials.rows = op.m;
+  partials.columns = op.n;
+  partials.width = llvm::alignTo(op.n, lanes);
+  partials.rowsPerChunk = rowsPerTask;
+  partials.place = {op.workspace.buffer,
+                    op.workspace.offset + static_cast<int64_t>(llvm::alignTo(workspaceBytes, 64)) / elementBytes(op)};
+  int64_t filled = llvm::divideCeil(rowsOfCall, rowsPerTask);
+  workspaceBytes = llvm::alignTo(workspaceBytes, 64) + filled * partials.elementsPerChunk() * elementBytes(op);
+}
+
+void MatmulPlan::describe(Contraction &result) const {
+  int64_t outer = op.rows == Matmul::Rows::None ? 1
+                  : op.rows == Matmul::Rows::M  ? op.m
+                  : op.rows == Matmul::Rows::K  ? op.k
+                                                : op.batch.front();
+  int64_t rowsOfCall = std::max<int64_t>(1, outer / op.rowsFactor);
+  int64_t a = batchCount(op) * op.m * op.k, b = batchCount(op) * op.k * op.n, c = batchCount(op) * op.m * op.n;
+  int64_t perRow = 0;
+  switch (op.rows) {
+  case Matmul::Rows::None:
+    break;
+  case Matmul::Rows::M:
+    perRow = a + c;
+    break;
+  case Matmul::Rows::K:
+    perRow = a + b;
+    break;
+  case Matmul::Rows::Batch:
+    perRow = a + b + c;
+    break;
+  }
+  result.bytes = (a + b + c - perRow) * elementBytes(op);
+  result.bytesPerRow = perRow * elementBytes(op) / rowsOfCall;
+  (op.rows == Matmul::Rows::None ? result.flops : result.flopsPerRow) = flopsOf(op) / rowsOfCall;
+  result.lanes = filledLanes(op.n, lanes);
+}
+
+} // namespace sluice::cpu

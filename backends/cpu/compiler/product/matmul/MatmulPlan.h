@@ -1,0 +1,56 @@
+// How a matrix product is cut into tasks, blocks and tiles, and which of its operands are copied; see Matmul.cpp.
+#pragma once
+
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/matmul/PackPanels.h"
+#include "backends/cpu/compiler/product/matmul/SumPartials.h"
+#include "backends/cpu/compiler/product/tile/TileChoice.h"
+
+namespace sluice::cpu {
+
+class MatmulPlan {
+public:
+  // Both must outlive this.
+  MatmulPlan(const Matmul &op, const Target &target);
+
+  // The stage in front that packs B.
+  PackPanels packStage() const;
+  // Of all but the last tile of a block.
+  int64_t tileRows() const;
+  // Those whose terms, or those of a part, stay in a quarter of the second-level cache.
+  int64_t fittingRows() const;
+  // Sets what the product has to do.
+  void describe(Contraction &result) const;
+
+  ColumnGroups groups;
+  int64_t panelOfB = 0;    // of what the product stage reads; 0: B's rows as they are
+  bool packed = false;     // by a stage in front
+  bool packsParts = false; // by each task
+  bool splitK = false;     // k is cut into chunks, each summed by tasks of its own
+  bool inParts = false;    // a task sums one part of k after another
+  bool copiesA = false;    // and copies the rows that A's terms are
+  int64_t terms = 0;       // of such a part
+  int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
+  int64_t tasks = 1, rowsPerTask = 0; // of the product stage
+  Partials partials;
+  int64_t workspaceBytes = 0;
+
+private:
+  void planPacking();
+  void planBlocks();
+  void planTasks();
+  void planSplit();
+  bool rowsOfBEvictEachOther() const;
+  bool readsBAgain() const;
+  bool canSumInParts() const;
+  bool termsOfAAreRows() const;
+  int64_t wantedTasks() const;
+  int64_t rowsFor(int64_t wanted) const;
+  int64_t chunksOfK() const;
+
+  const Matmul &op;
+  const Target &target;
+  int64_t lanes, chunks = 1;
+};
+
+} // namespace sluice::cpu

@@ -1,0 +1,109 @@
+#include "backends/cpu/compiler/product/matmul/SumsOfBlock.h"
+
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/IndexMath.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace sluice::cpu {
+
+using namespace mlir;
+
+// Neighbouring terms lie an odd number of vectors apart, so that they are in different sets of a cache.
+static int64_t oddLines(int64_t elements, int64_t lanes) { return (llvm::divideCeil(elements, lanes) | 1) * lanes; }
+
+SumsOfBlock::SumsOfBlock(StageFunction &stage, Location loc, VectorType vector, int64_t rows, int64_t columns)
+    : loc(loc), vector(vector), lanes(vector.getNumElements()), strideOfA(oddLines(rows, lanes)),
+      strideOfSums(llvm::alignTo(columns, lanes)), sums(onStack(stage, rows * strideOfSums)) {}
+
+void SumsOfBlock::makeRoomForA(StageFunction &stage, int64_t terms) { copyOfA = onStack(stage, terms * strideOfA); }
+
+void SumsOfBlock::makeRoomForB(StageFunction &stage, int64_t terms, int64_t width) {
+  strideOfB = width;
+  copyOfB = onStack(stage, llvm::alignTo(terms + lanes, lanes) * strideOfB);
+}
+
+Value SumsOfBlock::onStack(StageFunction &stage, int64_t elements) const {
+  OpBuilder b = OpBuilder::atBlockBegin(&stage.func.getBody().front());
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  return b.create<LLVM::AllocaOp>(loc, pointer, vector.getElementType(), constantI64(b, loc, elements),
+                                  /*alignment=*/64);
+}
+
+Value SumsOfBlock::addressOfSums(OpBuilder &b, Value row, Value column) const {
+  IndexMath math{b, loc};
+  return elementAddress(b, loc, vector.getElementType(), sums, math.add(math.mul(row, strideOfSums), column));
+}
+
+Value SumsOfBlock::addressOfA(OpBuilder &b, Value term, Value row) const {
+  IndexMath math{b, loc};
+  return elementAddress(b, loc, vector.getElementType(), copyOfA, math.add(math.mul(term, strideOfA), row));
+}
+
+void SumsOfBlock::clear(OpBuilder &b, Value rows) {
+  IndexMath math{b, loc};
+  Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(vector));
+  loopOver(b, loc, math.constant(0), math.mul(rows, strideOfSums), lanes, [&](OpBuilder &inner, Value at) {
+    storeVector(inner, loc, zero, elementAddress(inner, loc, vector.getElementType(), sums, at));
+  });
+}
+
+// The last vector of a row may be narrower than the others: those of A end where A ends.
+void SumsOfBlock::copyA(OpBuilder &b, Value from, int64_t stride, Value terms, Value rows) {
+  IndexMath math{b, loc};
+  Type element = vector.getElementType();
+  Value whole = math.roundDown(rows, lanes);
+  loopOver(b, loc, math.constant(0), terms, 1, [&](OpBuilder &inner, Value term) {
+    Value source = elementAddress(inner, loc, element, from, IndexMath{inner, loc}.mul(term, stride));
+    loopOver(inner, loc, math.constant(0), whole, lanes, [&](OpBuilder &body, Value row) {
+      storeVector(body, loc, loadVector(body, loc, vector, elementAddress(body, loc, element, source, row)),
+                  addressOfA(body, term, row));
+    });
+    loopOver(inner, loc, whole, rows, 1, [&](OpBuilder &body, Value row) {
+      storeVector(body, loc, loadScalar(body, loc, element, elementAddress(body, loc, element, source, row)),
+                  addressOfA(body, term, row));
+    });
+  });
+}
+
+Value SumsOfBlock::copyB(OpBuilder &b, Value from, int64_t stride, Value terms, int64_t columns) {
+  Type element = vector.getElementType();
+  loopOver(b, loc, constantI64(b, loc, 0), terms, 1, [&](OpBuilder &inner, Value term) {
+    Value source = elementAddress(inner, loc, element, from, IndexMath{inner, loc}.mul(term, stride));
+    Value to = elementAddress(inner, loc, element, copyOfB, IndexMath{inner, loc}.mul(term, strideOfB));
+    for (int64_t column = 0; column < columns; column += lanes)
+      storeVector(inner, loc,
+                  loadFirstLanes(inner, loc, vector, elementAddress(inner, loc, element, source, column),
+                                 std::min(lanes, columns - column)),
+                  elementAddress(inner, loc, element, to, column));
+  });
+  return copyOfB;
+}
+
+// A few neighbouring terms, too, so that squares of terms and columns are whole.
+Value SumsOfBlock::packB(OpBuilder &b, const PackPanels &pack, Value source, Value first, Value terms,
+                         int64_t columns) {
+  IndexMath math{b, loc};
+  Value begin = math.roundDown(first, lanes), last = math.add(first, terms);
+  Value end = math.min(math.mul(math.ceilDiv(last, lanes), lanes), math.constant(pack.k));
+  PackPanels part = pack;
+  part.panel = strideOfB;
+  emitPackTerms(b, loc, part, lanes, source, copyOfB, begin, end, columns);
+  return elementAddress(b, loc, vector.getElementType(), copyOfB, math.mul(math.sub(first, begin), strideOfB));
+}
+
+void SumsOfBlock::add(OpBuilder &b, const Tile &tile, const Sums &more, Value row, Value column) {
+  Value base = addressOfSums(b, row, column);
+  Sums before = tile.load(b, base, strideOfSums), after;
+  for (auto [sum, part] : llvm::zip_equal(before, more))
+    after.push_back(b.create<arith::AddFOp>(loc, sum, part));
+  tile.store(b, after, base, strideOfSums);
+}
+
+Value SumsOfBlock::load(OpBuilder &b, Value row, Value column) const {
+  return loadVector(b, loc, vector, addressOfSums(b, row, column));
+}
+
+} // namespace sluice::cpu

@@ -1,0 +1,92 @@
+// The model: a step adds one rank-1 product to a tile of R rows and V vectors. It costs the largest of
+//   R * V / ports     starting the multiply-adds,
+//   (R + V) / 2       loads, of which two start in a cycle,
+//   4                 the latency of a multiply-add, since the next step needs the same sums,
+// and a tile costs its steps plus its beginning and end. Measured tiles follow it within a few per cent.
+#include "backends/cpu/compiler/product/tile/TileChoice.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+namespace sluice::cpu {
+
+static constexpr double fmaLatency = 4;
+static constexpr double loadsPerCycle = 2;
+static constexpr int64_t maxRows = 14; // each row is an address to keep
+
+int64_t maxTileRows(int64_t vectors, const Target &target) {
+  // The sums, a vector of B for each column, and one broadcast of A.
+  int64_t rows = (target.numVectorRegisters - vectors - (target.numVectorRegisters > 16 ? 3 : 1)) / vectors;
+  return std::clamp<int64_t>(rows, 1, maxRows);
+}
+
+static double stepCycles(double rows, double vectors, const Target &target) {
+  return std::max({rows * vectors / target.fmaPorts, (rows + vectors) / loadsPerCycle, fmaLatency});
+}
+
+static double tileCycles(const TileProblem &problem, int64_t rows, int64_t vectors, const Target &target) {
+  if (rows == 0)
+    return 0;
+  double step = stepCycles(rows, vectors, target);
+  // Eight ways of a first-level cache set hold the rows that differ by multiples of 4 KB.
+  if (rows > 8 && problem.rowBytes % 4096 == 0 && problem.rowBytes != 0)
+    step *= 1.35;
+  return step * problem.depth + 12 + 1.5 * rows * vectors;
+}
+
+static double columnCycles(const TileProblem &problem, int64_t rows, int64_t vectors, const Target &target) {
+  if (problem.evenRows) {
+    int64_t tiles = llvm::divideCeil(problem.rows, rows), large = problem.rows % tiles;
+    int64_t size = problem.rows / tiles;
+    return (tiles - large) * tileCycles(problem, size, vectors, target) +
+           large * tileCycles(problem, size + 1, vectors, target);
+  }
+  return problem.rows / rows * tileCycles(problem, rows, vectors, target) +
+         tileCycles(problem, problem.rows % rows, vectors, target);
+}
+
+static int64_t bestRows(const TileProblem &problem, int64_t vectors, const Target &target, double &cycles) {
+  int64_t best = 1;
+  for (int64_t rows = 1; rows <= std::min(problem.rows, maxTileRows(vectors, target)); ++rows) {
+    double cost = columnCycles(problem, rows, vectors, target);
+    if (rows == 1 || cost <= cycles) {
+      best = rows;
+      cycles = cost;
+    }
+  }
+  return best;
+}
+
+ColumnGroups chooseTiles(const TileProblem &problem, const Target &target) {
+  int64_t lanes = target.lanes(problem.elementBits);
+  ColumnGroups best;
+  double bestCycles = 0;
+  int64_t widest = std::min<int64_t>(llvm::divideCeil(problem.columns, lanes), 6);
+  for (int64_t vectors = widest; vectors >= 1; --vectors) {
+    ColumnGroups groups;
+    groups.width = vectors * lanes;
+    bool crossesPanels = problem.panel && problem.columns > problem.panel && problem.panel % groups.width != 0;
+    if (crossesPanels)
+      continue;
+    groups.full = problem.columns / groups.width;
+    groups.tail = problem.columns % groups.width;
+    double fullCycles = 0, tailCycles = 0;
+    if (groups.full)
+      groups.rows = bestRows(problem, vectors, target, fullCycles);
+    if (groups.tail)
+      groups.tailRows = bestRows(problem, llvm::divideCeil(groups.tail, lanes), target, tailCycles);
+    double cycles = groups.full * fullCycles + tailCycles;
+    if (bestCycles == 0 || cycles < bestCycles * 0.999) {
+      best = groups;
+      bestCycles = cycles;
+    }
+  }
+  return best;
+}
+
+double filledLanes(int64_t columns, int64_t lanes) {
+  return static_cast<double>(columns) / static_cast<double>(llvm::alignTo(columns, lanes));
+}
+
+} // namespace sluice::cpu

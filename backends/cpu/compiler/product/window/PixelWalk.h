@@ -1,0 +1,49 @@
+// The order of every sum of a weight gradient: through the images, their rows of pixels, and the pixels of a row.
+//
+// Which taps are inside the image differs from place to place, so rows of pixels come in bands and pixels in runs.
+// Where those are cut depends on the tile that is summed; the order in which one element of dW meets its pixels does
+// not.
+#pragma once
+
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/tile/Tile.h"
+
+namespace sluice::cpu {
+
+// Pixels [begin, end) along one axis for which the same taps are inside the image.
+struct PixelSegment {
+  int64_t begin, end;
+  llvm::SmallVector<bool> validTaps;
+};
+
+// All of an axis, by which of `taps` are inside.
+llvm::SmallVector<PixelSegment> pixelSegments(const Convolution::Axis &axis, llvm::ArrayRef<int64_t> taps);
+
+// What is added at a pixel: gets the addresses of dY there, and of x where it begins under the window's first tap plus
+// the tile's corner.
+using PixelStep = std::function<void(mlir::OpBuilder &, mlir::Value xPixel, mlir::Value dYPixel, Sums &)>;
+
+// The pixels [begin, end) of a row.
+struct PixelRun {
+  mlir::Value begin, end;
+  PixelStep step;
+};
+
+// The rows [begin, end) of an image's pixels; all have the same runs, from left to right.
+struct PixelBand {
+  mlir::Value begin, end;
+  llvm::SmallVector<PixelRun> runs;
+};
+
+// What all tiles pass over before the next is touched: some images, or some rows of pixels of one.
+struct PixelBlock {
+  mlir::Value image0, image1;
+  mlir::Value row0, row1; // null: all
+};
+
+// Adds the bands' pixels of the block's images. x is read from `corner` on, dY from `column` on.
+Sums overPixels(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, const Convolution &op,
+                const PixelBlock &block, llvm::ArrayRef<PixelBand> bands, mlir::Value corner, mlir::Value column,
+                Sums sums);
+
+} // namespace sluice::cpu

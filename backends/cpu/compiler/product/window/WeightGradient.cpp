@@ -1,0 +1,372 @@
+// The weight gradient of a convolution: dW[kh, kw, c, o] = sum over images and pixels of x[pixel under tap, c] *
+// dY[pixel, o].
+//
+// A register tile is a few rows (kh, kw, c) of dW times a group of output channels; its steps are pixels. The batch is
+// cut into chunks, a number given by the shape, each with its own partial dW in the workspace; a stage behind adds them
+// in order. Within a chunk a few images at a time stay in the cache while all tiles of dW pass over them; every sum
+// goes through the chunk's images, their rows and their pixels in order, however tiles and blocks are cut.
+//
+// Where c is long, loops run over the taps and tiles are cut from the contiguous run of x that a tap (or, without
+// padding along the width, a row of taps) reads. Where c is short and the window leaves the image, or the whole window
+// fits one tile, the rows of every tile are known when the code is generated, and so are the pixels that each may read.
+//
+// The last output channels, where they would fill a small part of a vector, are a group of tasks of their own: there
+// the lanes go along the runs of x.
+#include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/IndexMath.h"
+#include "backends/cpu/compiler/product/tile/Tile.h"
+#include "backends/cpu/compiler/product/window/ConvolutionShape.h"
+#include "backends/cpu/compiler/product/window/PixelWalk.h"
+#include "backends/cpu/compiler/product/window/WeightGradientPlan.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace sluice::cpu {
+
+using namespace mlir;
+
+namespace {
+
+class WeightGradientEmitter {
+public:
+  WeightGradientEmitter(const StageModule &module, llvm::StringRef name, Location loc, const Convolution &op,
+                        const Target &target)
+      : module(module), name(name), loc(loc), op(op), h(op.height), w(op.width), target(target),
+        lanes(target.lanes(op.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, op.element)),
+        plan(op, target), partials(plan.partials), groups(plan.groups) {}
+
+  Contraction emit() {
+    StageFunction stage = StageFunction::create(module, name + "_chunks", loc);
+    stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
+    Contraction result;
+    result.stages.push_back({name + "_chunks", tasksPerChunk(), partials.rowsPerChunk});
+    result.stages.push_back(emitSumPartials(module, name + "_sum", loc, partials, target,
+                                            [&](StageFunction &sumStage, OpBuilder &b, Location, Value row,
+                                                Value column, Value sums) { finish(sumStage, b, row, column, sums); }));
+    int64_t chunks = llvm::divideCeil(op.rows, partials.rowsPerChunk);
+    result.workspaceBytes = chunks * partials.elementsPerChunk() * elementBytes();
+    describeConvolution(op, op.outputChannels, target, result);
+    result.lanes = plan.lanes;
+    return result;
+  }
+
+private:
+  int64_t elementBytes() const { return op.element.getIntOrFloatBitWidth() / 8; }
+  int64_t channels() const { return op.inputChannels; }
+  int64_t windowRows() const { return h.kernel * w.kernel * channels(); }
+
+  // The narrow channels are one more group.
+  int64_t tasksPerChunk() const { return plan.parts * (groups.count() + (plan.narrow != 0)); }
+
+  // ---- Emission ----
+
+  // What one task works on.
+  struct Work {
+    Value part;           // of the rows of taps
+    Value chunk;          // which partial result
+    Value image0, image1; // its images
+    Value column;         // first output channel
+    int64_t columns, tileRows;
+  };
+
+  void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
+    IndexMath math{b, loc};
+    Work work;
+    work.chunk = math.div(task, tasksPerChunk());
+    Value rest = math.rem(task, tasksPerChunk());
+    Value group = math.div(rest, plan.parts);
+    work.part = math.rem(rest, plan.parts);
+    work.image0 = math.mul(work.chunk, partials.rowsPerChunk);
+    work.image1 = math.min(math.add(work.image0, partials.rowsPerChunk), stage.rows);
+    work.column = math.mul(group, groups.width);
+    if (!plan.narrow)
+      return emitWide(stage, b, work, group);
+    ifThenElse(
+        b, loc, math.less(group, math.constant(groups.count())),
+        [&](OpBuilder &wide) { emitWide(stage, wide, work, group); },
+        [&](OpBuilder &narrow) { emitNarrow(stage, narrow, work); });
+  }
+
+  void emitWide(StageFunction &stage, OpBuilder &b, const Work &work, Value group) {
+    IndexMath math{b, loc};
+    auto emitFor = [&](OpBuilder &body, int64_t columns, int64_t tileRows) {
+      Work mine = work;
+      mine.columns = columns, mine.tileRows = tileRows;
+      emitChunk(stage, body, mine);
+    };
+    if (!groups.tail)
+      return emitFor(b, groups.width, groups.rows);
+    if (!groups.full)
+      return emitFor(b, groups.tail, groups.tailRows);
+    Value full = math.less(group, math.constant(groups.full));
+    ifThenElse(
+        b, loc, full, [&](OpBuilder &then) { emitFor(then, groups.width, groups.rows); },
+        [&](OpBuilder &otherwise) { emitFor(otherwise, groups.tail, groups.tailRows); });
+  }
+
+  void emitChunk(StageFunction &stage, OpBuilder &b, const Work &work) {
+    loopOver(b, loc, work.image0, work.image1, plan.imagesAtOnce, [&](OpBuilder &body, Value first) {
+      IndexMath math{body, loc};
+      PixelBlock block{first, math.min(math.add(first, plan.imagesAtOnce), work.image1), {}, {}};
+      if (plan.pixelRowsAtOnce == h.output())
+        return emitBlock(stage, body, work, block);
+      loopOver(body, loc, math.constant(0), math.constant(h.output()), plan.pixelRowsAtOnce,
+               [&](OpBuilder &inner, Value oh) {
+                 block.row0 = oh;
+                 block.row1 = IndexMath{inner, loc}.add(oh, plan.pixelRowsAtOnce);
+                 emitBlock(stage, inner, work, block);
+               });
+    });
+  }
+
+  void emitBlock(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
+    if (plan.staticTiles)
+      emitStaticTiles(stage, b, work, block);
+    else
+      emitRuns(stage, b, work, block);
+  }
+
+  // The address of one element of the task's partial result.
+  Value partialAt(StageFunction &stage, OpBuilder &b, const Work &work, Value row, Value column) {
+    IndexMath math{b, loc};
+    Value at = math.add(math.mul(row, partials.width), column);
+    at = math.add(math.add(at, math.mul(work.chunk, partials.elementsPerChunk())), partials.place.offset);
+    return address(b, stage.buffer(partials.place.buffer), at);
+  }
+
+  // Loads a tile's sums, or starts them at the chunk's first image; then `add`s to them and stores them.
+  void updateTile(StageFunction &stage, OpBuilder &b, const Work &work, const Tile &tile, Value row,
+                  const PixelBlock &block, llvm::function_ref<Sums(OpBuilder &, Sums)> add) {
+    IndexMath math{b, loc};
+    Value place = partialAt(stage, b, work, row, work.column);
+    Sums sums;
+    if (plan.imagesAtOnce >= partials.rowsPerChunk && !block.row0) {
+      sums = tile.zeros(b);
+    } else {
+      SmallVector<Type> types(tile.rows() * tile.vectors(), vector);
+      Value before = math.sub(block.image0, work.image0);
+      if (block.row0)
+        before = math.add(before, block.row0);
+      auto branch = b.create<scf::IfOp>(loc, types, math.less(math.constant(0), before), /*withElseRegion=*/true);
+      OpBuilder later = branch.getThenBodyBuilder(), start = branch.getElseBodyBuilder();
+      later.create<scf::YieldOp>(loc, ValueRange(tile.load(later, place, partials.width)));
+      start.create<scf::YieldOp>(loc, ValueRange(tile.zeros(start)));
+      sums.assign(branch.getResults().begin(), branch.getResults().end());
+    }
+    tile.store(b, add(b, sums), place, partials.width);
+  }
+
+  // ---- Tiles cut from contiguous runs, in loops over the taps ----
+
+  void forEachRun(OpBuilder &b, const Work &work, llvm::function_ref<void(OpBuilder &, Value kh, Value kw)> body) {
+    IndexMath math{b, loc};
+    Value kh0 = plan.parts == 1 ? math.constant(0) : work.part;
+    Value kh1 = plan.parts == 1 ? math.constant(h.kernel) : math.add(work.part, 1);
+    loopOver(b, loc, kh0, kh1, 1, [&](OpBuilder &overHeight, Value kh) {
+      loopOver(overHeight, loc, math.constant(0), math.constant(plan.runsPerTapRow), 1,
+               [&](OpBuilder &inner, Value kw) { body(inner, kh, kw); });
+    });
+  }
+
+  void emitRuns(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
+    int64_t whole = plan.runLength / work.tileRows * work.tileRows;
+    forEachRun(b, work, [&](OpBuilder &body, Value kh, Value kw) {
+      IndexMath math{body, loc};
+      loopOver(body, loc, math.constant(0), math.constant(whole), work.tileRows,
+               [&](OpBuilder &tiles, Value c) { emitRunTile(stage, tiles, work, block, kh, kw, c, work.tileRows); });
+      if (whole != plan.runLength)
+        emitRunTile(stage, body, work, block, kh, kw, math.constant(whole), plan.runLength - whole);
+    });
+  }
+
+  // Pixels [begin, end) that tap `k` finds inside the image.
+  std::pair<Value, Value> validPixels(OpBuilder &b, const Convolution::Axis &axis, Value k) {
+    IndexMath math{b, loc};
+    if (!leavesImage(axis))
+      return {math.constant(0), math.constant(axis.output())};
+    Value zero = math.constant(0);
+    Value shift = math.sub(math.constant(axis.padBefore), math.mul(k, axis.dilation)); // in = out * stride - shift
+    Value begin = math.ceilDiv(math.max(zero, shift), axis.stride);
+    Value end = math.ceilDiv(math.max(zero, math.add(shift, axis.input)), axis.stride);
+    end = math.min(math.constant(axis.output()), end);
+    return {begin, end};
+  }
+
+  void emitRunTile(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block, Value kh, Value kw,
+                   Value c, int64_t rows) {
+    Tile tile(loc, vector, rows, work.columns, /*wholeVectors=*/false);
+    if (plan.prefetchOutput)
+      tile.prefetchB(prefetchSteps * op.outputChannels);
+    SmallVector<int64_t> offsets(llvm::to_vector(llvm::seq<int64_t>(0, rows)));
+    PixelBand band = bandOf(b, kh, kw, addRows(tile, offsets));
+    Value corner = cornerOf(b, kh, kw, c);
+    updateTile(stage, b, work, tile, rowOf(b, kh, kw, c), block,
+               [&](OpBuilder &at, Sums sums) { return addPixels(stage, at, block, band, corner, work.column, sums); });
+  }
+
+  // The row of dW for place `c` of a run.
+  Value rowOf(OpBuilder &b, Value kh, Value kw, Value c) {
+    IndexMath math{b, loc};
+    return math.add(math.mul(math.add(math.mul(kh, plan.runsPerTapRow), kw), plan.runLength), c);
+  }
+
+  // Where x lies under that row at pixel (0, 0).
+  Value cornerOf(OpBuilder &b, Value kh, Value kw, Value c) {
+    IndexMath math{b, loc};
+    Value down = math.mul(math.add(math.mul(kh, h.dilation), -h.padBefore), w.input);
+    Value across = plan.acrossTaps ? math.constant(0) : math.mul(kw, w.dilation);
+    return math.add(math.mul(math.add(math.add(down, across), -w.padBefore), channels()), c);
+  }
+
+  // The pixels for which a run of x lies inside the image.
+  PixelBand bandOf(OpBuilder &b, Value kh, Value kw, PixelStep step) {
+    auto [oh0, oh1] = validPixels(b, h, kh);
+    if (plan.acrossTaps)
+      return {oh0, oh1, {{constantI64(b, loc, 0), constantI64(b, loc, w.output()), std::move(step)}}};
+    auto [ow0, ow1] = validPixels(b, w, kw);
+    return {oh0, oh1, {{ow0, ow1, std::move(step)}}};
+  }
+
+  // ---- Tiles whose rows are known here ----
+
+  void emitStaticTiles(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
+    int64_t tiles = llvm::divideCeil(windowRows(), work.tileRows);
+    for (int64_t t = 0, start = 0; t < tiles; ++t) {
+      int64_t size = windowRows() / tiles + (t < windowRows() % tiles);
+      emitStaticTile(stage, b, work, block, start, size);
+      start += size;
+    }
+  }
+
+  void emitStaticTile(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block, int64_t start,
+                      int64_t size) {
+    Tile tile(loc, vector, size, work.columns, /*wholeVectors=*/false);
+    if (plan.prefetchOutput)
+      tile.prefetchB(prefetchSteps * op.outputChannels);
+    SmallVector<int64_t> tapsHeight, tapsWidth, offsets;
+    for (int64_t row = start; row < start + size; ++row) {
+      int64_t kw = row / channels() % w.kernel, kh = row / channels() / w.kernel;
+      tapsHeight.push_back(kh);
+      tapsWidth.push_back(kw);
+      offsets.push_back(((kh * h.dilation - h.padBefore) * w.input + kw * w.dilation - w.padBefore) * channels() +
+                        row % channels());
+    }
+    IndexMath math{b, loc};
+    SmallVector<PixelBand> bands;
+    for (const PixelSegment &down : pixelSegments(h, tapsHeight)) {
+      PixelBand band{math.constant(down.begin), math.constant(down.end), {}};
+      for (const PixelSegment &across : pixelSegments(w, tapsWidth)) {
+        SmallVector<int64_t> valid(size, notRead);
+        for (int64_t r = 0; r < size; ++r)
+          if (down.validTaps[tapsHeight[r]] && across.validTaps[tapsWidth[r]])
+            valid[r] = offsets[r];
+        if (llvm::any_of(valid, [](int64_t offset) { return offset != notRead; }))
+          band.runs.push_back({math.constant(across.begin), math.constant(across.end), addRows(tile, valid)});
+      }
+      if (!band.runs.empty())
+        bands.push_back(std::move(band));
+    }
+    updateTile(stage, b, work, tile, math.constant(start), block, [&](OpBuilder &at, Sums sums) {
+      return addPixels(stage, at, block, bands, math.constant(0), work.column, sums);
+    });
+  }
+
+  // ---- Steps ----
+
+  static constexpr int64_t notRead = INT64_MIN;
+
+  Sums addPixels(StageFunction &stage, OpBuilder &b, const PixelBlock &block, ArrayRef<PixelBand> bands, Value corner,
+                 Value column, Sums sums) {
+    return overPixels(stage, b, loc, op, block, bands, corner, column, sums);
+  }
+
+  // Row r of the tile reads x at the pixel plus the corner plus offsets[r].
+  PixelStep addRows(const Tile &tile, ArrayRef<int64_t> offsets) {
+    return [this, tile, offsets = llvm::to_vector(offsets)](OpBuilder &b, Value xPixel, Value dYPixel, Sums &ofPixel) {
+      SmallVector<Value> rows;
+      for (int64_t offset : offsets)
+        rows.push_back(offset == notRead ? Value() : elementAddress(b, loc, op.element, xPixel, offset));
+      tile.multiplyAdd(b, ofPixel, rows, dYPixel);
+    };
+  }
+
+  // ---- The narrow channels ----
+
+  // Lanes along the runs of x, rows along the channels; a tile keeps its sums over the whole chunk.
+  void emitNarrow(StageFunction &stage, OpBuilder &b, const Work &work) {
+    int64_t vectors = llvm::divideCeil(plan.runLength, lanes);
+    int64_t mostVectors = std::max<int64_t>(1, (target.numVectorRegisters - 3) / (plan.narrow + 1));
+    int64_t lanesOfTile = llvm::divideCeil(vectors, llvm::divideCeil(vectors, mostVectors)) * lanes;
+    PixelBlock block{work.image0, work.image1, {}, {}};
+    forEachRun(b, work, [&](OpBuilder &body, Value kh, Value kw) {
+      for (int64_t c = 0; c < plan.runLength; c += lanesOfTile)
+        emitNarrowTile(stage, body, work, block, kh, kw, c, std::min(lanesOfTile, plan.runLength - c));
+    });
+  }
+
+  void emitNarrowTile(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block, Value kh, Value kw,
+                      int64_t c, int64_t columns) {
+    IndexMath math{b, loc};
+    int64_t firstChannel = op.outputChannels - plan.narrow;
+    Tile tile(loc, vector, plan.narrow, columns, /*wholeVectors=*/false);
+    PixelBand band = bandOf(b, kh, kw, [&](OpBuilder &body, Value xPixel, Value dYPixel, Sums &ofPixel) {
+      SmallVector<Value> rows;
+      for (int64_t r = 0; r < plan.narrow; ++r)
+        rows.push_back(elementAddress(body, loc, op.element, dYPixel, r));
+      tile.multiplyAdd(body, ofPixel, rows, xPixel);
+    });
+    Sums sums = addPixels(stage, b, block, band, cornerOf(b, kh, kw, math.constant(c)), math.constant(firstChannel),
+                          tile.zeros(b));
+    Value row = rowOf(b, kh, kw, math.constant(c));
+    for (int64_t r = 0; r < plan.narrow; ++r)
+      for (int64_t v = 0; v < tile.vectors(); ++v)
+        scatter(b, sums[r * tile.vectors() + v],
+                partialAt(stage, b, work, math.add(row, v * lanes), math.constant(firstChannel + r)), partials.width,
+                tile.lanesOf(v));
+  }
+
+  // Lane i goes to place + i * stride.
+  void scatter(OpBuilder &b, Value sums, Value place, int64_t stride, int64_t count) {
+    for (int64_t lane = 0; lane < count; ++lane)
+      storeVector(b, loc, b.create<vector::ExtractOp>(loc, sums, ArrayRef<int64_t>{lane}),
+                  elementAddress(b, loc, op.element, place, lane * stride));
+  }
+
+  void finish(StageFunction &stage, OpBuilder &b, Value row, Value column, Value sums) {
+    IndexMath math{b, loc};
+    if (op.epilogue) {
+      Value tap = math.div(row, channels());
+      return op.epilogue(stage, b, loc,
+                         {column, math.rem(row, channels()), math.div(tap, w.kernel), math.rem(tap, w.kernel)}, sums);
+    }
+    Value at = math.add(math.mul(math.div(column, op.panel), windowRows() * op.panel), math.mul(row, op.panel));
+    at = math.add(math.add(at, math.rem(column, op.panel)), op.weights.offset);
+    storeVector(b, loc, sums, address(b, stage.buffer(op.weights.buffer), at));
+  }
+
+  Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
+
+  StageModule module;
+  std::string name;
+  Location loc;
+  const Convolution &op;
+  const Convolution::Axis &h, &w;
+  const Target &target;
+  int64_t lanes;
+  VectorType vector;
+
+  WeightGradientPlan plan;
+  const Partials &partials;
+  const ColumnGroups &groups;
+};
+
+} // namespace
+
+Contraction emitConvolutionWeightGradient(const StageModule &module, llvm::StringRef name, Location loc,
+                                          const Convolution &op, const Target &target) {
+  return WeightGradientEmitter(module, name, loc, op, target).emit();
+}
+
+} // namespace sluice::cpu
