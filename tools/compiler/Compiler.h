@@ -8,8 +8,8 @@
 #include "passes/schedule/BucketCollectives.h"
 #include "runtime/plan/CommunicationForecast.h"
 #include "runtime/plan/Plan.h"
-#include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
+#include "tools/compiler/placement/report/Report.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "passes/Pipeline.h"
-#include "tools/compiler/placement/Costs.h"
+#include "tools/compiler/placement/costs/Costs.h"
 
 namespace sluice::compiler {
 

@@ -1,6 +1,6 @@
 #include "tools/sluice/MeasureDevices.h"
 
-#include "tools/compiler/placement/DescribedCosts.h"
+#include "tools/compiler/placement/costs/DescribedCosts.h"
 #include "tools/sluice/MeasuredText.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"

@@ -1,7 +1,7 @@
 // `sluice devices --measure`
 #pragma once
 
-#include "tools/compiler/placement/Measure.h"
+#include "tools/compiler/placement/costs/Measure.h"
 #include "tools/sluice/Commands.h"
 
 namespace sluice::tool {

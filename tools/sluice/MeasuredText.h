@@ -1,7 +1,7 @@
 // What was measured of devices, for people and scripts.
 #pragma once
 
-#include "tools/compiler/placement/Calibration.h"
+#include "tools/compiler/placement/costs/Calibration.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace sluice::tool {

@@ -2,7 +2,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/compiler/JsonFile.h"
-#include "tools/compiler/placement/PlacementFile.h"
+#include "tools/compiler/placement/report/PlacementFile.h"
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
 #include "tools/sluice/place/Page.h"

@@ -2,7 +2,7 @@
 #include "ir/Target.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
-#include "tools/compiler/placement/Costs.h"
+#include "tools/compiler/placement/costs/Costs.h"
 #include "tools/compiler/scale/ReadCluster.h"
 #include "tools/compiler/scale/Scaling.h"
 #include "tools/sluice/Commands.h"

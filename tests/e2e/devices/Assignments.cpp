@@ -2,8 +2,8 @@
 
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/Trained.h"
-#include "tools/compiler/placement/GroupLaunches.h"
 #include "tools/compiler/placement/Placement.h"
+#include "tools/compiler/placement/report/GroupLaunches.h"
 #include <algorithm>
 #include <cmath>
 #include <fstream>

@@ -4,8 +4,8 @@
 #include "passes/analysis/CostModel.h"
 #include "tests/e2e/Harness.h"
 #include "tools/compiler/placement/Evaluation.h"
-#include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
+#include "tools/compiler/placement/report/Report.h"
 #include <memory>
 #include <string>
 

@@ -2,7 +2,7 @@
 // slower than everything on one device or the user's own.
 #include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/PlacedNetworks.h"
-#include "tools/compiler/placement/Measure.h"
+#include "tools/compiler/placement/costs/Measure.h"
 #include <gtest/gtest.h>
 #include <stdexcept>
 #include <utility>

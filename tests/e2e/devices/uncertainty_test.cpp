@@ -2,7 +2,7 @@
 // measured, by 0.25 % if all were given or described. Links of many speeds give placements that gain anything between.
 #include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/Assignments.h"
-#include "tools/compiler/placement/Calibration.h"
+#include "tools/compiler/placement/costs/Calibration.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/IdleSimulator.h"
 #include "tests/e2e/devices/PlacedNetworks.h"
-#include "tools/compiler/placement/Measure.h"
+#include "tools/compiler/placement/costs/Measure.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <utility>

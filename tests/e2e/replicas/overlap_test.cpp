@@ -9,8 +9,8 @@
 #include "tests/e2e/devices/Placed.h"
 #include "tests/e2e/devices/Trained.h"
 #include "tests/e2e/replicas/Replicated.h"
-#include "tools/compiler/placement/Calibration.h"
 #include "tools/compiler/placement/Evaluation.h"
+#include "tools/compiler/placement/costs/Calibration.h"
 
 #include <cmath>
 #include <fmt/format.h>

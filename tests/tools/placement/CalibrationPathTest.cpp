@@ -1,7 +1,7 @@
 // Where what was measured is kept: never in the current folder by accident.
 #include "tests/TemporaryFolder.h"
 #include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/placement/Calibration.h"
+#include "tools/compiler/placement/costs/Calibration.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
 #include <filesystem>

@@ -1,12 +1,12 @@
 // What is measured of a device is what a program has of it: copies end to end, and kernels by a backend's clock where
 // the host's agrees.
-#include "tools/compiler/placement/Measure.h"
+#include "tools/compiler/placement/costs/Measure.h"
 #include "runtime/instance/ActionTimes.h"
 #include "runtime/plugins/BackendLoader.h"
 #include "tests/TemporaryFolder.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Installation.h"
-#include "tools/compiler/placement/MeasureLinks.h"
+#include "tools/compiler/placement/costs/MeasureLinks.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include "passes/assign/PlacementGraph.h"
 #include "passes/kernel/PreparedKernels.h"
 #include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/placement/Costs.h"
 #include "tools/compiler/placement/Evaluation.h"
-#include "tools/compiler/placement/PlacementFile.h"
+#include "tools/compiler/placement/costs/Costs.h"
+#include "tools/compiler/placement/report/PlacementFile.h"
 #include <functional>
 
 namespace sluice::compiler {

@@ -5,10 +5,10 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/placement/Candidates.h"
-#include "tools/compiler/placement/Describe.h"
-#include "tools/compiler/placement/GroupLaunches.h"
 #include "tools/compiler/placement/MemorySearch.h"
 #include "tools/compiler/placement/PlannedMemory.h"
+#include "tools/compiler/placement/report/Describe.h"
+#include "tools/compiler/placement/report/GroupLaunches.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
 #include <set>

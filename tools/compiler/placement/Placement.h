@@ -3,8 +3,8 @@
 
 #include "passes/Pipeline.h"
 #include "tools/compiler/placement/Candidates.h"
-#include "tools/compiler/placement/Report.h"
 #include "tools/compiler/placement/Request.h"
+#include "tools/compiler/placement/report/Report.h"
 #include "llvm/Support/Error.h"
 
 namespace sluice::compiler {

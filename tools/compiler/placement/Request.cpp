@@ -1,7 +1,7 @@
 #include "tools/compiler/placement/Request.h"
 
 #include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/placement/Quantity.h"
+#include "tools/compiler/placement/costs/Quantity.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace sluice::compiler {

@@ -2,7 +2,7 @@
 
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/JsonFile.h"
-#include "tools/compiler/placement/Quantity.h"
+#include "tools/compiler/placement/costs/Quantity.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"

@@ -1,7 +1,7 @@
 // A placement decision in words, for a terminal.
 #pragma once
 
-#include "tools/compiler/placement/Report.h"
+#include "tools/compiler/placement/report/Report.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
-#include "tools/compiler/placement/Measure.h"
+#include "tools/compiler/placement/costs/Measure.h"
 
 namespace sluice::compiler {
 

@@ -8,7 +8,7 @@
 
 #include "ir/Target.h"
 #include "passes/assign/PlacementGraph.h"
-#include "tools/compiler/placement/Report.h"
+#include "tools/compiler/placement/report/Report.h"
 #include <map>
 #include <string>
 

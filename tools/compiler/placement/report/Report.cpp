@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/Report.h"
+#include "tools/compiler/placement/report/Report.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Measures what devices reach, kernel by kernel, and their links.
 #pragma once
 
-#include "tools/compiler/placement/Calibration.h"
+#include "tools/compiler/placement/costs/Calibration.h"
 #include <functional>
 
 namespace sluice::compiler {

@@ -3,7 +3,7 @@
 
 #include "passes/analysis/CostModel.h"
 #include "tools/compiler/Backends.h"
-#include "tools/compiler/placement/Calibration.h"
+#include "tools/compiler/placement/costs/Calibration.h"
 
 namespace sluice::compiler {
 

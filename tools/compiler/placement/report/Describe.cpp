@@ -1,8 +1,8 @@
-#include "tools/compiler/placement/Describe.h"
+#include "tools/compiler/placement/report/Describe.h"
 
 #include "ir/text/DiagnosticText.h"
 #include "passes/assign/GroupValues.h"
-#include "tools/compiler/placement/GroupLaunches.h"
+#include "tools/compiler/placement/report/GroupLaunches.h"
 #include <fmt/format.h>
 
 using namespace mlir;

@@ -1,5 +1,5 @@
 // Every model is put on every device as a whole, and each of its kernels is timed alone.
-#include "tools/compiler/placement/Measure.h"
+#include "tools/compiler/placement/costs/Measure.h"
 
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
@@ -11,8 +11,8 @@
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
-#include "tools/compiler/placement/CalibrationModels.h"
-#include "tools/compiler/placement/MeasureLinks.h"
+#include "tools/compiler/placement/costs/CalibrationModels.h"
+#include "tools/compiler/placement/costs/MeasureLinks.h"
 #include <cmath>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/PlacementFile.h"
+#include "tools/compiler/placement/report/PlacementFile.h"
 
 #include "ir/Dialect.h"
 #include "ir/Module.h"

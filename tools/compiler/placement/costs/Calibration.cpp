@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/Calibration.h"
+#include "tools/compiler/placement/costs/Calibration.h"
 
 #include "ir/Dialect.h"
 #include "runtime/files/OutputFile.h"
@@ -6,7 +6,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/compiler/JsonFile.h"
-#include "tools/compiler/placement/Quantity.h"
+#include "tools/compiler/placement/costs/Quantity.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"

@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/MeasureLinks.h"
+#include "tools/compiler/placement/costs/MeasureLinks.h"
 
 #include "ir/Dialect.h"
 #include "runtime/device/DeviceContext.h"

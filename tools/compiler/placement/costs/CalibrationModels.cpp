@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/CalibrationModels.h"
+#include "tools/compiler/placement/costs/CalibrationModels.h"
 
 #include "sluice/sluice.h"
 

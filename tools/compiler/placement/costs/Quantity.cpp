@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/Quantity.h"
+#include "tools/compiler/placement/costs/Quantity.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"

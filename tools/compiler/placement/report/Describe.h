@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/compiler/placement/Candidates.h"
-#include "tools/compiler/placement/Report.h"
+#include "tools/compiler/placement/report/Report.h"
 
 namespace sluice::compiler {
 

@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/DescribedCosts.h"
+#include "tools/compiler/placement/costs/DescribedCosts.h"
 
 using sluice::runtime::BackendDevice;
 

@@ -1,10 +1,10 @@
-#include "tools/compiler/placement/Costs.h"
+#include "tools/compiler/placement/costs/Costs.h"
 
 #include "ir/Dialect.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/placement/Calibration.h"
-#include "tools/compiler/placement/DescribedCosts.h"
+#include "tools/compiler/placement/costs/Calibration.h"
+#include "tools/compiler/placement/costs/DescribedCosts.h"
 
 using sluice::runtime::BackendDevice;
 using sluice::runtime::BackendFile;
