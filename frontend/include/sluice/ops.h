@@ -6,8 +6,8 @@
 //                  of the graph's parameters (f32 unless set). sum, prod and cumsum convert them to i64.
 //   Floats         f32, f64, f16 and bf16. f16 and bf16 compute in f32, and each result is rounded once.
 //   Dimensions     A negative dimension counts from the end.
-//   Batch          The dimension without a size. "Not the batch" below: fails for this dimension, whose rows the function
-//                  would mix or count.
+//   Batch          The dimension without a size. "Not the batch" below: the function fails for it, because it would mix
+//                  or count its rows.
 //   Errors         Error with code 2, at the line of the call and with the shapes of all operands. It is thrown if a
 //                  tensor is empty, belongs to another graph or to a step or branch that has ended; if operands are
 //                  fixed on two devices; and if a dtype, shape or argument is not what the comment requires.

@@ -1,6 +1,6 @@
 // Elementwise functions and operators. Operands broadcast, and the result has their common shape.
 //
-//   functions                                                      operands               result
+//   functions                                                       operands               result
 //   neg, abs, clip, clamp, arithmetic, maximum, minimum, remainder  all dtypes but bool    the same dtype
 //   pow, and all other functions of one tensor                      floats                 the same dtype
 //   isnan, isinf                                                    floats                 bool
