@@ -2,11 +2,11 @@
 
 #include "passes/Passes.h"
 #include "passes/assign/AssignmentSearch.h"
+#include "passes/assign/MemorySearch.h"
+#include "passes/assign/PlannedMemory.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/placement/Candidates.h"
-#include "tools/compiler/placement/MemorySearch.h"
-#include "tools/compiler/placement/PlannedMemory.h"
 #include "tools/compiler/placement/report/Describe.h"
 #include "tools/compiler/placement/report/GroupLaunches.h"
 #include "llvm/ADT/StringExtras.h"
@@ -142,7 +142,7 @@ private:
 
   /// With copies at full weight, and at less of it: a schedule hides some of them.
   void offerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
-    MemorySearch caps(setting.costs.memoryCaps);
+    passes::MemorySearch caps(setting.costs.memoryCaps);
     for (double weight : {1.0, 0.4, 0.1}) {
       constexpr int kTries = 8;
       caps.restart();
@@ -336,7 +336,7 @@ private:
   PlacementSetting &setting;
   const PlacementRequest &request;
   passes::AssignmentModel model;
-  PlannedMemory memory;
+  passes::PlannedMemory memory;
   std::vector<Candidate> candidates;
   std::set<std::vector<uint32_t>> compiled; // assignments that were found
   SearchSummary summary;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 class PlannedMemory {
 public:
@@ -25,4 +25,4 @@ private:
   std::vector<Plan> plans;
 };
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

@@ -1,8 +1,8 @@
-#include "tools/compiler/placement/MemorySearch.h"
+#include "passes/assign/MemorySearch.h"
 
 #include <algorithm>
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 std::vector<std::optional<int64_t>> MemorySearch::given() const {
   std::vector<std::optional<int64_t>> bytes;
@@ -49,4 +49,4 @@ void MemorySearch::restart() {
   most.reset();
 }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

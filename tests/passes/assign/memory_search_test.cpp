@@ -1,9 +1,9 @@
 // The share of a memory cap that a problem is given, for plans that need more or less than the problem knows of.
-#include "tools/compiler/placement/MemorySearch.h"
+#include "passes/assign/MemorySearch.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 
-using namespace sluice::compiler;
+using namespace sluice::passes;
 
 namespace {
 

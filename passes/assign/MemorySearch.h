@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 /// The problem knows how many bytes values have; only a plan knows which are alive together, and of workspaces. So a
 /// share of the caps is looked for, between shares whose plans were too large and those that left no placement or
@@ -39,4 +39,4 @@ private:
   std::optional<double> most = {}; // the smallest whose plan was too large
 };
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

@@ -1,8 +1,8 @@
-#include "tools/compiler/placement/PlannedMemory.h"
+#include "passes/assign/PlannedMemory.h"
 
 #include "llvm/ADT/STLExtras.h"
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 void PlannedMemory::note(const std::vector<uint32_t> &devices, const std::vector<int64_t> &modelled,
                          const std::vector<int64_t> &needed) {
@@ -28,4 +28,4 @@ std::vector<int64_t> PlannedMemory::likely(const std::vector<uint32_t> &devices,
   return bytes;
 }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes
