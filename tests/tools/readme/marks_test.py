@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What readme_test.py finds wrong in a document."""
+"""The problems that readme_test.py finds in a document."""
 
+import os
 import tempfile
 import unittest
 
@@ -56,6 +57,40 @@ class MarksTest(unittest.TestCase):
     def test_a_comment_that_is_no_mark_is_refused(self):
         with self.assertRaises(ValueError):
             self.problems('<!-- withing 2: "loss #" -->\n', "$ echo loss 1\nloss 1\n")
+
+    def test_a_block_may_be_for_programs_without_a_sanitizer(self):
+        mark, block = "<!-- unless sanitized -->\n", "$ echo lost\nloss\n"
+        self.assertEqual(len(self.problems(mark, block)), 1)
+        self.assertEqual(self.problems(mark, block, sanitized=True), [])
+
+
+class CodeTest(unittest.TestCase):
+    def check(self, comments, block):
+        """The problems, the prologue, the fragments, and the programs that were written."""
+        with tempfile.TemporaryDirectory() as root, tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(root, "models"))
+            with open(os.path.join(root, "models", "net.cpp"), "w", encoding="utf-8") as out:
+                out.write("int one;\nint two;\n")
+            found = readme_test.check_code(f"text\n\n{comments}```cpp\n{block}```\n", "DOC.md", root, folder)
+            return *found, os.listdir(folder)
+
+    def test_a_part_is_in_its_file(self):
+        self.assertEqual(self.check("", "// models/net.cpp\nint two;\n"), ([], "", [], []))
+        self.assertEqual(len(self.check("", "// models/net.cpp\nint three;\n")[0]), 1)
+
+    def test_a_program_is_written(self):
+        self.assertEqual(self.check("", "// net.cpp\nint main() {}\n"), ([], "", [], ["net.cpp"]))
+
+    def test_a_fragment_follows_the_prologue(self):
+        self.assertEqual(self.check("<!-- fragment -->\n", "int one;\n")[2], ["int one;\n"])
+        self.assertEqual(self.check("<!-- prologue -->\n", "int one;\n")[1], "int one;\n")
+        program = readme_test.program_of("int one;\n", ["int two;\n"])
+        self.assertIn("static void fragment0() {\nint one;\nint two;\n}", program)
+        self.assertIn("run(0, fragment0);", program)
+
+    def test_other_code_is_a_problem(self):
+        self.assertEqual(len(self.check("", "int one;\n")[0]), 1)
+        self.assertEqual(len(self.check("<!-- part -->\n", "// net.cpp\nint one;\n")[0]), 1)
 
 
 if __name__ == "__main__":

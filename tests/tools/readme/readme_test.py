@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 """Runs documents such as README.md: readme_test.py SOURCE_ROOT BUILD_ROOT DOCUMENT...
 
-In a block ```console, a line that begins with `$ ` is a command, and the lines up to the next are what it prints: the same
-but for numbers, where `...` stands for any lines. A block ```cpp is a part of the file that its first line names.
-Commands run in a folder that looks like the repository after a build, one after another, with a calibration file of
-their own.
+In a block ```console, a line that begins with `$ ` is a command. The lines up to the next command are its expected
+output. Numbers may differ, and `...` matches any lines. The commands run one after another, in a folder that looks like
+the repository after a build. They share a calibration file, and pkg-config finds the build tree as an installation.
 
-Comments just before a console block say more of its figures, which `#` stands for:
-    <!-- within 1.1: "loss #", "# kB in" -->      at most this factor from what the document says; 1: the same
-    <!-- agree 1.05: "# ms a call", "predicted # ms" -->     with each other, in each line that has them
-    <!-- within 1.5 unless sanitized: "# kB in" -->          not where programs bring a sanitizer's code
-A mark must fit something that the block says."""
+Comments before a console block constrain its numbers, which `#` matches:
+    <!-- within 1.1: "loss #", "# kB in" -->      at most this factor from the document's number; 1: equal
+    <!-- agree 1.05: "# ms a call", "predicted # ms" -->     equal within this factor, in each line that has them
+    <!-- within 1.5 unless sanitized: "# kB in" -->          not checked in a build with sanitizers
+    <!-- unless sanitized -->                                the block does not run in a build with sanitizers
+A pattern without a match in the block is an error.
+
+A block ```cpp is checked in one of three ways:
+    its first line is `// FOLDER/FILE.cpp`     the block is a part of this file of the repository
+    its first line is `// FILE.cpp`            the block is a program, which is written for the commands of the document
+    <!-- fragment --> before the block         the block compiles and runs inside a function, after the <!-- prologue -->
+Any other block ```cpp is an error."""
 
 import os
 import re
@@ -22,6 +28,7 @@ import tempfile
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 from sanitized import is_sanitized  # noqa: E402: of the folder named above
 
+UNLESS_SANITIZED = "<!-- unless sanitized -->"
 NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 
 
@@ -74,7 +81,7 @@ class Mark:
 
 def marks_in(comments, sanitized):
     found = re.findall(r"^<!-- (within|agree) ([\d.]+)( unless sanitized)?: (.*) -->$", comments, re.M)
-    if len(found) != len(comments.splitlines()):
+    if len(found) != len([line for line in comments.splitlines() if line != UNLESS_SANITIZED]):
         raise ValueError(f"no mark: {comments}")
     return [Mark(kind, factor, re.findall(r'"([^"]+)"', patterns)) for kind, factor, condition, patterns in found
             if not (condition and sanitized)]
@@ -97,7 +104,9 @@ def matches(expected, actual, marks):
 
 def run_block(comments, block, folder, document, sanitized=False):
     problems, marks = [], marks_in(comments, sanitized)
-    environment = os.environ | {"SLUICE_CALIBRATION": os.path.join(folder, "calibration.json")}
+    if sanitized and UNLESS_SANITIZED in comments:
+        return []
+    environment = os.environ | {"SLUICE_CALIBRATION": os.path.join(folder, "calibration.json"), "PKG_CONFIG_PATH": folder}
     for command, expected in commands(block):
         result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 text=True, timeout=240, check=False)
@@ -111,18 +120,76 @@ def run_block(comments, block, folder, document, sanitized=False):
     return problems + [f"{document}: no line has the marked '{pattern}':\n{block}" for pattern in unused if not problems]
 
 
-def check_code(block, root):
-    name, _, code = block.partition("\n")
-    path = name.removeprefix("// ")
+def check_part(path, code, root):
     with open(os.path.join(root, path), encoding="utf-8") as source:
         return [] if code.strip() in source.read() else [f"this is not in {path}:\n{code}"]
+
+
+def check_code(text, document, root, folder):
+    """Checks the parts of files, and writes the programs. Returns the problems, the prologue and the fragments."""
+    problems, prologue, fragments = [], "", []
+    for comments, block in blocks(text, "cpp"):
+        kind, (first, _, code) = comments.strip(), block.partition("\n")
+        name = re.fullmatch(r"// ([\w./]+)", first)
+        if kind == "<!-- prologue -->":
+            prologue = block
+        elif kind == "<!-- fragment -->":
+            fragments.append(block)
+        elif kind or not name:
+            problems.append(f"{document}: a block of C++ is neither a part of a file, nor a program, nor a fragment:\n{block}")
+        elif "/" in name[1]:
+            problems += check_part(name[1], code, root)
+        else:
+            with open(os.path.join(folder, name[1]), "w", encoding="utf-8") as out:
+                out.write(block)
+    return problems, prologue, fragments
+
+
+def program_of(prologue, fragments):
+    """A program that runs each fragment in a function, after the prologue."""
+    functions = [f"static void fragment{number}() {{\n{prologue}{fragment}}}\n" for number, fragment in enumerate(fragments)]
+    calls = "".join(f"  run({number}, fragment{number});\n" for number in range(len(fragments)))
+    return f"""#include <sluice/compile.h>
+#include <sluice/sluice.h>
+#include <cstdio>
+using namespace sluice;
+{"".join(functions)}static int failed = 0;
+static void run(int number, void (*fragment)()) {{
+  try {{
+    fragment();
+  }} catch (const Error &error) {{
+    failed = 1;
+    std::printf("fragment %d: %s\\n", number, error.what());
+  }}
+}}
+int main() {{
+{calls}  return failed;
+}}
+"""
+
+
+def check_fragments(prologue, fragments, folder, document):
+    with open(os.path.join(folder, "fragments.cpp"), "w", encoding="utf-8") as out:
+        out.write(program_of(prologue, fragments))
+    command = "g++ -std=c++20 -w fragments.cpp -o fragments $(pkg-config --cflags --libs sluice) && ./fragments"
+    return [f"{document}: {problem}" for problem in run_block("", f"$ {command}\n...\n", folder, document)]
 
 
 def check_document(document, root, folder, sanitized):
     with open(os.path.join(root, document), encoding="utf-8") as file:
         text = file.read()
-    problems = [problem for _, block in blocks(text, "cpp") for problem in check_code(block, root)]
+    problems, prologue, fragments = check_code(text, document, root, folder)
+    if fragments and not sanitized:
+        problems += check_fragments(prologue, fragments, folder, document)
     return problems + [problem for block in blocks(text, "console") for problem in run_block(*block, folder, document, sanitized)]
+
+
+def write_package(root, build, folder):
+    """A sluice.pc for the build tree, in place of that of an installation."""
+    includes = " ".join(f"-I{os.path.join(root, part, 'include')}" for part in ("frontend", "backends", "runtime"))
+    library = os.path.join(build, "lib")
+    with open(os.path.join(folder, "sluice.pc"), "w", encoding="utf-8") as out:
+        out.write(f"Name: sluice\nDescription: a build tree\nVersion: 0\nCflags: {includes}\nLibs: -L{library} -lsluice -Wl,-rpath,{library}\n")
 
 
 def main():
@@ -134,6 +201,7 @@ def main():
         os.symlink(build, os.path.join(folder, "build", "release"))
         for part in ("models", "tools"):
             os.symlink(os.path.join(root, part), os.path.join(folder, part))
+        write_package(root, build, folder)
         problems = [problem for document in documents for problem in check_document(document, root, folder, is_sanitized(build))]
     finally:
         shutil.rmtree(folder)
