@@ -13,6 +13,8 @@ ROOT = "/share/doc/sluice"  # in an installation
 
 # Installed paths of other link targets, relative to share/doc/sluice.
 ELSEWHERE = {
+    "models/data/kjv/README.md": "../../sluice/kjv/README.md",
+    "models/data/mnist-10k/README.md": "../../sluice/mnist-10k/README.md",
     "tools/reference/preface.md": "ops.md",
     "tools/package/SluiceConfig.cmake.in": "../../../lib/cmake/Sluice/SluiceConfig.cmake",
     "tools/compiler/scale/clusters": "../../sluice/clusters",
@@ -40,8 +42,9 @@ def installed(source, out, document, documents):
         if place is None:
             return text
         if image:
-            os.makedirs(os.path.join(out, folder), exist_ok=True)
-            shutil.copyfile(os.path.join(source, target), os.path.join(out, place))
+            picture = os.path.join(out, place)
+            os.makedirs(os.path.dirname(picture), exist_ok=True)
+            shutil.copyfile(os.path.join(source, target), picture)
         return f"{image}[{text}]({os.path.relpath(os.path.join(ROOT, place), os.path.join(ROOT, folder))}{anchor or ''})"
 
     with open(os.path.join(source, document), encoding="utf-8") as opened:
