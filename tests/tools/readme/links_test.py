@@ -138,7 +138,7 @@ class LinksTest(unittest.TestCase):
         """The problems of a document in a small repository."""
         with tempfile.TemporaryDirectory() as root:
             files = {"passes/Pipeline.cpp": "void runPipeline() {}\n", "passes/PHASES.md": "# Phases\n\n## The first one\n",
-                     "frontend/Graph.cpp": "void save() {}\n", "README.md": text,
+                     "frontend/graph/Graph.cpp": "void save() {}\n", "README.md": text,
                      "tools/package/CMakeLists.txt": "README.md passes/PHASES.md", "tests/tools/readme/CMakeLists.txt": ""}
             for name, content in files.items():
                 path = os.path.join(root, name)
