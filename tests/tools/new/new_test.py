@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The skeletons that tools/new writes: new_test.py SOURCE_ROOT LLVM_TOOLS MLIR_INCLUDES TEST...
 
+MLIR_INCLUDES are folders with colons between them.
 Every test runs in a copy of the tree. SkeletonTest checks the structure of the skeletons in seconds. With SLUICE_TEST_FULL,
 BuildTest builds them and runs their tests."""
 
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-SOURCE, TOOLS, INCLUDES = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3].split(";")
+SOURCE, TOOLS, INCLUDES = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3].split(":")
 del sys.argv[1:4]
 
 COMMANDS = (("op", "row_sum"), ("pass", "drop_unused"), ("backend", "abacus"))
