@@ -126,6 +126,11 @@ class HookTest(unittest.TestCase):
         self.git("add", ".")
         self.refused("passes/Bad.cpp:1: passes may not include frontend/graph/Call.h", "pre-commit: failed: python3 -B tests/layers/check_layers.py .")
 
+    def test_quickstart_refuses_other_arguments(self):
+        result = run("tools/quickstart", "--hook")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("unknown argument '--hook'; usage: tools/quickstart [--hooks]", result.stdout)
+
     def test_it_is_fast_in_this_repository(self):
         if run("git", "rev-parse", "HEAD").returncode != 0:
             self.skipTest("no git repository here")
