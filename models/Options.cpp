@@ -1,4 +1,5 @@
 #include "Options.h"
+#include "runtime/help/HelpFormatter.h"
 #include <sluice/error.h>
 #include <sluice/process.h>
 
@@ -12,7 +13,7 @@ namespace models {
 
 namespace {
 
-/// What a flag says makes no sense for this model: the reason, and the program's exit code.
+/// An option that does not suit this model: the reason, and the program's exit code.
 struct Refusal {
   std::string message;
   int code;
@@ -51,7 +52,7 @@ static std::string checkDevices(const std::string &text) {
 
 static std::string checkPin(const std::string &text) {
   if (text.find('=') == std::string::npos || text.front() == '=')
-    return "'" + text + "' is no NAME=DEVICE";
+    return "'" + text + "' is not NAME=DEVICE";
   return messageOf([&] { Pin pin(text); });
 }
 
@@ -72,54 +73,87 @@ static std::string checkShare(const std::string &text) {
   return share >= 0 && share < 1 ? "" : "a share of elements is at least 0 and less than 1, not " + text;
 }
 
+/// The check without its text beside the option's type.
+static CLI::Validator silent(CLI::Validator check) { return check.description(""); }
+
+/// "torch|he"
+static std::string joined(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : "|") + word;
+  return text;
+}
+
 static void describeSizes(CLI::App &app, Sizes &sizes) {
   auto add = [&](const char *flag, std::int64_t &size, const char *what, const CLI::Validator &check) {
     if (size)
-      app.add_option(flag, size, what)->check(check)->capture_default_str();
+      app.add_option(flag, size, what)->type_name("N")->check(silent(check))->capture_default_str();
   };
-  add("--layers", sizes.layers, "blocks", CLI::Range(1, 1024));
-  add("--width", sizes.width, "elements of each word or patch, a multiple of 64", CLI::Validator(checkWidth, "N"));
-  add("--length", sizes.length, "words in a row", CLI::Range(std::int64_t(1), sizes.length));
-  add("--words", sizes.words, "words that there are", CLI::Range(std::int64_t(2), sizes.words));
+  add("--layers", sizes.layers, "Number of blocks, at most 1024", CLI::Range(1, 1024));
+  add("--width", sizes.width, "Number of features per word or patch, a multiple of 64", CLI::Validator(checkWidth, ""));
+  add("--length", sizes.length, "Number of words per row, at most the default",
+      CLI::Range(std::int64_t(1), sizes.length));
+  add("--words", sizes.words, "Vocabulary size, from 2 to the default", CLI::Range(std::int64_t(2), sizes.words));
   if (sizes.dropout)
-    app.add_option("--dropout", *sizes.dropout, "share of the elements that dropout zeroes in training")
-        ->check(CLI::Validator(checkShare, "P"))
+    app.add_option("--dropout", *sizes.dropout, "Probability that dropout zeroes an element in training")
+        ->type_name("P")
+        ->check(CLI::Validator(checkShare, ""))
         ->capture_default_str();
 }
 
-static void describe(CLI::App &app, Options &options) {
-  app.add_option("--batch", options.batch, "the most rows of one call")
-      ->check(CLI::Range(1, 1 << 20))
+static void describeModel(CLI::App &app, Options &options) {
+  sluice::help::beginGroup(app, "Model");
+  app.add_option("--batch", options.batch, "Maximum number of rows of one call")
+      ->type_name("N")
+      ->check(silent(CLI::Range(1, 1 << 20)))
       ->capture_default_str();
-  app.add_option("--input", options.input, "dtype of the images: u8 (scaled by 1/255 in the graph) or f32")
-      ->check(CLI::IsMember({"u8", "f32"}))
+  app.add_option("--input", options.input, "Data type of the images; u8 is scaled by 1/255 in the graph")
+      ->type_name("u8|f32")
+      ->check(silent(CLI::IsMember({"u8", "f32"})))
       ->capture_default_str();
   if (options.size)
-    app.add_option("--size", options.size, "height and width of the images, a multiple of 16")
+    app.add_option("--size", options.size, "Height and width of the images in pixels, a multiple of 16")
+        ->type_name("N")
         ->check(checkSize)
         ->capture_default_str();
   app.add_option(
          "--init", options.init,
-         "how parameters begin: torch (PyTorch's defaults), notebook (weights N(0, 0.01^2), zero biases), "
+         "Initial values of parameters: torch (PyTorch's defaults), notebook (weights N(0, 0.01^2), zero biases), "
          "xavier (weights U(+-sqrt(6 / (fan_in + fan_out))), zero biases) or he (convolutions N(0, 2 / fan_out))")
-      ->check(CLI::IsMember(options.inits))
+      ->type_name(joined(options.inits))
+      ->check(silent(CLI::IsMember(options.inits)))
       ->capture_default_str();
-  app.add_option("--lr", options.lr, "learning rate, settable again when the program runs")
+  app.add_option("--lr", options.lr, "Learning rate; --set lr=X of the compiled program overrides it")
+      ->type_name("X")
       ->check(checkRate)
       ->capture_default_str();
   describeSizes(app, options.sizes);
-  app.add_option("--devices", options.devices,
-                 "the devices to run on, as in cpu,sim:0; the first takes what no pin does")
+}
+
+static void describeDevices(CLI::App &app, Options &options) {
+  sluice::help::beginGroup(app, "Devices");
+  app.add_option("--devices", options.devices, "Devices to run on, e.g. cpu,sim:0; the first runs all unpinned ops")
+      ->type_name("LIST")
       ->check(checkDevices)
       ->capture_default_str();
-  app.add_option("--pin", options.pins, "NAME=DEVICE: a part of the model works there, as in conv=gpu:0")
+  app.add_option("--pin", options.pins, "Device of a part of the model, e.g. conv=gpu:0; repeatable")
+      ->type_name("NAME=DEVICE")
       ->check(checkPin)
       ->take_all()
       ->allow_extra_args(false);
   app.add_option("--copies", options.copies,
-                 "what becomes of copies that pins need: explicit (an error), warn or insert")
-      ->check(CLI::IsMember({"explicit", "warn", "insert"}));
-  app.add_option("-o,--output", options.output, "file to write (- for the standard output)")->capture_default_str();
+                 "Policy for copies that pins require: explicit (report an error), warn, or insert (default: explicit)")
+      ->type_name("explicit|warn|insert")
+      ->check(silent(CLI::IsMember({"explicit", "warn", "insert"})));
+}
+
+static void describe(CLI::App &app, Options &options) {
+  describeModel(app, options);
+  describeDevices(app, options);
+  sluice::help::beginGroup(app, sluice::help::kCommon);
+  app.add_option("-o,--output", options.output, "File to write; - writes standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
 }
 
 static std::int64_t countParameters(const sluice::Graph &graph) {
@@ -150,7 +184,7 @@ void pin(sluice::nn::Module &model, const Options &options) {
   }
 }
 
-/// Prints what ends the program before its work: help, or what is wrong with the arguments.
+/// Prints help, or the error in the arguments, which ends the program.
 static int end(const CLI::App &app, const CLI::ParseError &error) {
   int code = app.exit(error) == 0 ? 0 : 2;
   if (std::cout.flush())
@@ -163,7 +197,8 @@ int run(int argc, char **argv, const std::string &name, Options options,
         const std::function<sluice::Graph(const Options &)> &build) {
   sluice::prepare_process();
   options.output = name + ".mlir";
-  CLI::App app{"Writes " + name + " as a graph for `sluice compile`."};
+  CLI::App app{"Writes the graph of " + name + " for `sluice compile`."};
+  sluice::help::setHelp(app);
   describe(app, options);
   try {
     app.parse(argc, argv);

@@ -35,18 +35,20 @@ OWNERS = [
     (r"backends/(\w+)/(compiler|libraries|runtime)/", r"backend \1 \2"),
     (r"runtime/files/", "files"),
     *((f"runtime/{folder}/", f"runtime {folder}") for folder in RUNTIME),
+    (r"runtime/help/", "help"),
     (r"(frontend|ir|passes|runtime|models|tests|tools)/", r"\1"),
     (r"(sys|linux|arpa|netinet|bits|asm)/|[\w.]+$", "system"),
 ]
 
 LIBRARIES = {"system", "tbb", "zlib", "cli11", "json", "fmt"}
 CONTRACTS = {"runtime api", "backend abi", "dtypes"}
-RUNTIME_COMMON = {"files", "runtime base", "runtime plan", "tensor files"} | CONTRACTS | LIBRARIES - {"fmt"}
+RUNTIME_COMMON = {"files", "help", "runtime base", "runtime plan", "tensor files"} | CONTRACTS | LIBRARIES - {"fmt"}
 
 # Folder -> what its files may include beside their own layer; the first that matches.
 LAYERS = [
     (r"runtime/include/", "runtime api", {"system", "backend abi"}),
     (r"runtime/files/", "files", {"system"}),
+    (r"runtime/help/", "help", {"system", "cli11"}),
     (r"runtime/base/", "runtime base", {"system", "json", "files"}),
     (r"runtime/plan/", "runtime plan", {"system", "json", "zlib", "runtime base", "runtime api", "dtypes"}),
     *((f"runtime/{folder}/", f"runtime {folder}", RUNTIME_COMMON | {f"runtime {below}" for below in RUNTIME[:at]})
@@ -62,7 +64,7 @@ LAYERS = [
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb", "exchange", r"backend \1 libraries"} | CONTRACTS),
     (r"frontend/include/", "frontend api", {"system", "dtypes"}),
     (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "tensor files", "runtime base", "frontend api", "dtypes"}),
-    (r"models/", "models", {"system", "frontend api", "cli11"}),
+    (r"models/", "models", {"system", "frontend api", "cli11", "help"}),
 ]
 UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
 

@@ -1,8 +1,7 @@
-"""Whatever a file or a text holds, its reader says what is wrong: no signal, no code 70, no hang, nothing left behind.
+"""Checks that every reader reports damaged input: no signal, no code 70, no hang, no leftover file.
 
-Damages valid inputs of every reader (readers.py) and runs the reader under limits of memory and time: 1,000 mutants, or
-20,000 with SLUICE_TEST_FULL=1. What fails is kept in `mutants` of the build folder. A run is repeated by its seed, a reader
-alone by its name:
+Damages valid inputs of every reader (readers.py) and runs the reader under limits of memory and
+time. Inputs that fail are kept in `mutants` of the build folder. The seed repeats a run:
 
     python3 tests/mutants/mutants_test.py build/dev --seed 7 --count 500 --reader "model text"
 """
@@ -201,11 +200,12 @@ def attack(bench, reader, count, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=20_000 if os.environ.get("SLUICE_TEST_FULL") else 1_000)
-    parser.add_argument("--reader")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", help="build folder")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the mutations (default: %(default)s)")
+    parser.add_argument("--count", type=int, default=20_000 if os.environ.get("SLUICE_TEST_FULL") else 1_000, metavar="N",
+                        help="number of mutants (default: %(default)s; $SLUICE_TEST_FULL raises it to 20000)")
+    parser.add_argument("--reader", metavar="NAME", help="attack only this reader (default: all)")
     options = parser.parse_args()
     failures = 0
     with tempfile.TemporaryDirectory() as folder:

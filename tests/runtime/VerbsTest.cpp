@@ -206,7 +206,7 @@ TEST(Help, GoesToStandardOutput) {
     ProcessResult result = logreg({verb, "--help"});
     EXPECT_EQ(result.code, 0);
     EXPECT_NE(result.out.find("--json"), std::string::npos);
-    EXPECT_LE(linesOf(result.out).size(), 45u);
+    EXPECT_LE(linesOf(result.out).size(), 85u);
     EXPECT_EQ(result.err, "");
   }
 }

@@ -1,4 +1,5 @@
 // Prints what kernels of attention reach, beside a product of matrices: GFLOP/s of their multiply-adds, one thread.
+#include "runtime/help/HelpFormatter.h"
 #include "tests/backends/cpu/KernelRun.h"
 #include <cstdio>
 
@@ -40,7 +41,12 @@ static void benchAttention(int64_t batch, int64_t heads, int64_t items, const st
   bench(name + " dk dv", operands, "attention_key_value_grad", attributes, {type, type}, batch);
 }
 
-int main() {
+int main(int argc, char **argv) {
+  CLI::App app("Measures attention kernels on one thread, in GFLOP/s, and compares them with a matrix product.",
+               "attention_bench");
+  sluice::help::setHelp(app);
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
   std::string left = "tensor<?x1024xf32>", right = "tensor<1024x1024xf32>";
   bench("product of 1024 x 1024 x 1024", {left, right}, "einsum", "equation = \"ab,bc->ac\"", {left}, 1024);
   benchAttention(1, 12, 1024, "f32", false);

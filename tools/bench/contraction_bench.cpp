@@ -1,11 +1,10 @@
 // Times generated products and convolutions on one and two threads, beside the multiply-add peak measured in the same
 // run. "of shape" is the share of peak x lanes, the lanes being those that the shape can fill.
-//
-//   contraction_bench [--filter TEXT] [--seconds S per case] [--assembly FILE]
 #include "backends/cpu/compiler/llvm/Codegen.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/Contraction.h"
 #include "backends/cpu/compiler/product/tile/Tile.h"
+#include "runtime/help/HelpFormatter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -77,9 +76,9 @@ private:
 };
 
 struct Options {
-  const char *filter = "";
+  std::string filter;
   double seconds = 0.3;
-  const char *assembly = nullptr;
+  std::string assembly;
 };
 
 struct Kernel {
@@ -99,13 +98,13 @@ static Kernel compile(const Emit &emit, const Target &target, const Options &opt
   kernel.contraction = emit(*module, loc, mlir::Float32Type::get(&context));
   std::string assembly;
   CodegenOptions codegen;
-  codegen.assembly = options.assembly ? &assembly : nullptr;
+  codegen.assembly = options.assembly.empty() ? nullptr : &assembly;
   auto object = compileToObject(*module, target, codegen);
   kernel.compileMs = (now() - start) * 1e3;
   if (!object)
     llvm::report_fatal_error(object.takeError());
   kernel.codeBytes = object->size();
-  if (options.assembly)
+  if (!options.assembly.empty())
     if (sluice::files::Failure failure = sluice::files::writeFile(options.assembly, assembly); !failure.empty())
       llvm::report_fatal_error(llvm::Twine(options.assembly) + ": " + failure);
   kernel.code.push_back(llvm::cantFail(loadObject(*object)));
@@ -216,7 +215,7 @@ public:
   }
 
   void run(const char *name, int64_t rows, const Emit &emit) {
-    if (!std::strstr(name, options.filter))
+    if (!std::strstr(name, options.filter.c_str()))
       return;
     Kernel kernel = compile(emit, target, options);
     const Contraction &c = kernel.contraction;
@@ -256,14 +255,18 @@ private:
 
 int main(int argc, char **argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--filter"))
-      options.filter = argv[i + 1];
-    if (!std::strcmp(argv[i], "--seconds"))
-      options.seconds = std::atof(argv[i + 1]);
-    if (!std::strcmp(argv[i], "--assembly"))
-      options.assembly = argv[i + 1];
-  }
+  CLI::App app("Measures generated matrix products and convolutions on one and two threads, and compares them with the "
+               "multiply-add peak measured in the same run.",
+               "contraction_bench");
+  sluice::help::setHelp(app);
+  sluice::help::beginGroup(app, "Measurement");
+  app.add_option("--filter", options.filter, "Measure only cases whose names contain this text")->type_name("TEXT");
+  app.add_option("--seconds", options.seconds, "Minimum measuring time of each case")
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_option("--assembly", options.assembly, "Write the assembly of the kernels to this file")->type_name("FILE");
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
   Bench bench(options);
   const Target &target = bench.machine();
   using Rows = Matmul::Rows;

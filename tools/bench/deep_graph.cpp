@@ -1,11 +1,5 @@
-// Writes graphs of any depth, to measure how compile time grows: deep_graph SHAPE DEPTH [FILE]
-//
-//   linear     DEPTH residual blocks of two linear layers, trained by AdamW
-//   conv       DEPTH residual blocks of two convolutions and their batch norms, trained by SGD
-//   chain      DEPTH elementwise ops, one after the other
-//   trained    the same between two linear layers, trained by SGD
-//   mixed      DEPTH ops, one after the other: elementwise, reductions, products, movements
-//   wide       DEPTH elementwise ops of one value, added up
+// Writes graphs of any depth, to measure how compile time grows.
+#include "runtime/help/HelpFormatter.h"
 #include <sluice/sluice.h>
 
 #include <cstdio>
@@ -131,12 +125,24 @@ static void build(Graph &graph, const std::string &shape, int depth) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3) {
-    std::fprintf(stderr, "usage: deep_graph linear|conv|chain|trained|mixed|wide DEPTH [FILE]\n");
-    return 2;
-  }
-  Graph graph(argv[1]);
+  std::string shape, file = "-";
+  int depth = 0;
+  CLI::App app("Writes a graph of any depth, to measure how compile time grows.", "deep_graph");
+  sluice::help::setHelp(app);
+  app.add_option(
+         "shape", shape,
+         "linear: residual blocks of two linear layers, trained by AdamW; conv: residual blocks of two "
+         "convolutions and batch norms, trained by SGD; chain: elementwise ops in sequence; trained: a chain "
+         "between two linear layers, trained by SGD; mixed: elementwise ops, reductions, products and movements in "
+         "sequence; wide: elementwise ops of one value, added up")
+      ->required()
+      ->type_name("SHAPE");
+  app.add_option("depth", depth, "Number of blocks or ops")->required()->type_name("DEPTH");
+  app.add_option("file", file, "File to write; - writes standard output")->type_name("FILE")->capture_default_str();
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
+  Graph graph(shape);
   graph.set_capacity(8);
-  build(graph, argv[1], std::atoi(argv[2]));
-  graph.save(argc > 3 ? argv[3] : "-");
+  build(graph, shape, depth);
+  graph.save(file);
 }

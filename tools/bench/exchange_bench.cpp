@@ -1,5 +1,6 @@
 // Prints how long ranks in threads of one process take for an all-reduce in f32, beside the time that the same bytes
-// take to be read and written by as many threads: exchange_bench [RANKS...]
+// take to be read and written by as many threads.
+#include "runtime/help/HelpFormatter.h"
 #include "sluice/backend/collectives.h"
 #include "sluice/backend/host.h"
 
@@ -105,11 +106,16 @@ static void bench(size_t ranks, size_t bytes) {
 }
 
 int main(int argc, char **argv) {
-  std::vector<size_t> ranks;
-  for (int i = 1; i < argc; ++i)
-    ranks.push_back(static_cast<size_t>(std::max(1, atoi(argv[i]))));
-  if (ranks.empty())
-    ranks = {2, 4};
+  std::vector<size_t> ranks = {2, 4};
+  CLI::App app("Measures all-reduce in f32 between ranks in threads of one process, and compares it with reading and "
+               "writing the same bytes.",
+               "exchange_bench");
+  sluice::help::setHelp(app);
+  app.add_option("ranks", ranks, "Numbers of ranks to measure (default: 2 4)")
+      ->type_name("N...")
+      ->check(CLI::PositiveNumber.description(""));
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
   for (size_t size : ranks)
     for (size_t bytes : {size_t(4) << 10, size_t(1) << 20, size_t(25) << 20})
       bench(size, bytes);

@@ -1,4 +1,5 @@
 // Prints what typical kernels reach: GB/s over operands and results, one thread.
+#include "runtime/help/HelpFormatter.h"
 #include "tests/backends/cpu/KernelRun.h"
 #include <cstdio>
 using namespace sluice::cpu::testing;
@@ -22,7 +23,11 @@ static void bench(const char *name, const std::vector<std::string> &operands, co
     printf(" %ld/%ld", long(stage.tasks), long(stage.rowsPerTask));
   printf("  lanes %.2f\n", kernel.result().lanes);
 }
-int main() {
+int main(int argc, char **argv) {
+  CLI::App app("Measures typical elementwise kernels on one thread, in GB/s over operands and results.", "loops_bench");
+  sluice::help::setHelp(app);
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
   std::string x = "tensor<?x20x26x26xf32, #nhwc>", m = "tensor<?x20x26x26xi1, #nhwc>", b = "tensor<20xf32>";
   std::string y = "tensor<?x20x13x13xf32, #nhwc>", p = "tensor<?x20x13x13xui8, #nhwc>";
   bench("relu", {x}, "%a = sluice.relu %0 : (" + x + ") -> " + x, "%a : " + x);

@@ -1,13 +1,12 @@
-// Certified gaps of placements on large graphs: placement_bench [--effort E] [--devices N]. Every graph has a memory
-// cap of 60 % of what all-accelerator needs, which N accelerators share; 1 unless given. Prints one row a graph, and
-// the median and worst gap: to a certified bound for one accelerator, to the bound in which all are one for several.
+// Certified gaps of placements on large graphs. Every graph has a memory cap of 60 % of the memory that the whole graph
+// needs on one accelerator, which N accelerators share. Prints one row per graph, and the median and worst gap: to a
+// certified bound for one accelerator, to the bound of one merged accelerator for several.
+#include "runtime/help/HelpFormatter.h"
 #include "tools/bench/placement_graphs/GraphFamilies.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 
 using namespace sluice::passes;
 using namespace sluice::bench;
@@ -15,18 +14,19 @@ using namespace sluice::bench;
 int main(int argc, char **argv) {
   double effort = 6e6; // nodes of the graphs that are cut
   int accelerators = 1;
-  for (int i = 1; i < argc; i += 2) {
-    std::string_view option = argv[i];
-    double number = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
-    if (!(number > 0) || (option != "--effort" && option != "--devices")) {
-      std::fprintf(stderr, "usage: placement_bench [--effort E] [--devices N]\n");
-      return 2;
-    }
-    if (option == "--effort")
-      effort = number;
-    else
-      accelerators = int(number);
-  }
+  CLI::App app("Measures the certified gaps of placements on large graphs.", "placement_bench");
+  sluice::help::setHelp(app);
+  sluice::help::beginGroup(app, "Search");
+  app.add_option("--effort", effort, "Number of graph nodes that the search may cut")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber.description(""))
+      ->capture_default_str();
+  app.add_option("--devices", accelerators, "Number of accelerators that share the memory cap")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber.description(""))
+      ->capture_default_str();
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
   std::vector<double> gaps;
   std::printf("%-16s %6s %5s %9s %12s %10s\n", "graph", "groups", "seed", "gap %", "cost ms", "seconds");
   for (uint32_t groups : {2000u, 4000u})

@@ -1,13 +1,12 @@
-"""Rewrites the documents for installation: documents.py SOURCE OUT DOCUMENT...
+"""Rewrites documents for installation below share/doc/sluice.
 
-Writes each document of the folder SOURCE to the same place below OUT, which becomes share/doc/sluice. Links to other
-documents stay. Links to files that are installed elsewhere point to the installed files. Links to other sources become
-plain text."""
+Links to other documents stay. Links to files that are installed elsewhere point to the installed
+files. Links to other sources become plain text."""
 
+import argparse
 import os
 import re
 import shutil
-import sys
 
 ROOT = "/share/doc/sluice"  # in an installation
 
@@ -52,7 +51,7 @@ def installed(source, out, document, documents):
     return "```".join(part if number % 2 else LINK.sub(relink, part) for number, part in enumerate(parts))
 
 
-def main(source, out, *documents):
+def main(source, out, documents):
     for document in documents:
         text = installed(source, out, document, documents)
         os.makedirs(os.path.dirname(os.path.join(out, document)), exist_ok=True)
@@ -61,4 +60,8 @@ def main(source, out, *documents):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="SOURCE", help="folder of the documents")
+    parser.add_argument("out", metavar="OUT", help="folder to write, which becomes share/doc/sluice")
+    parser.add_argument("documents", metavar="DOCUMENT", nargs="*", help="path of a document below SOURCE")
+    main(**vars(parser.parse_args()))

@@ -1,9 +1,9 @@
-"""Writes the reference of ops as Markdown: op_reference.py OPS.json PREFACE.md SPECIAL_POINTS.json OUTPUT.md
+"""Writes the reference of ops as Markdown.
 
-OPS.json is the output of `llvm-tblgen --dump-json` for ir/Ops.td. For authors of backends, each op must document its
-meaning and each attribute, and for an op on values also its rows and its rounding. An error lists all omissions.
-SPECIAL_POINTS.json holds results and gradients at special points. tests/e2e/torch/special_points.py writes it."""
+For authors of backends, each op must document its meaning and each attribute, and for an op on
+values also its rows and its rounding. An error lists all omissions."""
 
+import argparse
 import json
 import os
 import re
@@ -159,4 +159,10 @@ def main(records, preface, points, output):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("records", metavar="OPS.json", help="output of `llvm-tblgen --dump-json` for ir/Ops.td")
+    parser.add_argument("preface", metavar="PREFACE.md", help="text before the ops")
+    parser.add_argument("points", metavar="SPECIAL_POINTS.json",
+                        help="results and gradients at special points, written by tests/e2e/torch/special_points.py")
+    parser.add_argument("output", metavar="OUTPUT.md", help="file to write")
+    main(**vars(parser.parse_args()))

@@ -1,6 +1,6 @@
-// Published measurements beside what the model of data-parallel steps predicts: published DATA.json CLUSTERS [flags].
-// A device's own time of a step is taken from the points that are marked as fitted, by asking which time would have
-// given them; every other point is predicted.
+// Compares published measurements with the predictions of the model of data-parallel steps. The compute time of a step
+// is fitted to the points that are marked as fitted; every other point is predicted.
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/scale/ComputeTime.h"
 #include "tools/scale/PublishedFile.h"
@@ -138,14 +138,17 @@ static double printOutcomes(const std::vector<Outcome> &outcomes) {
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("Published measurements beside what is predicted", "published");
+  CLI::App app("Compares published measurements of data-parallel training with predictions.", "published");
   std::string data, clusters;
   double most = HUGE_VAL;
   bool fits = false;
-  app.add_option("data", data, "published.json")->required();
-  app.add_option("clusters", clusters, "The folder of the clusters' files")->required();
-  app.add_option("--most", most, "Fail if the mean absolute error is above this many percent");
-  app.add_flag("--fit", fits, "Find the shared constants anew, and print them beside those in use");
+  sluice::help::setHelp(app);
+  app.add_option("data", data, "File of measurements, such as published.json")->required()->type_name("DATA.json");
+  app.add_option("clusters", clusters, "Folder of the clusters' files")->required()->type_name("DIR");
+  sluice::help::beginGroup(app, "Comparison");
+  app.add_option("--most", most, "Maximum mean absolute error in percent; fail if it is larger (default: no limit)")
+      ->type_name("PERCENT");
+  app.add_flag("--fit", fits, "Fit the shared constants again, and print them next to the constants in use");
   CLI11_PARSE(app, argc, argv);
   auto cases = readPublished(data, clusters);
   if (!cases) {

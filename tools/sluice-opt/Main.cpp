@@ -1,11 +1,12 @@
-// `sluice-opt`: runs passes of Sluice, and those of MLIR that suit any dialect, on a file, for tests and for looking at
-// one pass alone.
+// `sluice-opt`: runs passes of Sluice, and the passes of MLIR that suit any dialect, on a file. For tests and for debugging a
+// single pass.
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "runtime/files/InputFile.h"
 #include "runtime/files/Process.h"
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/sluice-opt/SluicePasses.h"
@@ -15,7 +16,7 @@
 
 using namespace sluice::compiler;
 
-/// Reads the file, runs the passes, and writes what they leave; a failure of the passes has been printed.
+/// Reads the file, runs the passes, and writes the result. The passes have printed their failures.
 static llvm::Error run(const std::string &input, const std::string &output, mlir::DialectRegistry &registry) {
   std::string text, result;
   sluice::files::Failure failure = sluice::files::readFile(
@@ -29,6 +30,22 @@ static llvm::Error run(const std::string &input, const std::string &output, mlir
   return output == "-" ? writeStandardOutput(result) : writeWhole(result, output);
 }
 
+/// The options of Sluice; those of MLIR fill hundreds of lines.
+static std::string helpText() {
+  CLI::App app("Runs passes of Sluice and MLIR on a file of IR, in the order of the command line.", "sluice-opt");
+  sluice::help::setHelp(app);
+  std::string input, output;
+  app.add_option("input", input, "File of IR; - reads standard input (default: -)")->type_name("FILE.mlir");
+  sluice::help::beginGroup(app, "Passes, in the order of the pipeline");
+  for (const sluice::tool::PassSummary &pass : sluice::tool::sluicePasses())
+    app.add_flag("--" + pass.argument, pass.description);
+  sluice::help::beginGroup(app, sluice::help::kCommon);
+  app.add_option("-o", output, "File to write; - writes standard output (default: -)")->type_name("FILE");
+  app.add_flag("--help-hidden", "Print every pass and option of MLIR and LLVM");
+  app.footer("Example:\n  sluice-opt --sluice-build-entry-points --sluice-simplify lenet.mlir");
+  return app.help();
+}
+
 int main(int argc, char **argv) {
   sluice::files::prepareProcess();
   llvm::InitLLVM guard(argc, argv);
@@ -36,6 +53,11 @@ int main(int argc, char **argv) {
   registry.insert<sluice::ir::SluiceDialect>();
   mlir::registerTransformsPasses();
   sluice::tool::registerSluicePasses();
+  for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1))
+    if (argument == "--help" || argument == "-help" || argument == "-h") {
+      llvm::outs() << helpText();
+      return 0;
+    }
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Sluice's passes\n", registry);
   if (mlir::MlirOptMainConfig::createFromCLOptions().shouldShowDialects())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));

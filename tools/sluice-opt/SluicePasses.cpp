@@ -33,7 +33,15 @@ struct NamedPass : PassWrapper<NamedPass, OperationPass<ModuleOp>> {
 };
 } // namespace
 
+static std::vector<PassSummary> &summaries() {
+  static std::vector<PassSummary> all;
+  return all;
+}
+
+const std::vector<PassSummary> &sluicePasses() { return summaries(); }
+
 static void add(const std::string &name, const std::string &does, const PassBody &body) {
+  summaries().push_back({"sluice-" + name, does});
   registerPass([=] { return std::make_unique<NamedPass>("sluice-" + name, does, body); });
 }
 
@@ -106,68 +114,67 @@ static void addSchedules() {
       return success();
     });
   };
-  std::string does = "Give every kernel and copy its queue, its place and its waits";
+  std::string does = "Assign a queue, a position and waits to every kernel and copy";
   add("schedule-actions", does, schedule(passes::BucketPolicy::Auto));
-  add("schedule-fewest-buckets", does + ", with as few collectives as can be", schedule(passes::BucketPolicy::Fewest));
-  add("schedule-each-alone", does + ", with a collective for each value", schedule(passes::BucketPolicy::Each));
+  add("schedule-fewest-buckets", does + ", with the fewest collectives", schedule(passes::BucketPolicy::Fewest));
+  add("schedule-each-alone", does + ", with one collective per value", schedule(passes::BucketPolicy::Each));
 }
 
 void registerSluicePasses() {
-  add("promote-to-f64", "Compute in double what is in single precision", always(passes::promoteToF64));
-  add("keep-variables", "Let what reads a value that a gradient is asked by go on reading it",
+  add("promote-to-f64", "Compute in f64 instead of f32", always(passes::promoteToF64));
+  add("keep-variables", "Keep the consumers of values that gradients are taken with respect to",
       always(passes::keepVariables));
-  add("mix-precision", "Bring products to the precision that the module says", always(passes::mixPrecision));
-  add("build-entry-points", "Make entry points, with gradients and updates, of the graph", passes::buildEntryPoints);
-  add("lower-branches", "Make loops of branches", always(passes::lowerBranches));
-  add("lower-scans", "Make loops of scans", always(passes::lowerScans));
-  add("expand-composites", "Replace ops by the formula that they stand for, where it is of sums over the rows",
+  add("mix-precision", "Convert matrix products to the precision of the module", always(passes::mixPrecision));
+  add("build-entry-points", "Build entry points with gradients and updates from the graph", passes::buildEntryPoints);
+  add("lower-branches", "Lower branches to loops", always(passes::lowerBranches));
+  add("lower-scans", "Lower scans to loops", always(passes::lowerScans));
+  add("expand-composites", "Expand composite ops whose formula has sums over the rows",
       always(passes::expandComposites));
-  add("carry-rows", "Give states that rows carry from step to step the rows of a full call", always(passes::carryRows));
-  add("partition-rows", "Make the program that each replica runs on its share of the rows", passes::partitionRows);
-  add("merge-collectives", "Let a value be exchanged once",
+  add("carry-rows", "Resize states that rows carry between steps to the rows of a full call",
+      always(passes::carryRows));
+  add("partition-rows", "Build the program that each replica runs on its shard of the rows", passes::partitionRows);
+  add("merge-collectives", "Merge collectives of equal values",
       always([](ModuleOp module) { passes::mergeCollectives(module); }));
-  add("name-collectives", "Say of each collective what it is of", always(passes::nameCollectives));
-  add("shard-optimizer", "Keep and update a shard of what the optimizer keeps in each replica", passes::shardOptimizer);
-  add("narrow-gradients", "Reduce gradients in the wire type", always(passes::narrowGradients));
-  add("bucket-shards", "Exchange shards of a kind as one",
+  add("name-collectives", "Name each collective after its value", always(passes::nameCollectives));
+  add("shard-optimizer", "Shard optimizer state and updates among replicas", passes::shardOptimizer);
+  add("narrow-gradients", "Narrow gradients to the wire type for reduction", always(passes::narrowGradients));
+  add("bucket-shards", "Bucket exchanges of shards of equal kind",
       always([](ModuleOp module) { passes::bucketShards(module, 1); }));
-  add("cut-microbatches", "Make parts of entry points, for each microbatch and once a call", passes::cutMicrobatches);
-  add("canonicalize", "Bring ops to the forms that they call canonical", passes::canonicalize);
-  add("simplify", "Bring ops to canonical forms, merge equal ones and remove dead ones", passes::simplify);
+  add("cut-microbatches", "Split entry points into parts per microbatch and per call", passes::cutMicrobatches);
+  add("canonicalize", "Canonicalize ops", passes::canonicalize);
+  add("simplify", "Canonicalize ops, merge equal ops and remove dead ops", passes::simplify);
   // One pass, because ops may not read values of other devices in between.
-  add("place-values", "Give every value a device, and put a copy where an op reads one of another",
-      [](ModuleOp module) {
-        return failure(failed(passes::placeValues(module)) || failed(passes::insertCopies(module)));
-      });
-  add("settle-copies", "Leave one copy per value and destination", always(passes::settleCopies));
-  add("verify-placed", "Check that nothing crosses devices without a copy", passes::verifyPlaced);
-  add("expand-missing", "Replace ops for which their device has no kernel by the formula that they stand for",
+  add("place-values", "Assign a device to every value, and insert copies between devices", [](ModuleOp module) {
+    return failure(failed(passes::placeValues(module)) || failed(passes::insertCopies(module)));
+  });
+  add("settle-copies", "Deduplicate copies: one per value and destination", always(passes::settleCopies));
+  add("verify-placed", "Verify that values cross devices only in copies", passes::verifyPlaced);
+  add("expand-missing", "Expand ops that have no kernel on their device",
       withBackends([](ModuleOp module, const passes::DeviceBackends &backends) {
         passes::expandMissing(module, backends);
         return success();
       }));
-  add("check-support", "Ask backends whether they can run the ops of their devices",
-      withBackends(passes::checkSupport));
-  add("assign-layouts", "Choose layouts from what the backends propose", withBackends(passes::assignLayouts));
-  add("fuse-kernels", "Put ops into kernels, several where they fuse", fuseKernels(true));
-  add("isolate-ops", "Put every op into a kernel of its own", fuseKernels(false));
-  add("settle-loops", "Let what loops carry have one place", always(passes::settleLoops));
-  add("prepare-kernels", "Have the backends make each kernel, and launch it as a function",
+  add("check-support", "Verify that backends support the ops of their devices", withBackends(passes::checkSupport));
+  add("assign-layouts", "Choose layouts from the proposals of the backends", withBackends(passes::assignLayouts));
+  add("fuse-kernels", "Fuse ops into kernels", fuseKernels(true));
+  add("isolate-ops", "Wrap every op in a separate kernel", fuseKernels(false));
+  add("settle-loops", "Give each loop-carried value one buffer", always(passes::settleLoops));
+  add("prepare-kernels", "Compile kernels with the backends, and launch them as functions",
       withBackends([](ModuleOp module, const passes::DeviceBackends &backends) {
         return passes::prepareKernels(module, backends);
       }));
   addSchedules();
-  add("plan-memory", "Give every buffer an arena and an offset",
+  add("plan-memory", "Assign an arena and an offset to every buffer",
       withTarget([](ModuleOp module, const ir::Target &target) {
         passes::planMemory(module, target, /*reuse=*/true);
         return success();
       }));
-  add("plan-waits", "Have actions wait for what the memory needs",
+  add("plan-waits", "Add the waits that memory reuse requires",
       withTarget([](ModuleOp module, const ir::Target &target) {
         passes::planWaits(module, target);
         return success();
       }));
-  add("verify-plan", "Check that the waits keep every buffer until all have read it", withTarget(passes::verifyPlan));
+  add("verify-plan", "Verify that waits keep every buffer until its last use", withTarget(passes::verifyPlan));
 
   std::string before = "model";
   for (StringRef phase : passes::phaseNames()) {

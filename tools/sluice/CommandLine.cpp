@@ -1,13 +1,15 @@
 #include "tools/sluice/CommandLine.h"
 
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 
 namespace sluice::tool {
 
 void addTalk(CLI::App &command, Talk &talk) {
-  command.add_flag("--json", talk.json, "Print results as JSON");
-  CLI::Option *quiet = command.add_flag("-q,--quiet", talk.quiet, "Print results and errors only");
-  command.add_flag("-v,--verbose", talk.verbose, "Print what is being done")->excludes(quiet);
+  help::beginGroup(command, help::kCommon);
+  command.add_flag("--json", talk.json, "Print the result as JSON");
+  CLI::Option *quiet = command.add_flag("-q,--quiet", talk.quiet, "Print only results and errors");
+  command.add_flag("-v,--verbose", talk.verbose, "Print the progress of the work")->excludes(quiet);
 }
 
 static std::string nearestOf(llvm::StringRef wrong, const std::vector<std::string> &known) {
@@ -30,7 +32,7 @@ static std::string unknownFlag(const CLI::App &app, llvm::ArrayRef<std::string> 
       return "";
     std::string name = argument.substr(0, argument.find('='));
     if (name.starts_with("--") && std::find(known.begin(), known.end(), name) == known.end())
-      return "there is no flag '" + name + "'" + nearestOf(name, known);
+      return "unknown option '" + name + "'" + nearestOf(name, known);
   }
   return "";
 }
@@ -47,7 +49,7 @@ std::string unknownName(const CLI::App &app, const std::vector<std::string> &arg
       return unknownFlag(*command, llvm::ArrayRef(arguments).drop_front());
     known.push_back(command->get_name());
   }
-  return "there is no command '" + first + "'" + nearestOf(first, known);
+  return "unknown command '" + first + "'" + nearestOf(first, known);
 }
 
 } // namespace sluice::tool

@@ -1,4 +1,5 @@
 // sluice compile
+#include "runtime/help/HelpFormatter.h"
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
 #include "tools/sluice/Summary.h"
@@ -10,8 +11,8 @@ namespace sluice::tool {
 
 static const char kCompileExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet                    an executable: try ./lenet --help
-  sluice compile lenet.mlir --emit=so                   a library, for sluice/runtime/api.h
-  sluice compile lenet.mlir --dump-ir dump              a file a phase, numbered
+  sluice compile lenet.mlir --emit=so                   a library for sluice/runtime/api.h
+  sluice compile lenet.mlir --dump-ir dump              one numbered file per phase
   sluice compile dump/06-fused.mlir --compile-from=fused -o lenet)";
 
 static llvm::Error compile(const std::string &model, const CompileOptions &options, const Talk &talk) {
@@ -33,13 +34,13 @@ static llvm::Error compile(const std::string &model, const CompileOptions &optio
   return llvm::Error::success();
 }
 
-/// A flag, which takes no folder but behind `=`: the model may follow it.
+/// A flag that takes a folder only after `=`, because the model may follow it.
 static void addSaveTemps(CLI::App &command, CompileOptions &options) {
-  static const std::string alone = "true"; // as a flag has it without a folder
+  static const std::string alone = "true"; // the value of a flag without a folder
   auto folder = std::make_shared<std::string>();
   command
       .add_flag("--save-temps", *folder,
-                "Keep the kernels' source, or object, for reading: in this folder, or OUTPUT.temps")
+                "Keep generated kernel sources and objects, in this folder (default folder: OUTPUT.temps)")
       ->each([&options, folder](const std::string &given) {
         options.savesTemporaries = true;
         options.temporaries = given == alone ? "" : given;
@@ -53,13 +54,19 @@ Command addCompile(CLI::App &app) {
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<CompileOptions>();
   addModel(*command, *model);
-  command->add_option("-o,--output", options->output, "Where to write; `-` for IR on stdout")->type_name("FILE");
+  help::beginGroup(*command, "Output");
+  command
+      ->add_option("-o,--output", options->output,
+                   "File to write; - writes IR to standard output (default: MODEL with the ending of its kind)")
+      ->type_name("FILE");
   addEmit(*command, options->emit);
-  command->add_option("--compile-to", options->compileTo, "Stop after this phase, and write its IR")
+  help::beginGroup(*command, "Phases and debugging");
+  command->add_option("--compile-to", options->compileTo, "Stop after this phase and write its IR")->type_name("PHASE");
+  command
+      ->add_option("--compile-from", options->compileFrom,
+                   "Phase of which the input is a dump (default: as in the input)")
       ->type_name("PHASE");
-  command->add_option("--compile-from", options->compileFrom, "The phase that the input is a dump of")
-      ->type_name("PHASE");
-  command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase into this folder")->type_name("DIR");
+  command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase to this folder")->type_name("DIR");
   addSaveTemps(*command, *options);
   addCodeFlags(*command, *options, DeviceLists::Several);
   addReplicaFlags(*command, *options);

@@ -1,4 +1,5 @@
 // sluice conformance
+#include "runtime/help/HelpFormatter.h"
 #include "sluice/backend/host.h"
 #include "tests/conformance/Suite.h"
 #include "tools/compiler/Backends.h"
@@ -19,12 +20,13 @@ namespace sluice::tool {
 static const char kConformanceExamples[] = R"(Examples:
   sluice conformance --backend sim
   SLUICE_BACKEND_PATH=build sluice conformance --backend mine --only op.add
-A test that the backend cannot pass by design is named in mine.exclusions beside its shared object: `test: reason`.
-With --strict that file must name all tests that find nothing to try, and no others.)";
+Tests that the backend cannot pass by design are listed in mine.exclusions, in the folder of its
+shared object, as lines `test: reason`. With --strict that file must list every skipped test and no
+other test.)";
 
 namespace {
 
-/// What the suite runs on, and what it leaves out.
+/// The backend under test, and its excluded tests.
 struct Found {
   Subject subject;
   Exclusions exclusions;
@@ -130,19 +132,19 @@ static llvm::Error checkBackend(const Wanted &wanted, const Talk &talk) {
 }
 
 Command addConformance(CLI::App &app) {
-  CLI::App *command = app.add_subcommand("conformance", "Check that a backend does what every backend must");
+  CLI::App *command = app.add_subcommand("conformance", "Check a backend against the contract of backends");
   command->footer(kConformanceExamples);
   auto wanted = std::make_shared<Wanted>();
-  command->add_option("--backend", wanted->name, "The backend, as `sluice devices` lists it")
+  help::beginGroup(*command, "Tests");
+  command->add_option("--backend", wanted->name, "Backend to check, as listed by `sluice devices`")
       ->required()
       ->type_name("NAME");
-  command->add_option("--only", wanted->only, "Only tests whose names begin with this")->type_name("PREFIX");
-  command->add_flag("--strict", wanted->strict,
-                    "Fail if a test is skipped that is not excluded, or excluded and passes");
-  command->add_option("--patience", wanted->patience, "For how long a test waits for what must come")
+  command->add_option("--only", wanted->only, "Run only the tests whose names begin with this")->type_name("PREFIX");
+  command->add_flag("--strict", wanted->strict, "Fail if a skipped test is not excluded, or an excluded test passes");
+  command->add_option("--patience", wanted->patience, "Maximum time that a test waits for an event, at most 1000")
       ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(CLI::Range(0.0, 1000.0).description(""));
   return {command, [=](const Talk &talk) { return checkBackend(*wanted, talk); }};
 }
 

@@ -1,4 +1,5 @@
 // sluice devices
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/sluice/Commands.h"
@@ -193,16 +194,17 @@ static llvm::Error listDevices(const Talk &talk) {
 
 static const char kDevicesExamples[] = R"(Examples:
   sluice devices
-  sluice devices --measure                   times kernels and links, so that placement knows them
+  sluice devices --measure                   measure kernels and links, for placement
   sluice devices --measure --model lenet.mlir --devices cpu,sim:0
   SLUICE_BACKEND_PATH=plugins sluice devices --json)";
 
 Command addDevices(CLI::App &app) {
-  CLI::App *command = app.add_subcommand("devices", "List backends, their devices, and plugins that were refused");
+  CLI::App *command = app.add_subcommand("devices", "List backends, their devices, and rejected plugins");
   command->footer(kDevicesExamples);
   auto measures = std::make_shared<bool>(false);
   auto request = std::make_shared<MeasureRequest>();
-  command->add_flag("--measure", *measures, "Measure what devices and links reach, and keep it for placement");
+  help::beginGroup(*command, "Measurement");
+  command->add_flag("--measure", *measures, "Measure the speed of devices and links, and store it for placement");
   addMeasureFlags(*command, *request);
   return {command, [=](const Talk &talk) { return *measures ? measureAndKeep(*request, talk) : listDevices(talk); }};
 }

@@ -1,6 +1,7 @@
 #include "tools/sluice/Flags.h"
 
 #include "ir/Module.h"
+#include "runtime/help/HelpFormatter.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 namespace sluice::tool {
 
 void addModel(CLI::App &command, std::string &model) {
-  command.add_option("model", model, "The model, as a model program writes it")->required()->type_name("MODEL.mlir");
+  command.add_option("model", model, "Model written by a model program, or a dump of a phase")
+      ->required()
+      ->type_name("MODEL.mlir");
 }
 
 void addEmit(CLI::App &command, compiler::Emit &emit) {
@@ -21,14 +24,16 @@ void addEmit(CLI::App &command, compiler::Emit &emit) {
                                                               {"mlir", compiler::Emit::Mlir}};
   command
       .add_option_function<std::string>(
-          "--emit", [&emit](const std::string &kind) { emit = kinds.at(kind); }, "exe, so, obj or mlir")
-      ->type_name("KIND")
+          "--emit", [&emit](const std::string &kind) { emit = kinds.at(kind); },
+          "Kind of output: executable, shared library, object file, or IR (default: exe)")
+      ->type_name("exe|so|obj|mlir")
       ->check([](const std::string &kind) {
         return kinds.contains(kind) ? "" : "'" + kind + "' is none of exe, so, obj, mlir";
       });
 }
 
 void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
+  help::beginGroup(command, "Placement");
   command
       .add_option_function<std::string>(
           "--placement",
@@ -37,7 +42,9 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
               throw CLI::ValidationError("--placement", "auto or a file is expected");
             compiler::setPlacement(text, request);
           },
-          "Choose devices where you have not: auto, or a file of `sluice place --save`")
+          "Devices of unpinned values: auto chooses them, a FILE of `sluice place --save` lists them (default: the "
+          "first "
+          "device)")
       ->type_name("auto|FILE");
   command
       .add_option_function<std::vector<std::string>>(
@@ -53,15 +60,18 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
               request.links.push_back(*link);
             }
           },
-          "A link instead of the measured one, as sim:0=12GB/s,5us or replicas=12GB/s,5us")
+          "Bandwidth and latency of a link instead of the measured ones, e.g. sim:0=12GB/s,5us or replicas=12GB/s,5us; "
+          "repeatable")
       ->type_name("LINK")
       ->allow_extra_args(false);
   command
-      .add_option("--entry,--place-entry", request.entry, "The entry point whose time counts, instead of train_step")
+      .add_option("--entry,--place-entry", request.entry,
+                  "Entry point whose time placement minimizes (default: train_step)")
       ->type_name("ENTRY");
 }
 
 static void addDeviceLists(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists) {
+  help::beginGroup(command, "Devices");
   bool areSeveral = lists == DeviceLists::Several;
   CLI::Option *option = command
                             .add_option_function<std::vector<std::string>>(
@@ -70,8 +80,10 @@ static void addDeviceLists(CLI::App &command, compiler::CompileOptions &options,
                                   options.devices = texts.front();
                                   options.otherDevices.assign(texts.begin() + 1, texts.end());
                                 },
-                                areSeveral ? "What to run on, as cpu,sim:0=16GB; again: what else where that is not"
-                                           : "What to run on, as cpu,sim:0, or with memory to use: cpu,sim:0=16GB")
+                                areSeveral ? "Devices to compile for, in order, with optional memory caps, e.g. "
+                                             "cpu,sim:0=16GB; repeat for fallback lists (default: as in the model)"
+                                           : "Devices to compile for, in order, with optional memory caps, e.g. "
+                                             "cpu,sim:0=16GB (default: as in the model)")
                             ->type_name("LIST")
                             ->allow_extra_args(false);
   if (!areSeveral)
@@ -80,11 +92,16 @@ static void addDeviceLists(CLI::App &command, compiler::CompileOptions &options,
 
 void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists) {
   addDeviceLists(command, options, lists);
-  command.add_option("--copies", options.copies, "Copies that pins need: explicit (an error), warn or insert")
-      ->type_name("POLICY");
+  command
+      .add_option(
+          "--copies", options.copies,
+          "Policy for copies that pins require: explicit (report an error), warn, or insert (default: as in the model)")
+      ->type_name("explicit|warn|insert");
   command
       .add_option("--target-cpu", options.cpu,
-                  "Whose instructions to use: native, or as haswell or haswell:l1=32K,l2=256K")
+                  "CPU whose instructions are used, with optional cache sizes, e.g. haswell or haswell:l1=32K,l2=256K "
+                  "(default: "
+                  "native)")
       ->type_name("CPU");
   command
       .add_option_function<std::vector<std::string>>(
@@ -99,24 +116,28 @@ void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, Device
                                            "the settings of " + text.substr(0, equals) + " are given twice");
             }
           },
-          "Settings of a backend's own, as cuda=arch=sm_80+sm_90")
+          "Backend settings, e.g. cuda=arch=sm_80+sm_90; repeatable")
       ->type_name("NAME=SETTINGS")
       ->allow_extra_args(false);
+  help::beginGroup(command, "Code");
   command
       .add_option_function<std::string>(
-          "--dtype", [&options](const std::string &) { options.promoteF64 = true; }, "f64: compute f32 in double")
+          "--dtype", [&options](const std::string &) { options.promoteF64 = true; },
+          "Data type that replaces f32 in the whole model (default: f32)")
       ->type_name("f64")
       ->check([](const std::string &dtype) { return dtype == "f64" ? "" : "'" + dtype + "' is not f64"; });
   command
-      .add_option("--precision", options.precision,
-                  "bf16, f16: compute products, and what is safe between them, in it, from weights in f32")
+      .add_option(
+          "--precision", options.precision,
+          "Mixed precision: data type of matrix products and of the ops between them that are safe; weights stay f32 "
+          "(default: as in the model)")
       ->type_name("f32|bf16|f16");
-  command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Give every op a kernel of its own");
+  command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Compile every op to a separate kernel");
 }
 
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists) {
   addTargetFlags(command, options, lists);
-  command.add_option("--batch", options.capacity, "The most rows of one call, instead of the model's")
+  command.add_option("--batch", options.capacity, "Maximum number of rows of one call (default: as in the model)")
       ->type_name("ROWS")
       ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));
 }
@@ -132,14 +153,21 @@ static int64_t parseReplicaCount(const std::string &text) {
 }
 
 void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
+  help::beginGroup(command, "Replicas");
   command
       .add_option_function<std::string>(
           "--replicas", [&options](const std::string &text) { options.replicas = parseReplicaCount(text); },
-          "Copies that share the rows; --devices lists those of each in turn; env: as launched")
+          "Number of replicas that share the rows of a call; --devices lists the devices of each in turn; env: one "
+          "replica per launched process (default: as in the model)")
       ->type_name("N|env");
-  command.add_option("--batch-norm", options.batchNorm, "Of replicas: by their own rows (local) or all rows (sync)")
+  command
+      .add_option("--batch-norm", options.batchNorm,
+                  "BatchNorm statistics: per replica (local) or synchronized (sync) (default: as in the model, else "
+                  "local)")
       ->type_name("local|sync");
-  command.add_option("--wire", options.wire, "What replicas reduce gradients in, where it is narrower than they are")
+  command
+      .add_option("--wire", options.wire,
+                  "Data type of gradient all-reduce, if narrower than the gradients (default: as in the model)")
       ->type_name("f32|bf16");
   static const std::map<std::string, passes::BucketPolicy> policies = {{"auto", passes::BucketPolicy::Auto},
                                                                        {"fewest", passes::BucketPolicy::Fewest},
@@ -147,7 +175,7 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
   command
       .add_option_function<std::string>(
           "--buckets", [&options](const std::string &text) { options.buckets = policies.at(text); },
-          "Collectives of replicas: as is fastest (auto), as few as can be, or one for each value")
+          "Gradient bucketing: auto (fastest predicted), fewest, or one bucket per tensor (each) (default: auto)")
       ->type_name("auto|fewest|each")
       ->check([](const std::string &text) {
         return policies.contains(text) ? "" : "'" + text + "' is none of auto, fewest, each";
@@ -155,18 +183,21 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
   command
       .add_option_function<int64_t>(
           "--accumulate", [&options](int64_t count) { options.accumulate = count; },
-          "Do the rows of a call in K microbatches, then one step of the optimizer: less memory")
+          "Number of microbatches of a call, followed by one optimizer step; more need less memory (default: as in "
+          "the model)")
       ->type_name("K")
       ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches).description(""));
   command
       .add_option_function<int64_t>(
-          "--zero", [&options](int64_t stage) { options.zero = stage; },
-          "ZeRO's stage: at 1, each replica keeps and updates a shard of the optimizer's state")
+          "--zero", [&options](int64_t level) { options.zero = level; },
+          "ZeRO level; at 1, each replica keeps and updates a shard of the optimizer state (default: as in the "
+          "model)")
       ->type_name("0|1");
   command
       .add_option_function<int64_t>(
           "--deterministic", [&options](int64_t count) { options.shards = count; },
-          "S shards of a call (1, 2, 4, ...): any replicas that divide S leave the same bits")
+          "Number of shards of a call, a power of two; every number of replicas that divides it gives bit-identical "
+          "results (default: as in the model)")
       ->type_name("S")
       ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches).description(""));
 }

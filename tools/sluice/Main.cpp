@@ -1,5 +1,6 @@
 // `sluice`: compiles models, and shows and checks what it does.
 #include "runtime/files/Process.h"
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/sluice/CommandLine.h"
@@ -17,24 +18,24 @@ using sluice::compiler::Failure;
 
 static const char kToolExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet         an executable that trains and predicts
-  sluice place lenet.mlir --devices cpu,sim:0   what would run where, and why
-  sluice scale lenet.mlir --cluster h100x8x128.json   how fast many accelerators would train it
-  sluice show lenet.mlir --stage fused       the kernels that it would run
-  sluice verify lenet.mlir                   compare it with the reference interpreter)";
+  sluice place lenet.mlir --devices cpu,sim:0      choose the device of each op, with the reasons
+  sluice scale lenet.mlir --cluster h100x8x128.json      predict training speed on a cluster
+  sluice show lenet.mlir --stage fused       the kernels
+  sluice verify lenet.mlir                   compare the kernels with the reference interpreter)";
 
 /// `sluice` with all its commands.
 static std::vector<Command> addCommands(CLI::App &app) {
   app.name("sluice");
-  app.get_formatter()->column_width(34);
-  app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
+  sluice::help::setHelp(app);
+  app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION, "Print the version and exit");
   app.require_subcommand(1);
   app.footer(kToolExamples);
   return {addCompile(app), addVerify(app),  addPlace(app),      addScale(app),
           addShow(app),    addDevices(app), addConformance(app)};
 }
 
-/// The error in words on stderr, and with --json as an object on stdout. A comparison that failed is a result, which
-/// its command has printed.
+/// Prints the error on stderr, and with --json as an object on stdout. A failed comparison is a result, which its
+/// command has printed.
 static int fail(const Failure &failure, const Talk &talk) {
   if (talk.json && failure.code != ExitCode::Mismatch)
     llvm::outs() << llvm::json::Value(
@@ -44,13 +45,13 @@ static int fail(const Failure &failure, const Talk &talk) {
   return int(failure.code);
 }
 
-/// Ends with `code`, or with what became of the results: they are buffered until here.
+/// Returns `code`, or the code of a failed write: results are buffered until here.
 static int finish(int code, const Talk &talk) {
   llvm::Error error = sluice::compiler::writeStandardOutput();
   if (error && code == int(ExitCode::Fine))
     code = fail(sluice::compiler::takeFailure(std::move(error)), talk);
   llvm::consumeError(std::move(error));
-  // What still fails has nobody to hear of it; LLVM's streams would end the process with words and a code of theirs.
+  // A later failure cannot be reported; LLVM's streams would end the process with their message and exit code.
   llvm::outs().flush();
   llvm::outs().clear_error();
   llvm::errs().clear_error();
@@ -59,14 +60,14 @@ static int finish(int code, const Talk &talk) {
 
 static void outOfMemory() { sluice::files::endExhausted("out of memory"); }
 
-/// LLVM's last words. That no thread can be had is no error of ours.
+/// Reports LLVM's fatal errors. A thread that cannot be started is exhausted memory, not an internal error.
 static void endByFatalError(void *, const char *reason, bool) {
   if (llvm::StringRef(reason).starts_with("pthread_create"))
     sluice::files::endExhausted("out of memory: a thread cannot be started");
   llvm::errs() << "LLVM ERROR: " << reason << '\n';
 }
 
-/// What cannot be had ends the tool, wherever in LLVM that is.
+/// Exhausted resources end the tool, anywhere in LLVM.
 static void installHandlers() {
   std::set_new_handler(outOfMemory);
   llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { outOfMemory(); });
@@ -84,9 +85,9 @@ static int runCommand(const std::vector<Command> &commands, const Talk &talk,
   return int(ExitCode::Usage);
 }
 
-/// Parses the arguments and runs what they ask for.
+/// Parses the arguments and runs the command.
 static int run(int argc, char **argv, Talk &talk) {
-  CLI::App app("Compiles deep-learning models to programs that need nothing else", "sluice");
+  CLI::App app("Compiles deep-learning models to standalone programs, and shows and checks the result.", "sluice");
   std::vector<Command> commands = addCommands(app);
   for (const Command &command : commands)
     addTalk(*command.app, talk);
@@ -103,7 +104,7 @@ static int run(int argc, char **argv, Talk &talk) {
     llvm::outs() << text.str();
     return code;
   } catch (const CLI::ParseError &error) {
-    return fail({ExitCode::Usage, std::string(error.what()) + "; --help says more"}, talk);
+    return fail({ExitCode::Usage, std::string(error.what()) + " (see --help)"}, talk);
   }
   return runCommand(commands, talk, arguments);
 }

@@ -15,16 +15,16 @@ namespace sluice::tool {
 void addMeasureFlags(CLI::App &command, MeasureRequest &request) {
   command
       .add_option("--devices", request.devices,
-                  "What to measure, as cpu,sim:0; the first of every backend unless given")
+                  "Devices to measure, e.g. cpu,sim:0 (default: the first of every backend)")
       ->type_name("LIST");
-  command.add_option("--model", request.models, "Time this model's kernels, too; may be repeated")
+  command.add_option("--model", request.models, "Also measure the kernels of this model; repeatable")
       ->type_name("MODEL.mlir")
       ->allow_extra_args(false);
-  command.add_option("--sim", request.settings["sim"], "Settings of the simulator, as link=12GB/s,latency=5us")
+  command.add_option("--sim", request.settings["sim"], "Settings of the simulator, e.g. link=12GB/s,latency=5us")
       ->type_name("SETTINGS");
-  command.add_option("--threads", request.threads, "Threads of the host; all unless given")
+  command.add_option("--threads", request.threads, "Number of host threads, at most 4096 (default: one per core)")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 4096).description(""));
 }
 
 static std::vector<passes::DeviceCosts> costsOf(const ClockCalibration &clock,
@@ -55,7 +55,7 @@ llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {
   json::Array clocks;
   for (const ClockCalibration &clock : *measured) {
     for (const UnmeasuredKind &kind : clock.unmeasured)
-      llvm::errs() << fmt::format("sluice: {}: {} could not be measured: {}\n", kind.device, kind.kind, kind.reason);
+      llvm::errs() << fmt::format("sluice: {}: cannot measure {}: {}\n", kind.device, kind.kind, kind.reason);
     if (llvm::Error error = writeCalibration(clock))
       return error;
     std::vector<passes::DeviceCosts> costs = costsOf(clock, files);

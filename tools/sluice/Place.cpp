@@ -1,4 +1,5 @@
 // sluice place
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/compiler/JsonFile.h"
@@ -15,9 +16,9 @@ using namespace sluice::compiler;
 namespace sluice::tool {
 
 static const char kPlaceExamples[] = R"(Examples:
-  sluice place lenet.mlir --devices cpu,sim:0                   who works where, why, and how long it takes
+  sluice place lenet.mlir --devices cpu,sim:0                   device of each op, reasons, time
   sluice place lenet.mlir --devices cpu,sim:0=16GB --link sim:0=12GB/s,5us
-  sluice place lenet.mlir --devices cpu,sim:0 --explain conv2d  what each device would have cost
+  sluice place lenet.mlir --devices cpu,sim:0 --explain conv2d  cost on each device
   sluice place lenet.mlir --devices cpu,sim:0 --save place.json --html place.html
   sluice compile lenet.mlir --devices cpu,sim:0 --placement place.json -o lenet)";
 
@@ -42,7 +43,7 @@ static llvm::Expected<std::string> readMeasured(const std::string &path) {
   if (!has(*parsed, "schedule") || !has(parsed->at("schedule"), "work") ||
       !parsed->at("schedule").at("work").is_array())
     return makeError(ExitCode::Invalid,
-                     path + ": has no schedule; `./model bench --json` of a model on several devices prints one");
+                     path + ": contains no schedule; `./model bench --json` of a model on several devices prints one");
   return parsed->at("schedule").dump();
 }
 
@@ -80,19 +81,20 @@ static llvm::Error place(const PlaceOptions &options, const Talk &talk) {
 }
 
 Command addPlace(CLI::App &app) {
-  CLI::App *command = app.add_subcommand("place", "Choose the devices of a model, and say why");
+  CLI::App *command = app.add_subcommand("place", "Choose the device of each op, and print the reasons");
   command->footer(kPlaceExamples);
   auto options = std::make_shared<PlaceOptions>();
   options->compile.compileTo = "placed";
   options->compile.emit = Emit::None;
   options->compile.placement.chooses = true;
   addModel(*command, options->model);
-  command->add_option("--save", options->save, "Write the decision, to be edited and read by --placement")
+  help::beginGroup(*command, "Report");
+  command->add_option("--save", options->save, "Write the placement for --placement; the file may be edited")
       ->type_name("FILE");
-  command->add_option("--html", options->html, "Write a page with pictures, for a browser")->type_name("FILE");
-  command->add_option("--measured", options->measured, "What `bench --json` of the program printed, for the page")
+  command->add_option("--html", options->html, "Write an HTML page with diagrams")->type_name("FILE");
+  command->add_option("--measured", options->measured, "Output of the program's `bench --json`, shown in the HTML page")
       ->type_name("FILE");
-  command->add_option("--explain", options->explain, "Tell what each device would have cost for this op, group or line")
+  command->add_option("--explain", options->explain, "Print the cost of this op, group or source line on each device")
       ->type_name("OP");
   addCodeFlags(*command, options->compile);
   addPlacementFlags(*command, options->compile.placement);

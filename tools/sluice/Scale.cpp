@@ -1,5 +1,6 @@
 // sluice scale
 #include "ir/Target.h"
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/compiler/placement/costs/Costs.h"
@@ -17,8 +18,8 @@ using namespace sluice::compiler;
 namespace sluice::tool {
 
 static const char kScaleExamples[] = R"(Examples:
-  sluice scale resnet50.mlir --cluster h100x8x128.json                a step on 1, 2, 4, ... 1024 of its accelerators
-  sluice scale resnet50.mlir --cluster h100x8x128.json --strong --batch 32768   the batch divided among them
+  sluice scale resnet50.mlir --cluster h100x8x128.json             on 1, 2, 4, ... 1024 accelerators
+  sluice scale resnet50.mlir --cluster h100x8x128.json --strong --batch 32768
   sluice scale resnet50.mlir --cluster h100x8x128.json --replicas 8,64 --html scale.html)";
 
 namespace {
@@ -39,7 +40,7 @@ static std::vector<int64_t> parseReplicas(const std::string &list) {
   for (llvm::StringRef text : llvm::split(list, ',')) {
     int64_t count = 0;
     if (text.getAsInteger(10, count) || count < 1 || count > kMostReplicas)
-      throw CLI::ValidationError("--replicas", "'" + text.str() + "' is no number of replicas");
+      throw CLI::ValidationError("--replicas", "'" + text.str() + "' is not a number of replicas");
     if (!counts.empty() && count <= counts.back())
       throw CLI::ValidationError("--replicas", "'" + list + "': each number must be larger than the one before");
     counts.push_back(count);
@@ -97,30 +98,32 @@ static llvm::Error scaleModel(const ScaleOptions &options, const Talk &talk) {
 }
 
 Command addScale(CLI::App &app) {
-  CLI::App *command = app.add_subcommand("scale", "Predict training on many accelerators of a cluster");
+  CLI::App *command = app.add_subcommand("scale", "Predict training speed on many accelerators of a cluster");
   command->footer(kScaleExamples);
   auto options = std::make_shared<ScaleOptions>();
   options->compile.compileTo = "planned";
   options->compile.emit = Emit::None;
   addModel(*command, options->model);
-  command->add_option("--cluster", options->cluster, "What the cluster is like, a file of JSON")
+  help::beginGroup(*command, "Prediction");
+  command->add_option("--cluster", options->cluster, "Description of the cluster (.json)")
       ->required()
       ->type_name("FILE");
   command
       ->add_option_function<std::string>(
           "--replicas", [options](const std::string &list) { options->request.replicas = parseReplicas(list); },
-          "How many to predict for, as 1,2,4; powers of two unless given")
+          "Numbers of replicas to predict for, e.g. 1,2,4 (default: powers of two)")
       ->type_name("LIST");
   command
       ->add_option("--batch", options->request.rows,
-                   "Rows of each replica, or with --strong of all; the model's unless given")
+                   "Number of rows per replica, or with --strong of all replicas (default: as in the model)")
       ->type_name("ROWS")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
-  CLI::Option *strong = command->add_flag("--strong", options->request.isStrong, "Divide the batch among the replicas");
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));
+  CLI::Option *strong =
+      command->add_flag("--strong", options->request.isStrong, "Divide one batch among the replicas (strong scaling)");
   command->add_flag(
-             "--weak", [](int64_t) {}, "Give each replica the whole batch, which is the default")
+             "--weak", [](int64_t) {}, "Give each replica a whole batch (weak scaling, the default)")
       ->excludes(strong);
-  command->add_option("--html", options->html, "Write a page with pictures, for a browser")->type_name("FILE");
+  command->add_option("--html", options->html, "Write an HTML page with diagrams")->type_name("FILE");
   addTargetFlags(*command, options->compile);
   return {command, [=](const Talk &talk) { return scaleModel(*options, talk); }};
 }

@@ -1,4 +1,5 @@
 // sluice show
+#include "runtime/help/HelpFormatter.h"
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
 #include "llvm/Support/raw_ostream.h"
@@ -8,14 +9,14 @@ using namespace sluice::compiler;
 namespace sluice::tool {
 
 static const char kShowExamples[] = R"(Examples:
-  sluice show lenet.mlir                     the graph as it was written
+  sluice show lenet.mlir                     the graph as written
   sluice show lenet.mlir --stage train       with gradients and updates
   sluice show lenet.mlir --stage fused       the kernels
-  sluice show lenet.mlir --stage planned     where every value lies
+  sluice show lenet.mlir --stage planned     memory of every value
   sluice show lenet.mlir --stage copied --dot | dot -Tsvg -o lenet.svg)";
 
 Command addShow(CLI::App &app) {
-  CLI::App *command = app.add_subcommand("show", "Print a model as it is after a phase");
+  CLI::App *command = app.add_subcommand("show", "Print the IR of a model after a phase");
   command->footer(kShowExamples);
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<CompileOptions>();
@@ -24,10 +25,10 @@ Command addShow(CLI::App &app) {
   options->output = "-";
   options->printLocations = false;
   addModel(*command, *model);
-  command->add_option("--stage", options->compileTo, "The phase, `model` unless given")->type_name("PHASE");
-  command->add_flag("--locations", options->printLocations, "Print the source line of every op");
-  command->add_flag(
-      "--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a picture in Graphviz's language");
+  help::beginGroup(*command, "Output");
+  command->add_option("--stage", options->compileTo, "Phase to print (default: model)")->type_name("PHASE");
+  command->add_flag("--locations", options->printLocations, "Print the source location of every op");
+  command->add_flag("--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a Graphviz graph instead of IR");
   addCodeFlags(*command, *options);
   addReplicaFlags(*command, *options);
   return {command, [=](const Talk &talk) -> llvm::Error {

@@ -1,5 +1,6 @@
 // sluice verify
 #include "tools/compiler/Verify.h"
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
@@ -14,10 +15,10 @@ namespace json = llvm::json;
 namespace sluice::tool {
 
 static const char kVerifyExamples[] = R"(Examples:
-  sluice verify lenet.mlir                   what would run, on random inputs
-  sluice verify lenet.mlir --no-fuse         op by op: a difference has one op to blame
+  sluice verify lenet.mlir                   every kernel, on random inputs
+  sluice verify lenet.mlir --no-fuse         one kernel per op: a difference names its op
   sluice verify lenet.mlir --rows 3 --seed 7
-  sluice verify lenet.mlir --devices cpu,sim:0 --placement auto   the program that this would compile)";
+  sluice verify lenet.mlir --devices cpu,sim:0 --placement auto)";
 
 static std::string describe(const Difference &difference) {
   if (difference.kernel.empty())
@@ -57,15 +58,16 @@ static llvm::Error verify(const std::string &model, const VerifyOptions &options
 }
 
 Command addVerify(CLI::App &app) {
-  CLI::App *command = app.add_subcommand("verify", "Compare compiled code with the reference interpreter");
+  CLI::App *command = app.add_subcommand("verify", "Compare compiled kernels with the reference interpreter");
   command->footer(kVerifyExamples);
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<VerifyOptions>();
   addModel(*command, *model);
-  command->add_option("--rows", options->rows, "Rows of the batch; 4 unless given")
+  help::beginGroup(*command, "Inputs");
+  command->add_option("--rows", options->rows, "Number of rows of the batch (default: 4)")
       ->type_name("ROWS")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
-  command->add_option("--seed", options->seed, "Of the inputs and the initial values; 0 unless given")->type_name("N");
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));
+  command->add_option("--seed", options->seed, "Seed of inputs and initial values (default: 0)")->type_name("N");
   addCodeFlags(*command, options->compile);
   addPlacementFlags(*command, options->compile.placement);
   return {command, [=](const Talk &talk) { return verify(*model, *options, talk); }};

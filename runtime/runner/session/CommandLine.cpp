@@ -1,6 +1,7 @@
 // The command line: flags by CLI11, numbers and suggestions by us, so that every message names the flag and the value.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/help/HelpFormatter.h"
 #include "runtime/runner/report/Terminal.h"
 #include "runtime/runner/session/Options.h"
 
@@ -80,15 +81,16 @@ namespace {
 /// The verbs and flags, bound to an Options.
 class CommandLine {
 public:
-  CommandLine() : app_("A model compiled by Sluice.") {
+  CommandLine()
+      : app_("A model compiled by Sluice: trains, evaluates, predicts, generates text, and measures itself.") {
+    help::setHelp(app_);
     app_.require_subcommand(1);
-    app_.get_formatter()->column_width(38);
     addTrain();
     addEval();
     addPredict();
     addGenerate();
     addBench();
-    addVerb(Verb::info, "info", "Print entry points, shapes, parameters, devices, memory plan and build");
+    addInfo();
   }
 
   std::optional<Options> parse(int argc, const char *const *argv) {
@@ -100,7 +102,7 @@ public:
       printText(text.str());
       return std::nullopt;
     } catch (const CLI::ParseError &error) {
-      failUsage(concat(error.what(), suggestion(argc, argv), " (--help lists what there is)"));
+      failUsage(concat(error.what(), suggestion(argc, argv), " (see --help)"));
     }
     return std::move(options_);
   }
@@ -109,59 +111,77 @@ private:
   CLI::App *addVerb(Verb verb, const char *name, const char *help) {
     CLI::App *command = app_.add_subcommand(name, help);
     command->callback([this, verb] { options_.verb = verb; });
-    command->add_flag("--json", options_.json, "Print JSON");
-    command->add_flag("-q,--quiet", options_.quiet, "No progress on the terminal");
-    addInteger(command, "--threads", options_.threads, 1, 1024, "Threads to use (default: all cores)");
-    command->add_option("--device", options_.device, "Device that must be used; an error if it is absent");
-    command
-        ->add_option("--devices", options_.devices,
-                     "Devices to use instead of those compiled for, of the same backends: sim:1,sim:0; or sim:0-3")
-        ->type_name("LIST");
     return command;
   }
 
-  /// What the verbs that run something have in common.
-  CLI::App *addRunningVerb(Verb verb, const char *name, const char *help) {
-    CLI::App *command = addVerb(verb, name, help);
+  /// Adds the options that each verb has. They are the last groups of the help.
+  void addDevices(CLI::App *command) {
+    help::beginGroup(*command, "Devices");
+    command
+        ->add_option("--device", options_.device,
+                     "Device or backend that must be used, e.g. cuda or cuda:0; exit with code 4 if it is absent")
+        ->type_name("NAME");
+    command
+        ->add_option("--devices", options_.devices,
+                     "Devices to use instead of the compiled ones, of the same backends: sim:1,sim:0 or sim:0-3")
+        ->type_name("LIST");
+    addInteger(command, "--threads", options_.threads, 1, 1024, "Number of host threads (default: one per core)");
+  }
+
+  void addCommon(CLI::App *command) {
+    help::beginGroup(*command, help::kCommon);
+    command->add_flag("--json", options_.json, "Print the result as JSON");
+    command->add_flag("-q,--quiet", options_.quiet, "Print no progress on the terminal");
+  }
+
+  /// Adds the options of the verbs that run an entry point.
+  void addRunning(CLI::App *command) {
+    addDevices(command);
     command
         ->add_option_function<std::string>(
             "--sim", [this](const std::string &text) { options_.backends.push_back({"sim", text}); },
-            "Settings of virtual accelerators, such as seed=7,link=12GB/s,latency=5us")
+            "Settings of the simulated accelerators, e.g. seed=7,link=12GB/s,latency=5us")
         ->type_name("SETTINGS");
-    addNamed(command, "--backend", options_.backends, parseNamed, "name=settings: the same for any backend");
+    addNamed(command, "--backend", options_.backends, parseNamed, "Settings of a backend, e.g. sim=seed=7; repeatable")
+        ->type_name("NAME=SETTINGS");
+    addProcesses(command);
+    help::beginGroup(*command, "Debugging");
     command->add_flag(
         "--no-graphs", [this](int64_t) { options_.replays = false; },
-        "Give accelerators each kernel by itself rather than capture the kernels of a step and replay them");
-    command->add_flag("--report", options_.report,
-                      "Print the copies and the memory, predicted beside counted, and what was replayed");
-    addProcesses(command);
+        "Launch every kernel separately instead of replaying captured graphs of a step");
+    command->add_flag(
+        "--report", options_.report,
+        "Print predicted and counted copies, predicted and used memory, and the number of replayed graphs");
     addOutputFile(command, "--trace", options_.trace,
-                  "Write when each piece of work ran here, for chrome://tracing or Perfetto")
+                  "Write a timeline of kernels, copies and collectives for chrome://tracing or Perfetto")
         ->type_name("FILE.json");
-    addNamed(command, "--set", options_.settings, parseNamed, "name=value: set a hyperparameter, such as lr=0.1");
-    return command;
+    addCommon(command);
+  }
+
+  void addHyperparameters(CLI::App *command) {
+    addNamed(command, "--set", options_.settings, parseNamed, "Set a hyperparameter, e.g. lr=0.1; repeatable")
+        ->type_name("NAME=VALUE");
   }
 
   /// One process a replica, as a launcher starts them.
   void addProcesses(CLI::App *command) {
-    addRank(command, "--rank", options_.launch.rank,
-            "Which of several processes this is; its launcher's, unless given");
-    addRank(command, "--world-size", options_.launch.size, "How many processes there are");
+    help::beginGroup(*command, "Replicas and processes");
+    addRank(command, "--rank", options_.launch.rank, "Rank of this process (default: from the launcher)");
+    addRank(command, "--world-size", options_.launch.size, "Number of processes (default: from the launcher)");
     addRank(command, "--local-rank", options_.launch.localRank,
-            "Which of those of this machine it is, and so whose devices it has (default: --rank)");
-    command->add_option("--address", options_.launch.address, "Where the processes find the first one")
+            "Rank among the processes of this machine; selects its devices (default: --rank)");
+    command
+        ->add_option("--address", options_.launch.address,
+                     "Address of the process of rank 0 (default: from the launcher)")
         ->type_name("HOST:PORT");
     command
-        ->add_option(
-            "--transport", options_.transport,
-            "What carries bytes between processes: tcp or openmpi (default: openmpi where its launcher started "
-            "them, else tcp)")
+        ->add_option("--transport", options_.transport,
+                     "Transport between processes: tcp or openmpi (default: openmpi under its launcher, else tcp)")
         ->type_name("NAME");
     command
         ->add_option_function<std::string>(
             "--deadline", [this](const std::string &text) { options_.deadline = parseDeadline(text); },
-            "How long processes, or replicas in one, wait for each other, while one writes a checkpoint, too "
-            "(default: 60s)")
+            "Longest wait for another replica or process, also while it writes a checkpoint (default: 60s)")
         ->type_name("SECONDS");
   }
 
@@ -173,109 +193,147 @@ private:
   }
 
   void addTrain() {
-    CLI::App *train = addRunningVerb(Verb::train, "train", "Train on rows of data");
+    CLI::App *train = addVerb(Verb::train, "train", "Train the model on rows of data");
+    help::beginGroup(*train, "Data");
     addData(train);
     addFile(train, "--test-data", options_.testData, "Data to evaluate on (default: the test part of --data)");
     addBatch(train);
-    addInteger(train, "--epochs", options_.epochs, 0, 1'000'000, "Epochs (default: 10, or as many as --steps takes)");
+    train->add_flag("--drop-last", options_.dropLast, "Drop the last batch of an epoch if it has fewer rows");
+    train->add_flag(
+        "--no-shuffle", options_.keepsOrder,
+        "Keep the order of the rows (default: shuffle if the model accepts batches of any size, else as the "
+        "model specifies)");
+    train->add_flag("--augment", options_.dataOptions.augments, "Crop images at random and mirror them at random");
+    help::beginGroup(*train, "Training");
+    addInteger(train, "--epochs", options_.epochs, 0, 1'000'000,
+               "Number of epochs (default: 10; with --steps, as many as the steps need)");
     addInteger(train, "--steps", options_.steps, 1, INT64_C(1) << 40,
-               "Steps to end after, within an epoch, too (default: those of the epochs)");
+               "Number of steps; training may end within an epoch (default: all steps of the epochs)");
+    addHyperparameters(train);
     addSeed(train);
-    train->add_flag("--drop-last", options_.dropLast,
-                    "Leave out the last batch of an epoch if it has fewer rows than the others");
-    train->add_flag("--no-shuffle", options_.keepsOrder,
-                    "Train on the rows in the order of the data (default: as the model says; shuffled if its calls may "
-                    "have any number of rows)");
-    train->add_flag("--augment", options_.dataOptions.augments, "Train on random parts of images, mirrored or not");
-    addWeights(train, "Start from these weights (.safetensors)");
-    addFile(train, "--checkpoint", options_.checkpointFolder, "Folder for checkpoints; the newest 3 are kept");
-    addInteger(train, "--checkpoint-every", options_.checkpointEvery, 1, INT64_C(1) << 40,
-               "Steps between checkpoints (default: 100)");
-    train->add_flag("--resume", options_.resume, "Go on from the newest valid checkpoint, if there is one");
-    addOutputFile(train, "--save", options_.save, "Write the weights here at the end (.safetensors)");
-    addOutputFile(train, "--save-averages", options_.saveAverages,
-                  "The same with the averages of weights that the model's optimizer keeps");
-    addOutputFile(train, "--log", options_.log, "Write one JSON object per epoch here");
+    addWeights(train, "Initial weights (.safetensors) (default: random, from --seed)");
     train->add_flag("--allow-nonfinite", options_.allowsNonFinite,
-                    "Exit with code 0 even if the loss became infinite or NaN (default: code 1)");
+                    "Exit with code 0 even if the loss becomes infinite or NaN (default: exit with code 1)");
+    help::beginGroup(*train, "Checkpoints and results");
+    addFile(train, "--checkpoint", options_.checkpointFolder, "Folder for checkpoints; the newest 3 are kept", "DIR");
+    addInteger(train, "--checkpoint-every", options_.checkpointEvery, 1, INT64_C(1) << 40,
+               "Number of steps between checkpoints (default: 100)");
+    train->add_flag("--resume", options_.resume, "Continue from the newest valid checkpoint, if there is one");
+    addOutputFile(train, "--save", options_.save, "Write the weights at the end (.safetensors)");
+    addOutputFile(train, "--save-averages", options_.saveAverages,
+                  "Write the averaged weights that the optimizer keeps at the end (.safetensors)");
+    addOutputFile(train, "--log", options_.log, "Write one JSON object per epoch");
+    addRunning(train);
     train->footer("Examples:\n  train --epochs 20 --set lr=0.1 --checkpoint run1 --resume --save weights.safetensors\n"
                   "  train --data train.npz --test-data test.npz --column image=x");
   }
 
   void addEval() {
-    CLI::App *eval = addRunningVerb(Verb::eval, "eval", "Loss and metrics on the test data");
+    CLI::App *eval = addVerb(Verb::eval, "eval", "Print loss and metrics on the test data");
+    help::beginGroup(*eval, "Data");
     addData(eval);
     addBatch(eval);
     addWeights(eval);
+    addHyperparameters(eval);
+    addRunning(eval);
   }
 
   void addPredict() {
-    CLI::App *predict = addRunningVerb(Verb::predict, "predict", "Run the model on any number of rows");
-    addWeights(predict);
+    CLI::App *predict = addVerb(Verb::predict, "predict", "Run the model on any number of rows");
+    help::beginGroup(*predict, "Prediction");
     addNamed(predict, "--input", options_.inputs, parseNamedFile,
-             "name=@x.npy, once for each input; name=@- reads standard input");
+             "File of an input (.npy), once per input; NAME=@- reads standard input")
+        ->type_name("NAME=@FILE");
     addNamed(predict, "--output", options_.outputs, parseNamedFile,
-             "name=@y.npy, or name=@- for standard output (default: print the values of all outputs)");
-    predict->add_option("--entry", options_.entry, "Entry point (default: predict)");
+             "File for an output (.npy); NAME=@- writes standard output (default: print the values of all outputs)")
+        ->type_name("NAME=@FILE");
+    addWeights(predict);
+    addEntry(predict, "Entry point to run (default: predict)");
+    addHyperparameters(predict);
     addSeed(predict);
+    addRunning(predict);
     predict->footer("Example:\n  predict --weights w.safetensors --input image=@x.npy --output logits=@y.npy");
   }
 
   void addGenerate() {
     GenerateOptions &into = options_.generate;
-    CLI::App *generate =
-        addRunningVerb(Verb::generate, "generate", "Go on with a text, if the model is one of language");
-    addWeights(generate);
-    CLI::Option *prompt = generate->add_option("--prompt", into.prompt, "The text to go on with; -: standard input");
-    generate->add_option("--prompt-tokens", into.promptTokens, "Its tokens, 5,17,3, instead; then tokens are printed")
+    CLI::App *generate = addVerb(Verb::generate, "generate", "Generate text (language models only)");
+    help::beginGroup(*generate, "Text");
+    CLI::Option *prompt =
+        generate->add_option("--prompt", into.prompt, "Text to continue; - reads standard input")->type_name("TEXT");
+    generate
+        ->add_option("--prompt-tokens", into.promptTokens,
+                     "Token numbers to continue, e.g. 5,17,3; the result is printed as token numbers")
+        ->type_name("N,...")
         ->excludes(prompt);
     addTokenizer(generate);
-    addInteger(generate, "--tokens", into.tokens, 1, INT64_C(1) << 40, "Tokens to add (default: 64)");
-    addNumber(generate, "--temperature", into.sampling.temperature, 1000,
-              "What scores are divided by; 0 takes the best token (default: 1)");
-    addInteger(generate, "--top-k", into.sampling.topK, 0, INT32_MAX,
-               "Draw from the N best tokens; 0 draws from all (default: 0)");
-    addNumber(generate, "--top-p", into.sampling.topP, 1,
-              "Draw from the fewest of the best tokens with this probability together (default: 1)");
-    addSeed(generate, "Seed of what is drawn (default: 0)");
+    addInteger(generate, "--tokens", into.tokens, 1, INT64_C(1) << 40, "Number of tokens to generate (default: 64)");
     generate->add_flag("--slide", into.slides,
-                       "At the end of the model's context go on behind the last half of it, rather than refuse");
+                       "Keep the last half of the context when it is full and continue (default: fail)");
+    help::beginGroup(*generate, "Sampling");
+    addNumber(generate, "--temperature", into.sampling.temperature, 1000,
+              "Divisor of the logits; 0 selects the most likely token (default: 1)");
+    addInteger(generate, "--top-k", into.sampling.topK, 0, INT32_MAX,
+               "Sample from the N most likely tokens; 0 samples from all (default: 0)");
+    addNumber(generate, "--top-p", into.sampling.topP, 1,
+              "Sample from the smallest set of tokens with this total probability (default: 1)");
+    addSeed(generate, "Seed of sampling (default: 0)");
+    addWeights(generate);
+    addHyperparameters(generate);
+    addRunning(generate);
     generate->footer(
         "Examples:\n  generate --weights w.safetensors --prompt 'In the beginning' --tokens 200 --top-k 40\n"
         "  generate --weights w.safetensors --prompt - --tokenizer gpt2 --temperature 0 < text");
   }
 
   void addBench() {
-    CLI::App *bench = addRunningVerb(Verb::bench, "bench", "Measure an entry point");
-    bench->add_option("--entry", options_.entry, "Entry point (default: train_step)");
-    bench->add_flag("--kernels", options_.kernels, "Measure each kernel beside the machine's peak");
+    CLI::App *bench = addVerb(Verb::bench, "bench", "Measure the time of an entry point");
+    help::beginGroup(*bench, "Measurement");
+    addEntry(bench, "Entry point to measure (default: train_step)");
+    bench->add_flag("--kernels", options_.kernels,
+                    "Measure every kernel and compare it with the peak rates of the machine");
     bench->add_flag("--outputs", options_.benchesOutputs,
-                    "Measure when calls return, and what reading each one's scalars costs");
+                    "Measure the time until calls return and the cost of reading their scalar outputs");
     bench
         ->add_option_function<std::string>(
             "--seconds", [this](const std::string &text) { options_.seconds = parseSeconds(text); },
-            "Least time to measure (default: 3)")
+            "Minimum measuring time (default: 3)")
         ->type_name("SECONDS");
     addBatch(bench);
+    addHyperparameters(bench);
     addSeed(bench);
+    addRunning(bench);
+  }
+
+  void addInfo() {
+    CLI::App *info =
+        addVerb(Verb::info, "info", "Print entry points, shapes, parameters, devices, memory plan and build");
+    addDevices(info);
+    addCommon(info);
   }
 
   void addData(CLI::App *command) {
     addFile(command, "--data", options_.data,
-            "Folder or file of images, arrays, tokens or text (default: the model's)");
+            "Folder or file of images, arrays, tokens or text (default: $SLUICE_DATA, else the path in the model)",
+            "PATH");
     addTokenizer(command);
     addNamed(command, "--column", options_.columns, parseNamed,
-             "input=column: fill an input with a column of another name");
+             "Fill an input from a column with a different name; repeatable")
+        ->type_name("INPUT=COLUMN");
   }
   void addTokenizer(CLI::App *command) {
     addFile(command, "--tokenizer", options_.dataOptions.tokenizer,
-            "Folder with GPT-2's vocab.json and merges.txt, for texts (default: bytes are tokens)");
+            "Folder with vocab.json and merges.txt of GPT-2, for text (default: every byte is a token)", "DIR");
   }
   void addBatch(CLI::App *command) {
     addInteger(command, "--batch", options_.batch, 1, INT32_MAX,
-               "Rows per step, over all replicas (default: as many as the model takes)");
+               "Number of rows per step, over all replicas (default: the capacity of the model)");
   }
-  void addWeights(CLI::App *command, const char *help = "Weights (.safetensors)") {
+  void addEntry(CLI::App *command, const char *help) {
+    command->add_option("--entry", options_.entry, help)->type_name("ENTRY");
+  }
+  void addWeights(CLI::App *command,
+                  const char *help = "Weights (.safetensors); required unless the model has initial values") {
     addFile(command, "--weights", options_.weights, help);
   }
   void addSeed(CLI::App *command, const char *help = "Seed of initial weights and shuffling (default: 0)") {
@@ -286,13 +344,14 @@ private:
   }
 
   /// Adds an option for the path of a file or a folder.
-  static CLI::Option *addFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
+  static CLI::Option *addFile(CLI::App *command, const std::string &flag, std::string &path, const char *help,
+                              const char *type = "FILE") {
     auto set = [&path, flag](const std::string &text) {
       if (text.empty())
         failUsage(concat(flag, ": the name of the file is empty"));
       path = text;
     };
-    return command->add_option_function<std::string>(flag, set, help);
+    return command->add_option_function<std::string>(flag, set, help)->type_name(type);
   }
   /// The same for a file that is replaced as a whole. Standard output cannot be replaced, so "-" is an error.
   static CLI::Option *addOutputFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
@@ -318,11 +377,10 @@ private:
     command->add_option_function<std::string>(flag, set, help)->type_name("X");
   }
 
-  static void addNamed(CLI::App *command, const std::string &flag, std::vector<NamedText> &list,
-                       NamedText (*parse)(const std::string &, const std::string &), const char *help) {
+  static CLI::Option *addNamed(CLI::App *command, const std::string &flag, std::vector<NamedText> &list,
+                               NamedText (*parse)(const std::string &, const std::string &), const char *help) {
     auto add = [&list, flag, parse](const std::string &text) { list.push_back(parse(flag, text)); };
-    command->add_option_function<std::string>(flag, add, help)
-        ->type_name("NAME=...")
+    return command->add_option_function<std::string>(flag, add, help)
         ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
         ->trigger_on_parse()
         ->take_all();
@@ -342,7 +400,7 @@ private:
     return nullptr;
   }
 
-  /// "; did you mean ...?" for the first word that is no verb or no flag of its verb.
+  /// "; did you mean ...?" for the first word that is neither a verb nor a flag of its verb.
   std::string suggestion(int argc, const char *const *argv) const {
     const CLI::App *command = &app_;
     for (int i = 1; i < argc; ++i) {

@@ -13,13 +13,13 @@ USAGE, INVALID, UNSUPPORTED = 2, 3, 4
 # Arguments, exit code, part of the message.
 TABLE = [
     ([], USAGE, "A subcommand is required"),
-    (["complie", "small.mlir"], USAGE, "there is no command 'complie'; did you mean 'compile'?"),
-    (["frobnicate"], USAGE, "there is no command 'frobnicate'"),
-    (["--verison"], USAGE, "there is no flag '--verison'; did you mean '--version'?"),
+    (["complie", "small.mlir"], USAGE, "unknown command 'complie'; did you mean 'compile'?"),
+    (["frobnicate"], USAGE, "unknown command 'frobnicate'"),
+    (["--verison"], USAGE, "unknown option '--verison'; did you mean '--version'?"),
     (["compile"], USAGE, "model is required"),
-    (["compile", "small.mlir", "--emitt=so"], USAGE, "there is no flag '--emitt'; did you mean '--emit'?"),
+    (["compile", "small.mlir", "--emitt=so"], USAGE, "unknown option '--emitt'; did you mean '--emit'?"),
     (["compile", "small.mlir", "--taget-cpu", "native"], USAGE, "did you mean '--target-cpu'?"),
-    (["compile", "small.mlir", "--frobnicate"], USAGE, "there is no flag '--frobnicate'"),
+    (["compile", "small.mlir", "--frobnicate"], USAGE, "unknown option '--frobnicate'"),
     (["compile", "small.mlir", "--emit=elf"], USAGE, "'elf' is none of exe, so, obj, mlir"),
     (["compile", "small.mlir", "--emit"], USAGE, "--emit"),
     (["compile", "small.mlir", "extra.mlir"], USAGE, "extra.mlir"),
@@ -98,7 +98,7 @@ class BadUsageTest(CliTest):
     def test_an_error_is_json_too(self):
         for arguments, code, message in [
             (["compile", "absent.mlir", "--json"], INVALID, "absent.mlir"),
-            (["compile", "small.mlir", "--emitt=so", "--json"], USAGE, "there is no flag '--emitt'"),
+            (["compile", "small.mlir", "--emitt=so", "--json"], USAGE, "unknown option '--emitt'"),
             (["compile", "--json"], USAGE, "model is required"),
             (["compile", b"no\xffne.mlir", "--json"], INVALID, "No such file"),
         ]:

@@ -108,8 +108,8 @@ class CompileTest(CliTest):
                 result = self.sluice(*command, "--help")
                 self.assertEqual(result.returncode, 0)
                 self.assertIn("Examples:", result.stdout)
-                self.assertLessEqual(result.stdout.count("\n"), 45)
-                self.assertLessEqual(max(map(len, result.stdout.splitlines())), 120)
+                self.assertLessEqual(result.stdout.count("\n"), 85)
+                self.assertLessEqual(max(map(len, result.stdout.splitlines())), 100)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ TABLE = [
     (place("--measured", "absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
     (place("--measured", "cut.json"), INVALID, ["cut.json: not valid JSON: parse error at line 1, column"]),
     (place("--measured", "deep.json"), INVALID, ["deep.json: nested deeper than 32"]),
-    (place("--measured", "format.json"), INVALID, ["format.json: has no schedule", "bench --json"]),
+    (place("--measured", "format.json"), INVALID, ["format.json: contains no schedule", "bench --json"]),
     (["place", *TWO, "--save", "no/such/s.json", "--html", "page.html"], INVALID, ["no/such/s.json: cannot create: No such file or directory"]),
     (["place", *TWO, "--save", "saved.json", "--html", "no/such/p.html"], INVALID, ["no/such/p.html: cannot create: No such file or directory"]),
     (["place", *TWO, "--save", ".", "--html", "page.html"], INVALID, [".: cannot write: Is a directory"]),

@@ -120,13 +120,13 @@ BAD = [
 
 # Arguments behind the model and the good cluster.
 REFUSED = [
-    (["--replicas", "0"], ["--replicas", "'0' is no number of replicas"]),
-    (["--replicas", "-2"], ["'-2' is no number of replicas"]),
-    (["--replicas", "two"], ["'two' is no number of replicas"]),
+    (["--replicas", "0"], ["--replicas", "'0' is not a number of replicas"]),
+    (["--replicas", "-2"], ["'-2' is not a number of replicas"]),
+    (["--replicas", "two"], ["'two' is not a number of replicas"]),
     (["--replicas", ""], ["--replicas"]),
-    (["--replicas", "1,,4"], ["'' is no number of replicas"]),
-    (["--replicas", "1.5"], ["'1.5' is no number of replicas"]),
-    (["--replicas", "99999999999999999999"], ["is no number of replicas"]),
+    (["--replicas", "1,,4"], ["'' is not a number of replicas"]),
+    (["--replicas", "1.5"], ["'1.5' is not a number of replicas"]),
+    (["--replicas", "99999999999999999999"], ["is not a number of replicas"]),
     (["--replicas", "4,2"], ["each number must be larger than the one before"]),
     (["--replicas", "2,2"], ["each number must be larger than the one before"]),
     (["--replicas", "8"], ["8 replicas: good has 4 accelerators"]),
@@ -134,8 +134,8 @@ REFUSED = [
     (["--batch", "-1"], ["--batch"]),
     (["--batch", "99999999999"], ["--batch"]),
     (["--strong", "--weak"], ["--weak", "excludes", "--strong"]),
-    (["--clusters", "x"], ["there is no flag '--clusters'; did you mean '--cluster'?"]),
-    (["--frobnicate"], ["there is no flag '--frobnicate'"]),
+    (["--clusters", "x"], ["unknown option '--clusters'; did you mean '--cluster'?"]),
+    (["--frobnicate"], ["unknown option '--frobnicate'"]),
     (["--precision", "f8"], ["a precision is 'f32', 'bf16' or 'f16', not 'f8'"]),
 ]
 

@@ -1,7 +1,5 @@
-// gpu_check_pack FOLDER SETTINGS NAME=GRAPH[:PRECISION][@MORE]... ops=OP,OP...[@MORE]: packs the kernels of models, and of
-// single ops (all where none is named) as packs whose names begin with `ops`; where there are none to pack, those of the
-// runner's own checks. SETTINGS are those of the CUDA backend, such as arch=sm_90, or empty; MORE are those of one pack alone,
-// such as tf32=on.
+// Packs the kernels of models and of single ops; without a list of packs, the kernels of the runner's checks.
+#include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/gpu_check/pack/ModelKernels.h"
 #include "tools/gpu_check/pack/OpKernels.h"
@@ -24,23 +22,33 @@ static passes::BackendSettings settingsOf(llvm::StringRef all, llvm::StringRef m
 }
 
 int main(int count, char **arguments) {
-  if (count < 3) {
-    llvm::errs() << "usage: gpu_check_pack FOLDER SETTINGS [NAME=GRAPH[:PRECISION][@MORE]...]\n";
-    return int(compiler::ExitCode::Usage);
-  }
+  std::string folder, allSettings;
+  std::vector<std::string> packs;
+  CLI::App app("Packs the kernels of models and of single ops, for gpu_check_run.", "gpu_check_pack");
+  help::setHelp(app);
+  app.add_option("folder", folder, "Folder for the packs")->required()->type_name("FOLDER");
+  app.add_option("settings", allSettings, "Settings of the CUDA backend, e.g. arch=sm_90; may be empty")
+      ->required()
+      ->type_name("SETTINGS");
+  app.add_option(
+         "packs", packs,
+         "Packs: NAME=GRAPH[:PRECISION][@MORE] of a model, or opsN=OP,OP...[@MORE] of single ops (all ops if none is "
+         "named); MORE are settings of this pack, e.g. tf32=on (default: the kernels of the runner's checks)")
+      ->type_name("PACK...");
+  if (std::optional<int> code = help::parse(app, count, arguments))
+    return *code;
   // Interpreting makes and drops tensors of hundreds of megabytes, which the system would clear each time.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
-  std::string folder = arguments[1];
-  if (count == 3) {
-    llvm::Error error = gpu_check::packOwnKernels(folder, arguments[2]);
+  if (packs.empty()) {
+    llvm::Error error = gpu_check::packOwnKernels(folder, allSettings);
     return error ? report(std::move(error)) : 0;
   }
-  for (int i = 3; i < count; ++i) {
-    auto [name, given] = llvm::StringRef(arguments[i]).split('=');
+  for (llvm::StringRef pack : packs) {
+    auto [name, given] = pack.split('=');
     auto [what, more] = given.split('@');
     auto [graph, precision] = what.split(':');
-    passes::BackendSettings settings = settingsOf(arguments[2], more);
+    passes::BackendSettings settings = settingsOf(allSettings, more);
     auto kernels = name.starts_with("ops")
                        ? gpu_check::packOps(what, name.str(), folder, settings)
                        : gpu_check::packModel(graph.str(), precision.str(), name.str(), folder, settings);

@@ -1,13 +1,12 @@
-// gpu_check_run PART PLUGIN [--folder F] [--model M] [--only NAME,...] [--after NAME] [--most N] [--bare] [--products own|both]
-// [--seconds S]: one part of the check, in a process of its own, for `run`. Parts are probe, hold, conformance, contracts, names,
-// kernels and peaks; PLUGIN is the run half. Links the runtime's bases alone: neither a compiler nor a framework.
+// One part of the check in a separate process, for `run`. Links the runtime's base libraries alone: neither a compiler
+// nor a framework.
+#include "runtime/help/HelpFormatter.h"
 #include "tools/gpu_check/runner/Parts.h"
 
-#include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
 #include <iostream>
 
+using namespace sluice;
 using namespace sluice::gpu_check;
 
 static constexpr int kUsage = 2, kInvalid = 3;
@@ -16,38 +15,29 @@ static const sluice_backend_run *loadRunHalf(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   auto query = library ? reinterpret_cast<sluice_backend_query_fn>(dlsym(library, "sluice_backend_query")) : nullptr;
   if (!query)
-    std::cerr << "gpu_check_run: " << path << " is no backend: " << dlerror() << '\n';
+    std::cerr << "gpu_check_run: " << path << " is not a backend: " << dlerror() << '\n';
   return query ? query()->run : nullptr;
 }
 
-static bool read(int count, char **arguments, PartOptions &options) {
-  for (int i = 3; i < count; ++i) {
-    std::string flag = arguments[i];
-    if (flag == "--bare") {
-      options.bare = true;
-      continue;
-    }
-    if (++i == count)
-      return false;
-    std::string value = arguments[i];
-    if (flag == "--folder")
-      options.folder = value;
-    else if (flag == "--model")
-      options.model = value;
-    else if (flag == "--only")
-      options.only = value;
-    else if (flag == "--after")
-      options.after = value;
-    else if (flag == "--most")
-      options.most = std::atoll(value.c_str());
-    else if (flag == "--products" && (value == "own" || value == "both"))
-      options.products = value;
-    else if (flag == "--seconds")
-      options.seconds = std::atof(value.c_str());
-    else
-      return false;
-  }
-  return true;
+static void describe(CLI::App &app, std::string &part, std::string &plugin, PartOptions &options) {
+  help::setHelp(app);
+  app.add_option("part", part, "Part to run: probe, hold, conformance, contracts, names, kernels or peaks")
+      ->required()
+      ->type_name("PART");
+  app.add_option("plugin", plugin, "Shared object of the backend's run half")->required()->type_name("PLUGIN");
+  help::beginGroup(app, "Tests");
+  app.add_option("--folder", options.folder, "Folder of the packs")->type_name("DIR");
+  app.add_option("--model", options.model, "Model whose kernels are tried")->type_name("NAME");
+  app.add_option("--only", options.only, "Contracts to check (default: all)")->type_name("NAME,...");
+  app.add_option("--after", options.after, "Kernel or contract to continue after")->type_name("NAME");
+  app.add_option("--most", options.most, "Maximum number of kernels; 0: all")->type_name("N")->capture_default_str();
+  app.add_flag("--bare", options.bare, "Use neither guard memory nor initialized results");
+  app.add_option(
+         "--products", options.products,
+         "Matrix products to try: own kernels, or both library and own kernels (default: the run half's choice)")
+      ->type_name("own|both")
+      ->check(CLI::IsMember({"own", "both"}).description(""));
+  app.add_option("--seconds", options.seconds, "Minimum measuring time")->type_name("SECONDS")->capture_default_str();
 }
 
 static int runPart(const std::string &part, const sluice_backend_run &half, const PartOptions &options) {
@@ -69,16 +59,17 @@ static int runPart(const std::string &part, const sluice_backend_run &half, cons
 }
 
 int main(int count, char **arguments) {
+  std::string part, plugin;
   PartOptions options;
-  if (count < 3 || !read(count, arguments, options)) {
-    std::cerr << "usage: gpu_check_run PART PLUGIN [FLAGS]\n";
-    return kUsage;
-  }
-  const sluice_backend_run *half = loadRunHalf(arguments[2]);
+  CLI::App app("Runs one part of the check of the CUDA backend.", "gpu_check_run");
+  describe(app, part, plugin, options);
+  if (std::optional<int> code = help::parse(app, count, arguments))
+    return *code;
+  const sluice_backend_run *half = loadRunHalf(plugin.c_str());
   if (!half)
     return kInvalid;
   try {
-    return runPart(arguments[1], *half, options);
+    return runPart(part, *half, options);
   } catch (const std::exception &error) {
     std::cerr << "gpu_check_run: " << error.what() << '\n';
     return kInvalid;
