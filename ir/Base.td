@@ -67,7 +67,7 @@ class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I
 }
 def Sluice_StateKinds : Sluice_Words<"StateKind", "state kind", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">, I32EnumAttrCase<"Statistic", 2, "statistic">,
-    I32EnumAttrCase<"Hyper", 3, "hyper">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
+    I32EnumAttrCase<"Hyperparameter", 3, "hyperparameter">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
     I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">, I32EnumAttrCase<"Cache", 9, "cache">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "copy reason", [

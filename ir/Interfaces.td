@@ -242,8 +242,8 @@ def ActionOp : OpInterface<"ActionOp"> {
     InterfaceMethod<[{
         Buffers with their last use here: they are not read later before they are written again. Null if there are
         none.}],
-      "::mlir::ArrayAttr", "getEndsAttr", (ins)>,
-    InterfaceMethod<"Sets them.", "void", "setEndsAttr", (ins "::mlir::ArrayAttr":$ends)>,
+      "::mlir::ArrayAttr", "getLastUsesAttr", (ins)>,
+    InterfaceMethod<"Sets them.", "void", "setLastUsesAttr", (ins "::mlir::ArrayAttr":$lastUses)>,
     InterfaceMethod<"The predicted seconds with `rows` rows, without contention.", "double", "getSeconds", (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
     InterfaceMethod<"The name in messages: kernel 'exp', the copy in acc0.in.", "::std::string", "describe", (ins)>];
 }

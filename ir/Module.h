@@ -6,7 +6,7 @@
 namespace sluice::ir {
 
 /// Of the text that `model` heads; incremented when its meaning changes. Dumps of other formats are refused by name.
-inline constexpr int64_t kTextFormat = 1;
+inline constexpr int64_t kTextFormat = 2;
 
 /// The module's `model`; one of phase `model` without a name is added where there is none.
 ModelOp getModel(mlir::ModuleOp module);

@@ -79,7 +79,7 @@ mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *ba
                                  const ChosenDevices &chosen = ChosenDevices());
 
 /// placed -> copied. One copy per value and destination, as early as possible, with its size and time.
-void settleCopies(mlir::ModuleOp module);
+void deduplicateCopies(mlir::ModuleOp module);
 
 /// placed -> copied. Replaces ops for which the backend of their device has no kernel by the formula that they stand
 /// for; gives whether there were any.

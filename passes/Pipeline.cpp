@@ -77,7 +77,7 @@ static LogicalResult runPlaced(Compilation &c) {
 }
 
 static LogicalResult runCopied(Compilation &c) {
-  settleCopies(c.module);
+  deduplicateCopies(c.module);
   if (expandMissing(c.module, *c.backends) && failed(simplify(c.module)))
     return failure();
   return verifyPlaced(c.module);

@@ -23,7 +23,7 @@ class KernelGrowth {
 public:
   KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
       : kernel(kernel), throughMoves(throughMoves), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
-        isFoundAgain(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops),
+        isRematerialized(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops),
         isOfProduct(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
@@ -33,7 +33,7 @@ public:
       for (size_t i = 0; i < opAt(op).num_results; ++i)
         makers[value++] = op;
       if (costsNothing(op))
-        isFoundAgain.set(op);
+        isRematerialized.set(op);
       isOfSum[op] = findWhetherOfSum(op);
       isOfSumsAlone[op] = findWhetherOfSumsAlone(op);
       isOfProduct[op] = findWhetherOfProduct(op);
@@ -45,7 +45,7 @@ public:
     if (kernel.num_ops > kMaxOpsInKernel || !staysNarrow(last))
       return false;
     for (size_t op = 0; op < last; ++op)
-      if (!isFoundAgain.test(op))
+      if (!isRematerialized.test(op))
         add(op);
     return begun ? canJoin(last) : canBegin(last);
   }
@@ -72,7 +72,7 @@ private:
         ir::isReadInParts(operation))
       return true;
     return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
-             return makers[operand] != kOutside && isFoundAgain.test(makers[operand]);
+             return makers[operand] != kOutside && isRematerialized.test(makers[operand]);
            });
   }
 
@@ -96,7 +96,7 @@ private:
     SmallVector<size_t> work{op};
     while (!work.empty())
       for (size_t operand : operandsOf(work.pop_back_val()))
-        if (size_t maker = makers[operand]; maker != kOutside && isFoundAgain.test(maker) && !found.test(maker)) {
+        if (size_t maker = makers[operand]; maker != kOutside && isRematerialized.test(maker) && !found.test(maker)) {
           found.set(maker);
           work.push_back(maker);
         }
@@ -108,7 +108,7 @@ private:
   bool staysNarrow(size_t op) const {
     return llvm::all_of(operandsOf(op), [&](size_t operand) {
       size_t maker = makers[operand];
-      return maker == kOutside || !isFoundAgain.test(maker) ||
+      return maker == kOutside || !isRematerialized.test(maker) ||
              (foundFor(maker).count() + 1) * opAt(op).num_operands < kMaxOpsInKernel;
     });
   }
@@ -143,7 +143,7 @@ private:
   /// What an operand is, or what is widened for it.
   size_t beforeWidening(size_t operand) const {
     size_t maker = makers[operand];
-    bool isWidened = maker != kOutside && isFoundAgain.test(maker) && ir::isWidening(operationOf(maker));
+    bool isWidened = maker != kOutside && isRematerialized.test(maker) && ir::isWidening(operationOf(maker));
     return isWidened ? operandsOf(maker).front() : operand;
   }
 
@@ -151,7 +151,7 @@ private:
   bool computesOperand(size_t op) const {
     return llvm::any_of(operandsOf(op), [&](size_t value) {
       size_t operand = beforeWidening(value), maker = makers[operand];
-      return maker < op && maker != kOutside && !isFoundAgain.test(maker) &&
+      return maker < op && maker != kOutside && !isRematerialized.test(maker) &&
              ir::haveOneSpace(cast<RankedTensorType>(
                                   operationOf(maker)->getResult(unsigned(operand - firstResult[maker])).getType()),
                               space);
@@ -162,13 +162,13 @@ private:
   bool isOnlyReader(size_t op) const {
     for (size_t before = 0; before < op; ++before)
       for (size_t i = 0; i < opAt(before).num_results; ++i)
-        if (!isFoundAgain.test(before) && isResult.test(firstResult[before] + i))
+        if (!isRematerialized.test(before) && isResult.test(firstResult[before] + i))
           return false;
     for (size_t reader = 0; reader < kernel.num_ops; ++reader)
       for (size_t operand : operandsOf(reader)) {
         size_t maker = makers[operand];
-        bool isOf = maker != kOutside && maker < op && !isFoundAgain.test(maker);
-        if (isOf && (reader > op || isFoundAgain.test(reader)))
+        bool isOf = maker != kOutside && maker < op && !isRematerialized.test(maker);
+        if (isOf && (reader > op || isRematerialized.test(reader)))
           return false;
       }
     return true;
@@ -182,7 +182,7 @@ private:
     return llvm::any_of(readers.set_bits(), [&](size_t reader) {
       return llvm::any_of(operandsOf(reader), [&](size_t operand) {
         size_t maker = makers[operand];
-        return maker != kOutside && !isFoundAgain.test(maker) && isSuch(maker);
+        return maker != kOutside && !isRematerialized.test(maker) && isSuch(maker);
       });
     });
   }
@@ -200,7 +200,7 @@ private:
   bool findWhetherOfSumsAlone(size_t op) const {
     return isElementwise(op) && llvm::all_of(operandsOf(op), [&](size_t operand) {
              size_t maker = makers[operand];
-             if (maker == kOutside || isFoundAgain.test(maker))
+             if (maker == kOutside || isRematerialized.test(maker))
                return true;
              return maker < op && ir::haveOneSpace(typeOf(maker), typeOf(op)) &&
                     (kindOf(maker) == RowReduction || isOfSumsAlone.test(maker));
@@ -230,7 +230,7 @@ private:
   /// Whether an op has a fold for each row, of which all its elements are made: a softmax, or a norm.
   bool foldsEachRow(size_t op) const {
     Operation *operation = operationOf(op);
-    return isa<ir::ElementOp>(operation) && !isElementwise(op) && !isFoundAgain.test(op) &&
+    return isa<ir::ElementOp>(operation) && !isElementwise(op) && !isRematerialized.test(op) &&
            llvm::any_of(operation->getOperandTypes(),
                         [&](Type type) { return cast<RankedTensorType>(type).getShape() == typeOf(op).getShape(); });
   }
@@ -270,7 +270,7 @@ private:
   bool reducesLongFolds(size_t op) const {
     auto folds = [&](size_t before) {
       Operation *operation = operationOf(before);
-      return isa<ir::ElementOp>(operation) && !isElementwise(before) && !isFoundAgain.test(before) &&
+      return isa<ir::ElementOp>(operation) && !isElementwise(before) && !isRematerialized.test(before) &&
              llvm::any_of(operation->getOperandTypes(), [&](Type type) {
                return staticElements(type) > kMostTermsOfOneTask * staticElements(typeOf(before));
              });
@@ -290,7 +290,7 @@ private:
         return false;
     auto isMaker = [&](size_t before) { return operationOf(before) == stored.getDefiningOp(); };
     auto isSimple = [&](size_t before) {
-      return isFoundAgain.test(before) || isElementwise(before) || kindOf(before) == Scatter;
+      return isRematerialized.test(before) || isElementwise(before) || kindOf(before) == Scatter;
     };
     return ir::haveOneSpace(cast<RankedTensorType>(stored.getType()), space) &&
            (llvm::any_of(llvm::seq<size_t>(0, op), isMaker) || llvm::all_of(llvm::seq<size_t>(0, op), isSimple));
@@ -330,7 +330,7 @@ private:
   bool throughMoves;
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
-  llvm::BitVector isResult, isFoundAgain, isOfSum, isOfSumsAlone, isOfProduct;
+  llvm::BitVector isResult, isRematerialized, isOfSum, isOfSumsAlone, isOfProduct;
   bool begun = false;
   Kind kind = Loop;
   RankedTensorType space;

@@ -99,7 +99,8 @@ Tensor Graph::hyper(std::string name, double value, DType dtype, Where where) {
   if (!is_float(dtype))
     throw Error("'" + name + "': hyperparameters are floats, not " + to_string(dtype), where);
   auto type = RankedTensorType::get({}, graph->elementType(dtype));
-  ir::StateOp state = graph->addState(ir::StateKind::Hyper, name, type, init::constant(value), /*device=*/{}, where);
+  ir::StateOp state =
+      graph->addState(ir::StateKind::Hyperparameter, name, type, init::constant(value), /*device=*/{}, where);
   return Access::tensor(*graph, graph->read(state, /*device=*/{}, where));
 }
 
@@ -233,7 +234,7 @@ void Graph::minimize(Arg loss, const optim::Optimizer &optimizer, const optim::O
   detail::Training training(call, names, optimizer, options);
   requireNoLoss(*graph, "minimize", loss.where);
   auto scalar = RankedTensorType::get({}, ir::getAccumulator(graph->elementType(graph->dtype)));
-  graph->addState(ir::StateKind::Hyper, "lr", scalar, init::constant(training.lr), /*device=*/{}, loss.where);
+  graph->addState(ir::StateKind::Hyperparameter, "lr", scalar, init::constant(training.lr), /*device=*/{}, loss.where);
   graph->builder.create<ir::MinimizeOp>(graph->toLocation(loss.where), Access::value(loss.tensor), training.optimizer,
                                         "lr", training.parameters, training.groups, training.clips, training.schedule,
                                         training.ema, training.lossScale);

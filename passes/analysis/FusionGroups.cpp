@@ -11,14 +11,14 @@
 //    library may leave the sum of an operand beside a product, and read it once.
 // 4. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
 //    passes over as many elements.
-// 5. What groups would leave for others is found again by these where that costs less: FoundAgain.cpp.
+// 5. What groups would leave for others is found again by these where that costs less: Rematerialize.cpp.
 // 6. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs. Nor does a state's new value join a group
 //    behind which the old one is read, or that spreads it: it is made in its place.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Layout.h"
 #include "ir/Work.h"
-#include "passes/analysis/FoundAgain.h"
+#include "passes/analysis/Rematerialize.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <queue>
@@ -71,10 +71,12 @@ bool FusionRules::isRecomputed(Operation *op) {
 bool FusionRules::findWhetherRecomputed(Operation *op) {
   if (!fuse && op->getNumOperands() > 0)
     return false;
-  auto isFoundAgain = [&](Value operand) { return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp()); };
+  auto isRematerialized = [&](Value operand) {
+    return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp());
+  };
   // A number such as 1 / rows, from constants and counts alone.
   bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
-                  llvm::all_of(op->getOperands(), isFoundAgain);
+                  llvm::all_of(op->getOperands(), isRematerialized);
   return (isInjective(op) || isScalar || isWidening(op) || isReadFromProduct(op) || isReadInParts(op)) &&
          !isAlone(op) && !needsBuffer(op) &&
          llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
@@ -120,7 +122,7 @@ public:
       if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
         place(&op);
     if (rules.fuses())
-      findAgainWhatCostsLess(list, rules, groups, groupOf);
+      rematerializeCheaperOps(list, rules, groups, groupOf);
     orderUpdatesLast();
     settleResults();
     return sorted();

@@ -292,9 +292,9 @@ private:
                       .Case([&](CommunicateOp collective) { return buildCollective(collective); })
                       .Case([&](LoopOp loop) { return buildLoop(loop); });
     llvm::append_range(action.queues, queues.of(op));
-    if (ArrayAttr ends = op.getEndsAttr())
-      for (auto end : ends.getAsRange<BufferAttr>())
-        action.ends.push_back({slotOf(end.getSlot()), end.getBytes(), runtime::Access::read});
+    if (ArrayAttr lastUses = op.getLastUsesAttr())
+      for (auto use : lastUses.getAsRange<BufferAttr>())
+        action.lastUses.push_back({slotOf(use.getSlot()), use.getBytes(), runtime::Access::read});
     return action;
   }
 

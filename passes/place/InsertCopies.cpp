@@ -6,7 +6,7 @@
 //
 // Constants are made on the device of each reader instead, or on the host where that device has no kernel for them.
 // Inputs, outputs, constants, initial values, the learning rate, the step and what the host decides by cross under every
-// policy: nobody could write those copies. Each reader gets a copy of its own here; `settleCopies` merges them.
+// policy: nobody could write those copies. Each reader gets a copy of its own here; `deduplicateCopies` merges them.
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"

@@ -35,7 +35,7 @@ public:
       wait(events, action.op, ends);
     for (auto [action, ends] : llvm::zip_equal(asked, waits->asked))
       wait(events, action.op, ends);
-    findEnds();
+    findLastUses();
   }
 
 private:
@@ -77,7 +77,7 @@ private:
 
   /// A buffer ends behind the action of its device that comes after all others that touch it; if none does, its end is
   /// not told.
-  void findEnds() {
+  void findLastUses() {
     DenseMap<Operation *, unsigned> numbers;
     for (auto [i, action] : llvm::enumerate(actions))
       numbers[action.op] = i;
@@ -88,7 +88,7 @@ private:
           ends[*last].push_back(BufferAttr::get(list->getContext(), access.slot, access.bytes));
     for (auto [action, ended] : llvm::zip_equal(actions, ends))
       if (!ended.empty())
-        action.op.setEndsAttr(ArrayAttr::get(list->getContext(), ended));
+        action.op.setLastUsesAttr(ArrayAttr::get(list->getContext(), ended));
   }
 
   /// What an action leaves for its list: of a loop its results, since what is made in it ends there.

@@ -225,12 +225,12 @@ private:
 
   /// Behind an action the buffers that it ends hold nothing.
   LogicalResult endBuffers(const Moment &moment, Clock clock) {
-    ArrayAttr ends = cast<ActionOp>(moment.op).getEndsAttr();
-    if (!ends)
+    ArrayAttr lastUses = cast<ActionOp>(moment.op).getLastUsesAttr();
+    if (!lastUses)
       return success();
     ++clock[moment.queue];
-    for (auto end : ends.getAsRange<BufferAttr>()) {
-      BufferAccess access{end.getSlot(), end.getBytes(), /*isWrite=*/true, Value()};
+    for (auto use : lastUses.getAsRange<BufferAttr>()) {
+      BufferAccess access{use.getSlot(), use.getBytes(), /*isWrite=*/true, Value()};
       if (failed(check(moment, access, clock, Value())))
         return failure();
       forEach(access, [&](Bytes &bytes) { bytes = {moment, Value(), 0, {}}; });

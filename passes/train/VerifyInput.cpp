@@ -72,7 +72,7 @@ static bool isOfLaterPhase(Operation *op, StringRef phase) {
     return true;
   if (isa<LoopOp, ExchangeOp>(op)) {
     bool isKnown = phase == "fused" || (phase == "train" && isa<LoopOp>(op));
-    return !isKnown || op->hasAttr("on") || op->hasAttr("slots") || op->hasAttr("ends");
+    return !isKnown || op->hasAttr("on") || op->hasAttr("slots") || op->hasAttr("last_uses");
   }
   return isa<ActionOp, FunctionOp, ReceiveOp, QueueOp, ArenaOp>(op);
 }

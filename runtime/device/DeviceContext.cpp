@@ -2,7 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/device/Crossings.h"
+#include "runtime/device/CrossBackendSync.h"
 #include "runtime/plugins/BackendTables.h"
 
 namespace sluice::runtime {
@@ -104,7 +104,7 @@ void DeviceQueue::wait(const DeviceEvent &event) {
   if (&event.context() == context_) {
     context_->check(context_->half().wait(queue_.get(), event.get()), context_->backend());
     comeAfter(event.crossed());
-  } else if (!context_->crossings() || !context_->crossings()->cross(event, *this)) {
+  } else if (!context_->crossBackendSync() || !context_->crossBackendSync()->cross(event, *this)) {
     event.synchronize();
   }
 }

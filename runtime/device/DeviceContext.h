@@ -15,10 +15,10 @@
 
 namespace sluice::runtime {
 
-class Crossings;
+class CrossBackendSync;
 class CrossingPath;
 
-/// What other backends do before a place in a queue (Crossings.h): of each path, the number of the last crossing.
+/// What other backends do before a place in a queue (CrossBackendSync.h): of each path, the number of the last crossing.
 using CrossedPaths = std::map<CrossingPath *, uint64_t>;
 
 class DeviceContext {
@@ -52,8 +52,8 @@ public:
   }
 
   /// What its queues and those of other backends wait for each other by, from now on; null: the host waits for the one.
-  void setCrossings(Crossings *crossings) { crossings_ = crossings; }
-  Crossings *crossings() const { return crossings_; }
+  void setCrossBackendSync(CrossBackendSync *sync) { crossBackendSync_ = sync; }
+  CrossBackendSync *crossBackendSync() const { return crossBackendSync_; }
 
   int32_t deviceCount() const;
   sluice_device_info deviceInfo(int32_t device) const;
@@ -74,7 +74,7 @@ private:
   sluice_run_services services_;
   sluice_run *run_ = nullptr;
   double patience_ = 0;
-  Crossings *crossings_ = nullptr;
+  CrossBackendSync *crossBackendSync_ = nullptr;
 };
 
 /// Owns a handle of the ABI.

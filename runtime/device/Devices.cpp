@@ -16,7 +16,7 @@ DeviceContext &Devices::open(size_t number, Team &team) {
   const ReplicaGroup::Backend &backend = group_.backend(name);
   contexts_.push_back(
       std::make_unique<DeviceContext>(name, *backend.half, backend.settings, team, backend.group.get()));
-  contexts_.back()->setCrossings(&crossings_);
+  contexts_.back()->setCrossBackendSync(&crossBackendSync_);
   return *contexts_.back();
 }
 
@@ -138,7 +138,7 @@ void Devices::synchronize() {
 }
 
 void Devices::settle() noexcept {
-  crossings_.settle();
+  crossBackendSync_.settle();
   for (DeviceQueue *queue : lateQueues_) {
     Status status = guarded([&] { queue->synchronize(); });
     if (!status.ok()) // as of an exchange, behind which there may be more

@@ -2,7 +2,7 @@
 // host is one of them; its backend is linked in.
 #pragma once
 
-#include "runtime/device/Crossings.h"
+#include "runtime/device/CrossBackendSync.h"
 #include "runtime/device/DeviceContext.h"
 #include "runtime/device/ReplicaGroup.h"
 #include "runtime/device/Slots.h"
@@ -103,7 +103,7 @@ private:
   std::vector<std::byte *> addresses_;                        ///< of the plan's arenas
   std::map<std::pair<size_t, size_t>, std::byte *> logs_;     ///< by device and entry
   std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
-  Crossings crossings_;                                       ///< between backends
+  CrossBackendSync crossBackendSync_;                         ///< between backends
   std::vector<DeviceQueue> queues_;
   std::vector<DeviceQueue *> lateQueues_;                         ///< those that are not immediate
   std::map<size_t, std::unique_ptr<Communicator>> communicators_; ///< by device

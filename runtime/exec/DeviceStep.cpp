@@ -13,14 +13,14 @@ size_t queueOn(size_t device, const Action &action, const Plan &plan) {
   return found == action.queues.end() ? action.queues.front() : *found;
 }
 
-static void addEnds(DeviceStep &step, const Plan &plan, Devices &devices) {
-  for (const Buffer &buffer : step.action->ends) {
+static void addLastUses(DeviceStep &step, const Plan &plan, Devices &devices) {
+  for (const Buffer &buffer : step.action->lastUses) {
     DeviceQueue &queue = devices.queue(queueOn(plan.deviceOf(buffer.slot), *step.action, plan));
     if (queue.wantsDiscards())
-      step.ends.push_back({&queue, devices.addresses(buffer.slot), static_cast<size_t>(buffer.bytes)});
+      step.lastUses.push_back({&queue, devices.addresses(buffer.slot), static_cast<size_t>(buffer.bytes)});
   }
-  step.hasEnds = !step.ends.empty();
-  if (step.hasEnds && step.action->queues.size() > 1)
+  step.hasLastUses = !step.lastUses.empty();
+  if (step.hasLastUses && step.action->queues.size() > 1)
     step.endsMeeting.emplace(devices.queues(step.action->queues));
 }
 
@@ -46,7 +46,7 @@ static DeviceStep prepareStep(const Action &action, size_t number, const Plan &p
                                    {}});
   if (const Loop *loop = action.loop(); loop && loop->condition)
     step.loop->condition = {devices.addresses(*loop->condition), std::nullopt};
-  addEnds(step, plan, devices);
+  addLastUses(step, plan, devices);
   return step;
 }
 

@@ -15,7 +15,7 @@ namespace sluice::runtime {
 /// first, in a cache line or two.
 struct DeviceStep {
   DeviceQueue *queue = nullptr; ///< the first of the action's
-  bool hasWaits = false, hasEnds = false, hasEvents = false;
+  bool hasWaits = false, hasLastUses = false, hasEvents = false;
   std::optional<PreparedLaunch> launch;
   const Action *action = nullptr;
   size_t number = 0; ///< the action's
@@ -26,12 +26,12 @@ struct DeviceStep {
   std::optional<PreparedCollective> collective;
 
   /// What nobody reads any more, if the backend wants to know: the queue that is told, and the bytes by copy.
-  struct End {
+  struct LastUse {
     DeviceQueue *queue;
     std::vector<std::byte *> at;
     size_t bytes;
   };
-  std::vector<End> ends;
+  std::vector<LastUse> lastUses;
   /// Of an action of several queues that has ends: what comes behind it in one of them comes behind what another is told.
   std::optional<QueueMeeting> endsMeeting;
   /// Of this turn of the list and of those before that waits may look at, by their number modulo that; none if nobody

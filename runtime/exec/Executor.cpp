@@ -86,14 +86,14 @@ void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn,
     at.log->afterStep(number, at.number);
   if (watcher_)
     watch(step, at);
-  if (step.hasEnds)
-    discardEnds(step, at);
+  if (step.hasLastUses)
+    discardLastUses(step, at);
   if (step.hasEvents)
     step.queue->record(step.event(turn));
 }
 
-void Executor::discardEnds(DeviceStep &step, const Call &at) {
-  for (const DeviceStep::End &end : step.ends)
+void Executor::discardLastUses(DeviceStep &step, const Call &at) {
+  for (const DeviceStep::LastUse &end : step.lastUses)
     end.queue->discard(end.at[at.copy], end.bytes);
   if (step.endsMeeting)
     step.endsMeeting->meet();
@@ -117,7 +117,7 @@ void Executor::issue(std::vector<DeviceStep> &list, Segment &segment, int64_t tu
   segment.sequences.issue({at.copy, rows.rows}, [&] { putSegment(list, segment, at, rows); });
   if (at.log)
     at.log->afterStep(segment.steps.back(), at.number);
-  discardEnds(last, at);
+  discardLastUses(last, at);
   if (last.hasEvents)
     last.queue->record(last.event(turn));
 }
@@ -128,7 +128,7 @@ void Executor::putSegment(std::vector<DeviceStep> &list, const Segment &segment,
     DeviceStep &step = list[number];
     launch(step, at, rows);
     if (number != segment.steps.back())
-      discardEnds(step, at);
+      discardLastUses(step, at);
   }
 }
 

@@ -103,7 +103,7 @@ private:
   void issue(std::vector<DeviceStep> &list, Segment &segment, int64_t turn, const Call &at, const sluice_call &rows);
   /// What a segment captures; what ends with its last step is discarded behind it.
   void putSegment(std::vector<DeviceStep> &list, const Segment &segment, const Call &at, const sluice_call &rows);
-  static void discardEnds(DeviceStep &step, const Call &at);
+  static void discardLastUses(DeviceStep &step, const Call &at);
   void waitFor(DeviceStep &step, std::vector<DeviceStep> &list, int64_t turn);
   void launch(DeviceStep &step, const Call &at, const sluice_call &rows);
   void copy(const DeviceStep &step, const Call &at, int64_t rows);

@@ -14,8 +14,8 @@ static constexpr size_t leastKept = 8, keptOfEachCopy = 4;
 static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
   const std::vector<size_t> &queues = step.action->queues;
   bool isOwn = plan.queues[queues.front()].device != 0 && step.queue->context().captures();
-  auto endsThere = [&](const DeviceStep::End &end) { return end.queue == step.queue; };
-  return isOwn && step.launch && std::all_of(step.ends.begin(), step.ends.end(), endsThere);
+  auto endsThere = [&](const DeviceStep::LastUse &end) { return end.queue == step.queue; };
+  return isOwn && step.launch && std::all_of(step.lastUses.begin(), step.lastUses.end(), endsThere);
 }
 
 using Run = std::vector<size_t>;

@@ -85,7 +85,7 @@ BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
 void BenchState::beginAgain() {
   std::vector<std::pair<const State *, Bytes>> settings;
   for (const State &state : instance_.plan().states)
-    if (state.kind == StateKind::hyper)
+    if (state.kind == StateKind::hyperparameter)
       instance_.getState(state, settings.emplace_back(&state, static_cast<size_t>(state.logicalBytes())).second);
   initialise(instance_, seed_);
   for (const auto &[state, value] : settings)

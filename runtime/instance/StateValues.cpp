@@ -8,7 +8,7 @@
 
 namespace sluice::runtime {
 
-static bool begins(const State &state) { return state.isWeight() || state.kind == StateKind::hyper; }
+static bool begins(const State &state) { return state.isWeight() || state.kind == StateKind::hyperparameter; }
 
 namespace {
 /// Indices of the first actions that read and write a state.

@@ -17,7 +17,7 @@
 namespace sluice::runtime {
 
 /// Of the text of a plan; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 8;
+inline constexpr int64_t planFormat = 9;
 
 /// What the slots of a device's arenas begin at multiples of: a power of two between these.
 inline constexpr int64_t leastAlignment = 64, mostAlignment = 4096;
@@ -68,7 +68,7 @@ enum class StateKind {
   parameter,
   slot,
   statistic,
-  hyper,
+  hyperparameter,
   step,
   share, ///< what a replica must know of a call's rows: the runtime sets it before each call, and nothing keeps it
   accumulator, ///< what the parts of a call hand on, which nothing keeps either; it begins as what is neutral
@@ -76,8 +76,8 @@ enum class StateKind {
   constant,    ///< data that nothing writes nor keeps: the artifact brings it
   cache, ///< what calls of entry points of the model's own leave to later ones, which nothing keeps; it begins as zero
 };
-inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",        "statistic", "hyper",    "step",
-                                                      "share",     "accumulator", "key",       "constant", "cache"};
+inline constexpr std::string_view stateKindNames[] = {
+    "parameter", "slot", "statistic", "hyperparameter", "step", "share", "accumulator", "key", "constant", "cache"};
 /// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one; and the
 /// replica's number.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
@@ -289,7 +289,7 @@ struct Action {
   ActionWork work;
   std::vector<size_t> queues; ///< that it keeps busy, at least one
   std::vector<Wait> waits;
-  std::vector<Buffer> ends; ///< what nobody reads after this action, until it is written again
+  std::vector<Buffer> lastUses; ///< buffers without a later reader, until they are written again
 
   const Launch *launch() const { return std::get_if<Launch>(&work); }
   const Copy *copy() const { return std::get_if<Copy>(&work); }

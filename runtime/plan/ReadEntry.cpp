@@ -109,9 +109,9 @@ private:
     if (json.has("waits"))
       for (const JsonReader &item : json.at("waits").list())
         action.waits.push_back(parseWait(item, number, count, list.turnsBack));
-    if (json.has("ends"))
-      for (const JsonReader &item : json.at("ends").list())
-        action.ends.push_back(parseEnd(item, action.queues));
+    if (json.has("last_uses"))
+      for (const JsonReader &item : json.at("last_uses").list())
+        action.lastUses.push_back(parseLastUse(item, action.queues));
     return action;
   }
 
@@ -191,7 +191,7 @@ private:
     return wait;
   }
 
-  Buffer parseEnd(const JsonReader &json, const std::vector<size_t> &queues) const {
+  Buffer parseLastUse(const JsonReader &json, const std::vector<size_t> &queues) const {
     Buffer buffer = parseBuffer(json, plan_);
     size_t device = plan_.deviceOf(buffer.slot);
     if (std::none_of(queues.begin(), queues.end(), [&](size_t queue) { return plan_.queues[queue].device == device; }))

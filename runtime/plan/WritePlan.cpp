@@ -184,7 +184,7 @@ static Json write(const Action &action) {
   json[kinds[action.work.index()]] = std::visit([](const auto &work) { return write(work); }, action.work);
   json["queues"] = action.queues;
   addList(json, "waits", action.waits);
-  addList(json, "ends", action.ends);
+  addList(json, "last_uses", action.lastUses);
   return json;
 }
 

@@ -58,7 +58,7 @@ CompiledGraph::CompiledGraph(const Subject &subject, const std::string &text) : 
   expect(built && succeeded(passes::simplify(*owned)) && succeeded(passes::placeValues(*owned)) &&
              succeeded(passes::insertCopies(*owned)),
          "the graph cannot be placed: " + diagnosticText.errors());
-  passes::settleCopies(*owned);
+  passes::deduplicateCopies(*owned);
   devices = passes::DeviceBackends::create(*owned, {subject.host, subject.compile}, "native");
   expect(devices != nullptr, "begin fails: " + diagnosticText.errors());
   passes::expandMissing(*owned, *devices);
@@ -183,7 +183,7 @@ sluice.graph ["x"] (%x: tensor<?x3x4xf32>) {
 sluice.state parameter @w1 : tensor<6x7xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
 sluice.state parameter @b1 : tensor<6xf32> = <"constant", 0.0 : f64>
 sluice.state parameter @w2 : tensor<3x6xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-sluice.state hyper @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
+sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
 sluice.graph ["x", "label"] (%x: tensor<?x7xf32>, %label: tensor<?xi32>) {
   %w1 = sluice.get @w1 : tensor<6x7xf32>
   %b1 = sluice.get @b1 : tensor<6xf32>
@@ -202,7 +202,7 @@ sluice.graph ["x", "label"] (%x: tensor<?x7xf32>, %label: tensor<?xi32>) {
 sluice.state parameter @w1 : tensor<4x2x3x3xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
 sluice.state parameter @b1 : tensor<4xf32> = <"constant", 0.0 : f64>
 sluice.state parameter @w2 : tensor<3x4x2x2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-sluice.state hyper @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
+sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.0e-01 : f64>
 sluice.graph ["x", "z"] (%x: tensor<?x2x6x5xf32>, %z: tensor<?x3x2x2xf32>) {
   %w1 = sluice.get @w1 : tensor<4x2x3x3xf32>
   %b1 = sluice.get @b1 : tensor<4xf32>

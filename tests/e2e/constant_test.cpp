@@ -11,7 +11,7 @@ namespace {
 // y = x k + b
 constexpr const char *kModel = R"(
 module @constants {
-  sluice.model "constants" format 1 phase "model" capacity 4
+  sluice.model "constants" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %k = sluice.constant {value = dense<[[1.0, -2.0], [3.5, 4.0], [0.25, 6.0]]> : tensor<3x2xf32>} : () -> tensor<3x2xf32>
     %b = sluice.constant {value = dense<[10.0, -0.5]> : tensor<2xf32>} : () -> tensor<2xf32>

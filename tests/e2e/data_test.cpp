@@ -105,9 +105,9 @@ constexpr int kClasses = 10, kPixels = 3072, kFeatures = 48; // means of 8 x 8 p
 std::string colourModel() {
   return std::string(
              R"(module @colours {
-  sluice.model "colours" format 1 phase "model" capacity 16 data "cifar"
+  sluice.model "colours" format 2 phase "model" capacity 16 data "cifar"
   sluice.state parameter @w : tensor<10x48xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.25 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.25 : f64>
   sluice.graph ["image", "label"] (%x: tensor<?x3x32x32xui8>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<10x48xf32>
     %f = sluice.cast %x {to = f32} : (tensor<?x3x32x32xui8>) -> tensor<?x3x32x32xf32>
@@ -173,9 +173,9 @@ constexpr int kInputs = 6, kTargets = 2; // numbers a row
 
 std::string twoInputModel() {
   return std::string(R"(module @fit {
-  sluice.model "fit" format 1 phase "model" capacity 16
+  sluice.model "fit" format 2 phase "model" capacity 16
   sluice.state parameter @w : tensor<2x6xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.25 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.25 : f64>
   sluice.graph ["position", "force"] (%x: tensor<?x2x3xf32>, %t: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<2x6xf32>
     %r = sluice.reshape %x {shape = array<i64: -9223372036854775808, 6>} : (tensor<?x2x3xf32>) -> tensor<?x6xf32>
@@ -280,11 +280,11 @@ TEST(DataFiles, TwoColumnsOfAnArchiveTrainAsAPlainLoopDoes) {
 /// A model whose batch norm has one value per channel in each row.
 static std::string normModel() {
   return std::string(R"(module @norm {
-  sluice.model "norm" format 1 phase "model" capacity 16
+  sluice.model "norm" format 2 phase "model" capacity 16
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @mean : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.state statistic @var : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %mean = sluice.get @mean : tensor<3xf32>

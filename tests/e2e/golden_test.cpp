@@ -276,7 +276,7 @@ TEST(Golden, WhatIsNoNumberIsNoticed) {
 TEST(Golden, AFlipIsNamed) {
   Kinks kinks(R"(
 module @flips {
-  sluice.model "flips" format 1 phase "model" capacity 2
+  sluice.model "flips" format 2 phase "model" capacity 2
   sluice.graph ["a", "b"] (%a: tensor<?x3xf32>, %b: tensor<?x3xf32>) {
     %d = sluice.sub %a, %b : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     %r = sluice.relu %d : (tensor<?x3xf32>) -> tensor<?x3xf32>

@@ -90,7 +90,7 @@ Model buildModel(const Sample &sample, bool second = false) {
     arguments += (arguments.empty() ? "" : ", ") + ("%" + name + " : " + type);
     names += (names.empty() ? "\"" : ", \"") + name + "\"";
   };
-  addState("hyper", "lr", "tensor<f64>");
+  addState("hyperparameter", "lr", "tensor<f64>");
   for (size_t i = 0; i < signature.operands.size(); ++i) {
     const std::string &type = signature.operands[i];
     std::string name = std::to_string(i);
@@ -151,7 +151,7 @@ Model buildModel(const Sample &sample, bool second = false) {
           ", #sluice.sgd<momentum = 9.0e-01 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> "
           "lr @lr [" +
           list + "] : tensor<f64>\n";
-  model.text = "module {\n  sluice.model \"sample\" format 1 phase \"model\" capacity " + std::to_string(kRows) + "\n" +
+  model.text = "module {\n  sluice.model \"sample\" format 2 phase \"model\" capacity " + std::to_string(kRows) + "\n" +
                states + "  sluice.graph [" + names + "] (" + arguments + ") {\n" + body + "  }\n}\n";
   return model;
 }

@@ -48,7 +48,7 @@ std::string textOf(const Shape &s, const std::string &devices = "") {
                      ", padding = " + numbers({s.padding(), s.padding(), s.padding(), s.padding()}) +
                      ", dilation = " + numbers({s.dilation, s.dilation}) + ", groups = " + std::to_string(s.groups) +
                      " : i64}";
-  return "module {\n  sluice.model \"m\" format 1 phase \"train\" capacity 3 copies insert\n" + devices +
+  return "module {\n  sluice.model \"m\" format 2 phase \"train\" capacity 3 copies insert\n" + devices +
          "  sluice.entry @predict [\"x\", \"w\", \"dy\"] -> [\"y\", \"dx\", \"dw\"] (%x: " + x + ", %w: " + w +
          ", %dy: " + y + ") {\n    %y = sluice.conv2d %x, %w {" + rest + " : (" + x + ", " + w + ") -> " + y +
          "\n    %dx = sluice.conv2d_input_grad %dy, %w {size = " + numbers({s.size, s.size}) + ", " + rest + " : (" +

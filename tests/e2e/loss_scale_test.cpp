@@ -369,8 +369,8 @@ Values imageBatch(int step, bool overflows) {
 
 bool staysWithoutAStep(const sluice::runtime::State &state) {
   using sluice::runtime::StateKind;
-  return state.kind == StateKind::parameter || state.kind == StateKind::slot || state.kind == StateKind::hyper ||
-         state.name == "step";
+  return state.kind == StateKind::parameter || state.kind == StateKind::slot ||
+         state.kind == StateKind::hyperparameter || state.name == "step";
 }
 
 } // namespace
@@ -388,7 +388,7 @@ TEST(LossScale, AStepThatOverflowsChangesNoBit) {
       before[state.name] = bytesOf(model, state.name);
     model.run("train_step", imageBatch(step, overflows), kRows);
     for (const sluice::runtime::State &state : model.plan().states) {
-      bool stays = state.kind == sluice::runtime::StateKind::hyper || (overflows && staysWithoutAStep(state));
+      bool stays = state.kind == sluice::runtime::StateKind::hyperparameter || (overflows && staysWithoutAStep(state));
       if (!state.name.starts_with("loss_scale"))
         EXPECT_EQ(bytesOf(model, state.name) == before[state.name], stays) << state.name << " in step " << step;
     }

@@ -176,7 +176,7 @@ TEST(Scan, IsALoopOverTheSlices) {
 /// A recurrence in this type that carries two values and sums one over the rows, in f32.
 static std::string summedRecurrence(const std::string &type) {
   std::string text = R"(module {
-  sluice.model "m" format 1 phase "model" capacity 512
+  sluice.model "m" format 2 phase "model" capacity 512
   sluice.graph ["x"] (%x: tensor<?x5x256xf32>) {
     %in = sluice.cast %x {to = TYPE} : (tensor<?x5x256xf32>) -> tensor<?x5x256xTYPE>
     %zeros = sluice.full {value = 0.0 : f64, type = tensor<?x256xTYPE>} : () -> tensor<?x256xTYPE>

@@ -100,7 +100,7 @@ TEST_F(Update, OfAParameterMakesATrainingStep) {
   EXPECT_EQ(&w.copy_(w - lr * grad(loss, {w})[0] / 4), &w);
   g.metric("loss", loss / 4);
   std::string text = g.str();
-  EXPECT_THAT(text, HasSubstr("sluice.state hyper @lr : tensor<f32> = <\"constant\", 2.500000e-01"));
+  EXPECT_THAT(text, HasSubstr("sluice.state hyperparameter @lr : tensor<f32> = <\"constant\", 2.500000e-01"));
   EXPECT_THAT(text, HasSubstr("sluice.set @w, "));
   EXPECT_THAT(text, HasSubstr("sluice.metric \"loss\", "));
 }
@@ -145,7 +145,7 @@ TEST_F(Update, HyperparametersAreFloatsOfTheirNames) {
   refuses([&] { g.hyper("a b", 1); }, "'a b' cannot name a hyperparameter");
   refuses([&] { g.hyper("w", 1); }, "there is already a parameter 'w'");
   g.hyper("lr", 1);
-  refuses([&] { g.minimize(loss, optim::SGD{}); }, "there is already a hyper 'lr'");
+  refuses([&] { g.minimize(loss, optim::SGD{}); }, "there is already a hyperparameter 'lr'");
 }
 
 // --- copies of parameters

@@ -74,7 +74,7 @@ TEST(States, AreListedInOrder) {
   EXPECT_EQ(states[0].shape.str(), "[2, 4]");
   EXPECT_EQ(states[1].elements, 2);
   EXPECT_EQ(states[2].name, "lr");
-  EXPECT_EQ(states[2].kind, "hyper");
+  EXPECT_EQ(states[2].kind, "hyperparameter");
 }
 
 TEST(Save, WritesWhatStrGives) {

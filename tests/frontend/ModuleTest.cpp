@@ -186,7 +186,7 @@ TEST_F(Modules, HalvesLearnAtARateOfSinglePrecision) {
   EXPECT_EQ(p.dtype(), bf16);
   EXPECT_EQ((x * p * 0.5).dtype(), bf16);
   g.minimize((x * p).mean(), optim::SGD{.lr = 0.1});
-  EXPECT_THAT(g.str(), HasSubstr("hyper @lr : tensor<f32>"));
+  EXPECT_THAT(g.str(), HasSubstr("hyperparameter @lr : tensor<f32>"));
   EXPECT_THAT(g.str(), HasSubstr("parameter @p : tensor<4xbf16>"));
 }
 

@@ -167,7 +167,7 @@ TEST_F(Minimize, NamesOfEntryPointsAreTaken) {
     EXPECT_EQ(messageOf([&] { root.parameter(name, {3}, init::ones()); }),
               "'" + std::string(name) + "' is an entry point of the program; give the parameter another name");
     EXPECT_THAT(messageOf([&] { root.buffer(name, {3}, init::ones()); }), HasSubstr("give the statistic another name"));
-    EXPECT_THAT(messageOf([&] { g.hyper(name, 1); }), HasSubstr("give the hyper another name"));
+    EXPECT_THAT(messageOf([&] { g.hyper(name, 1); }), HasSubstr("give the hyperparameter another name"));
   }
   TwoLinears net{&root, "predict"};
   EXPECT_EQ(net.named_parameters()[0].first, "predict.first.weight");
@@ -188,7 +188,7 @@ TEST_F(Minimize, NamesOfTheGraphsEntryPointsAreTaken) {
 TEST_F(Minimize, NamesOfSlotsAreTaken) {
   g.hyper("v.exp_avg", 1);
   EXPECT_EQ(messageOf([&] { by((x * v).mean()); }),
-            "'v.exp_avg' is a slot that the optimizer keeps for 'v'; give the hyper another name");
+            "'v.exp_avg' is a slot that the optimizer keeps for 'v'; give the hyperparameter another name");
 }
 
 TEST_F(Minimize, NamesOfAveragesAreTaken) {

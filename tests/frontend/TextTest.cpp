@@ -84,7 +84,7 @@ TEST(Text, RoundTrips) {
 
 TEST(Text, HeadsTheModule) {
   std::string text = every().str();
-  EXPECT_THAT(text, HasSubstr("module @every {\n  sluice.model \"every\" format 1 phase \"model\" capacity 32 data "
+  EXPECT_THAT(text, HasSubstr("module @every {\n  sluice.model \"every\" format 2 phase \"model\" capacity 32 data "
                               "\"mnist-10k\" {sluice.shuffle = false} loc"));
   EXPECT_THAT(text, HasSubstr("sluice.graph [\"image\", \"label\"] ("));
 }

@@ -19,7 +19,7 @@ import zlib
 from mutate import damage_bytes, damage_gzip, damage_text
 
 MODEL = b"""module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi64>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -30,9 +30,9 @@ MODEL = b"""module @small {
 }
 """
 COLOURS = b"""module @colours {
-  sluice.model "colours" format 1 phase "model" capacity 4
+  sluice.model "colours" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<10x3xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["image", "label"] (%x: tensor<?x3x32x32xui8>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<10x3xf32>
     %f = sluice.cast %x {to = f32} : (tensor<?x3x32x32xui8>) -> tensor<?x3x32x32xf32>
@@ -46,9 +46,9 @@ COLOURS = b"""module @colours {
 }
 """
 WORDS = b"""module @words {
-  sluice.model "words" format 1 phase "model" capacity 4
+  sluice.model "words" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<256x256xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["tokens", "label"] (%x: tensor<?x1xi32>, %label: tensor<?x1xi32>) {
     %w = sluice.get @w : tensor<256x256xf32>
     %i = sluice.reshape %x {shape = array<i64: -9223372036854775808>} : (tensor<?x1xi32>) -> tensor<?xi32>

@@ -8,7 +8,7 @@
 // CHECK: %[[RELAID:.+]] = sluice.relayout %[[TWO]]
 // CHECK: sluice.conv2d %[[RELAID]]
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<4x1x3x3xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @w : tensor<4x2x3x3xf32> = <"constant", 1.0 : f64>
   sluice.graph ["one", "two"] (%one: tensor<?x1x5x5xf32>, %two: tensor<?x2x5x5xf32>) {

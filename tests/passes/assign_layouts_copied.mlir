@@ -1,4 +1,4 @@
-// RUN: sluice-opt %s --sluice-place-values --sluice-settle-copies --sluice-assign-layouts | FileCheck %s
+// RUN: sluice-opt %s --sluice-place-values --sluice-deduplicate-copies --sluice-assign-layouts | FileCheck %s
 
 // Tests that a copy between devices keeps the layout that both sides like, and that what enters and leaves an entry point is
 // row-major on both sides of its copy: it is laid out on the accelerator. Dumps name encodings after the device.
@@ -10,7 +10,7 @@
 // CHECK: %[[OUT:.+]] = sluice.relayout %{{.+}} -> tensor<?x3x1x1xf32, #acc0_>
 // CHECK: sluice.copy %[[OUT]] output {{.*}} : (tensor<?x3x1x1xf32, #acc0_>) -> tensor<?x3x1x1xf32, #cpu>
 module {
-  sluice.model "model" format 1 phase "model" capacity 4 copies insert
+  sluice.model "model" format 2 phase "model" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3x8x8xf32>) {

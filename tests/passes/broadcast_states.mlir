@@ -15,7 +15,7 @@
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module @together {
-  sluice.model "m" format 1 phase "fused" replicas 2
+  sluice.model "m" format 2 phase "fused" replicas 2
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0 replicas [1]
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64> physical tensor<4xf32, #acc0>
@@ -64,7 +64,7 @@ module @together {
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module @apart {
-  sluice.model "m" format 1 phase "fused" replicas 2
+  sluice.model "m" format 2 phase "fused" replicas 2
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0 replicas [1]
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64> physical tensor<4xf32, #acc0>

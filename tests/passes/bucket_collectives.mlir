@@ -15,7 +15,7 @@
 // EACH-COUNT-3: sluice.communicate "gradient of
 #acc0 = #sluice.at<device = "acc0">
 module @large {
-  sluice.model "m" format 1 phase "fused" replicas 2
+  sluice.model "m" format 2 phase "fused" replicas 2
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0 replicas [1]
   sluice.state parameter @c.weight : tensor<1048576xf32> = <"constant", 1.0 : f64> physical tensor<1048576xf32, #acc0>
@@ -67,7 +67,7 @@ module @large {
 // EACH-NOT: sluice.communicate
 #acc0 = #sluice.at<device = "acc0">
 module @small {
-  sluice.model "m" format 1 phase "fused" replicas 2
+  sluice.model "m" format 2 phase "fused" replicas 2
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0 replicas [1]
   sluice.state parameter @c.weight : tensor<16xf32> = <"constant", 1.0 : f64> physical tensor<16xf32, #acc0>

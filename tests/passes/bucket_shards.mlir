@@ -25,7 +25,7 @@
 // CHECK: sluice.set @b, %[[B]]
 // CHECK: sluice.all_gather %{{.+}} in 2 : (tensor<1xf32>) -> tensor<2xf32>
 module {
-  sluice.model "m" format 1 phase "train" replicas 2 zero 1
+  sluice.model "m" format 2 phase "train" replicas 2 zero 1
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @b : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x", "z"] -> ["c", "d"] (%x: tensor<4xf32>, %z: tensor<2xf64>) {

@@ -3,9 +3,9 @@
 // Tests that a graph that minimizes gives all four entry points, and that training sets what it trains.
 // CHECK-LABEL: module @trained
 module @trained {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step ["x", "label"] -> ["loss"]
   // CHECK: %[[OLD:.+]] = sluice.get @w
   // CHECK: %[[LOGITS:.+]] = sluice.einsum "ab,bc->ac" %{{.+}}, %[[OLD]]
@@ -45,10 +45,10 @@ module @plain {
 // Tests that training alone drops elements, the gradient those that the value does, and leaves the key of the next step.
 // CHECK-LABEL: module @dropped
 module @dropped {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state key @random_key : tensor<2xi32> = <"key", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: %[[KEY:.+]] = sluice.get @random_key
   // CHECK: %[[W:.+]] = sluice.get @w
@@ -78,7 +78,7 @@ module @dropped {
 // Tests that the host gives what begins with data: `init` leaves it out, and what it draws is what it drew.
 // CHECK-LABEL: module @data
 module @data {
-  sluice.model "model" format 1 phase "model" capacity 4 values "model.safetensors"
+  sluice.model "model" format 2 phase "model" capacity 4 values "model.safetensors"
   sluice.state parameter @w : tensor<3xf32> = <"data", 0.0 : f64 crc32 1234 : i64>
   sluice.state constant @"constant 1" : tensor<3xf32> = <"data", 0.0 : f64 crc32 5678 : i64>
   sluice.state parameter @v : tensor<3xf32> = <"uniform", 0.0 : f64, 1.0 : f64>
@@ -138,7 +138,7 @@ module @own {
 module @updated {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @v : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph [] () {
     %w = sluice.get @w : tensor<3xf32>
     %loss = sluice.sum %w {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>

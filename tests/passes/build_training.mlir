@@ -6,7 +6,7 @@
 module @adam {
   // CHECK: sluice.state parameter @w
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK-DAG: %[[STEP:.+]] = sluice.get @step
   // CHECK-DAG: %[[RATE:.+]] = sluice.get @lr
@@ -45,7 +45,7 @@ module @adam {
 // CHECK-LABEL: module @halves
 module @halves {
   sluice.state parameter @w : tensor<3xbf16> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: sluice.sqrt %{{.+}} : (tensor<3xf32>) -> tensor<3xf32>
   // CHECK: %[[NEW:.+]] = sluice.cast %{{.+}} : (tensor<3xf32>) -> tensor<3xbf16>
@@ -70,7 +70,7 @@ module @halves {
 module @clipped {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @b : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step ["x"] -> ["loss"] (%[[X:.+]]: tensor<3xf32>
   // CHECK-DAG: %[[RATE:.+]] = sluice.get @lr
   // CHECK-DAG: %[[W:.+]] = sluice.get @w :
@@ -122,7 +122,7 @@ module @clipped {
 module @devices {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @v : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: %[[SW:.+]] = sluice.sum {{.*}} -> tensor<f32>
   // CHECK: %[[TW:.+]] = sluice.copy %[[SW]] to : (tensor<f32>) -> tensor<f32>
@@ -151,7 +151,7 @@ module @devices {
 module @twice {
   // CHECK: sluice.state parameter @w : tensor<3xf32> = <"constant", {{.+}}> also ["head.weight"]
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64> also ["head.weight"]
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: %[[W:.+]] = sluice.get @w :
   // CHECK-NOT: sluice.get @w :
@@ -180,7 +180,7 @@ module @twice {
 module @scaled {
   // CHECK: sluice.state parameter @w
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK-DAG: %[[W:.+]] = sluice.get @w : tensor<3xf32>
   // CHECK-DAG: %[[M:.+]] = sluice.get @w.momentum_buffer
@@ -238,7 +238,7 @@ module @scaled {
 module @scaled_devices {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @v : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: %[[SCALE:.+]] = sluice.get @loss_scale : tensor<f32, [[ACC:#acc0_?]]>
   // CHECK: %[[TW:.+]] = sluice.copy %{{.+}} to : (tensor<f32>) -> tensor<f32>

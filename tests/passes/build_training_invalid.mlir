@@ -5,7 +5,7 @@
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -19,7 +19,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -33,7 +33,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -47,7 +47,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -61,7 +61,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -75,7 +75,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -89,7 +89,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -103,7 +103,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -117,7 +117,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -131,7 +131,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -145,7 +145,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -159,7 +159,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -173,7 +173,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -187,7 +187,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -201,7 +201,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -215,7 +215,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -229,7 +229,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -243,7 +243,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -257,7 +257,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -271,7 +271,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -285,7 +285,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -299,7 +299,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -313,7 +313,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -327,7 +327,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -341,7 +341,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -357,7 +357,7 @@ module {
   // expected-error@+1 {{'loss_scale' is the name of what scales the loss; call it otherwise}}
   sluice.state parameter @loss_scale : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -370,7 +370,7 @@ module {
 
 module {
   sluice.state parameter @w : tensor<f32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph [] () {
     %w = sluice.get @w : tensor<f32>
     // expected-error@+1 {{the loss depends on the value that its own update leaves}}
@@ -385,7 +385,7 @@ module {
 module {
   sluice.state parameter @w : tensor<f32> = <"constant", 1.0 : f64>
   sluice.state parameter @v : tensor<f32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph [] () {
     %w = sluice.get @w : tensor<f32>
     %v = sluice.get @v : tensor<f32>

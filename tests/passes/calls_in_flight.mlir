@@ -1,5 +1,5 @@
-// RUN: sluice-opt %s --sluice-place-values --sluice-settle-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
-// RUN: sed 's/in_flight 3/in_flight 1/' %s | sluice-opt --sluice-place-values --sluice-settle-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=ONE
+// RUN: sluice-opt %s --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
+// RUN: sed 's/in_flight 3/in_flight 1/' %s | sluice-opt --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=ONE
 
 // Tests that with three calls in flight an input and its copy exist three times, so that the copy waits for what read the same
 // buffer three calls ago; and with one in flight once, in bytes that others use too, so that the host writes it when the call before is done.
@@ -19,7 +19,7 @@
 // ONE: [[SIN:%done.*]] = sluice.launch "sin"
 // ONE: carry [[SIN]]{{$}}
 module {
-  sluice.model "model" format 1 phase "model" in_flight 3 copies insert
+  sluice.model "model" format 2 phase "model" in_flight 3 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {

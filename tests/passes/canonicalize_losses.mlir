@@ -2,7 +2,7 @@
 // RUN: sluice-opt %s --sluice-canonicalize | FileCheck %s
 
 module @losses {
-  sluice.model "losses" format 1 phase "model" capacity 4
+  sluice.model "losses" format 2 phase "model" capacity 4
 
   sluice.graph ["x", "label", "target"] (%x: tensor<?x3x5xf32>, %label: tensor<?x3xi32>, %target: tensor<?x5x3xf32>) {
     // Tests that the classes' dimension is what a transposition makes it.

@@ -2,7 +2,7 @@
 // RUN: sluice-opt %s --sluice-canonicalize | FileCheck %s
 
 module @products {
-  sluice.model "products" format 1 phase "model" capacity 4
+  sluice.model "products" format 2 phase "model" capacity 4
 
   sluice.graph ["q", "k", "w", "s"] (%q: tensor<?x5x2x4xf32>, %k: tensor<?x5x2x4xf32>, %w: tensor<6x4xf32>, %s: tensor<3x4xf32>) {
     // Tests that attention as it is written, with heads in front, stores no transpose.

@@ -28,10 +28,10 @@
 // CHECK: sluice.full {type = tensor<4x2xf32>, value = 0.000000e+00 : f64}
 // CHECK: sluice.set @h
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.state slot @h : tensor<?x2xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<2xf32>
     %h = sluice.get @h : tensor<?x2xf32>

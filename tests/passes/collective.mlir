@@ -21,7 +21,7 @@
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module {
-  sluice.model "m" format 1 phase "fused" replicas 2
+  sluice.model "m" format 2 phase "fused" replicas 2
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0 replicas [1]
   sluice.state statistic @s : tensor<2xf32> = <"constant", 0.0 : f64> physical tensor<2xf32, #acc0>

@@ -3,7 +3,7 @@
 // Tests that what each microbatch has of a gradient is added up, that replicas reduce the sum once, before the update; that
 // outputs with rows are each microbatch's, and that the capacity is a microbatch's.
 // CHECK-LABEL: module @step
-// CHECK: sluice.model "m" format 1 phase "train" capacity 2 replicas 2 batch 10 microbatches 3
+// CHECK: sluice.model "m" format 2 phase "train" capacity 2 replicas 2 batch 10 microbatches 3
 // CHECK: sluice.state accumulator @"accumulator of w" : tensor<3x2xf32> = <"constant", 0.000000e+00 : f64> of @w
 // CHECK: sluice.parts @train_step ["x", "dy"] -> ["y", "g"] = each @train_step.0, once @train_step.1
 // CHECK: sluice.entry @train_step.0 ["x", "dy"] -> ["y"] (%x: tensor<?x3xf32>, %dy: tensor<?x2xf32>)
@@ -24,7 +24,7 @@
 // CHECK: sluice.set @w, %[[N]]
 // CHECK: sluice.return %[[R]]
 module @step {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 microbatches 3
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2 microbatches 3
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x", "dy"] -> ["y", "g"] (%x: tensor<?x3xf32>, %dy: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -43,7 +43,7 @@ module @step {
 // CHECK-DAG: sluice.state accumulator @"accumulator of v" : tensor<3xf32> = <"constant", 0.000000e+00 : f64> of @v
 // CHECK-DAG: sluice.state accumulator @"accumulator of w" : tensor<2xf32> = <"constant", 0.000000e+00 : f64> of @w
 module @clipped {
-  sluice.model "m" format 1 phase "train" capacity 10 microbatches 3
+  sluice.model "m" format 2 phase "train" capacity 10 microbatches 3
   sluice.state parameter @v : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x", "y"] -> [] (%x: tensor<?x3xf32>, %y: tensor<?x2xf32>) {
@@ -79,7 +79,7 @@ module @clipped {
 // CHECK: %[[A:.+]] = sluice.get @"accumulator 1"
 // CHECK: sluice.return %[[A]]
 module @alone {
-  sluice.model "m" format 1 phase "train" capacity 9 microbatches 4
+  sluice.model "m" format 2 phase "train" capacity 9 microbatches 4
   sluice.entry @init ["key"] -> [] (%key: tensor<2xi32>) {
     sluice.return
   }
@@ -112,7 +112,7 @@ module @alone {
 // CHECK: %[[G:.+]] = sluice.get @"accumulator 2"
 // CHECK: sluice.return %[[G]]
 module @masked {
-  sluice.model "m" format 1 phase "train" capacity 8 microbatches 2
+  sluice.model "m" format 2 phase "train" capacity 8 microbatches 2
   sluice.entry @predict ["x", "mask"] -> ["g"] (%x: tensor<?x2xf32>, %mask: tensor<?xf32>) {
     %n = sluice.sum %mask {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
     %e = sluice.expand %n {dims = array<i64>, shape = array<i64: -9223372036854775808>} : (tensor<f32>) -> tensor<?xf32>
@@ -132,7 +132,7 @@ module @masked {
 // CHECK-DAG: %[[N:.+]] = sluice.get @"accumulator 2"
 // CHECK: sluice.div %[[S]], %[[N]]
 module @masked_mean {
-  sluice.model "m" format 1 phase "train" capacity 8 microbatches 2
+  sluice.model "m" format 2 phase "train" capacity 8 microbatches 2
   sluice.entry @predict ["x", "mask"] -> ["mean"] (%x: tensor<?xf32>, %mask: tensor<?xf32>) {
     %m = sluice.mul %x, %mask : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
     %s = sluice.sum %m {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
@@ -150,7 +150,7 @@ module @masked_mean {
 // CHECK: sluice.max
 // CHECK: sluice.full {{.*}}value = 0xFFF0000000000000
 module @most {
-  sluice.model "m" format 1 phase "train" capacity 8 microbatches 2
+  sluice.model "m" format 2 phase "train" capacity 8 microbatches 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xf32>) {
     %m = sluice.reduce_max %x {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
     sluice.return %m : tensor<f32>
@@ -171,7 +171,7 @@ module @most {
 // CHECK: %[[B:.+]] = sluice.broadcast from 0 %[[M]]
 // CHECK: sluice.set @m, %[[B]]
 module @norm {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 microbatches 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2 microbatches 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.state statistic @v : tensor<3xf32> = <"constant", 1.0 : f64>
@@ -194,7 +194,7 @@ module @norm {
 // CHECK: sluice.entry @train_step.1
 // CHECK-NOT: @m
 module @norm_alone {
-  sluice.model "m" format 1 phase "train" capacity 10 microbatches 2
+  sluice.model "m" format 2 phase "train" capacity 10 microbatches 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
@@ -212,7 +212,7 @@ module @norm_alone {
 // level 0, those of four at level 1; that the last shard leaves the sum of all, which replicas reduce in the same tree; and
 // that the shards are counted.
 // CHECK-LABEL: module @shards
-// CHECK: sluice.model "m" format 1 phase "train" capacity 2 replicas 2 batch 10 microbatches 4 logical_shards 8
+// CHECK: sluice.model "m" format 2 phase "train" capacity 2 replicas 2 batch 10 microbatches 4 logical_shards 8
 // CHECK-DAG: sluice.state accumulator @"accumulator of w" : tensor<3x2xf32>
 // CHECK-DAG: sluice.state accumulator @"accumulator of w 2" : tensor<3x2xf32>
 // CHECK-DAG: sluice.state accumulator @"accumulator of w 3" : tensor<3x2xf32>
@@ -241,7 +241,7 @@ module @norm_alone {
 // CHECK-NOT: sluice.set @"accumulator
 // CHECK: sluice.return %[[R]]
 module @shards {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 logical_shards 8
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2 logical_shards 8
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x", "dy"] -> ["g"] (%x: tensor<?x3xf32>, %dy: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -270,7 +270,7 @@ module @shards {
 // CHECK: %[[H:.+]] = sluice.cast %[[R]] {to = bf16}
 // CHECK: sluice.return %[[H]]
 module @one_shard {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 logical_shards 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2 logical_shards 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xbf16>) {
     %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?xbf16>) -> tensor<bf16>
     sluice.return %s : tensor<bf16>
@@ -293,7 +293,7 @@ module @one_shard {
 // CHECK: %[[A:.+]] = sluice.get @"accumulator 1"
 // CHECK: sluice.set @m, %[[A]]
 module @norm_of_shards {
-  sluice.model "m" format 1 phase "train" capacity 10 logical_shards 2
+  sluice.model "m" format 2 phase "train" capacity 10 logical_shards 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-partition-rows --sluice-cut-microbatches
 
-sluice.model "m" format 1 phase "train" capacity 10 microbatches 2
+sluice.model "m" format 2 phase "train" capacity 10 microbatches 2
 sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xf32>) {
   // expected-error @+1 {{needs all rows of a call at once, and each microbatch has a share of them}}
   %y = sluice.softmax %x {axis = 0 : i64} : (tensor<?xf32>) -> tensor<?xf32>
@@ -10,7 +10,7 @@ sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xf32>) {
 // -----
 
 // expected-error @+1 {{microbatches must be a number from 1 to 1024, but is 0}}
-sluice.model "m" format 1 phase "train" capacity 10 microbatches 0
+sluice.model "m" format 2 phase "train" capacity 10 microbatches 0
 
 // -----
 
@@ -59,15 +59,15 @@ sluice.state accumulator @a : tensor<f32> = <"constant", 1.0 : f64>
 // -----
 
 // expected-error @+1 {{logical shards are added in a balanced tree: there must be 1, 2, 4, 8 and so on up to 1024 of them, not 6}}
-sluice.model "m" format 1 phase "train" capacity 10 logical_shards 6
+sluice.model "m" format 2 phase "train" capacity 10 logical_shards 6
 
 // -----
 
 // expected-error @+1 {{each replica must have as many logical shards as the others: 8 of them cannot be shared out to 3 replicas}}
-sluice.model "m" format 1 phase "train" capacity 10 replicas 3 logical_shards 8
+sluice.model "m" format 2 phase "train" capacity 10 replicas 3 logical_shards 8
 
 // -----
 
 // expected-error @+1 {{logical shards are for a number of replicas that is known, not for as many as are launched}}
-sluice.model "m" format 1 phase "train" capacity 10 replicas 0 logical_shards 8
+sluice.model "m" format 2 phase "train" capacity 10 replicas 0 logical_shards 8
 

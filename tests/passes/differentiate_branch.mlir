@@ -12,10 +12,10 @@
 // CHECK-NOT: sluice.exp
 // CHECK: sluice.yield %{{.+}}, %{{.+}} : tensor<2xf32>, tensor<2xf32>
 module @gradient {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @a : tensor<2xf32> = <"constant", 0.5 : f64>
   sluice.state parameter @b : tensor<2xf32> = <"constant", 0.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.5 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.5 : f64>
   sluice.graph ["flag"] (%flag: tensor<i1>) {
     %a = sluice.get @a : tensor<2xf32>
     %b = sluice.get @b : tensor<2xf32>

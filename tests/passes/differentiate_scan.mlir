@@ -19,10 +19,10 @@
 // CHECK: sluice.einsum {{.+}} -> tensor<4x4xf32>
 // CHECK: sluice.sum %[[B]]#1 {axes = array<i64: 0, 1>} : (tensor<?x5x4xf32>) -> tensor<4xf32>
 module @recurrence {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<4x4xf32> = <"constant", 0.5 : f64>
   sluice.state parameter @b : tensor<4xf32> = <"constant", 0.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.5 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.5 : f64>
   sluice.graph ["x"] (%x: tensor<?x5x4xf32>) {
     %w = sluice.get @w : tensor<4x4xf32>
     %b = sluice.get @b : tensor<4xf32>
@@ -50,9 +50,9 @@ module @recurrence {
 // CHECK: %[[NEXT:.+]] = sluice.add %[[SUM]], %{{.+}}
 // CHECK: sluice.step %{{.+}}, %[[NEXT]] :
 module @scaled {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<2xf32> = <"constant", 0.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.5 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.5 : f64>
   sluice.graph ["x"] (%x: tensor<3x2xf32>) {
     %w = sluice.get @w : tensor<2xf32>
     %h = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>

@@ -5,7 +5,7 @@
 // CHECK-LABEL: module @own
 module @own {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step ["x"] -> ["loss"]
   // CHECK: %[[LR:.+]] = sluice.expand
   // CHECK: %[[ONES:.+]] = sluice.expand

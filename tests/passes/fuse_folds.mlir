@@ -7,7 +7,7 @@
 // CHECK-NOT: sluice.transpose
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3x5xf32>) {
     %t = sluice.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<?x3x5xf32>) -> tensor<?x5x3xf32>
     %y = sluice.softmax %t {axis = 2 : i64} : (tensor<?x5x3xf32>) -> tensor<?x5x3xf32>
@@ -24,7 +24,7 @@ module {
 // CHECK: sluice.transpose
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3x4x5xf32>) {
     %t = sluice.transpose %x {permutation = array<i64: 0, 2, 1, 3>} : (tensor<?x3x4x5xf32>) -> tensor<?x4x3x5xf32>
     %y = sluice.softmax %t {axis = 3 : i64} : (tensor<?x4x3x5xf32>) -> tensor<?x4x3x5xf32>
@@ -40,7 +40,7 @@ module {
 // CHECK: sluice.kernel "mean"
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "label"] (%x: tensor<?x5000xf32>, %label: tensor<?xi32>) {
     %losses = sluice.softmax_cross_entropy %x, %label {axis = 1 : i64} : (tensor<?x5000xf32>, tensor<?xi32>) -> tensor<?xf32>
     %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
@@ -56,7 +56,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "label"] (%x: tensor<?x200xf32>, %label: tensor<?xi32>) {
     %losses = sluice.softmax_cross_entropy %x, %label {axis = 1 : i64} : (tensor<?x200xf32>, tensor<?xi32>) -> tensor<?xf32>
     %loss = sluice.mean %losses {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
@@ -76,7 +76,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x8xbf16>, %w: tensor<8x8xbf16>) {
     %product = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
     %y = sluice.relu %product : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
@@ -99,7 +99,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x8xbf16>, %w: tensor<8x8xbf16>) {
     %product = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
     %y = sluice.relu %product : (tensor<?x8xbf16>) -> tensor<?x8xbf16>

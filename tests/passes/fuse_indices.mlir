@@ -8,7 +8,7 @@
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "w", "ids"] (%x: tensor<?x3xf32>, %w: tensor<9x3xf32>, %ids: tensor<?xi32>) {
     %g = sluice.gather %w, %ids {axis = 0 : i64} : (tensor<9x3xf32>, tensor<?xi32>) -> tensor<?x3xf32>
     %y = sluice.mul %x, %g : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
@@ -28,7 +28,7 @@ module {
 // CHECK: sluice.sub
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x5xf32>, %w: tensor<19x5xf32>) {
     %h = sluice.einsum "ab,cb->ac" %x, %w : (tensor<?x5xf32>, tensor<19x5xf32>) -> tensor<?x19xf32>
     %r = sluice.relu %h : (tensor<?x19xf32>) -> tensor<?x19xf32>
@@ -48,7 +48,7 @@ module {
 // CHECK: sluice.kernel "neg"
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "ids"] (%x: tensor<?x3xf32>, %ids: tensor<?xi32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %s = sluice.scatter_add %r, %ids {axis = 0 : i64, size = 9 : i64} : (tensor<?x3xf32>, tensor<?xi32>) -> tensor<9x3xf32>

@@ -11,7 +11,7 @@
 // ALONE-COUNT-2: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
     %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
     %y = sluice.relu %p : (tensor<?x2xf32>) -> tensor<?x2xf32>

@@ -18,11 +18,11 @@
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @weight : tensor<32xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @bias : tensor<32xf32> = <"constant", 0.0 : f64>
   sluice.state parameter @fc : tensor<32x32xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.01 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.01 : f64>
   sluice.graph ["x"] (%x: tensor<?x3x32xf32>) {
     %w = sluice.get @weight : tensor<32xf32>
     %b = sluice.get @bias : tensor<32xf32>
@@ -44,7 +44,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "y"] (%x: tensor<?x32xf32>, %y: tensor<?x32xf32>) {
     %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>
     %zero = sluice.full {value = 0.0 : f64, type = tensor<f32>} : () -> tensor<f32>
@@ -64,7 +64,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x5x5xf32>) {
     %i = sluice.iota {start = 0.0 : f64, step = 1.0 : f64, axis = 1 : i64, type = tensor<?x5x5xi32>} : () -> tensor<?x5x5xi32>
     %j = sluice.iota {start = 0.0 : f64, step = 1.0 : f64, axis = 2 : i64, type = tensor<?x5x5xi32>} : () -> tensor<?x5x5xi32>
@@ -84,11 +84,11 @@ module {
 // CHECK-NOT: sluice.kernel "normalize{{.*}}sum
 // CHECK: sluice.entry @eval_step
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @weight : tensor<768xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @bias : tensor<768xf32> = <"constant", 0.0 : f64>
   sluice.state parameter @shift : tensor<768xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.01 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.01 : f64>
   sluice.graph ["x"] (%x: tensor<?x768xf32>) {
     %w = sluice.get @weight : tensor<768xf32>
     %b = sluice.get @bias : tensor<768xf32>

@@ -8,7 +8,7 @@
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return %[[K]]#1
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "w"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
@@ -28,7 +28,7 @@ module {
 // CHECK-NEXT: {{.+}} = %[[K]]#1 :
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %m = sluice.mean %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
@@ -51,7 +51,7 @@ module {
 // CHECK: sluice.mul
 // CHECK-NOT: sluice.kernel
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>
     %n = sluice.rows {to = f32} : () -> tensor<f32>
@@ -76,7 +76,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x", "y", "z"] (%x: tensor<?x3xf32>, %y: tensor<3xf32>, %z: tensor<3xf32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %p = sluice.mul %y, %z : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -98,7 +98,7 @@ module {
 // CHECK: sluice.kernel "add"
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3x3xf32>) {
     %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x3x3xf32>) -> tensor<3x3xf32>
     %t = sluice.transpose %s {permutation = array<i64: 1, 0>} : (tensor<3x3xf32>) -> tensor<3x3xf32>
@@ -117,7 +117,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state cache @w : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
@@ -141,7 +141,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state cache @w : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3xf32>

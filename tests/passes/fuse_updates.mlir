@@ -7,7 +7,7 @@
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x", "y"] (%x: tensor<?x3xf32>, %y: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -27,7 +27,7 @@ module {
 // CHECK-NOT: sluice.kernel
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x", "y"] (%x: tensor<?x3xf32>, %y: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>

@@ -7,7 +7,7 @@ module @pinned {
   // CHECK: sluice.state parameter @w {{.*}} physical tensor<3x2xf32, [[ACC:#acc0_?]]>
   sluice.state parameter @w : tensor<3x2xf32> = <"normal", 0.0 : f64, 1.0 : f64> physical tensor<3x2xf32, #sluice.at<device = "acc0">>
   sluice.state parameter @b : tensor<4x2xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: sluice.einsum {{.*}}sluice.pin = "acc0"
   // CHECK: sluice.add %{{.*}} : (
@@ -39,7 +39,7 @@ module @pinned {
 module @fixed {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @v : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK: %[[W:.+]] = sluice.get @w : tensor<2xf32>
   // CHECK: %[[V:.+]] = sluice.get @v : tensor<2xf32, [[ACC:#acc0_?]]>
@@ -65,7 +65,7 @@ module @fixed {
 // CHECK-LABEL: module @two
 module @two {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   // CHECK: sluice.entry @train_step
   // CHECK-DAG: %[[A:.+]] = sluice.copy %{{.+}} to : (tensor<2xf32, #acc0{{_?}}>) -> tensor<2xf32>
   // CHECK-DAG: %[[B:.+]] = sluice.copy %{{.+}} to : (tensor<2xf32, #acc1{{_?}}>) -> tensor<2xf32>

@@ -8,7 +8,7 @@
 // CHECK-NEXT: %[[OUT:.+]] = sluice.copy %[[Y]] output : (tensor<?x3xf32, #acc0{{.*}}>) -> tensor<?x3xf32, #cpu>
 // CHECK-NEXT: sluice.return %[[OUT]]
 module @pinned {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
@@ -28,7 +28,7 @@ module @pinned {
 // CHECK: sluice.cos %[[C]] {sluice.pin = "cpu"} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #cpu>
 // CHECK: sluice.tanh %{{.+}} : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #acc0
 module @inserted {
-  sluice.model "model" format 1 phase "model" copies insert
+  sluice.model "model" format 2 phase "model" copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0 first
   sluice.device "acc1" = "sim" 1
@@ -52,7 +52,7 @@ module @inserted {
 // CHECK: sluice.full {{.+}} -> tensor<?x3xf32, #cpu>
 // CHECK-NOT: sluice.copy %{{.+}} pin
 module @constants {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x", "label"] -> ["y", "z"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
@@ -73,7 +73,7 @@ module @constants {
 // CHECK-LABEL: module @states
 // CHECK: sluice.state slot @w.momentum {{.*}} physical tensor<2xf32, #acc0
 // CHECK: sluice.state parameter @w {{.*}} physical tensor<2xf32, #acc0
-// CHECK: sluice.state hyper @lr {{.*}} physical tensor<f32, #cpu>
+// CHECK: sluice.state hyperparameter @lr {{.*}} physical tensor<f32, #cpu>
 // CHECK: %[[LR:.+]] = sluice.get @lr
 // CHECK: sluice.copy %[[LR]] state : (tensor<f32, #cpu>) -> tensor<f32, #acc0
 module @states {
@@ -81,7 +81,7 @@ module @states {
   sluice.device "acc0" = "sim" 0
   sluice.state slot @w.momentum : tensor<2xf32> = <"constant", 0.0 : f64> of @w
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.entry @train_step [] -> [] () {
     %w = sluice.get @w : tensor<2xf32>
     %lr = sluice.get @lr : tensor<f32>

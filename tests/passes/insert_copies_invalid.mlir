@@ -3,7 +3,7 @@
 // Tests that a copy that nobody wrote is an error by default, which names the op, both devices and the bytes, and says where the
 // value is made.
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
@@ -19,7 +19,7 @@ module {
 
 // Tests that the policy can be to warn.
 module {
-  sluice.model "model" format 1 phase "model" copies warn
+  sluice.model "model" format 2 phase "model" copies warn
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {

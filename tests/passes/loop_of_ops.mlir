@@ -1,6 +1,6 @@
-// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-settle-copies --sluice-verify-placed | FileCheck %s --check-prefix=COPIED
-// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-settle-copies --sluice-expand-missing --sluice-check-support --sluice-assign-layouts --sluice-fuse-kernels --sluice-verify-placed | FileCheck %s --check-prefix=FUSED
-// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-settle-copies --sluice-expand-missing --sluice-check-support --sluice-assign-layouts --sluice-fuse-kernels --sluice-settle-loops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=PLANNED
+// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-verify-placed | FileCheck %s --check-prefix=COPIED
+// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-expand-missing --sluice-check-support --sluice-assign-layouts --sluice-fuse-kernels --sluice-verify-placed | FileCheck %s --check-prefix=FUSED
+// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-expand-missing --sluice-check-support --sluice-assign-layouts --sluice-fuse-kernels --sluice-settle-loops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=PLANNED
 
 // Tests that what a loop carries lives where its first value does; that what its ops read of outside is copied there once, before it,
 // and constants are made where they are read; and that its ops share launches of their own.
@@ -34,7 +34,7 @@
 // PLANNED: sluice.loop "there" 3 times on "acc0"
 // PLANNED: sluice.launch "acc0_sin_add_mul"
 module @there {
-  sluice.model "model" format 1 phase "train" capacity 4 copies insert
+  sluice.model "model" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x", "v"] -> ["y"] (%x: tensor<?x4xf32>, %v: tensor<?x4xf32>) {
@@ -79,7 +79,7 @@ module @there {
 // PLANNED-LABEL: module @crossing
 // PLANNED: sluice.loop "outer" 2 times
 module @crossing {
-  sluice.model "model" format 1 phase "train" capacity 4 copies insert
+  sluice.model "model" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<4x4xf32>) {
@@ -114,7 +114,7 @@ module @crossing {
 // FUSED: sluice.return %{{.+}} : tensor<?x4x6x6xf32, #cpu>
 // PLANNED-LABEL: module @layouts
 module @layouts {
-  sluice.model "model" format 1 phase "train" capacity 4
+  sluice.model "model" format 2 phase "train" capacity 4
   sluice.entry @predict ["x", "w"] -> ["y"] (%x: tensor<?x4x6x6xf32>, %w: tensor<4x4x3x3xf32>) {
     %r = sluice.loop "layouts" 2 times (%a = %x : tensor<?x4x6x6xf32>) {
       %b = sluice.conv2d %a, %w {stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64} : (tensor<?x4x6x6xf32>, tensor<4x4x3x3xf32>) -> tensor<?x4x6x6xf32>
@@ -139,7 +139,7 @@ module @layouts {
 // FUSED: sluice.kernel "acc0_sin_cos"
 // PLANNED-LABEL: module @follows
 module @follows {
-  sluice.model "model" format 1 phase "train" capacity 4 copies insert
+  sluice.model "model" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<4xf32>) {
@@ -164,7 +164,7 @@ module @follows {
 // FUSED: sluice.set @w, %[[W]]
 // PLANNED-LABEL: module @updates
 module @updates {
-  sluice.model "model" format 1 phase "train" capacity 4
+  sluice.model "model" format 2 phase "train" capacity 4
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<4xf32>) {
     %w = sluice.get @w : tensor<4xf32>

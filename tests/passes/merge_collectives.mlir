@@ -8,7 +8,7 @@
 // CHECK: %[[C:.+]] = sluice.broadcast from 1 %d
 // CHECK: sluice.return %[[S]], %[[S]], %[[M]], %[[B]], %[[C]]
 module {
-  sluice.model "m" format 1 phase "train" capacity 4 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 4 replicas 2
   sluice.entry @predict ["d"] -> ["a", "b", "m", "c", "e"] (%d: tensor<2xf32>) {
     %a = sluice.all_reduce sum %d : (tensor<2xf32>) -> tensor<2xf32>
     %b = sluice.all_reduce sum %d : (tensor<2xf32>) -> tensor<2xf32>

@@ -27,10 +27,10 @@
 // CHECK: sluice.relu {{.*}} -> tensor<?x2xbf16>
 // CHECK: sluice.return {{.*}} : tensor<?x2xf32>
 module {
-  sluice.model "dense" format 1 phase "model" capacity 4 precision bf16
+  sluice.model "dense" format 2 phase "model" capacity 4 precision bf16
   sluice.state parameter @w : tensor<3x2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.state parameter @b : tensor<2xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x3xf32>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<3x2xf32>
     %b = sluice.get @b : tensor<2xf32>
@@ -60,7 +60,7 @@ module {
 // CHECK-NOT: sluice.cast %[[SUM]]
 // CHECK: sluice.conv2d %[[SUM]], {{.*}} -> tensor<4x2x3x3xbf16>
 module {
-  sluice.model "norm" format 1 phase "model" precision bf16
+  sluice.model "norm" format 2 phase "model" precision bf16
   sluice.state parameter @w : tensor<2x2x1x1xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.state parameter @scale : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @shift : tensor<2xf32> = <"constant", 0.0 : f64>
@@ -93,7 +93,7 @@ module {
 // GRAPH: sluice.exp %[[WIDE]] {{.*}} -> tensor<2x2xf32>
 // GRAPH: sluice.tanh %[[P]] {{.*}} -> tensor<2x2xbf16>
 module {
-  sluice.model "wide" format 1 phase "model" precision bf16
+  sluice.model "wide" format 2 phase "model" precision bf16
   sluice.graph ["x"] (%x: tensor<2x2xf32>) {
     %r = sluice.relu %x : (tensor<2x2xf32>) -> tensor<2x2xf32>
     %p = sluice.einsum "ab,bc->ac" %r, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -128,9 +128,9 @@ module {
 // GRAPH: sluice.mean %[[WIDE]]
 // GRAPH: sluice.minimize {{.*}} loss_scale <init_scale = 6.553600e+04 : f64, growth_factor = 2.000000e+00 : f64, backoff_factor = 5.000000e-01 : f64, growth_interval = 2000>
 module {
-  sluice.model "halves" format 1 phase "model" precision f16
+  sluice.model "halves" format 2 phase "model" precision f16
   sluice.state parameter @w : tensor<2x2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<2x2xf32>) {
     %w = sluice.get @w : tensor<2x2xf32>
     %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
@@ -144,9 +144,9 @@ module {
 // GRAPH: sluice.minimize {{.*}} loss_scale <init_scale = 8.000000e+00 : f64,
 // GRAPH-NOT: 6.553600e+04
 module {
-  sluice.model "own" format 1 phase "model" precision f16
+  sluice.model "own" format 2 phase "model" precision f16
   sluice.state parameter @w : tensor<2xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<2xf32>) {
     %w = sluice.get @w : tensor<2xf32>
     %p = sluice.mul %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
@@ -163,7 +163,7 @@ module {
 // GRAPH: %[[BIAS:.+]] = sluice.cast %[[SCALED]] {to = bf16}
 // GRAPH: sluice.add %{{.+}}, %[[BIAS]] {{.*}} -> tensor<2x2xbf16>
 module {
-  sluice.model "places" format 1 phase "model" precision bf16
+  sluice.model "places" format 2 phase "model" precision bf16
   sluice.graph ["x"] (%x: tensor<2x2xf32>) {
     %i = sluice.iota {start = 0.0 : f64, step = 1.0 : f64, axis = 1 : i64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>
     %slope = sluice.full {value = 0.25 : f64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>
@@ -182,7 +182,7 @@ module {
 // GRAPH: sluice.add %[[WIDE]], {{.*}} -> tensor<2x2xf32>
 // GRAPH: sluice.add %[[P]], {{.*}} -> tensor<2x2xf16>
 module {
-  sluice.model "constants" format 1 phase "model" precision f16
+  sluice.model "constants" format 2 phase "model" precision f16
   sluice.graph ["x"] (%x: tensor<2x2xf32>) {
     %epsilon = sluice.full {value = 1.0e-8 : f64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>
     %half = sluice.full {value = 0.5 : f64, type = tensor<2x2xf32>} : () -> tensor<2x2xf32>

@@ -8,7 +8,7 @@
 // CHECK: sluice.all_reduce max %x of <output, "largest"> : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK: sluice.all_reduce sum %x : (tensor<2xf32>) -> tensor<2xf32>
 module {
-  sluice.model "m" format 1 phase "train" capacity 4 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 4 replicas 2
   sluice.state parameter @fc1.weight : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.state slot @fc1.weight.momentum : tensor<2xf32> = <"constant", 0.0 : f64> of @fc1.weight
   sluice.state parameter @fc2.weight : tensor<2xf32> = <"constant", 1.0 : f64>

@@ -15,7 +15,7 @@
 // CHECK-NOT: sluice.cast
 // CHECK: sluice.return %[[W]], %[[M]], %[[O]], %[[X]], %[[H]], %[[P]]
 module {
-  sluice.model "m" format 1 phase "train" capacity 4 replicas 2 wire bf16
+  sluice.model "m" format 2 phase "train" capacity 4 replicas 2 wire bf16
   sluice.entry @train_step ["d", "h"] -> ["a", "b", "o", "c", "e", "f"] (%d: tensor<2xf32>, %h: tensor<2xf16>) {
     %a = sluice.all_reduce sum %d of <gradient, "w"> : (tensor<2xf32>) -> tensor<2xf32>
     %b = sluice.all_reduce sum %d of <statistic, "m"> : (tensor<2xf32>) -> tensor<2xf32>

@@ -8,7 +8,7 @@
 // CHECK: %[[R:.+]] = sluice.all_reduce sum %[[L]]
 // CHECK: sluice.return %[[R]]
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @sums ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
     %z = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>
     %y = sluice.loop "sums" 3 times (%a = %z : tensor<2xf32>) {
@@ -36,7 +36,7 @@ module {
 // CHECK: %[[R:.+]] = sluice.all_reduce sum %[[E]]
 // CHECK: sluice.return %[[R]]
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @branch ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
     %z = sluice.full {value = 0.0 : f64, type = tensor<f32>} : () -> tensor<f32>
     %o = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>
@@ -65,7 +65,7 @@ module {
 // CHECK: %[[R:.+]] = sluice.all_reduce sum %[[L]]#1
 // CHECK: sluice.return %[[R]]
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @stacked ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
     %i = sluice.full {value = 0.0 : f64, type = tensor<i32>} : () -> tensor<i32>
     %z = sluice.full {value = 0.0 : f64, type = tensor<3x2xf32>} : () -> tensor<3x2xf32>
@@ -90,7 +90,7 @@ module {
 // CHECK-NOT: sluice.all_reduce
 // CHECK: sluice.return
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @rows ["x", "p"] -> ["y"] (%x: tensor<?x2xf32>, %p: tensor<i1>) {
     %z = sluice.full {value = 0.0 : f64, type = tensor<?x2xf32>} : () -> tensor<?x2xf32>
     %t = sluice.loop "then" 1 times (%a = %z : tensor<?x2xf32>) if %p : tensor<i1> {

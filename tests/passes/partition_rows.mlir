@@ -3,7 +3,7 @@
 // Tests that a mean over rows is a sum over the number of all rows, which is reduced once, behind the division; and that the
 // capacity is a replica's.
 // CHECK-LABEL: module @mean
-// CHECK: sluice.model "m" format 1 phase "train" capacity 4 replicas 3 batch 10
+// CHECK: sluice.model "m" format 2 phase "train" capacity 4 replicas 3 batch 10
 // CHECK: sluice.state share @global_rows : tensor<i64>
 // CHECK: %[[N:.+]] = sluice.get @global_rows : tensor<i64>
 // CHECK: %[[S:.+]] = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
@@ -13,7 +13,7 @@
 // CHECK-NEXT: %[[Y:.+]] = sluice.all_reduce sum %[[D]] : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK-NEXT: sluice.return %[[Y]]
 module @mean {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 3
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 3
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
     %y = sluice.mean %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
     sluice.return %y : tensor<2xf32>
@@ -36,7 +36,7 @@ module @mean {
 // CHECK: sluice.set @w, %[[W]]
 // CHECK: sluice.return %[[R]]
 module @shared {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x", "z", "dy"] -> ["g"] (%x: tensor<?x3xf32>, %z: tensor<?x3xf32>, %dy: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -68,7 +68,7 @@ module @shared {
 // CHECK-NEXT: %[[LR:.+]] = sluice.all_reduce max %[[L]]
 // CHECK: sluice.neg %[[LR]]
 module @data {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x", "mask"] -> ["mean", "max", "min"] (%x: tensor<?xf32>, %mask: tensor<?xf32>) {
     %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
     %n = sluice.sum %mask {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
@@ -92,7 +92,7 @@ module @data {
 // CHECK-NEXT: %[[W:.+]] = sluice.all_reduce sum %[[DW]]
 // CHECK: sluice.return %y, %[[DX]], %[[W]]
 module @norm {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2 least_training_rows 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2 least_training_rows 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state statistic @m : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.state statistic @v : tensor<3xf32> = <"constant", 1.0 : f64>
@@ -116,7 +116,7 @@ module @norm {
 // CHECK: sluice.bernoulli %key, %[[F]] {p = 5.000000e-01 : f64, stream = 1 : i64, type = tensor<?x2xi1>}
 // CHECK: sluice.bernoulli %key {p = 5.000000e-01 : f64, stream = 2 : i64, type = tensor<2xi1>}
 module @drawn {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @train_step ["key"] -> ["y", "z"] (%key: tensor<2xi32>) {
     %y = sluice.bernoulli %key {p = 0.5 : f64, stream = 1 : i64, type = tensor<?x2xi1>} : (tensor<2xi32>) -> tensor<?x2xi1>
     %z = sluice.bernoulli %key {p = 0.5 : f64, stream = 2 : i64, type = tensor<2xi1>} : (tensor<2xi32>) -> tensor<2xi1>

@@ -2,7 +2,7 @@
 
 // Tests that what needs all rows at once is named, with its line.
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
     // expected-error @+1 {{'sluice.softmax' of tensor<?x2xf32> needs all rows of a call at once, and each replica has a share of them}}
     %y = sluice.softmax %x {axis = 0 : i64} : (tensor<?x2xf32>) -> tensor<?x2xf32>
@@ -14,7 +14,7 @@ module {
 
 // Tests that values which no backend exchanges are named.
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xui8>) {
     // expected-error @+1 {{'sluice.sum' gives each replica a part of 'tensor<2xui8>', and values of 'ui8' are not exchanged; cast it before}}
     %y = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xui8>) -> tensor<2xui8>
@@ -26,7 +26,7 @@ module {
 
 // Tests that a state cannot take the name of the rows of all replicas.
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   // expected-error @+1 {{'global_rows' is the name of the rows of all replicas; call it otherwise}}
   sluice.state parameter @global_rows : tensor<3xf32> = <"constant", 1.0 : f64>
 }
@@ -35,7 +35,7 @@ module {
 
 // Tests that a state cannot take the name of a replica's first row, where rows are numbered.
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   // expected-error @+1 {{'first_row' is the name of the first row of a replica; call it otherwise}}
   sluice.state parameter @first_row : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["key"] -> ["y"] (%key: tensor<2xi32>) {
@@ -48,7 +48,7 @@ module {
 
 // Tests that a broadcast is from a replica that there is, and that rows are not exchanged.
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     // expected-error @+1 {{is from replica 2 of 2}}
     %y = sluice.broadcast from 2 %x : (tensor<2xf32>) -> tensor<2xf32>
@@ -59,7 +59,7 @@ module {
 // -----
 
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
     // expected-error @+1 {{is of a value with rows, [?, 2]}}
     %y = sluice.all_reduce sum %x : (tensor<?x2xf32>) -> tensor<?x2xf32>
@@ -71,21 +71,21 @@ module {
 
 module {
   // expected-error @+1 {{replicas must be a number from 1 to 1024, or 0 for as many as are launched, but is 1025}}
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 1025
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 1025
 }
 
 // -----
 
 module {
   // expected-error @+1 {{has a batch of 9 rows, which 2 replicas of 4 rows do not hold}}
-  sluice.model "m" format 1 phase "parallel" capacity 4 replicas 2 batch 9
+  sluice.model "m" format 2 phase "parallel" capacity 4 replicas 2 batch 9
 }
 
 // -----
 
 // Tests that what needs all of a sum over rows in a loop is named: this one begins as something else.
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x", "s"] -> ["y"] (%x: tensor<?x2xf32>, %s: tensor<2xf32>) {
     %y = sluice.loop "sums" 3 times (%a = %s : tensor<2xf32>) {
       %t = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
@@ -101,7 +101,7 @@ module {
 
 // Tests that a branch rejects a value that is neither a sum over rows nor batched. The message uses the user's terms.
 module {
-  sluice.model "m" format 1 phase "train" capacity 10 replicas 2
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x", "p"] -> ["y"] (%x: tensor<?x2xf32>, %p: tensor<i1>) {
     %z = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>
     %y = sluice.loop "then" 1 times (%a = %z : tensor<2xf32>) if %p : tensor<i1> {
@@ -117,7 +117,7 @@ module {
 
 // Tests that batch norm is refused where each replica has one row, and so one value per channel.
 module {
-  sluice.model "m" format 1 phase "train" capacity 2 replicas 2 least_training_rows 2
+  sluice.model "m" format 2 phase "train" capacity 2 replicas 2 least_training_rows 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3xf32>

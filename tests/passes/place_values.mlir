@@ -3,7 +3,7 @@
 // Tests that every value and the stored form of a state get a device, and that the logical type stays without.
 // CHECK: #[[CPU:.+]] = #sluice.at<device = "cpu">
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   // CHECK: sluice.state parameter @w : tensor<3x2xf32> = {{.*}} physical tensor<3x2xf32, #[[CPU]]>
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {

@@ -1,4 +1,4 @@
-// RUN: sluice-opt %s --sluice-place-values --sluice-settle-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
+// RUN: sluice-opt %s --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
 
 // Tests that an input and its copy exist twice, so that the copy waits only for what read the same buffer two calls ago, and the host
 // writes an input when the copy of two calls ago is done. What the accelerator makes exists once: it waits for the last call's reader.
@@ -10,11 +10,11 @@
 // CHECK-NEXT: out tensor<2xf32, #acc0_> at acc0.transient[0, 64]
 // CHECK: [[EXP:%done.*]] = sluice.launch "acc0_exp" @acc0_exp on "acc0" after [[IN]], [[OUT1]]
 // CHECK: [[OUT:%done.*]] = sluice.transfer pin step on "acc0.out" bytes 8 per_row 0 after [[SIN1]], [[EXP]]
-// CHECK: end acc0.transient[128] : 8
+// CHECK: last_use acc0.transient[128] : 8
 // CHECK: [[SIN:%done.*]] = sluice.launch "sin" @sin on "cpu" after [[OUT]]
 // CHECK: sluice.return {{.*}}carry [[IN]], [[IN1]], [[EXP]], [[EXP1]], [[OUT]], [[SIN]]
 module {
-  sluice.model "model" format 1 phase "model" copies insert
+  sluice.model "model" format 2 phase "model" copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {

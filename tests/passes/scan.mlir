@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file | sluice-opt --split-input-file | FileCheck %s --check-prefix=TEXT
 // RUN: sluice-opt %s --split-input-file --sluice-lower-scans | FileCheck %s --check-prefix=LOOP
-// RUN: sluice-opt %s --split-input-file --sluice-lower-scans --sluice-place-values --sluice-settle-copies --sluice-fuse-kernels --sluice-settle-loops | FileCheck %s --check-prefix=KERNELS
+// RUN: sluice-opt %s --split-input-file --sluice-lower-scans --sluice-place-values --sluice-deduplicate-copies --sluice-fuse-kernels --sluice-settle-loops | FileCheck %s --check-prefix=KERNELS
 
 // Tests the text form; that a scan becomes a loop which counts, takes the slice of its step and writes its part of what is stacked;
 // and that this part is written in its place.
@@ -30,7 +30,7 @@
 // KERNELS: sluice.loop "scan" 5 times
 // KERNELS: sluice.dynamic_update_slice {{.+}} {axis = 1 : i64, in_place}
 module @forward {
-  sluice.model "model" format 1 phase "train" capacity 4 copies insert
+  sluice.model "model" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.entry @predict ["h", "x"] -> ["last", "all"] (%h: tensor<?x4xf32>, %x: tensor<?x5x4xf32>) {
     %last, %all = sluice.scan 5 steps
@@ -55,7 +55,7 @@ module @forward {
 // LOOP: sluice.sub %[[I]]
 // KERNELS-LABEL: module @reverse
 module @reverse {
-  sluice.model "model" format 1 phase "train" capacity 4 copies insert
+  sluice.model "model" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<3x2xf32>) {
     %zero = sluice.full {value = 0.0 : f64, type = tensor<f32>} : () -> tensor<f32>

@@ -1,4 +1,4 @@
-// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-settle-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions | FileCheck %s
+// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions | FileCheck %s
 
 // Tests that copies have queues of their own, that who needs a value waits for it, and that a wait which another one implies is
 // left out: `add` reads both inputs, and the second copy comes after the first in their queue.
@@ -43,7 +43,7 @@ module @host_last {
 // CHECK-NEXT: in %[[W]]
 // CHECK: sluice.launch "exp" @exp on "cpu" after [[READ]]
 module @update {
-  sluice.model "model" format 1 phase "model" copies insert
+  sluice.model "model" format 2 phase "model" copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>

@@ -1,5 +1,5 @@
 // RUN: sluice-opt %s --sluice-shard-optimizer --sluice-simplify --sluice-name-collectives | FileCheck %s
-// RUN: sluice-opt %s --sluice-shard-optimizer --sluice-simplify --sluice-name-collectives --sluice-place-values --sluice-settle-copies --sluice-assign-layouts --sluice-fuse-kernels --sluice-prepare-kernels --sluice-schedule-fewest-buckets --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | sluice-opt | FileCheck %s --check-prefix=PLANNED
+// RUN: sluice-opt %s --sluice-shard-optimizer --sluice-simplify --sluice-name-collectives --sluice-place-values --sluice-deduplicate-copies --sluice-assign-layouts --sluice-fuse-kernels --sluice-prepare-kernels --sluice-schedule-fewest-buckets --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | sluice-opt | FileCheck %s --check-prefix=PLANNED
 
 // Tests that of three replicas each keeps a shard of the slot and updates that: gradients are scattered, the parameter's own part is taken by
 // the replica's number, and what is updated is gathered; that a parameter whose elements cannot be shared out equally is filled up; that
@@ -37,11 +37,11 @@
 // PLANNED-NEXT: in %{{.+}} : tensor<4xf32, #cpu> at cpu.transient
 // PLANNED-NEXT: out tensor<12xf32, #cpu> at cpu.transient
 module {
-  sluice.model "m" format 1 phase "train" replicas 3 zero 1
+  sluice.model "m" format 2 phase "train" replicas 3 zero 1
   sluice.state parameter @w : tensor<2x5xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @b : tensor<5xf32> = <"constant", 0.0 : f64>
   sluice.state slot @w.momentum_buffer : tensor<2x5xf32> = <"constant", 0.0 : f64> of @w
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.entry @train_step ["x", "y"] -> [] (%x: tensor<2x5xf32>, %y: tensor<5xf32>) {
     %lr = sluice.get @lr : tensor<f32>
     %w = sluice.get @w : tensor<2x5xf32>

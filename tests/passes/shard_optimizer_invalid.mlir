@@ -2,7 +2,7 @@
 
 // Tests that an update which needs all of a slot is an error at what needs it.
 module {
-  sluice.model "m" format 1 phase "train" replicas 2 zero 1
+  sluice.model "m" format 2 phase "train" replicas 2 zero 1
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
   sluice.state slot @m : tensor<4xf32> = <"constant", 0.0 : f64> of @w
   sluice.entry @train_step ["x"] -> [] (%x: tensor<4xf32>) {
@@ -25,7 +25,7 @@ module {
 // Tests that there must be something to share out.
 // expected-error @+1 {{the optimizer keeps nothing for its parameters that --zero 1 could share out}}
 module {
-  sluice.model "m" format 1 phase "train" replicas 2 zero 1
+  sluice.model "m" format 2 phase "train" replicas 2 zero 1
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
 }
 
@@ -33,7 +33,7 @@ module {
 
 // Tests that the name of a replica's number is taken.
 module {
-  sluice.model "m" format 1 phase "train" replicas 2 zero 1
+  sluice.model "m" format 2 phase "train" replicas 2 zero 1
   // expected-error @+1 {{'replica' is the name of a replica's number; call it otherwise}}
   sluice.state parameter @replica : tensor<4xf32> = <"constant", 1.0 : f64>
 }
@@ -42,7 +42,7 @@ module {
 
 // Tests that shards are one for each replica, and those of a vector.
 module {
-  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.model "m" format 2 phase "parallel" replicas 2
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<6xf32>) {
     // expected-error @+1 {{has 3 shards, and there are 2 replicas}}
     %y = sluice.reduce_scatter sum %x in 3 : (tensor<6xf32>) -> tensor<2xf32>
@@ -53,7 +53,7 @@ module {
 // -----
 
 module {
-  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.model "m" format 2 phase "parallel" replicas 2
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<7xf32>) {
     // expected-error @+2 {{there are no 2 shards of 7 elements}}
     // expected-error @+1 {{failed to infer returned types}}
@@ -65,7 +65,7 @@ module {
 // -----
 
 module {
-  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.model "m" format 2 phase "parallel" replicas 2
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<2x2xf32>) {
     // expected-error @+2 {{shards are of a vector, not of [2, 2]}}
     // expected-error @+1 {{failed to infer returned types}}
@@ -78,7 +78,7 @@ module {
 
 // Tests that an action on shards moves one value.
 module {
-  sluice.model "m" format 1 phase "scheduled" replicas 2
+  sluice.model "m" format 2 phase "scheduled" replicas 2
   sluice.queue "cpu" on "cpu"
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<6xf32, #sluice.at<device = "cpu">>) {
     // expected-error @+1 {{has no shards like these}}
@@ -93,7 +93,7 @@ module {
 
 // Tests that slots alone are kept in shards.
 module {
-  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.model "m" format 2 phase "parallel" replicas 2
   // expected-error @+1 {{is no slot, and is kept in shards}}
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64> shards 2
 }
@@ -101,7 +101,7 @@ module {
 // -----
 
 module {
-  sluice.model "m" format 1 phase "parallel" replicas 2
+  sluice.model "m" format 2 phase "parallel" replicas 2
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
   // expected-error @+1 {{has 3 shards, and there are 2 replicas}}
   sluice.state slot @m : tensor<4xf32> = <"constant", 0.0 : f64> of @w shards 3
@@ -110,4 +110,4 @@ module {
 // -----
 
 // expected-error @+1 {{zero must be 0, or 1 where replicas are several, but is 1}}
-sluice.model "m" format 1 phase "model" zero 1
+sluice.model "m" format 2 phase "model" zero 1

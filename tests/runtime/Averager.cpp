@@ -17,7 +17,7 @@ public:
 
   Json make() const {
     Json plan;
-    plan["format"] = 8;
+    plan["format"] = 9;
     plan["model"] = "averager";
     plan["build"] = Json::object();
     plan["replicas"] = replicas_;

@@ -58,7 +58,7 @@ TEST(DevicePlan, ReadsEveryField) {
   EXPECT_EQ(step.actions[test::refreshFactor].copy()->when, Copy::When::stale);
   EXPECT_EQ(step.actions[test::scale].waits[1].action, size_t(test::returnY));
   EXPECT_EQ(step.actions[test::scale].launch()->buffers[2].access, Access::readWrite);
-  EXPECT_EQ(step.actions[test::scale].ends[0].bytes, 256);
+  EXPECT_EQ(step.actions[test::scale].lastUses[0].bytes, 256);
 }
 
 TEST_P(BadDevicePlan, IsRefusedWithItsPlace) {
@@ -110,7 +110,7 @@ static const BadPlan badPlans[] = {
     {"CopyBeyondTheArena", "/entries/1/actions/1/copy/to/offset", "8192", "exceed the arena's 8192"},
     {"StaleCopyOfNoMirror", "/entries/1/actions/0/copy/to/offset", "0", "is no mirror"},
     {"AskedCopyOfNoOutput", "/entries/1/actions/5/copy/to/offset", "704", "is no output"},
-    {"EndsElsewhere", "/entries/1/actions/2/ends/0/arena", "1", "is not on the device of the queue 'acc0'"},
+    {"LastUseElsewhere", "/entries/1/actions/2/last_uses/0/arena", "1", "is not on the device of the queue 'acc0'"},
     {"MirrorBesideTheAlignment", "/devices/1/alignment", "128", "mirrors[0].offset: is 64, not a multiple of 128"},
     {"StrideBesideTheAlignment", "/devices/0/alignment", "1024", "not a multiple of 1024"},
     {"AlignmentOfNoPower", "/devices/1/alignment", "96", "devices[1].alignment: is 96, no power of two"},

@@ -56,7 +56,7 @@ std::string logisticRegressionPlan() {
       launch(2, {logits("r"), labels("r"), delta("w"), losses("w"), hits("w"), meanLoss("w"), meanHits("w")});
   const std::string update =
       launch(3, {pixelsIn("r"), delta("r"), rate("r"), weight("rw"), velocity("rw"), bias("rw"), steps("rw")});
-  return R"({"format": 8, "in_flight": 1, "model": "logreg",
+  return R"({"format": 9, "in_flight": 1, "model": "logreg",
  "build": {"compiler": "by hand", "cpu": "any", "vector_bits": 128, "fp": "strict"},
  "capacity": 64, "devices": [{"name": "cpu", "backend": "cpu", "compiled_for": 0}],
  "arenas": [{"name": "state", "device": 0, "bytes": 100544}, {"name": "transient", "device": 0, "bytes": 56256},
@@ -66,7 +66,7 @@ std::string logisticRegressionPlan() {
   {"name": "fc.weight", "kind": "parameter", "dtype": "f32", "shape": [10, 784], "of": null,
    "layout": [[0, "div", 8], [1], [0, "mod", 8]], "arena": 0, "offset": 0, "bytes": 50176},
   {"name": "fc.bias", "kind": "parameter", "dtype": "f32", "shape": [10], "of": null, "arena": 0, "offset": 50176, "bytes": 64},
-  {"name": "lr", "kind": "hyper", "dtype": "f32", "shape": [], "of": null, "arena": 0, "offset": 50240, "bytes": 4},
+  {"name": "lr", "kind": "hyperparameter", "dtype": "f32", "shape": [], "of": null, "arena": 0, "offset": 50240, "bytes": 4},
   {"name": "fc.weight.momentum", "kind": "slot", "dtype": "f32", "shape": [10, 784], "of": "fc.weight",
    "layout": [[0, "div", 8], [1], [0, "mod", 8]], "arena": 0, "offset": 50304, "bytes": 50176},
   {"name": "step", "kind": "step", "dtype": "i64", "shape": [], "of": null, "arena": 0, "offset": 100480, "bytes": 8}],

@@ -22,7 +22,7 @@ Json scalerPlan() {
        sumOnHost = place(hostTransient, 768), largest = place(hostTransient, 832);
   Json x = place(deviceTransient, 0, batchBytes), y = place(deviceTransient, 512), sum = place(deviceTransient, 768);
 
-  Json factorState = state("factor", "hyper", "i32", factor, 4);
+  Json factorState = state("factor", "hyperparameter", "i32", factor, 4);
   factorState["mirrors"] = Json::array({mirror});
   Json input = value("x", "i32", Json::array({scalerCapacity}), 0, xOnHost, batchBytes);
   input["waits"] = Waits{{bringX, 2}};
@@ -32,7 +32,7 @@ Json scalerPlan() {
   Json none = Json::array();
 
   Json plan;
-  plan["format"] = 8;
+  plan["format"] = 9;
   plan["model"] = "scaler";
   plan["build"] = Json::object();
   plan["capacity"] = scalerCapacity;
@@ -66,8 +66,8 @@ Json scalerPlan() {
       copyAction("y", y, yOnHost, {0, rowBytes, batchBytes}, "step", "use", accOut, {{scale, 0}, {count, 1}}),
       launchAction(3, countBuffers, cpu, {{returnY, 0}}),
       copyAction("sum", sum, sumOnHost, {4, 0, 4}, "asked", "output", accOut, {{scale, 0}})};
-  step["actions"][scale]["ends"] = Json::array({buffer(x, batchBytes, "r")});
-  step["actions"][count]["ends"] = Json::array({buffer(yOnHost, batchBytes, "r")});
+  step["actions"][scale]["last_uses"] = Json::array({buffer(x, batchBytes, "r")});
+  step["actions"][count]["last_uses"] = Json::array({buffer(yOnHost, batchBytes, "r")});
   step["peak_bytes"] = {1024, 16512};
   plan["entries"] = {init, step};
   return plan;

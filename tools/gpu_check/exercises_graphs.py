@@ -5,7 +5,7 @@ def model(name, states, ops, type_):
     gets = "\n".join(f"    %{state} = sluice.get @{state} : {of}" for state, of in states.items())
     declared = "\n".join(f'  sluice.state parameter @{state} : {of} = <"uniform", -1.0 : f64, 1.0 : f64>' for state, of in states.items())
     return f"""module @{name} {{
-  sluice.model "{name}" format 1 phase "model"
+  sluice.model "{name}" format 2 phase "model"
 {declared}
   sluice.graph [] () {{
 {gets}
@@ -37,7 +37,7 @@ def two_products(size, second):
         body += [f'    %{y} = sluice.einsum "ab,bc->ac" %{a}, %{b} {{sluice.pin = "acc{device}"}} : ({type_}, {type_}) -> {type_}',
                  f'    %{total} = sluice.sum %{y} {{axes = array<i64: 0, 1>, sluice.pin = "acc{device}"}} : ({type_}) -> tensor<f32>',
                  f'    sluice.output "{total}", %{total} : tensor<f32>']
-    return "\n".join(['module @two_products {', '  sluice.model "two_products" format 1 phase "model"', *lines, "  sluice.graph [] () {", *body, "  }", "}", ""])
+    return "\n".join(['module @two_products {', '  sluice.model "two_products" format 2 phase "model"', *lines, "  sluice.graph [] () {", *body, "  }", "}", ""])
 
 
 def chain(ops):

@@ -147,7 +147,7 @@ void registerSluicePasses() {
   add("place-values", "Assign a device to every value, and insert copies between devices", [](ModuleOp module) {
     return failure(failed(passes::placeValues(module)) || failed(passes::insertCopies(module)));
   });
-  add("settle-copies", "Deduplicate copies: one per value and destination", always(passes::settleCopies));
+  add("deduplicate-copies", "Deduplicate copies: one per value and destination", always(passes::deduplicateCopies));
   add("verify-placed", "Verify that values cross devices only in copies", passes::verifyPlaced);
   add("expand-missing", "Expand ops that have no kernel on their device",
       withBackends([](ModuleOp module, const passes::DeviceBackends &backends) {

@@ -4,7 +4,7 @@
 // Its queues do their work before the call returns, in the thread that asks for it. A worker thread of the host would
 // take work into its queues, record events, and not say `immediate` any more; nothing else would change.
 //
-// An exchange with other ranks is made by the threads that wait for it: see Meetings.h, and Across.h for ranks in other
+// An exchange with other ranks is made by the threads that wait for it: see Rendezvous.h, and Across.h for ranks in other
 // processes.
 #include "backends/cpu/runtime/Collectives.h"
 #include "backends/cpu/runtime/Handles.h"

@@ -16,7 +16,7 @@ public:
     if (its_.across)
       return; // other processes are not told before the queue has come to it
     try {
-      meeting_ = its_.ranks->put(its_.rank, its_.queue, std::move(its_.part));
+      rendezvous_ = its_.ranks->put(its_.rank, its_.queue, std::move(its_.part));
     } catch (const Error &error) {
       error_ = error;
     }
@@ -31,9 +31,9 @@ public:
     if (its_.across)
       return runAcross();
     if (!std::exchange(hasArrived_, true))
-      its_.ranks->arrive(*meeting_);
-    if (meeting_->state() == Meeting::State::Running && meeting_->help(services))
-      its_.ranks->finish(*meeting_);
+      its_.ranks->arrive(*rendezvous_);
+    if (rendezvous_->state() == Rendezvous::State::Running && rendezvous_->help(services))
+      its_.ranks->finish(*rendezvous_);
     look();
   }
 
@@ -41,9 +41,9 @@ public:
   void look() {
     if (isOver() || its_.across)
       return;
-    isDone_ = meeting_->state() == Meeting::State::Done;
-    if (meeting_->state() == Meeting::State::Failed) {
-      Error error = its_.ranks->errorOf(*meeting_);
+    isDone_ = rendezvous_->state() == Rendezvous::State::Done;
+    if (rendezvous_->state() == Rendezvous::State::Failed) {
+      Error error = its_.ranks->errorOf(*rendezvous_);
       error_ = Error(error.status(), its_.what + ": " + error.what());
     }
   }
@@ -60,7 +60,7 @@ private:
   }
 
   Pending its_;
-  std::shared_ptr<Meeting> meeting_;
+  std::shared_ptr<Rendezvous> rendezvous_;
   std::optional<Error> error_;
   bool hasArrived_ = false, isDone_ = false;
 };

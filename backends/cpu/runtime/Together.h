@@ -1,7 +1,7 @@
 // The exchanges that one thread has put in and waits for: one, or all between begin and end.
 #pragma once
 
-#include "backends/cpu/runtime/Meetings.h"
+#include "backends/cpu/runtime/Rendezvous.h"
 #include "backends/exchange/Across.h"
 
 #include <vector>

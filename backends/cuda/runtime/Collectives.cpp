@@ -136,7 +136,7 @@ static void connect(sluice_run *run, const std::shared_ptr<Rank> &rank, const sl
       NcclConfig config;
       return nccl.init(&its->handle(), its->ranks->size(), id, its->number, &config);
     };
-    run->together.add(run->context->driver(), {rank, call, "the communicator"});
+    run->ncclGroup.add(run->context->driver(), {rank, call, "the communicator"});
   } catch (const Error &error) {
     rank->ranks->fail(error);
     rank->ranks->leave(*rank);
@@ -177,17 +177,17 @@ static sluice_status putIn(sluice_communicator *communicator, sluice_queue *queu
       its->countIssued(part.signature);
       return result;
     };
-    communicator->run->together.add(context.driver(), {rank, std::move(call), std::move(what)});
+    communicator->run->ncclGroup.add(context.driver(), {rank, std::move(call), std::move(what)});
   });
 }
 
 static sluice_status begin(sluice_run *run) {
-  run->together.begin();
+  run->ncclGroup.begin();
   return SLUICE_OK;
 }
 
 static sluice_status end(sluice_run *run) {
-  return guarded(run, [&] { run->together.end(run->context->driver()); });
+  return guarded(run, [&] { run->ncclGroup.end(run->context->driver()); });
 }
 
 static sluice_status error(sluice_communicator *communicator) {

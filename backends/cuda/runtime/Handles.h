@@ -3,7 +3,7 @@
 
 #include "backends/cuda/runtime/Context.h"
 #include "backends/cuda/runtime/Error.h"
-#include "backends/cuda/runtime/Together.h"
+#include "backends/cuda/runtime/NcclGroup.h"
 
 #include <memory>
 #include <new>
@@ -18,7 +18,7 @@ struct sluice_group {
 struct sluice_run {
   std::unique_ptr<sluice::cuda::Context> context;    // null if it could not be opened
   std::shared_ptr<sluice::cuda::RankRegistry> ranks; // the group's, or its own
-  sluice::cuda::Together together;
+  sluice::cuda::NcclGroup ncclGroup;
   std::string error;
 };
 

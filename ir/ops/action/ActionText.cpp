@@ -27,7 +27,7 @@ void ActionPrinter::print() {
     printer << action.getWorkspaceBytes();
     printSlot();
   }
-  printEnds();
+  printLastUses();
 }
 
 void ActionPrinter::printAfter() {
@@ -43,12 +43,12 @@ void ActionPrinter::printSlot() {
   slots = slots.drop_front();
 }
 
-void ActionPrinter::printEnds() {
-  if (ArrayAttr ends = action.getEndsAttr())
-    for (auto end : ends.getAsRange<BufferAttr>()) {
-      beginLine("end ");
-      end.getSlot().printBare(printer);
-      printer << " : " << end.getBytes();
+void ActionPrinter::printLastUses() {
+  if (ArrayAttr lastUses = action.getLastUsesAttr())
+    for (auto use : lastUses.getAsRange<BufferAttr>()) {
+      beginLine("last_use ");
+      use.getSlot().printBare(printer);
+      printer << " : " << use.getBytes();
     }
 }
 
@@ -82,7 +82,7 @@ ParseResult ActionParser::parse() {
       return failure();
   if (succeeded(parser.parseOptionalKeyword("workspace")) && (parser.parseInteger(workspace) || parseSlot()))
     return failure();
-  return failure(parseEnds() || parser.parseOptionalAttrDict(result.attributes));
+  return failure(parseLastUses() || parser.parseOptionalAttrDict(result.attributes));
 }
 
 ParseResult ActionParser::resolve(bool isScheduled) {
@@ -90,8 +90,8 @@ ParseResult ActionParser::resolve(bool isScheduled) {
   SmallVector<Type> events(after.size(), EventType::get(builder.getContext()));
   if (!slots.empty())
     result.addAttribute("slots", builder.getArrayAttr(slots));
-  if (!ends.empty())
-    result.addAttribute("ends", builder.getArrayAttr(ends));
+  if (!lastUses.empty())
+    result.addAttribute("last_uses", builder.getArrayAttr(lastUses));
   result.addTypes(outputTypes);
   if (isScheduled)
     result.addTypes(EventType::get(builder.getContext()));
@@ -113,13 +113,13 @@ ParseResult ActionParser::parseSlot() {
   return failure(failed(slot));
 }
 
-ParseResult ActionParser::parseEnds() {
-  while (succeeded(parser.parseOptionalKeyword("end"))) {
+ParseResult ActionParser::parseLastUses() {
+  while (succeeded(parser.parseOptionalKeyword("last_use"))) {
     FailureOr<SlotAttr> slot = SlotAttr::parseBare(parser);
     int64_t bytes = 0;
     if (failed(slot) || parser.parseColon() || parser.parseInteger(bytes))
       return failure();
-    ends.push_back(BufferAttr::get(parser.getContext(), *slot, bytes));
+    lastUses.push_back(BufferAttr::get(parser.getContext(), *slot, bytes));
   }
   return success();
 }

@@ -20,7 +20,7 @@ public:
   void printAfter();
   /// The next slot, if memory is planned.
   void printSlot();
-  void printEnds();
+  void printLastUses();
   void beginLine(llvm::StringRef word);
 
 private:
@@ -41,7 +41,7 @@ public:
 
   mlir::ParseResult parseAfter();
   mlir::ParseResult parseSlot();
-  mlir::ParseResult parseEnds();
+  mlir::ParseResult parseLastUses();
   /// Sets `operandSegmentSizes`: so many values, then events.
   void addSegments();
 
@@ -52,7 +52,7 @@ public:
 private:
   mlir::OpAsmParser &parser;
   mlir::OperationState &result;
-  llvm::SmallVector<mlir::Attribute> slots, ends;
+  llvm::SmallVector<mlir::Attribute> slots, lastUses;
 };
 
 /// The names in an attribute `on`; none if it is null.

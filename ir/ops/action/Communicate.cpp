@@ -41,8 +41,8 @@ void CommunicateOp::print(OpAsmPrinter &printer) {
     printer << " from " << getRoot();
   printer << " on " << getQueueAttr();
   ActionPrinter(printer, *this).print();
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"name", "kind", "reduction", "root", "queue", "operandSegmentSizes", "slots", "ends"});
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(), {"name", "kind", "reduction", "root", "queue", "operandSegmentSizes", "slots", "last_uses"});
 }
 
 /// One value, of which the replicas' shards are as long as all of it.

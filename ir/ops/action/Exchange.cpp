@@ -37,8 +37,8 @@ void ExchangeOp::print(OpAsmPrinter &printer) {
   printer << " per_row ";
   llvm::interleaveComma(getBytesPerRow(), printer);
   ActionPrinter(printer, *this).print();
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"reason", "on", "bytes", "bytes_per_row", "operandSegmentSizes", "slots", "ends"});
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(), {"reason", "on", "bytes", "bytes_per_row", "operandSegmentSizes", "slots", "last_uses"});
 }
 
 LogicalResult ExchangeOp::verify() {

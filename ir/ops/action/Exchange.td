@@ -18,7 +18,7 @@ def ExchangeOp : Sluice_Op<"exchange", [ActionOp, AttrSizedOperandSegments, Decl
   let arguments = (ins Variadic<Sluice_Tensor>:$values, Variadic<Sluice_EventType>:$after, Arg<Sluice_CopyReasonAttr, "the reason">:$reason,
                        Arg<DenseI64ArrayAttr, "bytes of each value per call">:$bytes, Arg<DenseI64ArrayAttr, "bytes of each value per row">:$bytes_per_row,
                        Arg<OptionalAttr<StrArrayAttr>, "its queues">:$on, Arg<OptionalAttr<Sluice_Slots>, "memory slots of the values and the results">:$slots,
-                       Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
+                       Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<AnyType>:$results);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -144,8 +144,8 @@ ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
 void LaunchOp::print(OpAsmPrinter &printer) {
   printer << " " << getNameAttr() << " " << getFunctionAttr() << " on " << getQueueAttr();
   ActionPrinter(printer, *this).print();
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"name", "function", "queue", "workspace", "operandSegmentSizes", "slots", "ends"});
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(), {"name", "function", "queue", "workspace", "operandSegmentSizes", "slots", "last_uses"});
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -200,7 +200,7 @@ void TransferOp::print(OpAsmPrinter &printer) {
           << " bytes " << getBytes() << " per_row " << getBytesPerRow();
   ActionPrinter(printer, *this).print();
   printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"reason", "when", "queue", "bytes", "bytes_per_row", "slots", "ends"});
+                                {"reason", "when", "queue", "bytes", "bytes_per_row", "slots", "last_uses"});
 }
 
 LogicalResult TransferOp::verify() {

@@ -78,12 +78,12 @@ class Sluice_Action<string mnemonic, list<Trait> traits = []> : Sluice_Op<mnemon
 def LaunchOp : Sluice_Action<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "launches a function on a device";
   let description = [{
-    `slots` are the memory slots of the operands, the outputs, and the workspace if there is one. `ends` are buffers of
+    `slots` are the memory slots of the operands, the outputs, and the workspace if there is one. `last_uses` are buffers of
     the device of the queue with their last use here: they are not read later before they are written again.
   }];
   let arguments = (ins Arg<StrAttr, "for messages and traces; unique in the module">:$name, Arg<FlatSymbolRefAttr, "the function">:$function, Arg<StrAttr, "its queue">:$queue,
                        Arg<I64Attr, "bytes of its workspace">:$workspace, Variadic<Sluice_Tensor>:$arguments, Variadic<Sluice_EventType>:$after,
-                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<Sluice_Tensor>:$outputs, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
@@ -105,7 +105,7 @@ def TransferOp : Sluice_Action<"transfer"> {
   }];
   let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "the reason">:$reason, Arg<Sluice_CopyTimeAttr, "the calls in which it runs">:$when, Arg<StrAttr, "its queue">:$queue,
                        Arg<I64Attr, "bytes per call">:$bytes, Arg<I64Attr, "bytes per row">:$bytes_per_row, Variadic<Sluice_EventType>:$after,
-                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of x and y">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of x and y">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Sluice_Tensor:$y, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -130,7 +130,7 @@ def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, Coll
   }];
   let arguments = (ins Arg<StrAttr, "its subjects, for messages and traces">:$name, Arg<Sluice_CollectiveKindAttr, "the kind of exchange">:$kind, Arg<Sluice_CollectiveReductionAttr, "the reduction; sum if there is none">:$reduction,
                        Arg<I64Attr, "the source of a broadcast; 0 for other kinds">:$root, Arg<StrAttr, "its queue">:$queue, Variadic<Sluice_Tensor>:$values,
-                       Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
+                       Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<Sluice_Tensor>:$outputs, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

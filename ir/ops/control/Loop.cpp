@@ -46,7 +46,7 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
       (parser.parseOperand(action.operands.emplace_back()) ||
        parser.parseColonType(action.operandTypes.emplace_back()) || action.parseSlot()))
     return failure();
-  if (action.parseEnds() || parser.parseOptionalAttrDictWithKeyword(result.attributes))
+  if (action.parseLastUses() || parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
   int32_t first = int32_t(action.outputTypes.size()), conditions = int32_t(action.operands.size()) - first;
   result.addAttribute("operandSegmentSizes",
@@ -81,9 +81,9 @@ void LoopOp::print(OpAsmPrinter &printer) {
     printer << condition << " : " << condition.getType();
     action.printSlot();
   }
-  action.printEnds();
+  action.printLastUses();
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                           {"name", "count", "on", "operandSegmentSizes", "slots", "ends"});
+                                           {"name", "count", "on", "operandSegmentSizes", "slots", "last_uses"});
   printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }

@@ -25,7 +25,7 @@ def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOp
   let arguments = (ins Arg<StrAttr, "for messages and traces">:$name, Arg<I64Attr, "iterations; at least 1">:$count, Variadic<Sluice_Tensor>:$first,
                        Arg<Optional<Sluice_BoolTensor>, "a scalar on the host: whether the loop runs; absent: it runs">:$condition, Variadic<Sluice_EventType>:$after,
                        Arg<OptionalAttr<StrArrayAttr>, "its queues">:$on, Arg<OptionalAttr<Sluice_Slots>, "memory slots of carried values">:$slots,
-                       Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$ends);
+                       Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -22,7 +22,7 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
 
     statistic: of batch norm.
 
-    hyper: a hyperparameter, settable at run time.
+    hyperparameter: a scalar, settable at run time.
 
     step: the number of steps, or another value that all steps update, such as the loss scale.
 
@@ -57,7 +57,7 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   }];
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is on the host by default.
-    bool isSetByHost() { return getKind() == StateKind::Hyper || getKind() == StateKind::Share; }
+    bool isSetByHost() { return getKind() == StateKind::Hyperparameter || getKind() == StateKind::Share; }
     /// Whether every training step changes it, so that it is read wherever it is needed.
     bool isOfSteps() { return getKind() == StateKind::Step || getKind() == StateKind::Key; }
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }

@@ -98,10 +98,10 @@ static constexpr std::string_view learningRate = "lr";
 static Setting checkSetting(const Plan &plan, const NamedText &setting) {
   std::vector<std::string> names;
   for (const State &state : plan.states)
-    if (state.kind == StateKind::hyper)
+    if (state.kind == StateKind::hyperparameter)
       names.push_back(state.name);
   const State *state = plan.findState(setting.name);
-  if (!state || state->kind != StateKind::hyper)
+  if (!state || state->kind != StateKind::hyperparameter)
     failUsage(concat("--set: the model has no setting ", quote(setting.name), didYouMean(setting.name, names),
                      " (settings: ", listed(names), ")"));
   char *end = nullptr;

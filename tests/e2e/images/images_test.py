@@ -22,9 +22,9 @@ from PIL import Image  # noqa: E402
 
 # A mean of each channel, trained against labels of three classes.
 MODEL = """module @pictures {
-  sluice.model "pictures" format 1 phase "model" capacity 4
+  sluice.model "pictures" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x3xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["image", "label"] (%x: tensor<?x3x8x12xui8>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<3x3xf32>
     %f = sluice.cast %x {to = f32} : (tensor<?x3x8x12xui8>) -> tensor<?x3x8x12xf32>

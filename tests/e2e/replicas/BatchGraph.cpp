@@ -34,7 +34,8 @@ public:
     body += fmt::format("  sluice.metric \"metric\", {} : {}\n", metric, scalar());
     body += fmt::format("  sluice.minimize {}, {} : {}\n", loss, training(), scalar());
     graph.text = fmt::format(
-        "module {{\n  sluice.model \"batch\" format 1 phase \"model\" capacity {}\n{}  sluice.state hyper @lr : "
+        "module {{\n  sluice.model \"batch\" format 2 phase \"model\" capacity {}\n{}  sluice.state hyperparameter @lr "
+        ": "
         "tensor<f32> = <\"constant\", 0.05 : f64>\n  sluice.graph [\"x\", \"t\", \"mask\"] (%x: {}, %t: {}, %mask: "
         "{}) {{\n{}  }}\n}}\n",
         capacity, states, rows(kFeatures), rows(kTargets), rows(), body);

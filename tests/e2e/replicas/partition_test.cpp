@@ -89,12 +89,12 @@ TEST_P(BatchGraphs, AreEqualInMicrobatches) {
 INSTANTIATE_TEST_SUITE_P(Replicas, BatchGraphs, testing::Range<uint64_t>(0, 100));
 
 static const char kNormed[] = R"(module {
-  sluice.model "normed" format 1 phase "model" capacity 8
+  sluice.model "normed" format 2 phase "model" capacity 8
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @b : tensor<2xf32> = <"constant", 0.5 : f64>
   sluice.state statistic @mean : tensor<2xf32> = <"constant", 0.0 : f64>
   sluice.state statistic @var : tensor<2xf32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 1.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<2xf32>
     %b = sluice.get @b : tensor<2xf32>

@@ -37,7 +37,7 @@ protected:
                                   const sluice_backend_compile *table = sluice_cpu_backend_compile(),
                                   bool ofLoop = false) {
     std::string text =
-        "module {\n  sluice.model \"m\" format 1 phase \"train\" capacity 4\nsluice.entry @e [\"x\"] -> [\"y\"] (%x: " +
+        "module {\n  sluice.model \"m\" format 2 phase \"train\" capacity 4\nsluice.entry @e [\"x\"] -> [\"y\"] (%x: " +
         std::string(kRow) + ") {\n" + body.text + "sluice.return " + body.last + " : " + result + "\n}\n}";
     auto parsed = parseModuleText(text, "model.mlir", context);
     if (!parsed) {
@@ -107,7 +107,7 @@ TEST_F(FusionGroupsTest, DiamondsAreWalkedOnce) {
   EXPECT_LE(largest(launchSizes(numbers, "tensor<f32>")), kMaxOpsInKernel);
 }
 
-TEST_F(FusionGroupsTest, WhatIsFoundAgainIsCountedWhereItIsUsed) {
+TEST_F(FusionGroupsTest, RematerializedOpsCountWhereTheyAreUsed) {
   Body movements;
   for (unsigned i = 0; i < 4 * kMaxOpsInKernel; ++i)
     movements.add("slice",

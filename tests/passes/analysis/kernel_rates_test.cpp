@@ -26,14 +26,14 @@ std::vector<KernelSample> kernels(uint32_t seed, double noise, int count = 12, d
 
 } // namespace
 
-TEST(KernelRates, AreFoundAgain) {
+TEST(KernelRates, AreRecovered) {
   KernelRates rates = fitRates(kernels(1, 1), kLaunch);
   EXPECT_NEAR(rates.flopsPerSecond / kFlops, 1, 1e-6);
   EXPECT_NEAR(rates.bytesPerSecond / kBytes, 1, 1e-6);
 }
 
 // Of many kernels only some are tried as those that are bound by one of the two.
-TEST(KernelRates, AreNearlyFoundAgainInNoise) {
+TEST(KernelRates, AreNearlyRecoveredFromNoise) {
   KernelRates rates = fitRates(kernels(2, 1.1, /*count=*/60), kLaunch);
   EXPECT_NEAR(rates.flopsPerSecond / kFlops, 1, 0.12);
   EXPECT_NEAR(rates.bytesPerSecond / kBytes, 1, 0.12);

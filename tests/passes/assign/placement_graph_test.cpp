@@ -49,7 +49,7 @@ class PlacementGraphs : public testing::Test {
 protected:
   void parse(const std::string &body) {
     std::string text = R"(module @m {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "fake" 0
   sluice.device "acc1" = "fake" 1)" +
@@ -132,7 +132,7 @@ protected:
 constexpr const char *kTraining = R"(
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.state slot @w.momentum : tensor<3x2xf32> = <"constant", 0.0 : f64> of @w
-  sluice.state hyper @lr : tensor<f32> = <"constant", 1.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.0 : f64>
   sluice.entry @step ["x"] -> [] (%x: tensor<3x2xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
     %m = sluice.get @w.momentum : tensor<3x2xf32>
@@ -192,7 +192,7 @@ TEST_F(PlacementGraphs, ANewValueGoesToItsState) {
   EXPECT_FALSE(between(step, step.groups.back().name, "w").isFree);
 }
 
-TEST_F(PlacementGraphs, WhatIsFoundAgainIsClonedForEachDevice) {
+TEST_F(PlacementGraphs, RematerializedOpsAreClonedForEachDevice) {
   parse(R"(
   sluice.entry @predict ["x", "b"] -> ["y", "z"] (%x: tensor<?x2xf32>, %b: tensor<2xf32>) {
     %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>

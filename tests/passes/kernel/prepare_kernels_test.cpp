@@ -42,7 +42,7 @@ std::vector<std::string> prepareBoth(const sluice_backend_compile &sim) {
   prepared = 0;
   auto module = parseSourceString<ModuleOp>(kSameOnBoth, &sluice::test::getContext());
   EXPECT_TRUE(succeeded(placeValues(*module)) && succeeded(insertCopies(*module)));
-  settleCopies(*module);
+  deduplicateCopies(*module);
   sluice_backend_compile cpu = counting("cpu");
   auto backends = DeviceBackends::create(*module, {&cpu, &sim}, "native");
   fuseKernels(*module, *backends, /*fuse=*/false);

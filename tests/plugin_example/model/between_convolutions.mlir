@@ -1,5 +1,5 @@
 module @between {
-  sluice.model "between" format 1 phase "model" capacity 8 copies insert
+  sluice.model "between" format 2 phase "model" capacity 8 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "abacus" 0
   sluice.state parameter @a.weight : tensor<32x3x3x3xf32> = <"uniform", -0.19245008972987523 : f64, 0.19245008972987523 : f64>

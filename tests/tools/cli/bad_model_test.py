@@ -110,7 +110,7 @@ CONSTANTS = [
 # A dump of `fused`, and edits of it.
 FUSED = """#cpu = #sluice.at<device = "cpu">
 module {
-  sluice.model "m" format 1 phase "fused" capacity 4
+  sluice.model "m" format 2 phase "fused" capacity 4
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32, #cpu>) {
     %k = sluice.kernel "relu" (%a = %x : tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu> {
       %b = sluice.relu %a : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #cpu>

@@ -11,9 +11,9 @@ BATCH, CALLS, LEFT = 4, 5, 2
 # Of row i: h = h + x, from step to step, which y should be.
 SUMS = f"""
 module @sums {{
-  sluice.model "sums" format 1 phase "model" capacity {BATCH}
+  sluice.model "sums" format 2 phase "model" capacity {BATCH}
   sluice.state parameter @w : tensor<f32> = <"constant", 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.0 : f64>
   sluice.state slot @h : tensor<?xf32> = <"constant", 0.0 : f64>
   sluice.graph ["x", "y"] (%x: tensor<?xf32>, %y: tensor<?xf32>) {{
     %w = sluice.get @w : tensor<f32>

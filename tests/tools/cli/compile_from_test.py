@@ -11,9 +11,9 @@ RESUMABLE = {"model": "01-model.mlir", "train": "02-train.mlir", "fused": "06-fu
 # A scan and a branch, with training.
 LOOPS = """
 module @loops {
-  sluice.model "loops" format 1 phase "model" capacity 4
+  sluice.model "loops" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x", "flag"] (%x: tensor<?x2x3xf32>, %flag: tensor<i1>) {
     %w = sluice.get @w : tensor<3xf32>
     %e = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>

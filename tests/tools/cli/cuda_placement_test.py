@@ -15,7 +15,7 @@ EMULATED = NO_DRIVER | {"SLUICE_CUDA_DRIVER": DOUBLES + "driver.so", "SLUICE_CUB
 # y = x w of TYPE, 2 * 4096 * 4096 operations a row.
 PRODUCT = """
 module @product {
-  sluice.model "product" format 1 phase "model" capacity 4096
+  sluice.model "product" format 2 phase "model" capacity 4096
   sluice.state parameter @w : tensor<4096x4096xTYPE> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x4096xTYPE>) {
     %w = sluice.get @w : tensor<4096x4096xTYPE>

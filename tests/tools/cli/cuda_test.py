@@ -20,9 +20,9 @@ DOUBLES = {
 # The product has a gradient.
 CONSTANT_OPERANDS = """
 module @constants {
-  sluice.model "constants" format 1 phase "model" capacity 4
+  sluice.model "constants" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<4xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x", "image"] (%x: tensor<?x1x2x4xf32>, %image: tensor<?x1x3x3xf32>) {
     %w = sluice.get @w : tensor<4xf32>
     %visible = sluice.constant {value = dense<[[[[true, false], [true, true]]]]> : tensor<1x1x2x2xi1>} : () -> tensor<1x1x2x2xi1>
@@ -248,7 +248,7 @@ class CudaTest(CliTest):
     def test_a_library_does_what_follows_its_products(self):
         model = """
 module @biased {
-  sluice.model "biased" format 1 phase "model" capacity 4
+  sluice.model "biased" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<9x8xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.state parameter @b : tensor<8xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x9xTYPE>) {
@@ -283,10 +283,10 @@ module @biased {
     def test_a_library_does_gradients_of_gelus(self):
         model = """
 module @gelus {
-  sluice.model "gelus" format 1 phase "model" capacity 4
+  sluice.model "gelus" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<9xWIDTHxf32> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.state parameter @v : tensor<WIDTHx3xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x9xf32>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<9xWIDTHxf32>
     %v = sluice.get @v : tensor<WIDTHx3xf32>
@@ -317,11 +317,11 @@ module @gelus {
     def test_a_library_sums_operands_beside_its_products(self):
         model = """
 module @biases {
-  sluice.model "biases" format 1 phase "model" capacity 4
+  sluice.model "biases" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<WEIGHTxf32> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.state parameter @b : tensor<16xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.state parameter @v : tensor<16x3xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x9xf32>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<WEIGHTxf32>
     %b = sluice.get @b : tensor<16xf32>
@@ -353,7 +353,7 @@ module @biases {
     def test_a_library_does_wide_products_in_parts(self):
         model = """
 module @wide {
-  sluice.model "wide" format 1 phase "model" capacity 4
+  sluice.model "wide" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<16x1001xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.state parameter @v : tensor<16x1001xTYPE> = <"uniform", -1.0 : f64, 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x16xTYPE>) {

@@ -96,9 +96,9 @@ class DataParallelTest(CliTest):
     # A loss that depends on row positions: (x - [1, 2, 4, 8])^2, which is 0 only on rows in the order of the data.
     PLACES = """
 module @places {{
-  sluice.model "places" format 1 phase "model"{shuffle}
+  sluice.model "places" format 2 phase "model"{shuffle}
   sluice.state parameter @w : tensor<4xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.0 : f64>
   sluice.graph ["x"] (%x: tensor<4xf32>) {{
     %w = sluice.get @w : tensor<4xf32>
     %c = "sluice.constant"() {{value = dense<[1.0, 2.0, 4.0, 8.0]> : tensor<4xf32>}} : () -> tensor<4xf32>

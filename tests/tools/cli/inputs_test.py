@@ -65,8 +65,8 @@ class InputsTest(CliTest):
     # y = x * alpha in f64, and j = k in i64.
     TYPES = """
 module @types {
-  sluice.model "types" format 1 phase "model" capacity 4
-  sluice.state hyper @alpha : tensor<f64> = <"constant", 0.25 : f64>
+  sluice.model "types" format 2 phase "model" capacity 4
+  sluice.state hyperparameter @alpha : tensor<f64> = <"constant", 0.25 : f64>
   sluice.graph ["x", "k"] (%x: tensor<?x2xf64>, %k: tensor<?xi64>) {
     %a = sluice.get @alpha : tensor<f64>
     %all = sluice.expand %a {dims = array<i64>, shape = array<i64: -9223372036854775808, 2>} : (tensor<f64>) -> tensor<?x2xf64>

@@ -24,9 +24,9 @@ def model():
         last = f"%y{i}"
     return f"""
 module @wide {{
-  sluice.model "wide" format 1 phase "model" capacity 16
+  sluice.model "wide" format 2 phase "model" capacity 16
 {os.linesep.join(states)}
-  sluice.state hyper @lr : tensor<f32> = <"constant", 1.0e-4 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.0e-4 : f64>
   sluice.graph ["image", "label"] (%x: tensor<?x784xf32>, %label: tensor<?xi32>) {{
 {os.linesep.join(body)}
     sluice.output "logits", {last} : tensor<?x10xf32>

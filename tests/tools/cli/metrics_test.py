@@ -7,9 +7,9 @@ from sluice_cli import CliTest, main
 
 # w is 0. `largest` is a maximum over rows, and the loss ignores labels of -1.
 MODEL = """module {
-  sluice.model "figures" format 1 phase "model" capacity 8
+  sluice.model "figures" format 2 phase "model" capacity 8
   sluice.state parameter @w : tensor<2xf32> = <"constant", 0.0 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.0 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x2xf32>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<2xf32>
     %all = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>

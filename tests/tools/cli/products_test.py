@@ -12,9 +12,9 @@ ROWS, WIDTH = 1024, 1024
 
 # What `linear` writes for an input of [rows, 1, 1024].
 LINEAR = f"""module @linear {{
-  sluice.model "linear" format 1 phase "model" capacity {ROWS}
+  sluice.model "linear" format 2 phase "model" capacity {ROWS}
   sluice.state parameter @w : tensor<{WIDTH}x{WIDTH}xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<?x1x{WIDTH}xf32>) {{
     %w = sluice.get @w : tensor<{WIDTH}x{WIDTH}xf32>
     %y = sluice.einsum "abc,dc->abd" %x, %w : (tensor<?x1x{WIDTH}xf32>, tensor<{WIDTH}x{WIDTH}xf32>) -> tensor<?x1x{WIDTH}xf32>
@@ -31,9 +31,9 @@ STORED, IN_FRONT = "tensor<?x24x2x20xf32>", "tensor<?x2x24x20xf32>"
 TURNED, SCORES = "tensor<?x2x20x24xf32>", "tensor<?x2x24x24xf32>"
 TO_FRONT = f"{{permutation = array<i64: 0, 2, 1, 3>}} : ({STORED}) -> {IN_FRONT}"
 ATTENTION = f"""module @attention {{
-  sluice.model "attention" format 1 phase "model" capacity 3
+  sluice.model "attention" format 2 phase "model" capacity 3
   sluice.state parameter @scale : tensor<24x2x20xf32> = <"uniform", 0.5 : f64, 1.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["q", "k", "v"] (%q: {STORED}, %k: {STORED}, %v: {STORED}) {{
     %scale = sluice.get @scale : tensor<24x2x20xf32>
     %each = sluice.expand %scale {{dims = array<i64: 1, 2, 3>, shape = array<i64: -9223372036854775808, 24, 2, 20>}} : (tensor<24x2x20xf32>) -> {STORED}

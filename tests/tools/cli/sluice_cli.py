@@ -19,7 +19,7 @@ MNIST = os.path.join(BUILD, "share", "sluice", "mnist-10k")
 # A model that compiles in no time: y = relu(x w).
 SMALL_MODEL = """
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>

@@ -16,7 +16,7 @@ PROGRAMS = sorted(os.listdir(os.path.join(BUILD, "bin", "models")))
 # y = x w + b, where w is initialized from data.
 WITH_DATA = """
 module @data {
-  sluice.model "data" format 1 phase "model" capacity 4 values "w.safetensors"
+  sluice.model "data" format 2 phase "model" capacity 4 values "w.safetensors"
   sluice.state parameter @w : tensor<3x2xf32> = <"data", 0.0 : f64 crc32 %d : i64>
   sluice.state parameter @b : tensor<2xf32> = <"constant", 0.5 : f64>
   sluice.graph ["x"] (%%x: tensor<?x3xf32>) {

@@ -19,7 +19,7 @@ import torch  # noqa: E402
 
 CASTS = """
 module @casts {
-  sluice.model "casts" format 1 phase "model" capacity 4096
+  sluice.model "casts" format 2 phase "model" capacity 4096
   sluice.graph ["x"] (%x: tensor<?xf32>) {
     %f16 = sluice.cast %x {to = f16} : (tensor<?xf32>) -> tensor<?xf16>
     %bf16 = sluice.cast %x {to = bf16} : (tensor<?xf32>) -> tensor<?xbf16>
@@ -35,7 +35,7 @@ module @casts {
 
 SCALE = """
 module @scale {{
-  sluice.model "scale" format 1 phase "model" capacity 4
+  sluice.model "scale" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x{dtype}> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3x{dtype}>) {{
     %w = sluice.get @w : tensor<3x{dtype}>

@@ -20,7 +20,7 @@ std::vector<double> walked(Walk walk, const std::string &ops, const std::vector<
                            const std::string &type = "tensor<4xf32>") {
   MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
-  std::string text = "module @m {\n  sluice.model \"m\" format 1 phase \"train\"\n"
+  std::string text = "module @m {\n  sluice.model \"m\" format 2 phase \"train\"\n"
                      "  sluice.entry @step [\"x\"] -> [\"y\"] (%x: tensor<4xf32>) {\n" +
                      ops + "    sluice.return %y : " + type + "\n  }\n}\n";
   OwningOpRef<ModuleOp> module = llvm::cantFail(ir::parseModuleText(text, "m.mlir", context));

@@ -20,7 +20,7 @@ namespace {
 // y = tanh(relu(x w)), where x w > 0.
 constexpr const char *kModel = R"(
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x2xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3x2xf32>
@@ -35,7 +35,7 @@ module @small {
 // y = the sum of x and -x: nothing but rounding, of terms that are not small.
 constexpr const char *kCancelling = R"(
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x1000xf32>) {
     %e = sluice.exp %x : (tensor<?x1000xf32>) -> tensor<?x1000xf32>
     %n = sluice.neg %e : (tensor<?x1000xf32>) -> tensor<?x1000xf32>
@@ -51,7 +51,7 @@ module @small {
 // y = relu(p) + p, where p must stay until it has been read twice.
 constexpr const char *kReadTwice = R"(
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x16xf32>) {
     %p = sluice.exp %x : (tensor<?x16xf32>) -> tensor<?x16xf32>
     %r = sluice.tanh %p : (tensor<?x16xf32>) -> tensor<?x16xf32>
@@ -64,9 +64,9 @@ module @small {
 // All keys except the first are hidden. The changes due to its probability cancel.
 constexpr const char *kOneKey = R"(
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<8xf32> = <"uniform", -0.5 : f64, 0.5 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x"] (%x: tensor<?x2x7x8xf32>) {
     %w = sluice.get @w : tensor<8xf32>
     %mask = sluice.constant {value = dense<[[[[0.0, -1.0e9, -1.0e9, -1.0e9, -1.0e9, -1.0e9, -1.0e9]]]]> : tensor<1x1x1x7xf32>} : () -> tensor<1x1x1x7xf32>
@@ -84,7 +84,7 @@ module @small {
 // A norm of values whose mean is 300 times their deviation. Rounding removes their last digits.
 constexpr const char *kLargeMean = R"(
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 8
+  sluice.model "small" format 2 phase "model" capacity 8
   sluice.graph ["x"] (%x: tensor<?x6xf32>) {
     %mean = sluice.full {value = 100.0 : f64, type = tensor<?x6xf32>} : () -> tensor<?x6xf32>
     %s = sluice.add %x, %mean : (tensor<?x6xf32>, tensor<?x6xf32>) -> tensor<?x6xf32>
@@ -101,7 +101,7 @@ module @small {
 // 0 / 0 and 1 / 0 for inputs that are 0, and -1 in place of NaN.
 constexpr const char *kNotFinite = R"(
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %one = sluice.full {value = 1.0 : f64, type = tensor<?x3xf32>} : () -> tensor<?x3xf32>
     %nan = sluice.div %x, %x : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>

@@ -1,5 +1,5 @@
 module @random3 {
-  sluice.model "random3" format 1 phase "model" capacity 128
+  sluice.model "random3" format 2 phase "model" capacity 128
   sluice.device "cpu" = "cpu" 0
   sluice.state parameter @l0.weight : tensor<256x256xf32> = <"uniform", -0.062499999999999993 : f64, 0.062499999999999993 : f64>
   sluice.state parameter @l1.weight : tensor<16x256xf32> = <"uniform", -0.062499999999999993 : f64, 0.062499999999999993 : f64>

@@ -1,9 +1,9 @@
 module @regress {
-  sluice.model "regress" format 1 phase "model" capacity 128
+  sluice.model "regress" format 2 phase "model" capacity 128
   sluice.device "cpu" = "cpu" 0
   sluice.state parameter @a.weight : tensor<32x96xf32> = <"uniform", -0.10206207261596575 : f64, 0.10206207261596575 : f64>
   sluice.state parameter @a.bias : tensor<32xf32> = <"uniform", -0.10206207261596577 : f64, 0.10206207261596577 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 1.000000e-01 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.000000e-01 : f64>
   sluice.graph ["x", "label"] (%arg0: tensor<?x96xf32>, %arg1: tensor<?x32xf32>) {
     %0 = sluice.get @a.weight : tensor<32x96xf32>
     %1 = sluice.get @a.bias : tensor<32xf32>

@@ -1,9 +1,9 @@
 module @regress2 {
-  sluice.model "regress2" format 1 phase "model" capacity 128
+  sluice.model "regress2" format 2 phase "model" capacity 128
   sluice.device "cpu" = "cpu" 0
   sluice.state parameter @a.weight : tensor<64x96xf32> = <"uniform", -0.10206207261596575 : f64, 0.10206207261596575 : f64>
   sluice.state parameter @b.weight : tensor<8x64xf32> = <"uniform", -0.12499999999999999 : f64, 0.12499999999999999 : f64>
-  sluice.state hyper @lr : tensor<f32> = <"constant", 1.000000e-01 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.000000e-01 : f64>
   sluice.graph ["x", "label"] (%arg0: tensor<?x96xf32>, %arg1: tensor<?x8xf32>) {
     %0 = sluice.get @a.weight : tensor<64x96xf32>
     %1 = sluice.get @b.weight : tensor<8x64xf32>

@@ -3,7 +3,7 @@
 #acc1 = #sluice.at<device = "acc1">
 #cpu = #sluice.at<device = "cpu">
 module @exchange {
-  sluice.model "exchange" format 1 phase "fused" capacity 4 copies insert
+  sluice.model "exchange" format 2 phase "fused" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.device "acc1" = "sim" 1

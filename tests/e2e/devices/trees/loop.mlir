@@ -5,7 +5,7 @@
 #acc1 = #sluice.at<device = "acc1">
 #cpu = #sluice.at<device = "cpu">
 module @loop {
-  sluice.model "loop" format 1 phase "fused" capacity 4 copies insert
+  sluice.model "loop" format 2 phase "fused" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.device "acc1" = "sim" 1

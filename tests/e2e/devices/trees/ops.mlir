@@ -1,7 +1,7 @@
 // Ops in loops, before any of them is placed, copied for, laid out or fused: they work on two devices, read what is made outside, and
 // leave their values to a state and an output.
 module @ops {
-  sluice.model "ops" format 1 phase "train" capacity 4 copies insert
+  sluice.model "ops" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.state parameter @w : tensor<4x4xf32> = <"constant", 1.0 : f64>

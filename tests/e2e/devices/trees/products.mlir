@@ -1,6 +1,6 @@
 // Two products in each iteration of a loop, behind each other on one device.
 module @products {
-  sluice.model "products" format 1 phase "train" capacity 4 copies insert
+  sluice.model "products" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.state parameter @w : tensor<4x4xf32> = <"constant", 1.0 : f64>

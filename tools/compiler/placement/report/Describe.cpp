@@ -122,7 +122,7 @@ private:
       for (const runtime::Buffer &buffer : listed.action->buffers())
         if (buffer.isWritten())
           note(buffer.slot, buffer.bytes);
-      for (const runtime::Buffer &end : listed.action->ends)
+      for (const runtime::Buffer &end : listed.action->lastUses)
         if (auto known = alive.find({end.slot.arena, end.slot.offset}); known != alive.end()) {
           changes[interval.end] -= known->second;
           alive.erase(known);
@@ -187,7 +187,7 @@ private:
     if (setting.written.names(group))
       return "the file of decisions says so";
     if (group.isFixed)
-      return item.isState && item.kind == "hyper" ? "the host sets it" : "the model says so";
+      return item.isState && item.kind == "hyperparameter" ? "the host sets it" : "the model says so";
     std::string reason;
     for (auto [elsewhere, time] : llvm::zip_equal(item.devices, problem.times)) {
       if (elsewhere.device == item.device)

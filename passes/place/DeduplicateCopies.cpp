@@ -117,7 +117,7 @@ private:
 
 } // namespace
 
-void settleCopies(ModuleOp module) {
+void deduplicateCopies(ModuleOp module) {
   for (auto entry : module.getOps<EntryOp>())
     EntrySettling(entry).run();
 }

@@ -44,9 +44,9 @@ private:
 };
 
 /// One exchange of all ranks.
-class Meeting {
+class Rendezvous {
 public:
-  Meeting(uint64_t number, size_t ranks) : number(number), parts(ranks), queues(ranks) {}
+  Rendezvous(uint64_t number, size_t ranks) : number(number), parts(ranks), queues(ranks) {}
 
   enum class State { Gathering, Running, Done, Failed };
   State state() const { return state_.load(std::memory_order_acquire); }
@@ -90,21 +90,21 @@ public:
   exchange::Roster::Count count(int32_t rank, int32_t kind) const;
 
   /// The exchange that a rank's part belongs to. Throws where ranks differ or one is gone, which breaks all of them.
-  std::shared_ptr<Meeting> put(int32_t rank, const void *queue, exchange::Part part);
+  std::shared_ptr<Rendezvous> put(int32_t rank, const void *queue, exchange::Part part);
   /// The rank's queue has come to it. The last rank starts it.
-  void arrive(Meeting &meeting);
+  void arrive(Rendezvous &rendezvous);
   /// For who did the last piece.
-  void finish(Meeting &meeting);
+  void finish(Rendezvous &rendezvous);
   /// Why a failed one did.
-  exchange::Error errorOf(const Meeting &meeting) const;
+  exchange::Error errorOf(const Rendezvous &rendezvous) const;
 
 private:
   void failGathering(const exchange::Error &error);
-  static void prepare(Meeting &meeting);
+  static void prepare(Rendezvous &rendezvous);
 
   Hall &hall_;
   exchange::Roster roster_;
-  std::map<uint64_t, std::shared_ptr<Meeting>> open_; // those that are neither done nor failed
+  std::map<uint64_t, std::shared_ptr<Rendezvous>> open_; // those that are neither done nor failed
 };
 
 } // namespace sluice::cpu

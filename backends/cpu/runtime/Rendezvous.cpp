@@ -1,4 +1,4 @@
-#include "backends/cpu/runtime/Meetings.h"
+#include "backends/cpu/runtime/Rendezvous.h"
 
 #include "backends/exchange/Arithmetic.h"
 
@@ -56,7 +56,7 @@ std::shared_ptr<Ranks> Hall::ranksOf(const std::string &id, int32_t rank, int32_
 
 //===- one exchange -----------------------------------------------------------------------------------------------===//
 
-bool Meeting::doPiece() {
+bool Rendezvous::doPiece() {
   size_t piece = taken.fetch_add(1, std::memory_order_relaxed);
   if (piece >= pieces)
     return false;
@@ -65,15 +65,15 @@ bool Meeting::doPiece() {
   return done.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces;
 }
 
-bool Meeting::help(const sluice_run_services &services) {
+bool Rendezvous::help(const sluice_run_services &services) {
   struct Helpers {
-    Meeting &meeting;
+    Rendezvous &rendezvous;
     std::atomic<bool> didLast = false;
   } helpers{*this};
   auto doPieces = [](void *argument, int64_t begin, int64_t end) {
     auto &its = *static_cast<Helpers *>(argument);
     for (int64_t task = begin; task < end; ++task)
-      if (its.meeting.doPiece())
+      if (its.rendezvous.doPiece())
         its.didLast = true;
   };
   auto tasks = static_cast<int64_t>(pieces - std::min(pieces, taken.load(std::memory_order_relaxed)));
@@ -110,13 +110,13 @@ void Ranks::fail(const Error &error) {
 void Ranks::failGathering(const Error &error) {
   const Error &broken = roster_.breakWith(error);
   for (auto at = open_.begin(); at != open_.end();) {
-    Meeting &meeting = *at->second;
-    if (meeting.state() != Meeting::State::Gathering) {
+    Rendezvous &rendezvous = *at->second;
+    if (rendezvous.state() != Rendezvous::State::Gathering) {
       ++at;
       continue;
     }
-    meeting.error = broken;
-    meeting.state_.store(Meeting::State::Failed, std::memory_order_release);
+    rendezvous.error = broken;
+    rendezvous.state_.store(Rendezvous::State::Failed, std::memory_order_release);
     at = open_.erase(at);
   }
   hall_.change();
@@ -127,62 +127,63 @@ exchange::Roster::Count Ranks::count(int32_t rank, int32_t kind) const {
   return roster_.count(rank, kind);
 }
 
-std::shared_ptr<Meeting> Ranks::put(int32_t rank, const void *queue, Part part) {
+std::shared_ptr<Rendezvous> Ranks::put(int32_t rank, const void *queue, Part part) {
   std::lock_guard<std::mutex> lock(hall_.mutex);
   auto at = static_cast<size_t>(rank);
   try {
     uint64_t number = roster_.put(rank);
     auto ranks = static_cast<size_t>(size());
-    std::shared_ptr<Meeting> &meeting = open_[number];
-    if (!meeting)
-      meeting = std::make_shared<Meeting>(number, ranks);
-    exchange::compare(rank, part, number, meeting->parts);
-    if (auto same = std::find(meeting->queues.begin(), meeting->queues.end(), queue); same != meeting->queues.end())
+    std::shared_ptr<Rendezvous> &rendezvous = open_[number];
+    if (!rendezvous)
+      rendezvous = std::make_shared<Rendezvous>(number, ranks);
+    exchange::compare(rank, part, number, rendezvous->parts);
+    if (auto same = std::find(rendezvous->queues.begin(), rendezvous->queues.end(), queue);
+        same != rendezvous->queues.end())
       throw Error(SLUICE_USAGE, rankText(rank) + " and " +
-                                    rankText(static_cast<int32_t>(same - meeting->queues.begin())) +
+                                    rankText(static_cast<int32_t>(same - rendezvous->queues.begin())) +
                                     " exchange in one queue");
-    meeting->parts[at] = std::move(part);
-    meeting->queues[at] = queue;
-    return meeting;
+    rendezvous->parts[at] = std::move(part);
+    rendezvous->queues[at] = queue;
+    return rendezvous;
   } catch (const Error &error) {
     failGathering(error);
     throw;
   }
 }
 
-void Ranks::prepare(Meeting &meeting) {
+void Ranks::prepare(Rendezvous &rendezvous) {
   std::vector<Part> parts;
-  for (std::optional<Part> &part : meeting.parts)
+  for (std::optional<Part> &part : rendezvous.parts)
     parts.push_back(std::move(*part));
-  meeting.transfer.emplace(std::move(parts));
-  const exchange::Signature &signature = meeting.transfer->signature();
-  meeting.elements = signature.elements();
-  meeting.pieceElements = kPieceBytes / exchange::exchangedBytes(signature.dtype);
-  size_t whole = (meeting.elements + meeting.pieceElements - 1) / meeting.pieceElements;
-  meeting.pieces = std::max<size_t>(whole, 1); // somebody must end what has no elements, too
+  rendezvous.transfer.emplace(std::move(parts));
+  const exchange::Signature &signature = rendezvous.transfer->signature();
+  rendezvous.elements = signature.elements();
+  rendezvous.pieceElements = kPieceBytes / exchange::exchangedBytes(signature.dtype);
+  size_t whole = (rendezvous.elements + rendezvous.pieceElements - 1) / rendezvous.pieceElements;
+  rendezvous.pieces = std::max<size_t>(whole, 1); // somebody must end what has no elements, too
 }
 
-void Ranks::arrive(Meeting &meeting) {
+void Ranks::arrive(Rendezvous &rendezvous) {
   std::lock_guard<std::mutex> lock(hall_.mutex);
-  if (meeting.state() != Meeting::State::Gathering || ++meeting.arrived < meeting.parts.size())
+  if (rendezvous.state() != Rendezvous::State::Gathering || ++rendezvous.arrived < rendezvous.parts.size())
     return;
-  prepare(meeting);
-  meeting.state_.store(Meeting::State::Running, std::memory_order_release);
-  if (meeting.pieces > 1) // else whoever starts it does it at once
+  prepare(rendezvous);
+  rendezvous.state_.store(Rendezvous::State::Running, std::memory_order_release);
+  if (rendezvous.pieces > 1) // else whoever starts it does it at once
     hall_.change();
 }
 
-void Ranks::finish(Meeting &meeting) {
+void Ranks::finish(Rendezvous &rendezvous) {
   std::lock_guard<std::mutex> lock(hall_.mutex);
-  roster_.countDone(meeting.transfer->signature());
-  open_.erase(meeting.number);
-  meeting.state_.store(Meeting::State::Done, std::memory_order_release);
+  roster_.countDone(rendezvous.transfer->signature());
+  open_.erase(rendezvous.number);
+  rendezvous.state_.store(Rendezvous::State::Done, std::memory_order_release);
   hall_.change();
 }
 
-Error Ranks::errorOf(const Meeting &meeting) const {
+Error Ranks::errorOf(const Rendezvous &rendezvous) const {
   std::lock_guard<std::mutex> lock(hall_.mutex);
-  return *meeting.error;
+  return *rendezvous.error;
 }
 
 } // namespace sluice::cpu

@@ -15,7 +15,7 @@ struct Request {
   std::string what; ///< "all-reduce of dw1"
 };
 
-class Together {
+class NcclGroup {
 public:
   void begin() { ++depth_; }
   /// Asks for everything, if this is the last of nested ones. Throws the first error, after all are over.

@@ -1,5 +1,5 @@
 // Queues of two backends that wait for each other: two simulators, neither of which knows of the other.
-#include "runtime/device/Crossings.h"
+#include "runtime/device/CrossBackendSync.h"
 #include "runtime/base/Status.h"
 #include "runtime/device/CopyEngine.h"
 #include "runtime/plugins/BackendLoader.h"
@@ -97,12 +97,12 @@ struct Two {
                sluice_backend_run secondHalf = Second::half())
       : halves{half, secondHalf}, first("one", halves[0], "seed=" + std::to_string(seed), team),
         second("two", halves[1], "seed=" + std::to_string(seed + 100), team) {
-    first.setCrossings(&crossings);
-    second.setCrossings(&crossings);
+    first.setCrossBackendSync(&sync);
+    second.setCrossBackendSync(&sync);
     sent.fill(7);
     received.fill(-1);
   }
-  ~Two() { crossings.settle(); }
+  ~Two() { sync.settle(); }
 
   /// From the host by way of the first to the second one, and back to the host by the first one's other queue.
   void putRoundTrip() {
@@ -127,7 +127,7 @@ struct Two {
   Team team{1};
   sluice_backend_run halves[2];
   DeviceContext first, second;
-  Crossings crossings;
+  CrossBackendSync sync;
   Side a{first}, b{second};
   Block sent, received;
 };
@@ -139,7 +139,7 @@ Status errorOf(const std::function<void()> &body) { return guarded(body); }
 
 } // namespace
 
-TEST(Crossings, TheHostDoesNotWait) {
+TEST(CrossBackendSync, TheHostDoesNotWait) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Two two(seed);
     two.putRoundTrip();
@@ -149,7 +149,7 @@ TEST(Crossings, TheHostDoesNotWait) {
   }
 }
 
-TEST(Crossings, AForgottenWaitIsSeen) {
+TEST(CrossBackendSync, AForgottenWaitIsSeen) {
   int lost[2] = {0, 0};
   for (uint64_t seed = 0; seed < kSeeds; ++seed)
     for (int side : {0, 1}) {
@@ -162,7 +162,7 @@ TEST(Crossings, AForgottenWaitIsSeen) {
   EXPECT_GT(lost[1], 0);
 }
 
-TEST(Crossings, ErrorsAreToldToWhoeverWaitsBehindThem) {
+TEST(CrossBackendSync, ErrorsAreToldToWhoeverWaitsBehindThem) {
   Two two;
   First::fails = true;
   two.putRoundTrip();
@@ -173,7 +173,7 @@ TEST(Crossings, ErrorsAreToldToWhoeverWaitsBehindThem) {
   two.b.queue.synchronize(); // nothing waits for what will never come
 }
 
-TEST(Crossings, ADeadlinePassesOnTheWay) {
+TEST(CrossBackendSync, ADeadlinePassesOnTheWay) {
   Two two;
   CopiedHostMemory never(two.first, sizeof(uint64_t), "a number");
   auto *place = reinterpret_cast<uint64_t *>(never.data());
@@ -190,17 +190,17 @@ TEST(Crossings, ADeadlinePassesOnTheWay) {
   EXPECT_TRUE(two.arrived());
 }
 
-TEST(Crossings, NothingIsLeftWaitingInTheEnd) {
+TEST(CrossBackendSync, NothingIsLeftWaitingInTheEnd) {
   Two two;
   CopiedHostMemory never(two.first, sizeof(uint64_t), "a number");
   ASSERT_EQ(First::sound.wait_for_signal(two.a.queue.get(), reinterpret_cast<uint64_t *>(never.data()), 1), SLUICE_OK);
   two.putRoundTrip();
   two.first.setPatience(0.01);
-  two.crossings.settle();
+  two.sync.settle();
   two.b.queue.synchronize();
 }
 
-TEST(Crossings, AskingIsEnough) {
+TEST(CrossBackendSync, AskingIsEnough) {
   Two two;
   two.putRoundTrip();
   DeviceEvent event(two.first);
@@ -211,7 +211,7 @@ TEST(Crossings, AskingIsEnough) {
   EXPECT_EQ(two.received, two.sent);
 }
 
-TEST(Crossings, WorkThatComesBackIsOrderedInItsBackend) {
+TEST(CrossBackendSync, WorkThatComesBackIsOrderedInItsBackend) {
   auto overwrite = [](Two &two) { two.a.down(two.a.other, two.a.host.data()); };
   Two two, unordered;
   unordered.a.up(unordered.a.queue, unordered.sent.data());
@@ -228,7 +228,7 @@ TEST(Crossings, WorkThatComesBackIsOrderedInItsBackend) {
   EXPECT_LE(before.times().second, after.times().first) << "by the clock of the first";
 }
 
-TEST(Crossings, TheHostWaitsWhereOneCannot) {
+TEST(CrossBackendSync, TheHostWaitsWhereOneCannot) {
   {
     Two two;
     Second::isNumberless = true;
@@ -246,7 +246,7 @@ TEST(Crossings, TheHostWaitsWhereOneCannot) {
 }
 
 /// Which wait for what those wait for, though nothing else does.
-TEST(Crossings, SignalsComeBehindEarlierOnes) {
+TEST(CrossBackendSync, SignalsComeBehindEarlierOnes) {
   Two two;
   two.putRoundTrip();
   order(two.b.idle, two.a.idle);
@@ -254,7 +254,7 @@ TEST(Crossings, SignalsComeBehindEarlierOnes) {
   EXPECT_TRUE(two.arrived());
 }
 
-TEST(Crossings, StagingIsWrittenAnewWhenItWasRead) {
+TEST(CrossBackendSync, StagingIsWrittenAnewWhenItWasRead) {
   Two two;
   StagingBlock block;
   Block values[2], found[2];

@@ -9,7 +9,7 @@
 // 2. All that read a value find it, or it would be written nevertheless; the backend must agree. Values that the same groups
 //    read are looked at together first: they may come from one.
 // 3. What reads a state stays before what updates it.
-#include "passes/analysis/FoundAgain.h"
+#include "passes/analysis/Rematerialize.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/Work.h"
@@ -314,8 +314,8 @@ private:
 
 } // namespace
 
-void findAgainWhatCostsLess(ActionListOp list, FusionRules &rules, std::vector<FusionGroup> &groups,
-                            DenseMap<Operation *, unsigned> &groupOf) {
+void rematerializeCheaperOps(ActionListOp list, FusionRules &rules, std::vector<FusionGroup> &groups,
+                             DenseMap<Operation *, unsigned> &groupOf) {
   FindingAgain(list, rules, groups, groupOf).run();
 }
 

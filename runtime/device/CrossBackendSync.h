@@ -65,7 +65,7 @@ private:
 };
 
 /// The paths between the backends of a replica.
-class Crossings {
+class CrossBackendSync {
 public:
   /// Has `reader` wait for an event of another backend. False if that is the host's to do.
   bool cross(const DeviceEvent &event, DeviceQueue &reader);

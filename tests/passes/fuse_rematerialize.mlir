@@ -10,7 +10,7 @@
 // CHECK: sluice.exp
 // CHECK: sluice.mul
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
     %v = sluice.get @v : tensor<8x8xf32>
@@ -42,7 +42,7 @@ module {
 // CHECK: sluice.silu
 // CHECK: sluice.exp
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
     %v = sluice.get @v : tensor<8x8xf32>
@@ -70,7 +70,7 @@ module {
 // CHECK-NOT: sluice.exp
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
     %v = sluice.get @v : tensor<8x8xf32>
@@ -94,7 +94,7 @@ module {
 // CHECK: sluice.sin
 // CHECK: sluice.exp
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
     %v = sluice.get @v : tensor<8x8xf32>
@@ -120,7 +120,7 @@ module {
 // CHECK-NOT: sluice.exp
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
     %v = sluice.get @v : tensor<8x8xf32>
@@ -147,7 +147,7 @@ module {
 // CHECK-NOT: sluice.exp %
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.state cache @s : tensor<8xf32> = <"constant", 0.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
@@ -183,7 +183,7 @@ module {
 // CHECK: sluice.kernel "softmax"
 // CHECK-NEXT: (%arg0 = %{{.*}} : tensor<?x8xf32, #cpu>)
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
     %v = sluice.get @v : tensor<8x8xf32>
@@ -211,7 +211,7 @@ module {
 // CHECK-NOT: sluice.tanh
 // CHECK: sluice.return
 module {
-  sluice.model "model" format 1 phase "model" capacity 4
+  sluice.model "model" format 2 phase "model" capacity 4
   sluice.state parameter @v : tensor<8x8xf32> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x8xf32>) {
     %v = sluice.get @v : tensor<8x8xf32>

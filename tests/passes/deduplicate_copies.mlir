@@ -1,4 +1,4 @@
-// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-settle-copies --sluice-verify-placed | FileCheck %s
+// RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-verify-placed | FileCheck %s
 
 // Tests that there is one copy per value and destination, right behind the value, with its bytes, by the
 // name of the one that the user wrote; and that the copy back is not made.
@@ -11,7 +11,7 @@
 // CHECK-NEXT: sluice.copy %{{.+}} output
 // CHECK-NEXT: sluice.relu %[[A]]
 module @merged {
-  sluice.model "model" format 1 phase "model" capacity 4 copies insert
+  sluice.model "model" format 2 phase "model" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y", "z"] (%x: tensor<?x3xf32>) {
@@ -34,7 +34,7 @@ module @merged {
 // CHECK-NEXT: sluice.copy %[[W]] state when stale {bytes = 8 : i64, bytes_per_row = 0 : i64}
 // CHECK: sluice.copy %{{.+}} output when asked {bytes = 8 : i64, bytes_per_row = 0 : i64}
 module @times {
-  sluice.model "model" format 1 phase "model" copies insert
+  sluice.model "model" format 2 phase "model" copies insert
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>

@@ -1,4 +1,4 @@
-#include "backends/cuda/runtime/Together.h"
+#include "backends/cuda/runtime/NcclGroup.h"
 
 #include <set>
 #include <utility>
@@ -66,14 +66,14 @@ static void ask(const Driver &driver, std::vector<Request> requests) {
     throw *first;
 }
 
-void Together::end(const Driver &driver) {
+void NcclGroup::end(const Driver &driver) {
   if (depth_ == 0)
     throw Error(SLUICE_USAGE, "exchanges end that did not begin");
   if (--depth_ == 0 && !requests_.empty())
     ask(driver, std::exchange(requests_, {}));
 }
 
-void Together::add(const Driver &driver, Request request) {
+void NcclGroup::add(const Driver &driver, Request request) {
   requests_.push_back(std::move(request));
   if (depth_ == 0)
     ask(driver, std::exchange(requests_, {}));

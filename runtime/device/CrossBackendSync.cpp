@@ -1,4 +1,4 @@
-#include "runtime/device/Crossings.h"
+#include "runtime/device/CrossBackendSync.h"
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
@@ -73,7 +73,7 @@ void CrossingPath::letGo() {
 
 //===- all of them ------------------------------------------------------------------------------------------------===//
 
-bool Crossings::cross(const DeviceEvent &event, DeviceQueue &reader) {
+bool CrossBackendSync::cross(const DeviceEvent &event, DeviceQueue &reader) {
   DeviceContext &from = event.context(), &to = reader.context();
   if (!from.half().signal || !to.half().wait_for_signal || (from.isLazy() && !to.isLazy()))
     return false;
@@ -92,7 +92,7 @@ bool Crossings::cross(const DeviceEvent &event, DeviceQueue &reader) {
   return true;
 }
 
-void Crossings::settle() noexcept {
+void CrossBackendSync::settle() noexcept {
   guarded([&] {
     CrossedPaths all;
     for (auto &[ends, path] : paths_)
