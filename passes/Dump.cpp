@@ -1,5 +1,7 @@
 #include "passes/Dump.h"
+#include "ir/Target.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/plan/DeviceName.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -17,7 +19,16 @@ static LogicalResult writeFile(ModuleOp module, const std::string &path, llvm::f
   return failure.empty() ? success() : module.emitError() << path << ": " << failure;
 }
 
-LogicalResult Dump::write(ModuleOp module, unsigned number, StringRef phase) {
+/// The names of the accelerators that types call #acc0, #acc1, ...
+static void printDevices(raw_ostream &os, ModuleOp module) {
+  FailureOr<ir::Target> target = ir::Target::of(module);
+  if (failed(target))
+    return;
+  for (const ir::TargetDevice &device : target->devices().drop_front())
+    os << "// " << device.name << " is " << runtime::shownDevice(device.name, device.spelling()) << '\n';
+}
+
+LogicalResult Dump::write(ModuleOp module, unsigned number, StringRef phase, ArrayRef<std::string> notes) {
   if (folder.empty())
     return success();
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
@@ -29,7 +40,12 @@ LogicalResult Dump::write(ModuleOp module, unsigned number, StringRef phase) {
   files.push_back({name, phase.str(), ops});
   OpPrintingFlags flags;
   flags.enableDebugInfo(true, /*prettyForm=*/false).elideLargeElementsAttrs(64);
-  return writeFile(module, folder + "/" + name, [&](raw_ostream &os) { module.print(os, flags); });
+  return writeFile(module, folder + "/" + name, [&](raw_ostream &os) {
+    printDevices(os, module);
+    for (const std::string &note : notes)
+      os << "// " << note << '\n';
+    module.print(os, flags);
+  });
 }
 
 LogicalResult Dump::finish(ModuleOp module) {

@@ -12,8 +12,9 @@ public:
   /// An empty folder name writes nothing.
   explicit Dump(std::string folder) : folder(std::move(folder)) {}
 
-  /// Writes `<number>-<phase>.mlir`.
-  mlir::LogicalResult write(mlir::ModuleOp module, unsigned number, llvm::StringRef phase);
+  /// Writes `<number>-<phase>.mlir`. It begins with comments: the names of the devices, then the lines of `notes`.
+  mlir::LogicalResult write(mlir::ModuleOp module, unsigned number, llvm::StringRef phase,
+                            llvm::ArrayRef<std::string> notes);
   /// Writes manifest.json: the files in order with their phases and op counts.
   mlir::LogicalResult finish(mlir::ModuleOp module);
 

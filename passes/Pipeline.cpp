@@ -20,6 +20,7 @@ struct Compilation {
   const PipelineOptions &options;
   std::unique_ptr<DeviceBackends> backends;
   Lowered result;
+  std::vector<std::string> notes; ///< results of the phase that are not in the IR, for its dump
 };
 
 struct Phase {
@@ -132,6 +133,20 @@ static BuiltPlan planOf(Compilation &c, ArrayRef<DeviceCode> code) {
                               c.options.dataPath, code, c.options.settings, givenReplicaLink(c), &c.options.values});
 }
 
+/// The parts of the artifact. The IR is that of phase `planned`.
+static void noteArtifact(Compilation &c, ArrayRef<DeviceCode> code, const std::string &artifact) {
+  auto note = [&](const Twine &text) { c.notes.push_back(text.str()); };
+  note("Lowering leaves the IR as it is, and makes:");
+  for (const std::string &object : c.result.objects)
+    note("  an object of " + Twine(object.size()) + " bytes with the kernels of the host");
+  for (const DeviceCode &device : code)
+    note("  " + Twine(device.blob.size()) + " bytes of code for backend '" + device.backend + "'");
+  for (const FunctionNeeds &needs : c.result.functions)
+    note("    " + needs.function + ": " + Twine(needs.registers) + " registers per thread, " +
+         Twine(needs.sharedBytes) + " bytes of shared memory, " + Twine(needs.spilledBytes) + " bytes spilled");
+  note("  an object of " + Twine(artifact.size()) + " bytes with the plan and the code of devices");
+}
+
 static LogicalResult runLowered(Compilation &c) {
   std::vector<DeviceCode> code;
   for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
@@ -141,6 +156,7 @@ static LogicalResult runLowered(Compilation &c) {
   llvm::Expected<std::string> artifact = emitArtifact(built, code, c.options.values.constants, c.options.variant);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
+  noteArtifact(c, code, *artifact);
   c.result.objects.push_back(std::move(*artifact));
   c.result.plan = std::move(built.plan);
   return success();
@@ -180,7 +196,7 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
   FailureOr<size_t> from = findPhase(module, options.compileFrom), to = findPhase(module, options.compileTo);
   if (failed(from) || failed(to))
     return failure();
-  Compilation c{module, options, nullptr, {}};
+  Compilation c{module, options, nullptr, {}, {}};
   Dump dump(options.dumpIrDir);
   // `model` runs even when resumed from: it applies the options; the other phases begin after the one given.
   for (size_t i = *from == 0 ? 0 : *from + 1; i <= *to; ++i) {
@@ -188,7 +204,7 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
         !(c.backends =
               DeviceBackends::create(module, options.backends, options.cpu, options.settings, options.temporaries)))
       return failure();
-    if (failed(runPhase(kPhases[i], c)) || failed(dump.write(module, i + 1, kPhases[i].name)))
+    if (failed(runPhase(kPhases[i], c)) || failed(dump.write(module, i + 1, kPhases[i].name, c.notes)))
       return failure();
   }
   if (kPhases[*to].name == "planned")

@@ -11,7 +11,7 @@
 //    library may leave the sum of an operand beside a product, and read it once.
 // 4. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
 //    passes over as many elements.
-// 5. What groups would leave for others is found again by these where that costs less: Rematerialize.cpp.
+// 5. Consumers rematerialize values of other groups when that moves fewer bytes: Rematerialize.cpp.
 // 6. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
 //    rule that holds for every backend, and the reason why this is no matter of theirs. Nor does a state's new value join a group
 //    behind which the old one is read, or that spreads it: it is made in its place.

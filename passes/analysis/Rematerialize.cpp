@@ -1,4 +1,4 @@
-// What a launch would leave for others, elementwise and of each row, is found again by these where less is written and read so:
+// Consumers in other launches rematerialize an elementwise value, or one of each row, when that moves fewer bytes:
 //
 //   %h, %d = kernel (%x: bf16) {%a = add %x, %b; %h = gelu %a; %d = its derivative at cast(%a), of f32}
 //   %g = kernel (%dY, %d) {mul %dY, %d}

@@ -8,6 +8,7 @@
 #include "ir/Layout.h"
 #include "passes/assign/FixedDevices.h"
 #include "passes/schedule/Actions.h"
+#include "runtime/plan/DeviceName.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <cmath>
@@ -165,7 +166,8 @@ private:
       int64_t &time = graph.problem.groups[index].times[i];
       for (Operation *op : ops)
         if (std::string reason = reasonAgainst(op, device.name); !reason.empty()) {
-          group.unsupported += (group.unsupported.empty() ? "" : "; ") + device.name + ": " + reason;
+          group.unsupported +=
+              (group.unsupported.empty() ? "" : "; ") + runtime::shownDevice(device.name) + ": " + reason;
           time = PlacementProblem::kImpossible;
           break;
         }

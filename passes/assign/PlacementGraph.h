@@ -25,7 +25,7 @@ struct PlacedGroup {
   LaunchCost cost;    ///< of a launch
   /// Of a launch on each device; none where it cannot run.
   std::vector<std::optional<double>> seconds;
-  std::string unsupported; ///< why a device cannot run it: "acc0: ..."
+  std::string unsupported; ///< why a device cannot run it: "gpu(0): ..."
   bool isFixed = false;    ///< by a pin or by the model
 };
 

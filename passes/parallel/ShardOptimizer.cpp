@@ -1,4 +1,4 @@
-// train -> parallel, behind cutMicrobatches: the first stage of ZeRO. Each of N replicas keeps and updates a shard of
+// train -> parallel, behind cutMicrobatches: level 1 of ZeRO. Each of N replicas keeps and updates a shard of
 // what the optimizer keeps, and brings the others up to date.
 //
 //   %r = sluice.all_reduce sum %d            ==>   %r = sluice.reduce_scatter sum (%d as a vector) in N

@@ -1,6 +1,7 @@
 // copied -> fused, first of all. Asks each device's backend whether it can run the ops that are placed there.
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
+#include "runtime/plan/DeviceName.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -15,9 +16,10 @@ LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
     std::string reason = device ? backends.reasonAgainstKernel(op, device) : "";
     if (reason.empty())
       return;
-    std::string text = ("'" + op->getName().getStringRef() + "' cannot run on " + device.getValue() + " (backend '" +
-                        backends.of(device).name() + "'): " + reason)
-                           .str();
+    std::string text =
+        ("'" + op->getName().getStringRef() + "' cannot run on " + runtime::shownDevice(device.getValue()) +
+         " (backend '" + backends.of(device).name() + "'): " + reason)
+            .str();
     if (reported.insert(text).second)
       op->emitError("unsupported: ") << text;
   });

@@ -14,6 +14,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
+#include "runtime/plan/DeviceName.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -23,7 +24,7 @@ namespace sluice::passes {
 
 namespace {
 
-/// Reports crossings that nobody wrote; each source line once for a pair of devices.
+/// Reports copies between devices that the graph lacks; each source line once for a pair of devices.
 class CrossingReports {
 public:
   CrossingReports(CopyPolicy policy, int64_t capacity) : policy(policy), capacity(capacity) {}
@@ -36,14 +37,14 @@ public:
       return failure(policy == CopyPolicy::Explicit);
     LogicalBytes bytes = getLogicalBytes(cast<RankedTensorType>(value.getType()));
     InFlightDiagnostic diagnostic = policy == CopyPolicy::Explicit ? reader->emitError() : reader->emitWarning();
-    diagnostic << "'" << reader->getName() << "' runs on " << device << " and reads a value on " << from << ": "
-               << bytes.fixed + bytes.perRow * capacity << " bytes ";
+    diagnostic << "'" << reader->getName() << "' runs on " << runtime::shownDevice(device) << " and reads a value on "
+               << runtime::shownDevice(from) << ": " << bytes.fixed + bytes.perRow * capacity << " bytes ";
     if (bytes.perRow)
       diagnostic << "(" << bytes.perRow << " a row) ";
     diagnostic << (policy == CopyPolicy::Explicit
                        ? "would be copied; write the copy with to(), or compile with --copies=insert"
                        : "are copied");
-    diagnostic.attachNote(value.getLoc()) << "the value on " << from << " is made here";
+    diagnostic.attachNote(value.getLoc()) << "the value on " << runtime::shownDevice(from) << " is made here";
     return failure(policy == CopyPolicy::Explicit);
   }
 

@@ -13,6 +13,7 @@
 #include "ir/Target.h"
 #include "passes/Passes.h"
 #include "passes/assign/FixedDevices.h"
+#include "runtime/plan/DeviceName.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -76,8 +77,9 @@ private:
     if (!device)
       device = name(target.first().name);
     if (!target.find(device))
-      return op.emitError("unsupported: '") << op.getName() << "' is to run on " << device.getValue()
-                                            << ", which is no device of the target " << target.str();
+      return op.emitError("unsupported: '")
+             << op.getName() << "' is to run on " << runtime::shownDevice(device.getValue())
+             << ", which is no device of the target " << target.str();
     for (Value result : op.getResults())
       setDevice(result, device);
     return success();
@@ -102,8 +104,9 @@ static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const
   if (!device)
     device = StringAttr::get(state.getContext(), state.isSetByHost() ? kHostDevice.str() : target.first().name);
   if (!target.find(device))
-    return state.emitError("unsupported: state '") << state.getSymName() << "' is to live on " << device.getValue()
-                                                   << ", which is no device of the target " << target.str();
+    return state.emitError("unsupported: state '")
+           << state.getSymName() << "' is to live on " << runtime::shownDevice(device.getValue())
+           << ", which is no device of the target " << target.str();
   state.setPhysicalAttr(TypeAttr::get(withDevice(state.getStoredType(), device)));
   return success();
 }

@@ -2,8 +2,8 @@
 // iterations of loops too (MemoryWaits.h). Each list of actions has its own: in that of an entry point a loop is one
 // action, which touches what those in it touch; what is in it starts behind all that comes before it.
 //
-// It also finds what the host must wait for before it receives an input, and behind which action nobody reads a buffer
-// any more (`ends`).
+// It also finds the events that the host waits for before it receives an input, and the last use of each buffer
+// (`last_uses`).
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/schedule/Events.h"

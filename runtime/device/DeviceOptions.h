@@ -13,7 +13,7 @@ namespace sluice::runtime {
 
 struct DeviceOptions {
   std::map<std::string, std::string> settings; ///< of backends, by name: "seed=7" for "sim"
-  std::string list;                            ///< of the devices that fill the plan's slots, as in fillSlots
+  std::string list;                            ///< of the devices that fill the plan's slots, as in bindDevices
   std::string folder;                          ///< where backends lie, after those of SLUICE_BACKEND_PATH
   std::map<std::string, const sluice_backend_run *> backends; ///< by name: used rather than what the folders have
   ProcessGroup *processes = nullptr; ///< with the other replicas in them; null: all are in this process

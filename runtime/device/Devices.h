@@ -3,9 +3,9 @@
 #pragma once
 
 #include "runtime/device/CrossBackendSync.h"
+#include "runtime/device/DeviceBinding.h"
 #include "runtime/device/DeviceContext.h"
 #include "runtime/device/ReplicaGroup.h"
-#include "runtime/device/Slots.h"
 #include "runtime/plan/Plan.h"
 
 #include <map>
@@ -43,8 +43,8 @@ public:
   DeviceContext &context(size_t device) const { return *contextOf_[device]; }
   /// In copies and queues: SLUICE_HOST, or the accelerator's number at its backend.
   int32_t ordinal(size_t device) const { return device == 0 ? SLUICE_HOST : ordinals_[device]; }
-  /// "acc0 (sim:1)".
-  std::string textOf(size_t device) const { return slotText(plan_.devices[device], ordinals_[device]); }
+  /// "gpu(0) (sim:1)".
+  std::string textOf(size_t device) const { return bindingText(plan_.devices[device], ordinals_[device]); }
 
   /// As its backend calls an accelerator: "NVIDIA H200".
   std::string nameOf(size_t device) const { return contextOf_[device]->deviceInfo(ordinals_[device]).name; }
@@ -93,7 +93,7 @@ private:
   const Plan &plan_;
   const ReplicaGroup &group_;
   int64_t replica_;
-  std::vector<int32_t> ordinals_; ///< that fill the slots
+  std::vector<int32_t> ordinals_; ///< of the devices, at their backends
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<DeviceContext *> contextOf_;                    ///< of each device
   std::vector<int64_t> freeAtFirst_;                          ///< bytes of each accelerator when it was opened

@@ -2,7 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
-#include "runtime/device/Slots.h"
+#include "runtime/device/DeviceBinding.h"
 #include "runtime/plugins/BackendFolders.h"
 #include "runtime/plugins/BackendLoader.h"
 #include "runtime/plugins/BackendTables.h"
@@ -23,11 +23,11 @@ static const sluice_backend_run &findBackend(const std::string &backend, const s
 }
 
 ReplicaGroup::ReplicaGroup(const Plan &plan, const DeviceOptions &options)
-    : plan_(plan), processes_(options.processes), deadline_(options.deadline), ordinals_(fillSlots(plan, options)),
+    : plan_(plan), processes_(options.processes), deadline_(options.deadline), ordinals_(bindDevices(plan, options)),
       attendance_(std::make_unique<Attendance>(static_cast<size_t>(count()))) {
-  for (size_t slot = 0; slot < plan.devices.size(); ++slot)
-    if (const std::string &name = plan.devices[slot].backend; !backends_.contains(name))
-      backends_.emplace(name, open(slot, options));
+  for (size_t i = 0; i < plan.devices.size(); ++i)
+    if (const std::string &name = plan.devices[i].backend; !backends_.contains(name))
+      backends_.emplace(name, open(i, options));
 }
 
 std::string ReplicaGroup::demandText(const std::string &backend) const {
@@ -60,9 +60,9 @@ static const sluice_backend_run &halfOf(const Device &device, const std::string 
                                           : findBackend(device.backend, text, plan, options);
 }
 
-ReplicaGroup::Backend ReplicaGroup::open(size_t slot, const DeviceOptions &options) const {
-  const Device &device = plan_.devices[slot];
-  Backend backend{&halfOf(device, slotText(device, ordinals_.front()[slot]), plan_, options),
+ReplicaGroup::Backend ReplicaGroup::open(size_t number, const DeviceOptions &options) const {
+  const Device &device = plan_.devices[number];
+  Backend backend{&halfOf(device, bindingText(device, ordinals_.front()[number]), plan_, options),
                   settingsFor(device.backend, plan_, options),
                   {nullptr, nullptr}};
   sluice_backend_run half = wholeRunHalf(*backend.half);
@@ -75,30 +75,30 @@ ReplicaGroup::Backend ReplicaGroup::open(size_t slot, const DeviceOptions &optio
   return backend;
 }
 
-void checkPresence(const DeviceContext &context, const Device &slot, int32_t ordinal, const std::string &demand) {
+void checkPresence(const DeviceContext &context, const Device &device, int32_t ordinal, const std::string &demand) {
   if (int32_t count = context.deviceCount(); ordinal >= count)
-    failUnsupported(concat("device ", slotText(slot, ordinal), " is not there: ", slot.backend, " has ", count,
+    failUnsupported(concat("device ", bindingText(device, ordinal), " is not there: ", device.backend, " has ", count,
                            " devices", demand));
   auto alignment = static_cast<int64_t>(context.deviceInfo(ordinal).alignment);
-  if (alignment = alignment == 0 ? leastAlignment : alignment; alignment < slot.alignment)
-    failUnsupported(concat("device ", slotText(slot, ordinal), " has memory at multiples of ", alignment,
-                           " bytes, and the plan needs multiples of ", slot.alignment));
+  if (alignment = alignment == 0 ? leastAlignment : alignment; alignment < device.alignment)
+    failUnsupported(concat("device ", bindingText(device, ordinal), " has memory at multiples of ", alignment,
+                           " bytes, and the plan needs multiples of ", device.alignment));
 }
 
 void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options) {
   Team team(1);
   std::map<std::string, DeviceContext> contexts; // by backend
-  for (size_t slot = 1; slot < plan.devices.size(); ++slot) {
-    const Device &device = plan.devices[slot];
+  for (size_t i = 1; i < plan.devices.size(); ++i) {
+    const Device &device = plan.devices[i];
     auto context = contexts.find(device.backend);
     if (context == contexts.end())
       context = contexts
                     .try_emplace(device.backend, device.backend,
-                                 halfOf(device, slotText(device, ordinals.front()[slot]), plan, options),
+                                 halfOf(device, bindingText(device, ordinals.front()[i]), plan, options),
                                  settingsFor(device.backend, plan, options), team, /*group=*/nullptr)
                     .first;
     for (const std::vector<int32_t> &replica : ordinals)
-      checkPresence(context->second, device, replica[slot], /*demand=*/"");
+      checkPresence(context->second, device, replica[i], /*demand=*/"");
   }
 }
 

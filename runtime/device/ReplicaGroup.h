@@ -27,7 +27,7 @@ public:
   int64_t count() const { return processes_ ? 1 : plan_.replicas; }
   /// Null if this process is alone.
   ProcessGroup *processes() const { return processes_; }
-  /// Of the devices that fill the slots of a replica in this process.
+  /// Of the devices of a replica in this process.
   const std::vector<int32_t> &ordinals(int64_t replica) const {
     return ordinals_[static_cast<size_t>(replica - first())];
   }
@@ -50,7 +50,7 @@ public:
   const Backend &backend(const std::string &name) const { return backends_.at(name); }
 
 private:
-  Backend open(size_t slot, const DeviceOptions &options) const;
+  Backend open(size_t number, const DeviceOptions &options) const;
 
   const Plan &plan_;
   ProcessGroup *processes_;
@@ -64,6 +64,6 @@ private:
 void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options);
 /// That the device is one of those that its backend has, and that its memory is aligned as the plan needs it; `demand` as
 /// demandText has it.
-void checkPresence(const DeviceContext &context, const Device &slot, int32_t ordinal, const std::string &demand);
+void checkPresence(const DeviceContext &context, const Device &device, int32_t ordinal, const std::string &demand);
 
 } // namespace sluice::runtime

@@ -6,6 +6,7 @@
 #include "runtime/instance/Indices.h"
 #include "runtime/instance/Weights.h"
 #include "runtime/io/InitialValues.h"
+#include "runtime/plan/DeviceName.h"
 #include "sluice/backend/host.h"
 
 #include <algorithm>
@@ -25,17 +26,17 @@ void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ord
   std::vector<std::string> names;
   bool found = wanted.empty();
   for (size_t i = 0; i < plan.devices.size(); ++i) {
-    const Device &slot = plan.devices[i];
-    names.push_back(slot.name);
-    found |= wanted == slot.name || wanted == slot.backend;
+    const Device &device = plan.devices[i];
+    names.push_back(bindingText(device, ordinals.front()[i]));
+    found |= wanted == device.name || wanted == shownDevice(device.name) || wanted == device.backend;
     for (const std::vector<int32_t> &replica : ordinals)
-      found |= wanted == concat(slot.backend, ":", replica[i]);
+      found |= wanted == concat(device.backend, ":", replica[i]);
   }
   if (const char *host = sluice_host_backend()->name; plan.devices.front().backend != host)
     failUnsupported(concat("the model was compiled for the host ", quote(plan.devices.front().backend),
                            ", but this executable's is ", quote(host)));
   if (!found)
-    failUnsupported(concat("device ", quote(wanted), " is not there; the model was compiled for: ", listed(names)));
+    failUnsupported(concat("cannot use device ", quote(wanted), ": the model was compiled for ", listed(names)));
 }
 
 /// Why a plan is not for as many processes; empty if it is.
@@ -71,7 +72,7 @@ Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &optio
     : artifact_(&artifact), plan_(planFor(artifact, options.devices.processes)), stateValues_(plan_),
       calls_(plan_.entries.size()) {
   int threads = checkedThreads(options.threads);
-  checkDevices(plan_, fillSlots(plan_, options.devices), options.device);
+  checkDevices(plan_, bindDevices(plan_, options.devices), options.device);
   checkInstructions(plan_.build);
   replicas_ = std::make_unique<Replicas>(plan_, artifact, threads, options.devices);
   for (const InitialValue &value : initialValues(plan_, artifact, isConstant))

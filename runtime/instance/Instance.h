@@ -26,7 +26,7 @@ struct InstanceOptions {
 };
 
 /// Fails unless the plan's host is this runtime, and `wanted`, if it is not empty, names one of its slots or a device
-/// that fills one of them in one of the replicas, as fillSlots says. A device that is not there is never replaced by another.
+/// that fills one of them in one of the replicas, as bindDevices says. A device that is not there is never replaced by another.
 void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const std::string &wanted);
 
 /// The collectives of a kind, each of which all replicas do once.

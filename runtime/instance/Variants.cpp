@@ -2,8 +2,8 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/device/DeviceBinding.h"
 #include "runtime/device/ReplicaGroup.h"
-#include "runtime/device/Slots.h"
 #include "sluice/backend/host.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace sluice::runtime {
 
 std::string Variant::devices() const {
   std::string text = plan.devices.front().backend;
-  for (size_t slot = 1; slot < plan.devices.size(); ++slot)
-    text += concat(",", plan.devices[slot].backend, ":", plan.devices[slot].compiledFor.front());
+  for (size_t i = 1; i < plan.devices.size(); ++i)
+    text += concat(",", plan.devices[i].backend, ":", plan.devices[i].compiledFor.front());
   return text;
 }
 
@@ -47,7 +47,7 @@ std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const Ins
   for (const Variant &variant : variants) {
     Status status = guarded([&] {
       checkBackends(variant.plan, options.devices);
-      checkDevices(variant.plan, fillSlots(variant.plan, options.devices.list, localRank), options.device);
+      checkDevices(variant.plan, bindDevices(variant.plan, options.devices.list, localRank), options.device);
     });
     if (status.ok())
       found.push_back(variant);
@@ -76,7 +76,7 @@ const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const Inst
   std::string reasons;
   for (const Variant &variant : variants) {
     Status status = guarded([&] {
-      checkPresence(variant.plan, fillSlots(variant.plan, options.devices.list, localRank), options.devices);
+      checkPresence(variant.plan, bindDevices(variant.plan, options.devices.list, localRank), options.devices);
     });
     if (status.ok() && why && !reasons.empty())
       *why = reasons;

@@ -260,7 +260,7 @@ void ProcessGroup::agreeOnChoice(const std::string &what, const std::string &cho
 
 static const char *const kErrorLine = "error";
 
-/// Of the first rank that has one: "4 rank 1: device acc0 (cuda:1) is not there", by its exit code; or nothing.
+/// Of the first rank that has one: "4 rank 1: device gpu(0) (cuda:1) is not there", by its exit code; or nothing.
 static std::string firstError(const std::vector<std::vector<NamedText>> &told) {
   for (size_t rank = 0; rank < told.size(); ++rank)
     if (!told[rank].empty() && told[rank].front().name == kErrorLine) {

@@ -57,7 +57,7 @@ private:
   Call call_;
 };
 
-/// The time from one call's end to the next when they follow each other: over the second half of `ends`.
+/// The time from one call's end to the next when they follow each other: over the second half of the list.
 double steadySeconds(std::span<const double> ends);
 
 } // namespace sluice::runtime

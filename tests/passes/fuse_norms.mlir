@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
 
 // Tests that a normalisation is one launch together with what makes its operand and what follows it, and that its gradient is
-// two: that of x, and that of the weight with x^ found again. The bias's is summed where dY is made. What updates them joins the
+// two: that of x, and that of the weight with x^ rematerialized. The bias's is summed where dY is made. What updates them joins the
 // sums, once nothing reads the old weight.
 // CHECK: sluice.entry @train_step
 // CHECK: sluice.kernel "einsum"

@@ -138,7 +138,7 @@ module {
 
 // -----
 
-// Tests that what is made of a state's old value is not found again behind the update: the old value would have to be kept.
+// Tests that a value of a state's old value is not rematerialized after the update: the old value would have to be kept.
 // CHECK: sluice.entry @step
 // CHECK: sluice.kernel "einsum_add_tanh_cast_etc"
 // CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>, tensor<?x8xf32, #cpu>) {

@@ -7,9 +7,9 @@ module {
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x3xf32>) {
-    // expected-note @+1 {{the value on acc0 is made here}}
+    // expected-note @+1 {{the value on gpu(0) is made here}}
     %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<?x3xf32>) -> tensor<?x3xf32>
-    // expected-error @+1 {{'sluice.relu' runs on cpu and reads a value on acc0: 48 bytes (12 a row) would be copied; write the copy with to(), or compile with --copies=insert}}
+    // expected-error @+1 {{'sluice.relu' runs on cpu and reads a value on gpu(0): 48 bytes (12 a row) would be copied; write the copy with to(), or compile with --copies=insert}}
     %y = sluice.relu %a : (tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.return %y : tensor<?x3xf32>
   }
@@ -23,9 +23,9 @@ module {
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
-    // expected-note @+1 {{the value on acc0 is made here}}
+    // expected-note @+1 {{the value on gpu(0) is made here}}
     %a = sluice.exp %x {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
-    // expected-warning @+1 {{'sluice.relu' runs on cpu and reads a value on acc0: 8 bytes are copied}}
+    // expected-warning @+1 {{'sluice.relu' runs on cpu and reads a value on gpu(0): 8 bytes are copied}}
     %y = sluice.relu %a : (tensor<2xf32>) -> tensor<2xf32>
     sluice.return %y : tensor<2xf32>
   }
@@ -41,7 +41,7 @@ module {
   sluice.entry @predict [] -> ["y"] () {
     // expected-note @+1 {{the value on cpu is made here}}
     %w = sluice.get @w : tensor<2xf32>
-    // expected-error @+1 {{'sluice.exp' runs on acc0 and reads a value on cpu: 8 bytes would be copied}}
+    // expected-error @+1 {{'sluice.exp' runs on gpu(0) and reads a value on cpu: 8 bytes would be copied}}
     %y = sluice.exp %w {sluice.pin = "acc0"} : (tensor<2xf32>) -> tensor<2xf32>
     sluice.return %y : tensor<2xf32>
   }

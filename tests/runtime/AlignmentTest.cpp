@@ -71,7 +71,7 @@ TEST(Alignment, OfADeviceIsNotLessThanThePlanNeeds) {
     half = AlignedSimulator::half(said);
     Status status = openedWith(half, alignedPlan());
     EXPECT_EQ(status.code, ExitCode::unsupported);
-    EXPECT_EQ(status.message, "device acc0 (sim:0) has memory at multiples of " +
+    EXPECT_EQ(status.message, "device gpu(0) (sim:0) has memory at multiples of " +
                                   std::to_string(std::max(said, size_t(64))) +
                                   " bytes, and the plan needs multiples of 256");
   }

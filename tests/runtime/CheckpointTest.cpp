@@ -176,7 +176,7 @@ TEST(Checkpoint, WeightsBesideResumeAreRefused) {
   Training run(100);
   ProcessResult result = run.run(true, {"--weights", "no/such.safetensors"});
   EXPECT_EQ(result.code, 2);
-  EXPECT_NE(result.err.find("--weights is for the start of a run"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("cannot combine --weights with --resume"), std::string::npos) << result.err;
 }
 
 TEST(Checkpoint, OthersFlagsAreRefused) {

@@ -96,6 +96,7 @@ TEST(DeviceReport, PredictedExecutedAndCountedAgree) {
   EXPECT_EQ(report["copies"][0]["engine"], Json({{"copies", calls + 1}, {"bytes", 256 * calls + 4}}));
   EXPECT_EQ(report["copies"][1]["engine"], Json({{"copies", calls}, {"bytes", 256 * calls}}));
   EXPECT_EQ(report["memory"][1], Json({{"device", "acc0"},
+                                       {"spelling", "sim:0"},
                                        {"name", "virtual accelerator"},
                                        {"predicted_bytes", 16512},
                                        {"allocated_bytes", 16512},
@@ -105,7 +106,7 @@ TEST(DeviceReport, PredictedExecutedAndCountedAgree) {
 TEST(DeviceReport, IsReadableToo) {
   ProcessResult result = scaler({"bench", "--entry", "step", "--seconds", "0", "--report"});
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.out.find("cpu    to acc0"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("cpu    to gpu(0)"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("model.cpp:1:1"), std::string::npos) << result.out;
 }
 
@@ -120,7 +121,7 @@ TEST(DeviceTrace, HasATrackForEachQueue) {
     if (event["ph"] == "X")
       names.insert(event["name"].get<std::string>());
   }
-  EXPECT_EQ(tracks, (std::set<std::string>{"cpu", "acc0", "acc0.in", "acc0.out"}));
+  EXPECT_EQ(tracks, (std::set<std::string>{"cpu", "gpu(0)", "gpu(0).in", "gpu(0).out"}));
   EXPECT_EQ(names,
             (std::set<std::string>{"scale", "count", "copy x, model.cpp:1:1, 256 B", "copy y, model.cpp:1:1, 256 B"}));
 }
@@ -141,16 +142,16 @@ TEST(DeviceBinding, IsAskedForOnTheCommandLine) {
   EXPECT_EQ(scaler({"bench", "--devices", "sim:3", "--device", "sim:0", "--entry", "step", "--seconds", "0"}).code, 4);
   ProcessResult absent = bench("sim:7");
   EXPECT_EQ(absent.code, 4);
-  EXPECT_NE(absent.err.find("acc0 (sim:7) is not there"), std::string::npos) << absent.err;
+  EXPECT_NE(absent.err.find("gpu(0) (sim:7) is not there"), std::string::npos) << absent.err;
   EXPECT_EQ(bench("sim:3,sim:2").code, 2);
   EXPECT_EQ(linesOf(scaler({"info", "--json", "--devices", "sim:3"}))[0]["devices"][1]["ordinal"], 3);
-  EXPECT_NE(scaler({"info"}).out.find("acc0 (sim:0)"), std::string::npos);
+  EXPECT_NE(scaler({"info"}).out.find("gpu(0) (sim:0)"), std::string::npos);
 }
 
 TEST(DeviceErrors, NameTheDevice) {
   ProcessResult exhausted = scaler({"bench", "--entry", "step", "--sim", "memory=4KiB"});
   EXPECT_EQ(exhausted.code, 5);
-  EXPECT_NE(exhausted.err.find("acc0 (sim:0)"), std::string::npos) << exhausted.err;
+  EXPECT_NE(exhausted.err.find("gpu(0) (sim:0)"), std::string::npos) << exhausted.err;
   EXPECT_EQ(scaler({"bench", "--sim", "sed=7"}).code, 2);
   EXPECT_EQ(scaler({"bench", "--backend", "cuda=x"}).code, 2);
   EXPECT_EQ(scaler({"bench", "--device", "sim:1"}).code, 4);

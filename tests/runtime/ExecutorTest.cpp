@@ -270,7 +270,7 @@ TEST(Executor, NamesADeviceWithoutRoom) {
   Status status = started("memory=64KiB", plan);
   EXPECT_EQ(status.code, ExitCode::exhausted);
   EXPECT_EQ(status.message,
-            "out of memory: acc0 (sim:0): the plan (1048576 for transient, 8192 for the outputs of step, "
+            "out of memory: gpu(0) (sim:0): the plan (1048576 for transient, 8192 for the outputs of step, "
             "128 for state) needs 1056896 bytes: sim:0 is out of memory: 1056896 bytes were asked for, "
             "65536 of 65536 are free");
 }
@@ -280,7 +280,7 @@ TEST(Executor, NamesAnAbsentDevice) {
   plan["devices"][1]["compiled_for"] = 9;
   Status status = started("", plan);
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_NE(status.message.find("acc0 (sim:9) is not there: sim has 4 devices"), std::string::npos) << status.message;
+  EXPECT_NE(status.message.find("gpu(0) (sim:9) is not there: sim has 4 devices"), std::string::npos) << status.message;
 }
 
 class BadDevices : public testing::TestWithParam<BadList> {};
@@ -294,8 +294,8 @@ TEST_P(BadDevices, AreRefusedByName) {
 }
 
 static const BadList badLists[] = {
-    {"Absent", "sim:9", ExitCode::unsupported, "acc0 (sim:9) is not there: sim has 4 devices"},
-    {"OfAnotherBackend", "cpu,null:0", ExitCode::unsupported, "null:0 cannot be 'acc0', which was compiled for 'sim'"},
+    {"Absent", "sim:9", ExitCode::unsupported, "gpu(0) (sim:9) is not there: sim has 4 devices"},
+    {"OfAnotherBackend", "cpu,null:0", ExitCode::unsupported, "null:0 cannot be gpu(0), which was compiled for 'sim'"},
     {"TooMany", "sim:0,sim:1", ExitCode::usage, "has 2 accelerators, and the model was compiled for 1"},
     {"TooFew", "cpu", ExitCode::usage, "has 0 accelerators"},
     {"NoNumber", "sim:one", ExitCode::usage, "'sim:one' is not a device"},
@@ -310,9 +310,9 @@ TEST(Slots, AreFilledInTheirOrderAndByNoDeviceTwice) {
   Plan plan;
   plan.devices = {{"cpu", "cpu", {0}}, {"acc0", "sim", {0}}, {"acc1", "sim", {1}}};
   using Ordinals = std::vector<std::vector<int32_t>>;
-  EXPECT_EQ(fillSlots(plan, ""), (Ordinals{{0, 0, 1}}));
-  EXPECT_EQ(fillSlots(plan, "sim:1,sim"), (Ordinals{{0, 1, 0}}));
-  Status status = guarded([&] { fillSlots(plan, "sim:1,sim:1"); });
+  EXPECT_EQ(bindDevices(plan, ""), (Ordinals{{0, 0, 1}}));
+  EXPECT_EQ(bindDevices(plan, "sim:1,sim"), (Ordinals{{0, 1, 0}}));
+  Status status = guarded([&] { bindDevices(plan, "sim:1,sim:1"); });
   EXPECT_EQ(status.code, ExitCode::usage);
   EXPECT_NE(status.message.find("sim:1 is there twice"), std::string::npos) << status.message;
 }
@@ -326,7 +326,7 @@ TEST(Executor, BindsTheDevicesThatAreAskedFor) {
     EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
     const Devices &devices = scaler.instance().executor().devices();
     EXPECT_EQ(devices.ordinal(1), 2);
-    EXPECT_EQ(devices.textOf(1), "acc0 (sim:2)");
+    EXPECT_EQ(devices.textOf(1), "gpu(0) (sim:2)");
     EXPECT_EQ(devices.takenBytes(1), 16512);
     sluice_device_info other = devices.context(1).deviceInfo(0);
     EXPECT_EQ(other.free_bytes, other.memory_bytes);
@@ -338,7 +338,7 @@ TEST(Executor, NamesAnAbsentBackend) {
   plan["devices"][1]["backend"] = "tpu";
   Status status = started("", plan);
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_NE(status.message.find("acc0 (tpu:0) is not there"), std::string::npos) << status.message;
+  EXPECT_NE(status.message.find("gpu(0) (tpu:0) is not there"), std::string::npos) << status.message;
 }
 
 TEST(Executor, RefusesUnknownSettings) { EXPECT_EQ(started("sed=7", test::scalerPlan()).code, ExitCode::usage); }

@@ -343,7 +343,7 @@ TEST_F(UnconnectedReplicas, AreRefusedByBackendAndDevice) {
   meddling_.half.collectives = nullptr;
   Status status = guarded([&] { AveragerRun(2, "seed=4", nullptr, options()); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_EQ(status.message, "backend 'sim' has no collectives, and replicas of acc0 (sim:0) exchange");
+  EXPECT_EQ(status.message, "backend 'sim' has no collectives, and replicas of gpu(0) (sim:0) exchange");
   EXPECT_TRUE(guarded([&] { AveragerRun(1, "seed=4", nullptr, options()); }).ok());
 }
 
@@ -375,5 +375,5 @@ TEST_F(UnconnectedReplicas, NameTheReplicaWhoseDeviceIsAbsent) {
   devices.list = "sim:0,sim:9";
   Status status = guarded([&] { AveragerRun(2, "seed=4", nullptr, devices); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_EQ(status.message, "replica 1: device acc0 (sim:9) is not there: sim has 8 devices");
+  EXPECT_EQ(status.message, "replica 1: device gpu(0) (sim:9) is not there: sim has 8 devices");
 }

@@ -3,7 +3,7 @@
 #include "FileContents.h"
 #include "MemoryTransport.h"
 #include "runtime/base/Status.h"
-#include "runtime/device/Slots.h"
+#include "runtime/device/DeviceBinding.h"
 #include "runtime/plan/RowBlocks.h"
 #include "runtime/plan/WritePlan.h"
 
@@ -256,11 +256,11 @@ TEST(ReplicaDevices, OfAProcessAreThoseOfItsRankOnTheMachine) {
   ProcessGroup process(test::memoryTransport(), {0, 1, /*localRank=*/2, "", "of a plan", 10});
   DeviceOptions options;
   options.processes = &process;
-  EXPECT_EQ(fillSlots(plan, options), (Ordinals{{0, 2}}));
+  EXPECT_EQ(bindDevices(plan, options), (Ordinals{{0, 2}}));
   options.list = "sim:4-7";
-  EXPECT_EQ(fillSlots(plan, options), (Ordinals{{0, 6}}));
+  EXPECT_EQ(bindDevices(plan, options), (Ordinals{{0, 6}}));
   options.list = "sim:0-1";
-  Status status = guarded([&] { fillSlots(plan, options); });
+  Status status = guarded([&] { bindDevices(plan, options); });
   EXPECT_EQ(status.code, ExitCode::usage);
   EXPECT_EQ(status.message,
             "devices: 'sim:0-1' has 2 accelerators, and process 2 of this machine needs 1 behind those of "
@@ -273,32 +273,32 @@ TEST(ReplicaDevices, OfAProcessFollowThoseOfTheOneBefore) {
   plan.devices.push_back({"acc1", "sim", {2}});
   plan.devices.push_back({"acc2", "other", {0}});
   using Ordinals = std::vector<std::vector<int32_t>>;
-  EXPECT_EQ(fillSlots(plan, ""), (Ordinals{{0, 1, 2, 0}}));
+  EXPECT_EQ(bindDevices(plan, ""), (Ordinals{{0, 1, 2, 0}}));
   ProcessGroup process(test::memoryTransport(), {0, 1, /*localRank=*/3, "", "of a launch", 10});
   DeviceOptions options;
   options.processes = &process;
-  EXPECT_EQ(fillSlots(plan, options), (Ordinals{{0, 7, 8, 3}}));
+  EXPECT_EQ(bindDevices(plan, options), (Ordinals{{0, 7, 8, 3}}));
 }
 
 TEST(ReplicaDevices, AreFilledReplicaByReplicaAndInRanges) {
   Plan plan = parsedReplicas(test::averagerPlan(3));
   using Ordinals = std::vector<std::vector<int32_t>>;
-  EXPECT_EQ(fillSlots(plan, ""), (Ordinals{{0, 0}, {0, 1}, {0, 2}}));
-  EXPECT_EQ(fillSlots(plan, "sim:1-3"), (Ordinals{{0, 1}, {0, 2}, {0, 3}}));
-  EXPECT_EQ(fillSlots(plan, "cpu,sim:5,sim:0-1"), (Ordinals{{0, 5}, {0, 0}, {0, 1}}));
-  EXPECT_EQ(fillSlots(plan, "sim:7-7,sim,sim:2"), (Ordinals{{0, 7}, {0, 0}, {0, 2}}));
+  EXPECT_EQ(bindDevices(plan, ""), (Ordinals{{0, 0}, {0, 1}, {0, 2}}));
+  EXPECT_EQ(bindDevices(plan, "sim:1-3"), (Ordinals{{0, 1}, {0, 2}, {0, 3}}));
+  EXPECT_EQ(bindDevices(plan, "cpu,sim:5,sim:0-1"), (Ordinals{{0, 5}, {0, 0}, {0, 1}}));
+  EXPECT_EQ(bindDevices(plan, "sim:7-7,sim,sim:2"), (Ordinals{{0, 7}, {0, 0}, {0, 2}}));
 }
 
 TEST(ReplicaDevices, OfOneReplicaStandTogether) {
   Plan plan = parsedReplicas(test::averagerPlan(2));
   plan.devices.push_back({"acc1", "other", {0, 1}});
   using Ordinals = std::vector<std::vector<int32_t>>;
-  EXPECT_EQ(fillSlots(plan, "sim:3,other:2,sim:1,other:0"), (Ordinals{{0, 3, 2}, {0, 1, 0}}));
+  EXPECT_EQ(bindDevices(plan, "sim:3,other:2,sim:1,other:0"), (Ordinals{{0, 3, 2}, {0, 1, 0}}));
 }
 
 TEST_P(BadReplicaDevices, AreUsageErrors) {
   Plan plan = parsedReplicas(test::averagerPlan(2));
-  Status status = guarded([&] { fillSlots(plan, GetParam().list); });
+  Status status = guarded([&] { bindDevices(plan, GetParam().list); });
   EXPECT_EQ(status.code, ExitCode::usage);
   EXPECT_NE(status.message.find(GetParam().message), std::string::npos) << status.message;
 }

@@ -89,7 +89,7 @@ TEST(ReplicaInfo, TellsOfAllReplicas) {
   EXPECT_EQ(info["states"].size(), 2u);
   std::string text = averager(3, {"info", "--devices", "sim:1-3"}).out;
   EXPECT_NE(text.find("replicas 3, up to 64 rows in one call"), std::string::npos) << text;
-  EXPECT_NE(text.find("acc0 (sim:3) of replica 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("gpu(0) (sim:3) of replica 2"), std::string::npos) << text;
   EXPECT_EQ(text.find("global_rows  i64"), std::string::npos) << text;
 }
 

@@ -133,8 +133,8 @@ TEST(Replicas, HaveDevicesOfTheirOwn) {
   AveragerRun run(2, "seed=3", nullptr, options);
   run.run(9);
   EXPECT_EQ(run.loss(9), run.expectedMean);
-  EXPECT_EQ(run.instance().executor(0).devices().textOf(1), "acc0 (sim:5)");
-  EXPECT_EQ(run.instance().executor(1).devices().textOf(1), "acc0 (sim:2)");
+  EXPECT_EQ(run.instance().executor(0).devices().textOf(1), "gpu(0) (sim:5)");
+  EXPECT_EQ(run.instance().executor(1).devices().textOf(1), "gpu(0) (sim:2)");
 }
 
 TEST(Replicas, NameTheRowOfTheWholeCall) {

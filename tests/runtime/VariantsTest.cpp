@@ -68,13 +68,13 @@ TEST(Variants, AreForTheDevicesOfAProcess) {
   EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor(), 0), onWhatIsThere());
   Status status = guarded([] { chooseVariant(eitherArtifact(), optionsFor(), 3); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_NE(status.message.find("cpu,sim:1: device acc0 (sim:4) is not there"), std::string::npos) << status.message;
+  EXPECT_NE(status.message.find("cpu,sim:1: device gpu(0) (sim:4) is not there"), std::string::npos) << status.message;
 }
 
 TEST(Variants, SayWhatKeepsTheChoiceFromThoseBeforeIt) {
   std::string why;
   chooseVariant(eitherArtifact(), optionsFor(), std::nullopt, &why);
-  EXPECT_EQ(why.find("cpu,sim:9: device acc0 (sim:9) is not there"), 0u) << why;
+  EXPECT_EQ(why.find("cpu,sim:9: device gpu(0) (sim:9) is not there"), 0u) << why;
   why.clear();
   chooseVariant(eitherArtifact(), optionsFor("", "sim:9"), std::nullopt, &why);
   EXPECT_EQ(why, "") << "it is the first";

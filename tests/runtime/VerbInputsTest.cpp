@@ -278,7 +278,7 @@ TEST_F(VerbInputs, EmptyNamesOfFilesAreRefused) {
   for (const char *flag : {"--save", "--save-averages", "--log", "--trace"}) {
     ProcessResult result = ran({"train", "--epochs", "0", flag, "-"});
     EXPECT_EQ(result.code, 2) << flag;
-    EXPECT_TRUE(tells(result, std::string(flag) + ": '-' would be a file; name one, such as ./- or /dev/stdout"))
+    EXPECT_TRUE(tells(result, std::string(flag) + ": '-' is not accepted; name a file, such as ./- or /dev/stdout"))
         << result.err;
   }
 }

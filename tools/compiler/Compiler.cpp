@@ -100,7 +100,7 @@ static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp mod
     return makeError(ExitCode::Usage,
                      "a dump of phase '" + phase + "' has its precision already, " + ir::stringifyPrecision(recorded));
   if (options.promoteF64 && precision.value_or(recorded) != ir::Precision::F32)
-    return makeError(ExitCode::Usage, "what is computed in f64 has no precision " +
+    return makeError(ExitCode::Usage, "cannot combine --dtype f64 with precision " +
                                           ir::stringifyPrecision(precision.value_or(recorded)));
   return precision;
 }
@@ -133,7 +133,7 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
     return makeError(ExitCode::Usage, "--buckets is for replicas; say --replicas");
   if (options.placement.chooses && replicas != 1)
     return makeError(ExitCode::Unsupported,
-                     "devices of replicas are not chosen; pin what is not to be on the first one");
+                     "cannot choose the devices of replicas; pin the ops that must not run on the first device");
   return llvm::Error::success();
 }
 
@@ -151,11 +151,11 @@ static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, con
   if (microbatches == 1 || phase == "fused")
     return llvm::Error::success();
   if (normalisesAllRows(module, options))
-    return makeError(ExitCode::Unsupported, "microbatches normalise by their own rows, not by those of all: "
-                                            "--accumulate is for --batch-norm local");
+    return makeError(ExitCode::Unsupported, "cannot normalize over all rows of a call in microbatches: "
+                                            "--accumulate requires --batch-norm local");
   if (options.placement.chooses)
     return makeError(ExitCode::Unsupported,
-                     "devices of microbatches are not chosen; pin what is not to be on the first one");
+                     "cannot choose the devices of microbatches; pin the ops that must not run on the first device");
   return llvm::Error::success();
 }
 
@@ -165,11 +165,11 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
   int64_t recorded = model ? int64_t(model.getZero()) : 0, zero = options.zero.value_or(recorded);
   int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
   if (zero == 2 || zero == 3)
-    return makeError(ExitCode::Unsupported, "there is no stage " + llvm::Twine(zero) +
+    return makeError(ExitCode::Unsupported, "there is no level " + llvm::Twine(zero) +
                                                 " of ZeRO here, which shards gradients" +
                                                 (zero == 3 ? " and parameters" : "") + ": say --zero 1");
   if (zero != 0 && zero != 1)
-    return makeError(ExitCode::Usage, "a stage of ZeRO is 0 or 1, not " + llvm::Twine(zero));
+    return makeError(ExitCode::Usage, "the ZeRO level is 0 or 1, not " + llvm::Twine(zero));
   if (zero != recorded && phase != "model" && phase != "train")
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its shards already");
   if (zero == 1 && replicas == ir::kReplicasOfLaunch)
@@ -202,11 +202,11 @@ static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const Com
                      "sums of shards of the optimizer are not added in a tree: --deterministic is "
                      "without --zero");
   if (normalisesAllRows(module, options))
-    return makeError(ExitCode::Unsupported, "logical shards normalise by their own rows, not by those of all: "
-                                            "--deterministic is for --batch-norm local");
+    return makeError(ExitCode::Unsupported, "cannot normalize over all rows of a call in logical shards: "
+                                            "--deterministic requires --batch-norm local");
   if (options.placement.chooses)
     return makeError(ExitCode::Unsupported,
-                     "devices of logical shards are not chosen; pin what is not to be on the first one");
+                     "cannot choose the devices of logical shards; pin the ops that must not run on the first device");
   return llvm::Error::success();
 }
 

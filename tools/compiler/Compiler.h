@@ -41,7 +41,7 @@ struct CompileOptions {
   std::optional<int64_t>
       replicas; // of the program, on a share of the rows each, as ir::getReplicas; none: what the model says
   std::optional<int64_t> accumulate; // into so many microbatches a call is cut, at most; none: what the model says
-  std::optional<int64_t> zero;       // the stage of ZeRO, 0 or 1; none: what the model says
+  std::optional<int64_t> zero;       // the ZeRO level, 0 or 1; none: what the model says
   std::optional<int64_t> shards; // that the rows of a call are cut into for any number of replicas; none: as it says
   std::string batchNorm;         // of replicas: "local" or "sync"; empty: what the model says, else local
   std::string wire;              // f32 or bf16: of gradients between replicas; empty: what the model says

@@ -41,7 +41,8 @@ static std::string helpText() {
     app.add_flag("--" + pass.argument, pass.description);
   sluice::help::beginGroup(app, sluice::help::kCommon);
   app.add_option("-o", output, "File to write; - writes standard output (default: -)")->type_name("FILE");
-  app.add_flag("--help-hidden", "Print every pass and option of MLIR and LLVM");
+  bool hidden = false;
+  app.add_flag("--help-hidden", hidden, "Print every pass and option of MLIR and LLVM");
   app.footer("Example:\n  sluice-opt --sluice-build-entry-points --sluice-simplify lenet.mlir");
   return app.help();
 }

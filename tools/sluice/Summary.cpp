@@ -2,6 +2,7 @@
 
 #include "ir/Module.h"
 #include "runtime/plan/CopyForecast.h"
+#include "runtime/plan/DeviceName.h"
 #include "runtime/plan/RowBlocks.h"
 #include "tools/sluice/Amounts.h"
 #include "llvm/ADT/StringExtras.h"
@@ -232,12 +233,18 @@ static json::Array communicationAsJson(llvm::ArrayRef<EntryForecast> forecasts) 
   return entries;
 }
 
+/// The instructions of the host; an accelerator's spelling is a part of its name.
+static std::string hostText(const DeviceFigures &device) {
+  return runtime::shownDevice(device.name) == device.name ? "; " + device.spelling : "";
+}
+
 /// What hangs on the devices.
 static void printTarget(llvm::raw_ostream &out, const Figures &figures, const Compiled &compiled) {
   for (const DeviceFigures &device : figures.devices)
-    out << fmt::format("  {:<13} {} ops in {} kernels; {} at its peak, {} of it state; {}{}{}\n", device.name,
-                       device.ops, device.kernels, printBytes(device.peakBytes), printBytes(device.stateBytes),
-                       device.spelling, device.settings.empty() ? "" : " with ", device.settings);
+    out << fmt::format("  {:<13} {} ops in {} kernels; peak memory {}, {} of it state{}{}\n",
+                       runtime::shownDevice(device.name, device.spelling), device.ops, device.kernels,
+                       printBytes(device.peakBytes), printBytes(device.stateBytes), hostText(device),
+                       device.settings.empty() ? "" : "; compiled with " + device.settings);
   for (const auto &[target, its] : targetsOf(compiled.functions))
     out << fmt::format(
         "  {:<13} {} functions; at most {} registers of a thread and {} of a block's shared memory; {}\n", target,
@@ -265,30 +272,30 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   out << fmt::format("  entry points  {}\n", llvm::join(entries, ", "));
   out << fmt::format("  parameters    {} in {} tensors\n", printCount(figures.parameters), figures.parameterTensors);
   if (!compiled.plan.values.empty())
-    out << fmt::format("  values        that states begin with are in {}, beside it\n", compiled.plan.values);
+    out << fmt::format("  values        initial values of states are in {}\n", compiled.plan.values);
   if (figures.precision != "f32")
     out << fmt::format("  precision     {}\n", figures.precision);
   if (figures.capacity > 0)
     out << fmt::format("  rows          up to {} in one call\n", printCount(figures.capacity));
   if (figures.replicas == ir::kReplicasOfLaunch)
     out << fmt::format(
-        "  replicas      as many as are launched; collectives are planned for {}; what follows is of one\n",
+        "  replicas      one per launched process; collectives are planned for {}; figures below are of one\n",
         ir::kPlannedReplicas);
   if (figures.replicas > 1)
-    out << fmt::format("  replicas      {}, with up to {} rows each; what follows is of one of them\n",
-                       figures.replicas, printCount(figures.shareCapacity));
+    out << fmt::format("  replicas      {}, with up to {} rows each; figures below are of one\n", figures.replicas,
+                       printCount(figures.shareCapacity));
   if (figures.microbatches > 1)
     out << fmt::format("  microbatches  {} of up to {} rows, one after another\n", figures.microbatches,
                        printCount(figures.microbatchRows));
   if (figures.shards > 1)
-    out << fmt::format("  zero          stage 1: {} bytes of the optimizer's {} in each replica\n",
+    out << fmt::format("  zero          level 1: {} of {} bytes of optimizer state in each replica\n",
                        printCount(figures.slotBytes), printCount(figures.allSlotBytes));
   if (figures.logicalShards > 0)
     out << fmt::format("  bits          those of {} logical shards, for any number of replicas that divides it\n",
                        figures.logicalShards);
   printTarget(out, figures, compiled);
   for (const Compiled &other : compiled.others) {
-    out << "  where these devices are not there\n";
+    out << "  fallback if these devices are absent\n";
     printTarget(out, figuresOf(other), other);
   }
 }

@@ -22,12 +22,11 @@ static const char kVerifyExamples[] = R"(Examples:
 
 static std::string describe(const Difference &difference) {
   if (difference.kernel.empty())
-    return fmt::format(
-        "{}: '{}' is not what its kernel left: {:g} instead of {:g} at [{}]; its memory was written over",
-        difference.entry, difference.value, difference.actual, difference.expected, fmt::join(difference.index, ", "));
+    return fmt::format("{}: '{}' is overwritten: {:g} instead of {:g} at [{}]", difference.entry, difference.value,
+                       difference.actual, difference.expected, fmt::join(difference.index, ", "));
   return fmt::format(
       "{}: kernel {} ({}){} differs from the reference: {:g} instead of {:g} at [{}] of result {}, by {:.1g} "
-      "of what it is made of; {:.1g} is allowed",
+      "of the magnitude of its summands; {:.1g} is allowed",
       difference.entry, difference.kernel, llvm::join(difference.ops, ", "),
       difference.place.empty() ? "" : " of " + difference.place, difference.actual, difference.expected,
       fmt::join(difference.index, ", "), difference.result, difference.error, difference.tolerance);
@@ -50,8 +49,8 @@ static llvm::Error verify(const std::string &model, const VerifyOptions &options
   if (first)
     return makeError(ExitCode::Mismatch, describe(*first));
   if (!talk.json && !talk.quiet)
-    llvm::outs() << fmt::format("{} kernels of {} agree with the reference; the largest error is {:.1e} of what "
-                                "an element is made of\n",
+    llvm::outs() << fmt::format("{} kernels of {} agree with the reference; the largest error is {:.1e} of "
+                                "the magnitude of an element's summands\n",
                                 verification->kernels, llvm::join(verification->entries, ", "),
                                 verification->largestError);
   return llvm::Error::success();

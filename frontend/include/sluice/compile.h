@@ -35,7 +35,7 @@ struct CompileOptions {
   /// Cut the rows of a call into this many logical shards, a power of two. Batch norm uses the statistics of each
   /// shard. Any number of replicas that divides it gives the same bits. Excludes `accumulate`.
   std::optional<std::int64_t> deterministic = {};
-  /// The stage of ZeRO, 0 or 1. With 1, each replica keeps and updates one shard of the optimizer states. 0 by default.
+  /// The level of ZeRO, 0 or 1. At 1, each replica keeps and updates one shard of the optimizer states. 0 by default.
   std::optional<std::int64_t> zero = {};
   std::string batch_norm = {};    ///< statistics: "local" (per replica; default) or "sync" (SyncBatchNorm)
   std::optional<DType> wire = {}; ///< the dtype of gradient all-reduce, if narrower than that of the gradients

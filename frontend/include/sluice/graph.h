@@ -123,7 +123,8 @@ public:
 
   /// A value that outlives a step.
   struct State {
-    std::string name, kind; ///< kind: parameter, statistic, slot (a state of each row), cache, hyperparameter, key or constant
+    std::string name,
+        kind; ///< kind: parameter, statistic, slot (a state of each row), cache, hyperparameter, key or constant
     DType dtype;
     Shape shape;
     std::int64_t elements; ///< with the capacity as the size of the batch

@@ -156,7 +156,7 @@ Value NormalizeOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<Affi
   return row.centred(index) * row.scale() * row.ofVector(1, index) + row.ofVector(2, index);
 }
 
-// dWeight is summed from x^, which is found again: nothing but x is kept for it.
+// dWeight is summed from x^, which is rematerialized: only x is kept for it.
 SmallVector<Value> NormalizeOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   Value dX = builder.create<NormalizeGradOp>(getLoc(), getX(), getWeight(), dResults[0], getAxis(), getDims(), getEps(),
                                              getRms());

@@ -4,6 +4,7 @@
 #include "ir/build/Lane.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
+#include "ir/text/Sizes.h"
 #include "ir/text/Words.h"
 #include <cmath>
 #include <limits>

@@ -21,7 +21,7 @@ def ModelOp : Sluice_Op<"model"> {
     changes no bit of a result; 0 if not requested. Replicas process equally many parts, as microbatches. Their sums are
     added in one balanced tree, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)).
 
-    `zero` is the stage of ZeRO. At 1, each replica keeps and updates one shard of the optimizer states.
+    `zero` is the level of ZeRO. At 1, each replica keeps and updates one shard of the optimizer states.
 
     `sync_batch_norm` selects batch norm statistics of all rows instead of those of each replica.
 
@@ -43,7 +43,7 @@ def ModelOp : Sluice_Op<"model"> {
                        Arg<StrAttr, "the last phase that ran">:$phase, Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
                        Arg<OptionalAttr<I64Attr>, "calls in progress at once">:$in_flight,
                        Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit by default">:$copies, Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 by default">:$precision,
-                       Arg<DefaultValuedAttr<I64Attr, "1">, "copies of the program that run together">:$replicas, Arg<OptionalAttr<I64Attr>, "rows over all replicas">:$batch, Arg<DefaultValuedAttr<I64Attr, "1">, "parts of a call, one after another">:$microbatches, Arg<DefaultValuedAttr<I64Attr, "0">, "parts of a call, for any number of replicas">:$logical_shards, Arg<DefaultValuedAttr<I64Attr, "0">, "the stage of ZeRO: 0 or 1">:$zero,
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "copies of the program that run together">:$replicas, Arg<OptionalAttr<I64Attr>, "rows over all replicas">:$batch, Arg<DefaultValuedAttr<I64Attr, "1">, "parts of a call, one after another">:$microbatches, Arg<DefaultValuedAttr<I64Attr, "0">, "parts of a call, for any number of replicas">:$logical_shards, Arg<DefaultValuedAttr<I64Attr, "0">, "the level of ZeRO: 0 or 1">:$zero,
                        Arg<UnitAttr, "batch norm uses the statistics of all rows">:$sync_batch_norm,
                        Arg<OptionalAttr<Sluice_PrecisionAttr>, "dtype of gradient all-reduce; that of the gradients by default">:$wire, Arg<OptionalAttr<StrAttr>, "a folder">:$data, Arg<OptionalAttr<StrAttr>, "a file of initial values">:$values,
                        Arg<DefaultValuedAttr<I64Attr, "1">, "the least number of rows of a training step, for the variances of batch norm">:$least_training_rows);

@@ -9,6 +9,8 @@ class Sluice_Movement<string mnemonic, list<Trait> traits = []>
   let rounding = "None: elements are moved as they are.";
   let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
 }
+/// The format of ops whose attributes may contain `?`.
+defvar sizesFormat = "operands custom<Sizes>(attr-dict) `:` functional-type(operands, results)";
 class Sluice_DifferentiableMovement<string mnemonic, list<Trait> traits = []>
     : Sluice_Movement<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision], traits)>;
 
@@ -55,7 +57,8 @@ def ReshapeOp : Sluice_DifferentiableMovement<"reshape", [SameElementsOp, RowFlo
     Element i of y, in row-major order of logical indices, is element i of x, for any layouts of both.
   }];
   let rows = "`?` is dimension 0 of both x and y, or of neither.";
-  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view, -2^63 in the text">:$shape);
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view">:$shape);
+  let assemblyFormat = sizesFormat;
   let results = (outs Sluice_Tensor:$y);
 }
 def TransposeOp : Sluice_DifferentiableMovement<"transpose", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
@@ -75,7 +78,8 @@ def ExpandOp : Sluice_DifferentiableMovement<"expand", [SameElementsOp, RowFlowO
     equal or 1; x repeats along the other dimensions of y.
   }];
   let rows = "Any dimension of y may be `?`, in which x has the rows or repeats.";
-  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of x the dimension of y that it becomes; ascending">:$dims, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view, -2^63 in the text">:$shape);
+  let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension of x the dimension of y that it becomes; ascending">:$dims, Arg<DenseI64ArrayAttr, "y's sizes, outermost first; `?` is -1 in a view">:$shape);
+  let assemblyFormat = sizesFormat;
   let results = (outs Sluice_Tensor:$y);
 }
 def SliceOp : Sluice_DifferentiableMovement<"slice", [RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {
@@ -86,6 +90,7 @@ def SliceOp : Sluice_DifferentiableMovement<"slice", [RowFlowOp, DeclareOpInterf
   }];
   let rows = "`?` is taken whole: start is 0, step is 1, and end is ignored.";
   let arguments = (ins Sluice_Tensor:$x, Arg<DenseI64ArrayAttr, "for each dimension the first index taken">:$start, Arg<DenseI64ArrayAttr, "for each dimension the index after the last one">:$end, Arg<DenseI64ArrayAttr, "for each dimension the distance of two elements; at least 1">:$step);
+  let assemblyFormat = sizesFormat;
   let results = (outs Sluice_Tensor:$y);
 }
 def PadOp : Sluice_DifferentiableMovement<"pad", [RowFlowOp, DeclareOpInterfaceMethods<LinearOp>]> {

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/CommunicationForecast.h"
+#include "runtime/plan/DeviceName.h"
 #include "runtime/runner/report/Terminal.h"
 
 #include <algorithm>
@@ -142,12 +143,15 @@ static void addMemory(const Instance &instance, int64_t replica, Json &memory) {
   const Plan &plan = instance.plan();
   const Devices &devices = instance.executor(replica).devices();
   for (size_t device = 0; device < plan.devices.size(); ++device)
-    memory.push_back(ofReplica(instance, replica,
-                               {{"device", plan.devices[device].name},
-                                {"name", device == 0 ? Json() : Json(devices.nameOf(device))},
-                                {"predicted_bytes", plan.peakBytes(device)},
-                                {"allocated_bytes", devices.allocatedBytes(device)},
-                                {"taken_bytes", device == 0 ? Json() : Json(devices.takenBytes(device))}}));
+    memory.push_back(
+        ofReplica(instance, replica,
+                  {{"device", plan.devices[device].name},
+                   {"spelling", device == 0 ? plan.devices[0].name
+                                            : concat(plan.devices[device].backend, ":", devices.ordinal(device))},
+                   {"name", device == 0 ? Json() : Json(devices.nameOf(device))},
+                   {"predicted_bytes", plan.peakBytes(device)},
+                   {"allocated_bytes", devices.allocatedBytes(device)},
+                   {"taken_bytes", device == 0 ? Json() : Json(devices.takenBytes(device))}}));
 }
 
 Json reportOf(Instance &instance) {
@@ -216,8 +220,8 @@ static void printCalls(const Json &entry) {
   printLine(concat(text(entry["name"]), ": ", entry["calls"].get<int64_t>(), " calls; each copies ",
                    countText(entry["per_call"]), " with ", entry["rows"].get<int64_t>(), " rows", cut));
   for (const Json &copy : entry["copies"])
-    printFormatted("  %-6s to %-6s %12" PRId64 " B  %-6s %-10s %s  %s", text(copy["from"]).c_str(),
-                   text(copy["to"]).c_str(), copy["bytes"].get<int64_t>(), text(copy["when"]).c_str(),
+    printFormatted("  %-6s to %-6s %12" PRId64 " B  %-6s %-10s %s  %s", shownDevice(text(copy["from"])).c_str(),
+                   shownDevice(text(copy["to"])).c_str(), copy["bytes"].get<int64_t>(), text(copy["when"]).c_str(),
                    text(copy["reason"]).c_str(), text(copy["value"]).c_str(), text(copy["source"]).c_str());
 }
 
@@ -226,7 +230,8 @@ void printReport(const Json &report) {
     printCalls(entry);
   printLine("copies / bytes    predicted                  executed                   copy engine");
   for (const Json &copy : report["copies"])
-    printFormatted("  %-6s to %-6s %-26s %-26s %s%s", text(copy["from"]).c_str(), text(copy["to"]).c_str(),
+    printFormatted("  %-6s to %-6s %-26s %-26s %s%s", shownDevice(text(copy["from"])).c_str(),
+                   shownDevice(text(copy["to"])).c_str(),
                    copy["predicted"].is_null() ? "" : countText(copy["predicted"]).c_str(),
                    countText(copy["executed"]).c_str(), countText(copy["engine"]).c_str(), replicaText(copy).c_str());
   if (report.contains("collectives"))
@@ -237,12 +242,13 @@ void printReport(const Json &report) {
     printLine(concat("sequences kept ", report["sequences"]["kept"].get<int64_t>(), ", replayed ",
                      report["sequences"]["replays"].get<int64_t>(), " times"));
   for (const Json &memory : report["memory"])
-    printLine(concat("memory of ", text(memory["device"]), memory["name"].is_null() ? "" : ", " + text(memory["name"]),
-                     replicaText(memory), ": planned peak ", memory["predicted_bytes"].get<int64_t>(), " B, allocated ",
+    printLine(concat("memory of ", shownDevice(text(memory["device"]), text(memory["spelling"])),
+                     memory["name"].is_null() ? "" : ", " + text(memory["name"]), replicaText(memory),
+                     ": planned peak ", memory["predicted_bytes"].get<int64_t>(), " B, allocated ",
                      memory["allocated_bytes"].get<int64_t>(), " B",
                      memory["taken_bytes"].is_null()
                          ? std::string()
-                         : concat(", taken of the device ", memory["taken_bytes"].get<int64_t>(), " B")));
+                         : concat(", allocated on the device ", memory["taken_bytes"].get<int64_t>(), " B")));
 }
 
 } // namespace sluice::runtime

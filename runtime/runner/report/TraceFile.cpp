@@ -2,6 +2,7 @@
 
 #include "runtime/base/Json.h"
 #include "runtime/base/Text.h"
+#include "runtime/plan/DeviceName.h"
 
 #include <algorithm>
 
@@ -66,7 +67,7 @@ std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
         metadata("process_name", process, 0,
                  concat(plan.model, process == hostClock ? ", by the host's clock" : ", by the devices' clock")));
     for (size_t queue = 0; queue < plan.queues.size(); ++queue)
-      events.push_back(metadata("thread_name", process, queue, plan.queues[queue].name));
+      events.push_back(metadata("thread_name", process, queue, shownDevice(plan.queues[queue].name)));
     for (const WorkTime *time : work)
       events.push_back(eventOf(plan, actions, *time, work.front()->start));
   }

@@ -55,7 +55,7 @@ static double parseDeadline(const std::string &text) {
   double value = std::strtod(text.c_str(), &end);
   bool hasUnit = end != text.c_str() && *end == 's';
   if (text.empty() || end == text.c_str() || *(end + hasUnit) != '\0' || !(value > 0 && value <= 86400))
-    failUsage(concat("--deadline: ", quote(text), " is no time such as 60s, of at most a day"));
+    failUsage(concat("--deadline: ", quote(text), " is not a time up to 86400 s, such as 60s"));
   return value;
 }
 
@@ -357,7 +357,7 @@ private:
   static CLI::Option *addOutputFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
     auto check = [flag](const std::string &text) {
       if (text == "-")
-        failUsage(concat(flag, ": '-' would be a file; name one, such as ./- or /dev/stdout"));
+        failUsage(concat(flag, ": '-' is not accepted; name a file, such as ./- or /dev/stdout"));
       return std::string();
     };
     return addFile(command, flag, path, help)->check(CLI::Validator(check, ""));

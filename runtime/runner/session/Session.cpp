@@ -31,7 +31,7 @@ InstanceOptions instanceOptions(const Options &options) {
   return wanted;
 }
 
-/// "acc0 (cuda:0), NVIDIA H200" of each accelerator of the first replica here.
+/// "gpu(0) (cuda:0), NVIDIA H200" of each accelerator of the first replica here.
 static std::string acceleratorsText(const Instance &instance) {
   const Devices &devices = instance.executor().devices();
   std::string text;

@@ -62,7 +62,7 @@ private:
   static const Entry &decodeOf(const Plan &plan) {
     const Entry *entry = plan.findEntry("decode");
     if (!entry)
-      failUsage(concat("generate: the model generates no text, for which it needs an entry point 'decode'; it has: ",
+      failUsage(concat("generate: cannot generate text: the model has no entry point 'decode'; it has: ",
                        listed(plan.entryNames())));
     return *entry;
   }
@@ -70,7 +70,7 @@ private:
   static const Value &logitsOf(const Entry &entry) {
     const Value *logits = entry.findOutput("logits");
     if (!logits || !isFloat(logits->dtype) || logits->rowsDim >= 0)
-      failUnsupported(concat("generate: ", quote(entry.name), " gives no 'logits', the scores of the next token"));
+      failUnsupported(concat("generate: ", quote(entry.name), " has no output 'logits'"));
     return *logits;
   }
 
@@ -81,13 +81,13 @@ private:
       bool isPlace = (input.name == "position" && input.below > 0) || (input.name == "last" && &entry != &decode_);
       if (input.dtype != DType::i32 || input.rowsDim >= 0 || !(isTokens || (isPlace && input.shape.empty())))
         failUnsupported(concat("generate: ", quote(entry.name), " takes ", quote(input.name), " of type ",
-                               typeText(input.dtype, input.shape), ", which is no ", quote(tokens),
-                               " of i32 nor where it stands"));
+                               typeText(input.dtype, input.shape), ", and not ", quote(tokens),
+                               " of i32 or a position"));
     }
     if (!entry.findInput(tokens))
       failUnsupported(concat("generate: ", quote(entry.name), " takes no ", quote(tokens)));
     if (elementsOf(logitsOf(entry).shape) != elementsOf(logitsOf(decode_).shape))
-      failUnsupported("generate: 'prefill' and 'decode' give the scores of different words");
+      failUnsupported("generate: 'prefill' and 'decode' have different vocabulary sizes");
   }
 
   /// Reads the last half of the context again, from its beginning on.
@@ -156,15 +156,15 @@ public:
       : isNumbers_(options.generate.promptTokens.has_value()), words_(words) {
     const std::string &folder = options.dataOptions.tokenizer;
     if (!folder.empty() && isNumbers_)
-      failUsage("--prompt-tokens: has numbers of tokens, for which --tokenizer is not needed");
+      failUsage("cannot combine --prompt-tokens with --tokenizer: the prompt has token numbers already");
     if (!folder.empty())
       bpe_.emplace(folder);
     if (bpe_ && bpe_->size() > words)
       failInvalid(
-          concat(folder, ": has tokens up to number ", bpe_->size() - 1, ", and the model has ", words, " words"));
+          concat(folder, ": has tokens up to number ", bpe_->size() - 1, ", and the vocabulary size is ", words));
     if (!bpe_ && !isNumbers_ && words < 256)
-      failInvalid(
-          concat("the model has ", words, " words, and bytes are 256 tokens: give --tokenizer or --prompt-tokens"));
+      failInvalid(concat("cannot use bytes as tokens: the vocabulary size is ", words,
+                         "; give --tokenizer or --prompt-tokens"));
   }
 
   /// Words beyond these are never drawn.
@@ -203,9 +203,9 @@ private:
       char *end = nullptr;
       long long token = std::strtoll(at, &end, 10);
       if (end == at || (*end != ',' && *end != '\0') || (*end == ',' && end[1] == '\0'))
-        failUsage(concat("--prompt-tokens: ", quote(list), " is no list such as 5,17,3"));
+        failUsage(concat("--prompt-tokens: ", quote(list), " is not a list such as 5,17,3"));
       if (token < 0 || token >= words_)
-        failInvalid(concat("--prompt-tokens: ", token, " is none of the model's words, 0 to ", words_ - 1));
+        failInvalid(concat("--prompt-tokens: ", token, " is outside the vocabulary, 0 to ", words_ - 1));
       tokens.push_back(static_cast<int32_t>(token));
       at = end + (*end == ',');
     }

@@ -1,6 +1,7 @@
 // `info`: what the executable contains.
 #include "runtime/base/Text.h"
 #include "runtime/instance/Variants.h"
+#include "runtime/plan/DeviceName.h"
 #include "runtime/runner/report/Report.h"
 #include "runtime/runner/session/Session.h"
 #include "runtime/runner/verbs/Verbs.h"
@@ -123,11 +124,11 @@ static std::string settingsText(const Device &device) {
 /// The devices of the first replica, then those of the others but for the host.
 static void printDevices(const Plan &plan, const Ordinals &ordinals, int threads) {
   for (size_t i = 0; i < plan.devices.size(); ++i)
-    printLine(concat("device   ", slotText(plan.devices[i], ordinals.front()[i]), settingsText(plan.devices[i]),
+    printLine(concat("device   ", bindingText(plan.devices[i], ordinals.front()[i]), settingsText(plan.devices[i]),
                      i == 0 ? concat(", ", threads, " threads") : std::string()));
   for (size_t replica = 1; replica < ordinals.size(); ++replica)
     for (size_t i = 1; i < plan.devices.size(); ++i)
-      printLine(concat("device   ", slotText(plan.devices[i], ordinals[replica][i]), " of replica ", replica));
+      printLine(concat("device   ", bindingText(plan.devices[i], ordinals[replica][i]), " of replica ", replica));
 }
 
 static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
@@ -157,15 +158,16 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
     printLine(concat("    takes ", valuesText(plan, entry.inputs)));
     printLine(concat("    gives ", valuesText(plan, entry.outputs)));
     for (const Json &copy : plannedCopies(plan, entry, mostRows(plan, entry)))
-      printLine(concat("    copies ", copy["value"].get<std::string>(), " from ", copy["from"].get<std::string>(),
-                       " to ", copy["to"].get<std::string>(), ": ", bytesText(copy["bytes"].get<uint64_t>()), ", ",
-                       copy["when"].get<std::string>(), ", ", copy["reason"].get<std::string>(),
+      printLine(concat("    copies ", copy["value"].get<std::string>(), " from ",
+                       shownDevice(copy["from"].get<std::string>()), " to ", shownDevice(copy["to"].get<std::string>()),
+                       ": ", bytesText(copy["bytes"].get<uint64_t>()), ", ", copy["when"].get<std::string>(), ", ",
+                       copy["reason"].get<std::string>(),
                        copy.contains("times") ? concat(", ", copy["times"].get<int64_t>(), " times") : std::string()));
   }
   printLine("memory");
   for (const Arena &arena : plan.arenas)
     printLine(concat("  ", arena.name, "  ", bytesText(static_cast<uint64_t>(arena.bytes)), " on ",
-                     plan.devices[arena.device].name));
+                     shownDevice(plan.devices[arena.device].name)));
   printLine("states");
   for (const State &state : plan.states)
     if (state.isKept())
@@ -177,7 +179,7 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
 int runInfo(const Options &options) {
   const sluice_artifact &artifact = *sluice_artifact_query();
   Plan plan = variantsAskedFor(artifact, instanceOptions(options)).front().plan; // its devices need not be here
-  Ordinals ordinals = fillSlots(plan, options.devices);
+  Ordinals ordinals = bindDevices(plan, options.devices);
   std::vector<Variant> variants = variantsOf(artifact);
   if (options.json) {
     Json json = planJson(plan, ordinals);

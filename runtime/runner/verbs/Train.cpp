@@ -73,7 +73,7 @@ private:
     if (options_.resume && options_.checkpointFolder.empty())
       failUsage("--resume needs --checkpoint DIR");
     if (options_.resume && !options_.weights.empty())
-      failUsage("--weights is for the start of a run; --resume goes on from the weights of a checkpoint");
+      failUsage("cannot combine --weights with --resume: a resumed run takes its weights from the checkpoint");
     if (!options_.saveAverages.empty() && !hasAverages(instance_.plan()))
       failUsage("--save-averages: the model keeps no averages of its weights");
     position_.batch = batchRows(options_, instance_.plan());

@@ -133,7 +133,7 @@ TEST_F(Executables, AFullDeviceIsAnErrorThatLeavesTheCheckpoint) {
   arguments.insert(arguments.end(), {"--sim", "memory=1MB"});
   ProcessResult result = run(*folder / "one", arguments);
   EXPECT_EQ(result.code, 5);
-  for (const char *part : {"acc0", "sim:0", "free"})
+  for (const char *part : {"gpu(0)", "sim:0", "free"})
     EXPECT_NE(result.err.find(part), std::string::npos) << part << " is not in: " << result.err;
   EXPECT_EQ(newest(), before);
 }
@@ -144,7 +144,7 @@ TEST_F(Executables, AnAbsentDeviceIsAnErrorAndNeverAFallback) {
   make("ninth", {"--devices", "sim:9"}); // sim has four devices unless told otherwise
   ProcessResult absent = run(*folder / "ninth", {"train", "--epochs", "1"});
   EXPECT_EQ(absent.code, 4);
-  EXPECT_NE(absent.err.find("acc0 (sim:9)"), std::string::npos) << absent.err;
+  EXPECT_NE(absent.err.find("gpu(0) (sim:9)"), std::string::npos) << absent.err;
 }
 
 // Weights saved from an accelerator are the host's, bit for bit, and the other way round.

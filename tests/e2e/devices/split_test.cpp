@@ -74,6 +74,6 @@ TEST(Split, AnUnwrittenCopyIsAnErrorUnlessAskedFor) {
   std::string text =
       modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies explicit");
   std::string message = compileError(text);
-  for (const char *part : {"acc0", "cpu", "reshape", "819200 bytes (3200 a row)", "lenet.cpp:"})
+  for (const char *part : {"gpu(0)", "cpu", "reshape", "819200 bytes (3200 a row)", "lenet.cpp:"})
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
 }

@@ -1,4 +1,4 @@
-// Rates are found again from kernels that were timed by them.
+// Rates are recovered from kernels that were timed by them.
 #include "passes/analysis/KernelRates.h"
 #include "gtest/gtest.h"
 #include <cmath>

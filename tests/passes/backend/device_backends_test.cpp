@@ -81,8 +81,9 @@ TEST_F(DeviceBackendsTest, WhereTheHostHasAKernelADeviceWithoutCannotRunTheOp) {
                                     "host, which has a kernel for it"));
   EXPECT_FALSE(expandMissing(*module, *backends));
   EXPECT_TRUE(failed(checkSupport(*module, *backends)));
-  EXPECT_THAT(diagnostics.errors(), HasSubstr("'sluice.conv2d' cannot run on acc0 (backend 'fake'): it has no groups; "
-                                              "the formula in its place would give other bits"));
+  EXPECT_THAT(diagnostics.errors(),
+              HasSubstr("'sluice.conv2d' cannot run on gpu(0) (backend 'fake'): it has no groups; "
+                        "the formula in its place would give other bits"));
 }
 
 TEST_F(DeviceBackendsTest, WhereTheHostHasTheFormulaAllDevicesHave) {

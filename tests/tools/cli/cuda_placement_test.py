@@ -62,9 +62,9 @@ class CudaPlacementTest(CliTest):
     def test_where_rates_come_from_is_said(self):
         self.write("product.mlir", PRODUCT.replace("TYPE", "bf16"))
         arguments = ("place", "product.mlir", "--devices", "cpu,cuda:0", "--backend", "cuda=arch=sm_90")
-        self.assertRegex(self.run_sluice(*arguments), r"(?m)^  acc0 .*; costs from the published peak of sm_90, not measured$")
+        self.assertRegex(self.run_sluice(*arguments), r"(?m)^  gpu\(0\) \(cuda:0\) .*; costs from the published peak of sm_90, not measured$")
         explained = self.run_sluice(*arguments, "--explain", "einsum")
-        self.assertIn("\n  acc0: costs from the published peak of sm_90, not measured\n", explained)
+        self.assertIn("\n  gpu(0) (cuda:0): costs from the published peak of sm_90, not measured\n", explained)
 
     def test_a_device_that_is_here_tells_its_own(self):
         kinds = {}
@@ -84,7 +84,7 @@ class CudaPlacementTest(CliTest):
         self.assertLessEqual(tight["peak_bytes"]["acc0"], 1_000_000)
         self.assertIn("1000000", tight["obstacles"]["all acc0"])
         reasons = [item["reason"] for kind in ("groups", "states") for item in tight[kind] if item["device"] == "cpu"]
-        self.assertTrue([reason for reason in reasons if "acc0 may have 1000000 bytes" in reason], reasons)
+        self.assertTrue([reason for reason in reasons if "gpu(0) may have 1000000 bytes" in reason], reasons)
 
     # The same figures give both the same groups, where these are not nearly as fast elsewhere: the simulator takes the host's
     # work by its own clock, so that other work overlaps.
@@ -131,9 +131,9 @@ class CudaPlacementTest(CliTest):
                 device = report["devices"][1]
                 self.assertEqual((device["costs"], device["estimated"]), ("measured", {kind: like} if like else {}))
         arguments = ("place", "product.mlir", "--devices", "cpu,cuda:0", "--backend", "cuda=arch=sm_90,tf32=on")
-        said = "; einsum_tf32 was not: as einsum_bf16, by the published peaks of sm_90\n"
+        said = "; einsum_tf32 not measured: estimated from einsum_bf16 by the published peaks of sm_90\n"
         self.assertIn("; costs measured" + said, self.run_sluice(*arguments))
-        self.assertIn("  acc0: costs measured" + said, self.run_sluice(*arguments, "--explain", "einsum"))
+        self.assertIn("  gpu(0) (cuda:0): costs measured" + said, self.run_sluice(*arguments, "--explain", "einsum"))
 
     def test_capability_and_links_are_listed(self):
         text = self.run_sluice("devices", **EMULATED, CUDA_EMU_DEVICES="3")

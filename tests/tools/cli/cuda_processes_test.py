@@ -109,7 +109,7 @@ class DevicesTest(CudaProcessesTest):
 
     def test_fewer_devices_than_processes(self):
         results = self.launch_with(CUDA_EMU_DEVICES="1")
-        self.assert_all_refuse(results, 4, "device acc0 (cuda:1) is not there: cuda has 1 devices, and 2 processes of this machine need 2")
+        self.assert_all_refuse(results, 4, "device gpu(0) (cuda:1) is not there: cuda has 1 devices, and 2 processes of this machine need 2")
         self.assertIn("rank 1: device", results[0].stderr)
 
     def test_a_list_is_that_of_the_machine(self):
@@ -123,7 +123,7 @@ class DevicesTest(CudaProcessesTest):
         port = str(self.free_port())
         command = [self.mlp(), *self.TRAIN, "--epochs", "0", "--world-size", "2", "--local-rank", "1", "--address", f"127.0.0.1:{port}"]
         results = self.wait([self.start_alone([*command, "--rank", rank]) for rank in ("0", "1")])
-        self.assert_all_refuse(results, 4, "ranks 0 and 1 have one device, acc0 (cuda:1): each needs its own")
+        self.assert_all_refuse(results, 4, "ranks 0 and 1 have one device, gpu(0) (cuda:1): each needs its own")
 
     def start_on(self, lists, *environments):
         """A process for each environment, of a program that was compiled for these lists of devices."""

@@ -146,7 +146,7 @@ class CudaTest(CliTest):
             ({"SLUICE_CUDA_DRIVER": "libm.so.6"}, 4, "libm.so.6 has no cuInit"),
             ({"CUDA_EMU_VERSION": "11040"}, 4, "is for CUDA 11.4, and 12.0 or later is needed"),
             ({"CUDA_EMU_DEVICES": "0"}, 4, "CUDA_ERROR_NO_DEVICE"),
-            ({"CUDA_EMU_MEMORY": "100"}, 5, "out of memory: acc0 (cuda:0)", "(768 for transient, 256 for state) needs 4352 bytes", "4352 bytes were asked for, ", " are free"),
+            ({"CUDA_EMU_MEMORY": "100"}, 5, "out of memory: gpu(0) (cuda:0)", "(768 for transient, 256 for state) needs 4352 bytes", "4352 bytes were asked for, ", " are free"),
         ):
             for device in (), ("--device", "cuda"):
                 self.assert_refused(self.bench("small", "--entry", "predict", *device, **environment), code, *why)

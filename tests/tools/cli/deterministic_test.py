@@ -65,8 +65,8 @@ class DeterministicTest(CliTest):
 
     def test_what_does_not_go_together(self):
         self.assert_refused(self.compile("--deterministic", "8", "--accumulate", "2"), 2, "--deterministic is without --accumulate")
-        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "2", "--batch-norm", "sync"), 4, "--deterministic is for --batch-norm local")
-        self.assert_refused(self.compile("--deterministic", "8", "--placement", "auto", "--devices", "cpu,sim:0"), 4, "devices of logical shards are not chosen")
+        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "2", "--batch-norm", "sync"), 4, "--deterministic requires --batch-norm local")
+        self.assert_refused(self.compile("--deterministic", "8", "--placement", "auto", "--devices", "cpu,sim:0"), 4, "cannot choose the devices of logical shards")
 
     def test_a_dump_has_its_shards(self):
         result = self.compile("-q", "--deterministic", "4", "--compile-to", "fused", "--emit", "mlir", "-o", "fused.mlir")

@@ -98,16 +98,16 @@ class GenerateTest(CliTest):
         self.refused(USAGE, "--top-p: '2' is not a number from 0 to 1", "--prompt", "a", "--top-p", "2")
         self.refused(USAGE, "--top-k: -1 is outside", "--prompt", "a", "--top-k", "-1")
         self.refused(USAGE, "--tokens: 0 is outside", "--prompt", "a", "--tokens", "0")
-        self.refused(INVALID, "--prompt-tokens: 256 is none of the model's words, 0 to 255", "--prompt-tokens", "3,256")
-        self.refused(INVALID, "--prompt-tokens: -1 is none of the model's words", "--prompt-tokens=-1")
-        self.refused(USAGE, "--prompt-tokens: '3,,4' is no list such as 5,17,3", "--prompt-tokens", "3,,4")
+        self.refused(INVALID, "--prompt-tokens: 256 is outside the vocabulary, 0 to 255", "--prompt-tokens", "3,256")
+        self.refused(INVALID, "--prompt-tokens: -1 is outside the vocabulary", "--prompt-tokens=-1")
+        self.refused(USAGE, "--prompt-tokens: '3,,4' is not a list such as 5,17,3", "--prompt-tokens", "3,,4")
         self.refused(INVALID, "--prompt-tokens: the prompt is empty", "--prompt-tokens", "")
         self.assert_refused(self.run_program(self.trained, "generate", "--prompt", "a"), USAGE, "generate needs --weights FILE")
 
     def test_other_models_say_that_they_cannot(self):
         self.succeed(os.path.join(BUILD, "bin", "sluice"), "compile", "small.mlir", "-q", "-o", "small")
         self.assert_refused(
-            self.run_program(self.path("small"), "generate", "--prompt", "a"), USAGE, "the model generates no text", "'decode'; it has: predict, init")
+            self.run_program(self.path("small"), "generate", "--prompt", "a"), USAGE, "cannot generate text", "'decode'; it has: predict, init")
 
     def test_a_vocabulary_fits(self):
         characters = [chr(c) for c in range(256)]
@@ -115,7 +115,7 @@ class GenerateTest(CliTest):
             os.mkdir(self.path(name))
             self.write(f"{name}/vocab.json", json.dumps({token: number for number, token in enumerate(tokens)}))
             self.write(f"{name}/merges.txt", "#version: 0.2\na b\n" + ("c d\n" if name == "fits" else ""))
-        self.refused(INVALID, "has tokens up to number 256, and the model has 256 words", "--tokenizer", "large", "--prompt", "a")
+        self.refused(INVALID, "has tokens up to number 256, and the vocabulary size is 256", "--tokenizer", "large", "--prompt", "a")
         answer = json.loads(self.text("--tokenizer", "fits", "--prompt", "abcde", "--tokens", "5", "--temperature", "9", "--json"))
         self.assertEqual(answer["prompt_tokens"], 3)
         words = ["a", "b", "c", "d", "e", "f", "g", "h", "ab", "cd"]
@@ -127,7 +127,7 @@ class GenerateTest(CliTest):
         small_model(self.path("few"), 20)
         self.assert_refused(
             self.run_program(self.path("few"), "generate", "--weights", "absent", "--prompt", "a"), INVALID,
-            "the model has 20 words, and bytes are 256 tokens: give --tokenizer or --prompt-tokens")
+            "cannot use bytes as tokens: the vocabulary size is 20; give --tokenizer or --prompt-tokens")
 
     def test_replicas_microbatches_and_accelerators_give_the_same(self):
         def tokens(**options):

@@ -89,8 +89,8 @@ class MicrobatchesTest(CliTest):
 
     def test_what_does_not_go_together(self):
         norm = ("--replicas", "2", "--devices", "sim:0-1", "--batch-norm", "sync")
-        self.assert_refused(self.compile("--accumulate", "2", *norm), 4, "microbatches normalise by their own rows")
-        self.assert_refused(self.compile("--accumulate", "2", "--placement", "auto", "--devices", "cpu,sim:0"), 4, "devices of microbatches are not chosen")
+        self.assert_refused(self.compile("--accumulate", "2", *norm), 4, "cannot normalize over all rows of a call in microbatches")
+        self.assert_refused(self.compile("--accumulate", "2", "--placement", "auto", "--devices", "cpu,sim:0"), 4, "cannot choose the devices of microbatches")
         for count in ("0", "-1", "1025", "two"):
             self.assert_refused(self.compile("--accumulate", count), 2, "--accumulate")
 

@@ -59,7 +59,7 @@ class PlaceTest(CliTest):
             with self.subTest(cap):
                 report = self.place(devices=f"cpu,sim:0={cap}B")
                 reasons = [item["reason"] for kind in ("groups", "states") for item in report[kind] if item["device"] == "cpu"]
-                self.assertTrue([reason for reason in reasons if f"acc0 may have {cap} bytes" in reason], reasons)
+                self.assertTrue([reason for reason in reasons if f"gpu(0) may have {cap} bytes" in reason], reasons)
         free = self.place()
         self.assertFalse([item for kind in ("groups", "states") for item in free[kind] if "may have" in item["reason"]])
 
@@ -83,6 +83,20 @@ class PlaceTest(CliTest):
                 self.assertEqual(self.devices_of(first), self.devices_of(second))
                 with open(self.path("kept.json"), encoding="utf-8") as kept, open(self.path("again.json"), encoding="utf-8") as again:
                     self.assertEqual(kept.read(), again.read())
+
+    def test_a_saved_placement_is_in_the_order_of_execution(self):
+        report = self.place("--save", "kept.json")
+        with open(self.path("kept.json"), encoding="utf-8") as kept:
+            saved = list(json.load(kept)["placement"])
+        names = [group["name"] for group in report["groups"]]
+        self.assertEqual(saved[:len(names)], names)
+        self.assertNotEqual(names, sorted(names))
+        starts = {}
+        for group in report["groups"]:  # of one device
+            if group["start_ms"] is not None:
+                self.assertGreaterEqual(group["start_ms"], starts.get(group["device"], 0), group["name"])
+                starts[group["device"]] = group["start_ms"]
+        self.assertTrue(all(name.startswith("state ") for name in saved[len(names):]), saved)
 
     def test_an_edit_moves_that_group_alone(self):
         before = self.devices_of(self.place("--save", "kept.json"))
@@ -148,9 +162,9 @@ class PlaceTest(CliTest):
     def test_one_op_is_explained(self):
         sluice = os.path.join(BUILD, "bin", "sluice")
         text = self.succeed(sluice, "place", "lenet.mlir", "--devices", "cpu,sim:0", *LINK, "--explain", "conv2d")
-        self.assertRegex(text, r"(?m)^conv2d_add_relu_compare \(lenet.cpp:\d+:\d+\) is on ")
+        self.assertRegex(text, r"(?m)^conv2d_add_relu_compare \(lenet.cpp:\d+:\d+\) runs on ")
         self.assertRegex(text, r"(?m)^  cpu +[0-9.]+ [mu]s of work")
-        self.assertRegex(text, r"(?m)^  acc0 +[0-9.]+ [mu]s of work")
+        self.assertRegex(text, r"(?m)^  gpu\(0\) \(sim:0\) +[0-9.]+ [mu]s of work")
 
     def test_a_run_is_shown_beside_what_was_predicted(self):
         self.place("--save", "kept.json")

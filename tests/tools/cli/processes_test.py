@@ -170,7 +170,7 @@ class RefusalTest(ProcessesTest):
         program = self.replicas(2)
         for flags, code, message in (
                 (("--transport", "tpc"), 4, "there is no transport 'tpc'"),
-                (("--deadline", "soon"), 2, "--deadline: 'soon' is no time such as 60s"),
+                (("--deadline", "soon"), 2, "--deadline: 'soon' is not a time up to 86400 s, such as 60s"),
                 (("--rank", "5"), 2, "--rank is given, and --world-size is not"),
                 (("--transport", "openmpi"), 4, "was started by torchrun")):
             with self.subTest(flags=flags):

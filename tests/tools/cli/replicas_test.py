@@ -150,7 +150,7 @@ class ReplicasTest(CliTest):
         flags = ("--replicas", "env", "--devices", "sim:0")
         result = self.sluice("compile", "lenet.mlir", *flags, "-o", "lenet", env=self.environment)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("replicas      as many as are launched; collectives are planned for 8; what follows is of one", result.stdout + result.stderr)
+        self.assertIn("replicas      one per launched process; collectives are planned for 8; figures below are of one", result.stdout + result.stderr)
         self.assertRegex(result.stdout + result.stderr, r"collectives   \d+ in each train_step: [\d,]+ bytes")
         result = self.run_program(self.path("lenet"), "info", "--json", env=self.environment)
         info = json.loads(result.stdout)
@@ -177,7 +177,7 @@ class ReplicasTest(CliTest):
     def test_words_must_fit(self):
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--batch-norm", "synk"), 2, "'local' or 'sync'", "'synk'", "sync")
         self.assert_refused(self.compile("--batch-norm", "sync"), 2, "--batch-norm is for replicas")
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--placement", "auto"), 4, "devices of replicas are not chosen")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--placement", "auto"), 4, "cannot choose the devices of replicas")
 
     def test_a_dump_has_its_replicas(self):
         result = self.compile("--replicas", "2", "--devices", "sim:0-1", "--compile-to", "train", "--emit", "mlir", "-o", "train.mlir")

@@ -36,16 +36,16 @@ class VariantsTest(CliTest):
 
     def test_the_first_list_that_is_there_is_taken(self):
         self.compile_lists("cuda:0", "cpu,sim:0", "cpu")
-        self.expect_accelerator("acc0 (cuda:0), Emulated CUDA device")
-        self.expect_accelerator("acc0 (sim:0)", env=self.without_driver)
+        self.expect_accelerator("gpu(0) (cuda:0), Emulated CUDA device")
+        self.expect_accelerator("gpu(0) (sim:0)", env=self.without_driver)
         self.compile_lists("cuda:0", "cpu")
         self.expect_accelerator("the host alone", env=self.without_driver)
 
     def test_what_is_asked_for_is_taken(self):
         self.compile_lists("cuda:0", "cpu,sim:0", "cpu")
-        self.expect_accelerator("acc0 (sim:0)", "--device", "sim")
-        self.expect_accelerator("acc0 (sim:0)", "--sim", "seed=3")
-        self.expect_accelerator("acc0 (sim:1)", "--devices", "sim:1")
+        self.expect_accelerator("gpu(0) (sim:0)", "--device", "sim")
+        self.expect_accelerator("gpu(0) (sim:0)", "--sim", "seed=3")
+        self.expect_accelerator("gpu(0) (sim:1)", "--devices", "sim:1")
         self.expect_accelerator("the host alone", "--device", "cpu")
         self.expect_accelerator("the host alone", "--devices", "cpu")
 

@@ -44,7 +44,7 @@ class ZeroTest(ProcessesTest):
     def test_the_summary_tells_what_each_keeps(self):
         four = ("--replicas", "4", "--devices", "sim:0-3", "-o", "lenet")
         text = self.compile(*four, "--zero", "1").stdout
-        kept, whole = (int(number.replace(",", "")) for number in re.search(r"zero +stage 1: ([\d,]+) bytes of the optimizer's ([\d,]+) in each replica", text).groups())
+        kept, whole = (int(number.replace(",", "")) for number in re.search(r"zero +level 1: ([\d,]+) of ([\d,]+) bytes of optimizer state in each replica", text).groups())
         self.assertLessEqual(kept, 1.05 * whole / 4)
         self.assertRegex(text, r"gradients? of .+ +[\d,]+ bytes, ready at")
         self.assertRegex(text, r"parameters? .+ +[\d,]+ bytes, ready at")
@@ -117,8 +117,8 @@ class ZeroTest(ProcessesTest):
         two = ("--replicas", "2", "--devices", "sim:0-1", "-o", "out")
         self.assert_refused(self.compile("--zero", "1", "-o", "out"), 2, "--zero is for replicas; say --replicas")
         self.assert_refused(self.compile("--zero", "1", "--replicas", "env", "-o", "out"), 4, "--zero needs the number of replicas", "--replicas env")
-        self.assert_refused(self.compile(*two, "--zero", "2"), 4, "there is no stage 2 of ZeRO here", "say --zero 1")
-        self.assert_refused(self.compile(*two, "--zero", "5"), 2, "a stage of ZeRO is 0 or 1, not 5")
+        self.assert_refused(self.compile(*two, "--zero", "2"), 4, "there is no level 2 of ZeRO here", "say --zero 1")
+        self.assert_refused(self.compile(*two, "--zero", "5"), 2, "the ZeRO level is 0 or 1, not 5")
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "plain.mlir")
         result = self.sluice("compile", "plain.mlir", *two, "--zero", "1", env=self.environment)
         self.assert_refused(result, 3, "the optimizer keeps nothing for its parameters that --zero 1 could share out")

@@ -28,12 +28,15 @@ class Copy:
 
     def __init__(self, script, name, text):
         self.folder = tempfile.mkdtemp()
-        for path in (f"tools/{script}", ".clang-format", ".clang-format-ignore", ".clang-tidy", "tests/layers/check_layers.py"):
+        for path in (f"tools/{script}", ".clang-format", ".clang-format-ignore", ".clang-tidy", "tests/layers/check_layers.py",
+                     "tests/words/check_words.py"):
             os.makedirs(os.path.dirname(os.path.join(self.folder, path)), exist_ok=True)
             shutil.copy(os.path.join(SOURCE, path), os.path.join(self.folder, path))
-        os.makedirs(os.path.dirname(os.path.join(self.folder, name)), exist_ok=True)
-        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
+        for path, content in ((name, text), ("tests/words/allowed.txt", "tests 1000\ntools 1000\n")):
+            os.makedirs(os.path.dirname(os.path.join(self.folder, path)), exist_ok=True)
+            with open(os.path.join(self.folder, path), "w", encoding="utf-8") as file:
+                file.write(content)
+        run(sys.executable, "tests/words/check_words.py", ".", "--lower", cwd=self.folder)
         run("git", "init", "-q", cwd=self.folder)
         run("git", "add", ".", cwd=self.folder)
 

@@ -1,5 +1,6 @@
 #include "tools/compiler/placement/Candidates.h"
 
+#include "runtime/plan/DeviceName.h"
 #include <fmt/format.h>
 
 using namespace mlir;
@@ -25,7 +26,8 @@ Assignment everythingOn(const PlacementGraph &graph, uint32_t device, const ir::
     uint32_t wanted = problem.pinned.value_or(device);
     bool works = group.kind == PlacedGroup::Launch;
     if (works && wanted != device)
-      return cannotBe(fmt::format("{} is to run on {}", group.name, target.devices()[wanted].name));
+      return cannotBe(
+          fmt::format("{} is to run on {}", group.name, runtime::shownDevice(target.devices()[wanted].name)));
     if (works && problem.times[device] == PlacementProblem::kImpossible)
       return cannotBe(fmt::format("{} cannot run there ({})", group.name, group.unsupported));
     result.devices.push_back(wanted);
@@ -153,8 +155,9 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
     std::optional<int64_t> cap = setting.costs.memoryCaps[device];
     int64_t peak = candidate.evaluation->peakBytes[device];
     if (cap && peak > *cap)
-      candidate.obstacle = {ExitCode::Exhausted, fmt::format("{} would need {} bytes and may have {}",
-                                                             setting.target().devices()[device].name, peak, *cap)};
+      candidate.obstacle = {ExitCode::Exhausted,
+                            fmt::format("{} would need {} bytes and may have {}",
+                                        runtime::shownDevice(setting.target().devices()[device].name), peak, *cap)};
   }
 }
 

@@ -307,9 +307,11 @@ private:
     const Candidate &best = *fastest();
     double gain = 1 - best.evaluation->seconds / chosen.evaluation->seconds;
     return gain > 0
-               ? fmt::format("'{}' is predicted {:.2f} % faster than '{}', but figures are sure to {:g} % here: the "
-                             "simpler is taken",
-                             best.name, 100 * gain, chosen.name, 100 * setting.costs.uncertainty)
+               ? fmt::format(
+                     "'{}' is predicted {:.2f} % faster than '{}', but predictions are certain to {:g} % only: the "
+                     "simpler placement is chosen",
+                     shownAlternative(best.name), 100 * gain, shownAlternative(chosen.name),
+                     100 * setting.costs.uncertainty)
                : "";
   }
 
@@ -329,7 +331,7 @@ private:
       return makeError(obstacle.code, "no placement is possible: " + obstacle.text);
     std::string text;
     for (const Candidate &candidate : candidates)
-      text += (text.empty() ? "" : "; ") + candidate.name + ": " + candidate.obstacle.text;
+      text += (text.empty() ? "" : "; ") + shownAlternative(candidate.name) + ": " + candidate.obstacle.text;
     return makeError(ExitCode::Exhausted, "no placement fits: " + text);
   }
 

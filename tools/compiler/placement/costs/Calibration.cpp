@@ -107,9 +107,8 @@ std::string calibrationPath() {
 llvm::Error checkCalibrationPath() {
   std::string path = calibrationPath();
   if (path.empty())
-    return makeError(ExitCode::Invalid,
-                     "there is no folder to keep what was measured in: XDG_CACHE_HOME and HOME name none; "
-                     "SLUICE_CALIBRATION can name a file");
+    return makeError(ExitCode::Invalid, "cannot store measurements: neither XDG_CACHE_HOME nor HOME names a folder; "
+                                        "SLUICE_CALIBRATION can name a file");
   if (auto known = readCalibration(); !known)
     return known.takeError();
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
@@ -164,7 +163,7 @@ static KernelSample readSample(const JsonReader &json) {
   sample.bytes = json.at("bytes").number();
   sample.seconds = json.at("seconds").number();
   if (!isAmount(sample.flops, 0) || !isAmount(sample.bytes, 0) || !isTime(sample.seconds) || sample.seconds <= 0)
-    json.fail("a kernel's work and time must be positive, and what a machine can do");
+    json.fail("a kernel's work and time must be positive and possible for a machine");
   return sample;
 }
 
@@ -185,7 +184,7 @@ static LinkCalibration readLink(const JsonReader &json) {
   link.bytesPerSecond = json.at("bytes_per_second").number();
   link.latency = json.at("latency_s").number();
   if (!isAmount(link.bytesPerSecond) || !isTime(link.latency))
-    json.fail("a link's speed must be positive, and what a machine can do");
+    json.fail("a link's speed must be positive and possible for a machine");
   return link;
 }
 

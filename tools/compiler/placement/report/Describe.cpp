@@ -2,6 +2,7 @@
 
 #include "ir/text/DiagnosticText.h"
 #include "passes/assign/GroupValues.h"
+#include "runtime/plan/DeviceName.h"
 #include "tools/compiler/placement/report/GroupLaunches.h"
 #include <fmt/format.h>
 
@@ -193,17 +194,17 @@ private:
       if (elsewhere.device == item.device)
         continue;
       reason += reason.empty() ? "" : "; ";
+      std::string name = runtime::shownDevice(elsewhere.device);
       if (time == PlacementProblem::kImpossible)
-        reason += fmt::format("{} cannot run it ({})", elsewhere.device, group.unsupported);
+        reason += fmt::format("{} cannot run it ({})", name, group.unsupported);
       else if (elsewhere.addedSeconds > 0)
-        reason +=
-            fmt::format("on {} work and copies would take {} more", elsewhere.device, timeText(elsewhere.addedSeconds));
+        reason += fmt::format("on {} work and copies would take {} more", name, timeText(elsewhere.addedSeconds));
       else if (elsewhere.addedSeconds < 0)
         reason += fmt::format("on {} work and copies would take {} less by themselves, but the groups around it or the "
                               "schedule's overlap decide",
-                              elsewhere.device, timeText(-elsewhere.addedSeconds));
+                              name, timeText(-elsewhere.addedSeconds));
       else
-        reason += fmt::format("on {} it would take the same", elsewhere.device);
+        reason += fmt::format("on {} it would take the same", name);
     }
     return reason.empty() ? "there is no other device" : reason;
   }
@@ -215,8 +216,9 @@ private:
     for (size_t device = 0; device < setting.costs.memoryCaps.size() && wanted != devices[i]; ++device)
       if (std::optional<int64_t> cap = setting.costs.memoryCaps[device];
           cap && unhindered.evaluation->peakBytes[device] > *cap)
-        text += fmt::format("; {} may have {} bytes, and '{}', which has it on {}, needs {}", nameOf(uint32_t(device)),
-                            *cap, unhindered.name, nameOf(wanted), unhindered.evaluation->peakBytes[device]);
+        text += fmt::format("; {} may have {} bytes, and '{}', which has it on {}, needs {}",
+                            runtime::shownDevice(nameOf(uint32_t(device))), *cap, shownAlternative(unhindered.name),
+                            runtime::shownDevice(nameOf(wanted)), unhindered.evaluation->peakBytes[device]);
     return text;
   }
 

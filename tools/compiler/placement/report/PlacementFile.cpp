@@ -2,6 +2,7 @@
 
 #include "ir/Dialect.h"
 #include "ir/Module.h"
+#include "runtime/plan/DeviceName.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/JsonFile.h"
 #include "llvm/ADT/StringExtras.h"
@@ -85,11 +86,16 @@ private:
     auto index = uint32_t(device - target.devices().begin());
     const PlacementProblem::Group &problem = graph.problem.groups[group->second];
     if (problem.pinned && *problem.pinned != index)
-      return invalid("'" + key + "' cannot go to " + device->name + ": the model has it on " +
-                     target.devices()[*problem.pinned].name);
+      return invalid("'" + key + "' cannot go to " + shown(*device) + ": the model has it on " +
+                     shown(target.devices()[*problem.pinned]));
     if (problem.times[index] == PlacementProblem::kImpossible)
-      return unsupported("'" + key + "' cannot go to " + device->name + ": " + graph.groups[group->second].unsupported);
+      return unsupported("'" + key + "' cannot go to " + shown(*device) + ": " +
+                         graph.groups[group->second].unsupported);
     return index;
+  }
+
+  static std::string shown(const ir::TargetDevice &device) {
+    return runtime::shownDevice(device.name, device.spelling());
   }
 
   std::string suggestGroup(llvm::StringRef wrong) const {
@@ -139,14 +145,19 @@ void PlacementFile::fix(PlacementGraph &graph) const {
 }
 
 std::string printPlacementFile(const PlacementReport &report) {
-  json::Object placement;
-  for (const PlacementReport::Group &group : report.groups)
-    placement[keyOf(group.name, group.isState)] = group.device;
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::formatv(
-      "{0:2}\n",
-      json::Value(json::Object{
-          {"format", kFormat}, {"model", report.model}, {"entry", report.entry}, {"placement", std::move(placement)}}));
+  llvm::raw_string_ostream out(text);
+  json::OStream file(out, /*IndentSize=*/2);
+  file.object([&] {
+    file.attribute("format", kFormat);
+    file.attribute("model", report.model);
+    file.attribute("entry", report.entry);
+    file.attributeObject("placement", [&] { // in the order of execution, then the states; an Object would sort by name
+      for (const PlacementReport::Group &group : report.groups)
+        file.attribute(keyOf(group.name, group.isState), group.device);
+    });
+  });
+  out << '\n';
   return text;
 }
 

@@ -1,5 +1,6 @@
 #include "tools/compiler/placement/report/Report.h"
 
+#include "runtime/plan/DeviceName.h"
 #include <fmt/format.h>
 
 namespace json = llvm::json;
@@ -8,6 +9,10 @@ namespace sluice::compiler {
 
 static json::Value milliseconds(std::optional<double> seconds) {
   return seconds && *seconds >= 0 ? json::Value(*seconds * 1e3) : json::Value(nullptr);
+}
+
+std::string shownAlternative(llvm::StringRef name) {
+  return name.consume_front("all ") ? "all " + runtime::shownDevice(name) : name.str();
 }
 
 std::string objectiveText() {

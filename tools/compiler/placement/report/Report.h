@@ -76,6 +76,9 @@ struct PlacementReport {
   double gap() const { return costSeconds > boundSeconds && costSeconds > 0 ? 1 - boundSeconds / costSeconds : 0; }
 };
 
+/// "all gpu(0)" for the alternative "all acc0".
+std::string shownAlternative(llvm::StringRef name);
+
 /// The objective that `gap` is about, and what was searched, in words.
 std::string objectiveText();
 std::string searchText(const PlacementReport &report);

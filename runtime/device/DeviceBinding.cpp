@@ -1,7 +1,8 @@
-#include "runtime/device/Slots.h"
+#include "runtime/device/DeviceBinding.h"
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/plan/DeviceName.h"
 
 #include <algorithm>
 #include <charconv>
@@ -63,7 +64,7 @@ static std::vector<Item> parseItems(const Plan &plan, const std::string &list) {
   return items;
 }
 
-static int32_t slotsOf(const Plan &plan, const std::string &backend) {
+static int32_t devicesOf(const Plan &plan, const std::string &backend) {
   return static_cast<int32_t>(std::count_if(plan.devices.begin(), plan.devices.end(),
                                             [&](const Device &device) { return device.backend == backend; }));
 }
@@ -73,48 +74,49 @@ static int32_t slotsOf(const Plan &plan, const std::string &backend) {
 static std::vector<Item> compiledItems(const Plan &plan, size_t replicas) {
   std::vector<Item> items;
   for (size_t replica = 0; replica < replicas; ++replica)
-    for (size_t slot = 1; slot < plan.devices.size(); ++slot) {
-      const Device &device = plan.devices[slot];
+    for (size_t i = 1; i < plan.devices.size(); ++i) {
+      const Device &device = plan.devices[i];
       const std::vector<int32_t> &known = device.compiledFor;
-      items.push_back({device.backend, replica < known.size()
-                                           ? known[replica]
-                                           : known[0] + static_cast<int32_t>(replica) * slotsOf(plan, device.backend)});
+      items.push_back({device.backend, replica < known.size() ? known[replica]
+                                                              : known[0] + static_cast<int32_t>(replica) *
+                                                                               devicesOf(plan, device.backend)});
     }
   return items;
 }
 
 static void checkCount(const Plan &plan, const std::string &list, size_t replicas, size_t items) {
-  size_t slots = plan.devices.size() - 1;
-  if (items != slots * replicas)
+  size_t accelerators = plan.devices.size() - 1;
+  if (items != accelerators * replicas)
     failUsage(concat("devices: ", quote(list), " has ", items, " accelerators, and the model was compiled for ",
-                     slots * replicas, replicas > 1 ? concat(": ", slots, " in each of ", replicas, " replicas") : ""));
+                     accelerators * replicas,
+                     replicas > 1 ? concat(": ", accelerators, " in each of ", replicas, " replicas") : ""));
 }
 
 /// The list has the devices of so many replicas of the machine, one of which is this process.
 static void checkCountOfMachine(const Plan &plan, const std::string &list, size_t localRank, size_t items) {
-  size_t slots = plan.devices.size() - 1, needed = slots * (localRank + 1);
-  if (items < needed || (slots == 0 && items > 0))
+  size_t accelerators = plan.devices.size() - 1, needed = accelerators * (localRank + 1);
+  if (items < needed || (accelerators == 0 && items > 0))
     failUsage(concat("devices: ", quote(list), " has ", items, " accelerators, and process ", localRank,
-                     " of this machine needs ", slots, " behind those of the ", localRank, " before it"));
+                     " of this machine needs ", accelerators, " behind those of the ", localRank, " before it"));
 }
 
 static std::vector<std::vector<int32_t>> ordinalsOf(const Plan &plan, const std::vector<Item> &items, size_t replicas) {
-  size_t slots = plan.devices.size() - 1;
+  size_t accelerators = plan.devices.size() - 1;
   std::vector<std::vector<int32_t>> ordinals(replicas, std::vector<int32_t>{0});
-  for (size_t i = 0; i < slots * replicas; ++i) {
-    const Device &slot = plan.devices[i % slots + 1];
+  for (size_t i = 0; i < accelerators * replicas; ++i) {
+    const Device &device = plan.devices[i % accelerators + 1];
     std::string text = concat(items[i].backend, ":", items[i].ordinal);
-    if (items[i].backend != slot.backend)
-      failUnsupported(
-          concat("device ", text, " cannot be ", quote(slot.name), ", which was compiled for ", quote(slot.backend)));
+    if (items[i].backend != device.backend)
+      failUnsupported(concat("device ", text, " cannot be ", shownDevice(device.name), ", which was compiled for ",
+                             quote(device.backend)));
     if (auto here = items.begin() + static_cast<std::ptrdiff_t>(i); std::find(items.begin(), here, items[i]) != here)
       failUsage(concat("devices: ", text, " is there twice"));
-    ordinals[i / slots].push_back(items[i].ordinal);
+    ordinals[i / accelerators].push_back(items[i].ordinal);
   }
   return ordinals;
 }
 
-std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string &list, std::optional<int> localRank) {
+std::vector<std::vector<int32_t>> bindDevices(const Plan &plan, const std::string &list, std::optional<int> localRank) {
   auto replicas = static_cast<size_t>(localRank ? *localRank + 1 : std::max<int64_t>(plan.replicas, 1));
   std::vector<Item> items = list.empty() ? compiledItems(plan, replicas) : parseItems(plan, list);
   if (!localRank) {
@@ -125,13 +127,13 @@ std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const std::string 
   return {ordinalsOf(plan, items, replicas).back()};
 }
 
-std::vector<std::vector<int32_t>> fillSlots(const Plan &plan, const DeviceOptions &options) {
-  return fillSlots(plan, options.list,
-                   options.processes ? std::optional(options.processes->localRank()) : std::nullopt);
+std::vector<std::vector<int32_t>> bindDevices(const Plan &plan, const DeviceOptions &options) {
+  return bindDevices(plan, options.list,
+                     options.processes ? std::optional(options.processes->localRank()) : std::nullopt);
 }
 
-std::string slotText(const Device &slot, int32_t ordinal) {
-  return concat(slot.name, " (", slot.backend, ":", ordinal, ")");
+std::string bindingText(const Device &device, int32_t ordinal) {
+  return shownDevice(device.name, concat(device.backend, ":", ordinal));
 }
 
 } // namespace sluice::runtime

@@ -1,0 +1,15 @@
+// The names of devices in messages and reports. Plans and IR call the first accelerator "acc0"; the graph API calls it gpu(0),
+// and `--devices` lists it as, for example, sim:0.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sluice::runtime {
+
+/// "gpu(0)" for "acc0", "gpu(0).in" for the queue "acc0.in"; all other names stay.
+std::string shownDevice(std::string_view name);
+/// "gpu(0) (sim:0)"; the host is "cpu", whatever its spelling.
+std::string shownDevice(std::string_view name, std::string_view spelling);
+
+} // namespace sluice::runtime
