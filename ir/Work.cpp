@@ -148,11 +148,12 @@ bool isReadInParts(Operation *op) {
     if (!isInjective(part))
       return false;
     auto [its, itsPerRow] = countElements(part->getResult(0).getType());
-    int64_t readers = std::distance(part->user_begin(), part->user_end());
-    fixed -= its * readers;
-    perRow -= itsPerRow * readers;
-    if (fixed < 0 || perRow < 0) // regardless of other readers: a scalar may have very many
-      return false;
+    for ([[maybe_unused]] Operation *reader : part->getUsers()) {
+      fixed -= its;
+      perRow -= itsPerRow;
+      if (fixed < 0 || perRow < 0) // without a walk over all others: a scalar, or what spreads it, may have thousands
+        return false;
+    }
   }
   return true;
 }
