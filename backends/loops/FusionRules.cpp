@@ -23,8 +23,8 @@ class KernelGrowth {
 public:
   KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
       : kernel(kernel), throughMoves(throughMoves), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
-        isRematerialized(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops),
-        isOfProduct(kernel.num_ops) {
+        elementwise(kernel.num_ops), isRematerialized(kernel.num_ops), isOfSum(kernel.num_ops),
+        isOfSumsAlone(kernel.num_ops), isOfProduct(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
     size_t value = kernel.num_operands;
@@ -32,6 +32,8 @@ public:
       firstResult.push_back(value);
       for (size_t i = 0; i < opAt(op).num_results; ++i)
         makers[value++] = op;
+      elementwise[op] = isa<ir::ElementwiseOp>(operationOf(op));
+      kinds.push_back(findKind(op));
       if (costsNothing(op))
         isRematerialized.set(op);
       isOfSum[op] = findWhetherOfSum(op);
@@ -42,7 +44,7 @@ public:
 
   bool lastOpJoins() {
     size_t last = kernel.num_ops - 1;
-    if (kernel.num_ops > kMaxOpsInKernel || !staysNarrow(last))
+    if (!staysNarrow(last))
       return false;
     for (size_t op = 0; op < last; ++op)
       if (!isRematerialized.test(op))
@@ -59,7 +61,8 @@ private:
   const sluice_op_view &opAt(size_t op) const { return *sluice_kernel_op_at(&kernel, op); }
   llvm::ArrayRef<size_t> operandsOf(size_t op) const { return {opAt(op).operands, opAt(op).num_operands}; }
   Operation *operationOf(size_t op) const { return static_cast<Operation *>(opAt(op).operation); }
-  bool isElementwise(size_t op) const { return isa<ir::ElementwiseOp>(operationOf(op)); }
+  bool isElementwise(size_t op) const { return elementwise.test(op); }
+  Kind kindOf(size_t op) const { return kinds[op]; }
   RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
   /// Whether the op is no result, and only moves or widens elements, reads a product's, is read in parts or makes a scalar of such
   /// ops.
@@ -76,7 +79,7 @@ private:
            });
   }
 
-  Kind kindOf(size_t op) const {
+  Kind findKind(size_t op) const {
     Operation *operation = operationOf(op);
     if (isa<ir::ContractionOp>(operation))
       return Product;
@@ -330,7 +333,8 @@ private:
   bool throughMoves;
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
-  llvm::BitVector isResult, isRematerialized, isOfSum, isOfSumsAlone, isOfProduct;
+  SmallVector<Kind> kinds; // of each op
+  llvm::BitVector isResult, elementwise, isRematerialized, isOfSum, isOfSumsAlone, isOfProduct;
   bool begun = false;
   Kind kind = Loop;
   RankedTensorType space;
@@ -339,7 +343,7 @@ private:
 } // namespace
 
 bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves) {
-  return KernelGrowth(kernel, throughMoves).lastOpJoins();
+  return kernel.num_ops <= kMaxOpsInKernel && KernelGrowth(kernel, throughMoves).lastOpJoins();
 }
 
 } // namespace sluice::loops

@@ -45,12 +45,14 @@ static SmallVector<Value> readBy(Operation *op) {
 }
 
 bool FusionRules::canJoin(Operation *op, const llvm::SetVector<Operation *> &contents, ArrayRef<Value> results) {
-  llvm::SetVector<Operation *> all = contents, found = rematerialisedFor(op);
-  all.insert(found.begin(), found.end());
-  all.insert(op);
+  SmallVector<Operation *> all(contents.begin(), contents.end());
+  for (Operation *found : rematerialisedFor(op))
+    if (!contents.contains(found))
+      all.push_back(found);
+  all.push_back(op);
   SmallVector<Value> outside(results);
   llvm::append_range(outside, op->getResults());
-  return backendCanFuse(all.getArrayRef(), outside);
+  return backendCanFuse(all, outside);
 }
 
 bool FusionRules::canBeFoundFor(Operation *op, Operation *user) {
