@@ -114,6 +114,7 @@ static LogicalResult convert(ModuleOp module, const FrozenRewritePatternSet &pat
 }
 
 LogicalResult LowerToLLVM::run(ModuleOp module) const {
+  outlineMarkedFunctions(module);
   return success(succeeded(expand(module, patterns->expansions)) &&
                  succeeded(lowerStructure(module, patterns->structure)) &&
                  succeeded(convert(module, patterns->conversions)));

@@ -2,6 +2,8 @@
 
 #include "backends/cpu/compiler/llvm/MathExponentials.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -194,6 +196,48 @@ void populateMathFunctionPatterns(RewritePatternSet &patterns) {
   patterns.add<Expansion<math::SinOp>>(context, sin);
   patterns.add<Expansion<math::CosOp>>(context, cos);
   patterns.add<PowExpansion>(context, /*benefit=*/10);
+}
+
+bool isLongFunction(Operation *op) {
+  // A constant exponent may make a power cheap.
+  if (auto power = dyn_cast<math::PowFOp>(op))
+    return !matchPattern(power.getRhs(), m_Constant());
+  return isa<math::ExpOp, math::ExpM1Op, math::LogOp, math::Log1pOp, math::TanhOp, math::ErfOp, math::SinOp,
+             math::CosOp>(op);
+}
+
+/// A private function of the module that applies `op` to its arguments.
+static func::FuncOp makeFunction(ModuleOp module, Operation *op, StringRef name) {
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  auto function =
+      b.create<func::FuncOp>(op->getLoc(), name, b.getFunctionType(op->getOperandTypes(), op->getResultTypes()));
+  function.setPrivate();
+  function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(module.getContext(), LLVM::Linkage::Internal));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  Operation *inside = b.clone(*op);
+  inside->removeAttr(kOutlinedAttr);
+  inside->setOperands(function.getArguments());
+  b.create<func::ReturnOp>(op->getLoc(), inside->getResults());
+  return function;
+}
+
+void outlineMarkedFunctions(ModuleOp module) {
+  SmallVector<Operation *> marked;
+  module.walk([&](Operation *op) {
+    if (op->hasAttr(kOutlinedAttr))
+      marked.push_back(op);
+  });
+  llvm::StringMap<func::FuncOp> functions;
+  for (Operation *op : marked) {
+    std::string name;
+    llvm::raw_string_ostream(name) << op->getName() << '.' << op->getResult(0).getType();
+    func::FuncOp &function = functions[name];
+    if (!function)
+      function = makeFunction(module, op, name);
+    auto call = OpBuilder(op).create<func::CallOp>(op->getLoc(), function, op->getOperands());
+    op->replaceAllUsesWith(call.getResults());
+    op->erase();
+  }
 }
 
 } // namespace sluice::cpu

@@ -1,6 +1,7 @@
 // Functions of f32 vectors for which MLIR's polynomials are too inaccurate or do not cover all floats.
 #pragma once
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace sluice::cpu {
@@ -10,5 +11,14 @@ namespace sluice::cpu {
 /// There, sin and cos lose all relative accuracy near their zeros. sin and cos call libm for arguments of at least
 /// 2^40.
 void populateMathFunctionPatterns(mlir::RewritePatternSet &patterns);
+
+/// Whether the op is a function of many instructions: a polynomial, or calls of libm lane by lane.
+bool isLongFunction(mlir::Operation *op);
+
+/// Marks long functions that become calls of one function of the module.
+inline constexpr llvm::StringLiteral kOutlinedAttr = "sluice.outlined";
+
+/// Replaces marked ops by calls of private functions, one for each op name and type.
+void outlineMarkedFunctions(mlir::ModuleOp module);
 
 } // namespace sluice::cpu

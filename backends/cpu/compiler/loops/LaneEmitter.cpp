@@ -1,5 +1,6 @@
 #include "backends/cpu/compiler/loops/LaneEmitter.h"
 
+#include "backends/cpu/compiler/llvm/MathFunctions.h"
 #include "backends/cpu/compiler/loops/ConstantData.h"
 #include "backends/cpu/compiler/machine/Halves.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
@@ -116,7 +117,24 @@ Element LaneEmitter::apply(Operation *op, ArrayRef<Element> operands) {
     return operands[0];
   Operation *made = Operation::create(loc, op->getName(), vectorOf(op->getResult(0).getType()), valuesOf(operands),
                                       op->getDiscardableAttrDictionary(), op->getPropertiesStorage(), BlockRange(), 0);
-  return handleOf<Element>(b.insert(made)->getResult(0));
+  b.insert(made);
+  if (isLongFunction(made))
+    noteLongFunction(made);
+  return handleOf<Element>(made->getResult(0));
+}
+
+/// If a kernel applies one function many times, calls replace its copies. LLVM's time grows faster than the size of a
+/// block, and an epilogue is emitted for each vector of a tile. Losses and norms of real networks have up to a dozen,
+/// which stay as they are.
+void LaneEmitter::noteLongFunction(Operation *op) {
+  constexpr size_t kMostInline = 16;
+  SmallVector<Operation *> &same = longFunctions[op->getName()];
+  same.push_back(op);
+  if (same.size() <= kMostInline)
+    return;
+  // The first ones are marked once their limit is exceeded.
+  for (Operation *one : same.size() == kMostInline + 1 ? ArrayRef(same) : ArrayRef(op))
+    one->setAttr(kOutlinedAttr, b.getUnitAttr());
 }
 
 /// At the beginning of the module; what is compiled apart gets a copy of its own (Codegen.cpp).

@@ -87,6 +87,7 @@ private:
     mlir::Value lanes;   // null: all
   };
 
+  void noteLongFunction(mlir::Operation *op);
   mlir::func::FuncOp makeFunction(llvm::StringRef symbol, mlir::TypeRange arguments, FunctionBody body);
   void open(mlir::Operation *op, mlir::Block *inside, bool carries);
   mlir::Value constantOf(mlir::TypedAttr vector);
@@ -127,6 +128,7 @@ private:
   };
   llvm::SmallVector<Left> left; // by `enter`
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
+  llvm::DenseMap<mlir::OperationName, llvm::SmallVector<mlir::Operation *>> longFunctions; // in the order of emission
 };
 
 } // namespace sluice::cpu
