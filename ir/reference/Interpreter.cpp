@@ -137,11 +137,11 @@ private:
   }
 
   /// What a kernel or launch runs; null of other ops.
-  static Region *bodyOf(Operation &op) {
+  Region *bodyOf(Operation &op) {
     if (auto kernel = dyn_cast<KernelOp>(op))
       return &kernel.getBody();
     auto launch = dyn_cast<LaunchOp>(op);
-    return launch ? &launch.getCallee().getBody() : nullptr;
+    return launch ? &symbols.lookupNearestSymbolFrom<FunctionOp>(launch, launch.getFunctionAttr()).getBody() : nullptr;
   }
 
   LogicalResult runOp(Operation &op, ArrayRef<Value> readLast, SmallVector<Values> &results) {
@@ -292,6 +292,7 @@ private:
   const InterpreterOptions &options;
   std::vector<Replica> replicas;
   std::map<Block *, LastReads> lastReadsOf;
+  SymbolTableCollection symbols; // built once, for all launches
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "ir/CallFlow.h"
 #include "ir/ops/Inference.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -94,11 +95,12 @@ LogicalResult GraphOp::verify() {
 }
 
 bool GraphOp::setsParameters() {
-  auto module = (*this)->getParentOfType<ModuleOp>();
-  return llvm::any_of(getBody().getOps<SetOp>(), [&](SetOp set) {
-    auto state = module.lookupSymbol<StateOp>(set.getStateAttr().getAttr());
-    return state && state.getKind() == StateKind::Parameter;
-  });
+  llvm::SmallPtrSet<Attribute, 16> parameters; // names
+  for (auto state : (*this)->getParentOfType<ModuleOp>().getOps<StateOp>())
+    if (state.getKind() == StateKind::Parameter)
+      parameters.insert(state.getSymNameAttr());
+  return llvm::any_of(getBody().getOps<SetOp>(),
+                      [&](SetOp set) { return parameters.contains(set.getStateAttr().getAttr()); });
 }
 
 SmallVector<StringAttr> GraphOp::getOwnEntries() {
