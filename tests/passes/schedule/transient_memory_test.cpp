@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 using namespace sluice::passes;
@@ -68,7 +69,8 @@ void placeOneByOne(std::vector<TransientBuffer> &buffers, const HappensBefore &k
   std::vector<TransientBuffer *> order, placed;
   for (TransientBuffer &buffer : buffers)
     order.push_back(&buffer);
-  std::stable_sort(order.begin(), order.end(), [](auto *a, auto *b) { return a->bytes > b->bytes; });
+  std::sort(order.begin(), order.end(),
+            [](auto *a, auto *b) { return std::pair(-a->bytes, a) < std::pair(-b->bytes, b); });
   for (TransientBuffer *next : order) {
     auto conflicts = [&](TransientBuffer *other) { return mustDiffer(*next, *other, known) && overlap(*next, *other); };
     for (next->offset = 0; std::any_of(placed.begin(), placed.end(), conflicts);)
