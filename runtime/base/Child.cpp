@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 static constexpr size_t mostBytesSaid = 1 << 20;
 
-/// One line: what separates keys, values and lines becomes a space.
+/// Replaces the separators of keys, values and lines with spaces.
 static std::string oneLine(std::string text) {
   std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == '\0'; }, ' ');
   return text;
@@ -30,7 +30,7 @@ void ChildReport::say(const std::string &key, const std::string &value) {
   for (size_t at = 0; at < line.size();) {
     ssize_t written = write(file_, line.data() + at, line.size() - at);
     if (written < 0 && errno != EINTR)
-      _exit(1); // nobody listens
+      _exit(1); // no reader is left
     at += static_cast<size_t>(std::max<ssize_t>(written, 0));
   }
 }
@@ -41,7 +41,8 @@ void ChildReport::say(const std::string &key, double value) {
   say(key, text);
 }
 
-/// Crashes of the child are expected: no handlers of this process, no core files, and no life without the parent.
+/// Crashes of the child are expected. The child therefore has no inherited signal handlers, writes no core file, and
+/// dies with its parent.
 [[noreturn]] static void live(const std::function<void(ChildReport &)> &body, int file) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT})
@@ -56,7 +57,7 @@ void ChildReport::say(const std::string &key, double value) {
   _exit(0);
 }
 
-/// Reads until the child has closed its end; false if that takes longer than `limit`.
+/// Reads until the child closes its end; false if that takes longer than `limit`.
 static bool readAll(int file, std::chrono::milliseconds limit, std::string &text) {
   Clock::time_point end = Clock::now() + limit;
   while (text.size() < mostBytesSaid) {
@@ -76,7 +77,7 @@ static bool readAll(int file, std::chrono::milliseconds limit, std::string &text
   return false;
 }
 
-/// Takes what was said apart; returns whether the body returned.
+/// Parses the child's output; returns whether the body returned.
 static bool parse(const std::string &text, ChildResult &result, std::string &step) {
   bool ended = false;
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {

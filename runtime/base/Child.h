@@ -1,4 +1,4 @@
-// Running what may crash or hang in a child process, which tells its parent what it found.
+// Runs code that may crash or hang in a child process and collects its results.
 #pragma once
 
 #include <chrono>
@@ -10,12 +10,12 @@
 
 namespace sluice::runtime {
 
-/// The child's end of the talk. Every line is with the parent at once, and so survives a crash.
+/// The child's end of the pipe. Every line is written immediately, so that it survives a crash.
 class ChildReport {
 public:
   explicit ChildReport(int file) : file_(file) {}
 
-  /// What the child does next: "loading", for the parent to say if the child does not survive it.
+  /// Names the child's next step, for example "loading". The parent reports the step if the child crashes in it.
   void step(const std::string &text) { say(stepKey, text); }
   void say(const std::string &key, const std::string &value);
   void say(const std::string &key, const char *value) { say(key, std::string(value ? value : "")); }
@@ -34,7 +34,7 @@ struct ChildResult {
   std::string failure; ///< "crashed in its first call (Segmentation fault)"; empty if the body returned
 };
 
-/// Runs `body` in a fork of this process, whose standard output goes nowhere, and kills it after `limit`.
+/// Runs `body` in a fork of this process with standard output discarded. Kills the fork after `limit`.
 ChildResult runInChild(const std::function<void(ChildReport &)> &body, std::chrono::milliseconds limit);
 
 } // namespace sluice::runtime

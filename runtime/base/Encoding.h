@@ -1,4 +1,4 @@
-// Bytes written as text, as a plan carries them.
+// Bytes encoded as text, as in a plan.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace sluice::runtime {
 
-/// Two digits a byte; nothing where `text` is something else.
+/// Decodes two hexadecimal digits per byte; empty if `text` is not hexadecimal.
 std::optional<std::vector<std::byte>> decodeHex(std::string_view text);
 
 std::string encodeHex(std::span<const std::byte> bytes);

@@ -1,4 +1,4 @@
-// JSON of unknown origin: parsed with limits, and read with errors that name the place.
+// Parses JSON from untrusted files, with limits. Errors contain the path to the invalid value.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,10 +12,10 @@ namespace sluice::runtime {
 
 using Json = nlohmann::ordered_json;
 
-/// Parses `text`; refuses a key that an object has twice and nesting deeper than 32. `what` begins the messages.
+/// Parses `text`. Rejects duplicate keys and nesting deeper than 32. Error messages begin with `what`.
 Json parseJson(std::string_view text, const std::string &what);
 
-/// A value and the path that led to it, for messages such as "plan: states[3].shape: expected a list, found a string".
+/// A value and its path, for messages such as "plan: states[3].shape: expected a list, found a string".
 class JsonReader {
 public:
   JsonReader(const Json &value, std::string path) : value_(value), path_(std::move(path)) {}
@@ -23,7 +23,7 @@ public:
   bool has(const char *key) const;
   JsonReader at(const char *key) const;
   std::vector<JsonReader> list() const;
-  /// The fields of an object, in the order of the file.
+  /// The fields of an object, in file order.
   std::vector<std::pair<std::string, JsonReader>> fields() const;
 
   int64_t integer() const;

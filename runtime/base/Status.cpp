@@ -5,7 +5,7 @@
 namespace sluice::runtime {
 
 Status guarded(const std::function<void()> &body) noexcept {
-  // Copying a message may itself run out of memory; a bare code is then all that can be returned.
+  // Copying a message may itself run out of memory. Only the code can be returned then.
   try {
     try {
       body();

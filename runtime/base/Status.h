@@ -1,7 +1,7 @@
 // Errors of the runtime and their exit codes.
 //
-// Inside the runtime an error is an exception of type Error. It never crosses the C ABI or generated code: `guarded`
-// turns it into a Status at those borders.
+// Inside the runtime an error is an exception of type Error. Exceptions never cross the C ABI or generated code:
+// `guarded` converts them to a Status at these boundaries.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,21 @@
 
 namespace sluice::runtime {
 
-/// What a process ends with, and the code of a Status. A signal n ends a process with 128 + n.
+/// Exit code of a process and code of a Status. A process that ends with signal n has exit code 128 + n.
 enum class ExitCode : int {
   ok = 0,
   comparison = 1,  ///< a comparison failed
   nonFinite = 1,   ///< the loss of a training run became infinite or NaN
-  usage = 2,       ///< an unknown flag or name, an absurd value
+  usage = 2,       ///< an unknown flag or name, or an invalid value
   invalid = 3,     ///< input or output that is invalid, missing or full
-  unsupported = 4, ///< an op or device that is not there
+  unsupported = 4, ///< an op or device that is not available
   exhausted = 5,   ///< out of memory, or the device is lost
-  deadline = 6,    ///< a deadline passed
-  peerLost = 7,    ///< another rank was aborted or lost; an executable ends with `exhausted` then
-  internal = 70,   ///< our own error
+  deadline = 6,    ///< a deadline expired
+  peerLost = 7,    ///< another rank was aborted or lost; an executable exits with `exhausted` in this case
+  internal = 70,   ///< internal error
 };
 
-/// An error with the exit code that it leads to.
+/// An error and its exit code.
 class Error : public std::runtime_error {
 public:
   Error(ExitCode code, const std::string &message) : std::runtime_error(message), code_(code) {}
@@ -42,7 +42,7 @@ struct Status {
   bool ok() const { return code == ExitCode::ok; }
 };
 
-/// Runs `body` and returns what it threw, if anything.
+/// Runs `body` and converts its exception, if any, to a Status.
 Status guarded(const std::function<void()> &body) noexcept;
 
 [[noreturn]] void failUsage(const std::string &message);

@@ -1,4 +1,4 @@
-// Text for people: concatenation, lists of names, byte counts, and the nearest name to a misspelt one.
+// Text for users: concatenation, lists of names, byte counts, and spelling suggestions.
 #pragma once
 
 #include <concepts>
@@ -12,19 +12,19 @@ namespace sluice::runtime {
 template <std::integral Int> void appendText(std::string &text, Int value) { text += std::to_string(value); }
 inline void appendText(std::string &text, std::string_view value) { text += value; }
 
-/// `name=text`, as a command line has it.
+/// `name=text` on a command line.
 struct NamedText {
   std::string name, text;
 };
 
-/// The arguments one after another; integers in decimal.
+/// Concatenates the arguments; integers in decimal.
 template <typename... Parts> std::string concat(const Parts &...parts) {
   std::string text;
   (appendText(text, parts), ...);
   return text;
 }
 
-/// `'name'`, with control characters shown as `\xNN` and cut after 100 characters, because names come from files.
+/// `'name'`, with control characters as `\xNN`, cut after 100 characters, because names come from files.
 std::string quote(std::string_view name);
 
 /// "a, b, c"; "none" for an empty list.
@@ -36,7 +36,7 @@ std::string bytesText(uint64_t bytes);
 /// `value` with `digits` digits after the point.
 std::string fixedText(double value, int digits);
 
-/// The member of `names` nearest to `name` by edit distance; empty if none is near.
+/// The member of `names` nearest to `name` by edit distance; empty if no member is near.
 std::string nearest(std::string_view name, const std::vector<std::string> &names);
 
 /// "; did you mean 'x'?" or nothing.

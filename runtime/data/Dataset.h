@@ -1,4 +1,4 @@
-// A data set: columns by name with one number of rows. DATA.md says which files and folders are one.
+// A data set: named columns with the same number of rows. DATA.md lists the supported files and folders.
 #pragma once
 
 #include "runtime/data/tables/Table.h"
@@ -12,13 +12,13 @@ namespace sluice::runtime {
 
 class Dataset {
 public:
-  /// A column, and the shape of a row of what it fills.
+  /// A requested column and the row shape of the input that it fills.
   struct Wanted {
     std::string name;
     Shape row;
   };
-  /// Opens these columns of `table`; only headers are read. Fails, naming files and columns, unless they agree on the
-  /// number of rows, which is from 1 to 2^32 - 1, and each row has elements.
+  /// Opens these columns of `table` and reads only their headers. All columns must have the same number of rows, from 1
+  /// to 2^32 - 1, and rows must have elements. Errors contain file and column names.
   Dataset(const Table &table, const std::vector<Wanted> &wanted);
 
   int64_t rows() const { return rows_; }
@@ -26,7 +26,7 @@ public:
   /// The columns are in the order of `wanted`.
   const Column &column(size_t number) const { return *columns_[number]; }
 
-  /// Unpacks what is not read where it lies. Comes once, before rows are read.
+  /// Unpacks columns that cannot be mapped. Call once, before any row is read.
   void load();
   /// As Column::beginEpoch, between reads.
   void beginEpoch(uint64_t seed, uint64_t epoch);

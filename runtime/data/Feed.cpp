@@ -11,7 +11,7 @@
 
 namespace sluice::runtime {
 
-/// What all inputs have along their first dimension, where none has a batch dimension; else 0.
+/// The common size of the inputs' first dimensions if no input has a batch dimension; else 0.
 static int64_t fixedRowsOf(const Entry &entry) {
   auto isRowless = [](const Value &input) { return input.rowsDim < 0 && !input.shape.empty(); };
   auto isAlike = [&](const Value &input) { return isRowless(input) && input.shape[0] == entry.inputs[0].shape[0]; };
@@ -20,7 +20,7 @@ static int64_t fixedRowsOf(const Entry &entry) {
              : 0;
 }
 
-/// The dimension of an input that rows of data fill, and how many one call takes.
+/// The input dimension that data rows fill, and the number of rows of one call.
 struct RowsDim {
   int dim;
   int64_t capacity;
@@ -28,7 +28,7 @@ struct RowsDim {
   bool exists() const { return dim >= 0 && capacity > 0; }
 };
 
-/// `fixedRows` if none of the entry point's inputs has a batch dimension, and all have so many along their first; else 0.
+/// `fixedRows` is the common number of rows of all inputs if the entry point has no batch dimension; else 0.
 static RowsDim rowsDimOf(const Value &input, int64_t capacity, int64_t fixedRows) {
   return fixedRows > 0 ? RowsDim{0, fixedRows} : RowsDim{input.rowsDim, capacity};
 }
@@ -45,7 +45,7 @@ static Shape rowShape(const Value &input, RowsDim rowsDim) {
   return shape;
 }
 
-/// The columns that fill the inputs, in their order.
+/// The columns that fill the inputs, in input order.
 static std::vector<Dataset::Wanted> columnsFor(const Plan &plan, const Entry &entry, int64_t fixedRows,
                                                const std::vector<NamedText> &renamed) {
   std::vector<std::string> inputs;
@@ -78,15 +78,15 @@ Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::
         concat(data_.column(0).header().file, ": has ", data_.rows(), " rows, and every call has ", fixedRows_));
 }
 
-/// Whether elements of one shape are those of the other, in the same order and with the same meaning.
+/// Whether both shapes have the same elements in the same order with the same meaning.
 static bool isSameRow(Shape a, Shape b) {
   for (Shape *shape : {&a, &b})
     shape->erase(std::remove(shape->begin(), shape->end(), 1), shape->end());
   return a == b || (elementsOf(a) == elementsOf(b) && std::min(a.size(), b.size()) <= 1);
 }
 
-/// Fails if a model of other tokens than the column's is to read them. One that knows fewer than the bytes may read a text that
-/// has none but these.
+/// Fails if the vocabularies do not match: the model's is larger than that of a byte text, or smaller than that of a
+/// tokenizer. A smaller model may read a byte text whose bytes are all within its vocabulary.
 static void checkVocabulary(const Value &input, const ColumnHeader &column) {
   auto [size, file] = column.vocabulary;
   std::string wanted = concat(", but input ", quote(input.name), " takes ", input.below);
@@ -157,7 +157,8 @@ void Feed::readRows(size_t number, std::span<const uint32_t> numbers, size_t beg
   }
 }
 
-/// Does parts of [0, count) at once, one a thread, and throws what went wrong with the first of those that failed.
+/// Splits [0, count) into one part per thread, runs the parts concurrently, and throws the error of the first part that
+/// failed.
 static void inParts(size_t count, const std::function<void(size_t begin, size_t end)> &body) {
   size_t parts = std::min(count, static_cast<size_t>(availableThreads()));
   std::vector<std::exception_ptr> errors(parts);

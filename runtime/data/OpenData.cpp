@@ -18,13 +18,13 @@ namespace sluice::runtime {
 namespace fs = std::filesystem;
 using Files = std::vector<std::string>;
 
-/// A function of a path, the names of the files in it, and a part, which means nothing to data without parts.
+/// Recognizes and opens a kind of data from a path, its file names, and a part. Data without parts ignores the part.
 struct DataPath::Format {
   const char *what; ///< for messages
   bool hasParts;
   bool (*isThere)(const std::string &folder, const Files &files);
   std::optional<Table> (*open)(const std::string &path, const Files &files, DataPart part);
-  enum class Kind { rows, text, images } kind = Kind::rows; ///< where options make a difference
+  enum class Kind { rows, text, images } kind = Kind::rows; ///< kinds that options affect
 };
 using Kind = DataPath::Format::Kind;
 
@@ -124,14 +124,14 @@ static bool hasNpyParts(const std::string &folder, const Files &files) {
   return openNpyPart(folder, files, DataPart::train) || openNpyPart(folder, files, DataPart::test);
 }
 
-/// The classes of all parts are those of the training part, so that a test part without some of them has the same labels.
+/// All parts use the classes of the training part, so that a test part that lacks some classes has the same labels.
 static std::vector<std::string> classesOfParts(const std::string &folder) {
   std::string train = concat(folder, "/", nameOf(DataPart::train));
   return hasImages(train) ? imageClasses(train) : std::vector<std::string>();
 }
 
 static std::optional<Table> openImagePart(const std::string &folder, const Files &files, DataPart part) {
-  for (const char *name : {nameOf(part), part == DataPart::train ? "" : "val"}) // as ImageNet's folders are called
+  for (const char *name : {nameOf(part), part == DataPart::train ? "" : "val"}) // ImageNet calls the test folder `val`
     if (*name && has(files, name) && hasImages(concat(folder, "/", name)))
       return imageTable(concat(folder, "/", name), /*augments=*/false, classesOfParts(folder));
   return std::nullopt;
@@ -162,7 +162,7 @@ static constexpr DataPath::Format folderFormats[] = {
     {".npy files", false, hasNpy, openNpyFolder},
 };
 
-/// One array: a column of its name, and windows of it where it is a stream of numbers and an input takes several.
+/// One array: a column of the same name. An array of integers is cut into windows if an input takes several tokens.
 static Table npyOrTokens(const std::string &path) {
   Table table = npyTable(path);
   Table::Source array = table.columns.front();
@@ -177,7 +177,7 @@ static Table npyOrTokens(const std::string &path) {
   return table;
 }
 
-/// What a file is.
+/// The kind of a file.
 template <Table (*open)(const std::string &)>
 static constexpr DataPath::Format formatOf(const char *what, Kind kind = Kind::rows) {
   return {what, false, nullptr,

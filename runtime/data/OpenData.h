@@ -1,4 +1,4 @@
-// Finds out which kind of data a path names, and opens a part of it. DATA.md tells users what there is.
+// Detects the kind of data at a path and opens a part of it. DATA.md lists the kinds for users.
 #pragma once
 
 #include "runtime/data/tables/Table.h"
@@ -11,29 +11,30 @@ namespace sluice::runtime {
 
 enum class DataPart { train, test };
 
-/// How data is read where there is a choice.
+/// Options for reading data.
 struct DataOptions {
-  std::string tokenizer = {}; ///< a folder, as Bpe takes one: what texts are read by; empty: bytes are tokens
-  bool augments = false;      ///< images to train on, as `imageTable` says
-  std::vector<std::string> classes = {}; ///< of images, whose labels are numbers among these; empty: those of the data
+  std::string tokenizer = {};            ///< tokenizer folder for texts, as for Bpe; empty: bytes are tokens
+  bool augments = false;                 ///< training augmentation, see `imageTable`
+  std::vector<std::string> classes = {}; ///< classes of images, whose indices are the labels; empty: classes of the
+                                         ///< data
 };
 
-/// A file or folder of data: in parts, as MNIST is, or one set of rows, as an .npz file is.
+/// A file or folder of data: either in parts, for example MNIST, or one set of rows, for example an .npz file.
 class DataPath {
 public:
-  /// Fails if it is not there, or of no kind or of several, or if an option is not for its kind.
+  /// Fails if the path is missing, if no kind or several kinds match, or if an option does not apply to its kind.
   explicit DataPath(const std::string &path, DataOptions options = {});
 
   const std::string &path() const { return path_; }
-  /// The classes of folders of images to train on; of other data, none.
+  /// The classes of image folders with training data; empty for other data.
   std::vector<std::string> classes() const;
   bool hasParts() const;
-  /// A part of what is in parts; nothing if the part is not there.
+  /// A part of data in parts; nothing if the part is missing.
   std::optional<Table> part(DataPart part) const;
-  /// All rows of what is not in parts.
+  /// All rows of data without parts.
   Table whole() const;
 
-  /// What a kind of data looks like, and how it is opened; a table of them is in the source.
+  /// A kind of data: detection and opening. The source file has a table of them.
   struct Format;
 
 private:
@@ -41,7 +42,7 @@ private:
 
   std::string path_;
   DataOptions options_;
-  std::vector<std::string> files_; ///< in the folder, by name; of a file, none
+  std::vector<std::string> files_; ///< names of the folder's files; empty for a file
   const Format *format_ = nullptr;
 };
 

@@ -16,7 +16,7 @@ ReadAhead::~ReadAhead() {
   thread_.join();
 }
 
-/// Waits until a batch can be filled that is not in use; false if none is wanted any more.
+/// Waits for a batch slot that is not in use; false if no more batches are requested.
 bool ReadAhead::waitForRoom() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return isStopped_ || filled_ + 1 < given_ + ring; });

@@ -1,4 +1,4 @@
-// Reads the next batches in a thread of its own while a step runs.
+// Reads the next batches in a separate thread while a step runs.
 #pragma once
 
 #include "runtime/data/Feed.h"
@@ -13,20 +13,19 @@ namespace sluice::runtime {
 
 class ReadAhead {
 public:
-  /// Begins to read the rows of `order`, `batchRows` at a time and as many as are left at the end. Both arguments must
-  /// outlive this.
+  /// Starts reading the rows of `order` in batches of `batchRows`; the last batch has the remainder. Both arguments
+  /// must outlive this.
   ReadAhead(const Feed &feed, std::span<const uint32_t> order, int64_t batchRows);
   ReadAhead(const ReadAhead &) = delete;
   ReadAhead &operator=(const ReadAhead &) = delete;
-  /// Does not wait for rows that nobody wants any more, but for those of the batch at hand.
+  /// Waits only for the batch in progress; cancels the remaining batches.
   ~ReadAhead();
 
-  /// The next batch, of which there is one; valid until the next call. What went wrong with it in the thread is thrown
-  /// here.
+  /// The next batch, which must exist; valid until the next call. Throws the reader thread's error for this batch.
   const Batch &next();
 
 private:
-  /// One in use and two ahead.
+  /// One batch in use and two read ahead.
   static constexpr size_t ring = 3;
 
   void readAll();
@@ -36,11 +35,11 @@ private:
   std::span<const uint32_t> order_;
   size_t batchRows_;
   std::array<Batch, ring> batches_;
-  std::mutex mutex_; ///< over what follows
+  std::mutex mutex_; ///< guards the members below
   std::condition_variable changed_;
-  size_t filled_ = 0, given_ = 0; ///< batches so far
+  size_t filled_ = 0, given_ = 0; ///< batches filled and returned so far
   bool isStopped_ = false;
-  std::exception_ptr error_; ///< of batch number `filled_`
+  std::exception_ptr error_; ///< error of batch number `filled_`
   std::thread thread_;
 };
 

@@ -1,4 +1,5 @@
-// Which replicas of this process have come to which of their collectives, which all of them come to in one order.
+// Tracks how far the replicas of this process are in their collectives. All replicas execute their collectives in the
+// same order.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +15,29 @@ class Attendance {
 public:
   explicit Attendance(size_t replicas) : came_(replicas), gone_(replicas) {}
 
-  /// A replica comes to its next collective, "all_reduce of dw1"; the text must outlive this.
+  /// The replica enters its next collective, for example "all_reduce of dw1"; the text must outlive this.
   void come(size_t replica, const std::string &collective);
-  /// It comes back from the last one, which is over or left to its device.
+  /// The replica leaves its last collective, which is complete or enqueued on its device.
   void go(size_t replica);
 
-  /// The number of the first collective that replicas have come to and not all have come back from, if there is one.
+  /// The number of the first collective that some replicas have entered and not all have left, if any.
   std::optional<uint64_t> awaited() const;
-  /// "replica 1 has not come to all_reduce of dw1", or not come back from it, which may be all; empty if that is not the
-  /// first awaited collective any more.
+  /// "replica 1 has not come to all_reduce of dw1", or the same for replicas that have not left it. Empty if collective
+  /// `number` is no longer the first open collective.
   std::string whoIsLate(uint64_t number) const;
 
 private:
   struct Open {
     const std::string *collective;
-    size_t gone; // replicas
+    size_t gone; // number of replicas that left
   };
 
   std::vector<std::string> behind(const std::vector<uint64_t> &counts, uint64_t number) const;
 
   mutable std::mutex mutex_;
-  std::vector<uint64_t> came_, gone_; // how often each replica did
-  uint64_t first_ = 0;                // the number of the first that is open
-  std::deque<Open> open_;             // that not all have come back from
+  std::vector<uint64_t> came_, gone_; // number of collectives that each replica entered and left
+  uint64_t first_ = 0;                // number of the first open collective
+  std::deque<Open> open_;             // collectives that not all replicas have left
 };
 
 } // namespace sluice::runtime

@@ -1,5 +1,5 @@
-// A replica's end of what replicas exchange through one slot of their devices: the collectives of the backend ABI
-// (sluice/backend/collectives.h) with errors as exceptions.
+// A replica's endpoint for collectives over one device slot. Wraps the collectives of the backend ABI
+// (sluice/backend/collectives.h) and converts errors to exceptions.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -13,28 +13,28 @@ namespace sluice::runtime {
 
 class Communicator {
 public:
-  /// Which end of how many, and the device that it is of, in the ABI's numbers.
+  /// Rank, number of ranks, and the device, in the ABI's numbering.
   struct Rank {
     int32_t number, size, device;
   };
 
-  /// By the first rank, for all.
+  /// Called by the first rank for all ranks.
   static sluice_unique_id makeId(DeviceContext &context);
 
-  /// All ranks call it, with one id; it may wait for the others. The context's backend must have collectives. `link` is to
-  /// ranks of other processes, and null where there are none; it must outlive this.
+  /// All ranks call this with the same id; the call may wait for the other ranks. The context's backend must support
+  /// collectives. `link` connects to ranks of other processes and is null if there are none; it must outlive this.
   Communicator(DeviceContext &context, const sluice_unique_id &id, const Rank &rank, const sluice_transport_link *link);
   Communicator(const Communicator &) = delete;
   Communicator &operator=(const Communicator &) = delete;
   ~Communicator();
 
-  /// Puts an exchange into a queue of the communicator's device.
+  /// Enqueues an exchange in a queue of the communicator's device.
   void exchange(DeviceQueue &queue, const sluice_exchange &exchange) {
     context_.check(table_.exchange(communicator_, queue.get(), &exchange), context_.backend());
   }
-  /// Ends all ranks' exchanges with errors; any thread may call it.
+  /// Aborts the exchanges of all ranks with errors. Thread-safe.
   void abort() noexcept { table_.abort(communicator_); }
-  /// What this rank has done of a sluice_exchange_kind; nothing if the backend does not count.
+  /// This rank's count of exchanges of a sluice_exchange_kind; nothing if the backend does not count.
   std::optional<CollectiveCount> counted(int32_t kind) const;
 
 private:

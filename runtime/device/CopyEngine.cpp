@@ -33,7 +33,7 @@ std::byte *StagingBlock::take(size_t bytes, DeviceQueue &writer, DeviceQueue &re
   if (read_)
     read_.synchronize();
   DeviceContext &from = writer.context(), &to = reader.context();
-  bytes_ = 0; // if there is no more to be had
+  bytes_ = 0; // in case the allocation fails
   memory_.reset();
   memory_.emplace(CopiedHostMemory::isGivenBy(from) ? from : to, std::max<size_t>(bytes, 1),
                   concat(bytes, " bytes of the host between ", from.backend(), " and ", to.backend()));
@@ -49,7 +49,7 @@ void StagingBlock::lend(DeviceQueue &reader) {
   reader.record(read_);
 }
 
-/// What is put into `later` from here on comes after all that is in `earlier` now.
+/// Orders all later work of `later` after the current work of `earlier`.
 void CopyEngine::order(DeviceQueue &earlier, DeviceQueue &later) {
   if (&earlier == &later || earlier.isImmediate())
     return;
@@ -58,15 +58,15 @@ void CopyEngine::order(DeviceQueue &earlier, DeviceQueue &later) {
   later.wait(end);
 }
 
-/// Backends cannot reach each other's memory: the bytes go through the host's. `queue` belongs to one end; the other end's
-/// part is done in a queue of its own. The queue stands for the copy: what waits for it waits for both parts.
+/// Backends cannot access each other's memory, so the bytes pass through host memory. `queue` belongs to one end; the
+/// other end's part runs in a separate queue. `queue` represents the copy: waiting for `queue` waits for both parts.
 void CopyEngine::putCopyOverHost(DeviceQueue &queue, const DeviceCopy &copy) {
   DeviceQueue *out = &queue, *in = &queue;
   if (&queue.context() == &devices_.context(copy.kind.to))
     out = &devices_.queue(devices_.queueOutOf(copy.kind.from));
   else
     in = &devices_.queue(devices_.queueInto(copy.kind.to));
-  order(queue, *out); // what the copy waits for
+  order(queue, *out); // dependencies of the copy
   StagingBlock &staging = staging_[{&out->context(), &in->context()}];
   std::byte *between = staging.take(static_cast<size_t>(copy.bytes), *out, *in);
   putCopy(*out, {{copy.kind.from, 0, copy.kind.reason}, copy.from, between, copy.bytes, copy.label});

@@ -1,4 +1,4 @@
-// Every copy between memories that the runtime makes goes through here, and is counted here.
+// Performs and counts every copy between memories that the runtime makes.
 #pragma once
 
 #include "runtime/device/Devices.h"
@@ -13,7 +13,7 @@
 
 namespace sluice::runtime {
 
-/// The copies from one device of the plan to another in one replica, whatever their reason.
+/// Copies from one device of the plan to another in one replica, for all reasons.
 struct PairCount {
   size_t from = 0, to = 0;
   CopyCount count;
@@ -29,27 +29,27 @@ struct DeviceCopy {
   const std::string &label; ///< "relu_2, lenet.cpp:12:9"
 };
 
-/// Host memory that copies from one backend to another go through: given by one of them, if one gives any, whose copies are then
-/// not staged once more.
+/// Host memory for copies between backends. One of the two backends allocates it if possible; that backend then copies
+/// without a second staging buffer.
 class StagingBlock {
 public:
-  /// At least so many bytes, for a copy that `writer` puts there and `reader` takes away. The writer comes after the last such
-  /// copy; where more bytes are asked for than before, the host waits for it.
+  /// A block of at least `bytes` bytes. `writer` fills the block and `reader` drains it. The writer is ordered after
+  /// the last reader; the host waits for the last reader if the block must grow.
   std::byte *take(size_t bytes, DeviceQueue &writer, DeviceQueue &reader);
-  /// What is in the queue now reads it last.
+  /// Marks the current work of `reader` as the block's last use.
   void lend(DeviceQueue &reader);
 
 private:
   std::optional<CopiedHostMemory> memory_;
   size_t bytes_ = 0;
-  DeviceEvent read_; ///< none where work is done at once
+  DeviceEvent read_; ///< none if work is synchronous
 };
 
 class CopyEngine {
 public:
   CopyEngine(Devices &devices, WorkTimes &times) : devices_(devices), times_(times) {}
 
-  /// Puts a copy into the plan's queue number `queue`; `work` is what it is noted as, without name, queue and bytes.
+  /// Enqueues a copy in queue number `queue` of the plan. `work` is the trace record without name, queue and bytes.
   void copy(size_t queue, const DeviceCopy &copy, Work work);
 
   const CopyCounts &counts() const { return counts_; }
@@ -62,8 +62,9 @@ private:
   Devices &devices_;
   WorkTimes &times_;
   CopyCounts counts_;
-  std::map<std::pair<DeviceContext *, DeviceContext *>, StagingBlock> staging_; ///< from one backend to another
-  std::map<DeviceQueue *, DeviceEvent> ends_;                                   ///< of queues that others come after
+  std::map<std::pair<DeviceContext *, DeviceContext *>, StagingBlock> staging_; ///< by source and destination backend
+  std::map<DeviceQueue *, DeviceEvent> ends_;                                   ///< by queue, the event that other
+                                                                                ///< queues wait for
 };
 
 } // namespace sluice::runtime

@@ -8,7 +8,7 @@
 
 namespace sluice::runtime {
 
-//===- a path -----------------------------------------------------------------------------------------------------===//
+//===- CrossingPath -----------------------------------------------------------------------------------------------===//
 
 CrossingPath::CrossingPath(DeviceContext &from, int32_t device, DeviceContext &to)
     : from_(from), memory_(to, sizeof(uint64_t), concat("signals from ", from.backend(), " to ", to.backend())),
@@ -71,7 +71,7 @@ void CrossingPath::letGo() {
   open_.clear();
 }
 
-//===- all of them ------------------------------------------------------------------------------------------------===//
+//===- Crossings --------------------------------------------------------------------------------------------------===//
 
 bool CrossBackendSync::cross(const DeviceEvent &event, DeviceQueue &reader) {
   DeviceContext &from = event.context(), &to = reader.context();
@@ -103,9 +103,9 @@ void CrossBackendSync::settle() noexcept {
     path->letGo();
 }
 
-//===- the crossings before a place -------------------------------------------------------------------------------===//
+//===- crossings before a position --------------------------------------------------------------------------------===//
 
-/// The path of the crossing that was made first, of those that are not finished; null if all are.
+/// The path of the oldest unfinished crossing; null if all are finished.
 static CrossingPath *firstOpen(const CrossedPaths &crossed) {
   CrossingPath *first = nullptr;
   for (auto [path, number] : crossed)

@@ -1,12 +1,13 @@
-// Waits of one backend's queues for what another backend's queues do. Where both can signal (run.h, "Signals") the host does
-// not wait in between; else it waits for the one before it puts work into the other.
+// Cross-backend synchronization: a queue of one backend waits for an event of another backend. If both backends can
+// signal (run.h, "Signals"), the host does not wait. Otherwise the host waits for the event before it enqueues the
+// dependent work.
 //
-// Backends know nothing of each other, so three things are done here:
+// Backends do not interact, so this file provides:
 //
-//   progress  whoever is about to wait for a place first waits for all crossings before it, in the order they were made in;
-//   errors    of what a crossing waits for are told there, and let go what waits for the crossing: nobody trusts it any more;
-//   order     work that crossed, came back and is met by work of its own backend is an event there, too: sim looks for races and
-//             tells times by events, and CUDA wants to see all order among its own streams.
+//   progress  before waiting for a position in a queue, the host waits for all earlier crossings in creation order;
+//   errors    an error of a crossing's source is recorded, and the waiting queue is released; its results are not used;
+//   order     if work crosses to another backend and back, an event of the first backend records this order:
+//             sim detects races and computes times by events, and CUDA must see all order among its own streams.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -20,30 +21,31 @@
 
 namespace sluice::runtime {
 
-/// From one backend to another: a queue of the first, which waits for what is to be told, and a number in memory of the second.
-/// Each crossing gives the next number.
+/// A one-way path between backends: a queue of the source backend that waits for source events, and a counter in memory
+/// of the target backend. Each crossing increments the counter.
 class CrossingPath {
 public:
-  /// `device` is one of the first backend's.
+  /// `device` belongs to the source backend.
   CrossingPath(DeviceContext &from, int32_t device, DeviceContext &to);
 
   DeviceContext &from() const { return from_; }
-  /// Has `reader`, of the second backend, wait for an event of the first. None if its device cannot: nothing waits then.
-  /// `serial` tells earlier crossings from later ones, on whichever path.
+  /// Makes `reader`, a queue of the target backend, wait for an event of the source backend. Returns nothing, and
+  /// enqueues no wait, if the target device does not support this. `serial` orders the crossings of all paths.
   std::optional<uint64_t> cross(const DeviceEvent &event, DeviceQueue &reader, uint64_t serial);
-  /// The event of the first backend behind a crossing; null if it was waited for.
+  /// The source event of a crossing; null if the host has already waited for it.
   const DeviceEvent *eventOf(uint64_t number) const;
 
-  /// Whether crossings up to this one have been waited for.
+  /// Whether the host has waited for all crossings up to this number.
   bool isFinished(uint64_t number) const { return open_.empty() || open_.front().number > number; }
-  /// Of the first one that has not.
+  /// Serial number of the first open crossing.
   uint64_t nextSerial() const { return open_.front().serial; }
   uint64_t lastNumber() const { return last_; }
-  /// Waits for that, which is finished unless a deadline passed. If it failed, what waits for it in the second backend is let go.
+  /// Waits for the first open crossing, which is then finished unless a deadline expired. If its work failed, releases
+  /// the waiting queue of the target backend.
   sluice_status finishNext();
-  /// The same without waiting: whether it is done.
+  /// The same without waiting: whether the crossing is complete.
   bool tryNext();
-  /// Lets go all that waits.
+  /// Releases all waiting queues.
   void letGo();
 
 private:
@@ -59,17 +61,17 @@ private:
   CopiedHostMemory memory_;
   DeviceQueue queue_;
   uint64_t last_ = 0;
-  bool isRefused_ = false;       ///< by the second backend's device
-  std::deque<Crossing> open_;    ///< which have not been waited for
-  std::deque<DeviceEvent> idle_; ///< of those that have
+  bool isRefused_ = false;       ///< the target device cannot wait
+  std::deque<Crossing> open_;    ///< crossings that the host has not waited for
+  std::deque<DeviceEvent> idle_; ///< events of finished crossings, for reuse
 };
 
 /// The paths between the backends of a replica.
 class CrossBackendSync {
 public:
-  /// Has `reader` wait for an event of another backend. False if that is the host's to do.
+  /// Makes `reader` wait for an event of another backend. False if the host must wait instead.
   bool cross(const DeviceEvent &event, DeviceQueue &reader);
-  /// Waits for all crossings, and then lets go what still waits because of an error.
+  /// Waits for all crossings, then releases queues that still wait because of an error.
   void settle() noexcept;
 
 private:
@@ -77,11 +79,11 @@ private:
   uint64_t made_ = 0;
 };
 
-/// Waits for the crossings before a place and throws the first error, when all of them are done.
+/// Waits for the crossings before a position, then throws the first error.
 void finish(const CrossedPaths &crossed);
-/// Whether they are done, without waiting.
+/// Whether these crossings are complete, without waiting.
 bool areDone(const CrossedPaths &crossed);
-/// Adds the crossings before another place, but for those that are finished.
+/// Merges the unfinished crossings before another position.
 void join(CrossedPaths &crossed, const CrossedPaths &others);
 
 } // namespace sluice::runtime

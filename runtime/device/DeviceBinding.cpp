@@ -22,14 +22,14 @@ struct Item {
 
 } // namespace
 
-/// More devices than this are no list for a machine.
+/// Longer ranges are rejected as mistakes.
 static constexpr int32_t mostItemsOfRange = 1024;
 
 [[noreturn]] static void failItem(const std::string &text, const char *why) {
   failUsage(concat("devices: ", quote(text), " is not a device such as sim:0, or a range such as sim:0-3", why));
 }
 
-/// "sim:1" is one item, and "sim:0-3" are four.
+/// "sim:1" adds one item, "sim:0-3" four.
 static void addItems(const std::string &text, std::vector<Item> &items) {
   size_t colon = std::min(text.find(':'), text.size());
   std::string backend = text.substr(0, colon);
@@ -69,8 +69,8 @@ static int32_t devicesOf(const Plan &plan, const std::string &backend) {
                                             [&](const Device &device) { return device.backend == backend; }));
 }
 
-/// The items that the model was compiled for; of a plan that leaves the number of replicas to the launch, each replica has
-/// the devices behind those of the one before.
+/// The items that the model was compiled for. If the plan leaves the number of replicas to the launch, each replica's
+/// devices follow those of the previous replica.
 static std::vector<Item> compiledItems(const Plan &plan, size_t replicas) {
   std::vector<Item> items;
   for (size_t replica = 0; replica < replicas; ++replica)
@@ -92,7 +92,7 @@ static void checkCount(const Plan &plan, const std::string &list, size_t replica
                      replicas > 1 ? concat(": ", accelerators, " in each of ", replicas, " replicas") : ""));
 }
 
-/// The list has the devices of so many replicas of the machine, one of which is this process.
+/// Checks that the list has the devices of this many replicas of the machine, one of which is this process.
 static void checkCountOfMachine(const Plan &plan, const std::string &list, size_t localRank, size_t items) {
   size_t accelerators = plan.devices.size() - 1, needed = accelerators * (localRank + 1);
   if (items < needed || (accelerators == 0 && items > 0))

@@ -1,5 +1,5 @@
-// One backend's devices in one instance, and what lives on them: memory, queues, events and modules. All of it is the
-// run half of the backend ABI (sluice/backend/run.h) with its errors as exceptions and its handles as owners.
+// The devices of one backend in one instance, with their memory, queues, events and modules. Wraps the run half of the
+// backend ABI (sluice/backend/run.h): errors become exceptions and handles become owners.
 #pragma once
 
 #include "runtime/device/Parallel.h"
@@ -23,8 +23,8 @@ using CrossedPaths = std::map<CrossingPath *, uint64_t>;
 
 class DeviceContext {
 public:
-  /// Opens the backend called `backend`, into a group unless it is null. `half`, `group`, `team` and this must outlive
-  /// whatever is made from it.
+  /// Opens the backend called `backend`, in a group unless `group` is null. `half`, `group`, `team` and this must
+  /// outlive all objects made from this.
   DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings, Team &team,
                 sluice_group *group = nullptr);
   ~DeviceContext();
@@ -32,19 +32,20 @@ public:
   DeviceContext &operator=(const DeviceContext &) = delete;
 
   const std::string &backend() const { return backend_; }
-  /// Members that the backend lacks are null.
+  /// Members that the backend does not implement are null.
   const sluice_backend_run &half() const { return half_; }
   sluice_run *get() const { return run_; }
   bool takesHostQueues() const { return half_.takes_host_queues != 0; }
   bool isImmediate() const { return half_.immediate != 0; }
-  /// Whether it has a clock.
+  /// Whether the backend has a clock.
   bool tellsTimes() const { return half_.event_times != nullptr; }
-  /// Whether its work goes on only while somebody calls it.
+  /// Whether the backend makes progress only inside calls.
   bool isLazy() const { return half_.lazy != 0; }
-  /// Whether its queues keep sequences.
+  /// Whether the backend can capture sequences.
   bool captures() const { return half_.capture_begin != nullptr; }
 
-  /// From now on the host waits for work no longer than this, if the backend can: its devices wait for others. 0: any.
+  /// Limits the host's waits to this time if the backend supports deadlines, because its devices may wait for other
+  /// devices. 0: no limit.
   void setPatience(double seconds) { patience_ = half_.synchronize_until ? seconds : 0; }
   double patience() const { return patience_; }
   sluice_status synchronize(sluice_event *event) const {
@@ -57,10 +58,10 @@ public:
 
   int32_t deviceCount() const;
   sluice_device_info deviceInfo(int32_t device) const;
-  /// What the copy engine counted; empty if it does not count.
+  /// The copy engine's counts; empty if the backend does not count.
   std::vector<sluice_copy_count> copyCounts() const;
 
-  /// Throws the context's last error, with `what` before it, unless `status` is SLUICE_OK.
+  /// Throws the context's last error, prefixed by `what`, unless `status` is SLUICE_OK.
   void check(sluice_status status, const std::string &what) const {
     if (status != SLUICE_OK)
       fail(status, what);
@@ -92,14 +93,15 @@ public:
   sluice_event *get() const { return event_.get(); }
 
   void synchronize() const;
-  /// Whether it is done, without waiting; only if the backend can be asked.
+  /// Whether the event is complete, without waiting; requires a backend that supports queries.
   bool isDone() const;
-  /// Start and end of the last work before it, in seconds of the backend's clock; it must be done, and have times.
+  /// Start and end of the last work before the event, in seconds of the backend's clock. The event must be complete and
+  /// have times.
   std::pair<double, double> times() const;
 
-  /// Of a device of the queue that it was recorded in.
+  /// The device of the queue that recorded the event.
   int32_t device() const { return device_; }
-  /// Before it.
+  /// The crossings before the event.
   const CrossedPaths &crossed() const { return crossed_; }
 
 private:
@@ -111,7 +113,7 @@ private:
   CrossedPaths crossed_;
 };
 
-/// Work that a queue kept, to be replayed in queues of its device.
+/// Captured work that can be replayed in queues of its device.
 class DeviceSequence {
 public:
   DeviceSequence(DeviceContext &context, sluice_sequence *sequence)
@@ -128,29 +130,29 @@ public:
 
   DeviceContext &context() const { return *context_; }
   sluice_queue *get() const { return queue_.get(); }
-  /// Whether its work is done when the call that asks for it returns, so that it needs no events.
+  /// Whether work is complete when the call that enqueues it returns. Such a queue needs no events.
   bool isImmediate() const { return context_->isImmediate(); }
 
-  /// Whether events of what is put in from here on have times; where the backend wants to know.
+  /// Whether events recorded from here on have times; no effect unless the backend supports this.
   void noteTimes(bool on);
   void record(DeviceEvent &event);
-  /// Waits in the queue for an event; the host waits for one of another context, if the two cannot signal.
+  /// Makes the queue wait for an event. The host waits for an event of another context if the two contexts cannot
+  /// signal.
   void wait(const DeviceEvent &event);
-  /// What is put in from here on comes after these.
+  /// Orders all later work of this queue after these crossings.
   void comeAfter(const CrossedPaths &crossed);
   void synchronize();
   void copy(const sluice_copy &copy);
   void launch(const sluice_launch &launch);
-  /// Whether the backend wants to know what nobody reads any more.
+  /// Whether the backend implements `discard`.
   bool wantsDiscards() const { return context_->half().discard != nullptr; }
-  /// Tells that nobody reads these bytes from here on; only if the backend wants to know.
+  /// Marks these bytes as dead from here on; requires `wantsDiscards`.
   void discard(void *address, size_t bytes);
 
-  /// Keeps what is put in from here on rather than doing it; only if the context captures. An error of what is put in
-  /// ends that.
+  /// Captures work from here on instead of running it; requires `captures`. An error in captured work ends the capture.
   void beginCapture();
   DeviceSequence endCapture();
-  /// Ends a capture, if it has not ended, and forgets what was kept.
+  /// Ends a capture, if still active, and drops the captured work.
   void abandonCapture() noexcept;
   void replay(const DeviceSequence &sequence);
 
@@ -158,13 +160,13 @@ private:
   DeviceContext *context_;
   int32_t device_;
   Handle<sluice_queue> queue_;
-  CrossedPaths crossed_; ///< before what is put in next
+  CrossedPaths crossed_; ///< crossings before the next work
 };
 
 class DeviceMemory {
 public:
   DeviceMemory() = default;
-  /// `what` names the block and its device in the error of a device that has no room.
+  /// `what` names the block and its device in the out-of-memory error.
   DeviceMemory(DeviceContext &context, int32_t device, size_t bytes, const std::string &what);
   DeviceMemory(DeviceMemory &&other) noexcept { *this = std::move(other); }
   DeviceMemory &operator=(DeviceMemory &&other) noexcept;
@@ -180,10 +182,10 @@ private:
   size_t bytes_ = 0;
 };
 
-/// Host memory, zeroed, for copies of a backend, which are not staged if it gives some itself.
+/// Zeroed host memory for a backend's copies. If the backend allocates it, copies need no staging buffer.
 class CopiedHostMemory {
 public:
-  /// `what` names it in the error of a host that has no room.
+  /// `what` names the memory in the out-of-memory error.
   CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what);
   CopiedHostMemory(CopiedHostMemory &&other) noexcept
       : context_(other.context_), address_(std::exchange(other.address_, nullptr)), own_(std::move(other.own_)) {}
@@ -195,8 +197,8 @@ public:
 
 private:
   DeviceContext *context_;
-  void *address_ = nullptr;    ///< null: it gives none
-  std::vector<std::byte> own_; ///< in place of what it does not give
+  void *address_ = nullptr;    ///< null: the backend allocates none
+  std::vector<std::byte> own_; ///< fallback allocation
 };
 
 /// Device code.

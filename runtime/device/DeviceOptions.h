@@ -1,4 +1,4 @@
-// How the devices of a plan are chosen and set.
+// Selection and settings of a plan's devices.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -20,10 +20,10 @@ struct DeviceOptions {
   /// Seconds in which all replicas in this process must come to a collective, and in which the devices of replicas that
   /// exchange must do what the host waits for; 0: any.
   double deadline = 0;
-  /// Called in a thread of its own with the error of one that did not come, whose thread nothing can end, and need not
-  /// return. Empty: the others end with the error, and it is waited for.
+  /// Called in a separate thread with the error of a late replica, whose thread cannot be ended. It need not return.
+  /// Empty: the other replicas fail with the error, and the late replica is waited for.
   std::function<void(const Error &)> onLate;
-  bool replays = true; ///< work of accelerators is captured and replayed, where their backend can
+  bool replays = true; ///< captures and replays accelerator work if the backend supports this
 };
 
 } // namespace sluice::runtime

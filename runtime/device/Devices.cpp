@@ -47,7 +47,7 @@ Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, 
     DeviceContext &context = open(i, team);
     checkPresence(context, device, ordinals_[i], group.demandText(device.backend));
     contextOf_.push_back(&context);
-    if (i > 0) // the host's memory has other users
+    if (i > 0) // host memory has other users
       freeAtFirst_[i] = context.deviceInfo(ordinals_[i]).free_bytes;
   }
   for (size_t i = 0; i < plan.arenas.size(); ++i)
@@ -126,7 +126,7 @@ std::vector<std::byte *> Devices::addresses(const Slot &slot) const {
   return all;
 }
 
-/// Once for all kernels of a device that are in it.
+/// Loads the module once for all kernels of a device that it contains.
 void Devices::load(size_t device, size_t module, const sluice_code_section &code) {
   if (!modules_.contains({device, module}))
     modules_.try_emplace({device, module}, *contextOf_[device], ordinals_[device], code);
@@ -141,7 +141,7 @@ void Devices::settle() noexcept {
   crossBackendSync_.settle();
   for (DeviceQueue *queue : lateQueues_) {
     Status status = guarded([&] { queue->synchronize(); });
-    if (!status.ok()) // as of an exchange, behind which there may be more
+    if (!status.ok()) // an exchange's error may end the wait before later work is complete
       guarded([&] { queue->synchronize(); });
   }
 }

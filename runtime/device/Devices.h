@@ -1,5 +1,5 @@
-// The devices of a plan on this machine: each found at its backend, with its arenas, its queues and its modules. The
-// host is one of them; its backend is linked in.
+// The devices of a plan on this machine, with their arenas, queues and modules. The host is one of the devices; its
+// backend is linked in.
 #pragma once
 
 #include "runtime/device/CrossBackendSync.h"
@@ -17,75 +17,76 @@ namespace sluice::runtime {
 
 class Devices {
 public:
-  /// Those of one replica. Opens the backends and makes everything; a device that is not there is an unsupported error,
-  /// one without room an exhausted error, both with its name. `plan`, `team` and `group` must outlive this.
+  /// The devices of one replica. Opens the backends and allocates all memory. A missing device is an unsupported error,
+  /// a device without enough memory an exhausted error; both contain its name. `plan`, `team` and `group` must outlive
+  /// this.
   Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group, int64_t replica);
 
   const Plan &plan() const { return plan_; }
   int64_t replica() const { return replica_; }
-  /// Meets the other replicas, which call this too, with one id for each device that exchanges.
+  /// Connects to the other replicas, which also call this, with the same id for each device that exchanges.
   void connect(const std::map<size_t, sluice_unique_id> &ids);
   Communicator &communicator(size_t device) { return *communicators_.at(device); }
-  /// The replica is about to put in its next collective, whose text must outlive the other replicas.
+  /// The replica is about to enqueue its next collective; the text must outlive the other replicas.
   void comeTo(const std::string &collective) {
     group_.attendance().come(static_cast<size_t>(replica_ - group_.first()), collective);
   }
-  /// It comes back from that.
+  /// The replica returns from that collective.
   void comeBack() { group_.attendance().go(static_cast<size_t>(replica_ - group_.first())); }
   /// By device.
   const std::map<size_t, std::unique_ptr<Communicator>> &communicators() const { return communicators_; }
-  /// Ends the exchanges of all replicas, which fail from here on; any thread may call it once they have met.
+  /// Aborts the exchanges of all replicas; later exchanges fail. Thread-safe once all replicas have connected.
   void abortCollectives() noexcept;
 
-  /// The host's own first.
+  /// The host's context comes first.
   const std::vector<std::unique_ptr<DeviceContext>> &contexts() const { return contexts_; }
-  /// Where a device's queues are: of the host, with a backend that takes its work over if there is one.
+  /// The context of a device's queues. For the host this is the backend that takes over its work, if any.
   DeviceContext &context(size_t device) const { return *contextOf_[device]; }
-  /// In copies and queues: SLUICE_HOST, or the accelerator's number at its backend.
+  /// The device's number in copies and queues: SLUICE_HOST, or the accelerator's number at its backend.
   int32_t ordinal(size_t device) const { return device == 0 ? SLUICE_HOST : ordinals_[device]; }
   /// "gpu(0) (sim:1)".
   std::string textOf(size_t device) const { return bindingText(plan_.devices[device], ordinals_[device]); }
 
-  /// As its backend calls an accelerator: "NVIDIA H200".
+  /// The backend's name of an accelerator: "NVIDIA H200".
   std::string nameOf(size_t device) const { return contextOf_[device]->deviceInfo(ordinals_[device]).name; }
 
-  /// The plan's queue.
+  /// Queue number `number` of the plan.
   DeviceQueue &queue(size_t number) { return queues_[number]; }
   std::vector<DeviceQueue *> queues(const std::vector<size_t> &numbers);
-  /// The number of the queue for copies that the host asks for, into or out of a device.
+  /// The queue for copies that the host requests, into or out of a device.
   size_t queueInto(size_t device) const { return queueBetween(device, /*last=*/false); }
   size_t queueOutOf(size_t device) const { return queueBetween(device, /*last=*/true); }
-  /// Whether work of any queue may go on after the call that asked for it.
+  /// Whether work of any queue may continue after the call that enqueues it.
   bool mayBeBusy() const { return !lateQueues_.empty(); }
   /// Waits for all work of all queues.
   void synchronize();
-  /// The same for whoever lets go of memory, whatever has failed: nothing works on it any more.
+  /// The same before memory is freed, even after errors: no work is active afterwards.
   void settle() noexcept;
 
-  /// Of one of the plan's arenas.
+  /// Address of arena number `number` of the plan.
   std::byte *arena(size_t number) const { return addresses_[number]; }
-  /// Of the memory on an accelerator for the log of an entry point's outputs.
+  /// Address of the accelerator memory for the output log of an entry point.
   std::byte *log(size_t device, size_t entry) const { return logs_.at({device, entry}); }
-  /// Of a memory slot, or of copy number `copy` of one with a stride.
+  /// Address of a memory slot, or of copy `copy` of a slot with a stride.
   std::byte *address(const Slot &slot, int64_t copy = 0) const { return addresses_[slot.arena] + slot.offsetOf(copy); }
-  /// Of all copies of a memory slot, as often as calls may be in flight.
+  /// Addresses of all copies of a memory slot, one per call in flight.
   std::vector<std::byte *> addresses(const Slot &slot) const;
   /// The plan's module on a device that has kernels in it.
   sluice_module *module(size_t device, size_t number) const { return modules_.at({device, number}).get(); }
 
-  /// Bytes that were asked for on a device: by the reservation of an accelerator, or by the arenas of the host.
+  /// Bytes requested on a device: an accelerator's reservation, or the host's arenas.
   int64_t allocatedBytes(size_t device) const { return allocated_[device]; }
-  /// Bytes that an accelerator itself says were taken since it was opened.
+  /// Bytes that an accelerator reports as taken since it was opened.
   int64_t takenBytes(size_t device) const;
 
 private:
   DeviceContext &open(size_t device, Team &team);
   DeviceContext &hostQueues() const;
-  /// Takes all that the plan keeps on an accelerator, at once.
+  /// Reserves all of the plan's memory on an accelerator in one allocation.
   void reserve(size_t device);
-  /// The host's memory is taken arena by arena: who copies from and to one says where it comes from.
+  /// Host memory is allocated per arena: the backend that copies from and to an arena allocates it.
   void addHostArena(size_t number, const sluice_artifact &artifact);
-  /// The backend that copies from and to an arena of the host and gives memory for that; null if none does both.
+  /// The backend that copies from and to a host arena and can allocate host memory; null if there is none.
   DeviceContext *copierOf(const Arena &arena) const;
   void load(size_t device, size_t module, const sluice_code_section &code);
   size_t queueBetween(size_t device, bool last) const;
@@ -95,17 +96,17 @@ private:
   int64_t replica_;
   std::vector<int32_t> ordinals_; ///< of the devices, at their backends
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
-  std::vector<DeviceContext *> contextOf_;                    ///< of each device
-  std::vector<int64_t> freeAtFirst_;                          ///< bytes of each accelerator when it was opened
-  std::vector<int64_t> allocated_;                            ///< bytes, of each device
-  std::vector<DeviceMemory> memory_;                          ///< of the accelerators, and of arenas of the host
-  std::vector<CopiedHostMemory> hostMemory_;                  ///< of those that are copied from and to
-  std::vector<std::byte *> addresses_;                        ///< of the plan's arenas
+  std::vector<DeviceContext *> contextOf_;                    ///< by device
+  std::vector<int64_t> freeAtFirst_;                          ///< free bytes of each accelerator when opened
+  std::vector<int64_t> allocated_;                            ///< bytes, by device
+  std::vector<DeviceMemory> memory_;                          ///< of accelerators and of host arenas
+  std::vector<CopiedHostMemory> hostMemory_;                  ///< host arenas with copies from and to accelerators
+  std::vector<std::byte *> addresses_;                        ///< by arena of the plan
   std::map<std::pair<size_t, size_t>, std::byte *> logs_;     ///< by device and entry
   std::map<std::pair<size_t, size_t>, DeviceModule> modules_; ///< by device and number in the plan
   CrossBackendSync crossBackendSync_;                         ///< between backends
   std::vector<DeviceQueue> queues_;
-  std::vector<DeviceQueue *> lateQueues_;                         ///< those that are not immediate
+  std::vector<DeviceQueue *> lateQueues_;                         ///< queues that are not immediate
   std::map<size_t, std::unique_ptr<Communicator>> communicators_; ///< by device
 };
 

@@ -15,7 +15,8 @@ struct Extension {
 };
 } // namespace
 
-/// All that the CPU backend may ask for. The processor has it and the system saves its registers.
+/// All extensions that the CPU backend may require. The check covers the processor and the register state that the
+/// system saves.
 static bool hasInstructions(std::string_view name) {
 #if defined(__x86_64__)
   static const Extension known[] = {

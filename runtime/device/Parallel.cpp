@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 static constexpr auto spinLimit = std::chrono::microseconds(100);
 static constexpr int chunksPerThread = 8;
-static constexpr size_t threadBytes = size_t(10) << 20; ///< of a thread: its stack, and what TBB allocates for it
+static constexpr size_t threadBytes = size_t(10) << 20; ///< per thread: its stack and TBB's allocations
 
 int availableThreads() {
   cpu_set_t set;
@@ -43,7 +43,7 @@ static void pauseBriefly() {
 
 namespace {
 
-/// Where the next chunk of a share of the current stage begins. The epoch counts stages.
+/// The start of the next chunk of a share of the current stage. The epoch counts stages.
 struct Ticket {
   uint32_t epoch, next;
 
@@ -51,13 +51,13 @@ struct Ticket {
   uint64_t pack() const { return static_cast<uint64_t>(epoch) << 32 | next; }
 };
 
-/// A thread's contiguous part of the tasks: it claims chunks of its own share first, then of the others'. As stages
-/// number their tasks along the rows, a thread mostly reads what it wrote itself in the stage before.
+/// A thread's contiguous part of the tasks. The thread claims chunks of its own share first, then of other shares.
+/// Stages number their tasks along the rows, so a thread mostly reads data that it wrote in the previous stage.
 struct alignas(64) Share {
   std::atomic<uint64_t> ticket{0};
 };
 
-/// One stage. Written by the leader only before its epoch begins; see the note [Two jobs].
+/// One stage. The leader writes it only before its epoch begins; see the note [Two jobs].
 struct alignas(64) Job {
   std::atomic<uint32_t> tasks{0}, chunk{1};
   std::atomic<RangeFunction> function{nullptr};
@@ -65,10 +65,10 @@ struct alignas(64) Job {
   alignas(64) std::atomic<uint32_t> done{0};
 };
 
-/// Waits politely: pauses at first, then gives the processor away.
+/// Backs off: pauses first, then yields the processor.
 class Backoff {
 public:
-  /// `eager` is false where threads outnumber processors: then pausing would only keep others from working.
+  /// `eager` is false if threads outnumber processors: spinning would then delay other threads.
   explicit Backoff(bool eager) : eager_(eager) {}
 
   /// Returns false once the limit has passed.
@@ -108,7 +108,7 @@ struct Team::Impl {
   void release();
 
   const bool eager;
-  std::vector<Share> shares; // one a thread; the leader's is the first
+  std::vector<Share> shares; // one per thread; the leader's share is first
   tbb::task_arena arena;
   tbb::global_control limit;
   Job jobs[2];
@@ -118,7 +118,7 @@ struct Team::Impl {
   std::condition_variable wake;
 };
 
-/// Claims and runs one chunk of a share of the current stage; false if none is left in it.
+/// Claims and runs one chunk of a share of the current stage; false if the share is empty.
 bool Team::Impl::runChunkOf(size_t share) {
   std::atomic<uint64_t> &ticket = shares[share].ticket;
   uint64_t bits = ticket.load(std::memory_order_acquire);
@@ -141,7 +141,7 @@ bool Team::Impl::runChunkOf(size_t share) {
   }
 }
 
-/// Runs one chunk, of the thread's own share as long as there is one; false if no share has any left.
+/// Runs one chunk, from the thread's own share first; false if all shares are empty.
 bool Team::Impl::runChunk(size_t own) {
   for (size_t i = 0; i < shares.size(); ++i)
     if (runChunkOf((own + i) % shares.size()))
@@ -149,7 +149,7 @@ bool Team::Impl::runChunk(size_t own) {
   return false;
 }
 
-/// What every thread but the leader does during a step.
+/// The loop of every thread but the leader during a step.
 void Team::Impl::serve(size_t own) {
   Backoff backoff(eager);
   while (!stop.load(std::memory_order_acquire)) {
@@ -168,7 +168,8 @@ void Team::Impl::serve(size_t own) {
 /// Sleeps until a stage after `epoch` begins or the step ends.
 void Team::Impl::park(size_t own, uint32_t epoch) {
   std::unique_lock lock(mutex);
-  parked.fetch_add(1); // sequentially consistent, as the leader's store of the ticket: one of the two sees the other
+  parked.fetch_add(1); // sequentially consistent, like the leader's store of the ticket: at least one of the two sees
+                       // the other's store
   wake.wait(lock, [&] { return stop.load() || Ticket::unpack(shares[own].ticket.load()).epoch != epoch; });
   parked.fetch_sub(1);
 }
@@ -180,8 +181,8 @@ void Team::Impl::release() {
   wake.notify_all();
 }
 
-/// TBB ends the process where it cannot have a thread, so it is asked only for threads that can be had: as many are
-/// started here and wait for each other. Their stacks stay with the C library, which gives them to the next threads.
+/// TBB aborts the process if it cannot create a thread. This check therefore starts the same number of threads first;
+/// each waits for the others. The C library caches their stacks for the next threads.
 static void checkThreads(int count) {
   if (!files::memoryIsLeft(static_cast<size_t>(count) * threadBytes))
     failExhausted(concat("out of memory: ", count, " threads cannot be started"));
@@ -220,7 +221,7 @@ void Team::enter(const std::function<void()> &body) {
       impl_->release();
       group.wait();
     };
-    try { // from the first task on: who serves must be let go
+    try { // serving threads must be released from the first task on
       for (int i = 1; i < threads_; ++i)
         group.run([this, i] { impl_->serve(static_cast<size_t>(i)); });
       body();
@@ -256,11 +257,10 @@ void Team::forEach(int64_t tasks, RangeFunction function, void *context) {
       std::this_thread::yield();
 }
 
-// [Two jobs]
-// A thread reads a job, then claims a chunk of it by moving a share's ticket on. The claim succeeds only if that
-// ticket, and so the epoch, is still what it was before the job was read. The leader writes the job of epoch e + 1 into
-// the other slot, and that of e + 2 only after every chunk of e + 1 is done, when all tickets have long moved to e + 1;
-// so a job that is being overwritten can no longer be claimed. With a single slot, a thread could claim a chunk of the
-// next stage under a ticket of this one.
+// [Two jobs] A thread reads a job, then claims a chunk by advancing a share's ticket. The claim succeeds only if the
+// ticket, and so the epoch, has not changed since the job was read. The leader writes the job of epoch e + 1 into the
+// other slot. It writes the job of epoch e + 2 only after every chunk of e + 1 is done. All tickets have then advanced
+// to e + 1. A job that is being overwritten can therefore not be claimed. With a single slot, a thread could claim a
+// chunk of the next stage under a ticket of this stage.
 
 } // namespace sluice::runtime

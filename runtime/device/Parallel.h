@@ -1,9 +1,8 @@
-// The one parallel entry of generated code: a team of threads that shares out the tasks of a stage.
+// The parallel entry point of generated code: a team of threads that shares the tasks of a stage.
 //
-// A TBB arena of exactly N threads is entered once per step; inside it the team stays together, so that a stage costs a
-// fraction of a microsecond to start instead of one to fifteen. Each thread begins with its own share of the tasks, the
-// same part of every stage, and helps with the others' when it is done; what a task does depends on neither, so results
-// do not depend on N.
+// A TBB arena of exactly N threads is entered once per step. The team stays together within the step, so starting a
+// stage costs a fraction of a microsecond instead of 1 to 15. Each thread starts with its own share, the same part of
+// every stage, then helps with other shares. A task's result depends on neither, so results do not depend on N.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +24,12 @@ public:
 
   int threads() const { return threads_; }
 
-  /// Gathers the team, runs `body` on the calling thread, and lets the team go. Within another `enter` it just runs
-  /// `body`: a loop over steps gathers the team once, so that it need not be woken for every step.
+  /// Gathers the team, runs `body` on the calling thread, and releases the team. A nested `enter` only runs `body`: a
+  /// loop over steps gathers the team once, so that threads are not woken in every step.
   void enter(const std::function<void()> &body);
 
   /// Runs the tasks [0, tasks), fewer than 2^32, on the team and returns when all are done. Outside `enter` the calling
-  /// thread runs them all. A task must not call this.
+  /// thread runs all tasks. A task must not call this.
   void forEach(int64_t tasks, RangeFunction function, void *context);
 
 private:

@@ -9,7 +9,7 @@ QueueMeeting::QueueMeeting(const std::vector<DeviceQueue *> &queues) {
     guests_.push_back({queue, queue->isImmediate() ? DeviceEvent() : DeviceEvent(queue->context())});
 }
 
-/// The first waits for the others, and then they for the first.
+/// The first queue waits for the other queues, then they wait for the first.
 void QueueMeeting::meet() {
   auto come = [](Guest &guest) {
     if (guest.event)

@@ -1,4 +1,4 @@
-// Queues that wait for each other.
+// A barrier between queues.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -7,18 +7,18 @@
 
 namespace sluice::runtime {
 
-/// None of some queues goes on before all of them have come.
+/// A barrier: no queue continues before all queues have reached it.
 class QueueMeeting {
 public:
   explicit QueueMeeting(const std::vector<DeviceQueue *> &queues);
 
-  /// What is put into any of the queues from here on starts when all that was put into all of them is done.
+  /// Later work of any of the queues starts after all current work of all of them.
   void meet();
 
 private:
   struct Guest {
     DeviceQueue *queue;
-    DeviceEvent event; ///< none if the queue does its work at once
+    DeviceEvent event; ///< none if the queue is immediate
   };
 
   std::vector<Guest> guests_;

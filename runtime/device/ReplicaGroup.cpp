@@ -39,7 +39,7 @@ std::string ReplicaGroup::demandText(const std::string &backend) const {
              : concat(", and ", processes, " processes of this machine need ", static_cast<int64_t>(each) * processes);
 }
 
-/// The settings of a backend: as given, but virtual accelerators begin with the link that the plan has for replicas.
+/// The settings of a backend: the given settings, with the plan's replica link prepended for virtual accelerators.
 static std::string settingsFor(const std::string &backend, const Plan &plan, const DeviceOptions &options) {
   auto given = options.settings.find(backend);
   std::string settings = given == options.settings.end() ? "" : given->second;
@@ -50,7 +50,7 @@ static std::string settingsFor(const std::string &backend, const Plan &plan, con
                 settings);
 }
 
-/// Of the backend that was given, else of the one that is found for `text`, a device.
+/// The run half of a given backend, else of the backend found for `text`, a device.
 static const sluice_backend_run &halfOf(const Device &device, const std::string &text, const Plan &plan,
                                         const DeviceOptions &options) {
   auto given = options.backends.find(device.backend);

@@ -1,5 +1,5 @@
-// What the replicas of a plan in this process share: which devices are whose, the backends, and per backend a group that
-// their contexts are opened into, so that they have one clock and their queues can wait for each other.
+// State that the replicas of a plan in this process share: the assignment of devices, the backends, and one group per
+// backend. Contexts of a group have one clock, and their queues can wait for each other.
 #pragma once
 
 #include "runtime/device/Attendance.h"
@@ -17,35 +17,35 @@ namespace sluice::runtime {
 
 class ReplicaGroup {
 public:
-  /// Finds the backends; one that is not there is an unsupported error. `plan` must outlive this.
+  /// Finds the backends; a missing backend is an unsupported error. `plan` must outlive this.
   ReplicaGroup(const Plan &plan, const DeviceOptions &options);
 
-  /// Of all processes.
+  /// Number of replicas in all processes.
   int64_t size() const { return plan_.replicas; }
-  /// The replicas in this process: one of several processes has the one of its rank, and a process alone has all.
+  /// The first replica of this process: its rank if there are several processes, else 0.
   int64_t first() const { return processes_ ? processes_->rank() : 0; }
   int64_t count() const { return processes_ ? 1 : plan_.replicas; }
-  /// Null if this process is alone.
+  /// Null if this is the only process.
   ProcessGroup *processes() const { return processes_; }
   /// Of the devices of a replica in this process.
   const std::vector<int32_t> &ordinals(int64_t replica) const {
     return ordinals_[static_cast<size_t>(replica - first())];
   }
 
-  /// ", and 2 processes of this machine need 2" of a backend: this process, and those whose devices come before its own; empty if
-  /// those are none.
+  /// ", and 2 processes of this machine need 2" for a backend. Counts this process and the processes whose devices
+  /// precede its own; empty if there are none.
   std::string demandText(const std::string &backend) const;
 
-  /// Seconds that devices wait for those of other replicas; 0: any.
+  /// Seconds that devices wait for devices of other replicas; 0: no limit.
   double deadline() const { return deadline_; }
-  /// Of the replicas in this process.
+  /// Attendance of the replicas in this process.
   Attendance &attendance() const { return *attendance_; }
 
   struct Backend {
     const sluice_backend_run *half;
     std::string settings;
     std::unique_ptr<sluice_group, void (*)(sluice_group *)>
-        group; ///< none of one replica in this process, or where it has none
+        group; ///< none if this process has one replica or the backend has no groups
   };
   const Backend &backend(const std::string &name) const { return backends_.at(name); }
 
@@ -60,7 +60,7 @@ private:
   std::unique_ptr<Attendance> attendance_;
 };
 
-/// Fails where a backend of the plan does not open here, or has no device of these numbers; it is closed again.
+/// Fails if a backend of the plan does not open here or lacks a device with these numbers. Closes the backend again.
 void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options);
 /// That the device is one of those that its backend has, and that its memory is aligned as the plan needs it; `demand` as
 /// demandText has it.

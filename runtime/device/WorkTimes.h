@@ -1,4 +1,4 @@
-// When each piece of work began and ended, for traces and for predicting a schedule. Off unless asked for.
+// Start and end times of each piece of work, for traces and schedule prediction. Off by default.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -11,42 +11,42 @@
 
 namespace sluice::runtime {
 
-/// A piece of work as the plan knows it.
+/// A piece of work in the plan's terms.
 struct Work {
   std::string name = {};
-  size_t queue = 0; ///< the plan's
+  size_t queue = 0; ///< queue of the plan
   size_t entry = 0;
-  std::optional<size_t> action = {}; ///< number of the entry's; none for a copy that the host asked for
-  int64_t call = 0, bytes = 0;       ///< number of the call; what moves, for a copy
+  std::optional<size_t> action = {}; ///< action number within the entry; none for a copy that the host requested
+  int64_t call = 0, bytes = 0;       ///< number of the call; bytes of a copy
 };
 
 struct WorkTime {
   Work work;
   double start = 0, end = 0; ///< seconds
-  bool isHostClock = true;   ///< else the clock of the queue's backend
-  /// By the host's clock: from before it was put into its queue until the host knew that it was done. None unless work
-  /// was one by one, and for a backend that takes the host's work too, whose clock is the only one.
+  bool isHostClock = true;   ///< else the backend's clock
+  /// Host-clock time from before the enqueue until the host observed completion. None unless work runs one piece at a
+  /// time. None for a backend that also runs the host's work, because its clock is the only clock.
   std::optional<double> hostSeconds = {};
 };
 
 class WorkTimes {
 public:
-  /// Starts to note; `oneByOne` lets each piece of work end before the next one is put into a queue. `most` bounds the
-  /// calls of each entry that are noted.
+  /// Starts recording. With `oneByOne` each piece of work completes before the next is enqueued. `most` bounds the
+  /// recorded calls of each entry.
   void start(bool oneByOne, int64_t most = INT64_MAX);
-  /// What was noted since `start`, which ends; waits for what is not done.
+  /// Ends recording and returns all records since `start`; waits for unfinished work.
   std::vector<WorkTime> take();
 
   bool wants(int64_t call) const { return on_ && call < most_; }
   /// Seconds of the host's clock.
   static double now();
-  /// Notes the work that `put` puts into a queue: when it is done, or when it is put in if the backend has no clock.
+  /// Records the work that `put` enqueues: its completion times, or the enqueue time if the backend has no clock.
   void note(Work work, DeviceQueue &queue, const std::function<void()> &put);
 
 private:
   struct Noted {
     WorkTime time;
-    DeviceEvent event; ///< none if the time is known
+    DeviceEvent event; ///< none if the time is already recorded
   };
 
   bool on_ = false, oneByOne_ = false;

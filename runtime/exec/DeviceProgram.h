@@ -1,4 +1,4 @@
-// The actions of an entry point, prepared.
+// The prepared actions of an entry point.
 #pragma once
 
 #include "runtime/exec/DeviceStep.h"
@@ -21,31 +21,31 @@ struct ReplayCount {
 struct DeviceProgram {
   const Entry *entry;
   const Plan *plan;
-  std::vector<DeviceStep> steps;        ///< of its own list; loops have theirs
-  std::vector<size_t> called;           ///< the steps of every call: all but those that are asked for
-  SegmentedSteps segmented;             ///< of those, once found: what is captured together
-  std::vector<size_t> mirrorsMadeStale; ///< because the entry writes their states
+  std::vector<DeviceStep> steps;        ///< of the entry's own list; loops have separate lists
+  std::vector<size_t> called;           ///< the steps of every call, without on-demand steps
+  SegmentedSteps segmented;             ///< captured segments of `called`, once found
+  std::vector<size_t> mirrorsMadeStale; ///< the entry writes the states of these mirrors
 
-  /// Where an output comes from.
+  /// The source of an output.
   struct Source {
-    std::optional<size_t> asked;  ///< the step that brings it to the host when it is asked for
+    std::optional<size_t> asked;  ///< the on-demand step that copies it to the host
     std::optional<size_t> writer; ///< the last step of a call that writes it on the host
   };
   std::vector<Source> outputs;
 
   DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices);
 
-  /// Finds the segments of its steps, and of those in loops; `isCut` as in the function of this name. What was captured
-  /// before must be done.
+  /// Finds the segments of its steps and of its loops; `isCut` as in the function findSegments. Replays of earlier
+  /// captures must be complete.
   void findSegments(const std::function<bool(size_t step)> &isCut);
-  /// How many sequences its segments keep, and how often one was replayed.
+  /// Number of sequences in its segments and of their replays.
   ReplayCount replayCount() const;
 
-  /// The last step of a call that writes these bytes; nothing if none does.
+  /// The last step of a call that writes these bytes; nothing if there is none.
   std::optional<size_t> writerOf(const Slot &slot, int64_t bytes) const;
   /// For each state, whether a call writes it.
   std::vector<bool> writtenStates() const;
-  /// The step that brings an output to the host when it is asked for.
+  /// The on-demand step that copies an output to the host.
   std::optional<size_t> askedFor(const Value &output) const;
 };
 

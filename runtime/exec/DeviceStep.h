@@ -1,4 +1,4 @@
-// One action with queues, addresses and events worked out.
+// One action with resolved queues, addresses and events.
 #pragma once
 
 #include "runtime/exec/PreparedCollective.h"
@@ -11,14 +11,14 @@
 
 namespace sluice::runtime {
 
-/// What depends on the call is kept as often as calls may be in flight. What each call of a launch looks at stands
-/// first, in a cache line or two.
+/// Call-dependent data exists once per call in flight. Fields that every launch reads come first, within one or two
+/// cache lines.
 struct DeviceStep {
   DeviceQueue *queue = nullptr; ///< the first of the action's
   bool hasWaits = false, hasLastUses = false, hasEvents = false;
   std::optional<PreparedLaunch> launch;
   const Action *action = nullptr;
-  size_t number = 0; ///< the action's
+  size_t number = 0; ///< the action's number
 
   std::optional<PreparedCopy> copy;
   std::optional<PreparedExchange> exchange;
@@ -34,23 +34,23 @@ struct DeviceStep {
   std::vector<LastUse> lastUses;
   /// Of an action of several queues that has ends: what comes behind it in one of them comes behind what another is told.
   std::optional<QueueMeeting> endsMeeting;
-  /// Of this turn of the list and of those before that waits may look at, by their number modulo that; none if nobody
-  /// waits for this, or its queue is immediate.
+  /// Events of this turn of the list and of earlier turns that waits may reference, indexed by the turn number modulo
+  /// their count. Empty if no step waits for this step, or if its queue is immediate.
   std::vector<DeviceEvent> events;
 
   DeviceEvent &event(int64_t turn) { return events[static_cast<size_t>(turn) % events.size()]; }
   bool isAsked() const { return action->isAsked(); }
 };
 
-/// The steps of a list of actions, whose first has number `number` (in the order of `listActions`), with events for the
-/// waits among them; waits look at most `turnsBack` turns back.
+/// The steps of a list of actions whose first has number `number` (in the order of `listActions`), with events for the
+/// waits among them. Waits reference at most `turnsBack` earlier turns.
 std::vector<DeviceStep> prepareSteps(const std::vector<Action> &actions, size_t number, int64_t turnsBack,
                                      const Plan &plan, const sluice_artifact &artifact, Devices &devices);
 
-/// The first queue of an action on a device, or its first one if none is there.
+/// The action's first queue on a device, or its first queue if none is on the device.
 size_t queueOn(size_t device, const Action &action, const Plan &plan);
 
-/// Gives a step events, one more than `turnsBack`, unless it has them or its queue needs none.
+/// Allocates `turnsBack` + 1 events for a step, unless it has events or its queue needs none.
 void addEvents(DeviceStep &step, int64_t turnsBack);
 
 } // namespace sluice::runtime

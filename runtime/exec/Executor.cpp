@@ -64,7 +64,7 @@ void Executor::run(const Entry &entry, int64_t call, const RowShare &share) {
     stale_[mirror] = true;
 }
 
-/// Waits, work, what ends with it, and its event. A stale copy that is not due keeps its place in the order.
+/// Order: waits, work, discards, event. A stale copy that is not due keeps its place in the order.
 void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn, const Call &at,
                      const sluice_call &rows) {
   DeviceStep &step = list[number];
@@ -108,7 +108,7 @@ void Executor::issueSegments(std::vector<DeviceStep> &list, SegmentedSteps &segm
       issue(list, place.step, turn, at, rows);
 }
 
-/// As for a step, in the same order: only the first one waits, and only the last one is looked at by logs and waits.
+/// The same order as for a step: only the first step waits, and only the last step is visible to logs and waits.
 void Executor::issue(std::vector<DeviceStep> &list, Segment &segment, int64_t turn, const Call &at,
                      const sluice_call &rows) {
   DeviceStep &first = list[segment.steps.front()], &last = list[segment.steps.back()];
@@ -185,7 +185,7 @@ void Executor::watch(const DeviceStep &step, const Call &at) {
   watcher_(plan_.entries[at.entry], step.number);
 }
 
-//===- what the host touches --------------------------------------------------------------------------------------===//
+//===- host accesses ----------------------------------------------------------------------------------------------===//
 
 void Executor::waitForInput(const Value &input, int64_t call) {
   changeTo(input.entry);
@@ -212,7 +212,7 @@ void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
     team_.enter([&] { program.steps[*writer].event(call).synchronize(); });
 }
 
-/// Between memory of the caller and a place on a device, when all work is done.
+/// Copies between the caller's memory and a location on a device, after all work is complete.
 void Executor::copyNow(size_t device, const CopyKind &kind, const std::byte *from, std::byte *to, int64_t bytes,
                        const std::string &label) {
   synchronize();

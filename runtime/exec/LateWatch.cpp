@@ -6,7 +6,7 @@
 
 namespace sluice::runtime {
 
-/// Glances in a deadline. Time is counted in them: while the whole process is stopped, there are none.
+/// Polls per deadline. Time is counted in polls, because a stopped process must not count as late.
 static constexpr int kGlances = 8;
 
 LateWatch::LateWatch(const Attendance &attendance, double deadline, std::function<void(const std::string &)> onLate)

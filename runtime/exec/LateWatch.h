@@ -1,5 +1,5 @@
-// A thread that sees when replicas of this process have been waiting for another one at a collective for too long. No error
-// ever comes of that by itself: the others wait in their backends, or for the thread of the one that stays away.
+// A thread that detects replicas of this process that are late for a collective. A late replica raises no error by
+// itself: the other replicas wait in their backends or for its thread.
 #pragma once
 
 #include "runtime/device/Attendance.h"
@@ -14,7 +14,7 @@ namespace sluice::runtime {
 
 class LateWatch {
 public:
-  /// Calls `onLate` once, in its thread, with who is late for what. The attendance must outlive this.
+  /// Calls `onLate` once, in this thread, with the late replica and the collective. The attendance must outlive this.
   LateWatch(const Attendance &attendance, double deadline, std::function<void(const std::string &message)> onLate);
   LateWatch(const LateWatch &) = delete;
   LateWatch &operator=(const LateWatch &) = delete;
@@ -22,7 +22,7 @@ public:
 
 private:
   void watch();
-  /// False if this ends instead.
+  /// False if the watch ends.
   bool sleep();
 
   const Attendance &attendance_;

@@ -38,7 +38,7 @@ void Microbatches::run(const Entry &entry, const RowShare &share, const RunPart 
   }
 }
 
-/// A value without rows is one row, which all microbatches have.
+/// A value without rows is one row, shared by all microbatches.
 void Microbatches::copyIn(const Link &input, int64_t call, int64_t first, int64_t rows) {
   executor_.waitForInput(*input.part, call);
   RowBlocks from(*input.whole, plan_), to(*input.part, plan_);
@@ -47,7 +47,7 @@ void Microbatches::copyIn(const Link &input, int64_t call, int64_t first, int64_
             isBatched ? rows : 1);
 }
 
-/// Before the next microbatch takes its place.
+/// Called before the next microbatch overwrites the output.
 void Microbatches::copyOut(const Link &output, int64_t call, int64_t first, int64_t rows) {
   executor_.fetchOutput(*output.part, call, rows);
   RowBlocks from(*output.part, plan_), to(*output.whole, plan_);

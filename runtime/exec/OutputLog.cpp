@@ -12,7 +12,7 @@ OutputLog::OutputLog(const DeviceProgram &program, std::vector<const Value *> ou
       outputs_(std::move(outputs)), keptOfStep_(program.steps.size() + 1) {
   for (size_t i = 0; i < outputs_.size(); ++i)
     keep(i, program, plan);
-  std::map<size_t, size_t> taken; // bytes of each device's log
+  std::map<size_t, size_t> taken; // bytes taken of each device's log
   for (auto &[place, part] : parts_) {
     size_t bytes = part.bytesOfCall() * static_cast<size_t>(most), device = part.kind.from;
     part.hostMemory.emplace(devices.context(device), bytes, concat(devices.textOf(device), ": the log of outputs"));
@@ -49,7 +49,7 @@ void OutputLog::copy(const Kept &kept, int64_t call) {
 
 void OutputLog::endCall(int64_t call) {
   for (const Kept &kept : keptOfStep_.back())
-    if (kept.part->isOnHost()) // an input, say: no queue works on it, and the host may soon write the next one
+    if (kept.part->isOnHost()) // for example an input: no queue works on it, and the host may soon overwrite it
       std::memcpy(placeOf(kept), sourceOf(kept, call), static_cast<size_t>(kept.bytes));
     else
       copy(kept, call);

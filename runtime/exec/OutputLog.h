@@ -1,5 +1,5 @@
-// Outputs of many calls, kept where they are made: each call copies its scalars within their device, and they are
-// brought to the host together, when it asks.
+// Keeps outputs of many calls on the device that computes them. Each call copies its scalars within the device; the
+// host fetches them together on request.
 #pragma once
 
 #include "runtime/exec/DeviceProgram.h"
@@ -15,16 +15,16 @@ namespace sluice::runtime {
 
 class OutputLog {
 public:
-  /// Keeps the outputs called for of each call of `program` from now on. Each has one element.
+  /// Keeps these outputs of each call of `program` from now on. Each must have one element.
   OutputLog(const DeviceProgram &program, std::vector<const Value *> outputs, const Plan &plan, Devices &devices,
             CopyEngine &copies);
 
   const std::vector<const Value *> &outputs() const { return outputs_; }
 
-  /// Whether what there is must be brought to the host before another call.
+  /// Whether the log must be fetched before another call.
   bool isFull() const { return calls_ == most; }
   void bring();
-  /// Copies what step number `step` of call number `call` makes; its queue is in order, so nothing need be awaited.
+  /// Copies the outputs of step number `step` of call number `call`. No wait is needed because its queue is in order.
   void afterStep(size_t step, int64_t call) {
     for (const Kept &kept : keptOfStep_[step])
       copy(kept, call);
@@ -32,17 +32,16 @@ public:
   bool keepsAfter(size_t step) const { return !keptOfStep_[step].empty(); }
   void endCall(int64_t call);
 
-  /// The values of all calls that were brought since this was last asked, call by call.
+  /// The values fetched since the last call of this, in call order.
   std::vector<double> take() { return std::exchange(values_, {}); }
 
 private:
-  /// The outputs that one queue copies within one device, and memory for them: `most` calls, each with a place for each
-  /// output.
+  /// The outputs that one queue copies within one device, and their memory: `most` calls with one place per output.
   struct Part {
     size_t queue = 0;
-    CopyKind kind;                     ///< within its device
+    CopyKind kind;                     ///< copy kind within its device
     std::vector<size_t> outputs;       ///< indices into outputs_
-    std::byte *deviceMemory = nullptr; ///< a part of the device's log; of the host, null
+    std::byte *deviceMemory = nullptr; ///< part of the device's log; null for the host
     std::optional<CopiedHostMemory> hostMemory;
 
     bool isOnHost() const { return kind.from == 0; }
@@ -51,7 +50,7 @@ private:
   };
   struct Kept {
     Part *part;
-    size_t number;               ///< among the outputs of its part
+    size_t number;               ///< index among the outputs of its part
     std::vector<std::byte *> at; ///< by copy
     int64_t bytes;
   };
@@ -70,9 +69,9 @@ private:
   size_t entry_;
   std::vector<const Value *> outputs_;
   std::map<std::pair<size_t, size_t>, Part> parts_; ///< by queue and device
-  std::vector<std::vector<Kept>> keptOfStep_;       ///< after each step, and last what no step writes
-  int64_t calls_ = 0;                               ///< that lie in the parts
-  std::vector<double> values_;                      ///< that have been brought
+  std::vector<std::vector<Kept>> keptOfStep_;       ///< by step; the last entry has outputs that no step writes
+  int64_t calls_ = 0;                               ///< calls in the parts
+  std::vector<double> values_;                      ///< fetched values
 };
 
 } // namespace sluice::runtime

@@ -1,4 +1,4 @@
-// A collective with all that does not change from call to call worked out.
+// A collective with all call-independent data resolved.
 #pragma once
 
 #include "runtime/device/Devices.h"
@@ -9,7 +9,7 @@
 
 namespace sluice::runtime {
 
-/// The ABI's number of a kind.
+/// The ABI's kind.
 sluice_exchange_kind abiKindOf(Collective::Kind kind);
 
 class PreparedCollective {
@@ -17,16 +17,16 @@ public:
   /// The collective of an action; all arguments must outlive this.
   PreparedCollective(const Action &action, const Plan &plan, Devices &devices);
 
-  /// Puts it into its queue in a call that uses copy number `number` of what has several, and counts it.
+  /// Enqueues and counts the collective, in a call that uses copy `number` of replicated buffers.
   void put(size_t number, WorkTimes &times, Work work, CollectiveCounts &counts);
 
 private:
   const Collective &collective_;
   Devices &devices_;
   size_t device_, queue_;
-  std::vector<std::byte *> send_, receive_; ///< by the number of the copy
-  int64_t bytes_;                           ///< of all replicas
-  std::string label_, text_;                ///< "dw1, lenet.cpp:12:9", and what kind of collective of it
+  std::vector<std::byte *> send_, receive_; ///< by copy number
+  int64_t bytes_;                           ///< by replica
+  std::string label_, text_;                ///< "dw1, lenet.cpp:12:9", and the collective's kind and value
 };
 
 } // namespace sluice::runtime

@@ -1,4 +1,4 @@
-// A copy between devices with all that does not change from call to call worked out.
+// A copy between devices with all call-independent data resolved.
 #pragma once
 
 #include "runtime/device/CopyEngine.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::runtime {
 
-/// The mirrors of a plan in one list: those of the first state, those of the second, and so on.
+/// Flat numbering of a plan's mirrors: those of the first state, then those of the second, and so on.
 class MirrorNumbers {
 public:
   explicit MirrorNumbers(const Plan &plan);
@@ -29,9 +29,9 @@ public:
   /// All arguments must outlive this.
   PreparedCopy(const Copy &copy, const Plan &plan, const Devices &devices);
 
-  /// The mirror that it fills, if it is stale.
+  /// The mirror that this copy fills, if it is a stale copy.
   std::optional<size_t> mirror() const { return mirror_; }
-  /// In a call with `rows` rows that uses copy number `number` of what has several.
+  /// The copy for a call with `rows` rows that uses copy `number` of replicated buffers.
   DeviceCopy forCall(size_t number, int64_t rows) const {
     return {kind_, from_[number], to_[number], copy_->bytesFor(rows), label_};
   }
@@ -39,7 +39,7 @@ public:
 private:
   const Copy *copy_;
   CopyKind kind_;
-  std::vector<std::byte *> from_, to_; ///< by the number of the copy
+  std::vector<std::byte *> from_, to_; ///< by copy number
   std::string label_;
   std::optional<size_t> mirror_;
 };

@@ -1,4 +1,4 @@
-// An exchange between two accelerators, made of a copy for each direction.
+// An exchange between two accelerators: one copy in each direction.
 #pragma once
 
 #include "runtime/device/QueueMeeting.h"
@@ -13,8 +13,8 @@ public:
   /// The exchange of an action; all arguments must outlive this.
   PreparedExchange(const Action &action, const Plan &plan, Devices &devices);
 
-  /// Puts it into its two queues: neither begins before both have come to it, and neither goes on before both copies are
-  /// done.
+  /// Enqueues the exchange in its two queues. Neither copy begins before both queues have reached the exchange; neither
+  /// queue continues before both copies are complete.
   void put(CopyEngine &copies, size_t number, int64_t rows, const Work &work);
 
 private:

@@ -1,4 +1,4 @@
-// A launch with all that does not change from call to call worked out.
+// A launch with all call-independent data resolved.
 #pragma once
 
 #include "runtime/device/Devices.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::runtime {
 
-/// What a call needs stands together: between two launches their kernels use the caches.
+/// Fields that a call reads are adjacent, because kernels evict the caches between two launches.
 class PreparedLaunch {
 public:
   /// All arguments must outlive this.
@@ -16,8 +16,7 @@ public:
   PreparedLaunch &operator=(PreparedLaunch &&) = default;
 
   const char *name() const { return launch_.name; }
-  /// What a queue is given for a call that uses copy number `copy`; valid until this is next asked, and as long as
-  /// `call` is.
+  /// The launch for a call that uses copy `copy`; valid until the next call of this and within the lifetime of `call`.
   const sluice_launch &forCall(size_t copy, const sluice_call &call) {
     if (call.rows != rows_)
       setRows(call.rows);
@@ -29,9 +28,9 @@ public:
 private:
   void setRows(int64_t rows);
 
-  int64_t rows_ = -1; ///< that the launch and its stages are for
+  int64_t rows_ = -1; ///< rows of the current launch and its stages
   sluice_launch launch_{};
-  std::vector<void *> addresses_; ///< of the buffers in the first copy, in the second, and so on
+  std::vector<void *> addresses_; ///< buffer addresses: of the first copy, then of the second, and so on
   std::vector<sluice_launch_stage> stages_;
   std::vector<sluice_buffer> buffers_;
   const Kernel *kernel_;

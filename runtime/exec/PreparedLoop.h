@@ -1,4 +1,4 @@
-// A loop with what is in it prepared.
+// A loop with prepared steps.
 #pragma once
 
 #include "runtime/device/QueueMeeting.h"
@@ -11,19 +11,19 @@ namespace sluice::runtime {
 
 struct DeviceStep;
 
-/// Its queues meet before the first iteration and behind the last one.
+/// Its queues meet at a barrier before the first iteration and after the last.
 struct PreparedLoop {
   int64_t count;
   QueueMeeting meeting;
   std::vector<DeviceStep> steps;
-  SegmentedSteps segmented; ///< if its work may be replayed
+  SegmentedSteps segmented; ///< segments, if its work may be replayed
 
-  /// What the host looks at before the loop.
+  /// The condition that the host reads before the loop.
   struct Condition {
     std::vector<std::byte *> at;  ///< by copy
-    std::optional<size_t> writer; ///< the step of the loop's list that writes it; none: it comes from elsewhere
+    std::optional<size_t> writer; ///< the step of the loop's list that writes it; none: written elsewhere
   };
-  std::optional<Condition> condition = std::nullopt; ///< none: it always happens
+  std::optional<Condition> condition = std::nullopt; ///< none: the loop always runs
 };
 
 } // namespace sluice::runtime

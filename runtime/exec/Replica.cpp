@@ -4,7 +4,7 @@
 
 namespace sluice::runtime {
 
-/// What is neutral among maxima, in every element but those of the padding.
+/// The neutral element of max in every element except padding.
 static std::vector<std::byte> leastOf(const State &state) {
   std::vector<std::byte> least = leastOf(state.dtype), logical, physical(static_cast<size_t>(state.bytes));
   for (int64_t i = 0; i < state.elements(); ++i)
@@ -33,7 +33,7 @@ void Replica::writeShare(const State &state, int64_t value) {
   executor_.writeState(state, physical);
 }
 
-/// Memory begins as zeros. A change waits for all work, as every change of a state by the host does.
+/// Memory is initially zero. A change waits for all work, as does every state change by the host.
 void Replica::setShares(const RowShare &share) {
   for (Share &known : shares_) {
     int64_t value = share.*known.source;
@@ -58,7 +58,7 @@ void Replica::run(const Entry &entry, int64_t call, const RowShare &share) {
   });
 }
 
-/// Where a whole call's rows are held nothing else works.
+/// No other work uses the memory of a whole call's rows.
 std::byte *Replica::inputAddress(const Value &input, int64_t call) {
   if (!isInParts(input))
     executor_.waitForInput(input, call);

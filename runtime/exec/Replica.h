@@ -1,4 +1,4 @@
-// One replica of a model: its devices and threads, and what it knows of its share of a call.
+// One replica of a model: its devices, its threads, and its share of each call.
 #pragma once
 
 #include "runtime/device/Parallel.h"
@@ -20,23 +20,23 @@ public:
   const Team &team() const { return team_; }
   Executor &executor() { return executor_; }
 
-  /// Sets the states of kind `share`, then puts the call into the queues, if it has parts one after another.
+  /// Sets the states of kind `share`, then enqueues the call, part by part if the entry has parts.
   void run(const Entry &entry, int64_t call, const RowShare &share);
-  /// Waits until the host may write an input for call number `call`, and gives where.
+  /// Waits until the host may write an input for call number `call`, and returns its address.
   std::byte *inputAddress(const Value &input, int64_t call);
-  /// Where the host has an output of call number `call`, the entry's last, in which this has so many rows.
+  /// The host address of an output of call number `call`, the entry's last; this replica's rows are `rows`.
   const std::byte *output(const Value &output, int64_t call, int64_t rows);
   /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken.
   void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
   std::vector<double> takeOutputs(const Entry &entry);
   const Microbatches &microbatches() const { return microbatches_; }
-  /// Of a memory slot in call number `call`.
+  /// Address of a memory slot in call number `call`.
   std::byte *address(const Slot &slot, int64_t call) const {
     return executor_.devices().address(slot, plan_.copyOf(call));
   }
 
 private:
-  /// A state of this kind, and what it holds.
+  /// A state of kind `share` and its current value.
   struct Share {
     const State *state;
     int64_t RowShare::*source;
@@ -45,7 +45,7 @@ private:
 
   void writeShare(const State &state, int64_t value);
   void setShares(const RowShare &share);
-  /// The one that gives what is one value for a call.
+  /// The part that provides values without rows.
   const Entry &lastPart(const Entry &entry) const { return *plan_.partsOf(entry).back(); }
   bool isInParts(const Value &value) const { return !plan_.entries[value.entry].parts.empty(); }
 

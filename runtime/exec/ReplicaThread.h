@@ -1,4 +1,4 @@
-// A thread of the host that does what it is given, for one replica.
+// A host thread that runs work for one replica.
 #pragma once
 
 #include <condition_variable>
@@ -11,16 +11,16 @@ namespace sluice::runtime {
 
 class ReplicaThread {
 public:
-  /// `name` is what tools show of it, its first 15 characters.
+  /// `name` is the thread's name in tools, at most 15 characters.
   explicit ReplicaThread(const std::string &name);
   ReplicaThread(const ReplicaThread &) = delete;
   ReplicaThread &operator=(const ReplicaThread &) = delete;
-  /// No work may be under way.
+  /// No work may be in progress.
   ~ReplicaThread();
 
-  /// Has `work` done, which throws nothing and must live until `wait` returns.
+  /// Runs `work` in the thread. `work` must not throw and must live until `wait` returns.
   void start(const std::function<void()> &work);
-  /// Waits for the work that was started last.
+  /// Waits for the last started work.
   void wait();
 
 private:
@@ -29,7 +29,7 @@ private:
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  const std::function<void()> *work_ = nullptr; ///< that is under way
+  const std::function<void()> *work_ = nullptr; ///< in progress
   bool ends_ = false;
   std::thread thread_;
 };

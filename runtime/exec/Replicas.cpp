@@ -32,7 +32,7 @@ Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int thread
     watch_.emplace(group_.attendance(), options.deadline, [this](const std::string &message) { failLate(message); });
 }
 
-/// Ends may have to meet, so all replicas go at once.
+/// Endpoints may have to synchronize, so all replicas are destroyed concurrently.
 Replicas::~Replicas() {
   if (ProcessGroup *processes = group_.processes();
       processes && std::uncaught_exceptions() > 0 && !processes->endsAlike())
@@ -43,7 +43,7 @@ Replicas::~Replicas() {
   inThreads([&](size_t number) { replicas_[number].reset(); });
 }
 
-/// The devices that exchange, and whether something of theirs is added in a tree.
+/// The devices that exchange, and whether any of their collectives sums in a tree.
 static std::map<size_t, bool> exchangingDevices(const Plan &plan) {
   std::map<size_t, bool> devices;
   for (const Entry &entry : plan.entries)
@@ -122,7 +122,7 @@ void Replicas::fail(size_t number, const Status &status) {
     replicas_[number]->executor().devices().abortCollectives();
 }
 
-/// What else has failed is the cause, but who keeps the others waiting keeps them from saying so.
+/// Another failure is the root cause, but a late replica may keep it from being reported.
 void Replicas::failLate(const std::string &message) {
   std::optional<Error> failure;
   {

@@ -1,5 +1,5 @@
-// All replicas of a model that are in this process. The first one's work is done in the calling thread, that of each other
-// one in a thread of its own, so that they can wait for each other. One replica has no thread beside the caller's.
+// All replicas of a model in this process. The first replica works in the calling thread, each other replica in a
+// separate thread, so that they can wait for each other. A single replica has no extra thread.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -16,12 +16,12 @@
 
 namespace sluice::runtime {
 
-/// If something fails in one of several replicas, the others' exchanges are ended, so that nobody waits for it, and all of
-/// this gives the cause from then on: the first error that is not another replica's end, with the replica's number. One
-/// that does not come to a collective within the deadline of the options fails, too.
+/// If one of several replicas fails, the other replicas' exchanges are aborted, so that no replica waits. All later
+/// calls report the cause: the first error that is not a consequence of another replica's end, with the replica's
+/// number. A replica that does not enter a collective within the deadline also fails.
 class Replicas {
 public:
-  /// They share the threads, and have one each at least. `plan` and `artifact` must outlive this.
+  /// The replicas share the threads and have at least one each. `plan` and `artifact` must outlive this.
   Replicas(const Plan &plan, const sluice_artifact &artifact, int threads, const DeviceOptions &options);
   Replicas(const Replicas &) = delete;
   Replicas &operator=(const Replicas &) = delete;
@@ -29,11 +29,11 @@ public:
   ~Replicas();
 
   size_t size() const { return replicas_.size(); }
-  /// What the replicas in this process share.
+  /// State shared by the replicas in this process.
   const ReplicaGroup &group() const { return group_; }
   Replica &operator[](size_t number) const { return *replicas_[number]; }
 
-  /// Calls `body` for all replicas at once, and returns when all are done.
+  /// Calls `body` for all replicas concurrently, and returns when all are done.
   template <typename Body> void everywhere(Body body) {
     if (size() == 1)
       return body(*replicas_.front());
@@ -57,16 +57,16 @@ public:
   }
 
 private:
-  /// Calls `body` with the number of each replica in its thread; what it throws is a failure.
+  /// Calls `body` with the number of each replica in its thread; an exception is a failure.
   void inThreads(const std::function<void(size_t number)> &body);
   void setAtWork(bool areAtWork);
-  /// One for each device that exchanges, made in the first replica.
+  /// One id for each device that exchanges, made by the first replica.
   std::map<size_t, sluice_unique_id> makeIds();
-  /// What no other process may have, of a process with one replica.
+  /// The devices that no other process may use; for a process with one replica.
   std::vector<NamedText> devicesHere();
   void connect(std::map<size_t, sluice_unique_id> &ids);
   void fail(size_t number, const Status &status);
-  /// Ends what replicas are at with this or an earlier error, if they are at something.
+  /// Aborts the replicas' current work with this error or an earlier one, if any work is in progress.
   void failLate(const std::string &message);
   void throwFailure() const {
     std::lock_guard lock(mutex_);
@@ -77,11 +77,11 @@ private:
   ReplicaGroup group_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::function<void(const Error &)> onLate_;
-  mutable std::mutex mutex_; ///< of what follows
+  mutable std::mutex mutex_; ///< guards the members below
   std::optional<Error> failure_;
-  bool areAtWork_ = false;                              ///< all, each in its thread
+  bool areAtWork_ = false;                              ///< all replicas are running in their threads
   std::vector<std::unique_ptr<ReplicaThread>> threads_; ///< of all replicas but the first
-  std::optional<LateWatch> watch_;                      ///< of several that exchange
+  std::optional<LateWatch> watch_;                      ///< for several replicas that exchange
 };
 
 } // namespace sluice::runtime

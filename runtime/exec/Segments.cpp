@@ -7,8 +7,8 @@
 
 namespace sluice::runtime {
 
-/// Sequences that a segment keeps: for a few numbers of rows, such as those of full batches and of the last ones. The
-/// microbatches of a call share theirs where they have as many rows.
+/// Sequences per segment: enough for a few row counts, such as those of full batches and of the last batches.
+/// Microbatches of a call with the same row count share a sequence.
 static constexpr size_t leastKept = 8, keptOfEachCopy = 4;
 
 static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
@@ -20,11 +20,11 @@ static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
 
 using Run = std::vector<size_t>;
 
-/// Steps that go together, in the order of their first ones.
+/// Runs of steps, in the order of their first steps.
 static std::vector<Run> findRuns(const std::vector<DeviceStep> &steps, const std::vector<size_t> &called,
                                  const Plan &plan, const std::function<bool(size_t)> &isCut) {
   std::vector<Run> runs;
-  std::map<size_t, size_t> open; // the run of each queue that may go on
+  std::map<size_t, size_t> open; // by queue, the run that may still grow
   for (size_t number : called) {
     const DeviceStep &step = steps[number];
     bool isCaptured = canBeCaptured(step, plan);

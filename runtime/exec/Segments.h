@@ -1,9 +1,9 @@
-// Which steps of a list are captured together: launches in one queue of an accelerator, of which only the first waits for
-// others and only the last is waited for. Others may stand between them in the list: nothing orders these with the rest
-// of a segment, so all of it may be put into its queue where its first step stands.
+// Selects the steps of a list that are captured together: launches in one queue of an accelerator. Only the first of
+// them waits, and only the last is waited for. Other steps may come between them in the list. Nothing orders those
+// steps with the rest of a segment, so the whole segment may be enqueued at its first step.
 //
-// Launches of the host, copies, exchanges, collectives and loops are in no segment. Nor are settings: learning rates,
-// step numbers and keys lie in memory, and what is captured holds only addresses, rows and the plan's own parameters.
+// Host launches, copies, exchanges, collectives and loops are in no segment. Settings are not captured: learning rates,
+// step numbers and keys are in memory. A capture holds only addresses, rows and the plan's own parameters.
 #pragma once
 
 #include "runtime/exec/SequenceCache.h"
@@ -18,23 +18,23 @@ struct DeviceStep;
 struct Plan;
 
 struct Segment {
-  std::vector<size_t> steps; ///< numbers in the list, two at least
+  std::vector<size_t> steps; ///< numbers in the list, at least two
   SequenceCache sequences;
 };
 
-/// A list of steps, cut.
+/// A list of steps, cut into segments.
 struct SegmentedSteps {
   struct Place {
-    size_t step;                   ///< the first one of a segment
-    std::optional<size_t> segment; ///< none: the step alone
+    size_t step;                   ///< a step alone, or the first step of a segment
+    std::optional<size_t> segment; ///< none: a single step
   };
   std::vector<Segment> segments;
-  std::vector<Place> order; ///< in which they are put into queues
+  std::vector<Place> order; ///< enqueue order
 
   bool empty() const { return segments.empty(); }
 };
 
-/// The segments of those steps of a list that every turn does; `isCut` says after which ones something else comes in.
+/// The segments of the steps that every turn runs; `isCut` returns the steps after which other work is inserted.
 SegmentedSteps findSegments(const std::vector<DeviceStep> &steps, const std::vector<size_t> &called, const Plan &plan,
                             const std::function<bool(size_t step)> &isCut);
 

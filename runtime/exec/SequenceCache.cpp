@@ -31,8 +31,7 @@ const DeviceSequence &SequenceCache::keep(const Key &key, DeviceSequence sequenc
   return kept_.emplace_back(Kept{key, std::move(sequence), replays_}).sequence;
 }
 
-/// What was retired before is destroyed where its replays are known to be done; of a backend that cannot be asked, one
-/// is waited for.
+/// Destroys retired sequences once their replays are complete. If the backend supports no queries, waits for one.
 void SequenceCache::retireOldest() {
   bool canAsk = queue_->context().half().query != nullptr;
   while (!retired_.empty() && (!canAsk || retired_.size() == most_ || retired_.front().lastReplay.isDone())) {

@@ -1,4 +1,4 @@
-// What a segment of steps captured, by what its arguments depend on; the rest of a call lies in memory.
+// Captured sequences of a segment, by the values that their arguments depend on. All other call data is in memory.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -10,8 +10,8 @@ namespace sluice::runtime {
 
 class SequenceCache {
 public:
-  /// The number of a copy of what exists as often as calls may be in flight, and the rows of a call. Which of all rows these
-  /// are lies in memory.
+  /// The number of the copy of buffers that exist once per call in flight, and the rows of a call. The offset of these
+  /// rows is in memory.
   struct Key {
     size_t copy;
     int64_t rows;
@@ -22,8 +22,8 @@ public:
   /// Keeps at most `most` sequences of `queue`, which must outlive this.
   SequenceCache(DeviceQueue &queue, size_t most) : queue_(&queue), most_(most) {}
 
-  /// Has work done that `put` puts into the queue: as it is the first time that a key is met, captured the second time,
-  /// and by a replay from then on.
+  /// Runs the work that `put` enqueues: directly on a key's first use, captured on the second, and replayed from then
+  /// on.
   template <typename Put> void issue(const Key &key, Put put) {
     if (const DeviceSequence *sequence = find(key))
       return replay(*sequence);
@@ -48,14 +48,14 @@ private:
     DeviceSequence sequence;
     int64_t lastReplay;
   };
-  /// A sequence that made room for another one: its replays may still go on until the event is done.
+  /// An evicted sequence. Its replays may be in progress until the event is complete.
   struct Retired {
     DeviceSequence sequence;
     DeviceEvent lastReplay;
   };
 
   const DeviceSequence *find(const Key &key);
-  /// Whether the key was met before, not too many others ago.
+  /// Whether the key was used recently.
   bool meetAgain(const Key &key);
   const DeviceSequence &keep(const Key &key, DeviceSequence sequence);
   void retireOldest();
@@ -67,8 +67,8 @@ private:
   DeviceQueue *queue_;
   size_t most_;
   std::vector<Kept> kept_;
-  std::vector<Retired> retired_; ///< the oldest first
-  std::vector<Key> met_;         ///< once, the oldest first
+  std::vector<Retired> retired_; ///< oldest first
+  std::vector<Key> met_;         ///< keys used once, oldest first
   int64_t replays_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What calls that may fail return.
+// Results of calls that may fail.
 #pragma once
 
 #include <cerrno>
@@ -10,7 +10,7 @@ namespace sluice::files {
 /// Nothing, or a reason such as "cannot write: No space left on device".
 using Failure = std::string;
 
-/// That the system could not do `action`.
+/// The failure of the system call for `action`.
 inline Failure failed(const char *action, int error = errno) {
   return std::string("cannot ").append(action).append(": ").append(std::strerror(error));
 }

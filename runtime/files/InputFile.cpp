@@ -14,7 +14,7 @@ namespace sluice::files {
 static constexpr uint64_t blockBytes = uint64_t(1) << 20;
 
 Failure openForReading(const std::string &path, Source source, int &descriptor, uint64_t &bytes) {
-  // Without O_NONBLOCK a pipe that nobody writes to would be waited for already here.
+  // Without O_NONBLOCK, opening a pipe without a writer would block here.
   descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return failed("open");
@@ -62,12 +62,12 @@ Failure readFrom(int descriptor, void *to, uint64_t bytes, uint64_t &got) {
   return {};
 }
 
-/// The rest of an open file, as far as it goes beyond `limit` by at most one block.
+/// Reads the rest of an open file, up to one block beyond `limit`.
 static Failure readAll(int descriptor, uint64_t expected, uint64_t limit, std::string &contents) {
   uint64_t have = 0, got = 0;
   contents.clear();
   do {
-    // A byte more than expected shows the end at once.
+    // One byte more than expected, to detect the end in the same read.
     uint64_t wanted = have <= expected ? std::min(expected, limit) - have + 1 : blockBytes;
     contents.resize(have + wanted);
     if (Failure failure = readFrom(descriptor, contents.data() + have, wanted, got); !failure.empty())

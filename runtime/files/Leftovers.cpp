@@ -17,7 +17,7 @@ std::string temporaryNameOf(const std::string &target, unsigned number) {
 }
 
 void holdTemporary(int descriptor) {
-  // Some file systems have no locks. On them the temporary files of killed processes are never removed.
+  // Some file systems have no locks. On these file systems the temporary files of killed processes are never removed.
   (void)flock(descriptor, LOCK_EX | LOCK_NB);
 }
 

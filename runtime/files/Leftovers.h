@@ -1,4 +1,4 @@
-// Temporary files that killed processes leave beside their targets.
+// Temporary files that killed processes leave next to their targets.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@
 
 namespace sluice::files {
 
-static constexpr int mostLinks = 40; // what the kernel follows
+static constexpr int mostLinks = 40; // the kernel's limit
 static constexpr int mostNames = 1000;
 
 static std::string folderOf(const std::string &path) {
@@ -25,14 +25,14 @@ static std::string folderOf(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// The links in /proc, which /dev/stdout is one of, lead to files that are open: no name can be put in their place.
+/// Links in /proc, for example the target of /dev/stdout, lead to open files: no file can be renamed over them.
 static bool isOpenFile(const std::string &link) {
   struct statfs facts;
   return statfs(folderOf(link).c_str(), &facts) == 0 && facts.f_type == PROC_SUPER_MAGIC;
 }
 
-/// Follows the symbolic links at `path`, be there something at their end or not. Sets `isDirect` where the end can only
-/// be written to.
+/// Follows the symbolic links at `path`; the final target need not exist. Sets `isDirect` if the target can only be
+/// written in place.
 static Failure resolve(std::string &path, bool &isDirect) {
   struct stat facts;
   for (int links = 0; lstat(path.c_str(), &facts) == 0; ++links) {
@@ -50,13 +50,13 @@ static Failure resolve(std::string &path, bool &isDirect) {
     std::string next(target, static_cast<size_t>(length));
     path = next.starts_with("/") ? next : folderOf(path) + "/" + next;
   }
-  isDirect = false; // there is nothing yet
+  isDirect = false; // the target does not exist yet
   return {};
 }
 
-/// Opens a new file beside `target`, and removes the temporary files that dead processes left there.
+/// Opens a new file next to `target`, and removes the temporary files that dead processes left there.
 static int openBeside(const std::string &target, std::string &name, unsigned permissions) {
-  static std::mutex mutex; // between creation and lock, other threads would take the file for stale
+  static std::mutex mutex; // between creation and lock, other threads would treat the file as stale
   static unsigned count = 0;
   std::lock_guard lock(mutex);
   removeLeftovers(folderOf(target), target.substr(target.rfind('/') + 1));
@@ -116,7 +116,8 @@ Failure OutputFile::commit() {
   if (rename(temporary_.c_str(), target_.c_str()) != 0)
     return failed("replace");
   temporary_.clear();
-  // The new name itself is durable only once its folder is; where folders cannot be synced, nothing is lost by it.
+  // The new name is durable only after its folder is synced. A failure is ignored: some file systems cannot sync
+  // folders.
   int folder = ::open(folderOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     fsync(folder);
@@ -138,7 +139,7 @@ Failure checkWritable(const std::string &path) {
   bool isDirect = false;
   if (Failure failure = resolve(target, isDirect); !failure.empty())
     return failure;
-  if (isDirect) // opening a pipe and closing it would be the end of the file to who reads it
+  if (isDirect) // opening and closing a pipe would signal the end of the file to its reader
     return access(path.c_str(), W_OK) == 0 ? Failure() : failed("open for writing");
   return OutputFile().open(path);
 }

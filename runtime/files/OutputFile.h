@@ -1,8 +1,8 @@
-// How every file of Sluice is written: by programs, by the compiler and by compiled models alike.
+// Writes every file of Sluice: used by programs, the compiler and compiled models.
 //
-// A regular file is written beside itself, synced and renamed, so that readers and crashes see the old one or the new;
-// symbolic links are followed, and stay. What is no regular file, such as a device or a pipe, cannot be replaced and is
-// written directly. Needs neither LLVM nor exceptions: every call returns nothing, or why it failed.
+// A regular file is written to a temporary file, synced and renamed, so that readers and crashes see either the old or
+// the new file. Symbolic links are followed and kept. Devices, pipes and other special files cannot be replaced and are
+// written directly. Uses neither LLVM nor exceptions: every call returns an empty string or the reason for its failure.
 #pragma once
 
 #include "runtime/files/Failure.h"
@@ -12,14 +12,14 @@
 
 namespace sluice::files {
 
-/// Read and write for all, less the process's mask.
+/// Read and write for all users, minus the process's umask.
 inline constexpr unsigned dataPermissions = 0666, programPermissions = 0777;
 
 /// Part of the name of an incomplete file. A killed process may leave such a file. The next process that opens the same
 /// target removes it (Leftovers.h).
 inline constexpr std::string_view temporaryMark = ".sluice-tmp-";
 
-/// One file being written. Without `commit` nothing stays of it, unless it is written directly.
+/// A file being written. Without `commit` it is discarded, unless it is written directly.
 class OutputFile {
 public:
   OutputFile() = default;
@@ -31,7 +31,7 @@ public:
   Failure write(std::string_view bytes);
   Failure commit();
 
-  /// The name that the file has until `commit`; empty if it is written directly.
+  /// The name of the file before `commit`; empty if it is written directly.
   const std::string &temporary() const { return temporary_; }
 
 private:
@@ -39,13 +39,13 @@ private:
   int descriptor_ = -1;
 };
 
-/// A whole file at once.
+/// Writes a whole file.
 Failure writeFile(const std::string &path, std::string_view contents, unsigned permissions = dataPermissions);
 
-/// Whether `writeFile` could begin: better to learn it before hours of work. Nothing is left, and no pipe is opened.
+/// Whether `writeFile` could start, to fail before hours of work. Creates no file and opens no pipe.
 Failure checkWritable(const std::string &path);
 
-/// Makes `path` a file that holds `contents` and opens it for more, each write at its end.
+/// Replaces `path` by a file with `contents` and opens it for appending.
 Failure openForAppending(const std::string &path, std::string_view contents, int &descriptor);
 
 /// Writes all of `bytes` to an open file.

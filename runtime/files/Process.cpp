@@ -34,7 +34,7 @@ const char *shortageIn(const std::exception &error) {
   const auto *system = dynamic_cast<const std::system_error *>(&error);
   bool isShortage = system && (system->code() == std::errc::resource_unavailable_try_again ||
                                system->code() == std::errc::not_enough_memory);
-  isShortage |= std::strstr(error.what(), "pthread_create") != nullptr; // TBB's words
+  isShortage |= std::strstr(error.what(), "pthread_create") != nullptr; // the message of TBB's exception
   return isShortage ? "out of memory: a thread cannot be started" : nullptr;
 }
 
@@ -45,14 +45,14 @@ const char *shortageIn(const std::exception &error) {
     } catch (const std::exception &error) {
       if (const char *shortage = shortageIn(error))
         endExhausted(shortage);
-    } catch (...) { // ours to look into
+    } catch (...) { // handled below
     }
   }
   std::abort();
 }
 
 void prepareProcess() {
-  // A place that can be neither read nor written takes the lowest descriptor that is free; talk may go nowhere.
+  // Opens the lowest free descriptor without read and write access. Output to standard error may be discarded.
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
     if (fcntl(descriptor, F_GETFD) < 0 && (descriptor != STDERR_FILENO || open("/dev/null", O_WRONLY) < 0))
       open("/", O_PATH);

@@ -1,4 +1,4 @@
-// What a program does first, so that it ends with the exit codes that are promised.
+// Prepares a program at its start so that it ends with the documented exit codes.
 #pragma once
 
 #include <cstddef>
@@ -6,20 +6,19 @@
 
 namespace sluice::files {
 
-/// Takes the descriptors 0 to 2 where they are closed, so that no file opened later gets one of them and with it what
-/// is meant for the terminal; writing to a standard output that was closed stays an error. A limit to the size of
-/// files becomes an error of writing, where it would have ended the process and left what was half written.
-/// Memory or threads that cannot be had end the process by `endExhausted` where nobody catches that, as in threads of
-/// libraries.
+/// Occupies the descriptors 0 to 2 if they are closed. Otherwise a file opened later would receive one of them and the
+/// terminal output written to it. Writing to a closed standard output remains an error. A file size limit becomes a
+/// write error; by default it ends the process and leaves a partial file. Exhausted memory or threads end the process
+/// by `endExhausted` if no caller handles the exception, for example in threads of libraries.
 void prepareProcess();
 
 /// Ends the process at once with exit code 5 and a message. Needs no memory.
 [[noreturn]] void endExhausted(const char *message);
 
-/// A message if the exception says that memory or a thread cannot be had; null if it says something else.
+/// A message if the exception reports that memory or a thread is unavailable; else null.
 const char *shortageIn(const std::exception &error);
 
-/// Whether this much memory can be had. Some libraries crash where it cannot.
+/// Whether this much memory is available. Some libraries crash if it is not.
 bool memoryIsLeft(size_t bytes);
 
 } // namespace sluice::files

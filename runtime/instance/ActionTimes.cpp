@@ -9,7 +9,7 @@ namespace sluice::runtime {
 
 double secondsOf(const WorkTime &time) {
   constexpr double kOverhead = 20e-6, kShare = 0.5,
-                   kRounding = 1.05; // putting it into a queue and waiting is the host's
+                   kRounding = 1.05; // kOverhead: the host's time for enqueuing and waiting
   double told = time.end - time.start;
   if (time.isHostClock || !time.hostSeconds)
     return told;
@@ -17,7 +17,7 @@ double secondsOf(const WorkTime &time) {
   return agrees ? told : *time.hostSeconds;
 }
 
-/// The numbers of the first actions of an entry's parts in Plan::actionsOf, by the numbers of the parts.
+/// The numbers of the first actions of an entry's parts in Plan::actionsOf, by part number.
 static std::map<size_t, size_t> firstActions(const Plan &plan, const Entry &entry) {
   std::map<size_t, size_t> first;
   size_t count = 0;
@@ -32,7 +32,8 @@ static std::vector<double> timeCall(Instance &instance, const Entry &entry, int6
   const Plan &plan = instance.plan();
   std::vector<ListedAction> actions = plan.actionsOf(entry, plan.microbatchesFor(entry, rows));
   std::map<size_t, size_t> first = firstActions(plan, entry);
-  std::map<std::pair<size_t, size_t>, double> sums; // by action and queue: the parts of an exchange go on at once
+  std::map<std::pair<size_t, size_t>, double> sums; // by action and queue: the two copies of an exchange run
+                                                    // concurrently
   instance.synchronize();
   instance.times().start(/*oneByOne=*/true);
   instance.run(entry, rows);

@@ -1,4 +1,4 @@
-// How long each action of an entry point takes when nothing runs beside it.
+// The time of each action of an entry point when no other work runs.
 #pragma once
 
 #include "runtime/instance/Instance.h"
@@ -9,16 +9,17 @@ namespace sluice::runtime {
 
 struct TimingLimits {
   size_t leastCalls = 5, mostCalls = 5;
-  double seconds = 0; ///< more calls than the least are made until then
+  double seconds = 0; ///< makes more than the minimum number of calls until this time has passed
 };
 
-/// For each call of `entry` on made-up inputs, the seconds of every action in the order of Plan::actionsOf, each time
-/// that it is done, by the clock of its queue; 0 for one that did not run, and for loops, whose work is that of what is
-/// in them. Call it within the instance's team.
+/// Calls `entry` on generated inputs. For each call, returns the seconds per execution of every action, in the order of
+/// Plan::actionsOf, by the clock of its queue. Loops and actions that did not run have 0; a loop's work is that of its
+/// actions. Call within the instance's team.
 std::vector<std::vector<double>> timeActions(Instance &instance, const Entry &entry, int64_t rows,
                                              const TimingLimits &limits);
 
-/// How long a piece of work took: by the clock of its backend where that agrees with the host's, else by the host's.
+/// The duration of a piece of work: by its backend's clock if this agrees with the host's clock, else by the host's
+/// clock.
 double secondsOf(const WorkTime &time);
 
 double medianOf(std::vector<double> values);

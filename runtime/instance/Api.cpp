@@ -1,4 +1,4 @@
-// The C ABI over Instance: names are looked up, exceptions become codes.
+// The C ABI over Instance: looks up names and converts exceptions to codes.
 #include "sluice/runtime/api.h"
 
 #include "runtime/base/Status.h"
@@ -72,7 +72,7 @@ const char *sluice_last_error(void) { return lastError().c_str(); }
 int sluice_artifact_load(const char *path, const sluice_artifact **artifact) {
   return answered([&] {
     required(artifact, "artifact") = nullptr;
-    // A name with a folder is that file, and the loader would wait for who writes to a pipe.
+    // A name with a folder is a file path. The loader would block on a pipe without a writer.
     if (std::string file = &required(path, "path"); file.find('/') != std::string::npos)
       check(file, sluice::files::checkReadable(file, sluice::files::Source::regular));
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

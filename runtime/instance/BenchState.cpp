@@ -19,12 +19,12 @@ template <typename T, typename Make> static void fill(std::byte *data, int64_t c
   }
 }
 
-/// The elements that an input has room for.
+/// The element capacity of an input.
 static int64_t elementsToFill(const Plan &plan, const Value &input) {
   return elementsOf(input.rowsDim < 0 ? input.shape : input.shapeFor(plan.roomOf(input), plan.capacity));
 }
 
-/// The same in all replicas.
+/// Uses the same values in all replicas.
 static void fillSample(std::byte *data, const Value &input, int64_t count) {
   auto range = static_cast<uint32_t>(std::clamp<int64_t>(input.below, 1, UINT32_MAX));
   switch (input.dtype) {
@@ -50,7 +50,7 @@ static void fillSample(std::byte *data, const Value &input, int64_t count) {
   }
 }
 
-/// Whether a call leaves other states behind.
+/// Whether a call changes states.
 static bool changesStates(const Plan &plan, const Entry &entry) {
   auto isState = [&](const Buffer &buffer) {
     return buffer.isWritten() && std::any_of(plan.states.begin(), plan.states.end(),
@@ -63,7 +63,7 @@ static bool changesStates(const Plan &plan, const Entry &entry) {
   });
 }
 
-/// Whether a call leaves something else where `input` lies.
+/// Whether a call overwrites the memory of `input`.
 static bool overwrites(const Plan &plan, const Entry &entry, const Value &input) {
   return std::any_of(entry.actions.begin(), entry.actions.end(),
                      [&](const Action &action) { return plan.writes(action, input.slot, input.bytes); });
@@ -78,7 +78,7 @@ BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
     sample.resize(static_cast<size_t>(input.bytes));
     fillSample(sample.data(), input, elementsToFill(instance.plan(), input));
   }
-  // With other devices, beginning again would wait for all of them.
+  // With other devices, a reset would wait for all of them.
   beginsAgain_ = instance.plan().isHostOnly() && changesStates(instance.plan(), entry);
 }
 
@@ -93,7 +93,7 @@ void BenchState::beginAgain() {
 }
 
 void BenchState::prepare(int64_t step) {
-  bool isFirst = step < instance_.plan().inFlight; // of what the calls in flight have each for themselves
+  bool isFirst = step < instance_.plan().inFlight; // each call in flight has its own copies of the inputs
   if (beginsAgain_ && step > 0 && step % stepsBetweenResets == 0) {
     beginAgain();
     isFirst = true;

@@ -1,4 +1,4 @@
-// What a benchmark runs on: made-up inputs, and states that begin again now and then.
+// The data of a benchmark: generated inputs, and states that are reset periodically.
 #pragma once
 
 #include "runtime/instance/Instance.h"
@@ -13,12 +13,12 @@ namespace sluice::runtime {
 /// would double the memory of the states.)
 class BenchState {
 public:
-  /// Inputs: pixels and reals in [0, 1) at random, labels at random among the classes, other integers zero. States
-  /// begin as `seed` says.
+  /// Inputs: random pixels and reals in [0, 1), random class labels, other integers zero. `seed` initializes the
+  /// states.
   BenchState(Instance &instance, const Entry &entry, uint64_t seed = 0);
 
-  /// Makes the states anew when it is time, and sets those inputs that a run has overwritten: what lies in caches stays
-  /// there. Call before each step.
+  /// Resets the states when due, and restores only the inputs that a run has overwritten, so that cached data stays
+  /// cached. Call before each step.
   void prepare(int64_t step);
 
 private:
@@ -28,7 +28,7 @@ private:
   const Entry &entry_;
   uint64_t seed_;
   bool beginsAgain_ = false;
-  std::vector<Bytes> samples_; // of each input; empty if calls leave it as it is
+  std::vector<Bytes> samples_; // by input; empty if calls do not overwrite it
 };
 
 } // namespace sluice::runtime

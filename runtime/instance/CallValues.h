@@ -30,7 +30,7 @@ private:
 
   int64_t &rowsOf(const Plan &plan, const Value &input);
 
-  const Entry *filled_ = nullptr; ///< the entry whose inputs are being set
+  const Entry *filled_ = nullptr; ///< the entry of the current inputs
   std::vector<int64_t> rows_;     ///< row counts that the inputs of `filled_` were set with
   const Entry *last_ = nullptr;   ///< the entry of the last call
   int64_t lastRows_ = 0;

@@ -1,5 +1,5 @@
-// Inputs whose elements are indices, labels above all. Generated code takes them as they come, so one that names
-// nothing is found before a call.
+// Checks inputs of indices such as labels. Generated code does not check indices, so the runtime rejects an invalid
+// index before a call.
 #pragma once
 
 #include "runtime/plan/RowBlocks.h"
@@ -9,9 +9,9 @@
 
 namespace sluice::runtime {
 
-/// Fails if one of the first `share.rows` rows of `data`, which has room for `room` rows (0: as in its slot), holds
-/// none of the classes 0 to `input.below` - 1 and is not what `input.ignored` says; the error names input, row of the whole
-/// call, element and classes. Inputs of other things are always right.
+/// Fails if one of the first `share.rows` rows of `data` has an index outside 0 to `input.below` - 1 that is not
+/// `input.ignored`. `room` is the row capacity of `data` (0: as in its slot). The error contains the input, row of the
+/// whole call, element and classes. Inputs without indices always pass.
 void checkIndices(const Plan &plan, const Value &input, const std::byte *data, const RowShare &share, int64_t room = 0);
 
 } // namespace sluice::runtime

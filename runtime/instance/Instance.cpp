@@ -39,7 +39,7 @@ void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ord
     failUnsupported(concat("cannot use device ", quote(wanted), ": the model was compiled for ", listed(names)));
 }
 
-/// Why a plan is not for as many processes; empty if it is.
+/// The reason why a plan does not match this number of processes; empty if it matches.
 static std::string whyNotFor(const Plan &plan, int64_t launched) {
   if (plan.replicas == replicasOfLaunch)
     return launched > mostReplicas
@@ -53,7 +53,7 @@ static std::string whyNotFor(const Plan &plan, int64_t launched) {
                       ", or compile it with --replicas ", launched, " or --replicas env");
 }
 
-/// The plan for as many replicas as there are.
+/// The plan with the launched number of replicas.
 static Plan planFor(const sluice_artifact &artifact, ProcessGroup *processes) {
   Plan plan = readPlan(artifact);
   int64_t launched = processes ? processes->size() : 1;
@@ -273,7 +273,8 @@ std::byte *Instance::inputAddress(const Value &input, int64_t number) {
   return awaitedInput(input, static_cast<size_t>(number));
 }
 
-/// What a replica has of a value in a call with `share.all` rows: a value without rows is one row that all have.
+/// A replica's share of a value in a call with `share.all` rows: a value without rows is one row, shared by all
+/// replicas.
 static RowShare shareOfValue(const Value &value, const RowShare &share) {
   return value.rowsDim >= 0 ? share : RowShare{1, 0, 1};
 }
@@ -306,7 +307,7 @@ void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t
     joinRows(output, data, rows);
 }
 
-/// Each process brings those of its rows that are among the first `rows`, where they lie in `data`.
+/// Each process contributes its rows among the first `rows`, at their positions in `data`.
 void Instance::joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const {
   RowBlocks blocks(output, plan_);
   std::vector<RowShare> shares;
@@ -350,7 +351,7 @@ std::vector<InitialValue> Instance::dataOfStates() const {
 }
 
 void Instance::run(const Entry &entry, int64_t rows) {
-  std::vector<InitialValue> values; // read before anything is written
+  std::vector<InitialValue> values; // read before any state is written
   if (entry.name == "init")
     values = dataOfStates();
   runActions(entry, rows);
@@ -387,7 +388,7 @@ void Instance::synchronize() {
   replicas_->everywhere([](Replica &replica) { replica.executor().synchronize(); });
 }
 
-//===- what was done ----------------------------------------------------------------------------------------------===//
+//===- counts and times -------------------------------------------------------------------------------------------===//
 
 std::vector<PairCount> Instance::copies() {
   synchronize();

@@ -1,5 +1,4 @@
-// A model that runs: a plan, its replicas with the threads and devices that work for them, and what is known of its
-// states.
+// An executable model: a plan, its replicas with their threads and devices, and the record of which states have values.
 #pragma once
 
 #include "runtime/exec/Replicas.h"
@@ -20,8 +19,8 @@ namespace sluice::runtime {
 struct InitialValue;
 
 struct InstanceOptions {
-  int threads = 0;         ///< of all replicas; 0: every processor
-  std::string device = {}; ///< a device's name or backend that must be among the plan's; empty: whatever the plan says
+  int threads = 0;         ///< over all replicas; 0: every processor
+  std::string device = {}; ///< a device name or backend that must be in the plan; empty: any
   DeviceOptions devices = {};
 };
 
@@ -29,54 +28,55 @@ struct InstanceOptions {
 /// that fills one of them in one of the replicas, as bindDevices says. A device that is not there is never replaced by another.
 void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const std::string &wanted);
 
-/// The collectives of a kind, each of which all replicas do once.
+/// The collectives of a kind, counted once for all replicas.
 struct CollectiveReport {
   Collective::Kind kind;
-  CollectiveCount executed;               ///< put into queues
-  std::optional<CollectiveCount> counted; ///< by the backends; of replicas that differ, one that does from `executed`
+  CollectiveCount executed;               ///< enqueued
+  std::optional<CollectiveCount> counted; ///< counted by the backends; if replicas differ, a count that differs from
+                                          ///< `executed`
 
   bool differs() const { return counted && *counted != executed; }
 };
 
-/// All replicas, or the one that this of several processes has (DeviceOptions::processes). Then every process makes the same calls
-/// of `setInput`, `run` and `getOutput` with the same rows, and has the same states.
+/// Holds all replicas, or the one replica of this process (DeviceOptions::processes). In the second case every process
+/// must make the same calls of `setInput`, `run` and `getOutput` with the same rows, and set the same states.
 class Instance {
 public:
-  /// Allocates the arenas; every state but constants is zero, and weights are of no use, until `init` runs or they are set.
-  /// `artifact` and the processes must outlive the instance. A usage error if the plan has another number of replicas than
-  /// there are processes.
+  /// Allocates the arenas. Every state but constants is zero, and weights are unusable until `init` runs or they are
+  /// set. `artifact` and the processes must outlive the instance. A usage error if the plan's number of replicas
+  /// differs from the number of processes.
   Instance(const sluice_artifact &artifact, const InstanceOptions &options);
 
   const Plan &plan() const { return plan_; }
-  /// Of all processes together, and those in this one, which the calls below number from 0.
+  /// The replicas in all processes, and in this process. The calls below number the replicas of this process from 0.
   int64_t replicas() const { return plan_.replicas; }
   int64_t replicasHere() const { return static_cast<int64_t>(replicas_->size()); }
-  /// The number among all of one in this process.
+  /// The global number of a replica in this process.
   int64_t numberOfReplica(int64_t here) const { return replica(here).number(); }
-  /// Of this process.
+  /// Threads of this process.
   int threads() const { return replica().team().threads() * static_cast<int>(replicas_->size()); }
-  /// The threads of the first replica; within its `enter`, calls need not gather them.
+  /// The team of the first replica; within its `enter`, calls do not gather the threads again.
   Team &team() { return replica().team(); }
 
-  /// The entry or state called `name`; a usage error that lists the names if there is none.
+  /// The entry or state called `name`; a usage error with a list of the names if it is missing.
   const Entry &entry(std::string_view name) const;
   const State &state(std::string_view name) const;
 
-  /// Copies a state in and out in its logical, row-major form: into all replicas, and out of one. Of a state in shards
-  /// each replica takes and gives its own. A usage error for a share of a call's rows, which the runtime sets, and for
-  /// shards of other processes that nobody has collected.
+  /// Copies a state in or out in its logical, row-major form: into all replicas, and out of one. Each replica sets and
+  /// returns its own shard of a sharded state. A usage error for a state of kind `share`, which the runtime sets, and
+  /// for shards of other processes that have not been collected.
   void setState(const State &state, std::span<const std::byte> logical);
   void getState(const State &state, std::span<std::byte> logical, int64_t replica = 0) const;
-  /// The same piece by piece, so that no second copy is in memory: `read` gives the bytes from `at` on, `write` takes
+  /// The same piece by piece, to avoid a second copy in memory: `read` returns the bytes from `at` on, `write` receives
   /// all bytes in order.
   void setState(const State &state, const std::function<void(size_t at, std::span<std::byte> to)> &read);
   void getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const;
-  /// Whether replicas keep shards of some state, and the processes of all of them are several.
+  /// Whether some state is sharded over the replicas of several processes.
   bool hasShardsElsewhere() const;
-  /// Brings the shards of all processes to the first, for `getState` until the next run or change of the state. All
-  /// processes call it.
+  /// Collects the shards of all processes in the first, for `getState` until the next run or state change. All
+  /// processes must call it.
   void collectShards();
-  /// The same in its physical form of `state.bytes` bytes; of one in shards, that of a replica's own.
+  /// The same in the physical form of `state.bytes` bytes; for a sharded state, one replica's shard.
   void setPhysicalState(const State &state, std::span<const std::byte> physical);
   void getPhysicalState(const State &state, std::span<std::byte> physical, int64_t replica = 0) const;
 
@@ -91,7 +91,7 @@ public:
   /// replica. A usage error if the last run was of another entry point or had fewer rows. With several processes, the
   /// first process receives all rows; each other process has only its own rows.
   void getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const;
-  /// Copies out what the last call of `entry` left in a buffer of one of the first replica's launches.
+  /// Copies out the contents of a buffer of one of the first replica's launches after the last call of `entry`.
   void readBuffer(const Entry &entry, const Buffer &buffer, std::span<std::byte> data) const;
 
   /// Bytes of `value` in a call with `rows` rows.
@@ -112,30 +112,30 @@ public:
   /// The initial values of the states that `init` sets from data. They are read from where the data is stored.
   std::vector<InitialValue> dataOfStates() const;
 
-  /// From now on calls the watcher after each launch, copy or other action of the first replica, one at a time; an empty
-  /// one is none.
+  /// Calls the watcher after each action of the first replica from now on, one at a time; an empty watcher disables
+  /// this.
   void watch(Watcher watcher) { replica().executor().watch(std::move(watcher)); }
 
-  /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken, so that the host
-  /// need not wait for each call. They are the first replica's.
+  /// From now on keeps these outputs of the first replica for each call of `entry`, until they are taken. The host then
+  /// need not wait for each call. Each output must have one element.
   void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
-  /// The outputs of all calls since they were last taken, call by call.
+  /// The outputs of all calls since the last call of this, in call order.
   std::vector<double> takeOutputs(const Entry &entry);
 
   /// Waits for all work.
   void synchronize();
-  /// How often an entry was called so far, and with how many rows at most.
+  /// The number of calls of an entry so far, and their largest number of rows.
   int64_t calls(const Entry &entry) const {
     return entry.isPart ? replica().microbatches().calls(entry) : calls_[numberOf(entry)].count;
   }
   int64_t mostRows(const Entry &entry) const { return calls_[numberOf(entry)].mostRows; }
-  /// The copies between devices so far, those of one replica in this process after the other's; waits for all work.
+  /// The copies between devices so far, for each replica of this process in turn; waits for all work.
   std::vector<PairCount> copies();
   /// The collectives so far, by kind; waits for all work.
   std::vector<CollectiveReport> collectives();
-  /// Of all replicas in this process.
+  /// Replays of all replicas in this process.
   ReplayCount replayCount() const;
-  /// For noting when each piece of work of the first replica runs.
+  /// Records the work times of the first replica.
   WorkTimes &times() { return replica().executor().times(); }
   Executor &executor(int64_t number = 0) const { return replica(number).executor(); }
 
@@ -146,30 +146,30 @@ private:
   };
 
   Replica &replica(int64_t number = 0) const { return (*replicas_)[static_cast<size_t>(number)]; }
-  /// Of a replica in this process.
+  /// The share of a replica in this process.
   RowShare share(int64_t rows, int64_t here) const { return shareOf(plan_, rows, replicas_->group().first() + here); }
   ProcessGroup *processes() const { return replicas_->group().processes(); }
   void joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const;
   void checkSettable(const State &state) const;
   void setShards(const State &state, std::span<const std::byte> logical);
-  /// Into `whole`, which has room for all shards: those of the replicas in this process.
+  /// Copies the shards of the replicas in this process into `whole`, which has room for all shards.
   void getShards(const State &state, std::span<std::byte> whole) const;
   std::vector<std::byte> allShards(const State &state) const;
   void checkInputs(const Entry &entry, int64_t rows) const;
   std::byte *awaitedInput(const Value &input, size_t replica) const;
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
 
-  /// A run of what the entry's actions do.
+  /// Runs the entry's actions.
   void runActions(const Entry &entry, int64_t rows);
 
   const sluice_artifact *artifact_;
   Plan plan_;
   StateValues stateValues_;
   CallValues callValues_;
-  std::vector<Calls> calls_; ///< of each entry
-  /// All shards of states, in the first of several processes.
+  std::vector<Calls> calls_; ///< by entry
+  /// All shards of states, in the first process only.
   std::map<const State *, std::vector<std::byte>> collected_;
-  std::unique_ptr<Replicas> replicas_; ///< made when the plan has been checked against this machine
+  std::unique_ptr<Replicas> replicas_; ///< constructed after the plan has been checked against this machine
 };
 
 } // namespace sluice::runtime

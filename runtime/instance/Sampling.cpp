@@ -22,7 +22,7 @@ static void requireScores(std::span<const double> scores) {
     failInvalid("no word has a score that is finite");
 }
 
-/// The score that as many others are not above.
+/// The smallest of the `count` best scores.
 static double leastOfBest(std::span<const double> scores, int64_t count) {
   if (count <= 0 || static_cast<size_t>(count) >= scores.size())
     return -HUGE_VAL;
@@ -31,7 +31,7 @@ static double leastOfBest(std::span<const double> scores, int64_t count) {
   return sorted[static_cast<size_t>(count) - 1];
 }
 
-/// Of those that are given and have a score, which are divided by the temperature.
+/// The probabilities of scores of at least `least`, after division by the temperature.
 static std::vector<LikelyWord> probabilitiesOf(std::span<const double> scores, double least, double temperature) {
   double best = *std::max_element(scores.begin(), scores.end()), total = 0;
   std::vector<LikelyWord> words;
@@ -46,7 +46,7 @@ static std::vector<LikelyWord> probabilitiesOf(std::span<const double> scores, d
   return words;
 }
 
-/// Leaves the fewest of the best words, of equal ones the first, that have this probability together.
+/// Keeps the smallest set of most probable words whose probability reaches `wanted`; ties are broken by order.
 static void keepProbable(std::vector<LikelyWord> &words, double wanted) {
   if (wanted >= 1)
     return;
@@ -70,12 +70,13 @@ std::vector<LikelyWord> candidatesOf(std::span<const double> scores, const Sampl
     return {{static_cast<int32_t>(best), 1}};
   }
   std::vector<LikelyWord> words =
-      probabilitiesOf(scores, leastOfBest(scores, options.topK), options.temperature); // which changes no order
+      probabilitiesOf(scores, leastOfBest(scores, options.topK), options.temperature); // the temperature does not
+                                                                                       // change the order
   keepProbable(words, options.topP);
   return words;
 }
 
-/// From 0 to below 1.
+/// In [0, 1).
 static double randomNumber(uint64_t seed, uint64_t number) {
   auto [high, low] = threefry2x32(wordsOf(seed), wordsOf(number));
   return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;
@@ -87,7 +88,7 @@ int32_t Sampler::next(std::span<const double> scores) {
   for (const LikelyWord &word : words)
     if ((left -= word.probability) < 0)
       return word.word;
-  return words.back().word; // where rounding left a little
+  return words.back().word; // rounding left a remainder
 }
 
 } // namespace sluice::runtime

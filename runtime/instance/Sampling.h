@@ -1,5 +1,5 @@
-// Which word comes next, of the scores of all: the best one, or one that is drawn. It is done on the host in double precision, so that
-// equal scores give equal words on every device.
+// Selects the next word from the scores of all words, either the best or at random. Computed on the host in double
+// precision, so that equal scores select equal words on every device.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace sluice::runtime {
 
 struct SamplingOptions {
-  double temperature = 1; ///< that scores are divided by; 0: the best word is taken
-  int64_t topK = 0;       ///< words are drawn of so many of the best alone; 0: of all
-  double topP = 1;        ///< and of the fewest of the best ones that have this probability together
+  double temperature = 1; ///< divisor of the scores; 0: always the best word
+  int64_t topK = 0;       ///< samples from this many best words; 0: from all
+  double topP = 1;        ///< and from the smallest set of best words with this total probability
   uint64_t seed = 0;
 };
 
@@ -20,12 +20,12 @@ struct LikelyWord {
   double probability;
 };
 
-/// The words that may come next, in their order. As Hugging Face's transformers have it, the temperature comes first, then top-k, which
-/// keeps what is as good as the worst that it keeps, and then top-p, of what top-k has left. Fails if a score is no number, or none is
-/// finite.
+/// The candidates for the next word, in index order. As in Hugging Face transformers, the temperature applies first,
+/// then top-k, which keeps ties with the k-th score, then top-p on the remaining words. Fails if a score is NaN or none
+/// is finite.
 std::vector<LikelyWord> candidatesOf(std::span<const double> scores, const SamplingOptions &options);
 
-/// Draws words: number n of them by number n of the seed's random numbers.
+/// Samples words; the n-th word uses the n-th random number of the seed.
 class Sampler {
 public:
   explicit Sampler(const SamplingOptions &options) : options_(options) {}

@@ -39,7 +39,7 @@ StateValues::StateValues(const Plan &plan) {
   StatePlaces places(plan);
   for (const Entry &entry : plan.entries) {
     Use &use = uses_.emplace_back();
-    std::vector<const Action *> actions; // loops as a whole
+    std::vector<const Action *> actions; // counts a loop as one action
     for (const Entry *part : plan.partsOf(entry))
       for (const Action &action : part->actions)
         actions.push_back(&action);

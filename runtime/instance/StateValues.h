@@ -1,5 +1,5 @@
-// Which states have a value. Memory begins as zeros, which are no weights: an entry point that reads a parameter that
-// nothing has set would train and predict with them.
+// Tracks which states have a value. Memory begins as zeros, which are no valid weights: an entry point would silently
+// train or predict with an unset parameter.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -10,22 +10,22 @@ namespace sluice::runtime {
 
 class StateValues {
 public:
-  /// Only slots, steps and keys have a value at first: they begin at zero.
+  /// Only optimizer slots, steps and keys have a value at first: zero.
   explicit StateValues(const Plan &plan);
 
-  /// A state was set from outside.
+  /// Records that a state was set from outside.
   void set(const Plan &plan, const State &state) { known_[static_cast<size_t>(&state - plan.states.data())] = true; }
-  /// Entry number `entry` is about to run. A usage error if it reads a state that has no value, which it names.
+  /// Called before entry number `entry` runs. A usage error with the state's name if it reads a state without a value.
   void beforeRun(const Plan &plan, size_t entry);
 
 private:
-  /// Numbers of states.
+  /// State numbers.
   struct Use {
     std::vector<size_t> reads, writes;
   };
 
   std::vector<bool> known_;
-  std::vector<Use> uses_; ///< of the entries
+  std::vector<Use> uses_; ///< by entry
 };
 
 } // namespace sluice::runtime

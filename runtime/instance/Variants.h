@@ -1,5 +1,5 @@
-// Which variant of an artifact runs. A model may be compiled for several lists of devices: the first of them that this machine
-// has is taken, or the one that is asked for, which nothing stands in for.
+// Selects the variant of an artifact to run. A model may be compiled for several device lists. The first list that this
+// machine has is used. A list that the user requests is never substituted.
 #pragma once
 
 #include "runtime/instance/Instance.h"
@@ -18,21 +18,21 @@ struct Variant {
   std::string devices() const;
 };
 
-/// In the order in which they are tried; the first is the artifact itself.
+/// In order of preference; the first is the artifact itself.
 std::vector<Variant> variantsOf(const sluice_artifact &artifact);
 
-/// Those with the device, the list of devices and the backends with settings that the options name: all, if they name none. Where
-/// the device is the host, one with nothing else comes first. If there is none, the error is the one that the first gives.
+/// The variants that match the device, device list and backend settings in the options; all variants if none is given.
+/// If the device is the host, a host-only variant comes first. If no variant matches, the error is that of the first.
 std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const InstanceOptions &options,
                                       std::optional<int> localRank = std::nullopt);
 
-/// Of those asked for the first whose devices are there; the only one there is is taken as it is, to fail where it is begun. An
-/// unsupported error says what each of several lacks. `localRank` is that of one of several processes among those of its machine.
-/// Into `why` goes what keeps it from the ones before it, if anything does.
+/// The first requested variant whose devices are present. A single variant is returned unchecked, because its start
+/// reports the error. An unsupported error lists the missing devices of each variant. `localRank` is the rank among the
+/// processes of this machine. `why` receives the reason why earlier variants were skipped, if any.
 const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
                                      std::optional<int> localRank = std::nullopt, std::string *why = nullptr);
 
-/// Fails if there are settings for a backend that the plan has not: they would be forgotten in silence.
+/// Fails on settings for a backend that the plan does not use; such settings would be ignored silently.
 void checkBackends(const Plan &plan, const DeviceOptions &options);
 
 /// "cpu,cuda:0 or cpu"

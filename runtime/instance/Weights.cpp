@@ -42,7 +42,8 @@ static bool isEqual(const TensorSource &a, const TensorSource &b) {
   return equal;
 }
 
-/// The tensor of a state: by its name or, of a parameter that modules share, by another one; all that are there are equal.
+/// The tensor of a state, by its name or, for a shared parameter, by an alias; all tensors with these names must be
+/// equal.
 static TensorSource findTensor(const State &state, const OpenWeights &weights) {
   std::vector<std::string> names{state.name}, found;
   names.insert(names.end(), state.aliases.begin(), state.aliases.end());
@@ -60,7 +61,7 @@ static TensorSource findTensor(const State &state, const OpenWeights &weights) {
 
 //===- files of transformers --------------------------------------------------------------------------------------===//
 
-/// Whether the state is a weight that GPT-2 of transformers keeps as [in, out], in its Conv1D, where a Linear has [out, in].
+/// Whether the state is a weight that transformers' GPT-2 stores as [in, out] (Conv1D); Linear stores [out, in].
 static bool mayBeTransposed(const State &state) {
   if (state.kind != StateKind::parameter || state.shape.size() != 2)
     return false;
@@ -69,7 +70,7 @@ static bool mayBeTransposed(const State &state) {
                              [&](const char *end) { return dotted.ends_with(end); });
 }
 
-/// Whether a file keeps such weights transposed. Those that are not square tell, and the square ones are as they are.
+/// Whether a file stores these weights transposed. The non-square weights decide for the square ones.
 static bool isTransposed(const Plan &plan, const OpenWeights &weights) {
   const TensorRange *straight = nullptr, *transposed = nullptr;
   for (const State &state : plan.states) {
@@ -102,8 +103,8 @@ static TensorSource transposed(const TensorSource &source) {
   return sourceOf(source.what, source.dtype, {source.shape[1], source.shape[0]}, turned);
 }
 
-/// What files have that no model needs: PyTorch counts batches in every batch norm, and GPT-2 of transformers keeps the mask
-/// of its attention.
+/// Tensors in files that no model needs: PyTorch's batch counters of batch norms, and the attention mask of
+/// transformers' GPT-2.
 static bool isIgnored(const TensorRange &tensor) {
   bool isMask = tensor.shape.size() == 4 && tensor.shape[0] == 1 && tensor.shape[1] == 1;
   return tensor.name.ends_with("num_batches_tracked") || (tensor.name.ends_with(".attn.bias") && isMask) ||
@@ -166,12 +167,12 @@ static constexpr const char *checksumKey = "sluice.crc32";
 
 namespace {
 
-/// A CRC-32 of texts and bytes, each with its length before it.
+/// A CRC-32 of strings and bytes, each prefixed by its length.
 class Checksum {
 public:
   void begin(uint64_t size) { more(std::as_bytes(std::span(&size, 1))); }
   void more(std::span<const std::byte> bytes) {
-    if (!bytes.empty()) // zlib takes no address for a beginning
+    if (!bytes.empty()) // zlib resets the sum for a null address
       sum_ = crc32_z(sum_, reinterpret_cast<const Bytef *>(bytes.data()), bytes.size());
   }
   void add(const std::string &text) {
@@ -186,7 +187,7 @@ private:
 
 } // namespace
 
-/// Over all that a file says but the sum itself: metadata, then tensors by name. `give` hands a tensor's bytes on.
+/// Checksum of a file without the checksum itself: metadata, then tensors by name. `give` passes on a tensor's bytes.
 template <typename Give>
 static std::string checksumOf(const Metadata &metadata, std::vector<TensorRange> tensors, Give give) {
   Checksum sum;
@@ -205,7 +206,7 @@ static std::string checksumOf(const Metadata &metadata, std::vector<TensorRange>
   return sum.text();
 }
 
-/// The file for as long as its owner has it.
+/// The file, borrowed from its owner.
 static OpenWeights lent(const SafetensorsFile &file, const std::string &name) {
   return {name, std::shared_ptr<const SafetensorsFile>(std::shared_ptr<void>(), &file)};
 }
@@ -225,8 +226,8 @@ void loadStates(Instance &instance, const SafetensorsFile &file, const std::stri
       loadState(instance, state, findTensor(state, lent(file, name)));
 }
 
-/// Writes the states that `chosen` picks, with the elements of those that `elements` names, and a checksum if the metadata asks
-/// for one.
+/// Writes the states selected by `chosen`, with the elements of the states named by `elements`. Adds a checksum if the
+/// metadata has the key for it.
 template <typename Chosen, typename Elements>
 static void writeStates(const Instance &instance, const std::string &path, Metadata metadata, Chosen chosen,
                         Elements elements) {
@@ -248,7 +249,7 @@ void saveWeights(const Instance &instance, const std::string &path) {
   writeStates(instance, path, {{"format", "pt"}}, std::mem_fn(&State::isWeight), itself);
 }
 
-/// The average of a parameter.
+/// The name of a parameter's average.
 static std::string averageOf(const std::string &name) { return name + ".ema"; }
 
 bool hasAverages(const Plan &plan) {
@@ -265,7 +266,7 @@ void saveAverages(const Instance &instance, const std::string &path) {
 }
 
 void saveStates(const Instance &instance, const std::string &path, Metadata metadata) {
-  metadata[checksumKey]; // filled in when the states are written
+  metadata[checksumKey]; // set when the states are written
   writeStates(instance, path, std::move(metadata), std::mem_fn(&State::isKept), itself);
 }
 

@@ -17,7 +17,8 @@ template <typename From, typename To> static void convert(const std::byte *from,
 }
 
 /// Rounds `value` toward zero to a float, and sets the last bit if the result is inexact (round to odd). A float has
-/// over two bits more than a half. Therefore rounding this float to a half equals rounding `value` directly.
+/// over two more significant bits than a half. Therefore rounding this float to a half equals rounding `value`
+/// directly.
 static float roundedToOdd(double value) {
   auto nearest = static_cast<float>(value);
   if (!std::isfinite(nearest) && std::isfinite(value))

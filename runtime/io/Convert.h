@@ -1,4 +1,4 @@
-// Which columns may fill an input of another type: DATA.md has the rule and its reason.
+// Conversions of columns to inputs of another type. DATA.md explains the rule.
 #pragma once
 
 #include "runtime/plan/DType.h"
@@ -8,10 +8,10 @@
 
 namespace sluice::runtime {
 
-/// Writes `count` elements in another type, of the same values.
+/// Converts `count` elements to another type without changing their values.
 using Convert = void (*)(const std::byte *from, std::byte *to, int64_t count);
 
-/// For a column of type `from` and an input of type `to`, which differ; null if it may not fill it.
+/// The conversion of a column of type `from` to an input of another type `to`; null if not allowed.
 Convert conversion(DType from, DType to);
 
 /// The conversion from one float type to another. It rounds each element once, to nearest, ties to even. Null unless

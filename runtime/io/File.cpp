@@ -21,7 +21,7 @@ void check(const std::string &path, const files::Failure &failure) {
 }
 
 namespace {
-/// Closes a descriptor, whatever is thrown meanwhile.
+/// Closes a descriptor, also on exceptions.
 struct Closer {
   int descriptor;
   ~Closer() { close(descriptor); }

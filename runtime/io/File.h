@@ -1,4 +1,4 @@
-// Files of the runtime: runtime/files/, with errors thrown that name the file.
+// File access for the runtime: runtime/files/ with errors thrown as exceptions that name the file.
 #pragma once
 
 #include "runtime/files/OutputFile.h"
@@ -15,13 +15,13 @@ using Bytes = std::vector<std::byte>;
 /// A message such as "x.npy: cannot open: No such file or directory", from errno.
 [[noreturn]] void failSystem(const std::string &path, const char *action);
 
-/// Throws "x.npy: " and the failure, if there is one.
+/// Throws "x.npy: " and the failure, unless it is empty.
 void check(const std::string &path, const files::Failure &failure);
 
 /// The content of a regular file.
 Bytes readFile(const std::string &path);
 
-/// A file that appears under its name complete or not at all; see files::OutputFile.
+/// A file that appears under its name either complete or not at all; see files::OutputFile.
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path) : path_(path) { check(path_, file_.open(path)); }

@@ -10,7 +10,7 @@
 namespace sluice::runtime {
 
 namespace {
-/// A loaded file that is looked for, by an address in it.
+/// Search for the loaded file that contains an address.
 struct LoadedFile {
   uintptr_t address;
   std::string path;
@@ -24,7 +24,7 @@ static int lookIn(dl_phdr_info *loaded, size_t, void *wanted) {
     uintptr_t begin = loaded->dlpi_addr + segment.p_vaddr;
     if (segment.p_type != PT_LOAD || file.address < begin || file.address >= begin + segment.p_memsz)
       continue;
-    file.path = *loaded->dlpi_name ? loaded->dlpi_name : "/proc/self/exe"; // the program itself has no name
+    file.path = *loaded->dlpi_name ? loaded->dlpi_name : "/proc/self/exe"; // the main program has an empty name
     return 1;
   }
   return 0;
@@ -55,14 +55,14 @@ static std::shared_ptr<const SafetensorsFile> openValues(const std::string &path
 
 std::vector<InitialValue> initialValues(const Plan &plan, const sluice_artifact &artifact,
                                         const std::function<bool(const State &)> &chosen) {
-  std::string path; // once a state needs the file
+  std::string path; // set when a state needs the file
   std::shared_ptr<const SafetensorsFile> file;
   std::vector<InitialValue> values;
   for (const State &state : plan.states) {
     if (!state.initial || !chosen(state))
       continue;
     if (!state.initial->offset && !file) {
-      path = folderOf(artifact) / plan.values; // which gives way to an absolute path
+      path = folderOf(artifact) / plan.values; // `operator/` drops the folder if the path is absolute
       file = openValues(path);
     }
     TensorSource source = state.initial->offset ? sourceInArtifact(state, artifact) : sourceIn(file, path, state.name);

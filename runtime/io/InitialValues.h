@@ -1,4 +1,4 @@
-// What states begin with where that is data: the artifact brings it, or the file of values beside it.
+// Initial data of states, from the artifact or its file of values.
 #pragma once
 
 #include "runtime/io/TensorSource.h"
@@ -17,8 +17,8 @@ struct InitialValue {
   TensorSource source;
 };
 
-/// Those of the states that `chosen` picks. All of them are read, and checked against what the plan says: an error names the
-/// file and the tensor.
+/// The values of the states selected by `chosen`. All are read and checked against the plan; an error contains the file
+/// and the tensor.
 std::vector<InitialValue> initialValues(const Plan &plan, const sluice_artifact &artifact,
                                         const std::function<bool(const State &)> &chosen);
 

@@ -15,14 +15,14 @@
 
 namespace sluice::runtime {
 
-/// The file that this thread copies from.
+/// The file that this thread currently reads.
 static thread_local MappedFile *beingRead = nullptr;
 static struct sigaction actionBefore;
 
 static void handleBusError(int, siginfo_t *info, void *) {
   if (beingRead && beingRead->loseIfAt(info->si_addr))
     return;
-  sigaction(SIGBUS, &actionBefore, nullptr); // not ours: it comes again, to whoever had it before
+  sigaction(SIGBUS, &actionBefore, nullptr); // not caused by this file: the fault repeats under the previous handler
 }
 
 static bool installHandler() {
@@ -56,11 +56,11 @@ MappedFile::~MappedFile() {
     munmap(data_, bytes_);
 }
 
-// Runs in a signal handler: the system call, and nothing that allocates or locks.
+// Runs in a signal handler: makes one system call, and neither allocates nor locks.
 bool MappedFile::loseIfAt(const void *address) {
   if (address < data_ || address >= data_ + bytes_)
     return false;
-  isLost_ = true; // first, so that whoever reads the zeros learns it
+  isLost_ = true; // set first, so that every reader of the zeros sees the loss
   return mmap(data_, bytes_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 

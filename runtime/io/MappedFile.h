@@ -1,5 +1,5 @@
-// A file that is looked at in memory and never read whole. What happens to it meanwhile, a cut or a disk that fails, is
-// an error of the read that meets it, and not the signal that the system sends.
+// A memory-mapped file. If the file is truncated or its disk fails, the affected read reports an error; the system's
+// SIGBUS is handled.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace sluice::runtime {
 
 class MappedFile {
 public:
-  /// Maps a regular file. From the first one on, SIGBUS has a handler, which leaves the signals of others alone.
+  /// Maps a regular file. The first mapping installs a SIGBUS handler, which passes on signals of other causes.
   explicit MappedFile(const std::string &path);
   MappedFile(const MappedFile &) = delete;
   MappedFile &operator=(const MappedFile &) = delete;
@@ -22,12 +22,12 @@ public:
   const std::string &path() const { return path_; }
   int64_t bytes() const { return static_cast<int64_t>(bytes_); }
 
-  /// Copies what begins at `from` and must lie in the file. Any thread may call this.
+  /// Copies bytes from offset `from`; the range must be within the file. Thread-safe.
   void read(int64_t from, std::span<std::byte> to) const;
-  /// The same for up to `most` bytes: fewer only at the end of the file.
+  /// The same for up to `most` bytes; fewer only at the end of the file.
   std::vector<std::byte> read(int64_t from, int64_t most) const;
 
-  /// For the handler: forgets the file, of which something is not there; zeros take its place.
+  /// For the handler: marks the file as lost and replaces its pages by zeros if the address is in the file.
   bool loseIfAt(const void *address);
 
 private:

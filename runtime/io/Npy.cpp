@@ -14,12 +14,12 @@ static constexpr std::string_view magic("\x93NUMPY", 6);
 static constexpr size_t mostDims = 32;
 static constexpr int64_t mostHeaderBytes = npyStartBytes - 12;
 
-/// Whether `descr` names the type. The byte order of single bytes may be said or not.
+/// Whether `descr` names the type. The byte order of single bytes is optional.
 static bool names(std::string_view descr, DType type) {
   std::string_view name = npyNameOf(type);
   bool isByte = sizeOf(type) == 1 && descr.size() == name.size() &&
                 std::string_view("<=|").find(descr.front()) != std::string_view::npos;
-  // What was read without ml_dtypes and written again says that two bytes have no order.
+  // numpy without ml_dtypes drops the byte order of bf16 when it rewrites a file.
   bool isPlain = type == DType::bf16 && descr == "|V2";
   return descr == name || isPlain || (isByte && descr.substr(1) == name.substr(1));
 }
@@ -162,7 +162,7 @@ private:
   bool haveDescr_ = false, haveOrder_ = false, haveShape_ = false;
 };
 
-/// Where the header's text lies in the file.
+/// The range of the header's text in the file.
 struct HeaderRange {
   size_t begin, bytes;
 };
@@ -249,7 +249,7 @@ HostTensor readNpyStream(const std::string &path, const std::string &name) {
       return;
     NpyHeader header = readHeader(content, std::max<int64_t>(npyStartBytes, static_cast<int64_t>(bytes)), name);
     readUpTo(descriptor, static_cast<size_t>(header.begin + header.bytes) + 1, content,
-             name); // one extra byte detects trailing data
+             name); // the extra byte detects trailing data
   });
   close(descriptor);
   if (!status.ok())
@@ -259,7 +259,7 @@ HostTensor readNpyStream(const std::string &path, const std::string &name) {
   return parseNpy(content, name);
 }
 
-/// The bytes of a file before its elements.
+/// The header of a file.
 static std::string headerOf(const HostTensor &tensor) {
   std::string shape;
   for (int64_t size : tensor.shape)

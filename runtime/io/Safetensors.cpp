@@ -18,7 +18,7 @@
 
 namespace sluice::runtime {
 
-static constexpr uint64_t longestHeader = 100'000'000; // as the reference implementation
+static constexpr uint64_t longestHeader = 100'000'000; // limit of the reference implementation
 static constexpr size_t mostNumbers = 32;
 
 namespace {

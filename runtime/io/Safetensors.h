@@ -25,7 +25,7 @@ public:
     std::span<const std::byte> data;
   };
 
-  /// Parses the content of a file; `name` begins the messages. The tensors must fill the file without overlap or hole.
+  /// Parses the content of a file; messages begin with `name`. The tensors must fill the file without overlaps or gaps.
   Safetensors(Bytes content, const std::string &name);
   Safetensors(Safetensors &&) = default;
   Safetensors &operator=(Safetensors &&) = default;
@@ -42,7 +42,7 @@ private:
 
 Safetensors readSafetensors(const std::string &path);
 
-/// Where a tensor lies in the data of a file.
+/// The location of a tensor in the data of a file.
 struct TensorRange {
   std::string name;
   DType dtype = DType::f32;
@@ -50,7 +50,7 @@ struct TensorRange {
   uint64_t begin = 0, bytes = 0;
 };
 
-/// A file whose tensors stay on disk until they are asked for.
+/// A file whose tensors stay on disk until they are read.
 class SafetensorsFile {
 public:
   /// Reads the header, with the checks of Safetensors.
@@ -73,7 +73,7 @@ private:
 
   std::string path_;
   Descriptor file_;
-  uint64_t begin_ = 0; ///< of the data
+  uint64_t begin_ = 0; ///< offset of the data
   std::vector<TensorRange> tensors_;
   Metadata metadata_;
 };
@@ -82,8 +82,8 @@ private:
 /// name.
 void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> tensors, const Metadata &metadata);
 
-/// The same with data that is made when it is written: `give` hands a tensor's bytes to `write`, in order. Of the
-/// places only the types and shapes count.
+/// The same with data produced during the write: `give` passes a tensor's bytes to `write`, in order. Only the types
+/// and shapes of the ranges are used.
 using WriteBytes = std::function<void(std::span<const std::byte>)>;
 void writeSafetensors(const std::string &path, std::vector<TensorRange> tensors, const Metadata &metadata,
                       const std::function<void(const TensorRange &tensor, const WriteBytes &write)> &give);

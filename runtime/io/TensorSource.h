@@ -1,4 +1,4 @@
-// A tensor that is read piece by piece from where it lies: a safetensors file, an .npy file, or memory.
+// A tensor that is read piecewise from its storage: a safetensors file, an .npy file, or memory.
 #pragma once
 
 #include "runtime/io/Convert.h"
@@ -13,36 +13,37 @@
 namespace sluice::runtime {
 
 struct TensorSource {
-  std::string what; ///< begins messages: "x.safetensors: 'w'"
+  std::string what; ///< prefix of messages: "x.safetensors: 'w'"
   DType dtype = DType::f32;
   Shape shape;
-  /// Gives the bytes from `at` on, of the elements in row-major order.
+  /// Reads the bytes from `at` on; elements are in row-major order.
   std::function<void(size_t at, std::span<std::byte> to)> read;
 
   size_t bytes() const { return static_cast<size_t>(elementsOf(shape)) * sizeOf(dtype); }
-  /// Hands all bytes on in order, in pieces.
+  /// Passes on all bytes in order, in pieces.
   void give(const WriteBytes &write) const;
-  /// zlib's, of all bytes.
+  /// zlib's CRC-32 of all bytes.
   uint32_t crc32() const;
-  /// The same for who needs this type and shape: floats may be narrower. Fails, naming both, if it has others.
+  /// The tensor as this type and shape. The source may have a narrower float type. Fails with both types or shapes
+  /// otherwise.
   TensorSource as(DType wanted, const Shape &size) const;
   /// Like `as`, but floats may also be wider: their elements are rounded to nearest. Reading fails at an element beyond
   /// the largest value of `wanted`.
   TensorSource roundedTo(DType wanted, const Shape &size) const;
 
 private:
-  /// `convert` may be null if the type is already the wanted one.
+  /// `convert` is null if the types are equal.
   TensorSource converted(DType wanted, const Shape &size, Convert convert) const;
 };
 
-/// The tensor of this name. Fails if the file has none; `path` is what messages call it.
+/// The tensor of this name. Fails if the file has none; messages contain `path`.
 TensorSource sourceIn(std::shared_ptr<const SafetensorsFile> file, const std::string &path, const std::string &name);
 /// Elements in memory.
 TensorSource sourceOf(const std::string &what, DType dtype, const Shape &shape, std::shared_ptr<const Bytes> elements);
-/// What an .npy file holds, in memory.
+/// The contents of an .npy file, in memory.
 TensorSource sourceOfNpy(const std::string &path);
 
-/// Writes the tensors to a safetensors file under their names.
+/// Writes the tensors to a safetensors file by name.
 struct NamedSource {
   std::string name;
   TensorSource source;

@@ -5,7 +5,7 @@
 
 namespace sluice::runtime {
 
-/// Names of hosts are made of these.
+/// Characters of host names.
 static bool isNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
@@ -14,7 +14,7 @@ std::string firstNode(const std::string &list) {
   std::string name;
   size_t at = 0;
   while (at < list.size() && list[at] != ',') {
-    if (list[at] == '[') { // the first of several numbers: up to where a range or the next one begins
+    if (list[at] == '[') { // the first number of the list ends at a range or at the next number
       size_t close = list.find(']', at), end = list.find_first_of("-,]", at);
       if (close == std::string::npos || end == at + 1)
         failUsage(concat("the variable SLURM_STEP_NODELIST is ", quote(list), ", which is no list of machines"));

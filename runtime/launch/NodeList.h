@@ -1,11 +1,11 @@
-// Slurm's way of writing the names of many machines.
+// Slurm's compressed lists of node names.
 #pragma once
 
 #include <string>
 
 namespace sluice::runtime {
 
-/// The first of them: "node003" of "node[003-007,9],gpu1". Throws an error of usage if there is none.
+/// The first node: "node003" of "node[003-007,9],gpu1". Throws a usage error if the list is empty.
 std::string firstNode(const std::string &list);
 
 } // namespace sluice::runtime

@@ -59,7 +59,7 @@ ProcessGroup::Transfers ProcessGroup::withOthers(bool isSend, const Bytes &bytes
   return transfers;
 }
 
-/// Others may need the processor, so whoever waits gives it away, and soon sleeps.
+/// Other threads may need the processor, so waiting threads yield and soon sleep.
 static void pauseFor(int turn) {
   constexpr int kYields = 64;
   if (turn < kYields)
@@ -68,7 +68,7 @@ static void pauseFor(int turn) {
     std::this_thread::sleep_for(std::chrono::microseconds(50 * std::min(turn - kYields + 1, 20)));
 }
 
-/// The first waits for all, and knows who is late; the others wait for its word of that, too.
+/// Rank 0 waits for all ranks and detects the late rank. The other ranks wait longer, to receive its report.
 double ProcessGroup::patience() const {
   constexpr double kLonger = 1.25;
   return isFirst() ? options_.deadline : kLonger * options_.deadline;
@@ -105,7 +105,7 @@ void ProcessGroup::move(const std::string &what, Transfers &transfers) {
   try {
     await(what, transfers);
   } catch (...) {
-    failed_.push_back(std::move(transfers)); // moving a list leaves its bytes where they are
+    failed_.push_back(std::move(transfers)); // moving a vector does not move its bytes
     throw;
   }
 }
@@ -152,7 +152,7 @@ std::string ProcessGroup::spread(const std::string &what, std::string text) {
   return text;
 }
 
-/// As `gather`, where nobody knows the sizes.
+/// Like `gather`, for sizes that are not known in advance.
 std::vector<Bytes> ProcessGroup::collect(const std::string &what, std::span<const std::byte> own) {
   uint64_t size = own.size();
   std::vector<size_t> sizes;
@@ -167,7 +167,7 @@ std::vector<Bytes> ProcessGroup::collect(const std::string &what, std::span<cons
   return gather(what, own, sizes);
 }
 
-//===- what must be the same --------------------------------------------------------------------------------------===//
+//===- agreement --------------------------------------------------------------------------------------------------===//
 
 static Bytes encodeLines(const std::vector<NamedText> &lines) {
   std::string text;
@@ -213,7 +213,7 @@ void ProcessGroup::agree(const std::string &what, const std::vector<NamedText> &
   failInvalid(verdict);
 }
 
-/// Of an error that ends all ranks, by its exit code: "4 there is no such device". Nothing for nothing.
+/// Throws an error that ends all ranks, encoded with its exit code: "4 there is no such device". No effect if empty.
 static void throwVerdict(const std::string &verdict) {
   if (!verdict.empty())
     throw Error(static_cast<ExitCode>(std::stoi(verdict)), verdict.substr(verdict.find(' ') + 1));
@@ -222,7 +222,7 @@ static void throwVerdict(const std::string &verdict) {
 /// "rank 0 chose cpu,cuda:0; ranks 1, 2 chose cpu (cpu,cuda:0: no driver)", or nothing if all chose the same.
 static std::string differentChoices(const std::vector<NamedText> &choices) {
   std::set<std::string> different;
-  std::vector<std::pair<std::string, std::vector<std::string>>> told; // what was chosen and why, and by which ranks
+  std::vector<std::pair<std::string, std::vector<std::string>>> told; // each choice with its reason, and its ranks
   for (size_t rank = 0; rank < choices.size(); ++rank) {
     const auto &[choice, why] = choices[rank];
     if (choice.empty())
@@ -256,7 +256,7 @@ void ProcessGroup::agreeOnChoice(const std::string &what, const std::string &cho
   throwVerdict(verdict);
 }
 
-//===- how something ended ----------------------------------------------------------------------------------------===//
+//===- outcomes ---------------------------------------------------------------------------------------------------===//
 
 static const char *const kErrorLine = "error";
 
@@ -271,9 +271,9 @@ static std::string firstError(const std::vector<std::vector<NamedText>> &told) {
   return "";
 }
 
-/// Of the first claim that two ranks have, or nothing.
+/// The first claim that two ranks share; else empty.
 static std::string firstConflict(const std::vector<std::vector<NamedText>> &told) {
-  std::map<std::string, size_t> claimed; // by whom
+  std::map<std::string, size_t> claimed; // the rank of each claim
   for (size_t rank = 0; rank < told.size(); ++rank)
     for (const NamedText &claim : told[rank])
       if (auto [owner, isFree] = claimed.try_emplace(claim.name, rank); !isFree)
@@ -304,17 +304,17 @@ void ProcessGroup::settle(const std::string &what, const Status &own, const std:
 }
 
 std::string ProcessGroup::whoIsSilent() noexcept {
-  constexpr double kPatience = 5; // by which others come to the deadline later
+  constexpr double kPatience = 5; // margin by which other ranks reach the deadline later
   if (!failed_.empty())
     return "";
   options_.deadline =
-      std::min(options_.deadline, isFirst() ? kPatience : 2 * kPatience); // rank 0 knows more, and ends first
+      std::min(options_.deadline, isFirst() ? kPatience : 2 * kPatience); // rank 0 has more information and ends first
   Status status = guarded([&] { meet("a sign of life"); });
   return status.code == ExitCode::deadline ? status.message : "";
 }
 
 void ProcessGroup::endAlike(const std::string &what) {
-  meet(what); // all have it before anybody goes away
+  meet(what); // all ranks must receive the report before any rank exits
   endsAlike_ = true;
 }
 

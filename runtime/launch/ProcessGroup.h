@@ -1,5 +1,5 @@
-// The processes that run one model together, as one of them sees it: bytes to and from the others through a transport
-// (sluice/backend/transport.h), with its errors as exceptions.
+// One process's view of the processes that run one model together. Transfers bytes through a transport
+// (sluice/backend/transport.h) and converts its errors to exceptions.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -15,56 +15,56 @@
 namespace sluice::runtime {
 
 struct ProcessGroupOptions {
-  int rank = 0, size = 1; ///< of all processes
-  int localRank = 0;      ///< among those of this machine
-  std::string address;    ///< where rank 0 is found, "node1:29500"; empty: nobody said
-  std::string secret;     ///< that all ranks have, and no other run
-  double deadline = 60;   ///< seconds that anything waits for a rank
+  int rank = 0, size = 1; ///< over all processes
+  int localRank = 0;      ///< rank among the processes of this machine
+  std::string address;    ///< address of rank 0, "node1:29500"; empty: unspecified
+  std::string secret;     ///< shared by all ranks and unique to this run
+  double deadline = 60;   ///< seconds that any call waits for a rank
 };
 
-/// Its calls are made by all ranks, in one order and with one `what`: what they wait for, for messages. Each throws an error of
-/// a passed deadline that names a rank which did not come, or of a lost peer. Then nothing more can be said to the others.
+/// All ranks make the same calls in the same order with the same `what`, which names the operation in messages. Each
+/// call throws a deadline error that names a missing rank, or a lost-peer error. The group is unusable afterwards.
 class ProcessGroup {
 public:
-  /// Returns when all ranks have come.
+  /// Returns when all ranks have connected.
   ProcessGroup(const sluice_transport_library &library, const ProcessGroupOptions &options);
   ProcessGroup(const ProcessGroup &) = delete;
   ProcessGroup &operator=(const ProcessGroup &) = delete;
-  /// Where an error is on its way that the others do not have, they end, too.
+  /// Ends the other ranks if an exception that they do not share is in flight.
   ~ProcessGroup();
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
   int localRank() const { return options_.localRank; }
   bool isFirst() const { return rank() == 0; }
-  /// For communicators, which use it while nothing here is called.
+  /// For communicators, which use the link while no call is in progress.
   const sluice_transport_link &link() const { return link_; }
 
-  /// Throws an error of input in all ranks unless each of them has rank 0's lines: it names the first rank that differs, and the
-  /// first line, with both texts.
+  /// Throws an input error in all ranks unless each rank has rank 0's lines. The error contains the first differing
+  /// rank and line, with both texts.
   void agree(const std::string &what, const std::vector<NamedText> &lines);
-  /// Throws an error in all ranks if two of them chose differently, where there was a choice (else it is ""): it names what
-  /// each chose, and why, if there is a reason. It is an error of input, or an unsupported one where one chose `nothing`.
+  /// Throws an error in all ranks if two ranks chose differently; a rank without alternatives passes "". The error
+  /// lists each choice and its reason, if any. It is an input error, or an unsupported error if a rank chose `nothing`.
   void agreeOnChoice(const std::string &what, const std::string &choice, const std::string &why);
   static constexpr const char *nothing = "none";
-  /// How something ended in each rank: throws the own error, or else that of the first rank that has one, with its number.
-  /// `claims` are what no other rank may have, each with a text for people; two that are claimed by two ranks are an unsupported
-  /// error of all. Either ends all ranks alike.
+  /// Exchanges the result of an operation in each rank. Throws the rank's own error, or else the error of the first
+  /// failed rank, with its number. `claims` are resources that no other rank may use, each with a text for users. A
+  /// claim by two ranks is an unsupported error in all ranks. All ranks throw or none does.
   void settle(const std::string &what, const Status &own, const std::vector<NamedText> &claims);
-  /// Puts rank 0's bytes into those of all. All have the same number.
+  /// Copies rank 0's bytes to all ranks. All ranks pass the same number of bytes.
   void broadcast(const std::string &what, std::span<std::byte> bytes);
-  /// In rank 0: the bytes of each rank, `sizes` of them, which all ranks know; in others nothing.
+  /// Rank 0 receives the bytes of each rank; `sizes`, known to all ranks, are their sizes. Other ranks receive nothing.
   std::vector<std::vector<std::byte>> gather(const std::string &what, std::span<const std::byte> own,
                                              const std::vector<size_t> &sizes);
-  /// Returns when all ranks have come.
+  /// A barrier: returns when all ranks have called it.
   void meet(const std::string &what);
-  /// For who waited for its device until a deadline, as all ranks did but those that are stuck: "rank 1 did not come", of the first
-  /// that gives no sign of life, if this rank can tell.
+  /// Called by all ranks except the stuck ones, after a wait for a device reached its deadline. Returns "rank 1 did not
+  /// come" for the first silent rank, if this rank can determine it.
   std::string whoIsSilent() noexcept;
-  /// All ranks have come to one error, with which each ends by itself: nobody need end the others.
+  /// All ranks have the same error and end by themselves; the destructor need not end the other ranks.
   void endAlike(const std::string &what);
   bool endsAlike() const { return endsAlike_; }
-  /// Ends the transport of all ranks. Any thread may call it.
+  /// Aborts the transport of all ranks. Thread-safe.
   void abort() noexcept { library_.abort(transport_); }
 
 private:
@@ -77,14 +77,14 @@ private:
   };
   using Transfers = std::vector<Transfer>;
 
-  /// One transfer with each other rank, or with rank 0 alone where this is another.
+  /// One transfer with each other rank; for ranks other than 0, one transfer with rank 0.
   Transfers withOthers(bool isSend, const std::vector<std::byte> &bytes) const;
-  /// Does them all. What fails keeps its memory until the transport is closed.
+  /// Completes all transfers. A failed transfer keeps its memory until the transport is closed.
   void move(const std::string &what, Transfers &transfers);
   double patience() const;
   void await(const std::string &what, Transfers &transfers);
   std::vector<std::vector<std::byte>> collect(const std::string &what, std::span<const std::byte> own);
-  /// As `broadcast`, of a text whose length rank 0 alone knows.
+  /// Like `broadcast`, for a text whose length is available only in rank 0.
   std::string spread(const std::string &what, std::string text);
   void check(sluice_status status, const std::string &what) const;
 
@@ -92,8 +92,8 @@ private:
   ProcessGroupOptions options_;
   sluice_transport *transport_ = nullptr;
   sluice_transport_link link_;
-  int exceptions_;         ///< that were on their way when this was made
-  bool endsAlike_ = false; ///< the others have the same error on their way
+  int exceptions_;         ///< exceptions in flight at construction
+  bool endsAlike_ = false; ///< the other ranks have the same error
   std::vector<Transfers> failed_;
 };
 

@@ -24,11 +24,11 @@ Environment processEnvironment() {
 
 namespace {
 
-/// The variables of a launcher; `localSize` may be absent, and null.
+/// The variables of a launcher; `localSize` may be null, and its variable absent.
 struct Variables {
   Launcher launcher;
   const char *rank, *size, *localRank, *localSize;
-  std::vector<const char *> others; // that are there if it launched this process
+  std::vector<const char *> others; // present if this launcher started the process
 };
 
 } // namespace
@@ -65,7 +65,7 @@ const char *textOf(Launcher launcher) {
 }
 
 std::string Address::text() const {
-  bool isNumber = host.find(':') != std::string::npos; // of IPv6
+  bool isNumber = host.find(':') != std::string::npos; // an IPv6 address
   return concat(isNumber ? "[" : "", host, isNumber ? "]:" : ":", port);
 }
 
@@ -86,7 +86,7 @@ static bool isSet(const Environment &environment, const char *name) {
   return found != environment.end() && !found->second.empty();
 }
 
-/// Nothing if the text is not all digits, or too large.
+/// Nothing if the text is not all digits or too large.
 static std::optional<int> numberIn(std::string_view text) {
   int number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -94,7 +94,7 @@ static std::optional<int> numberIn(std::string_view text) {
   return isNumber ? std::optional(number) : std::nullopt;
 }
 
-/// Of a variable that is set.
+/// The value of a variable that is set.
 static int numberOf(const Environment &environment, const char *name) {
   const std::string &text = environment.at(name);
   std::optional<int> number = numberIn(text);
@@ -123,7 +123,7 @@ static Address addressIn(const std::string &text) {
   return {host, portIn(concat("the address ", quote(text)), text.substr(colon + 1))};
 }
 
-/// The one that the launcher gave all ranks, in the variables that torchrun has for it.
+/// The launcher's address for all ranks, in torchrun's variables.
 static std::optional<Address> masterAddress(const Environment &environment) {
   const char *host = "MASTER_ADDR", *port = "MASTER_PORT";
   if (!isSet(environment, host) && !isSet(environment, port))
@@ -134,7 +134,7 @@ static std::optional<Address> masterAddress(const Environment &environment) {
   return Address{environment.at(host), portIn("the variable MASTER_PORT", environment.at(port))};
 }
 
-/// In a step of Slurm: its first machine, and a port that other steps are not likely to have.
+/// In a Slurm step: its first node, and a port that other steps are unlikely to use.
 static std::optional<Address> stepAddress(const Environment &environment) {
   if (!isSet(environment, "SLURM_JOB_ID") || !isSet(environment, "SLURM_STEP_ID"))
     return std::nullopt;
@@ -144,7 +144,7 @@ static std::optional<Address> stepAddress(const Environment &environment) {
   return Address{firstNode(environment.at("SLURM_STEP_NODELIST")), static_cast<int>(first + number % ports)};
 }
 
-//===- what they say together -------------------------------------------------------------------------------------===//
+//===- consistency ------------------------------------------------------------------------------------------------===//
 
 static bool isWhole(const Environment &environment, const Variables &its) {
   bool whole = isSet(environment, its.rank) && isSet(environment, its.size) && isSet(environment, its.localRank);
@@ -153,7 +153,7 @@ static bool isWhole(const Environment &environment, const Variables &its) {
   return whole;
 }
 
-/// Throws that a variable is missing, if another says that the launcher was there.
+/// Throws that a variable is missing if another variable shows the launcher's presence.
 static void failIfTorn(const Environment &environment, const Variables &its) {
   std::vector<const char *> needed = {its.rank, its.size, its.localRank};
   needed.insert(needed.end(), its.others.begin(), its.others.end());
@@ -164,7 +164,7 @@ static void failIfTorn(const Environment &environment, const Variables &its) {
                          " sets both; give the rank and the number of ranks as flags"));
 }
 
-/// Of ranks, which are from 0 to below how many there are.
+/// Throws unless the rank is in range.
 static void requireRank(const std::string &what, int number, const std::string &limits, int limit) {
   if (number < 0)
     failUsage(concat(what, " is ", number, ", and there is none below 0"));
@@ -174,7 +174,7 @@ static void requireRank(const std::string &what, int number, const std::string &
 
 namespace {
 
-/// What the numbers are called where they come from.
+/// Names of the numbers at their source.
 struct RankNames {
   std::string rank, size, localRank, localSize;
 };
@@ -220,7 +220,7 @@ static std::optional<ProcessLaunch> findInEnvironment(const Environment &environ
   for (const Variables &its : launchers()) {
     bool isSlurm = its.launcher == Launcher::Slurm;
     if (!isWhole(environment, its)) {
-      if (!isSlurm && !(its.launcher == Launcher::Hydra && inStep)) // Slurm may speak PMI, too
+      if (!isSlurm && !(its.launcher == Launcher::Hydra && inStep)) // Slurm may also set PMI variables
         failIfTorn(environment, its);
       continue;
     }

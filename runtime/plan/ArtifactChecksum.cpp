@@ -4,7 +4,7 @@
 
 namespace sluice::runtime {
 
-/// zlib takes no address for a beginning.
+/// zlib resets the sum for a null address.
 static uLong add(uLong sum, const void *data, uint64_t bytes) {
   return bytes == 0 ? sum : crc32_z(sum, static_cast<const Bytef *>(data), bytes);
 }

@@ -1,11 +1,11 @@
-// The checksum that makes plan and code of an artifact one; artifact.h says of what.
+// The checksum that binds an artifact's plan to its code; artifact.h defines its input.
 #pragma once
 
 #include "sluice/runtime/artifact.h"
 
 namespace sluice::runtime {
 
-/// What `artifact.checksum` should be; the other fields are filled in.
+/// The expected value of `artifact.checksum`; the other fields must be set.
 uint64_t checksumOf(const sluice_artifact &artifact);
 
 } // namespace sluice::runtime

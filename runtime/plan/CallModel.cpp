@@ -13,7 +13,7 @@ CallModel::CallModel(const Plan &plan, const Entry &entry, int64_t microbatches,
     : plan_(plan), isInParts_(!entry.parts.empty()), parts_(plan.partsOf(entry)),
       times_(plan.timesOf(entry, microbatches)), runsHere_(std::move(runsHere)) {}
 
-/// Of one part after the other.
+/// The actions of the parts in order.
 static std::vector<CallModel::OwnAction> ownActionsOf(const std::vector<const Entry *> &parts) {
   std::vector<CallModel::OwnAction> own;
   size_t next = 0;
@@ -39,7 +39,7 @@ std::vector<ScheduleModel> CallModel::modelsOf(const std::vector<double> &second
   return models;
 }
 
-/// Lets all that is not empty begin so much later.
+/// Delays all non-empty intervals.
 static void move(std::vector<Interval> &intervals, double seconds) {
   for (Interval &interval : intervals)
     if (interval.end > 0) {
@@ -48,7 +48,7 @@ static void move(std::vector<Interval> &intervals, double seconds) {
     }
 }
 
-/// When the first work of a call starts.
+/// The start of a call's first work.
 static double firstWork(const std::vector<Interval> &call) {
   double first = std::numeric_limits<double>::infinity();
   for (const Interval &interval : call)
@@ -57,7 +57,7 @@ static double firstWork(const std::vector<Interval> &call) {
   return std::isfinite(first) ? first : 0;
 }
 
-/// When the first kernel of a call starts; 0 if it has none.
+/// The start of a call's first kernel; 0 if it has none.
 static double firstKernel(const Entry &part, const std::vector<Interval> &call) {
   double first = std::numeric_limits<double>::infinity();
   for (auto [action, number] : ownActionsOf({&part}))

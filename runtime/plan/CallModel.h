@@ -1,34 +1,35 @@
-// Predicts calls of an entry point that follow each other, and may be done in parts, from the time that each piece of
-// work takes alone.
+// Predicts consecutive calls of an entry point, including calls in parts, from the time that each piece of work takes
+// alone.
 #pragma once
 
 #include "runtime/plan/ScheduleModel.h"
 
 namespace sluice::runtime {
 
-/// What the plan's queues and waits lead to. The parts of a call wait for each other, and so do calls that have any.
+/// A simulation of the plan's queues and waits. The parts of a call wait for each other, as do calls with parts.
 class CallModel {
 public:
-  /// `runsHere` as ScheduleModel has it. Plan and entry must outlive the model.
+  /// `runsHere` as in ScheduleModel. Plan and entry must outlive the model.
   CallModel(const Plan &plan, const Entry &entry, int64_t microbatches, std::function<bool(size_t queue)> runsHere);
 
   struct Prediction {
     double seconds = 0; ///< from the end of one call to the end of the next
-    /// Of each action by its number in Plan::actionsOf, in the last call, from the start of its first work; of what is
-    /// done for each microbatch, in the last one. Empty for copies that are not part of a call.
+    /// For each action, by its number in Plan::actionsOf: its interval in the last call, relative to the start of the
+    /// call's first work. For work per microbatch, the interval in the last microbatch. Empty for copies that are not
+    /// part of a call.
     std::vector<ScheduleModel::Interval> lastCall;
-    double firstKernel = 0; ///< when that starts: inputs may have been copied long before
+    double firstKernel = 0; ///< start of the first kernel: inputs may have been copied long before
   };
-  /// `seconds` are those of actions, each done once, in the order of Plan::actionsOf.
+  /// `seconds` are per execution of each action, in the order of Plan::actionsOf.
   Prediction predict(const std::vector<double> &seconds, int64_t calls) const;
-  /// One piece of work after another.
+  /// The total of all work without overlap.
   double serialSeconds(const std::vector<double> &seconds) const;
 
   struct OwnAction {
     const Action *action;
-    size_t number; ///< in Plan::actionsOf
+    size_t number; ///< index in Plan::actionsOf
   };
-  /// The actions that no loop is around.
+  /// The actions outside loops.
   std::vector<OwnAction> ownActions() const;
 
 private:
@@ -38,7 +39,7 @@ private:
   const Plan &plan_;
   bool isInParts_;
   std::vector<const Entry *> parts_;
-  std::vector<int64_t> times_; ///< of each in a call
+  std::vector<int64_t> times_; ///< by action: executions per call
   std::function<bool(size_t)> runsHere_;
 };
 

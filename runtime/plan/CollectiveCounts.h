@@ -1,4 +1,4 @@
-// How many collectives there are, and of how many bytes: predicted by a plan, done, or counted by backends.
+// Numbers and bytes of collectives: predicted from a plan, executed, or counted by backends.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::runtime {
 
-/// Exchanges, and the bytes that were reduced, broadcast, gathered or scattered in them.
+/// Number of exchanges, and the bytes reduced, broadcast, gathered or scattered in them.
 struct CollectiveCount {
   int64_t exchanges = 0, bytes = 0;
 
@@ -19,7 +19,7 @@ struct CollectiveCount {
   bool operator==(const CollectiveCount &) const = default;
 };
 
-/// By kind, of one replica.
+/// By kind, for one replica.
 using CollectiveCounts = std::array<CollectiveCount, std::size(Collective::kindNames)>;
 
 } // namespace sluice::runtime

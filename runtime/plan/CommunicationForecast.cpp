@@ -4,7 +4,7 @@
 
 namespace sluice::runtime {
 
-static constexpr int64_t forecastCalls = 24; // of which the second half counts
+static constexpr int64_t forecastCalls = 24; // only the second half is measured
 
 double CommunicationForecast::seconds() const {
   double sum = 0;
@@ -13,7 +13,7 @@ double CommunicationForecast::seconds() const {
   return sum;
 }
 
-/// When the collectives of a call are ready, begin and end.
+/// The ready, begin and end times of a call's collectives.
 static std::vector<CollectiveForecast> findTimes(const Plan &plan, const std::vector<CallModel::OwnAction> &actions,
                                                  const CallModel::Prediction &prediction) {
   std::vector<CollectiveForecast> times;
@@ -56,7 +56,7 @@ CommunicationForecast forecastCommunication(const Plan &plan, const CallModel &m
   forecast.exposedSeconds = forecast.callSeconds - silent;
   forecast.collectives = findTimes(plan, actions, prediction);
   for (size_t i = 0; i < exposed.size(); ++i)
-    forecast.collectives[i].exposed = std::max(exposed[i], 0.0); // differences are rounded
+    forecast.collectives[i].exposed = std::max(exposed[i], 0.0); // rounding may make differences negative
   return forecast;
 }
 

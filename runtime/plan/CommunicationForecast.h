@@ -1,5 +1,5 @@
-// What the replicas of a plan exchange in each call: how much and, from the time that each piece of work takes alone,
-// when, and what of it calls take longer for.
+// Forecast of the replicas' communication per call: volume, schedule, and the resulting delay of calls. The input is
+// the time that each piece of work takes alone.
 #pragma once
 
 #include "runtime/plan/CallModel.h"
@@ -7,34 +7,34 @@
 
 namespace sluice::runtime {
 
-/// A collective of an entry point's own list, in a call that follows others; in seconds from the start of the call's
-/// first kernel, as inputs may have been copied long before.
+/// A collective of an entry point's own list, in a call that follows other calls. Times are in seconds from the start
+/// of the call's first kernel, because inputs may have been copied long before.
 struct CollectiveForecast {
   const Collective *collective;
   int64_t bytes = 0;
-  double ready = 0; ///< when all that it sends is there
+  double ready = 0; ///< all its operands are available
   double start = 0, end = 0;
-  double exposed = 0; ///< by how much calls are longer than if it took no time, like those behind it
+  double exposed = 0; ///< delay of calls compared with zero duration for this collective and all later ones
 
   double seconds() const { return end - start; }
 };
 
-/// What calls of an entry point that follow each other come to.
+/// The total cost of consecutive calls of an entry point.
 struct CommunicationForecast {
-  std::vector<CollectiveForecast> collectives; ///< in the order of issue
+  std::vector<CollectiveForecast> collectives; ///< in issue order
   double callSeconds = 0;                      ///< from the end of one call to the end of the next
-  double exposedSeconds = 0;                   ///< of which there would be none without collectives: the sum of theirs
+  double exposedSeconds = 0;                   ///< share of callSeconds caused by collectives: the sum of their
+                                               ///< `exposed`
 
-  /// Of all collectives, which may run beside other work.
+  /// Duration of all collectives, which may overlap other work.
   double seconds() const;
 };
 
-/// Of the entry point that the model is of; `seconds` as CallModel::predict has them. Plan and entry must outlive what
-/// is given.
+/// Forecast for the model's entry point; `seconds` as in CallModel::predict. Plan and entry must outlive the result.
 CommunicationForecast forecastCommunication(const Plan &plan, const CallModel &model,
                                             const std::vector<double> &seconds);
 
-/// The collectives of each call of an entry point in `replicas` replicas, with those of its loops.
+/// The collectives of each call of an entry point in `replicas` replicas, including loops.
 CollectiveCounts collectivesPerCall(const Entry &entry, int64_t replicas);
 
 } // namespace sluice::runtime

@@ -1,4 +1,4 @@
-// How many copies between devices there are, and of how many bytes: predicted by a plan, or made.
+// Numbers and bytes of copies between devices: predicted from a plan, or executed.
 #pragma once
 
 #include <compare>
@@ -22,7 +22,7 @@ struct CopyCount {
   bool operator==(const CopyCount &) const = default;
 };
 
-/// Between which devices of the plan, and why.
+/// The two devices of the plan and the reason.
 struct CopyKind {
   size_t from = 0, to = 0;
   std::string reason;
@@ -32,7 +32,7 @@ struct CopyKind {
 
 using CopyCounts = std::map<CopyKind, CopyCount>;
 
-/// The sums over all reasons, by pair of devices.
+/// Sums over all reasons, by device pair.
 std::map<std::pair<size_t, size_t>, CopyCount> byPair(const CopyCounts &counts);
 
 } // namespace sluice::runtime

@@ -4,7 +4,7 @@
 
 namespace sluice::runtime {
 
-/// Accelerators of two backends cannot reach each other: what goes from one to the other goes over the host.
+/// Accelerators of two backends cannot access each other's memory: their copies go through the host.
 void CopyForecast::add(const Copy &copy, int64_t rows, int64_t times) {
   size_t from = plan_.deviceOf(copy.from), to = plan_.deviceOf(copy.to);
   CopyCount moved{times, times * copy.bytesFor(rows)};
@@ -108,7 +108,7 @@ void CopyForecast::read(const State &state) {
 }
 
 static const Copy *askedCopy(const Entry &entry, const Value &output) {
-  for (const Action &action : entry.actions) // no loop has one
+  for (const Action &action : entry.actions) // loops contain none
     if (action.isAsked() && action.copy()->to == output.slot)
       return action.copy();
   return nullptr;
@@ -136,7 +136,7 @@ void CopyForecast::bring(const Entry &entry) {
   calls.kept = 0;
 }
 
-/// How often a call writes a state; the parts of one that is done in parts read what was written before.
+/// The number of writes of a state per call. The parts of a call read the values that earlier parts wrote.
 static int64_t writesOf(const std::vector<WrittenBytes> &parts, const std::vector<int64_t> &times, const Slot &state) {
   int64_t writes = 0;
   for (size_t i = 0; i < parts.size(); ++i)

@@ -1,5 +1,5 @@
-// The copies between devices that a plan leads to expect, from what the host asks for. The executor's own count must
-// equal it; nothing of the executor is used here.
+// The copies between devices that a plan implies for the host's requests. The executor's own count must match it, so
+// this code shares nothing with the executor.
 #pragma once
 
 #include "runtime/plan/CopyCounts.h"
@@ -10,16 +10,16 @@
 
 namespace sluice::runtime {
 
-/// Why the host itself has states copied.
+/// Reasons for copies of states that the host requests.
 inline const std::string setReason = "set", readReason = "read", logReason = "log";
 
-/// A copy, and how often a call makes it: so often for each of its microbatches.
+/// A copy, and how often a call makes it per microbatch.
 struct CopyOfCall {
   const Copy *copy;
   int64_t times;
   int64_t microbatches = 1;
 
-  /// In a call with so many rows in all.
+  /// For a call with `rows` rows over all replicas.
   CopyCount countFor(int64_t rows) const {
     return {times * microbatches, times * (copy->bytes * microbatches + copy->bytesPerRow * rows)};
   }
@@ -29,12 +29,13 @@ class CopyForecast {
 public:
   explicit CopyForecast(const Plan &plan);
 
-  /// The host calls an entry, writes or reads a state, or reads an output of the last call for the first time.
+  /// Records that the host calls an entry, writes or reads a state, or reads an output of the last call for the first
+  /// time.
   void call(const Entry &entry, int64_t rows);
   void write(const State &state);
   void read(const State &state);
   void read(const Entry &entry, const Value &output, int64_t rows);
-  /// The host keeps outputs of the calls to come, or has them brought.
+  /// Records that the host keeps outputs of future calls, or fetches them.
   void keep(const Entry &entry, const std::vector<const Value *> &outputs);
   void bring(const Entry &entry);
 
@@ -46,12 +47,12 @@ private:
     Slot state, mirror;
     bool stale = true;
   };
-  /// What a call of an entry does, and its outputs that are kept on accelerators.
+  /// The effects of an entry's call, and its outputs kept on accelerators.
   struct Calls {
     std::vector<CopyOfCall> copies;
-    std::vector<size_t> written;           ///< the mirrors that it makes stale
-    std::map<size_t, int64_t> keptOutputs; ///< how many, by device
-    int64_t kept = 0;                      ///< calls whose outputs were not brought yet
+    std::vector<size_t> written;           ///< mirrors that it makes stale
+    std::map<size_t, int64_t> keptOutputs; ///< number by device
+    int64_t kept = 0;                      ///< calls whose outputs have not been fetched
   };
 
   Calls &callsOf(const Entry &entry) { return calls_[static_cast<size_t>(&entry - plan_.entries.data())]; }
@@ -61,12 +62,12 @@ private:
   const Plan &plan_;
   CopyCounts counts_;
   std::vector<Mirror> mirrors_;
-  std::vector<Calls> calls_; ///< of the entries
+  std::vector<Calls> calls_; ///< by entry
   int64_t mirrorsRefreshed_ = 0;
 };
 
-/// The copies of each call of an entry with so many microbatches, if the host changes no state: each `step` copy, and
-/// each `stale` copy of a state that the entry itself writes.
+/// The copies of each call of an entry with this many microbatches, if the host changes no state. These are all `step`
+/// copies, and `stale` copies of states that the entry itself writes.
 std::vector<CopyOfCall> copiesPerCall(const Plan &plan, const Entry &entry, int64_t microbatches = 1);
 
 } // namespace sluice::runtime

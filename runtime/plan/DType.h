@@ -1,4 +1,4 @@
-// Element types and shapes, as plans and files name them.
+// Element types and shapes, with their names in plans and files.
 #pragma once
 
 #include "sluice/backend/dtypes.h"
@@ -23,10 +23,10 @@ bool isFloat(DType type);
 /// "f32", ..., "bool".
 std::string_view nameOf(DType type);
 std::optional<DType> dtypeFromName(std::string_view name);
-/// What npy and safetensors files call it: "<f4" and "F32".
+/// Its names in npy and safetensors files: "<f4" and "F32".
 std::string_view npyNameOf(DType type);
 std::string_view safetensorsNameOf(DType type);
-/// All of them.
+/// All element types.
 std::span<const DType> allDTypes();
 
 using Shape = std::vector<int64_t>;
@@ -36,10 +36,10 @@ std::string shapeText(const Shape &shape);
 /// "f32[64, 10]".
 std::string typeText(DType type, const Shape &shape);
 
-/// The product of the sizes; nothing where one is negative or the bytes of such a tensor would not fit in an int64.
+/// The product of the sizes; nothing if a size is negative or the tensor's bytes overflow an int64.
 std::optional<int64_t> checkedElements(const Shape &shape, size_t elementSize);
 
-/// The product of sizes known to be sound.
+/// The product of validated sizes.
 int64_t elementsOf(const Shape &shape);
 
 /// A tensor in memory, row-major.
@@ -49,7 +49,7 @@ struct HostTensor {
   std::vector<std::byte> data;
 };
 
-/// The bytes of the least element, which is neutral among maxima: minus infinity where there is one.
+/// The bytes of the smallest element, the neutral element of max: minus infinity if the type has it.
 std::vector<std::byte> leastOf(DType type);
 
 /// Element `index` as a double.

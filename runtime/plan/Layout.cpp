@@ -19,11 +19,11 @@ struct Coverage {
 
 /// One loop of the walk over physical memory.
 struct Level {
-  int dim;               ///< the logical dimension that it advances
+  int dim;               ///< the logical dimension of this loop
   int64_t count;         ///< physical size
-  int64_t scale;         ///< logical positions a step
-  int64_t logicalStride; ///< logical elements a step
-  int64_t inner;         ///< physical elements of everything inside one step
+  int64_t scale;         ///< logical positions per step
+  int64_t logicalStride; ///< logical elements per step
+  int64_t inner;         ///< physical elements within one step
 };
 
 /// Visits physical memory in order. `Copy` has `element(physical, logical)` and `padding(physical, count)`, in
@@ -183,7 +183,7 @@ void unpack(const Shape &shape, const Layout &layout, size_t elementSize, const 
                     [&](auto element) { Walk(shape, layout, UnpackCopy<decltype(element)>{physical, logical}).run(); });
 }
 
-/// How many of the first dimension lie together in memory; 0 if none do.
+/// The number of rows that are contiguous in memory; 0 if none are.
 static int64_t rowsTogether(const Layout &layout) {
   if (layout.empty())
     return 1;

@@ -1,4 +1,4 @@
-// Parses and checks what replicas do together.
+// Parses and checks collectives.
 #include "runtime/base/Text.h"
 #include "runtime/plan/ReadFields.h"
 
@@ -10,7 +10,7 @@ static constexpr int64_t mostElements = mostBytes / 8 / mostReplicas;
 
 static bool isExchanged(DType type) { return type != DType::u8 && type != DType::boolean; }
 
-/// On the queue's device, with room for what is sent or received.
+/// On the queue's device, with room for the operand or result.
 static Buffer parseEnd(const JsonReader &json, const Plan &plan, const Queue &queue, int64_t bytes) {
   Buffer buffer = parseBuffer(json, plan);
   if (plan.deviceOf(buffer.slot) != queue.device)

@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  /// Which entry it is is checked when there are all of them.
+  /// The entry's index is checked after all entries are parsed.
   static CallPart parsePart(const JsonReader &json) {
     std::vector<JsonReader> fields = json.list();
     if (fields.size() != 2)
@@ -84,7 +84,7 @@ private:
     return value;
   }
 
-  /// Of a list of actions: how many turns back its waits may look, how deep it is in loops, and how often a call does it.
+  /// A list of actions: how many turns back its waits may refer, its loop depth, and its executions per call.
   struct List {
     int64_t turnsBack;
     size_t depth = 0;
@@ -179,7 +179,8 @@ private:
     return slot;
   }
 
-  /// Action `number` of `count` waits; in the same turn only for what comes earlier, so that every wait comes to an end.
+  /// Parses a wait of action `number` of `count`. Within a turn it may only refer to earlier actions, so that every
+  /// wait ends.
   static Wait parseWait(const JsonReader &json, size_t number, size_t count, int64_t turnsBack) {
     std::vector<JsonReader> fields = json.list();
     if (fields.size() != 2)
@@ -247,7 +248,7 @@ private:
     return copy;
   }
 
-  /// A stale copy fills a state's mirror, an asked one an output.
+  /// A stale copy fills a state's mirror, an on-demand copy an output.
   void checkWhen(const JsonReader &json, const Copy &copy) const {
     auto isOutput = [&](const Value &output) { return output.slot == copy.to; };
     if (copy.when == Copy::When::asked && std::none_of(entry_.outputs.begin(), entry_.outputs.end(), isOutput))

@@ -1,4 +1,4 @@
-// What the parts of a plan's parser share: fields that are checked as they are read.
+// Helpers of the plan's parser: fields that are checked as they are read.
 #pragma once
 
 #include "runtime/base/Json.h"
@@ -11,11 +11,11 @@ inline constexpr int64_t mostBytes = INT64_C(1) << 50;
 /// An index into a list of `size` items.
 size_t parseIndex(const JsonReader &json, size_t size);
 
-/// The string in the field `key`; empty where it is absent or null.
+/// The string in the field `key`; empty if absent or null.
 std::string optionalText(const JsonReader &json, const char *key);
 
-/// The fields `arena`, `offset` and `stride` of an object: a memory slot for `bytes` bytes in an arena of `plan`,
-/// whose number of calls in flight is known.
+/// The fields `arena`, `offset` and `stride` of an object: a memory slot for `bytes` bytes in an arena of `plan`. The
+/// plan's number of calls in flight must be set.
 Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes);
 
 /// A memory slot with the field `bytes`, without access.
@@ -23,7 +23,7 @@ Buffer parseBuffer(const JsonReader &json, const Plan &plan);
 
 DType parseDType(const JsonReader &json);
 
-/// The number of the word in `words` that the field is.
+/// The index of the field's value in `words`.
 size_t parseWord(const JsonReader &json, std::span<const std::string_view> words);
 
 template <typename Enum> Enum parseEnum(const JsonReader &json, std::span<const std::string_view> words) {
@@ -31,19 +31,20 @@ template <typename Enum> Enum parseEnum(const JsonReader &json, std::span<const 
 }
 Shape parseShape(const JsonReader &json, DType type);
 
-/// The field `bytes`: at least what a tensor of this type needs.
+/// The field `bytes`: at least the size of a tensor of this type.
 int64_t parseTensorBytes(const JsonReader &json, const Shape &shape, DType type);
 
-/// A collective in a queue of `plan`, whose devices, arenas and queues are known.
+/// A collective in a queue of `plan`, whose devices, arenas and queues are parsed.
 Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue &queue);
 
-/// An entry of `plan`, whose other lists have been parsed.
+/// An entry of `plan`, whose other lists are parsed.
 Entry parseEntry(const JsonReader &json, const Plan &plan);
 
-/// Marks those of a plan's entries that are parts of others. Fails unless these take and give what their parts do.
+/// Marks the plan's entries that are parts of others. Fails unless these entries have the inputs and outputs of their
+/// parts.
 void checkParts(const JsonReader &entries, Plan &plan);
 
-/// Fails if two of `list` have the same name.
+/// Fails on duplicate names in `list`.
 void checkUnique(const JsonReader &where, const std::vector<std::string> &names);
 
 template <typename Named> void checkUniqueNames(const JsonReader &where, const std::vector<Named> &list) {

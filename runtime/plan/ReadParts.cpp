@@ -1,5 +1,5 @@
-// Checks the entries that are done in parts, when all entries have been parsed: afterwards each part takes what its
-// entry has, each output comes from one part, and none has more rows than a microbatch.
+// Checks entries with parts after all entries are parsed. Every input of a part must be an input of the entry. Each
+// output must come from exactly one part. No part may have more rows than a microbatch.
 #include "runtime/base/Text.h"
 #include "runtime/plan/ReadFields.h"
 
@@ -23,7 +23,7 @@ public:
     for (size_t i = 0; i < entry_.inputs.size(); ++i)
       checkRoom(json_.at("inputs").list()[i], entry_.inputs[i]);
     for (size_t i = 0; i < entry_.outputs.size(); ++i)
-      if (entry_.outputs[i].rowsDim >= 0) // others are those of the last part
+      if (entry_.outputs[i].rowsDim >= 0) // other outputs are those of the last part
         checkRoom(json_.at("outputs").list()[i], entry_.outputs[i]);
     for (size_t i = 0; i < entry_.outputs.size(); ++i)
       if (!given_[i])
@@ -55,7 +55,7 @@ private:
       json.fail("has a collective for each microbatch");
   }
 
-  /// The number of the value of this name and type in a list of the entry.
+  /// The index of the value with this name and type in a list of the entry.
   static size_t findAlike(const JsonReader &json, const std::vector<Value> &list, const Value &value, bool isEach) {
     auto found = std::find_if(list.begin(), list.end(), [&](const Value &other) { return other.name == value.name; });
     if (found == list.end() || found->dtype != value.dtype || found->shape != value.shape ||
@@ -67,7 +67,7 @@ private:
     return static_cast<size_t>(found - list.begin());
   }
 
-  /// What the host holds of a whole call exists once, with room for all microbatches.
+  /// The host memory of a whole call exists once, with room for all microbatches.
   void checkRoom(const JsonReader &json, const Value &value) const {
     int64_t needed = elementsOf(value.shape) * static_cast<int64_t>(sizeOf(value.dtype));
     if (value.rowsDim >= 0 && value.bytes / plan_.microbatches < needed)

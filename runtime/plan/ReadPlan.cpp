@@ -1,4 +1,4 @@
-// Reads the JSON of a plan and checks every index, range and alignment in it, so that nothing later needs to.
+// Reads the JSON of a plan and checks every index, range and alignment in it, so that later code need not check.
 #include "runtime/base/Encoding.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
@@ -114,7 +114,7 @@ private:
     return bytes;
   }
 
-  /// A number where there is one replica or as many as are launched, else a list. There is one host, which has number 0.
+  /// A number for one replica or for replicasOfLaunch, else a list. There is one host, with number 0.
   std::vector<int32_t> parseCompiledFor(const JsonReader &json) const {
     int64_t most = plan_.devices.empty() ? 0 : INT32_MAX;
     if (plan_.replicas <= 1)
@@ -149,7 +149,7 @@ private:
     return queue;
   }
 
-  /// What an entry point does not ask for itself, such as copies for the host, goes into one of them.
+  /// Work outside an entry point's actions, such as copies for the host, uses one of these queues.
   void checkQueues(const JsonReader &json) const {
     for (size_t device = 0; device < plan_.devices.size(); ++device)
       if (std::none_of(plan_.queues.begin(), plan_.queues.end(),
@@ -201,7 +201,8 @@ private:
       for (const JsonReader &item : json.at("mirrors").list())
         state.mirrors.push_back(parseStateSlot(item, state.bytes));
     if (json.has("reduction"))
-      state.reduction = parseEnum<Reduction>(json.at("reduction"), std::span(reductionNames).first<2>()); // no tree
+      state.reduction = parseEnum<Reduction>(json.at("reduction"), std::span(reductionNames).first<2>()); // excludes
+                                                                                                          // tree sums
     if (json.has("aliases"))
       for (const JsonReader &item : json.at("aliases").list())
         state.aliases.push_back(item.string());
@@ -225,7 +226,7 @@ private:
     return initial;
   }
 
-  /// The runtime, which knows these names, sets them, and nothing else does.
+  /// Only the runtime sets these states, by their names.
   void checkShares(const JsonReader &json) const {
     std::vector<JsonReader> list = json.list();
     for (size_t i = 0; i < plan_.states.size(); ++i) {

@@ -7,11 +7,11 @@
 
 namespace sluice::runtime {
 
-/// A page of machines that protect memory, and a multiple of what slots on any device are multiples of.
+/// A multiple of the page size of machines with memory protection, and of the alignment of slots on any device.
 static constexpr int64_t partAlignment = 4096;
 static_assert(partAlignment % mostAlignment == 0);
 
-/// Whether the output is made on the device, and comes to the host when that asks for it.
+/// Whether the output is produced on the device and copied to the host on demand.
 static bool isMadeOn(const Plan &plan, const Entry &entry, const Value &output, size_t device) {
   return std::any_of(entry.actions.begin(), entry.actions.end(), [&](const Action &action) {
     return action.isAsked() && action.copy()->to == output.slot && plan.deviceOf(action.copy()->from) == device;

@@ -1,9 +1,9 @@
-// Where all that a plan keeps on one accelerator lies in the one piece of memory that is reserved for it:
+// Layout of all of a plan's memory on one accelerator, which is reserved as one block:
 //
 //   | logs of outputs, one of each entry point | transient arena | state arena |
 //
-// Each part begins on a page of its own. So a stray access of work on one of them faults before it comes to the next one
-// where a backend protects its memory by pages; and what lies behind the states is no longer of the reservation.
+// Each part begins on a separate page. If the backend protects memory by pages, a stray access beyond a part faults
+// before it reaches the next part, or memory after the reservation.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -14,8 +14,8 @@
 
 namespace sluice::runtime {
 
-/// What the log of an entry point's outputs takes on a device: where an output of one element is made, and on the host, which
-/// all are brought to. The host alone keeps no log.
+/// Size of the log of an entry point's outputs on a device. Logs hold outputs of one element: on the devices that
+/// produce them, and on the host, to which all are copied. A host-only plan has no log.
 int64_t logBytes(const Plan &plan, const Entry &entry, size_t device);
 
 class Reservation {
@@ -24,10 +24,10 @@ public:
   Reservation(const Plan &plan, size_t device);
 
   int64_t bytes() const { return bytes_; }
-  /// From its start: one of the plan's arenas, and the log of an entry point.
+  /// Offsets from the start of the reservation: of an arena of the plan, and of an entry point's log.
   int64_t offsetOfArena(size_t arena) const { return arenas_.at(arena); }
   int64_t offsetOfLog(size_t entry) const { return logs_.at(entry); }
-  /// What there is, the largest first: "8192 for transient, 128 for state".
+  /// The sizes, largest first: "8192 for transient, 128 for state".
   std::string text() const;
 
 private:

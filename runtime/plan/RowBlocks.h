@@ -1,4 +1,4 @@
-// Which rows of a call a replica and a microbatch have, and where rows lie in a tensor.
+// Assigns a call's rows to replicas and microbatches, and locates rows in tensors.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -10,25 +10,25 @@
 
 namespace sluice::runtime {
 
-/// The rows of one replica in a call: those from `first` on, of `all` over all replicas.
+/// The rows of one replica in a call: from `first` on, of `all` rows over all replicas.
 struct RowShare {
   int64_t rows, first, all;
 };
 
-/// The replicas' shares differ by one row at most, the larger ones first.
+/// Shares differ by at most one row; larger shares come first.
 inline RowShare shareOf(int64_t rows, int64_t replicas, int64_t replica) {
   int64_t least = rows / replicas, more = rows % replicas;
   return {least + (replica < more), replica * least + std::min(replica, more), rows};
 }
 
-/// Those of microbatch number `number` of a share, each of up to `capacity` rows, the first ones full.
+/// The rows of microbatch `number` of a share. All microbatches but the last have `capacity` rows.
 inline RowShare microbatchOf(const RowShare &share, int64_t number, int64_t capacity) {
   int64_t before = std::min(number * capacity, share.rows);
   return {std::min(capacity, share.rows - before), share.first + before, share.all};
 }
 
-/// Those of a replica of the plan: with logical shards, which are shared out as the rows of as many replicas, those of
-/// all its shards.
+/// The rows of a replica of the plan. With logical shards, rows are distributed over the shards as over replicas, and a
+/// replica has the rows of its shards.
 inline RowShare shareOf(const Plan &plan, int64_t rows, int64_t replica) {
   if (plan.logicalShards == 0)
     return shareOf(rows, plan.replicas, replica);
@@ -37,13 +37,13 @@ inline RowShare shareOf(const Plan &plan, int64_t rows, int64_t replica) {
   return {next.first - first.first, first.first, rows};
 }
 
-/// Those of microbatch number `number` of the share of a replica of the plan.
+/// The rows of microbatch `number` of the share of a replica of the plan.
 inline RowShare microbatchOf(const Plan &plan, const RowShare &share, int64_t replica, int64_t number) {
   return plan.logicalShards == 0 ? microbatchOf(share, number, plan.capacity)
                                  : shareOf(share.all, plan.logicalShards, replica * plan.microbatches + number);
 }
 
-/// A value as `outer` blocks of rows. One without a rows dimension is one row.
+/// A value as `outer` blocks of rows. A value without a rows dimension is one row.
 struct RowBlocks {
   int64_t outer = 1, rowBytes, room = 1;
 
@@ -57,7 +57,7 @@ struct RowBlocks {
       room = rows;
   }
   RowBlocks(const Value &value, int64_t capacity) : RowBlocks(value, capacity, capacity) {}
-  /// Of a value of the plan.
+  /// For a value of the plan.
   RowBlocks(const Value &value, const Plan &plan) : RowBlocks(value, plan.capacity, plan.roomOf(value)) {}
 
   /// Copies `rows` rows of each block from row `fromFirst` of `fromRoom` to row `toFirst` of `toRoom`.

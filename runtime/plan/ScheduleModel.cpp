@@ -16,10 +16,10 @@ static size_t countAll(const std::vector<Piece> &work) {
 
 namespace {
 
-/// When a link carries copies.
+/// The busy intervals of a link.
 class Link {
 public:
-  /// The start of a copy that takes `seconds`, at `earliest` or when the link next has the time.
+  /// The start of a copy of `seconds` seconds: `earliest`, or the next free interval of the link.
   double take(double earliest, double seconds) {
     auto next = taken_.upper_bound(earliest);
     if (next != taken_.begin())
@@ -34,7 +34,7 @@ private:
   std::map<double, double> taken_; // starts and ends, in order
 };
 
-/// When the work of a list ended in its last turns.
+/// End times of a list's work in its last turns.
 class Ends {
 public:
   Ends(size_t work, int64_t turnsBack) : ended_(static_cast<size_t>(turnsBack) + 1, std::vector<double>(work)) {}
@@ -49,14 +49,14 @@ private:
   std::vector<std::vector<double>> ended_;
 };
 
-/// Queues, links and the host as calls go by.
+/// Simulates queues, links and the host over calls.
 class Following {
 public:
   explicit Following(const ScheduleModel::Call &call)
       : call_(call), intervals_(countAll(call.work)), free_(call.runsHere.size()),
         ends_(call.work.size(), call.inFlight) {}
 
-  /// Gives when the call ends.
+  /// Returns the end time of the call.
   double follow(int64_t call) {
     for (const std::vector<Wait> &input : call_.inputWaits)
       for (const Wait &wait : input)
@@ -64,14 +64,14 @@ public:
     return turn(call_.work, ends_, call, /*number=*/0, /*isFirst=*/true);
   }
 
-  /// When the work of the last call was done, by its number.
+  /// The intervals of the last call's work, by number.
   std::vector<ScheduleModel::Interval> takeIntervals() { return std::move(intervals_); }
 
 private:
-  /// The iterations of a loop that are followed one by one; the others take as long as the last of these.
+  /// The loop iterations that are simulated individually; later iterations take as long as the last simulated one.
   static constexpr int64_t followed = 16;
 
-  /// The work of a list, numbered from `number` on.
+  /// Simulates a list, whose work is numbered from `number` on.
   double turn(const std::vector<Piece> &list, Ends &ends, int64_t turn, size_t number, bool isFirst) {
     double last = 0;
     for (size_t i = 0; i < list.size(); number += 1 + countAll(list[i].loop), ++i) {
@@ -91,7 +91,7 @@ private:
     return last;
   }
 
-  /// Moves the start to when its links have the time.
+  /// Delays the start until its links are free.
   double work(const Piece &piece, double &start) {
     if (piece.seconds > 0)
       for (auto link : piece.links)
@@ -120,7 +120,7 @@ private:
 
   const ScheduleModel::Call &call_;
   std::vector<ScheduleModel::Interval> intervals_;
-  std::vector<double> free_; // when each queue is
+  std::vector<double> free_; // by queue: when it is free
   double host_ = 0;
   Ends ends_;
   std::map<std::pair<size_t, size_t>, Link> links_;
@@ -128,7 +128,7 @@ private:
 
 } // namespace
 
-/// The work of a list of actions, which `number` counts.
+/// The work of a list of actions; advances `number`.
 static std::vector<Piece> workOf(const Plan &plan, const std::vector<Action> &actions,
                                  const std::vector<double> &seconds, size_t &number) {
   std::vector<Piece> list;

@@ -1,4 +1,4 @@
-// Predicts how long a call takes when calls follow each other, from the time that each piece of work takes alone.
+// Predicts the duration of consecutive calls from the time that each piece of work takes alone.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -10,9 +10,9 @@
 
 namespace sluice::runtime {
 
-/// Follows the plan's queues and waits: a piece of work starts when its queues are free and what it waits for has ended,
-/// and when the host, which writes the inputs of each call in no time, may do so. One copy at a time goes from one
-/// device to another, whichever queues they are in.
+/// Simulates the plan's queues and waits. A piece of work starts when its queues are free, its waits are complete, and
+/// the host permits it. The host writes the inputs of each call in zero time. Each ordered device pair carries one copy
+/// at a time, whatever the queues.
 class ScheduleModel {
 public:
   /// A piece of work, or a loop.
@@ -20,22 +20,22 @@ public:
     std::vector<size_t> queues;
     double seconds = 0;
     std::vector<Wait> waits;
-    std::vector<std::pair<size_t, size_t>> links; ///< the devices that what it copies goes from and to
-    bool isAsked = false;                         ///< no part of a call
-    int64_t times = 1;                            ///< how often a loop does what is in it
-    std::vector<Work> loop;                       ///< what is in it
+    std::vector<std::pair<size_t, size_t>> links; ///< source and destination devices of its copies
+    bool isAsked = false;                         ///< not part of a call
+    int64_t times = 1;                            ///< iterations of a loop
+    std::vector<Work> loop;                       ///< work of the loop's body
   };
-  /// The work of a call in the order of issue.
+  /// The work of a call in issue order.
   struct Call {
     std::vector<Work> work;
-    std::vector<std::vector<Wait>> inputWaits; ///< of each input that the host writes
-    std::vector<bool> runsHere;                ///< of each queue: whether the calling thread does its work
-    int64_t inFlight = 1;                      ///< how many calls back waits look at most
+    std::vector<std::vector<Wait>> inputWaits; ///< by input that the host writes
+    std::vector<bool> runsHere;                ///< by queue: whether the calling thread runs its work
+    int64_t inFlight = 1;                      ///< how many calls back waits refer at most
   };
 
   explicit ScheduleModel(Call call) : call_(std::move(call)) {}
-  /// `seconds` of each action by its number, each done once; those of loops are what is in them. `runsHere` says of
-  /// which queues the calling thread does the work.
+  /// `seconds` of each action by number, per execution; a loop's time is that of its body. `runsHere` marks the queues
+  /// whose work the calling thread runs.
   ScheduleModel(const Plan &plan, const Entry &entry, const std::vector<double> &seconds,
                 const std::function<bool(size_t queue)> &runsHere);
 
@@ -43,14 +43,14 @@ public:
     double start = 0, end = 0;
   };
   struct Prediction {
-    std::vector<double> ends; ///< when each call ends, in seconds from the start of the first
+    std::vector<double> ends; ///< end time of each call, in seconds from the start of the first
     std::vector<Interval>
-        lastCall; ///< of each action by its number in the last call, in a loop from its first iteration
-                  ///< to its last; empty for copies that are not part of a call
+        lastCall; ///< by action number, its interval in the last call, in a loop from the first iteration to the last;
+                  ///< empty for copies that are not part of a call
   };
-  /// What the first `calls` calls do.
+  /// Predicts the first `calls` calls.
   Prediction predict(int64_t calls) const;
-  /// One piece of work after another.
+  /// The total of all work without overlap.
   double serialSeconds() const;
 
 private:

@@ -22,7 +22,7 @@ private:
   struct Place {
     int64_t begin, end;
     size_t state;
-    int64_t endSoFar; ///< the largest `end` of this place and those before it
+    int64_t endSoFar; ///< the largest `end` of this and all earlier places
   };
 
   int64_t inFlight_;

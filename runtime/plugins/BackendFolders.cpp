@@ -7,7 +7,7 @@
 
 namespace sluice::runtime {
 
-/// lib/sluice/backends of the installation that the running program is part of; empty if it is part of none.
+/// lib/sluice/backends of the installation that contains the running program; empty if there is none.
 static std::string installedBackends() {
   namespace fs = std::filesystem;
   std::error_code error;

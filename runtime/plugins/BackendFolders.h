@@ -1,4 +1,4 @@
-// Where the backends and transports of a plan lie.
+// Search folders of a plan's backends and transports.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -8,8 +8,8 @@
 
 namespace sluice::runtime {
 
-/// The folders of SLUICE_BACKEND_PATH, then `folder`, then those of the installation that the running program is part of
-/// and of the one that compiled the plan; each once, and only those that are said.
+/// The folders of SLUICE_BACKEND_PATH, then `folder`, then the folder of the running program's installation, then that
+/// of the compiling installation. Without duplicates and empty entries.
 std::vector<std::string> backendFoldersFor(const Plan &plan, const std::string &folder);
 
 } // namespace sluice::runtime

@@ -131,7 +131,7 @@ static void reportBackend(const std::string &path, const BackendTrial &trial, Ch
 static double numberIn(const std::string &text) { return std::strtod(text.c_str(), nullptr); }
 static int64_t integerIn(const std::string &text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-/// Takes one thing that the child said into what is known of the file.
+/// Parses one line of the child's output into the file's description.
 static void take(const std::string &key, const std::string &value, BackendFile &file) {
   if (key == "device")
     file.devices.push_back({.name = value});
@@ -182,7 +182,7 @@ BackendFile tryBackend(const std::string &path, const BackendTrial &trial) {
   return file;
 }
 
-/// Transports lie beside backends.
+/// Transports are in the same folders as backends.
 static bool isTransport(const fs::path &path) { return path.filename().string().starts_with(transportPrefix); }
 
 static std::vector<std::string> sharedObjectsIn(const std::string &folder) {
@@ -231,7 +231,7 @@ const sluice_backend &loadBackend(const std::string &path) {
   return *backend;
 }
 
-/// The first backend called `name` with a half that `has` finds.
+/// The first backend called `name` that has the half returned by `has`.
 static const sluice_backend &findBackend(const std::string &name, const std::vector<std::string> &folders,
                                          const BackendTrial &trial, bool BackendFile::*has, const char *what) {
   std::string refused;

@@ -1,7 +1,8 @@
-// Finding and loading backends: shared objects that export sluice_backend_query (sluice/backend/backend.h).
+// Finds and loads backends: shared objects that export sluice_backend_query (sluice/backend/backend.h).
 //
-// A shared object may be anything, so each is tried in a child process first: loaded, asked for its tables, and each
-// half opened. What crashes, hangs or lies there is refused with a reason and harms nobody.
+// A shared object may contain any code, so a child process tries each one first: loads it, queries its tables, and
+// opens each half. A file that crashes, hangs or returns invalid tables is rejected with a reason and does not affect
+// this process.
 #pragma once
 
 #include "sluice/backend/compile.h"
@@ -14,35 +15,36 @@
 
 namespace sluice::runtime {
 
-/// What a run half says of one of its devices; 0 where it does not know.
+/// A run half's description of one of its devices; 0 for unknown values.
 struct BackendDevice {
   std::string name;
   int64_t memoryBytes = 0, freeBytes = 0, cores = 0;
   double clockHz = 0, peakFlops = 0, memoryBandwidth = 0;
-  double linkBandwidth = 0, linkLatency = 0;  ///< from and to the host: bytes a second, seconds
-  int64_t computeMajor = 0, computeMinor = 0; ///< the architecture's version; 0: none
-  std::vector<int64_t> peers{};               ///< devices of its backend to which copies do not go through the host
+  double linkBandwidth = 0, linkLatency = 0;  ///< of the link to the host: bytes per second, seconds
+  int64_t computeMajor = 0, computeMinor = 0; ///< architecture version; 0: none
+  std::vector<int64_t> peers{};               ///< devices of its backend with direct copies, not through the host
 };
 
-/// A shared object, and what came of trying it.
+/// A shared object and the result of its trial.
 struct BackendFile {
   std::string path;
-  std::string reason; ///< why it is refused; empty if it is not
+  std::string reason; ///< reason for its rejection; empty if accepted
 
   std::string name, description;
   int64_t majorVersion = 0, minorVersion = 0;
   bool hasCompile = false, hasRun = false;
-  std::string compileReason; ///< why its compile half refuses this machine's target; empty if it takes it
-  std::string runReason;     ///< why its run half does not open here; empty if it does
+  std::string compileReason; ///< reason why its compile half rejects this machine's target; empty if accepted
+  std::string runReason;     ///< reason why its run half does not open here; empty if it opens
   std::vector<BackendDevice> devices;
-  bool takesHostQueues = false; ///< its clock is that of a program's work on the host, too
+  bool takesHostQueues = false; ///< its clock also covers work on the host
 
   bool accepted() const { return reason.empty(); }
 };
 
 struct BackendTrial {
-  std::chrono::milliseconds limit{5000};             ///< for one shared object
-  const sluice_compile_services *services = nullptr; ///< for compile halves, which are not opened without
+  std::chrono::milliseconds limit{5000};             ///< per shared object
+  const sluice_compile_services *services = nullptr; ///< services for compile halves; without them compile halves are
+                                                     ///< not opened
 };
 
 /// The folders of SLUICE_BACKEND_PATH (separated by colons), then `installed` if it is not empty.
@@ -51,15 +53,15 @@ std::vector<std::string> backendFolders(const std::string &installed);
 /// Tries one shared object in a child process.
 BackendFile tryBackend(const std::string &path, const BackendTrial &trial = {});
 
-/// Tries every `*.so` of the folders that is no transport, in their order and then by name. A second compile or run half of one name is
-/// refused, and so is a folder that is not there.
+/// Tries every `*.so` of the folders except transports, in folder order, then by name. A second compile or run half of
+/// the same name is rejected, as is a missing folder.
 std::vector<BackendFile> tryBackends(const std::vector<std::string> &folders, const BackendTrial &trial = {});
 
-/// Loads a shared object that was accepted into this process, for good. Throws if it cannot be loaded after all.
+/// Loads an accepted shared object into this process permanently. Throws if loading fails.
 const sluice_backend &loadBackend(const std::string &path);
 
 /// The run half called `name` from the first shared object of the folders that has it. Throws an unsupported error that
-/// lists what was refused and why.
+/// lists the rejected files and the reasons.
 const sluice_backend_run &findRunHalf(const std::string &name, const std::vector<std::string> &folders);
 
 /// The same for compile halves.

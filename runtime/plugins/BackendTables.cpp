@@ -17,8 +17,8 @@ namespace sluice::runtime {
 static constexpr size_t mostTableBytes = 1 << 16;
 static constexpr size_t mostNameBytes = 32;
 
-// The bytes of each table in every minor version, the last of which is ours. Whoever appends a member in a new minor
-// version puts its offset in the place of what was last, and the table's new size behind it.
+// The sizes of each table by minor version; the last entry is the current version. To append a member in a new minor
+// version, replace the last entry by the member's offset and append the table's new size.
 static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
                                           sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
                                           sizeof(sluice_backend), sizeof(sluice_backend)};
@@ -64,7 +64,7 @@ static std::string whyWrongName(const char *name) {
   return strcmp(name, host) == 0 ? concat("its name is ", quote(host), ", which is the host's") : "";
 }
 
-/// The first member that is missing.
+/// Names the first missing member.
 static std::string whyIncomplete(const char *table, std::initializer_list<std::pair<const char *, bool>> members) {
   for (auto [name, present] : members)
     if (!present)
@@ -85,14 +85,14 @@ static std::string whyUnsoundCompile(const sluice_backend_compile &half, const c
                                MEMBER(half, supports), MEMBER(half, prepare)});
 }
 
-/// Members of which a backend has all or none.
+/// Members that a backend must implement together.
 static std::string whyHalved(const char *table, std::initializer_list<std::pair<const char *, bool>> members) {
   auto isThere = [](const auto &member) { return member.second; };
   bool some = std::any_of(members.begin(), members.end(), isThere);
   return some ? whyIncomplete(table, members) : "";
 }
 
-/// `half` is the run half that the table belongs to.
+/// `half` is the run half that contains the table.
 static std::string whyUnsoundCollectives(const sluice_backend_collectives &given, const sluice_backend_run &half) {
   const char *table = "its table of collectives";
   if (half.minor_version < 2)

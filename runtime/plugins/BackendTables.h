@@ -1,4 +1,4 @@
-// Whether the tables of a backend are what they must be.
+// Validates the tables of a backend.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -14,26 +14,27 @@
 
 namespace sluice::runtime {
 
-/// What a table says of itself.
+/// The header of a table.
 struct TableHead {
   const char *name; ///< "its run half"
   uint32_t size, major, minor;
 };
 
-/// Why a table cannot be what it says; empty if it can. `sizes` are its bytes in the minor versions 0, 1 and so on that
-/// we know of the major version `major`: it has exactly those of its own, and of a later one at least those of the last.
+/// The reason why a table's size is invalid; empty if it is valid. `sizes` are the sizes in the known minor versions 0,
+/// 1 and so on of the major version `major`. A table of a known minor version has exactly that size; a later minor
+/// version has at least the last size.
 std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes, uint32_t major = SLUICE_BACKEND_MAJOR);
 
-/// Why a backend cannot be used: another major version, a `struct_size` that its version does not have, a name that is
-/// none, or a member that every backend must have and this one lacks. Empty if nothing is wrong.
+/// The reason why a backend is unusable: another major version, an invalid `struct_size`, an invalid name, or a missing
+/// required member. Empty if it is valid.
 std::string whyUnsound(const sluice_backend *backend);
-/// The same of a transport.
+/// The same for a transport.
 std::string whyUnsound(const sluice_transport_library *library);
 
-/// The code of an error of the ABI.
+/// The exit code for an ABI error.
 ExitCode exitCodeOf(sluice_status status);
 
-/// A run half of any minor version with all members that we know: those that it does not have are null.
+/// A run half of any minor version, extended to all known members; missing members are null.
 inline sluice_backend_run wholeRunHalf(const sluice_backend_run &half) {
   sluice_backend_run whole{};
   std::memcpy(&whole, &half, std::min<std::size_t>(half.struct_size, sizeof whole));

@@ -32,7 +32,7 @@ static void reportTransport(const std::string &path, const std::string &name, Ch
     report.say("reason", reason);
 }
 
-/// Why the file is no such transport; empty if it is.
+/// The reason why the file is not a transport of this name; empty if it is.
 static std::string tryTransport(const std::string &path, const std::string &name) {
   ChildResult result = runInChild([&](ChildReport &report) { reportTransport(path, name, report); }, kTransportTrial);
   if (!result.failure.empty())

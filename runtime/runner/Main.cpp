@@ -1,4 +1,4 @@
-// The start of every executable: parse, run the verb, turn errors into exit codes.
+// Entry point of every executable: parses the command line, runs the verb, and converts errors to exit codes.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/files/Process.h"
@@ -30,7 +30,7 @@ static int runVerb(const Options &options, Processes &processes) {
 
 static int run(const Options &options) {
   if (options.verb == Verb::info)
-    return runInfo(options); // of the file, whoever runs it
+    return runInfo(options); // describes the file, so any process may print it
   Processes processes(options);
   int code = 0;
   Status status = guarded([&] { code = runVerb(processes.optionsHere(options), processes); });
@@ -43,16 +43,16 @@ static int run(const Options &options) {
   return code;
 }
 
-/// To whoever starts processes, a rank that is lost is a device that is lost.
+/// For launchers, a lost rank is a lost device.
 static ExitCode exitCodeFor(const Status &status) {
   return status.code == ExitCode::peerLost ? ExitCode::exhausted : status.code;
 }
 
-/// The error in words on stderr, and with --json as an object on stdout.
+/// Prints the error on stderr and, with --json, as an object on stdout.
 static int fail(const std::string &program, const Status &status, bool json) {
   std::string message = status.message.empty() ? "out of memory" : status.message;
   talk(concat(program.substr(program.rfind('/') + 1), ": error: ", message));
-  if (json) // that stdout is what failed, stderr has said
+  if (json) // a failure of stdout itself is already on stderr
     (void)guarded([&] {
       Json object = {{"code", static_cast<int>(exitCodeFor(status))}, {"error", message}};
       printLine(object.dump(-1, ' ', false, Json::error_handler_t::replace)); // file names need not be UTF-8
@@ -63,14 +63,14 @@ static int fail(const std::string &program, const Status &status, bool json) {
 int main(int argc, char **argv) {
   sluice::files::prepareProcess();
   int code = 0;
-  // The arguments themselves may be what is wrong, so they are looked at once more.
+  // The arguments may be invalid, so --json is searched for here again.
   bool json = std::any_of(argv, argv + argc, [](std::string_view argument) { return argument == "--json"; });
   std::string program = argc > 0 ? argv[0] : "sluice";
   Status status = guarded([&] {
     std::optional<Options> options = parseCommandLine(argc, argv);
     if (!options)
       return;
-    options->onLate = [&](const Error &error) { // in another thread: nobody waits for those that are stuck
+    options->onLate = [&](const Error &error) { // runs in another thread: stuck threads are not waited for
       _exit(fail(program, {error.code(), error.what()}, json));
     };
     code = run(*options);

@@ -8,11 +8,11 @@ namespace sluice::runtime {
 static const Shape imageShape = {3, 32, 32};
 
 namespace {
-/// One column in a row of a file.
+/// One column of a file's row.
 struct Field {
   std::string name;
   Shape shape;
-  int64_t begin; ///< of its bytes in the row
+  int64_t begin; ///< byte offset within the row
 };
 } // namespace
 

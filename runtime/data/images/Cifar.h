@@ -1,4 +1,4 @@
-// The binary files of CIFAR-10 and CIFAR-100: rows of labels and 3 x 32 x 32 bytes, red before green before blue.
+// The binary files of CIFAR-10 and CIFAR-100: rows of labels and 3 x 32 x 32 bytes, in planes of red, green and blue.
 #pragma once
 
 #include "runtime/data/tables/Table.h"

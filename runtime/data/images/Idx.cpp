@@ -15,7 +15,7 @@ static constexpr int64_t blockBytes = INT64_C(1) << 20;
 
 namespace {
 
-/// What a gzipped file holds, from its beginning.
+/// Decompresses a gzip file from its beginning.
 class GzReader {
 public:
   explicit GzReader(const std::string &path) : path_(path), file_(gzopen(path.c_str(), "rbe")) {
@@ -71,7 +71,7 @@ static uint32_t bigEndian(const std::byte *bytes) {
   return value;
 }
 
-/// The shape that the header at the beginning of a file promises.
+/// The shape in the header at the beginning of a file.
 static Shape parseHeader(std::span<const std::byte> head, size_t rank, const std::string &path) {
   if (head.size() >= 4) {
     uint32_t magic = bigEndian(head.data());
@@ -142,7 +142,7 @@ std::unique_ptr<Column> openIdx(const std::string &path, const std::string &colu
   return mappedColumn(file, ColumnHeader::of(column, path, DType::u8, shape), begin);
 }
 
-/// Takes `ending` off `text` if it is there.
+/// Removes the suffix `ending` from `text` if present.
 static bool takeEnding(std::string &text, std::string_view ending) {
   bool found = text.ends_with(ending);
   text.resize(text.size() - (found ? ending.size() : 0));
@@ -161,7 +161,7 @@ bool parseIdxName(const std::string &file, IdxName &parsed) {
   if (!takeEnding(rest, "-idx") || dash >= rest.size())
     return false;
   parsed.column = rest.substr(dash + 1);
-  takeEnding(parsed.column, "s"); // a row of images is an image
+  takeEnding(parsed.column, "s"); // column names are singular: `image`
   bool isPart = parsed.part == "train" || parsed.part == "t10k";
   return isPart && parsed.rank >= 1 && parsed.rank <= 9 && !parsed.column.empty();
 }

@@ -1,4 +1,4 @@
-// IDX files of bytes, plain or gzipped, and folders of them, as MNIST comes.
+// IDX files of bytes, plain or gzipped, and folders of them such as MNIST.
 #pragma once
 
 #include "runtime/data/tables/Table.h"
@@ -10,11 +10,11 @@
 namespace sluice::runtime {
 
 /// Opens `path` as a column of bytes: magic 00 00 08 rank, then the sizes as big-endian u32, rows first, then the
-/// elements. Of gzip data no more is unpacked than the header promises, and not before the column is loaded.
+/// elements. Gzip data is unpacked when the column is loaded, and only up to the size in the header.
 std::unique_ptr<Column> openIdx(const std::string &path, const std::string &column, size_t rank);
 
-/// What the name of a file in an MNIST-style folder says: "train-images-idx3-ubyte.gz" is the column "image" of part
-/// "train", of rank 3. A part is "train" or "t10k".
+/// The fields in the name of a file of an MNIST-style folder: "train-images-idx3-ubyte.gz" is the column "image" of
+/// part "train", of rank 3. The parts are "train" and "t10k".
 struct IdxName {
   std::string part, column;
   size_t rank = 0;
@@ -24,7 +24,7 @@ struct IdxName {
 /// Whether a file has such a name.
 bool parseIdxName(const std::string &file, IdxName &parsed);
 
-/// The columns of a part of a folder, which holds these files; a plain file goes before a gzipped one.
+/// The columns of a part of a folder with these files; a plain file takes precedence over a gzipped file.
 Table idxTable(const std::string &folder, const std::vector<std::string> &files, const std::string &part);
 
 } // namespace sluice::runtime

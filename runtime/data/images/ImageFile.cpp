@@ -15,7 +15,7 @@ static constexpr int64_t mostPixels = INT64_C(1) << 26;
 //===- libraries --------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// How a library is found: what a variable names, else what the loader knows by one of its names.
+/// How to load a library: the path in an environment variable, else the loader's search for one of these names.
 struct LibraryName {
   const char *what, *variable, *file, *package;
 };
@@ -43,11 +43,11 @@ public:
 
 private:
   LibraryName name_;
-  void *handle_ = nullptr; // never closed: other threads may be in it when the process ends
+  void *handle_ = nullptr; // never closed: other threads may be executing its code when the process ends
   std::string problem_;
 };
 
-/// The functions of libturbojpeg 2, and of its ABI 0 since 1.4.
+/// The functions of libturbojpeg 2 and of its ABI 0 since 1.4.
 struct TurboJpeg {
   Library library{{"JPEG", "SLUICE_TURBOJPEG", "libturbojpeg.so.0", "libturbojpeg0"}};
   void *(*initDecompress)();
@@ -115,8 +115,7 @@ static void keepThreeChannels(Image &image) {
   image.pixels.resize(image.pixels.size() / 4 * 3);
 }
 
-/// Turns cyan, magenta, yellow and black, which files hold as Photoshop does, inverted, into red, green and blue: Pillow's
-/// conversion, bit for bit.
+/// Converts CMYK, stored inverted as Photoshop does, to RGB. The conversion matches Pillow's bit for bit.
 static Image rgbOf(Image cmyk) {
   for (size_t at = 0; at < cmyk.pixels.size(); at += 4) {
     int light = cmyk.pixels[at + 3];
@@ -130,7 +129,7 @@ static Image rgbOf(Image cmyk) {
 }
 
 namespace {
-/// A decompressor, while it lives.
+/// Owns a decompressor.
 class JpegReader {
 public:
   JpegReader(const TurboJpeg &jpeg, const std::string &name)
@@ -156,7 +155,7 @@ public:
   }
 
 private:
-  /// Warnings are damage, too.
+  /// Warnings also mean damage.
   void check(int code) {
     if (code != 0)
       failInvalid(concat(name_, ": a damaged JPEG image: ", jpeg_.errorText(handle_)));
@@ -174,7 +173,7 @@ static Image decodeJpeg(const Bytes &content, const std::string &name) {
   return JpegReader(jpeg, name).read(content);
 }
 
-/// The file without its color profiles and gamma, by which libpng would convert pixels. A PNG file is a sequence of chunks: a
+/// Removes color profiles and gamma, because libpng would convert pixels by them. A PNG file is a sequence of chunks: a
 /// length, a kind, the content and a checksum.
 static Bytes withoutProfiles(const Bytes &content) {
   static constexpr std::string_view profiles[] = {"gAMA", "sRGB", "iCCP", "cHRM", "cICP", "mDCV", "cLLI"};
@@ -217,7 +216,7 @@ static Image decodePng(const Bytes &file, const std::string &name) {
     throw Error(status.code, status.message);
   }
   header.format = rgba;
-  header.flags |= sixteenBitSrgb; // else numbers of 16 bits are those of linear light
+  header.flags |= sixteenBitSrgb; // without this flag 16-bit samples are linear light
   if (!png.finish(&header, nullptr, image.pixels.data(), 0, nullptr))
     fail();
   keepThreeChannels(image);

@@ -1,4 +1,4 @@
-// Images of files, decoded by libraries that are looked for when the first one is read: libturbojpeg for JPEG, libpng for PNG.
+// Decodes image files. The libraries are loaded when the first image is read: libturbojpeg for JPEG, libpng for PNG.
 #pragma once
 
 #include "runtime/io/File.h"
@@ -9,7 +9,7 @@
 
 namespace sluice::runtime {
 
-/// Rows of pixels from the top, red, green and blue one behind another.
+/// Rows of pixels from the top, with interleaved red, green and blue.
 struct Image {
   int64_t width = 0, height = 0;
   std::vector<uint8_t> pixels;
@@ -17,12 +17,12 @@ struct Image {
 
 enum class ImageKind { jpeg, png };
 
-/// Fails, naming what to install, unless the library for such images is there.
+/// Fails with the name of the package to install unless the decoder library is available.
 void requireDecoder(ImageKind kind);
 
-/// Decodes the content of a file, by what it begins with; `name` begins messages. Damage is an error, and so are more than 2^26
-/// pixels. An alpha channel and profiles are left out, 16 bits are rounded to 8, and CMYK is converted as Pillow does. Any thread may
-/// call this.
+/// Decodes the content of a file; the format follows from its first bytes. Messages begin with `name`. Damaged images
+/// and images with more than 2^26 pixels are errors. Alpha channels and profiles are dropped, 16 bits are rounded to 8,
+/// and CMYK is converted as in Pillow. Thread-safe.
 Image decodeImage(const Bytes &content, const std::string &name);
 
 } // namespace sluice::runtime

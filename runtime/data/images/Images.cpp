@@ -41,14 +41,14 @@ static std::optional<ImageKind> kindOf(const std::string &name) {
   return endsInAny(name, png) ? std::optional(ImageKind::png) : std::nullopt;
 }
 
-/// Whether it is an image that nothing here reads.
+/// Whether the file is an image in an unsupported format.
 static bool isOther(const std::string &name) {
   static constexpr std::string_view others[] = {".gif",  ".bmp",  ".webp", ".tif", ".tiff", ".ppm", ".pgm",
                                                 ".heic", ".avif", ".jp2",  ".jxl", ".svg",  ".ico"};
   return endsInAny(name, others);
 }
 
-/// The entries of a folder, by name, without hidden files and folders.
+/// The entries of a folder, sorted by name, without hidden files and folders.
 static std::vector<fs::path> listOf(const fs::path &folder) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -66,13 +66,14 @@ static bool isFolder(const fs::path &path) {
   return fs::is_directory(path, ignored);
 }
 
-/// Calls `visit` with each file in a folder and in those below it, by name, until it returns false; then this returns false.
+/// Calls `visit` for each file in a folder and its subfolders, in name order, until it returns false; returns false in
+/// this case.
 static bool visitFiles(const fs::path &folder, const std::function<bool(const fs::path &)> &visit,
                        std::vector<fs::path> above = {}) {
   std::error_code ignored;
   fs::path canonical = fs::canonical(folder, ignored);
   if (std::ranges::find(above, canonical) != above.end())
-    return true; // a link leads back
+    return true; // a symbolic link forms a cycle
   above.push_back(canonical);
   return std::ranges::all_of(listOf(folder), [&](const fs::path &path) {
     return isFolder(path) ? visitFiles(path, visit, above) : visit(path);
@@ -96,7 +97,7 @@ namespace {
 /// The images of a folder of classes.
 class ImageList {
 public:
-  /// Labels are numbers among `classes`, or among the folder's own if there are none.
+  /// Labels are indices into `classes`, or into the folder's own classes if `classes` is empty.
   ImageList(std::string folder, std::vector<std::string> classes)
       : folder_(std::move(folder)), classes_(std::move(classes)) {
     if (classes_.empty())
@@ -162,9 +163,9 @@ bool hasImages(const std::string &folder) {
 
 namespace {
 
-/// A part of an image, in its pixels, and whether it is mirrored.
+/// A crop of an image in pixels, and whether it is mirrored.
 struct Part {
-  int64_t width, height; ///< of all of the image, when it was resized
+  int64_t width, height; ///< size of the whole image after resizing
   int64_t left, top;
   bool isMirrored;
 };
@@ -196,7 +197,7 @@ private:
   int64_t height() const { return header().shape[1]; }
   int64_t width() const { return header().shape[2]; }
 
-  /// Which part of an image is taken, and at which size.
+  /// The crop of an image and its size.
   Part partOf(const Image &image, int64_t row) const {
     double scale = std::max(static_cast<double>(width()) / static_cast<double>(image.width),
                             static_cast<double>(height()) / static_cast<double>(image.height));
@@ -214,7 +215,7 @@ private:
     return part;
   }
 
-  /// Channels one behind another.
+  /// Writes one plane per channel.
   void write(const Image &image, const Part &part, uint8_t *to) const {
     int64_t area = height() * width();
     bool isGrey = header().shape[0] == 1;
@@ -232,7 +233,7 @@ private:
 
   ImageFiles files_;
   bool augments_;
-  std::optional<std::array<uint32_t, 2>> key_; ///< of the epoch; without one the middle is taken
+  std::optional<std::array<uint32_t, 2>> key_; ///< of the epoch; without a key the crop is centered
 };
 
 class LabelColumn final : public Column {

@@ -1,4 +1,4 @@
-// Folders of JPEG and PNG images, one folder for each class.
+// Folders of JPEG and PNG images, one folder per class.
 #pragma once
 
 #include "runtime/data/tables/Table.h"
@@ -8,16 +8,17 @@
 
 namespace sluice::runtime {
 
-/// Whether a folder has folders with images in them. What is hidden does not count, here and below: names that begin with a dot.
+/// Whether a folder has subfolders with images. Names that begin with a dot are ignored, here and below.
 bool hasImages(const std::string &folder);
 
-/// The names of a folder's classes: of its folders that have images, in them or in folders below them, in order.
+/// The names of a folder's classes in order: its subfolders that contain images at any depth.
 std::vector<std::string> imageClasses(const std::string &folder);
 
-/// Columns `image`, which fills u8[3, H, W] or, of shades of grey, u8[1, H, W], and `label`: the number of the class among
-/// `classes`, or, if there are none, among the folder's own. A class that is none of `classes` is an error. Images are in the order of
-/// their paths. Each is made as small as covers H x W, and its middle is taken; with `augments`, of each epoch and row another part of
-/// one that is larger by an eighth, which is mirrored or not. The table notes how many images are of other formats.
+/// Columns `image` and `label`. `image` fills u8[3, H, W], or u8[1, H, W] in gray. `label` is the index of the class in
+/// `classes`, or in the folder's own classes if `classes` is empty. A class missing from `classes` is an error. Images
+/// are in path order. Each image is resized to the smallest size that covers H x W and center-cropped. With `augments`,
+/// each image is resized one eighth larger; each epoch and row takes another crop and mirrors it at random. The table
+/// notes the number of images in unsupported formats.
 Table imageTable(const std::string &folder, bool augments, const std::vector<std::string> &classes = {});
 
 } // namespace sluice::runtime

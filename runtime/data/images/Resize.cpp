@@ -9,7 +9,7 @@ static constexpr int fractionBits = 32 - 8 - 2;
 static constexpr size_t channels = 3;
 
 namespace {
-/// The pixels that one pixel is made of, from `first` on, and their weights in parts of 2^fractionBits.
+/// The source pixels of one pixel, from `first` on, and their weights in parts of 2^fractionBits.
 struct Taps {
   int64_t first;
   std::vector<int32_t> weights;
@@ -37,7 +37,7 @@ static std::vector<Taps> tapsFor(int64_t from, int64_t to) {
   return all;
 }
 
-/// One channel of a pixel from neighbours that are `stride` elements apart.
+/// One channel of a pixel from neighbors that are `stride` elements apart.
 static uint8_t mix(const uint8_t *first, size_t stride, const std::vector<int32_t> &weights) {
   int32_t sum = 1 << (fractionBits - 1);
   for (size_t i = 0; i < weights.size(); ++i)

@@ -1,12 +1,12 @@
-// Images of another size.
+// Image resizing.
 #pragma once
 
 #include "runtime/data/images/ImageFile.h"
 
 namespace sluice::runtime {
 
-/// As Pillow's resize with BILINEAR: each pixel is the mean of those around its place, weighed by a triangle that is as wide as the
-/// image shrinks, and rounded once along each dimension. The bits are Pillow's, too.
+/// Matches Pillow's resize with BILINEAR bit for bit. Each pixel is the mean of its neighborhood, weighted by a
+/// triangle as wide as the scale factor, and rounded once per dimension.
 Image resized(const Image &image, int64_t width, int64_t height);
 
 } // namespace sluice::runtime

@@ -1,4 +1,4 @@
-// One column of a data set: a name, what a row of it is, and how rows are read.
+// One column of a data set: its name, row type, and row reader.
 #pragma once
 
 #include "runtime/io/File.h"
@@ -13,27 +13,27 @@
 
 namespace sluice::runtime {
 
-/// What says which tokens there may be.
+/// The source of a column's vocabulary size.
 struct Vocabulary {
-  int64_t size = 0;      ///< 0: nothing does
-  std::string file = {}; ///< empty: they are the bytes of a text
+  int64_t size = 0;      ///< 0: unknown
+  std::string file = {}; ///< empty: tokens are the bytes of a text
 };
 
-/// What a header says of a column.
+/// Metadata of a column.
 struct ColumnHeader {
-  std::string name, file; ///< of the column, and of the file that messages name
+  std::string name, file; ///< name of the column, and of its file in messages
   DType dtype = DType::f32;
-  Shape shape; ///< of one row
+  Shape shape; ///< shape of one row
   int64_t rows = 0;
-  Vocabulary vocabulary = {}; ///< of tokens
+  Vocabulary vocabulary = {}; ///< vocabulary, if rows are tokens
 
-  /// Of the column `name`, whose elements have this shape, rows first; fails if it has no rows dimension.
+  /// Header of the column `name` whose elements have this shape, rows first. Fails if the shape has no rows dimension.
   static ColumnHeader of(const std::string &name, const std::string &file, DType dtype, const Shape &whole);
 
   int64_t rowBytes() const { return elementsOf(shape) * static_cast<int64_t>(sizeOf(dtype)); }
 };
 
-/// A column whose header has been read and is sound: as many bytes are there as it says, or can be unpacked.
+/// A column with a validated header: the file contains, or unpacks to, as many bytes as the header requires.
 class Column {
 public:
   explicit Column(ColumnHeader header) : header_(std::move(header)) {}
@@ -43,15 +43,15 @@ public:
 
   const ColumnHeader &header() const { return header_; }
 
-  /// Unpacks what cannot be read where it is. Comes once, before `read`.
+  /// Unpacks a column that cannot be mapped. Called once, before `read`.
   virtual void load() {}
 
-  /// Rows that are read from now on are of this epoch of a run with this seed, where that makes a difference.
+  /// Selects the epoch and seed of the rows read from here on, for columns with augmentation.
   virtual void beginEpoch(uint64_t seed, uint64_t epoch) { (void)seed, (void)epoch; }
-  /// Whether rows take so long that several are read at once.
+  /// Whether reading a row is slow enough to read several rows concurrently.
   virtual bool isCostly() const { return false; }
 
-  /// Copies a row, `rowBytes()` of the header. Fails if it is damaged or not there any more. Any thread may call this.
+  /// Copies one row of `rowBytes()` bytes. Fails if the row is damaged or missing. Thread-safe.
   void read(int64_t row, std::span<std::byte> to) const;
 
   /// "train.npz: column 'label', row 17", for messages.
@@ -59,20 +59,20 @@ public:
 
 protected:
   virtual void copy(int64_t row, std::span<std::byte> to) const = 0;
-  /// The file that a row lies in, and the row's number there.
+  /// The file that contains a row, and the row's number in the file.
   virtual std::pair<std::string, int64_t> place(int64_t row) const { return {header_.file, row}; }
 
 private:
   ColumnHeader header_;
 };
 
-/// Rows that lie in a file at even distances.
+/// Equally spaced rows in a file.
 struct MappedRows {
   std::shared_ptr<const MappedFile> file;
-  int64_t begin = 0, stride = 0, rows = 0; ///< in bytes, but for the rows
+  int64_t begin = 0, stride = 0, rows = 0; ///< in bytes, except for rows
 };
 
-/// A column that is read where it lies, in one file or in several, one after another.
+/// A memory-mapped column of one file or of several files in sequence.
 class MappedColumn final : public Column {
 public:
   MappedColumn(ColumnHeader header, std::vector<MappedRows> parts)
@@ -81,7 +81,7 @@ public:
 private:
   void copy(int64_t row, std::span<std::byte> to) const override;
   std::pair<std::string, int64_t> place(int64_t row) const override;
-  /// The part that has the row, whose number becomes that in the part.
+  /// The part that contains the row; converts the row number to a number within the part.
   const MappedRows &partWith(int64_t &row) const;
 
   std::vector<MappedRows> parts_;
@@ -90,7 +90,7 @@ private:
 /// A column that is unpacked into memory.
 class UnpackedColumn final : public Column {
 public:
-  /// `unpack` gives all rows, one after another.
+  /// `unpack` returns all rows in sequence.
   UnpackedColumn(ColumnHeader header, std::function<Bytes()> unpack)
       : Column(std::move(header)), unpack_(std::move(unpack)) {}
   void load() override { data_ = unpack_(); }
@@ -102,11 +102,11 @@ private:
   Bytes data_;
 };
 
-/// A column of elements that lie at `begin` of a file, row after row.
+/// A column of elements that begin at offset `begin` of a file, in row order.
 std::unique_ptr<Column> mappedColumn(const std::shared_ptr<const MappedFile> &file, ColumnHeader header, int64_t begin);
 
-/// `bytes` bytes from a source that may have fewer: memory grows with what is there, not with what was promised.
-/// `read` fills a buffer and returns how much it had; `failShort` is told how much there was in all.
+/// Reads `bytes` bytes from a source that may be shorter. Memory grows with the available bytes, not with the promised
+/// size. `read` fills a buffer and returns the number of bytes read; `failShort` receives the total.
 Bytes readGrowing(int64_t bytes, const std::function<int64_t(std::byte *, int64_t)> &read,
                   const std::function<void(int64_t)> &failShort);
 

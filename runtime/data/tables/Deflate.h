@@ -1,13 +1,13 @@
-// How much packed data can hold.
+// Upper bound of the unpacked size of compressed data.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice::runtime {
 
-/// The most bytes that deflate, and gzip with it, may have packed into this many.
+/// Upper bound of the bytes that deflate or gzip unpack from `packed` bytes.
 inline int64_t mostUnpacked(int64_t packed) {
-  constexpr int64_t mostGain = 1032; // bytes out of one byte
+  constexpr int64_t mostGain = 1032; // unpacked bytes per packed byte
   return packed < INT64_MAX / mostGain ? packed * mostGain : INT64_MAX;
 }
 

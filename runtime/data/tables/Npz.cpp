@@ -17,7 +17,7 @@ static std::unique_ptr<Column> openNpy(const std::string &path, const std::strin
   return mappedColumn(file, ColumnHeader::of(column, path, npy.dtype, npy.shape), npy.begin);
 }
 
-/// The name of a column: the file's without its folder and ending.
+/// The name of a column: the file name without folder and extension.
 static std::string stemOf(const std::string &path) {
   std::string name = path.substr(path.rfind('/') + 1);
   return name.ends_with(npyEnding) ? name.substr(0, name.size() - npyEnding.size()) : name;
@@ -50,7 +50,7 @@ static Bytes unpack(const MappedFile &file, const ZipMember &member, const NpyHe
 
 namespace {
 
-/// A stored member, read where it lies once its checksum has been checked.
+/// A stored member, mapped after its checksum has been verified.
 class StoredColumn final : public Column {
 public:
   StoredColumn(std::shared_ptr<const MappedFile> file, ZipMember member, ColumnHeader header, int64_t begin)

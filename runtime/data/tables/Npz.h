@@ -1,4 +1,4 @@
-// NumPy's files as data: an .npy file or a folder of them, a column each, and the members of an .npz archive.
+// NumPy files as data. A column is an .npy file, a file of a folder of .npy files, or a member of an .npz archive.
 #pragma once
 
 #include "runtime/data/tables/Table.h"
@@ -8,14 +8,14 @@
 
 namespace sluice::runtime {
 
-/// One column, named as the file is; it is read where it lies.
+/// One memory-mapped column with the name of the file.
 Table npyTable(const std::string &path);
 
-/// A column for each of these files of a folder that ends in .npy.
+/// One column for each of these files of a folder with the extension .npy.
 Table npyFolderTable(const std::string &folder, const std::vector<std::string> &files);
 
-/// A column for each member that ends in .npy. Stored ones are read where they lie, deflated ones unpacked; `load` checks the
-/// CRC-32 of either.
+/// One column for each member with the extension .npy. Stored members are mapped, deflated members unpacked; `load`
+/// verifies the CRC-32 of both.
 Table npzTable(const std::string &path);
 
 } // namespace sluice::runtime

@@ -1,5 +1,5 @@
-// What a file or a folder of data offers: columns by name. Nothing of a column is read before it is asked for, so what
-// a model does not want may be of any kind.
+// The columns of a file or folder of data, by name. A column is read only on request, so columns that a model does not
+// use may have any type.
 #pragma once
 
 #include "runtime/data/tables/Column.h"
@@ -15,17 +15,17 @@ namespace sluice::runtime {
 struct Table {
   struct Source {
     std::string name;
-    /// Reads and checks the header. `row` is the shape of what the column's rows are to fill: most columns have a shape of
-    /// their own, others are cut to that one.
+    /// Reads and checks the header. `row` is the row shape of the input that the column fills: most columns have a
+    /// fixed row shape, others are cut to this shape.
     std::function<std::unique_ptr<Column>(const Shape &row)> open;
   };
 
-  std::string path; ///< for messages
+  std::string path; ///< path for messages
   std::vector<Source> columns;
-  std::vector<std::string> notes = {};   ///< for users, for example the rows that are left out
-  std::vector<std::string> classes = {}; ///< the names of labels, where folders name them
+  std::vector<std::string> notes = {};   ///< notes for users, for example on rows that are left out
+  std::vector<std::string> classes = {}; ///< names of labels, if folders name them
 
-  /// Opens the column of that name; an error that lists the names if there is none.
+  /// Opens the column of that name; fails with a list of the names if the column is missing.
   std::unique_ptr<Column> open(std::string_view name, const Shape &row = {}) const;
 };
 

@@ -11,18 +11,18 @@
 
 namespace sluice::runtime {
 
-// Signatures, and the bytes of what they begin without names, extras and comments.
+// Signatures and record sizes without names, extra fields and comments.
 static constexpr uint64_t memberSignature = 0x04034b50, entrySignature = 0x02014b50, endSignature = 0x06054b50,
                           end64Signature = 0x06064b50, locatorSignature = 0x07064b50;
 static constexpr int64_t memberBytes = 30, entryBytes = 46, endBytes = 22, end64Bytes = 56, locatorBytes = 20;
 static constexpr int64_t mostCommentBytes = UINT16_MAX;
-static constexpr uint64_t in64Bits = UINT32_MAX; ///< a size that stands elsewhere
+static constexpr uint64_t in64Bits = UINT32_MAX; ///< marks a size stored in the 64-bit extra field
 static constexpr unsigned stored = 0, deflated = 8;
 static constexpr int64_t blockBytes = 1 << 17;
 
 namespace {
 
-/// Little-endian numbers in a piece of an archive that is known to be large enough.
+/// Reads little-endian numbers from a range of an archive; the caller has checked the size.
 class Fields {
 public:
   explicit Fields(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -38,7 +38,7 @@ private:
   std::span<const std::byte> bytes_;
 };
 
-/// Where the directory lies.
+/// The location of the directory.
 struct DirectoryRange {
   uint64_t begin = 0, bytes = 0, members = 0;
 };
@@ -72,7 +72,7 @@ private:
     failInvalid(concat(archive_.path(), ": damaged zip archive: ", message));
   }
 
-  /// The record at the end, which a comment may follow.
+  /// The end record, which a comment may follow.
   DirectoryRange findDirectory() const {
     int64_t begin = std::max<int64_t>(0, archive_.bytes() - endBytes - mostCommentBytes);
     Bytes tail = archive_.read(begin, endBytes + mostCommentBytes);
@@ -93,7 +93,7 @@ private:
     return isLarge ? largeDirectory(end, place) : place;
   }
 
-  /// What the records of large archives say, if there are any before the end.
+  /// The directory in the records of large archives, if these records precede the end record.
   DirectoryRange largeDirectory(int64_t end, const DirectoryRange &small) const {
     if (end < locatorBytes)
       return small;
@@ -113,7 +113,7 @@ private:
     return {record.at(48, 8), record.at(40, 8), record.at(32, 8)};
   }
 
-  /// The first entry of `rest`, which is taken off.
+  /// Parses the first entry of `rest` and advances `rest`.
   ZipMember readEntry(std::span<const std::byte> &rest) const {
     if (rest.size() < entryBytes || Fields(rest).at(0, 4) != entrySignature)
       fail("its directory ends in the middle of a member");
@@ -130,14 +130,14 @@ private:
                          "; stored and deflated members are read"));
     member.isDeflated = entry.at(10, 2) == deflated;
     member.checksum = static_cast<uint32_t>(entry.at(16, 4));
-    uint64_t sizes[] = {entry.at(24, 4), entry.at(20, 4), entry.at(42, 4)}; // whole, packed, place
+    uint64_t sizes[] = {entry.at(24, 4), entry.at(20, 4), entry.at(42, 4)}; // unpacked size, packed size, offset
     readLargeSizes(rest.subspan(entryBytes + nameBytes, extraBytes), sizes, member.name);
     setDeviceAndPin(member, sizes[0], sizes[1], sizes[2]);
     rest = rest.subspan(entryBytes + nameBytes + extraBytes + commentBytes);
     return member;
   }
 
-  /// Sizes that do not fit into 32 bits stand in a field of their own, in this order.
+  /// Sizes that do not fit into 32 bits are in a separate field, in this order.
   void readLargeSizes(std::span<const std::byte> extra, std::span<uint64_t> sizes, const std::string &name) const {
     while (extra.size() >= 4) {
       size_t bytes = Fields(extra).at(2, 2);
@@ -157,7 +157,7 @@ private:
     }
   }
 
-  /// Data follows the member's own header, whose name and extra field may differ from the directory's.
+  /// Data follows the member's local header, whose name and extra field may differ from the directory's.
   void setDeviceAndPin(ZipMember &member, uint64_t bytes, uint64_t packedBytes, uint64_t at) const {
     if (at > place_.begin || place_.begin - at < static_cast<uint64_t>(memberBytes))
       fail(concat(quote(member.name), " begins at ", at, ", beyond the members"));

@@ -1,5 +1,5 @@
-// Zip archives, as .npz files are: members stored or deflated, with the 64-bit fields of large ones. The directory at
-// the end is what counts; encryption, several disks and other compressions are refused.
+// Zip archives such as .npz files: stored or deflated members, with the 64-bit fields of large archives. The directory
+// at the end is authoritative. Encryption, multiple disks and other compression methods are rejected.
 #pragma once
 
 #include "runtime/io/File.h"
@@ -17,21 +17,21 @@ namespace sluice::runtime {
 /// One file in an archive.
 struct ZipMember {
   std::string name;
-  int64_t begin = 0;       ///< of its data in the archive
-  int64_t packedBytes = 0; ///< that the archive spends on it
-  int64_t bytes = 0;       ///< that it has; those packed, unless it is deflated
-  uint32_t checksum = 0;   ///< CRC-32 of its bytes
+  int64_t begin = 0;       ///< offset of the data in the archive
+  int64_t packedBytes = 0; ///< size of the data in the archive
+  int64_t bytes = 0;       ///< unpacked size; equals packedBytes for stored members
+  uint32_t checksum = 0;   ///< CRC-32 of the unpacked bytes
   bool isDeflated = false;
 };
 
-/// The members, with all sizes checked against the archive: data lies before the directory and overlaps no other's, and
-/// none promises more than deflate can pack. Memory goes with the size of the directory.
+/// The members, with all sizes validated against the archive: member data precedes the directory, does not overlap, and
+/// unpacks to at most the deflate limit. Memory is proportional to the directory's size.
 std::vector<ZipMember> readZipDirectory(const MappedFile &archive);
 
-/// Reads a stored member in bounded memory. Fails unless the checksum of its content matches.
+/// Reads a stored member in bounded memory. Fails if the checksum does not match.
 void checkStored(const MappedFile &archive, const ZipMember &member);
 
-/// The content of a deflated member from its beginning, in bounded memory.
+/// Unpacks a deflated member from its beginning, in bounded memory.
 class Inflater {
 public:
   Inflater(const MappedFile &archive, const ZipMember &member);
@@ -41,11 +41,11 @@ public:
 
   /// Reads up to `bytes` bytes, fewer only at the end of the content.
   int64_t read(std::byte *to, int64_t bytes);
-  /// After all was read: fails unless this is the end, and the checksum is that of what was read.
+  /// Fails unless all content was read and the checksum matches. Call after the last read.
   void checkEnd();
 
 private:
-  /// Continues into the output that the stream has.
+  /// Continues into the stream's output buffer.
   void proceed();
   std::string name() const;
 
@@ -53,7 +53,7 @@ private:
   const ZipMember &member_;
   std::unique_ptr<z_stream_s> stream_;
   Bytes input_;
-  int64_t taken_ = 0; ///< of the packed bytes
+  int64_t taken_ = 0; ///< packed bytes consumed
   unsigned long checksum_ = 0;
   bool isAtEnd_ = false;
 };

@@ -16,7 +16,7 @@ namespace sluice::runtime {
 
 //===- characters -------------------------------------------------------------------------------------------------===//
 
-/// The character that stands for a byte in a vocabulary: itself where it can be seen, else one from U+0100 on.
+/// The character that represents a byte in a vocabulary: the byte itself if printable, else a character from U+0100 on.
 static std::string characterOf(int byte) {
   auto isSeen = [](int b) { return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae; };
   int unseen = 0;
@@ -29,7 +29,7 @@ static std::string characterOf(int byte) {
 }
 
 namespace {
-/// Where a character lies, and what it is.
+/// The position and code point of a character.
 struct Character {
   size_t begin;
   char32_t code;
@@ -37,12 +37,12 @@ struct Character {
 };
 } // namespace
 
-/// The length of the character that begins with this byte; 0 if none does.
+/// The length of the character that begins with this byte; 0 if the byte cannot begin a character.
 static size_t lengthOf(unsigned char first) {
   return first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
 }
 
-/// The character at a place; nothing if it is no UTF-8.
+/// The code point at an offset; nothing if the text is not valid UTF-8.
 static std::optional<char32_t> decode(std::string_view text, size_t at) {
   auto first = static_cast<unsigned char>(text[at]);
   size_t length = lengthOf(first);
@@ -73,7 +73,7 @@ static std::vector<Character> charactersOf(std::string_view text, const std::str
 
 //===- words ------------------------------------------------------------------------------------------------------===//
 
-/// How many characters from `at` on are one of 's 't 're 've 'm 'll 'd.
+/// The number of characters from `at` on that form one of 's 't 're 've 'm 'll 'd.
 static size_t contractionAt(const std::vector<Character> &text, size_t at) {
   if (text[at].code != '\'')
     return 0;
@@ -94,22 +94,22 @@ static size_t endOfKind(const std::vector<Character> &text, size_t at) {
   return end;
 }
 
-/// Where the word that begins at `at` ends: GPT-2's expression
-/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+/// The end of the word that begins at `at`, by GPT-2's expression 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
+/// ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 static size_t endOfWord(const std::vector<Character> &text, size_t at) {
   if (size_t length = contractionAt(text, at))
     return at + length;
   bool hasSpace = text[at].code == ' ' && at + 1 < text.size() && text[at + 1].kind != CharacterClass::space;
   if (hasSpace || text[at].kind != CharacterClass::space)
     return endOfKind(text, at + hasSpace);
-  size_t end = endOfKind(text, at); // the last space is the next word's
+  size_t end = endOfKind(text, at); // the last space belongs to the next word
   return end < text.size() && end > at + 1 ? end - 1 : end;
 }
 
 //===- vocabulary -------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// Reads `{"token": number, ...}`, however much else a file may nest.
+/// Reads `{"token": number, ...}` without a limit on nesting in the rest of the file.
 class VocabularyReader : public nlohmann::json_sax<nlohmann::json> {
 public:
   VocabularyReader(const std::string &file, std::unordered_map<std::string, int32_t> &numbers)
@@ -216,13 +216,14 @@ Vocabulary Bpe::vocabulary() const {
 //===- encoding ---------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// A token of a word, between its neighbours.
+/// A token of a word, in a linked list.
 struct Piece {
   int32_t token;
   size_t before, after;
 };
 
-/// A pair that may be merged, if both are still there: those of the first merge come first, and of these the leftmost.
+/// A candidate merge, valid while both tokens still exist. Candidates are ordered by merge rank, then from left to
+/// right.
 struct Candidate {
   int32_t rank;
   size_t left;
@@ -257,7 +258,7 @@ std::vector<int32_t> Bpe::encodeWord(std::string_view word, const std::string &n
     candidates.pop();
     Piece &left = pieces[best.left];
     if (left.token != best.first || left.after >= pieces.size() || pieces[left.after].token != best.second)
-      continue; // merged meanwhile
+      continue; // already merged
     Piece &right = pieces[left.after];
     left.token = best.merged;
     right.token = -1;
@@ -293,7 +294,7 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string &name)
 
 //===- decoding ---------------------------------------------------------------------------------------------------===//
 
-/// The bytes that characters stand for.
+/// The bytes that characters represent.
 static std::map<std::string, char, std::less<>> bytesOfCharacters() {
   std::map<std::string, char, std::less<>> bytes;
   for (int byte = 0; byte < 256; ++byte)
@@ -311,7 +312,7 @@ std::string Bpe::textOf(int32_t token) const {
     size_t length = std::max<size_t>(1, lengthOf(static_cast<unsigned char>(rest.front())));
     std::string_view character = rest.substr(0, length);
     rest.remove_prefix(character.size());
-    auto byte = bytes.find(character); // a special token may have others
+    auto byte = bytes.find(character); // a special token may contain other characters
     text += byte == bytes.end() ? std::string(character) : std::string(1, byte->second);
   }
   return text;

@@ -1,4 +1,4 @@
-// GPT-2's tokens: a text is split into words, and the bytes of each are merged in pairs, as often as a list of merges has one.
+// GPT-2's tokenizer: splits a text into words and merges the bytes of each word in pairs, by a ranked list of merges.
 #pragma once
 
 #include "runtime/data/text/Tokens.h"
@@ -15,18 +15,18 @@ namespace sluice::runtime {
 
 class Bpe {
 public:
-  /// Of a folder with `vocab.json`, the numbers of tokens, and `merges.txt`, in their order, as transformers writes them. Fails
-  /// if a merge makes no token, naming file and line.
+  /// Reads a folder in the format of transformers: `vocab.json` maps tokens to numbers, `merges.txt` lists merges by
+  /// rank. Fails with file and line if a merge does not produce a token.
   explicit Bpe(const std::string &folder);
 
-  /// The tokens of a text in UTF-8; `name` begins messages. No token is special.
+  /// The tokens of a UTF-8 text. Messages begin with `name`. Special tokens are not recognized.
   std::vector<int32_t> encode(std::string_view text, const std::string &name) const;
-  /// The bytes of a token; nothing of a number that is none.
+  /// The bytes of a token; empty if the token is unknown.
   std::string textOf(int32_t token) const;
-  /// All tokens are below.
+  /// Upper bound of all tokens.
   int64_t size() const { return static_cast<int64_t>(texts_.size()); }
 
-  /// One more than the largest token.
+  /// The vocabulary; its size is the largest token plus one.
   Vocabulary vocabulary() const;
 
 private:
@@ -36,18 +36,18 @@ private:
 
   void readVocabulary(const std::string &path);
   void readMerges(const std::string &path);
-  /// The number of a token; negative if there is none.
+  /// The number of a token; negative if the token is unknown.
   int32_t numberOf(const std::string &token) const;
   std::vector<int32_t> encodeWord(std::string_view word, const std::string &name) const;
 
-  std::string vocabulary_; ///< the file's name
+  std::string vocabulary_; ///< name of the vocabulary file
   std::unordered_map<std::string, int32_t> numbers_;
   std::map<std::pair<int32_t, int32_t>, Merge> merges_;
   std::array<int32_t, 256> bytes_{}; ///< the tokens of single bytes
-  std::vector<std::string> texts_;   ///< of each token, as in the vocabulary
+  std::vector<std::string> texts_;   ///< text of each token, as in the vocabulary
 };
 
-/// A text in these tokens.
+/// A text as tokens of the tokenizer in `folder`.
 Table bpeTokens(const std::string &path, const std::string &folder);
 
 } // namespace sluice::runtime

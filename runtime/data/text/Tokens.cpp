@@ -13,7 +13,7 @@ namespace sluice::runtime {
 //===- streams ----------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// Numbers of one width that lie in a file.
+/// Tokens of one integer width in a mapped file.
 template <typename Element> class MappedTokens final : public TokenStream {
 public:
   MappedTokens(std::shared_ptr<const MappedFile> file, int64_t begin, int64_t count, Vocabulary vocabulary)
@@ -54,7 +54,7 @@ std::shared_ptr<const TokenStream> mappedTokens(const std::string &path, int64_t
 //===- windows ----------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// Windows of a stream, one behind another, `shift` tokens later.
+/// Consecutive windows of a stream, offset by `shift` tokens.
 class WindowColumn final : public Column {
 public:
   WindowColumn(ColumnHeader header, std::shared_ptr<const TokenStream> stream, int64_t shift)
@@ -71,7 +71,7 @@ private:
   int64_t shift_;
 };
 
-/// Opens what both columns read, once.
+/// Opens the stream once for both columns.
 struct SharedStream {
   std::function<std::shared_ptr<const TokenStream>()> open;
   std::once_flag opened;

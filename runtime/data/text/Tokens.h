@@ -1,5 +1,4 @@
-// Streams of tokens, cut into windows: the words of a text as numbers, one behind another, of which a row is as many as an
-// input takes.
+// Token streams cut into windows. A row has as many consecutive tokens as the input takes.
 #pragma once
 
 #include "runtime/data/tables/Table.h"
@@ -12,7 +11,7 @@
 
 namespace sluice::runtime {
 
-/// Tokens one behind another.
+/// A sequence of tokens.
 class TokenStream {
 public:
   TokenStream(std::string file, int64_t count, Vocabulary vocabulary)
@@ -24,7 +23,7 @@ public:
   const std::string &file() const { return file_; }
   const Vocabulary &vocabulary() const { return vocabulary_; }
   int64_t count() const { return count_; }
-  /// Tokens from number `from` on. Any thread may call this.
+  /// Reads tokens from number `from` on. Thread-safe.
   virtual void read(int64_t from, std::span<int32_t> to) const = 0;
 
 private:
@@ -33,19 +32,19 @@ private:
   Vocabulary vocabulary_;
 };
 
-/// Elements of a file, from `begin` on: u8, u16, i32 or i64, as their bytes tell.
+/// Elements of a file from `begin` on; the element size selects u8, u16, i32 or i64.
 std::shared_ptr<const TokenStream> mappedTokens(const std::string &path, int64_t begin, int64_t count, int64_t width,
                                                 Vocabulary vocabulary = {});
 
-/// The columns of windows of a stream, which `open` opens once: row i of `tokens` has the tokens from i * T on, of `label` those
-/// behind them, where T is what an input takes.
+/// The columns of windows of a stream, which `open` opens once. Row i of `tokens` has the T tokens from i * T on; row i
+/// of `label` is shifted by one token. T is the length of the input.
 std::vector<Table::Source> tokenColumns(std::function<std::shared_ptr<const TokenStream>()> open);
 
-/// Those of an .npy file, if it is one of integers in one dimension.
+/// The token columns of an .npy file of one-dimensional integers; else empty.
 std::vector<Table::Source> npyTokens(const std::string &path);
-/// A .bin file of tokens: of i32 where it ends in .i32.bin, else of u16.
+/// A .bin file of tokens: i32 for .i32.bin, else u16.
 Table binaryTokens(const std::string &path);
-/// A text, whose bytes are its tokens.
+/// A text whose tokens are its bytes.
 Table textTokens(const std::string &path);
 
 } // namespace sluice::runtime

@@ -1,4 +1,4 @@
-// What kind of character a code point of Unicode is.
+// Unicode character classes of code points.
 #pragma once
 
 namespace sluice::runtime {

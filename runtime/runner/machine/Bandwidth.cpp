@@ -13,10 +13,10 @@ namespace sluice::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-// Per thread; well inside the first-level cache of every processor of the last ten years, and then in steps that meet
-// each further level. The last size, four times the last level's, comes from memory.
+// Bytes per thread. The smallest size fits in the first-level cache of current processors; further sizes grow by `step`
+// and cover each cache level. The largest, four times the last level, measures memory.
 static constexpr int64_t leastBytes = 16 << 10, step = 4;
-// What one measurement reads at least, so that handing out the work does not count.
+// Minimum bytes per measurement, so that the cost of distributing work is negligible.
 static constexpr int64_t bytesToRead = INT64_C(1) << 26;
 static constexpr int roundsOfEach = 3;
 
@@ -86,7 +86,7 @@ static void readShares(void *context, int64_t begin, int64_t end) {
   }
 }
 
-/// The best of a few rounds, each long enough to forget what the caches held before.
+/// The best of several rounds, each long enough to replace earlier cache contents.
 static double measureSize(Team &team, ReadFunction read, const std::byte *data, int64_t bytes) {
   int64_t passes = std::max<int64_t>(1, bytesToRead / bytes);
   ReadCall call{read, data, bytes / team.threads() / 256 * 256, passes};
@@ -103,7 +103,8 @@ static double measureSize(Team &team, ReadFunction read, const std::byte *data, 
 Bandwidth Bandwidth::measure(Team &team) {
   int64_t lastCache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
   int64_t most = std::clamp<int64_t>(4 * lastCache, INT64_C(1) << 27, INT64_C(1) << 29);
-  DeviceContext host(sluice_host_backend()->name, *sluice_host_backend()->run, "", team); // arenas lie in such memory
+  DeviceContext host(sluice_host_backend()->name, *sluice_host_backend()->run, "", team); // the same kind of memory as
+                                                                                          // arenas
   DeviceMemory memory(host, 0, static_cast<size_t>(most), "measuring the memory's bandwidth");
   std::memset(memory.data(), 1, memory.size());
   ReadFunction read = widestRead();
@@ -113,7 +114,7 @@ Bandwidth Bandwidth::measure(Team &team) {
       result.points_.push_back({bytes, measureSize(team, read, memory.data(), bytes)});
     result.points_.push_back({most, measureSize(team, read, memory.data(), most)});
   });
-  // A larger set is never read faster: where it seems so, the smaller one was disturbed.
+  // A larger set is never faster: if it appears to be, the smaller measurement was disturbed.
   for (size_t i = result.points_.size() - 1; i-- > 0;)
     result.points_[i].bytesPerSecond = std::max(result.points_[i].bytesPerSecond, result.points_[i + 1].bytesPerSecond);
   return result;

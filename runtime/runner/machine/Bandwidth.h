@@ -1,5 +1,5 @@
-// How fast this machine's threads read data of a given size, from whichever cache holds it: measured, then
-// interpolated.
+// Read bandwidth of this machine's threads for a given working-set size, from the smallest cache that holds it:
+// measured, then interpolated.
 #pragma once
 
 #include "runtime/device/Parallel.h"
@@ -12,7 +12,7 @@ namespace sluice::runtime {
 class Bandwidth {
 public:
   struct Point {
-    int64_t bytes = 0; ///< read again and again by all threads together, each its own share
+    int64_t bytes = 0; ///< working set, read repeatedly; each thread reads its own share
     double bytesPerSecond = 0;
   };
 
@@ -21,9 +21,9 @@ public:
 
   /// Bytes per second for a working set of `bytes`, linear in its logarithm between the points measured.
   double at(double bytes) const;
-  /// From the memory behind all caches.
+  /// Bandwidth of memory, beyond all caches.
   double ofMemory() const { return points_.back().bytesPerSecond; }
-  /// Sizes rise, rates do not.
+  /// Sizes increase, rates do not.
   const std::vector<Point> &points() const { return points_; }
 
 private:

@@ -17,7 +17,8 @@ static constexpr int chains = 12;
 
 namespace {
 
-/// A loop of multiply-adds: `run(n)` does n rounds of `chains` of them and returns a value that depends on all.
+/// A loop of multiply-adds: `run(n)` runs n rounds of `chains` multiply-adds and returns a value that depends on all of
+/// them.
 struct FmaLoop {
   float (*run)(int64_t rounds, float factor, float addend);
   int lanes;
@@ -100,7 +101,7 @@ struct FmaCall {
 };
 } // namespace
 
-/// Keeps the compiler from dropping a computation.
+/// Prevents the compiler from dropping a computation.
 template <typename T> static void keep(T value) {
   volatile T sink = value;
   (void)sink;

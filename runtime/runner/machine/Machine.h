@@ -1,4 +1,4 @@
-// What this machine can do with the threads at hand, measured: the yardstick of `bench --kernels`.
+// Measured peak performance of this machine with the available threads: the reference of `bench --kernels`.
 #pragma once
 
 #include "runtime/device/Parallel.h"
@@ -7,9 +7,9 @@
 namespace sluice::runtime {
 
 struct MachinePeak {
-  double flopsPerSecond = 0; ///< f32 multiply-adds, counted as two; f64 has half
+  double flopsPerSecond = 0; ///< f32 multiply-adds count as two; f64 reaches half
   Bandwidth bandwidth;
-  const char *vector = ""; ///< the instructions measured
+  const char *vector = ""; ///< name of the measured instructions
 };
 
 /// Takes about half a second.

@@ -16,9 +16,9 @@
 
 namespace sluice::runtime {
 
-//===- how they meet ----------------------------------------------------------------------------------------------===//
+//===- connection -------------------------------------------------------------------------------------------------===//
 
-/// Whether the launcher told the process how Open MPI's library finds the others.
+/// Whether the launcher set the process up for Open MPI's library to connect to the other ranks.
 static bool isForOpenMpi(const ProcessLaunch &launch) {
   return launch.launcher == Launcher::OpenMpi || (launch.launcher == Launcher::Slurm && std::getenv("PMIX_RANK"));
 }
@@ -44,7 +44,7 @@ static std::string textOfVariables(std::initializer_list<const char *> names) {
   return text;
 }
 
-/// By which launchers tell their jobs apart.
+/// The launcher's job identifier.
 static std::string jobOf(const ProcessLaunch &launch) {
   switch (launch.launcher) {
   case Launcher::Torchrun:
@@ -60,8 +60,9 @@ static std::string jobOf(const ProcessLaunch &launch) {
   return "";
 }
 
-/// Keeps runs apart that meet by mistake. It keeps no stranger out, who could know as much: SLUICE_SECRET is for that. The
-/// artifact is not in it, for a rank that has another one is to hear how it differs.
+/// Separates runs that connect by mistake. It is no protection against attackers, who could compute it; SLUICE_SECRET
+/// is. The artifact is not part of it, so that a rank with another artifact receives an error that describes the
+/// difference.
 static std::string secretOf(const ProcessLaunch &launch) {
   if (const char *secret = std::getenv("SLUICE_SECRET"); secret && *secret)
     return secret;
@@ -69,7 +70,7 @@ static std::string secretOf(const ProcessLaunch &launch) {
   return concat("sluice ", crc32_z(0, reinterpret_cast<const Bytef *>(text.data()), text.size()), " ", text.size());
 }
 
-//===- what they must have in common ------------------------------------------------------------------------------===//
+//===- agreement --------------------------------------------------------------------------------------------------===//
 
 static void addCollectives(const Entry &entry, int64_t replicas, std::vector<NamedText> &lines) {
   int64_t number = 0;
@@ -80,7 +81,7 @@ static void addCollectives(const Entry &entry, int64_t replicas, std::vector<Nam
                               collective->bytesFor(replicas), " bytes, ", collective->name, ", ", collective->source)});
 }
 
-/// From what people know to what they do not.
+/// In order of usefulness to users, best known first.
 static std::vector<NamedText> linesOf(const Options &options, const Plan &plan, const sluice_artifact &artifact) {
   static constexpr const char *verbs[] = {"train", "eval", "predict", "generate", "bench", "info"};
   std::vector<std::string> backends;
@@ -121,7 +122,7 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
               "--world-size");
   bool isAlone = !launch_ || launch_->size == 1;
   const sluice_artifact &first = *sluice_artifact_query();
-  artifact_ = &first; // which fails where all hear of it, if none can be chosen
+  artifact_ = &first; // if no variant can be chosen, the error is reported later, in all ranks
   std::string why;
   Status status = guarded([&] {
     artifact_ =
@@ -170,7 +171,7 @@ void Processes::agree(std::vector<NamedText> lines, const Instance &instance) {
   if (!group_)
     return;
   for (const State &state : instance.plan().states)
-    if (state.isKept() && !state.isSharded()) // each has its own shard
+    if (state.isKept() && !state.isSharded()) // each rank has a separate shard
       lines.push_back({concat("the checksum of ", quote(state.name)), stateChecksum(instance, state)});
   group_->agree("what all start from", lines);
 }
@@ -192,7 +193,7 @@ int64_t Processes::agreeOnEnding(int signal, int64_t steps) {
   if (group_) {
     std::vector<size_t> sizes(static_cast<size_t>(group_->size()), sizeof signal);
     std::vector<std::vector<std::byte>> all = group_->gather(what, std::as_bytes(std::span(&signal, 1)), sizes);
-    for (size_t rank = all.size(); rank-- > 0;) { // the first of those that have one
+    for (size_t rank = all.size(); rank-- > 0;) { // the lowest rank with a signal wins
       std::memcpy(&signal, all[rank].data(), sizeof signal);
       if (signal != 0)
         decision.ending = {signal, static_cast<int32_t>(rank)};

@@ -1,5 +1,5 @@
-// The processes that a launcher started to run one model together, as an executable sees them. One that was started alone has
-// nothing to do with any of this.
+// The executable's view of the processes that a launcher started to run one model. A process without a launcher needs
+// none of this.
 #pragma once
 
 #include "runtime/instance/Instance.h"
@@ -15,40 +15,41 @@ namespace sluice::runtime {
 
 class Processes {
 public:
-  /// Looks for a launcher, chooses the variant, meets the other processes if it started several, says so, and fails in all of
-  /// them unless they run the same program with the same verb.
+  /// Detects a launcher, chooses the variant, connects to the other processes if there are several, and prints this.
+  /// Fails in all processes unless they run the same program with the same verb.
   explicit Processes(const Options &options);
 
-  /// Null if this process is alone.
+  /// Null if this is the only process.
   ProcessGroup *group() { return group_ ? &*group_ : nullptr; }
-  /// Whether results, files and talk are this one's to write.
+  /// Whether this process writes results, files and progress.
   bool isFirst() const { return !group_ || group_->isFirst(); }
-  /// The options for this process, with the variant that runs: those that are not the first write nothing.
+  /// This process's options, including the chosen variant: processes other than the first write no output.
   Options optionsHere(const Options &options) const;
-  /// Threads for each of as many processes as this machine has; 0 if it has but one, or the launcher has bound them.
+  /// This process's share of the machine's threads; 0 if it is alone on the machine, or if the launcher has bound the
+  /// processes.
   int threads() const;
 
   /// Fails in all processes unless all have the same lines and the same states.
   void agree(std::vector<NamedText> lines, const Instance &instance);
-  /// What the first one says.
+  /// Returns the first process's value in all processes.
   bool decide(bool here);
-  /// The signal by which all end their run, and the process that it came to; 0 as long as there is none.
+  /// The signal that ends the run, and the process that received it; 0 if there is none.
   struct Ending {
     int32_t signal = 0, rank = 0;
   };
-  /// Tells all of a signal that came to one of them, 0 if none has. Gives in how many steps they ask again: as many as the first
-  /// one says, and a process that is alone in the next.
+  /// Shares a signal that one process received with all; 0 if none has. Returns the number of steps until the next
+  /// exchange: the first process's value, or 1 for a single process.
   int64_t agreeOnEnding(int signal, int64_t steps);
   const Ending &ending() const { return ending_; }
-  /// The error with the rank that is stuck, where a deadline passed and that can be told.
+  /// Adds the stuck rank to a deadline error, if it can be determined.
   Status explained(const Status &status);
-  /// Ends the run of all.
+  /// Aborts the run in all processes.
   void abort();
-  /// Waits until all have come to a good end.
+  /// Waits until all processes have finished successfully.
   void finish();
 
 private:
-  const sluice_artifact *artifact_ = nullptr; ///< the variant that runs
+  const sluice_artifact *artifact_ = nullptr; ///< the chosen variant
   std::optional<ProcessLaunch> launch_;
   std::optional<ProcessGroup> group_;
   Ending ending_;

@@ -8,7 +8,7 @@ namespace sluice::runtime {
 
 static constexpr double kSecondsBetween = 0.05;
 
-/// Steps may become slower than those before.
+/// At most twice the previous interval, because steps may become slower.
 int64_t SharedSignal::stepsUntilNext() {
   if (steps_ == 0)
     return 1;
@@ -21,7 +21,7 @@ bool SharedSignal::came() {
     --left_;
     return false;
   }
-  if (processes_.group()) // who waits for a message gives its devices nothing that others' may wait for
+  if (processes_.group()) // a process that waits for a message enqueues no work, which other devices may wait for
     instance_.synchronize();
   steps_ = processes_.agreeOnEnding(caughtSignal(), stepsUntilNext());
   left_ = steps_ - 1;

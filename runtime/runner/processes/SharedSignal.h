@@ -1,5 +1,5 @@
-// A signal that ends the run of several processes: whoever of them it reaches, all end behind the same step, so that what
-// they have then can be saved.
+// A signal that ends a run of several processes. All processes stop after the same step, whichever of them received the
+// signal, so that the state can be saved.
 #pragma once
 
 #include "runtime/runner/processes/Processes.h"
@@ -8,14 +8,14 @@
 
 namespace sluice::runtime {
 
-/// In a loop of steps that all processes are in. Signals are told every now and then: it costs a message to each and back, and
-/// launchers wait for seconds.
+/// Used in the step loop of all processes. Signals are exchanged at intervals, because an exchange costs a round trip
+/// to each process. Launchers wait for seconds before they kill.
 class SharedSignal {
 public:
   SharedSignal(Processes &processes, Instance &instance)
       : processes_(processes), instance_(instance), told_(Clock::now()) {}
 
-  /// Before each step: whether all are to end instead, which all decide alike.
+  /// Called before each step: whether all processes should stop instead. All return the same value.
   bool came();
 
 private:
@@ -25,8 +25,8 @@ private:
 
   Processes &processes_;
   Instance &instance_;
-  int64_t steps_ = 0, left_ = 0; ///< from the last time to the next one, and those that are left of them
-  Clock::time_point told_;       ///< when that was
+  int64_t steps_ = 0, left_ = 0; ///< steps between exchanges, and steps left until the next
+  Clock::time_point told_;       ///< time of the last exchange
 };
 
 } // namespace sluice::runtime

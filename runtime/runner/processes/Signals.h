@@ -1,12 +1,13 @@
-// SIGINT and SIGTERM end a run between two steps, so that the step is finished and checkpointed.
+// SIGINT and SIGTERM end a run between two steps, so that the step completes and is checkpointed.
 #pragma once
 
 namespace sluice::runtime {
 
-/// From now on the first signal is only remembered; another that does not come with it ends the process at once.
+/// The first signal is only recorded from now on. A later signal, unless it belongs to the same request, ends the
+/// process immediately.
 void catchSignals();
 
-/// The signal that came, or 0.
+/// The recorded signal, or 0.
 int caughtSignal();
 
 } // namespace sluice::runtime

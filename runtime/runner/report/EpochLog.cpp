@@ -8,7 +8,7 @@
 
 namespace sluice::runtime {
 
-/// The lines of the first epochs in the file at `path`, if there is one.
+/// The lines of completed epochs in the file at `path`, if it exists.
 static std::string keptLines(const std::string &path, int64_t epochsDone) {
   struct stat facts;
   if (epochsDone == 0 || stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode))

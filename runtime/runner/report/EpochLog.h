@@ -1,4 +1,4 @@
-// The file of `--log`: one JSON object per epoch, none twice even if a run was killed and resumed.
+// The file of `--log`: one JSON object per epoch, without duplicates even if a run was killed and resumed.
 #pragma once
 
 #include "runtime/base/Json.h"

@@ -12,7 +12,7 @@
 
 namespace sluice::runtime {
 
-/// One element, of all rows: such as a loss.
+/// One element for all rows, for example a loss.
 bool isScalar(const Value &value);
 
 /// The figure of an output, or of a formula of outputs, over several calls.
@@ -20,7 +20,8 @@ struct NamedFigure {
   std::string name;
   double value;
   bool isOverCalls = false; ///< a mean over calls, which depends on how rows are divided into calls
-  bool isUndefined = false; ///< a formula of finite values that is not finite: such as 0 / 0 if no label counts
+  bool isUndefined = false; ///< a formula of finite values with a result that is not finite, for example 0 / 0 if no
+                            ///< label counts
 };
 
 /// Combines the outputs of many calls. An output is the mean over the rows of its call and is weighted by their number.
@@ -31,7 +32,7 @@ public:
   /// From now on `instance`, which must outlive this, keeps the scalar outputs of `entry`.
   Means(Instance &instance, const Entry &entry);
 
-  /// Counts the call that was just made.
+  /// Records a call that was just made.
   void add(int64_t rows);
   void reset();
 

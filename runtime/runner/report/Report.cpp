@@ -74,14 +74,14 @@ static Json entriesJson(const Instance &instance) {
   return entries;
 }
 
-/// Says whose it is, where there are several.
+/// Adds the replica's number if there are several.
 static Json ofReplica(const Instance &instance, int64_t replica, Json json) {
   if (instance.replicas() > 1)
     json["replica"] = instance.numberOfReplica(replica);
   return json;
 }
 
-/// Copies of a replica between devices, and those within one, which no plan predicts.
+/// The copies of a replica between devices, and within a device; plans do not predict the latter.
 static void addCopies(Instance &instance, int64_t replica, Json &copies) {
   const Plan &plan = instance.plan();
   Executor &executor = instance.executor(replica);
@@ -117,7 +117,7 @@ static Json collectiveCountJson(const CollectiveCount &count) {
   return {{"exchanges", count.exchanges}, {"bytes", count.bytes}};
 }
 
-/// What the plan says that the calls so far come to.
+/// The collectives that the plan predicts for the calls so far.
 static CollectiveCounts predictedCollectives(const Instance &instance) {
   CollectiveCounts sum{};
   for (const Entry &entry : instance.plan().entries) {

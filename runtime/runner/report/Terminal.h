@@ -7,17 +7,19 @@
 
 namespace sluice::runtime {
 
-/// Prints results, which a reader in a pipe sees at once. A full disk or a closed output is an error.
+/// Prints results and flushes, so that a reader of a pipe receives them immediately. A full disk or a closed output is
+/// an error.
 void printText(const std::string &text);
 void printLine(const std::string &line);
 
-/// Prints a line of talk on standard error.
+/// Prints a progress line on standard error.
 void talk(const std::string &line);
 
-/// Three digits or so: 12345.6 becomes "12346", 1.234 becomes "1.23".
+/// About three digits: 12345.6 becomes "12346", 1.234 becomes "1.23".
 std::string rateText(double value);
 
-/// A bar that is redrawn in place, at most ten times a second. Nothing is drawn unless standard error is a terminal.
+/// A progress bar that is redrawn in place, at most ten times per second. Draws nothing unless standard error is a
+/// terminal.
 class Progress {
 public:
   /// `wanted` false: draws nothing.

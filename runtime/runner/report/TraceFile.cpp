@@ -8,7 +8,7 @@
 
 namespace sluice::runtime {
 
-// Tracks of work that was timed by another clock than the rest would look as if they ran together with it.
+// Separate processes in the trace, because work timed by different clocks would otherwise appear concurrent.
 static constexpr int hostClock = 1, deviceClock = 2;
 
 static int processOf(const WorkTime &time) { return time.isHostClock ? hostClock : deviceClock; }
@@ -17,7 +17,7 @@ static Json metadata(const char *kind, int process, size_t track, const std::str
   return {{"name", kind}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
-/// The actions of a plan's entry points, by their numbers.
+/// The actions of a plan's entry points, by number.
 using Actions = std::vector<std::vector<ListedAction>>;
 
 static Json eventOf(const Plan &plan, const Actions &actions, const WorkTime &time, double begin) {
@@ -60,7 +60,7 @@ std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
         work.push_back(&time);
     if (work.empty())
       continue;
-    // Of equal starts the one that was noted first; both lie in one list.
+    // Equal starts keep their recorded order: both records are in one vector.
     std::sort(work.begin(), work.end(),
               [](const WorkTime *a, const WorkTime *b) { return std::pair(a->start, a) < std::pair(b->start, b); });
     events.push_back(

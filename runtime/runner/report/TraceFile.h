@@ -1,4 +1,4 @@
-// `--trace`: the times of all work as a file in the trace event format, for chrome://tracing and Perfetto.
+// `--trace`: the times of all work in the trace event format, for chrome://tracing and Perfetto.
 #pragma once
 
 #include "runtime/device/WorkTimes.h"
@@ -9,9 +9,9 @@
 
 namespace sluice::runtime {
 
-/// One track for each queue; kernels, copies and collectives are named with their source lines, the latter two with
-/// their bytes. Times begin
-/// with the first piece of work. Backends without a clock show when the host put work into their queues.
+/// One track per queue. Kernels, copies and collectives carry their source lines; copies and collectives also their
+/// bytes. Times are relative to the first piece of work. For backends without a clock, events show the time of the
+/// enqueue.
 std::string traceText(const Plan &plan, const std::vector<WorkTime> &times);
 
 } // namespace sluice::runtime

@@ -26,8 +26,7 @@ namespace fs = std::filesystem;
 static constexpr size_t kept = 3;
 static constexpr std::string_view prefix = "step-", suffix = ".safetensors";
 
-/// The process that holds a lock on this file, from the kernel's list of locks; nothing if it is not to be seen from
-/// here.
+/// The process that holds a lock on this file, from the kernel's list of locks; nothing if it is not visible from here.
 static std::optional<long> lockHolder(ino_t file) {
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
@@ -45,7 +44,7 @@ static std::optional<long> lockHolder(ino_t file) {
 FolderLock::FolderLock(const std::string &path) : descriptor_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ < 0)
     failSystem(path, "open the checkpoint folder");
-  // A file system without locks goes without.
+  // A file system without locks runs unlocked.
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return;
   struct stat facts;
@@ -96,7 +95,7 @@ std::vector<std::string> CheckpointFolder::files() const {
 
 static std::string doubleText(double value) {
   char text[64];
-  std::snprintf(text, sizeof text, "%a", value); // exact
+  std::snprintf(text, sizeof text, "%a", value); // hexadecimal, so exact
   return text;
 }
 
@@ -121,14 +120,14 @@ void CheckpointFolder::save(const Instance &instance, const TrainPosition &posit
   std::snprintf(name, sizeof name, "step-%012lld.safetensors", static_cast<long long>(position.step));
   saveStates(instance, path_ + "/" + name, metadata);
   std::vector<std::string> names = files();
-  std::error_code ignored; // a file too many does no harm
+  std::error_code ignored; // an extra file is harmless
   for (size_t i = kept; i < names.size(); ++i)
     fs::remove(path_ + "/" + names[i], ignored);
 }
 
 namespace {
 
-/// Reads numbers out of a checkpoint's metadata.
+/// Reads numbers from a checkpoint's metadata.
 class MetadataReader {
 public:
   MetadataReader(const Metadata &metadata, const std::string &file) : metadata_(metadata), file_(file) {}

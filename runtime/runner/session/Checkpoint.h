@@ -1,4 +1,4 @@
-// Checkpoints of training: one safetensors file each, holding every state and where in the data the run stands.
+// Training checkpoints: one safetensors file each, with every state and the position in the data.
 #pragma once
 
 #include "runtime/instance/Instance.h"
@@ -10,22 +10,22 @@
 
 namespace sluice::runtime {
 
-/// Where a run stands. Together with the states it decides every bit of what follows.
+/// The position of a run. Together with the states it determines every bit of the rest of the run.
 struct TrainPosition {
   uint64_t seed = 0;
   int64_t batch = 0;            ///< rows per step
   int64_t rows = 0;             ///< size of the training set
   int64_t epoch = 0;            ///< epochs finished
   int64_t step = 0;             ///< steps since the start
-  int64_t rowsDone = 0;         ///< rows of the epoch at hand
+  int64_t rowsDone = 0;         ///< rows done in the current epoch
   std::optional<bool> shuffles; ///< whether the rows are shuffled; empty in checkpoints of earlier versions
   std::vector<double> sums;     ///< over those rows: each scalar output of train_step times its rows
 };
 
-/// Keeps a folder to this process as long as it lives, however it ends.
+/// Locks a folder for this process until it ends, even by a crash.
 class FolderLock {
 public:
-  /// Fails, naming the folder and the process, if another one has it.
+  /// Fails with the names of the folder and the process if another process holds the lock.
   explicit FolderLock(const std::string &path);
   FolderLock(const FolderLock &) = delete;
   FolderLock &operator=(const FolderLock &) = delete;
@@ -35,11 +35,11 @@ private:
   int descriptor_;
 };
 
-/// The checkpoints of one folder, named by their step. The folder has one trainer at a time.
+/// The checkpoints of one folder, named by step. A folder has one trainer at a time.
 class CheckpointFolder {
 public:
-  /// Creates the folder if it is missing, locks it, and removes what a killed process left half-written. A reader, beside a process
-  /// that does all this, only loads.
+  /// Creates the folder if missing, locks it, and removes partial files of killed processes. A reader only loads, while
+  /// another process does all this.
   explicit CheckpointFolder(const std::string &path, bool isReader = false);
 
   bool empty() const { return files().empty(); }
@@ -47,8 +47,8 @@ public:
   /// Writes a checkpoint and removes all but the newest three.
   void save(const Instance &instance, const TrainPosition &position) const;
 
-  /// Loads the newest valid checkpoint into `instance`; damaged ones are skipped with a warning. One of another model
-  /// is an error.
+  /// Loads the newest valid checkpoint into `instance`; skips damaged checkpoints with a warning. A checkpoint of
+  /// another model is an error.
   std::optional<TrainPosition> load(Instance &instance) const;
 
 private:
@@ -56,7 +56,7 @@ private:
   std::vector<std::string> files() const;
 
   std::string path_;
-  std::optional<FolderLock> lock_; ///< none of a reader
+  std::optional<FolderLock> lock_; ///< none for a reader
 };
 
 } // namespace sluice::runtime

@@ -1,4 +1,5 @@
-// The command line: flags by CLI11, numbers and suggestions by us, so that every message names the flag and the value.
+// The command line: CLI11 parses the flags; this file parses numbers and suggests corrections, so that every message
+// contains the flag and the value.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/help/HelpFormatter.h"
@@ -163,7 +164,7 @@ private:
         ->type_name("NAME=VALUE");
   }
 
-  /// One process a replica, as a launcher starts them.
+  /// Options for one process per replica, started by a launcher.
   void addProcesses(CLI::App *command) {
     help::beginGroup(*command, "Replicas and processes");
     addRank(command, "--rank", options_.launch.rank, "Rank of this process (default: from the launcher)");

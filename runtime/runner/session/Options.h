@@ -1,4 +1,4 @@
-// What the command line of an executable asks for.
+// The parsed command line of an executable.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -19,35 +19,36 @@ namespace sluice::runtime {
 enum class Verb { train, eval, predict, generate, bench, info };
 
 struct GenerateOptions {
-  std::optional<std::string> prompt;       ///< "-": the standard input
-  std::optional<std::string> promptTokens; ///< "5,17,3": tokens in, tokens out
+  std::optional<std::string> prompt;       ///< "-": standard input
+  std::optional<std::string> promptTokens; ///< "5,17,3": token numbers for input and output
   int64_t tokens = 64;
-  SamplingOptions sampling; ///< but for the seed
-  bool slides = false;      ///< at the end of the context
+  SamplingOptions sampling; ///< without the seed
+  bool slides = false;      ///< continue at the end of the context
 };
 
 struct Options {
   Verb verb = Verb::info;
   bool json = false;
-  bool quiet = false; ///< no progress
+  bool quiet = false; ///< no progress output
   int threads = 0;    ///< 0: every processor
   std::string device, devices;
-  const sluice_artifact *artifact = nullptr; ///< the variant that runs, once it was chosen
-  std::vector<NamedText> backends;           ///< settings of backends by name
+  const sluice_artifact *artifact = nullptr; ///< the chosen variant
+  std::vector<NamedText> backends;           ///< settings by backend
 
-  LaunchFlags launch;                        ///< which of several processes this is
-  std::string transport;                     ///< between them; empty: that of the launcher
-  double deadline = 60;                      ///< seconds that they, or replicas in one process, wait for each other
-  std::function<void(const Error &)> onLate; ///< as in DeviceOptions
+  LaunchFlags launch;                        ///< rank and address given by flags
+  std::string transport;                     ///< between processes; empty: the launcher's transport
+  double deadline = 60;                      ///< seconds that processes, or replicas in one process, wait for each
+                                             ///< other
+  std::function<void(const Error &)> onLate; ///< see DeviceOptions
 
-  bool replays = true; ///< what accelerators do is captured and replayed
-  bool report = false; ///< of copies and memory
-  std::string trace;   ///< a file for the times of all work; empty: none
+  bool replays = true; ///< capture and replay accelerator work
+  bool report = false; ///< report copies and memory
+  std::string trace;   ///< file for the times of all work; empty: none
 
   std::string data, testData, weights;
   DataOptions dataOptions;
-  std::vector<NamedText> columns;  ///< of inputs: the columns that fill them
-  int64_t batch = 0;               ///< 0: as many as the model takes
+  std::vector<NamedText> columns;  ///< columns by input
+  int64_t batch = 0;               ///< 0: the model's maximum
   std::vector<NamedText> settings; ///< values of hyperparameters
 
   // train
@@ -57,7 +58,7 @@ struct Options {
   std::string checkpointFolder;
   int64_t checkpointEvery = 100;
   bool resume = false;
-  bool dropLast = false;        ///< no batch that is shorter than the others
+  bool dropLast = false;        ///< drop the last batch if it is shorter
   bool keepsOrder = false;      ///< rows are not shuffled
   bool allowsNonFinite = false; ///< exit with code 0 even if a loss is not finite
   std::string save, saveAverages, log;
@@ -71,7 +72,7 @@ struct Options {
   GenerateOptions generate;
 };
 
-/// Parses the command line. Help goes to standard output, and then nothing is returned; a usage error is thrown.
+/// Parses the command line. Prints requested help on standard output and returns nothing; throws usage errors.
 std::optional<Options> parseCommandLine(int argc, const char *const *argv);
 
 } // namespace sluice::runtime

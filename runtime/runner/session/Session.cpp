@@ -56,7 +56,7 @@ void requireWeights(const char *verb, const Options &options, const Plan &plan) 
     failUsage(concat(verb, " needs --weights FILE"));
 }
 
-/// More calls of an entry show nothing new, and a trace of an hour could not be opened.
+/// Further calls add no information, and trace viewers cannot open a trace of an hour.
 static constexpr int64_t mostTracedCalls = 64;
 
 void startTrace(Instance &instance, const Options &options) {
@@ -78,7 +78,7 @@ void finishRun(Instance &instance, const Options &options, const std::vector<Wor
   printReport(report);
 }
 
-/// The float of this type that is nearest.
+/// Rounds to the nearest value of the type.
 static double roundedTo(DType type, double value) {
   switch (type) {
   case DType::f16:
@@ -92,7 +92,7 @@ static double roundedTo(DType type, double value) {
   }
 }
 
-/// The name of the learning rate in graphs that call minimize, and by convention in others.
+/// The learning rate's name in graphs that call minimize, and by convention in other graphs.
 static constexpr std::string_view learningRate = "lr";
 
 static Setting checkSetting(const Plan &plan, const NamedText &setting) {
@@ -181,7 +181,7 @@ std::string dataPath(const Options &options, const Plan &plan) {
   fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path(), name = plan.data;
   std::vector<std::string> tried;
   for (const fs::path &place :
-       {home / name, home / "../share/sluice" / name.filename()}) { // `home` gives way to what is absolute
+       {home / name, home / "../share/sluice" / name.filename()}) { // an absolute name replaces `home`
     if (fs::exists(place, error))
       return place;
     tried.push_back(place.lexically_normal());

@@ -1,4 +1,4 @@
-// What the verbs share: an instance made as the command line says, and the data.
+// Shared code of the verbs: the instance with the command line's options, and the data.
 #pragma once
 
 #include "runtime/data/OpenData.h"
@@ -12,13 +12,14 @@ namespace sluice::runtime {
 
 class Feed;
 
-/// What an instance is made with.
+/// Options of an instance.
 InstanceOptions instanceOptions(const Options &options);
 
-/// The variant that runs, as an instance; of several processes with the replica of this one. Of several variants it says which.
+/// Starts an instance of the chosen variant; with several processes, of this process's replica. Prints the choice if
+/// there are several variants.
 Instance startInstance(const Options &options, ProcessGroup *processes);
 
-/// Fails unless a verb that trains nothing has weights: of `--weights`, or data that all parameters begin with.
+/// Fails unless a verb without training has weights: from `--weights`, or initial data for all parameters.
 void requireWeights(const char *verb, const Options &options, const Plan &plan);
 
 /// A hyperparameter and its new value.
@@ -41,20 +42,20 @@ void startTrace(Instance &instance, const Options &options);
 /// Writes the results that `--trace` and `--report` request, at the end of a verb.
 void finishRun(Instance &instance, const Options &options, const std::vector<WorkTime> &times);
 
-/// What `--data` names, else SLUICE_DATA, else the plan, as runtime/data/DATA.md says.
+/// The path from `--data`, else SLUICE_DATA, else the plan; see runtime/data/DATA.md.
 std::string dataPath(const Options &options, const Plan &plan);
 
-/// The rows to train on.
+/// The training rows.
 Table trainingTable(const DataPath &data);
-/// The rows to evaluate on: of `--test-data`, else the test part of `data`, if it has one.
+/// The evaluation rows: those of `--test-data`, else the test part of `data`, if present.
 std::optional<Table> testTable(const DataPath &data, const Options &options);
-/// The rows that `eval` evaluates on: the test part, or all of what has no parts.
+/// The rows of `eval`: the test part, or all rows of data without parts.
 Table evaluationTable(const DataPath &data);
 
-/// Rows per step, over all replicas: `--batch`, at most the plan's, or the plan's; what calls have, where that is
-/// fixed.
+/// Rows per step over all replicas: the calls' fixed number of rows, else `--batch` up to the plan's limit, else the
+/// plan's limit.
 int64_t batchRows(const Options &options, const Plan &plan, int64_t fixedRows = 0);
-/// Prints which rows no call has, where calls have a fixed number of them, and which files no row is of.
+/// Prints the rows outside whole calls, if calls have a fixed number of rows, and the files that are left out.
 void tellWhatIsLeftOut(const Options &options, const Feed &feed, const char *rows);
 
 } // namespace sluice::runtime

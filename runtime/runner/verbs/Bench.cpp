@@ -18,10 +18,10 @@ namespace sluice::runtime {
 using Clock = std::chrono::steady_clock;
 
 static constexpr int warmUpSteps = 3, leastSteps = 5, wantedSteps = 20, mostSteps = 1'000'000;
-// Of the time that is asked for, in which there are as many as are wanted, or else fewer.
+// Factor on the requested time: a benchmark with fewer than `wantedSteps` steps continues up to this time.
 static constexpr double mostTime = 5;
 
-/// Of all replicas.
+/// Over all replicas.
 static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   double flops = 0;
   std::vector<const Entry *> parts = plan.partsOf(entry);
@@ -29,7 +29,7 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   for (int64_t replica = 0; replica < plan.replicas; ++replica)
     for (size_t i = 0; i < parts.size(); ++i)
       for (auto [action, times] : parts[i]->allActions())
-        if (const Launch *launch = action->launch()) { // those of microbatches have the rows between them
+        if (const Launch *launch = action->launch()) { // microbatches share the rows
           const Cost &cost = plan.kernels[launch->kernel].cost;
           flops += static_cast<double>(times) * (cost.flops * static_cast<double>(timesOfPart[i]) +
                                                  cost.flopsFor(shareOf(plan, rows, replica).rows) - cost.flops);
@@ -37,8 +37,8 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   return flops;
 }
 
-/// Seconds of each step; inputs are set outside the measured time. At least `seconds` and 20 steps, or 5 where 20 take much
-/// longer, by the clock of the first process.
+/// Seconds of each step; inputs are set outside the measured time. Runs at least `seconds` and 20 steps, or 5 steps if
+/// 20 take much longer, by the clock of the first process.
 static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int64_t rows, const Options &options,
                                      Processes &processes) {
   double seconds = options.seconds;
@@ -106,7 +106,7 @@ static void printKernels(const Json &result) {
   }
 }
 
-/// What was done for the last call, in milliseconds from the start of its first piece of work.
+/// The work of the last call, in milliseconds from the start of its first piece of work.
 static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry &entry, int64_t rows) {
   LastCall last = lastCallOf(plan, entry, plan.microbatchesFor(entry, rows), times.work, times.isHostClock);
   Json work = Json::array();
@@ -128,7 +128,7 @@ static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry
           {"work", lastCallJson(times, plan, entry, rows)}};
 }
 
-/// When the collectives of a call are ready, begin and end, as the schedule has them and as they did.
+/// Ready, begin and end times of a call's collectives: predicted and measured.
 static Json communicationJson(const DeviceTimes &times) {
   Json list = Json::array();
   double predicted = 0, measured = 0;

@@ -12,7 +12,7 @@ namespace sluice::runtime {
 
 static constexpr int64_t leastCalls = 32, leastUntimedCalls = 8, mostCalls = 256;
 
-/// The call of `entry` that a piece of its work belongs to, where all calls had so many microbatches.
+/// The call of `entry` that a piece of work belongs to, if all calls had this many microbatches.
 static int64_t callOf(const Plan &plan, const Entry &entry, int64_t microbatches, const Work &work) {
   std::vector<int64_t> times = plan.timesOf(entry, microbatches);
   for (size_t i = 0; i < entry.parts.size(); ++i)
@@ -21,7 +21,7 @@ static int64_t callOf(const Plan &plan, const Entry &entry, int64_t microbatches
   return work.call;
 }
 
-/// When each call ended, by the clock of devices if any of them has one.
+/// The end time of each call, by a device clock if available.
 static std::vector<double> endsOf(const std::vector<WorkTime> &times, bool &isHostClock,
                                   const std::function<int64_t(const Work &)> &callOfWork) {
   isHostClock = std::all_of(times.begin(), times.end(), [](const WorkTime &time) { return time.isHostClock; });
@@ -63,7 +63,7 @@ LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, 
     if (time.work.action)
       number = std::max(number, callOf(plan, entry, microbatches, time.work));
   LastCall last{{}, std::numeric_limits<double>::infinity()};
-  std::map<size_t, std::vector<ListedAction>> actions; // of entries
+  std::map<size_t, std::vector<ListedAction>> actions; // by entry
   for (const WorkTime &time : work)
     if (time.work.action && callOf(plan, entry, microbatches, time.work) == number && time.isHostClock == isHostClock) {
       std::vector<ListedAction> &listed = actions[time.work.entry];
@@ -75,11 +75,11 @@ LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, 
   return last;
 }
 
-/// Sets what was predicted of each collective beside when it ran.
+/// Adds each collective's measured times to its prediction.
 static std::vector<CollectiveTime> withMeasured(const std::vector<CollectiveForecast> &predicted,
                                                 const LastCall &last) {
   std::vector<CollectiveTime> times;
-  double begin = std::numeric_limits<double>::infinity(); // of the first kernel
+  double begin = std::numeric_limits<double>::infinity(); // start of the first kernel
   for (auto [done, action] : last.work)
     if (action->launch())
       begin = std::min(begin, done->start);
@@ -98,7 +98,7 @@ DeviceTimes benchDevices(Instance &instance, const Entry &entry, int64_t rows, d
   int64_t microbatches = plan.microbatchesFor(entry, rows);
   Devices &devices = instance.executor().devices();
   TimingLimits limits;
-  if (processes.group()) // as often in all
+  if (processes.group()) // the same number in all processes
     limits.mostCalls = limits.leastCalls;
   std::vector<double> alone = medianOfCalls(timeActions(instance, entry, rows, limits));
   auto runsHere = [&](size_t queue) { return devices.queue(queue).isImmediate(); };

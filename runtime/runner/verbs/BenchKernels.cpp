@@ -1,4 +1,4 @@
-// `bench --kernels`: each kernel's time beside the least time that this machine could need for its work.
+// `bench --kernels`: each kernel's time, with the minimum time for its work on this machine.
 #include "runtime/base/Text.h"
 #include "runtime/instance/ActionTimes.h"
 #include "runtime/runner/machine/Machine.h"
@@ -8,15 +8,15 @@
 
 namespace sluice::runtime {
 
-/// Kernels do not say their element type; a model's parameters do.
+/// Kernels do not record their element type, so the model's parameters determine it.
 static double peakShare(const Plan &plan) {
   auto isParameter = [](const State &state) { return state.kind == StateKind::parameter; };
   auto parameter = std::find_if(plan.states.begin(), plan.states.end(), isParameter);
   return parameter != plan.states.end() && parameter->dtype == DType::f64 ? 0.5 : 1;
 }
 
-/// One line of the table. The bound is what the shape allows: its lanes of the peak, or its bytes over the bandwidth of
-/// the caches that can hold them.
+/// One line of the table. The bound follows from the shape: the peak for its lanes, or its bytes over the bandwidth of
+/// the smallest cache that holds them.
 static Json describe(const Plan &plan, const Launch &first, int64_t count, double seconds, int64_t rows,
                      const MachinePeak &peak) {
   const Kernel &kernel = plan.kernels[first.kernel];

@@ -13,7 +13,7 @@ namespace sluice::runtime {
 
 static constexpr int64_t leastCallsLookedAt = 8, callsAlone = 21;
 
-/// Seconds until a call returns, and until its work is done, where nothing else is under way.
+/// Seconds until a call returns, and until its work completes, without other work in flight.
 static std::pair<double, double> callAlone(Instance &instance, const Entry &entry, int64_t rows) {
   BenchState state(instance, entry);
   std::vector<double> returned, done;

@@ -1,4 +1,4 @@
-// `bench --outputs`: when a call returns, and what it costs to look at what each gives.
+// `bench --outputs`: when a call returns, and the cost of reading its outputs.
 #pragma once
 
 #include "runtime/base/Json.h"
@@ -7,9 +7,9 @@
 
 namespace sluice::runtime {
 
-/// Of calls of `entry`, in milliseconds: of one alone, until it returns (`returned`), and until its work is done (`done`); of
-/// one among many, where none is looked at (`unread`), where each one's scalars are read on the host before the next one
-/// (`read`), and where they are kept where they are made and read behind the last (`kept`). All processes call it.
+/// Milliseconds per call of `entry`. For a single call: until it returns (`returned`) and until its work completes
+/// (`done`). For one of many calls: without reading outputs (`unread`), or with the scalars read on the host before the
+/// next call (`read`). Or with outputs kept on the device and read after the last call (`kept`). All processes call it.
 Json benchOutputs(Instance &instance, const Entry &entry, int64_t rows, double seconds, Processes &processes);
 
 } // namespace sluice::runtime

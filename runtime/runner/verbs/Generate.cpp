@@ -1,8 +1,8 @@
-// `generate`: a language model goes on with a text, a token a call of `decode`.
+// `generate`: a language model continues a text, one token per call of `decode`.
 //
-// `decode` takes a `token`, and its `position` if the model has a context of so many places, and gives `logits`: the scores of the next
-// token. What it leaves in caches the next call goes on from. `prefill`, if there is one, takes a `prompt` in chunks, and
-// `last`, the number of the last one of a chunk that is shorter; of this it gives the logits.
+// `decode` takes a `token`, and its `position` if the model has a bounded context, and returns `logits`, the scores of
+// the next token. Its caches carry over to the next call. The optional `prefill` takes a `prompt` in chunks and `last`,
+// the index of a shorter chunk's last token; it returns the logits for that token.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/text/Bpe.h"
@@ -25,7 +25,7 @@ using Tokens = std::vector<int32_t>;
 
 namespace {
 
-/// The scores of the token behind those so far.
+/// Computes the scores of the next token.
 class Decoder {
 public:
   explicit Decoder(Instance &instance)
@@ -38,17 +38,17 @@ public:
   }
 
   int64_t words() const { return static_cast<int64_t>(scores_.size()); }
-  /// Places for tokens; 0: there is no end.
+  /// Context length in tokens; 0: unbounded.
   int64_t context() const { return position_ ? position_->below : 0; }
 
-  /// Begins with a prompt.
+  /// Starts with a prompt.
   void begin(const Tokens &prompt) {
     text_ = prompt;
     bool isLong = context() > 0 && std::cmp_greater(prompt.size(), context());
     isLong ? beginAnew() : read(text_);
   }
 
-  /// Goes on with a token.
+  /// Appends a token.
   void add(int32_t token) {
     text_.push_back(token);
     if (context() > 0 && std::cmp_equal(window_.size(), context()))
@@ -74,7 +74,7 @@ private:
     return *logits;
   }
 
-  /// Whether generation knows all inputs, and there are scores.
+  /// Checks that generation can fill all inputs and that the entry returns scores.
   void checkTokens(const Entry &entry, const char *tokens) const {
     for (const Value &input : entry.inputs) {
       bool isTokens = input.name == tokens && (&entry != &decode_ || elementsOf(input.shape) == 1);
@@ -90,7 +90,7 @@ private:
       failUnsupported("generate: 'prefill' and 'decode' have different vocabulary sizes");
   }
 
-  /// Reads the last half of the context again, from its beginning on.
+  /// Restarts the context with the last half of its tokens.
   void beginAnew() {
     window_.clear();
     auto kept = static_cast<size_t>(std::max<int64_t>(1, context() / 2));
@@ -110,7 +110,7 @@ private:
     return at + 1;
   }
 
-  /// A chunk that would go beyond the end of the context begins earlier, with tokens that were read before.
+  /// A chunk that would exceed the context begins earlier, with tokens that were already read.
   size_t readChunk(size_t at) {
     auto size = static_cast<size_t>(elementsOf(prefill_->findInput("prompt")->shape));
     size_t end = std::min(window_.size(), at + size), begin = at;
@@ -143,13 +143,13 @@ private:
   Instance &instance_;
   const Entry &decode_, *prefill_;
   const Value *position_;
-  Tokens text_, window_; ///< all tokens, and those in the context, in their places
+  Tokens text_, window_; ///< all tokens, and the tokens in the context by position
   std::vector<double> scores_;
 };
 
 //===- text -------------------------------------------------------------------------------------------------------===//
 
-/// What tokens are to people: bytes, the tokens of a vocabulary, or numbers.
+/// Text form of tokens: bytes, vocabulary entries, or numbers.
 class Language {
 public:
   Language(const Options &options, int64_t words)
@@ -167,7 +167,7 @@ public:
                          "; give --tokenizer or --prompt-tokens"));
   }
 
-  /// Words beyond these are never drawn.
+  /// Larger tokens are never sampled.
   int64_t tokens() const { return bpe_ ? bpe_->size() : isNumbers_ ? words_ : 256; }
 
   Tokens promptOf(const GenerateOptions &options) const {
@@ -231,7 +231,7 @@ static void checkLength(const GenerateOptions &options, size_t prompt, int64_t c
 
 namespace {
 
-/// What is drawn, as it is drawn.
+/// Collects and prints the sampled tokens.
 class Generation {
 public:
   Generation(const Options &options, const Language &language, Decoder &decoder, bool isFirst)
@@ -312,7 +312,7 @@ int runGenerate(const Options &options, Processes &processes) {
   startTrace(instance, options);
   Generation generation(options, language, decoder, processes.isFirst());
   generation.run(prompt);
-  if (processes.isFirst() && options.json) // what is drawn need not be UTF-8
+  if (processes.isFirst() && options.json) // sampled bytes need not be UTF-8
     printLine(generation.json(prompt.size()).dump(-1, ' ', false, Json::error_handler_t::replace));
   if (processes.isFirst() && !options.quiet && !options.json)
     talk(generation.summary(prompt.size()));

@@ -1,4 +1,4 @@
-// `info`: what the executable contains.
+// `info`: describes the executable's contents.
 #include "runtime/base/Text.h"
 #include "runtime/instance/Variants.h"
 #include "runtime/plan/DeviceName.h"
@@ -24,7 +24,7 @@ static int64_t mostRows(const Plan &plan, const Entry &entry) {
   return entry.parts.empty() ? plan.capacity : plan.capacity * plan.microbatches;
 }
 
-/// In a call with all rows; those in loops once.
+/// For a call with all rows; launches in loops count once.
 static int64_t launchesOf(const Plan &plan, const Entry &entry) {
   std::vector<const Entry *> parts = plan.partsOf(entry);
   std::vector<int64_t> times = plan.timesOf(entry, plan.microbatches);
@@ -52,7 +52,7 @@ static Json entryJson(const Plan &plan, const Entry &entry) {
   return json;
 }
 
-/// Of each replica: the numbers of the devices that would fill the slots.
+/// For each replica: the numbers of the devices that would fill the slots.
 using Ordinals = std::vector<std::vector<int32_t>>;
 
 static Json deviceJson(const Device &device, size_t slot, const Ordinals &ordinals) {
@@ -99,7 +99,7 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   return json;
 }
 
-/// What has room for so many rows, and how many there may be in all.
+/// The row capacity and the maximum number of rows of a call.
 static std::string roomText(const Plan &plan) {
   if (plan.microbatches == 1 && plan.replicas <= 1)
     return "";
@@ -121,7 +121,7 @@ static std::string settingsText(const Device &device) {
   return device.settings.empty() ? std::string() : concat(", compiled with ", device.settings);
 }
 
-/// The devices of the first replica, then those of the others but for the host.
+/// Prints the devices of the first replica, then those of the other replicas without the host.
 static void printDevices(const Plan &plan, const Ordinals &ordinals, int threads) {
   for (size_t i = 0; i < plan.devices.size(); ++i)
     printLine(concat("device   ", bindingText(plan.devices[i], ordinals.front()[i]), settingsText(plan.devices[i]),

@@ -1,4 +1,4 @@
-// `predict`: an entry point on npy files with any number of rows, a capacity at a time.
+// `predict`: runs an entry point on npy files with any number of rows, one batch at a time.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/instance/Indices.h"
@@ -24,7 +24,7 @@ static constexpr std::string_view standardStream = "-";
 
 namespace {
 
-/// Rows [begin, begin + count) of a tensor whose rows dimension lies inside others: a range in each of `outer` blocks.
+/// Rows [begin, begin + count) of a tensor whose rows dimension is not outermost: one range in each of `outer` blocks.
 struct RowRange {
   int64_t outer = 1, blockBytes = 1, beginBytes = 0, bytes = 0;
 
@@ -60,7 +60,7 @@ public:
     makeOutputs();
   }
 
-  /// What several processes must have in common.
+  /// Lines that must be equal in all processes.
   std::vector<NamedText> lines() const {
     std::string outputs;
     for (const Binding &output : outputs_)
@@ -137,7 +137,7 @@ private:
       rows_ = rows;
       counted = &input;
     }
-    for (const Binding &input : inputs_) // here, where rows are those of the files
+    for (const Binding &input : inputs_) // the input files determine the rows
       checkIndices(instance_.plan(), *input.value, input.tensor.data.data(), {rows_, 0, rows_}, rows_);
   }
 

@@ -1,5 +1,5 @@
-// `train`: epochs over shuffled rows, or over streams of rows where rows carry states on, with checkpoints from which a
-// run goes on to the same bits.
+// `train`: trains epochs over shuffled rows, or over row streams if rows carry states. Writes checkpoints; a resumed
+// run computes the same bits.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/ReadAhead.h"
@@ -48,7 +48,7 @@ public:
       warnOfNonFinite();
       report(tested, log);
       if (position_.rowsDone < train_->rows())
-        break; // --steps end here
+        break; // --steps is reached
       ++position_.epoch;
       position_.rowsDone = 0;
       means_.reset();
@@ -82,7 +82,7 @@ private:
         check(*output, files::checkWritable(*output));
   }
 
-  /// Checks everything by its headers before anything is unpacked.
+  /// Checks all headers before any data is unpacked.
   void openData() {
     DataPath path(dataPath(options_, instance_.plan()), options_.dataOptions);
     train_.emplace(instance_.plan(), step_, trainingTable(path), options_.columns);
@@ -132,7 +132,7 @@ private:
                   "--drop-last leaves out such a batch"));
   }
 
-  /// As many as were asked for, or as --steps take.
+  /// The requested number of epochs, or the number that --steps requires.
   int64_t epochs() const {
     int64_t steps = (train_->rows() + position_.batch - 1) / position_.batch;
     return options_.epochs.value_or(options_.steps > 0 ? (options_.steps + steps - 1) / steps : defaultEpochs);
@@ -141,7 +141,7 @@ private:
     return position_.epoch >= epochs() || (options_.steps > 0 && position_.step >= options_.steps);
   }
 
-  /// Fresh weights, or the newest checkpoint.
+  /// Starts from fresh weights or from the newest checkpoint.
   void start() {
     position_.seed = options_.seed.value_or(0);
     position_.rows = train_->rows();
@@ -161,7 +161,7 @@ private:
     firstStep_ = position_.step;
   }
 
-  /// What several processes must have in common, beside the states.
+  /// Lines, besides the states, that must be equal in all processes.
   std::vector<NamedText> lines() const {
     std::vector<NamedText> lines = {{"the number of training rows", std::to_string(train_->rows())},
                                     {"the number of test rows", std::to_string(test_ ? test_->rows() : 0)},
@@ -174,7 +174,7 @@ private:
                                     {"the step that it starts at", std::to_string(position_.step)},
                                     {"the rows done of the epoch", std::to_string(position_.rowsDone)},
                                     {"the steps between checkpoints", std::to_string(options_.checkpointEvery)}};
-    if (instance_.hasShardsElsewhere()) // which all bring to a checkpoint
+    if (instance_.hasShardsElsewhere()) // every process contributes its shards to a checkpoint
       for (auto [what, path] :
            {std::pair("checkpoints", options_.checkpointFolder), std::pair("averages to save", options_.saveAverages)})
         lines.push_back({concat("whether there are ", what), path.empty() ? "no" : "yes"});
@@ -208,7 +208,7 @@ private:
                        " was made with ", there));
   }
 
-  /// The states that rows carry.
+  /// The states that rows carry to the next step.
   std::vector<const State *> carried() const {
     std::vector<const State *> states;
     for (const State &state : instance_.plan().states)
@@ -217,7 +217,7 @@ private:
     return states;
   }
 
-  /// Rows that carry states begin an epoch anew.
+  /// Resets the states that rows carry at the start of an epoch.
   void beginStreams() {
     for (const State *state : carried())
       instance_.setState(*state, Bytes(static_cast<size_t>(state->logicalBytes())));
@@ -235,7 +235,7 @@ private:
     return order;
   }
 
-  /// Trains on what is left of the epoch; false if a signal came.
+  /// Trains on the rest of the epoch; false if a signal arrived.
   bool trainEpoch() {
     std::vector<uint32_t> order = this->order();
     if (position_.rowsDone == 0)
@@ -275,7 +275,7 @@ private:
     progress_.update(concat("epoch ", position_.epoch + 1, "/", epochs()), position_.rowsDone, train_->rows(), text);
   }
 
-  /// Where processes keep shards, all of them come to it.
+  /// If processes keep shards, all processes call this.
   void checkpoint() {
     if (options_.checkpointFolder.empty() || saved_ == position_.step)
       return;
@@ -305,7 +305,8 @@ private:
                   options_.allowsNonFinite ? "" : "; the exit code will be 1, or 0 with --allow-nonfinite"));
   }
 
-  /// All are behind the same step. Launchers that see one end may kill the others, so that all wait for what is saved.
+  /// All processes have completed the same step. Launchers may kill the others when one process exits, so that all wait
+  /// for the saved files.
   int endBySignal() {
     progress_.clear();
     checkpoint();
@@ -378,7 +379,7 @@ private:
   bool shuffles_ = true;
   int64_t firstStep_ = 0;            ///< steps before this run
   std::optional<int64_t> nonFinite_; ///< the first step whose loss is not finite
-  double seconds_ = 0;               ///< that this process spent on the epoch, for `rowsTimed_` rows
+  double seconds_ = 0;               ///< time of this process for the epoch's `rowsTimed_` rows
   int64_t rowsTimed_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// One function a verb. Each returns the exit code of a run that went well, or was ended by a signal.
+// One function per verb. Each returns the exit code of a successful run, or of a run ended by a signal.
 #pragma once
 
 #include "runtime/base/Json.h"
@@ -13,7 +13,7 @@
 
 namespace sluice::runtime {
 
-/// Keys of `--json` and `--log`, which stay as scripts know them, whatever a row is.
+/// Keys of `--json` and `--log`, kept for compatibility with scripts, whatever a row represents.
 inline constexpr const char *rateKey = "images_per_s", *rowsKey = "images";
 /// The JSON key for the names of figures that are means over calls.
 inline constexpr const char *overCallsKey = "mean_over_calls";
@@ -31,11 +31,11 @@ void addOverCalls(Json &line, const std::vector<NamedFigure> &figures, std::stri
 /// Prints a warning for each undefined figure. The names in the warnings begin with `prefix`.
 void warnOfUndefined(const std::vector<NamedFigure> &figures, std::string_view prefix);
 
-/// The means of eval_step over the rows of `feed`, or nothing if `signal`, which may be null, came.
+/// The means of eval_step over the rows of `feed`; nothing if `signal`, which may be null, arrived.
 std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress,
                               SharedSignal *signal);
 
-/// What `bench --kernels` adds to the result.
+/// The addition of `bench --kernels` to the result.
 Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds);
 
 } // namespace sluice::runtime
