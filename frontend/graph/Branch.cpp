@@ -1,4 +1,4 @@
-// Branches, of which one is done.
+// Branches: exactly one of them runs.
 #include "frontend/graph/Nested.h"
 
 using namespace mlir;
@@ -11,7 +11,7 @@ using detail::NestedBlock;
 
 using Branch = std::function<std::vector<Tensor>()>;
 
-/// Builds a branch into a block, closes the block, and returns the results of the branch.
+/// Builds a branch into a block, closes the block, and returns the branch's results.
 static std::vector<Tensor> buildBranch(const Call &call, const Branch &branch, Location loc, NestedBlock &block) {
   std::vector<Tensor> given = branch();
   for (const Tensor &tensor : given) {

@@ -1,4 +1,4 @@
-// Building ops at a user's line, and what is wrong with them in the user's words.
+// Builds ops at a user's line, and reports errors in the API's terms.
 #include "frontend/graph/Call.h"
 
 #include "llvm/Support/Format.h"
@@ -248,7 +248,7 @@ Tensor Call::copy(const Tensor &x, StringAttr device, ir::CopyReason reason) {
 
 static bool isOf(ir::StateOp state, ir::StateKind kind) { return state && state.getKind() == kind; }
 
-/// A statistic, or what rows carry.
+/// A statistic, or a state that rows carry.
 static bool isBuffer(ir::StateOp state) {
   return isOf(state, ir::StateKind::Statistic) || (isOf(state, ir::StateKind::Slot) && !state.getOf());
 }
@@ -272,7 +272,7 @@ Tensor Call::latest(const Tensor &statistic) {
 }
 
 void Call::update(const Tensor &buffer, const Tensor &value) {
-  if (graph.replica || !graph.entry.empty()) // what it writes is lost
+  if (graph.replica || !graph.entry.empty()) // updates in these contexts are dropped
     return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
   if (!isBuffer(state))
@@ -316,13 +316,13 @@ Tensor Call::permute(const Tensor &x, ArrayRef<int64_t> order) {
   return emit<ir::TransposeOp>({x}, list("permutation", order));
 }
 
-/// Where the batch dimension is; the outermost place if there is none.
+/// The position of the batch dimension; 0 if there is none.
 static int64_t batchOf(ArrayRef<int64_t> shape) {
   auto found = llvm::find_if(shape, ShapedType::isDynamic);
   return found == shape.end() ? 0 : found - shape.begin();
 }
 
-/// An order of dimensions with that at `from` moved to `to`.
+/// An order of dimensions with the dimension `from` moved to `to`.
 static SmallVector<int64_t> moved(size_t rank, int64_t from, int64_t to) {
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (rank == 0)
@@ -332,8 +332,9 @@ static SmallVector<int64_t> moved(size_t rank, int64_t from, int64_t to) {
   return order;
 }
 
-// The op wants the batch outermost. Row-major order does not care where it is, as long as the dimensions before it make
-// as many elements in both shapes: those before and behind are reshaped as if the batch were not there.
+// The op requires the batch outermost. In row-major order the batch may be anywhere, provided that the dimensions
+// before it have the same product in both shapes. The dimensions before and after the batch are then reshaped as if
+// there were no batch.
 Tensor Call::reshape(const Tensor &x, ArrayRef<int64_t> newShape) {
   if (newShape == shape(x))
     return x;
@@ -359,7 +360,7 @@ Tensor Call::expand(const Tensor &x, ArrayRef<int64_t> dims, ArrayRef<int64_t> n
   return y;
 }
 
-// Where the merged dimension is, x has one of size 1, which becomes two, or none yet.
+// At the merged dimension, x has a dimension of size 1, which becomes two dimensions, or no dimension.
 Tensor Call::beside(const Tensor &other, const Tensor &x) {
   int64_t merged = mergedAt(other);
   if (merged < 0)

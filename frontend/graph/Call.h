@@ -1,5 +1,5 @@
-// Call: one function of the API at work. It knows the function's name, its operands and the user's line; it builds ops
-// there and throws errors that show them.
+// Call: one call of an API function. Holds the function's name, its operands and the user's line. Builds ops at that
+// line and throws errors that contain it.
 #pragma once
 
 #include "frontend/graph/GraphImpl.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::detail {
 
-/// Numbers the calls of the API; those within another are part of it.
+/// Numbers the outermost calls of the API; nested calls have the number of the outer call.
 class CallNumber {
 public:
   explicit CallNumber(GraphImpl &graph) : graph(graph) { graph.callNumber += graph.callDepth++ == 0; }
@@ -19,15 +19,15 @@ private:
   GraphImpl &graph;
 };
 
-/// Whether a function takes tensors whose batch is merged with the dimension behind it. Their values have both: `?` and the
-/// other, next to each other. What sees one dimension there is the user, and so are the functions that count dimensions:
-/// `axis` gives a dimension of the value for one that the user sees.
+/// Whether a function accepts tensors whose batch is merged with the following dimension. Their values have both
+/// dimensions, `?` and its neighbor. Users see one dimension, as do functions that count dimensions; `axis` maps a
+/// user's dimension to the value's.
 enum class Rows { own, merged };
 
 class Call {
 public:
-  /// Throws unless all operands exist, belong to one graph and, where they are fixed on devices, on one, and have rows that
-  /// the function takes. Absent optional operands are simply not listed.
+  /// Throws unless all operands exist, belong to one graph, are not fixed on different devices, and have rows that the
+  /// function accepts. Omit absent optional operands.
   Call(const char *function, llvm::ArrayRef<Tensor> operands, SourceLocation location, Rows rows = Rows::own);
   Call(const char *function, const Arg &x, Rows rows = Rows::own) : Call(function, {x.tensor}, x.where, rows) {}
   Call(const char *function, const Arg &a, const Arg &b, Rows rows = Rows::own)
@@ -36,39 +36,40 @@ public:
   /// "model.cpp:13:18: error: matmul: <message> ([batch, 784] x [512, 10])", with notes at the operands' lines.
   [[noreturn]] void fail(const std::string &message) const;
 
-  // Questions about operands.
+  // Queries on operands.
   static mlir::RankedTensorType type(const Tensor &x) {
     return llvm::cast<mlir::RankedTensorType>(Access::value(x).getType());
   }
   static llvm::ArrayRef<int64_t> shape(const Tensor &x) { return type(x).getShape(); }
   static int64_t rank(const Tensor &x) { return type(x).getRank(); }
-  /// The dimensions that the user sees.
+  /// The number of dimensions that the user sees.
   static int64_t seenRank(const Tensor &x) { return rank(x) - Access::isMerged(x); }
-  /// Where the batch is that is merged with the dimension behind it; -1: it is not.
+  /// The position of the batch that is merged with the following dimension; -1 if it is not merged.
   static int64_t mergedAt(const Tensor &x);
-  /// The same value with its rows merged or not.
+  /// The same value with merged or unmerged rows.
   Tensor seen(const Tensor &x, bool merged) { return Access::tensor(graph, Access::value(x), merged); }
   std::string print(const Tensor &x) const { return graph.printShape(type(x), Access::isMerged(x)); }
   /// A size, or the name of the batch dimension.
   std::string print(int64_t size) const;
-  /// With as many digits as it takes, up to six.
+  /// Prints up to six significant digits.
   static std::string print(double number);
 
   // Requirements; each fails with a message.
   void requireGraph(const GraphImpl &owner) const;
-  /// `other` exists and is of the operands' graph.
+  /// Throws unless `other` exists and belongs to the operands' graph.
   void requireGraph(const Tensor &other) const;
   void requireFloat(const Tensor &x) const;
-  /// A float without dimensions.
+  /// Throws unless x is a float without dimensions.
   void requireScalar(const Tensor &x) const;
   void requireSameDType(const Tensor &a, const Tensor &b) const;
   void requireRank(const char *operand, const Tensor &x, int64_t rank) const;
-  /// The dimension of the value, counted from the front; fails for merged rows, which are two.
+  /// The dimension of the value, counted from the front; fails for merged rows, which are two dimensions.
   int64_t axis(const Tensor &x, int64_t dim) const;
-  /// The same for a dimension that the user sees, counted from the front: its first one, of merged rows.
+  /// The same for a dimension that the user sees, counted from the front; for merged rows, the first of the two
+  /// dimensions.
   static int64_t placeOf(const Tensor &x, int64_t seen);
   int64_t axisOf(int64_t rank, int64_t dim) const;
-  /// Sorted and counted from the front, both of merged rows; all if none are given.
+  /// Sorted and counted from the front, with both dimensions of merged rows; all dimensions if none are given.
   llvm::SmallVector<int64_t> axes(const Tensor &x, const Axes &dims) const;
 
   // Ops.
@@ -84,7 +85,7 @@ public:
   mlir::NamedAttribute real(llvm::StringRef name, double value);
   mlir::NamedAttribute unit(llvm::StringRef name);
 
-  /// x in a buffer of its own on a device; null: placed later.
+  /// x in a separate buffer on a device; null: placed later.
   Tensor copy(const Tensor &x, mlir::StringAttr device, ir::CopyReason reason);
   /// `update` records the value that training stores in a module's buffer. It replaces the value that an earlier call
   /// stored. `write` records a value that the user writes into a parameter or buffer.
@@ -92,7 +93,7 @@ public:
   /// The value of a statistic after the earlier batch norms of a training step; the statistic itself if there are none.
   Tensor latest(const Tensor &statistic);
   void write(const Tensor &existing, const Tensor &value);
-  /// What a training step draws random numbers by.
+  /// The random key of a training step.
   Tensor key();
   /// A number as a tensor of x's dtype and shape.
   Tensor literal(double value, const Tensor &x);
@@ -102,21 +103,21 @@ public:
   /// A vector of a type of floats.
   Tensor vector(llvm::ArrayRef<double> elements, mlir::Type element);
   Tensor cast(const Tensor &x, DType dtype);
-  /// Fails where rows would mix: as many elements lie before the batch dimension in both shapes.
+  /// Fails if rows would mix: the dimensions before the batch must have the same product in both shapes.
   Tensor reshape(const Tensor &x, llvm::ArrayRef<int64_t> shape);
-  /// Dimension i of the result is dimension order[i] of x; nothing to do gives x itself.
+  /// Dimension i of the result is dimension order[i] of x; the identity returns x itself.
   Tensor permute(const Tensor &x, llvm::ArrayRef<int64_t> order);
-  /// Broadcasts by NumPy's rules; nothing to do gives x itself.
+  /// Broadcasts by NumPy's rules; returns x itself if the shapes are equal.
   Tensor broadcast(const Tensor &x, llvm::ArrayRef<int64_t> shape);
-  /// On the device of the call's operands, where the result is needed.
+  /// The expansion is placed on the device of the call's operands, its consumer.
   Tensor expand(const Tensor &x, llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
-  /// x in the shape in which it broadcasts beside a tensor, whose rows may be merged.
+  /// x reshaped to broadcast with a tensor whose rows may be merged.
   Tensor beside(const Tensor &other, const Tensor &x);
-  /// y plus a vector along one dimension of it, if there is one.
+  /// y plus a vector along one dimension of y, if the vector exists.
   Tensor plusBias(const Tensor &y, const Tensor &bias, int64_t axis);
-  /// The operands that exist.
+  /// The existing operands.
   static llvm::SmallVector<Tensor> present(std::initializer_list<Tensor> tensors);
-  /// The shape that both broadcast to.
+  /// The common broadcast shape.
   llvm::SmallVector<int64_t> commonShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) const;
 
   GraphImpl &graph;
@@ -134,9 +135,9 @@ private:
   SourceLocation location;
 };
 
-/// The least and the greatest value of a dtype, floats' infinities among them; of i64, the doubles next to them.
+/// The smallest and the largest value of a dtype, infinities for floats; for i64, the nearest doubles.
 std::pair<double, double> rangeOf(DType dtype);
-/// The product of the static sizes; too large a one is the largest number.
+/// The product of the static sizes; saturates on overflow.
 int64_t product(llvm::ArrayRef<int64_t> sizes);
 
 } // namespace sluice::detail

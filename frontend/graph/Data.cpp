@@ -1,4 +1,4 @@
-// Data that a graph brings along: what states begin with, and constants.
+// Data in a graph: initial values of states, and constants.
 #include "frontend/graph/Call.h"
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
@@ -15,12 +15,12 @@ namespace sluice {
 using detail::Access;
 using detail::GraphImpl;
 
-/// More elements of a constant are data beside the text.
+/// Larger constants are stored in a separate file.
 static constexpr int64_t kMostInText = 1024;
 
 //===- sources ----------------------------------------------------------------------------------------------------===//
 
-/// Runs what may throw an error of the readers: it is the user's, at this line.
+/// Runs `body` and reports a reader's error at the user's line.
 template <typename Body> static void guarded(const std::string &what, const SourceLocation &location, Body body) {
   if (runtime::Status status = runtime::guarded(body); !status.ok())
     throw Error(what + status.message, location, {}, int(status.code));
@@ -76,7 +76,7 @@ static Value constantInText(GraphImpl &graph, const void *elements, RankedTensor
                             const SourceLocation &location) {
   ArrayRef<char> bytes(static_cast<const char *>(elements),
                        type.getNumElements() * runtime::sizeOf(runtime::DType(detail::dtypeOf(type))));
-  bool isBool = type.getElementType().isInteger(1); // which MLIR packs
+  bool isBool = type.getElementType().isInteger(1); // MLIR packs booleans into bits
   auto value = isBool
                    ? DenseElementsAttr::get(type, ArrayRef(reinterpret_cast<const bool *>(bytes.data()), bytes.size()))
                    : DenseElementsAttr::getFromRawBuffer(type, bytes);

@@ -1,4 +1,4 @@
-// Data parallelism written out: slices, copies and sums on several devices of one graph.
+// Data parallelism as explicit slices, copies and sums on several devices of one graph.
 #include "frontend/graph/Call.h"
 #include "sluice/data_parallel.h"
 
@@ -14,7 +14,7 @@ using detail::GraphImpl;
 
 //===- split ------------------------------------------------------------------------------------------------------===//
 
-/// The rows of a batch that `devices` can share.
+/// The rows of a batch; fails if `devices` cannot share them.
 static int64_t shareableRows(const Call &call, const Tensor &batch, size_t devices, bool evenly) {
   if (devices == 0)
     call.fail("needs at least one device");
@@ -89,7 +89,7 @@ std::vector<Tensor> get_params(const std::vector<Tensor> &params, const Device &
 
 namespace {
 
-/// While it lives, the states of a module stand for copies on a device, where things are created too.
+/// RAII: substitutes copies on a device for the states of a module, and makes this device the scope.
 class ReplicaScope {
 public:
   ReplicaScope(GraphImpl &graph, llvm::DenseMap<Value, Value> copies, const Device &device)
@@ -118,7 +118,7 @@ static Module::Named statesOf(const Module &module) {
   return states;
 }
 
-/// Throws unless all states live on the first device, and ops on them run there.
+/// Throws unless all states are on the first device and ops on them run there.
 static void requireOn(const Call &call, const Module::Named &states, const Device &first) {
   for (const auto &[name, state] : states)
     if (StringAttr fixed = ir::getDevice(Call::type(state)); !fixed || detail::toDevice(fixed) != first)

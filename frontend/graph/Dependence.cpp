@@ -1,4 +1,4 @@
-// Dependences of a graph's values: ops, parameters, and the flow of gradients.
+// Dependences between a graph's values: ops, parameters, and gradient flow.
 #include "frontend/graph/GraphImpl.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -8,7 +8,7 @@ namespace sluice::detail {
 
 //===- everything -------------------------------------------------------------------------------------------------===//
 
-/// The operands of an op, and the outer values that its regions use.
+/// The operands of an op, and the outer values used in its regions.
 static llvm::SetVector<Value> readBy(Operation *op) {
   llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), read);
@@ -28,7 +28,7 @@ llvm::SetVector<Operation *> GraphImpl::opsBehind(ValueRange values) {
   return behind;
 }
 
-/// The names of the parameters that `isRead` accepts, in order of their creation.
+/// The names of the parameters that `isRead` accepts, in creation order.
 static std::vector<std::string> parametersOf(ModuleOp module, function_ref<bool(StringRef)> isRead) {
   std::vector<std::string> names;
   for (auto state : module.getOps<ir::StateOp>())
@@ -87,7 +87,7 @@ static SmallVector<Value> sourcesOf(Value value) {
   return sources;
 }
 
-/// The value, and the floats that it depends on through ops that `passes` accepts.
+/// The value, and the float values that it depends on through ops that `passes` accepts.
 static llvm::SetVector<Value> floatsBehind(Value value, function_ref<bool(Operation *)> passes) {
   llvm::SetVector<Value> behind;
   behind.insert(value);

@@ -28,7 +28,7 @@ std::ostream &operator<<(std::ostream &os, const Device &device) { return os << 
 
 namespace {
 
-/// Takes a spelling apart from the front; every function says whether it took anything.
+/// A cursor over a spelling. Every function returns whether it consumed text.
 class Spelling {
 public:
   explicit Spelling(std::string_view text) : rest(text) {}
@@ -70,7 +70,7 @@ static bool takeIndex(Spelling &text, int &index) {
   return text.take(":") && text.takeNumber(index);
 }
 
-/// "/job:worker/replica:0/task:1", from the job on.
+/// "/job:worker/replica:0/task:1", from the job on; consumes it.
 static bool takeHost(Spelling &text) {
   int number = 0;
   return text.take("/job:") && text.takeName() && (!text.take("/replica:") || text.takeNumber(number)) &&

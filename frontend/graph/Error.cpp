@@ -31,7 +31,7 @@ std::string SourceLocation::str() const { return file + ":" + std::to_string(lin
 
 Error::Error(std::string message, SourceLocation location, std::vector<Note> notes, int code)
     : said(std::move(message)), at(std::move(location)), more(std::move(notes)), exitCode(code) {
-  text = (at.file.empty() ? "" : at.str() + ": ") + "error: " + said; // in-process compilation has no place of its own
+  text = (at.file.empty() ? "" : at.str() + ": ") + "error: " + said; // in-process compilation has no location
   for (const Note &note : more)
     text.append("\n").append(note.location.str()).append(": note: ").append(note.message);
 }

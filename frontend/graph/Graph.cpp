@@ -134,7 +134,7 @@ void Graph::entry(const std::string &name, const std::function<void()> &build, W
     throw Error("the entry point '" + name + "' has no output and writes nothing", where);
 }
 
-/// There is at most one: what `minimize` trains on, or the metric of this name.
+/// There is at most one: the loss of `minimize`, or the metric of this name.
 static void requireNoLoss(GraphImpl &graph, const char *function, const SourceLocation &location) {
   for (Operation &op : graph.graph.getBody().front())
     if (auto metric = dyn_cast<ir::MetricOp>(op); isa<ir::MinimizeOp>(op) || (metric && metric.getName() == "loss"))
@@ -252,7 +252,7 @@ std::vector<Graph::State> Graph::states() const {
 
 //===- files ------------------------------------------------------------------------------------------------------===//
 
-/// Throws if a state has the name of a slot that the optimizer keeps for a parameter.
+/// Throws if a state has the name of an optimizer slot for a parameter.
 static void requireFreeSlots(GraphImpl &graph, ir::MinimizeOp minimize, ArrayAttr parameters,
                              ir::OptimizerAttr optimizer) {
   SmallVector<StringRef> slots = optimizer.getSlots();
@@ -296,7 +296,7 @@ std::string Graph::str(Where where) const {
 
 static constexpr int kCannotWrite = 3; // the exit code
 
-/// The text, and beside it what states begin with: both or none.
+/// Writes the text and, next to it, the initial data of states: both files or none.
 static void saveWithData(GraphImpl &graph, const std::string &path, const std::function<std::string()> &print,
                          const SourceLocation &location) {
   if (path == "-")

@@ -1,4 +1,4 @@
-// The module under construction: its ops, inputs and states.
+// The module under construction: ops, inputs and states.
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 #include "ir/ops/model/Init.h"
@@ -63,7 +63,7 @@ Tensor Access::tensor(GraphImpl &graph, Value value, bool merged) {
 
 namespace {
 
-/// Keeps what MLIR reports while it lives.
+/// RAII: collects MLIR's diagnostics.
 class Diagnostics {
 public:
   explicit Diagnostics(MLIRContext *context)
@@ -77,7 +77,7 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// The properties of an op that does not exist yet: what inference reads attributes from.
+/// The properties of an op before its creation, from which inference reads attributes.
 class PropertiesOf {
 public:
   explicit PropertiesOf(OperationName name)
@@ -105,14 +105,14 @@ static LogicalResult inferTypes(OperationState &state, DictionaryAttr attributes
       state.getContext(), state.location, state.operands, attributes, properties.get(), {}, types);
 }
 
-/// Diagnostics of verifiers begin with the op's name in the IR, which means nothing to users.
+/// Removes the IR's op name from a verifier diagnostic; the name is not part of the API.
 static std::string withoutOpName(StringRef text) {
   if (text.consume_front("'sluice."))
     text = text.substr(text.find("' op ") + 5);
   return text.str();
 }
 
-/// The device that the operands with a fixed one share.
+/// The common device of the operands with a fixed device.
 static StringAttr fixedDevice(ValueRange operands) {
   for (Value operand : operands)
     if (StringAttr device = ir::getDevice(operand.getType()))
@@ -363,7 +363,7 @@ Value GraphImpl::readKey(const SourceLocation &location) {
 Value GraphImpl::read(ir::StateOp state, StringAttr device, const SourceLocation &location) {
   Type type = ir::withDevice(state.getTensorType(), device);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(&graph.getBody().front()); // where a step of a scan is built, before the scan
+  builder.setInsertionPointToEnd(&graph.getBody().front()); // in a step of a scan: before the scan
   return builder.create<ir::GetOp>(toLocation(location), type, state.getSymName());
 }
 

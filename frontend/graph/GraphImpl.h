@@ -1,4 +1,5 @@
-// What a Graph holds: the module under construction. Tools of this repository take the module from here.
+// The contents of a Graph: the module under construction. Tools of this repository access the module through this
+// header.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -23,7 +24,7 @@
 
 namespace sluice {
 
-/// The graph's module, verified. Throws Error when it does not verify. The graph owns it: clone it to change it.
+/// The graph's module, verified. Throws Error if verification fails. The graph owns it: clone it before changing it.
 mlir::ModuleOp moduleOf(const Graph &graph, std::source_location where = std::source_location::current());
 
 namespace detail {
@@ -34,26 +35,26 @@ public:
 
   // --- named dimensions ---
 
-  /// The type of a tensor with these dimensions; binds new names and throws on contradictions. `what` names the tensor.
+  /// The type of a tensor with these dimensions. Binds new names and throws on contradictions. `what` names the tensor.
   mlir::RankedTensorType typeOf(const std::string &what, DType dtype, const Shape &shape,
                                 const SourceLocation &location);
-  /// With `merged`, the batch and the dimension behind it are one.
+  /// With `merged`, the batch and the following dimension count as one.
   Shape shapeOf(mlir::Type type, bool merged = false) const;
   /// "[batch, 784]"
   std::string printShape(mlir::Type type, bool merged = false) const { return shapeOf(type, merged).str(); }
   /// `text` of a diagnostic, with the name of the batch dimension for `?` in its shapes.
   std::string withNames(llvm::StringRef text) const;
-  /// The size of a dimension in a type (kDynamic for the batch), or nothing if its name is not known.
+  /// The size of a dimension in a type (kDynamic for the batch); nothing if its name is unknown.
   std::optional<int64_t> sizeOf(const Dim &dim) const;
 
   // --- ops ---
 
-  /// Builds an op; a failure of its inference or verifier is returned as text in `failure`.
+  /// Builds an op; returns an inference or verifier failure as text in `failure`.
   mlir::Operation *build(llvm::StringRef op, mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
                          const SourceLocation &location, std::string &failure);
-  /// The value in a buffer of its own on a device; null: placed later.
+  /// The value in a separate buffer on a device; null: placed later.
   mlir::Value copy(mlir::Value value, mlir::StringAttr device, ir::CopyReason reason, const SourceLocation &location);
-  /// The ops that one call of the API built, where calls within it count as part of it.
+  /// The ops that one outermost call of the API built.
   llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
   mlir::Location toLocation(const SourceLocation &location);
   /// The location if it is in user code; otherwise that of the module call in progress, or else of the line that
@@ -66,61 +67,61 @@ public:
   // --- devices ---
 
   const ir::Target &target() const { return targetDevices; }
-  /// Throws when a device that is in use would vanish.
+  /// Throws if the new target lacks a device in use.
   void setTarget(ir::Target target, const SourceLocation &location);
-  /// The logical name of a device that `function` uses from now on. Throws unless the target has it.
+  /// The logical name of a device, marked as used by `function`. Throws unless the target has the device.
   mlir::StringAttr use(const char *function, const Device &device, const SourceLocation &location);
-  /// Where things are created; null: placed later.
+  /// The device for new values; null: placed later.
   mlir::StringAttr scopeDevice();
   Device defaultGpu() const;
-  /// Where a value lives, fixed or pinned; null: not known yet.
+  /// The device of a value, fixed or pinned; null: unknown yet.
   mlir::StringAttr deviceOf(mlir::Value value);
 
   // --- structure ---
 
-  /// Lives where things are created.
+  /// The input is placed on the scope's device.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const SourceLocation &location);
   /// Whether this is the name of an entry point, including those that the compiler adds.
   bool isEntryPoint(llvm::StringRef name);
-  /// Throws if another state or an entry point has the name. The state is kept on `device`; null: placed later.
+  /// Throws if another state or an entry point has the name. The state is placed on `device`; null: placed later.
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
                        mlir::StringAttr device, const SourceLocation &location);
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, ir::InitAttr begin,
                        mlir::StringAttr device, const SourceLocation &location);
-  /// The state's value, fixed on a device unless that is null.
+  /// The state's value, fixed on a device unless `device` is null.
   mlir::Value read(ir::StateOp state, mlir::StringAttr device, const SourceLocation &location);
-  /// The key of the graph's random numbers, from a state of its own.
+  /// The key of the graph's random numbers, from a separate state.
   mlir::Value readKey(const SourceLocation &location);
-  /// Throws when the rule makes no sense; `state` names what begins so.
+  /// Throws if the rule is invalid; `state` names the initialized state.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
                         const SourceLocation &location);
-  /// The file of a rule that is data: the tensor that it names, or else this one.
+  /// The data file of a rule: the tensor that the rule names, or else `state`.
   runtime::TensorSource open(const init::Init &init, const std::string &tensor);
-  /// A constant that stands beside the text.
+  /// A constant stored in the data file.
   mlir::Value constant(const runtime::TensorSource &source, mlir::RankedTensorType type,
                        const SourceLocation &location);
-  /// Whether there is anything to stand beside the text, and writes it.
+  /// Whether the graph has data outside its text; the second function writes this data.
   bool hasData() const { return !data.empty(); }
   void writeData(const std::string &path, const SourceLocation &location) const;
-  /// The state that a value reads, or null.
+  /// The state of which the value is a read; else null.
   ir::StateOp stateOf(mlir::Value value);
   ir::StateOp findState(llvm::StringRef name);
-  /// A parameter on a device that begins as another one does, and changes by itself from then on.
+  /// A parameter on a device with the same initial value as another one and separate updates.
   ir::StateOp addLike(ir::StateOp parameter, const Device &device, const SourceLocation &location);
-  /// Of a state, and of those that are like it.
+  /// Sets the initial value of a state and of its copies.
   void setInit(ir::StateOp state, ir::InitAttr begin);
-  /// The op that sets a state after a training step, or after a call of the entry point under construction; or null.
+  /// The op that sets a state after a training step, or after a call of the entry point under construction; else null.
   ir::SetOp findSet(llvm::StringRef state);
-  /// Adds such an op for a state that has none.
+  /// Adds this op for a state without one.
   void addSet(ir::StateOp state, mlir::Value value, const SourceLocation &location);
   void eraseSet(ir::SetOp set);
-  /// The name of the entry point under construction; null outside of any.
+  /// The name of the entry point under construction; null if there is none.
   mlir::StringAttr entryAttr();
-  /// Makes one parameter another name of a second one: its own state is gone, and handles of it are handles of the other.
+  /// Makes one parameter an alias of a second one: removes its state, and redirects its handles to the second one.
   void tie(const Tensor &parameter, const Tensor &to);
-  /// What stands for the value of a parameter that was tied.
+  /// Replaces the value of a tied parameter by the value of its target.
   mlir::Value resolve(mlir::Value value) const;
-  /// "'fc1.weight' " of a state or input; nothing of other values.
+  /// "'fc1.weight' " for a state or input; empty for other values.
   std::string nameOf(mlir::Value value);
   /// Whether a parameter, or the parameter that it is `like`, has requires_grad(false).
   bool isFrozen(ir::StateOp parameter);
@@ -128,19 +129,20 @@ public:
   ir::MinimizeOp findMinimize();
   /// Whether `minimize` updates a parameter.
   bool isTrained(llvm::StringRef parameter);
-  /// Throws unless `name` is new among the outputs and metrics, or among the outputs of the entry point under construction.
+  /// Throws unless `name` is new among the outputs and metrics, or among the outputs of the entry point under
+  /// construction.
   void claimResult(const std::string &name, const SourceLocation &location);
-  /// What values are made of: ops of the graph, those in regions of others apart.
+  /// The ops that values depend on, without ops nested in regions.
   llvm::SetVector<mlir::Operation *> opsBehind(mlir::ValueRange values);
-  /// The names of the parameters that a value depends on, in order of their creation.
+  /// The names of the parameters that a value depends on, in creation order.
   std::vector<std::string> parametersBehind(mlir::Value value);
-  /// The same for the parameters that a gradient of a loss reaches and that require one. PyTorch's optimizers update
-  /// the same parameters.
+  /// The names of the parameters that require a gradient and that a gradient of the loss reaches. PyTorch's optimizers
+  /// update the same parameters.
   std::vector<std::string> parametersReached(mlir::Value loss);
-  /// Whether a gradient flows from a value to another that it is made of, or is.
+  /// Whether a gradient flows from a value to another value that it depends on or equals.
   bool dependsOn(mlir::Value value, mlir::Value on);
 
-  /// Empty, or why the module does not verify.
+  /// The reason why the module does not verify; empty if it verifies.
   std::string verify();
   std::string print();
 
@@ -150,36 +152,37 @@ public:
   ir::GraphOp graph;
   mlir::OpBuilder builder; ///< at the end of the graph's body
   DType dtype = DType::f32;
-  std::vector<mlir::Block *> openBlocks;     ///< in construction: the graph's body, then steps and branches
+  std::vector<mlir::Block *> openBlocks;     ///< blocks under construction: the graph's body, then steps and branches
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last
-  mlir::StringAttr pin;                      ///< of the module whose call is in progress
-  std::optional<Device> scope;               ///< of the innermost DeviceScope
-  std::string entry;                         ///< under construction; empty outside of any
-  /// Of the replica whose call is in progress: what stands for the states of its module.
+  mlir::StringAttr pin;                      ///< pin of the module whose call is in progress
+  std::optional<Device> scope;               ///< device of the innermost DeviceScope
+  std::string entry;                         ///< entry point under construction; empty if there is none
+  /// During a replica's call: the substitutes of its module's states.
   std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
-  /// A module: modules are gone when the graph is saved.
+  /// Record of a module: modules may be destroyed before the graph is saved.
   struct Layer {
-    std::string name;             ///< for `get_submodule`; the whole model has none
-    std::optional<size_t> parent; ///< among the layers, before it
-    SourceLocation where;         ///< of the first call; before that, of the declaration
+    std::string name;             ///< for `get_submodule`; empty for the whole model
+    std::optional<size_t> parent; ///< index among the layers, before this one
+    SourceLocation where;         ///< line of the first call; before that, of the declaration
     std::vector<std::string> states;
-    std::vector<mlir::Value> results; ///< of its calls
+    std::vector<mlir::Value> results; ///< results of its calls
   };
   std::vector<Layer> layers;
   llvm::StringSet<> frozen;                            ///< parameters with requires_grad(false)
-  std::vector<std::unique_ptr<mlir::Block>> abandoned; ///< failed steps and branches, whose values users may hold
-  int64_t streams = 0;                                 ///< of random numbers, so far
-  unsigned callDepth = 0, callNumber = 0;              ///< calls of the API in progress, and outermost ones so far
+  std::vector<std::unique_ptr<mlir::Block>> abandoned; ///< failed steps and branches, kept because users may hold their
+                                                       ///< values
+  int64_t streams = 0;                                 ///< random streams so far
+  unsigned callDepth = 0, callNumber = 0;              ///< API calls in progress, and outermost calls so far
 
 private:
-  /// The parameter that a handle of `tie` is of. Throws where it is another value.
+  /// The parameter of a handle passed to `tie`. Throws for other values.
   ir::StateOp tiedState(const std::string &what, const Tensor &tensor, const SourceLocation &location);
   ir::StateOp createState(ir::StateKind kind, llvm::StringRef name, mlir::RankedTensorType type, ir::InitAttr begin,
                           mlir::TypeAttr physical, const SourceLocation &location);
 
   ir::InitAttr dataAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
                         const SourceLocation &location);
-  /// Keeps what a state begins with.
+  /// Stores the initial data of a state.
   ir::InitAttr keepData(const std::string &state, const runtime::TensorSource &source);
 
   struct Binding {
@@ -190,28 +193,28 @@ private:
   std::string batch; ///< the name of the symbolic dimension
   SourceLocation batchLocation;
   llvm::StringMap<SourceLocation> inputs,
-      results; ///< of the latter, those of an entry point behind its name and a space
+      results; ///< names of inputs and results; results of an entry point are prefixed by its name and a space
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
   llvm::StringMap<ir::StateOp> states;
-  std::vector<ir::StateOp> likes; ///< states that begin with the values of another one
+  std::vector<ir::StateOp> likes; ///< states that start with the values of another state
   llvm::DenseMap<std::pair<mlir::StringAttr, mlir::StringAttr>, ir::SetOp> sets; ///< by state and entry point
-  mlir::Value key; ///< null until random numbers are drawn
+  mlir::Value key;                                                               ///< null until random numbers are used
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;
   llvm::DenseMap<mlir::Value, llvm::SetVector<mlir::Value>>
-      differentiable;                                ///< the values that a gradient of each reaches
-  std::map<std::string, runtime::TensorSource> data; ///< that states begin with, by their names
+      differentiable;                                ///< by loss, the values that a gradient reaches
+  std::map<std::string, runtime::TensorSource> data; ///< initial data of states, by name
   std::map<std::string, std::shared_ptr<const runtime::SafetensorsFile>> dataFiles;
-  int64_t constants = 0;                                 ///< beside the text, so far
-  llvm::DenseMap<mlir::Value, mlir::Value> tied;         ///< the first read of parameters that were tied, and of which
-  std::vector<mlir::OwningOpRef<ir::GetOp>> tiedHandles; ///< no longer in the graph; handles of users name them
+  int64_t constants = 0;                                 ///< constants in the data file so far
+  llvm::DenseMap<mlir::Value, mlir::Value> tied;         ///< by first read of a tied parameter, its target
+  std::vector<mlir::OwningOpRef<ir::GetOp>> tiedHandles; ///< removed from the graph; users' handles name them
 };
 
-/// What the public handles hide.
+/// Access to the private members of public handles.
 struct Access {
   static GraphImpl *graph(const Tensor &tensor) { return tensor.graph.get(); }
   static std::shared_ptr<GraphImpl> graph(const Graph &graph) { return graph.graph; }
-  /// In a replica's call, its copy of a state.
+  /// During a replica's call, the replica's copy of a state.
   static mlir::Value value(const Tensor &tensor) {
     mlir::Value value = mlir::Value::getFromOpaquePointer(tensor.value);
     if (value)
@@ -220,7 +223,7 @@ struct Access {
     return copy ? copy : value;
   }
   static Tensor tensor(GraphImpl &graph, mlir::Value value, bool merged = false);
-  /// Whether the batch and the dimension behind it are seen as one.
+  /// Whether users see the batch and the following dimension as one.
   static bool isMerged(const Tensor &tensor) { return tensor.merged; }
 };
 
@@ -229,7 +232,7 @@ DType dtypeOf(mlir::Type type);
 Device toDevice(llvm::StringRef name);
 /// Whether a name matches a pattern in which '*' stands for any characters.
 bool matches(std::string_view pattern, std::string_view name);
-/// Where the user wrote what became a value.
+/// The user's source line of a value.
 SourceLocation locationOf(mlir::Location location);
 
 } // namespace detail

@@ -1,4 +1,4 @@
-// How parameters begin: PyTorch's rules.
+// Initialization of parameters by PyTorch's rules.
 #include "sluice/init.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Named dimensions: dimensions of one name are one dimension, and at most one name has no size.
+// Named dimensions: equal names mean equal dimensions, and at most one name has no size.
 #include "frontend/graph/GraphImpl.h"
 
 using namespace mlir;

@@ -1,4 +1,4 @@
-// Functions of the user that build ops within an op: a step of a scan, a branch.
+// User functions that build ops within an op: a step of a scan, a branch.
 #pragma once
 
 #include "frontend/graph/Call.h"
@@ -8,7 +8,7 @@ namespace sluice::detail {
 llvm::SmallVector<mlir::Value> valuesOf(llvm::ArrayRef<Tensor> tensors);
 std::vector<Tensor> tensorsOf(GraphImpl &graph, mlir::ValueRange values);
 
-/// Fails where an op of the block is not on values alone; `what` names the block.
+/// Fails unless the block contains only computation on values; `what` names the block.
 void requireValueOps(const Call &call, mlir::Block &block, const char *what);
 
 /// A block for an op that does not exist yet. Ops are built into the block until it is closed. If no op takes the

@@ -1,4 +1,4 @@
-// Where values live and where work happens: to, copy_to, copy_, pin.
+// Placement of values and work: to, copy_to, copy_, pin.
 #include "frontend/graph/Call.h"
 
 using namespace mlir;
@@ -31,13 +31,14 @@ Tensor Tensor::cpu(Where where) const { return to(sluice::cpu(), where); }
 Tensor Tensor::cuda(Where where) const { return to(Call("cuda", Arg(*this, where)).graph.defaultGpu(), where); }
 Tensor Tensor::cuda(int index, Where where) const { return to(gpu(index, where), where); }
 
-/// The value that training gives to a state, `existing`: the source, on its device.
+/// The value that training assigns to the state `existing`: the source, on the state's device.
 static Tensor write(Call &call, const Tensor &existing, const Tensor &source) {
   if (Call::shape(source) != Call::shape(existing))
     call.fail("sizes differ: " + call.print(source) + " and " + call.print(existing));
   StringAttr from = ir::getDevice(Call::type(source)), to = ir::getDevice(Call::type(existing));
   Tensor value =
-      from == to ? source : call.copy(source, to, ir::CopyReason::To); // needless if both are placed on one device
+      from == to ? source : call.copy(source, to, ir::CopyReason::To); // no copy is needed if both are placed on one
+                                                                       // device
   call.write(existing, value);
   return value;
 }
@@ -57,7 +58,7 @@ Tensor &Tensor::copy_(const Tensor &source, Where where) {
 
 //===- work -------------------------------------------------------------------------------------------------------===//
 
-/// Why there is no work to pin behind a value; nothing if there is.
+/// The reason why no work that computes a value can be pinned; empty if there is some.
 static std::string reasonAgainstPin(const Call &call, Value value, StringAttr device) {
   Operation *op = value.getDefiningOp();
   if (!op)

@@ -1,4 +1,4 @@
-// Steps along a dimension.
+// Scans along a dimension.
 #include "ir/ops/control/Scan.h"
 #include "frontend/graph/Nested.h"
 

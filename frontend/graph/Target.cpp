@@ -1,4 +1,4 @@
-// The devices that a graph may use, and which of them things are created on.
+// The devices of a graph's target, and the selection of devices for new values.
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 #include "sluice/device.h"
@@ -11,7 +11,7 @@ namespace sluice {
 using detail::Access;
 using detail::GraphImpl;
 
-//===- what the target has ----------------------------------------------------------------------------------------===//
+//===- devices of the target --------------------------------------------------------------------------------------===//
 
 int gpu_count(const Graph &graph) { return int(Access::graph(graph)->target().accelerators()); }
 
@@ -33,7 +33,7 @@ std::vector<Graph::DeviceInfo> Graph::devices() const {
   return list;
 }
 
-//===- setting it -------------------------------------------------------------------------------------------------===//
+//===- selection of the target ------------------------------------------------------------------------------------===//
 
 void Graph::set_devices(const std::string &list, Where where) {
   llvm::Expected<ir::Target> target = ir::Target::parse(list);

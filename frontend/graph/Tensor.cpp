@@ -1,4 +1,4 @@
-// What a handle tells about its value.
+// Properties of a handle's value.
 #include "sluice/tensor.h"
 #include "frontend/graph/Call.h"
 
@@ -6,7 +6,7 @@ namespace sluice {
 
 using detail::Access;
 
-/// The value of a tensor that there is.
+/// The value of a tensor; throws if the tensor is empty.
 static mlir::Value valueOf(const char *method, const Tensor &tensor, std::source_location where) {
   if (mlir::Value value = Access::value(tensor))
     return value;

@@ -11,7 +11,7 @@ namespace sluice::detail {
 
 namespace {
 
-/// Requirements on numbers of what `owner` names, and the attributes that hold them.
+/// Validates numbers of `owner` and creates their attributes.
 class Numbers {
 public:
   Numbers(const Call &call, const char *owner) : call(call), owner(owner) {}
@@ -171,9 +171,9 @@ static ir::ParameterGroupAttr toAttribute(const Call &call, const optim::Group &
                                      anyToAttribute(call, optimizer), n.real(group.lr_factor));
 }
 
-//===- all of it --------------------------------------------------------------------------------------------------===//
+//===- arguments of minimize --------------------------------------------------------------------------------------===//
 
-/// Null if there are none.
+/// Null if there are no clips.
 static ArrayAttr clipsOf(const Call &call, const optim::Options &options) {
   Numbers n(call, "clip");
   SmallVector<Attribute> clips;

@@ -1,4 +1,4 @@
-// What `minimize` is told, checked, as attributes.
+// The validated arguments of `minimize`, as attributes.
 #pragma once
 
 #include "frontend/graph/Call.h"
@@ -19,7 +19,7 @@ struct Training {
 
   double lr;
   ir::OptimizerAttr optimizer;
-  mlir::ArrayAttr parameters; ///< those of no group
+  mlir::ArrayAttr parameters; ///< parameters without a group
   mlir::ArrayAttr groups, clips;
   ir::LrScheduleAttr schedule;
   ir::EmaAttr ema;

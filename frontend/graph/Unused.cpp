@@ -1,4 +1,4 @@
-// What a graph has in vain: layers, and parameters of other layers, that nothing which is given out or kept depends on.
+// Unused parts of a graph: layers, and parameters of other layers, on which no output, metric or saved state depends.
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 
@@ -33,7 +33,7 @@ public:
         continue;
       }
       for (const std::string &name : layer.states)
-        if (ir::StateOp state = graph.findState(name); // none of a parameter that is another's
+        if (ir::StateOp state = graph.findState(name); // tied parameters have no state
             state && state.getKind() == ir::StateKind::Parameter && !read.contains(name))
           unused.push_back({"parameter '" + name + "'", detail::locationOf(state.getLoc())});
     }
@@ -41,7 +41,7 @@ public:
   }
 
 private:
-  /// A state that begins like another stands for it.
+  /// A state that starts with the values of another state counts as that state.
   void addRead(StringRef name) {
     read.insert(name.str());
     if (std::optional<StringRef> like = graph.findState(name.str()).getLike())
@@ -61,15 +61,15 @@ private:
     return values;
   }
 
-  /// In a step of a scan, whether the scan is.
+  /// A value in a step of a scan is live if the scan is.
   bool isAlive(Value value) {
     Operation *op = value.getDefiningOp();
     Operation *ofGraph = op ? graph.graph.getBody().front().findAncestorOpInBlock(*op) : nullptr;
     return !ofGraph || alive.contains(ofGraph);
   }
 
-  /// Those that have states or were called, of which no state is read and no result is used, nor any of a part. Parts stand
-  /// behind what they are parts of.
+  /// Layers that have states or were called, but of which no state is read and no result is used, including those of
+  /// their parts. Parts come after their parents.
   std::deque<bool> deadLayers() {
     std::deque<bool> isDead, isThere;
     for (const GraphImpl::Layer &layer : graph.layers) {

@@ -1,4 +1,4 @@
-// The layers of torch.nn: their parameters and what they compute.
+// The layers of torch.nn: parameters and forward functions.
 #include "sluice/layers.h"
 #include "sluice/error.h"
 
@@ -10,7 +10,7 @@ namespace sluice::nn {
 /// PyTorch's default for weights: U(+-1 / sqrt(fan_in)).
 static init::Init defaultWeight() { return init::kaiming_uniform(std::sqrt(5.0)); }
 
-/// The same bound for the bias, which has no fan of its own.
+/// The same bound for the bias, which has no fan-in itself.
 static init::Init defaultBias(std::int64_t fanIn) {
   double bound = 1.0 / std::sqrt(double(fanIn));
   return init::uniform(-bound, bound);
@@ -87,7 +87,7 @@ ConvTranspose2d::ConvTranspose2d(Module *parent, std::string name, std::int64_t 
     : Module(parent, std::move(name), where),
       options{options.stride, options.padding, options.output_padding, options.groups, options.dilation} {
   requireGroups("ConvTranspose2d", in_channels, out_channels, options.groups, declared());
-  std::int64_t channels = out_channels / options.groups; // what PyTorch takes as the number of inputs
+  std::int64_t channels = out_channels / options.groups; // PyTorch's number of inputs
   weight = parameter("weight", {in_channels, channels, kernel_size.h, kernel_size.w}, defaultWeight(), where);
   if (options.bias)
     bias = parameter("bias", {out_channels}, defaultBias(channels * kernel_size.h * kernel_size.w), where);
@@ -191,7 +191,7 @@ PixelShuffle::PixelShuffle(Module *parent, std::string name, std::int64_t upscal
 
 Tensor PixelShuffle::forward(Tensor x) { return pixel_shuffle(at(x), factor); }
 
-//===- the rest ---------------------------------------------------------------------------------------------------===//
+//===- other layers -----------------------------------------------------------------------------------------------===//
 
 Flatten::Flatten(Module *parent, std::string name, std::int64_t start_dim, std::int64_t end_dim, Where where)
     : Module(parent, std::move(name), where), start(start_dim), end(end_dim) {}

@@ -1,4 +1,4 @@
-// Modules: names, parameters, and whose line a layer's errors are at.
+// Modules: names, parameters, and the source lines of layers' errors.
 #include "sluice/module.h"
 #include "frontend/graph/GraphImpl.h"
 
@@ -54,7 +54,7 @@ Module::~Module() = default;
 
 namespace {
 
-/// Notes a module call in progress while it lives, and where it works: null, as the call around it.
+/// RAII: records a module call in progress and its pin; a null pin inherits that of the enclosing call.
 class CallScope {
 public:
   CallScope(GraphImpl &graph, mlir::StringAttr pin, std::source_location where)
@@ -189,7 +189,7 @@ bool Module::initializeMatching(std::string_view pattern, const init::Init &init
   bool found = false;
   for (const auto &[full, tensor] : states) {
     ir::StateOp state = graph->findState(full);
-    bool isWeight = state.getKind() != ir::StateKind::Slot; // rows carry slots, which begin with zeros
+    bool isWeight = state.getKind() != ir::StateKind::Slot; // states carried by rows are slots, which start as zeros
     if (!isWeight || !detail::matches(pattern, std::string_view(full).substr(prefix)))
       continue;
     graph->setInit(state, graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));

@@ -1,4 +1,4 @@
-// Where modules work and their states live: to, cpu, cuda, pin, and the names to reach parts by.
+// Placement of modules and their states: to, cpu, cuda, pin, and names of parts.
 #include "frontend/graph/GraphImpl.h"
 #include "sluice/module.h"
 #include "sluice/ops.h"
@@ -34,7 +34,7 @@ Module &Module::get_submodule(std::string_view part, Where at) {
 
 //===- states -----------------------------------------------------------------------------------------------------===//
 
-/// Throws unless the state can go to another device: nothing uses it yet, and nobody put it where it is otherwise.
+/// Throws unless the state can move to another device: it has no uses, and no other call placed it.
 static void requireMovable(GraphImpl &graph, const char *function, const std::string &state, mlir::Value value,
                            bool fixes, const SourceLocation &location) {
   mlir::StringAttr fixed = ir::getDevice(value.getType()), kept = graph.deviceOf(value);
@@ -48,7 +48,7 @@ static void requireMovable(GraphImpl &graph, const char *function, const std::st
                 {{"used here", detail::locationOf((*value.user_begin())->getLoc())}});
 }
 
-/// Keeps states on a device; if `fixes`, ops on them run there too.
+/// Places states on a device; if `fixes`, ops on them also run there.
 static void keep(GraphImpl &graph, const char *function, const Module::Named &states, const Device &device, bool fixes,
                  const SourceLocation &location) {
   mlir::StringAttr target = graph.use(function, device, location);

@@ -64,7 +64,7 @@ Tensor Tensor::updated(Where where) const {
                   .str());
   OpBuilder &builder = call.graph.builder;
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(&call.graph.graph.getBody().front()); // before the scan, if called in a step
+  builder.setInsertionPointToEnd(&call.graph.graph.getBody().front()); // in a step: before the scan
   Value before = Access::value(*this);
   auto after = builder.create<ir::UpdatedOp>(call.graph.toLocation(where), before.getType(), before);
   return Access::tensor(call.graph, after);

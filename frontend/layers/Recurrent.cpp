@@ -1,4 +1,4 @@
-// Recurrent layers: the products of all inputs first, then a scan along the steps.
+// Recurrent layers: first the products of all inputs, then a scan along the steps.
 #include "frontend/graph/Call.h"
 #include "sluice/error.h"
 #include "sluice/layers.h"
@@ -38,7 +38,7 @@ Recurrent::Layer Recurrent::makeLayer(const std::string &suffix, std::int64_t ga
   return layer;
 }
 
-/// [N, hidden_size], of x [N, T, ...].
+/// [N, hidden_size], for x [N, T, ...].
 static Tensor zeroState(const Arg &x, std::int64_t hidden) {
   detail::Call call("zeros", x);
   mlir::RankedTensorType type = detail::Call::type(x.tensor);

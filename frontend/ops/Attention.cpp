@@ -12,7 +12,7 @@ namespace sluice {
 
 using detail::Call;
 
-/// [N, H, T, D] of fewer dimensions: one batch, and one head.
+/// [N, H, T, D] from fewer dimensions: with a batch of one, and with one head.
 static Tensor withHeads(Call &call, const Tensor &x) {
   constexpr int64_t kRank = 4;
   SmallVector<int64_t> shape(Call::shape(x));
@@ -25,7 +25,7 @@ static Tensor withHeads(Call &call, const Tensor &x) {
   return call.reshape(x, shape);
 }
 
-/// Dimensions of size 1 in front of the mask's; between batch and queries where there are no heads.
+/// Adds leading dimensions of size 1 to the mask; inserts them between batch and queries if there are no heads.
 static Tensor maskWithHeads(Call &call, const Tensor &mask, int64_t rankOfQueries) {
   constexpr size_t kRank = 4;
   SmallVector<int64_t> shape(Call::shape(mask));
@@ -72,7 +72,7 @@ MultiheadAttention::MultiheadAttention(Module *parent, std::string name, std::in
     throw Error("MultiheadAttention: " + std::to_string(num_heads) + " heads do not divide an embed_dim of " +
                     std::to_string(embed_dim),
                 declared());
-  double bound = std::sqrt(6.0 / double(4 * embed_dim)); // Xavier's, of all three at once
+  double bound = std::sqrt(6.0 / double(4 * embed_dim)); // Xavier's bound for all three weights together
   in_proj_weight = parameter("in_proj_weight", {3 * embed_dim, embed_dim}, init::uniform(-bound, bound), where);
   if (!options.bias)
     return;
@@ -108,7 +108,7 @@ Tensor MultiheadAttention::project(const Tensor &x, std::int64_t first, std::int
   return linear(at(x), part(in_proj_weight), part(in_proj_bias));
 }
 
-/// [N, heads, T, D] of the part that begins there.
+/// [N, heads, T, D] of the part that begins at `begin`.
 Tensor MultiheadAttention::inHeads(const Tensor &projected, std::int64_t first) const {
   Tensor part = slice(at(projected), 2, first * embedding, (first + 1) * embedding);
   Shape shape = projected.shape();
@@ -127,7 +127,7 @@ Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value) {
   return attend(projected(query, 0), projected(key, 1), projected(value, 2));
 }
 
-/// Of bool true where queries attend; of floats, which are added, if one of the two is.
+/// The combined mask: boolean, true where queries attend; if one of the masks is float, float and added to the scores.
 Tensor MultiheadAttention::mask() const {
   auto isBool = [](const Tensor &mask) { return mask.dtype() == DType::boolean; };
   auto attends = [&](const Tensor &mask) { return isBool(mask) ? logical_not(at(mask)) : mask; };

@@ -1,4 +1,4 @@
-// Batch normalisation and the running statistics it moves.
+// Batch normalization and its running statistics.
 #include "frontend/graph/Call.h"
 
 using namespace mlir;
@@ -27,7 +27,7 @@ Tensor batch_norm(Arg x, const Tensor &running_mean, const Tensor &running_var, 
   }
   Tensor scale = weight ? weight : call.full(1.0, Call::type(running_mean));
   Tensor shift = bias ? bias : call.full(0.0, Call::type(running_mean));
-  // Of merged rows, what the batch is merged with comes behind the channels meanwhile.
+  // For merged rows, the dimension merged with the batch temporarily follows the channels.
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Call::rank(x.tensor)));
   std::swap(order[1], order[size_t(channels)]);
   SmallVector<Tensor> results =

@@ -1,5 +1,5 @@
-// Products: of matrices, of rows with a weight, and by an equation. Each becomes one op, whose letters leave out the
-// dimensions that an operand is broadcast along, so that nothing is repeated in memory.
+// Products: of matrices, of rows with a weight, and by an equation. Each becomes one op. Its letters omit the
+// dimensions along which an operand is broadcast, so that no operand is repeated in memory.
 #include "frontend/graph/Call.h"
 
 using namespace mlir;
@@ -11,7 +11,7 @@ using detail::Rows;
 
 namespace {
 
-/// An operand of a product, with a letter for each dimension.
+/// An operand of a product, with one letter per dimension.
 struct Factor {
   Tensor tensor;
   std::string letters;
@@ -24,7 +24,7 @@ struct Factor {
 
 static bool contains(const std::string &letters, char letter) { return letters.find(letter) != std::string::npos; }
 
-/// Takes away the dimensions of size 1 along which the other operand has more elements.
+/// Removes dimensions of size 1 along which the other operand is larger.
 static void dropBroadcast(Call &call, Factor &factor, const Factor &other) {
   SmallVector<int64_t> kept;
   std::string letters;
@@ -58,7 +58,7 @@ static char rowsOf(const Factor &factor) {
   return 0;
 }
 
-/// The letters that only one operand has and the result lacks are summed over first.
+/// Letters that only one operand has and the result lacks are summed first.
 static Tensor multiply(Call &call, Factor a, Factor b, const std::string &result) {
   if (char rowsOfA = rowsOf(a), rowsOfB = rowsOf(b); rowsOfA && rowsOfB && rowsOfA != rowsOfB)
     call.fail("two different dimensions of the product are the batch");
@@ -75,12 +75,13 @@ static Tensor multiply(Call &call, Factor a, Factor b, const std::string &result
 
 static constexpr int64_t kMostLetters = 26;
 
-/// The letters of the leading dimensions of `rank` ones are the last of `all`.
+/// The letters of `rank` leading dimensions are the last letters of `all`.
 static std::string leadingLetters(const std::string &all, int64_t rank, int64_t own) {
   return rank <= own ? "" : all.substr(all.size() - size_t(rank - own));
 }
 
-/// Merged rows are the rows of a, or of the leading dimensions of both: never what is summed over, nor columns.
+/// Merged rows may be the rows of a, or leading dimensions of both operands, but neither columns nor contracted
+/// dimensions.
 static void requireOuterRows(const Call &call, const Tensor &a, const Tensor &b) {
   int64_t ofA = Call::mergedAt(a), ofB = Call::mergedAt(b), rankOfA = Call::rank(a), rankOfB = Call::rank(b);
   bool isLeading = ofB >= 0 && ofB + 3 < rankOfB && rankOfA - ofA == rankOfB - ofB;
@@ -89,7 +90,8 @@ static void requireOuterRows(const Call &call, const Tensor &a, const Tensor &b)
     call.fail("the batch, merged with another dimension, can only be the rows of the first operand; use einsum");
 }
 
-/// a's last dimension with b's last one (transposed) or last but one; leading dimensions broadcast.
+/// Contracts the last dimension of a with the last (transposed) or second to last dimension of b; leading dimensions
+/// broadcast.
 static Tensor multiplyMatrices(Call &call, const Tensor &a, const Tensor &given, bool transposedB) {
   requireOuterRows(call, a, given);
   Tensor b = Call::rank(given) > 2 ? call.beside(a, given) : given;
@@ -136,7 +138,7 @@ Tensor linear(Arg x, const Tensor &weight, const Tensor &bias) {
 
 namespace {
 
-/// What the user wrote: the letters of each operand, and of the result.
+/// The user's equation: the letters of each operand and of the result.
 struct WrittenEquation {
   SmallVector<std::string> operands;
   std::string result;
@@ -156,7 +158,7 @@ static void checkLetters(const Call &call, const std::string &letters) {
   }
 }
 
-/// Without `->`: the letters that are there once, in the order of the alphabet.
+/// Without `->`: the letters that occur once, in alphabetical order.
 static std::string impliedResult(ArrayRef<std::string> operands) {
   std::string all = llvm::join(operands, ""), result;
   llvm::copy_if(all, std::back_inserter(result), [&](char letter) { return llvm::count(all, letter) == 1; });
@@ -166,7 +168,7 @@ static std::string impliedResult(ArrayRef<std::string> operands) {
 
 static constexpr StringLiteral kDots = "...";
 
-/// So many letters that the equation lacks; the same ones for fewer dimensions are its last.
+/// `count` letters that the equation does not use; for fewer dimensions, the last of these letters.
 static std::string unusedLetters(const Call &call, const std::string &equation, int64_t count) {
   std::string letters;
   for (char letter : StringRef("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"))
@@ -177,7 +179,7 @@ static std::string unusedLetters(const Call &call, const std::string &equation, 
   return letters;
 }
 
-/// Puts letters in the place of `...`.
+/// Replaces `...` by letters.
 static void spellDots(const Call &call, WrittenEquation &written, bool hasResult, ArrayRef<Tensor> operands) {
   auto dotsIn = [](const std::string &letters) { return StringRef(letters).contains(kDots); };
   SmallVector<int64_t> counts;
@@ -227,7 +229,7 @@ static WrittenEquation read(const Call &call, const std::string &equation, Array
   return written;
 }
 
-/// The letter of merged rows becomes two, wherever it is.
+/// Replaces the letter of merged rows by two letters in all operands.
 static void splitRows(Call &call, WrittenEquation &written, MutableArrayRef<Tensor> operands) {
   static constexpr char behindRows = '0';
   auto merged = llvm::find_if(operands, detail::Access::isMerged);

@@ -1,4 +1,4 @@
-// What depends on the index of an element alone: counts and triangles.
+// Functions of element indices only: counts and triangles.
 #include "frontend/graph/Call.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ Tensor Graph::arange(double start, double end, double step, DType dtype, Where w
 
 //===- triangles --------------------------------------------------------------------------------------------------===//
 
-/// x where index + diagonal of the last but one dimension and the index of the last fulfil the predicate; 0 elsewhere.
+/// x where the second to last index + diagonal and the last index satisfy the predicate; 0 elsewhere.
 static Tensor triangle(const char *name, const Arg &x, int64_t diagonal, ir::Predicate predicate) {
   Call call(name, x);
   int64_t rank = Call::rank(x.tensor);

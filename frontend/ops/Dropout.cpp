@@ -1,4 +1,4 @@
-// Dropout and the state that it draws by.
+// Dropout and its random state.
 #include "frontend/graph/Call.h"
 
 using namespace mlir;

@@ -1,4 +1,4 @@
-// Elementwise functions: one tensor, two that broadcast, a number beside a tensor, where.
+// Elementwise functions: one tensor, two tensors with broadcasting, a tensor and a number, where.
 #include "frontend/graph/Call.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Tensor gelu(Arg x, Gelu approximate) {
   return call.emit<ir::GeluOp>({x.tensor}, attributes);
 }
 
-/// The attribute of a bound, or nothing where it bounds nothing: `limit` is what values of the dtype do not pass.
+/// Adds the attribute of a bound unless the bound has no effect: no value of the dtype exceeds `limit`.
 static void addBound(Call &call, const Tensor &x, StringRef name, double bound, double limit,
                      SmallVectorImpl<NamedAttribute> &attributes) {
   if (bound == limit)
@@ -114,7 +114,7 @@ Tensor operator!(const Tensor &x) {
 
 //===- two tensors ------------------------------------------------------------------------------------------------===//
 
-/// Both operands in their common shape.
+/// Both operands broadcast to their common shape.
 static std::pair<Tensor, Tensor> matched(Call &call, const Tensor &a, const Tensor &b) {
   Tensor left = call.beside(b, a), right = call.beside(a, b);
   SmallVector<int64_t> shape = call.commonShape(Call::shape(left), Call::shape(right));
@@ -123,7 +123,7 @@ static std::pair<Tensor, Tensor> matched(Call &call, const Tensor &a, const Tens
 
 namespace {
 
-/// Ops on two operands of one type: what an operand becomes first, and what they become together.
+/// Ops on two operands of one type: the conversion of each operand, and the op.
 template <class Op> struct Arithmetic {
   Tensor operand(Call &call, const Tensor &x) const {
     requireNumber(call, x);
@@ -197,7 +197,7 @@ Tensor operator^(Arg a, Arg b) { return binary("^", a, b, Logical<ir::XorOp>{});
 
 //===- assignments ------------------------------------------------------------------------------------------------===//
 
-/// Makes x stand for its combination with y, which has x's type.
+/// Assigns to x its combination with y, which has x's type.
 template <class Y, class Combine>
 static Tensor &assign(const char *name, const AssignedArg &x, const Y &y, Combine combine) {
   Arg before(x.tensor, x.where);

@@ -1,4 +1,4 @@
-// Functions that are made of others.
+// Functions composed of other functions.
 #include "sluice/formulas.h"
 #include "frontend/ops/Reduce.h"
 
@@ -13,7 +13,7 @@ using detail::Rows;
 
 namespace {
 
-/// Makes tensors operands on the line of a call.
+/// Converts tensors to operands on the line of a call.
 struct Line {
   std::source_location where;
   Arg operator()(const Tensor &x) const { return {x, where}; }
@@ -117,7 +117,7 @@ static int64_t movableAxis(const Call &call, const Tensor &x, int64_t dim) {
   return axis;
 }
 
-/// Elements along an axis, the last one first.
+/// The elements along an axis in reverse order.
 static Tensor backwards(Call &call, const Tensor &x, int64_t axis) {
   int64_t size = Call::shape(x)[axis];
   auto type = RankedTensorType::get({size}, call.graph.elementType(DType::i32));
@@ -138,7 +138,7 @@ Tensor roll(Arg x, std::int64_t shifts, std::int64_t dim) {
   return first == 0 ? x.tensor : cat({slice(x, dim, first), slice(x, dim, 0, first)}, dim, x.where);
 }
 
-/// What stands before x along a dimension, and behind it.
+/// The elements before and after x along a dimension.
 static std::pair<Tensor, Tensor> besides(const Line &at, const Tensor &x, int64_t dim, int64_t before, int64_t after,
                                          PadMode mode) {
   int64_t size = x.size(dim).size;
@@ -184,7 +184,7 @@ Tensor pad(Arg x, std::vector<std::int64_t> pad, PadMode mode) {
   return y;
 }
 
-/// Images; both factors of a shuffle are.
+/// The shape of x; fails unless x is a batch of images. Used by both shuffles.
 static ArrayRef<int64_t> shuffledImage(const Call &call, const Tensor &x, int64_t factor) {
   call.requireRank("the input", x, 4);
   if (factor < 1)
@@ -216,7 +216,7 @@ Tensor pixel_unshuffle(Arg x, std::int64_t downscale_factor) {
 
 //===- indices ----------------------------------------------------------------------------------------------------===//
 
-/// x plus what an op makes of other elements, in x's shape.
+/// x plus an op's result on other elements, in x's shape.
 template <class Op>
 static Tensor addedAt(const char *name, const Arg &x, int64_t dim, const Tensor &index, const Tensor &added) {
   Call call(name, {x.tensor, index, added}, x.where);

@@ -1,4 +1,4 @@
-// Slices that indices name, and what says where they are.
+// Slices at indices or at runtime positions.
 #include "frontend/graph/Call.h"
 
 using namespace mlir;
@@ -24,7 +24,7 @@ Tensor index_select(Arg x, std::int64_t dim, const Tensor &index) {
   return gathered(call, x.tensor, call.axis(x.tensor, dim), index);
 }
 
-/// The dimension along which a position is known when the program runs.
+/// The dimension of a position that is known only at run time.
 static int64_t axisAt(const Call &call, const Tensor &x, int64_t dim, const Tensor &start) {
   if ((start.dtype() != DType::i32 && start.dtype() != DType::i64) || Call::rank(start) != 0)
     call.fail(std::string("begins at a scalar of i32 or i64, not at ") + to_string(start.dtype()) + call.print(start));
@@ -46,7 +46,7 @@ Tensor slice_scatter(Arg x, const Tensor &source, std::int64_t dim, const Tensor
   return call.emit<ir::DynamicUpdateSliceOp>({x.tensor, source, start}, call.integer("axis", axis));
 }
 
-/// y, through which no gradient flows where the index is the padding's.
+/// y without a gradient where the index is the padding index.
 static Tensor withoutGradientAt(Call &call, const Tensor &y, const Tensor &index, int64_t padding) {
   auto equal = ir::PredicateAttr::get(&call.graph.context, ir::Predicate::eq);
   Tensor isPadding =

@@ -1,4 +1,5 @@
-// Losses and metrics. Where PyTorch has an op of its own, this is a formula of ops here; kernels are made of the whole.
+// Losses and metrics. Where PyTorch has a dedicated op, this is a formula of ops; the compiler fuses the formula into
+// kernels.
 #include "frontend/ops/Reduce.h"
 
 #include <cmath>
@@ -29,7 +30,7 @@ static Tensor scaled(Call &call, const Tensor &x, double factor) {
   return call.emit<ir::MulOp>({x, call.literal(factor, x)});
 }
 
-/// The weights only where there are some.
+/// Includes the weights only if given.
 static SmallVector<Tensor> operandsOf(const Tensor &x, const Tensor &target, std::initializer_list<Tensor> weights) {
   SmallVector<Tensor> operands{x, target};
   llvm::append_range(operands, Call::present(weights));
@@ -56,7 +57,7 @@ static void requireShape(const Call &call, const char *operand, const Tensor &x,
     call.fail(std::string(operand) + " needs the shape " + needed + ", not " + call.print(x));
 }
 
-/// Scores and integer labels [N, ...] or []; gives the axis of the classes.
+/// Checks scores and integer labels [N, ...] or []; returns the class axis.
 static int64_t requireLabels(const Call &call, const char *scores, const Tensor &x, const Tensor &label) {
   int64_t axis = classAxis(call, scores, x);
   if (label.dtype() != DType::i32 && label.dtype() != DType::i64)
@@ -69,11 +70,11 @@ static int64_t requireLabels(const Call &call, const char *scores, const Tensor 
 
 namespace {
 
-/// Which class each position belongs to, and how much it counts.
+/// The class of each position, and its weight.
 struct Labels {
-  Tensor label;  ///< -1 where it is ignored
-  Tensor counts; ///< bool: those that are not; none: all
-  Tensor weight; ///< that of the label's class; none: 1
+  Tensor label;  ///< -1 if ignored
+  Tensor counts; ///< bool: false if ignored; empty: all count
+  Tensor weight; ///< weight of the label's class; empty: 1
 };
 
 } // namespace
@@ -105,7 +106,7 @@ static Labels labelsOf(Call &call, const char *scores, const Tensor &x, const Te
   return labels;
 }
 
-/// Where the label's class is among the scores: bool of x's shape.
+/// Whether a score belongs to the label's class: bool of x's shape.
 static Tensor isLabel(Call &call, const Tensor &label, const Tensor &x, int64_t axis) {
   auto to = TypeAttr::get(call.graph.elementType(DType::boolean));
   Tensor last =
@@ -120,20 +121,20 @@ static Tensor lineSum(Call &call, const Tensor &x, int64_t axis) {
   return call.emit<ir::SumOp>({x}, call.list("axes", axis));
 }
 
-/// x where the position counts, 0 elsewhere.
+/// x where the position counts; 0 elsewhere.
 static Tensor counting(Call &call, const Labels &labels, const Tensor &x) {
   return labels.counts ? call.emit<ir::WhereOp>({labels.counts, x, call.literal(0, x)}) : x;
 }
 
-/// The sum of losses by that of their weights, which is known from data alone: with replicas, from all of theirs. Halves
-/// are added up and divided in f32.
+/// The sum of losses divided by the sum of weights, which depends on data only; with replicas, the sum over all
+/// replicas. Halves are summed and divided in f32.
 static Tensor meanByWeight(Call &call, const Tensor &losses, const Tensor &weights) {
   Tensor total = reduce<ir::SumOp>(call, widened(call, losses)),
          count = reduce<ir::SumOp>(call, call.cast(weights, total.dtype()));
   return call.cast(call.emit<ir::DivOp>({total, count}), losses.dtype());
 }
 
-/// PyTorch's reduction of losses that are weighted already.
+/// PyTorch's reduction of weighted losses.
 static Tensor reduced(Call &call, const Tensor &weighted, const Labels &labels, Reduction reduction) {
   Tensor losses = counting(call, labels, weighted);
   bool allCount = !bool(labels.counts) && !bool(labels.weight);
@@ -185,8 +186,8 @@ static Tensor ofShares(Call &call, const Tensor &logits, const Tensor &target, c
   return reduced(call, crossEntropies<ir::SoftCrossEntropyOp>(call, logits, shares, axis), options.reduction);
 }
 
-/// Losses of labels, (1 - smoothing) of them, and of shares that all classes have alike: two sums, as in PyTorch, so that no
-/// target of the logits' size is stored.
+/// The losses of labels times (1 - smoothing), plus a uniform share for all classes. Two separate sums, as in PyTorch,
+/// so that no target of the logits' size is stored.
 static Tensor smoothed(Call &call, const Tensor &ofLabels, const Tensor &logits, const Tensor &weight, int64_t axis,
                        double smoothing) {
   if (smoothing == 0)
@@ -219,7 +220,7 @@ Tensor nll_loss(Arg log_probabilities, const Tensor &label, NllLossOptions optio
   Call call("nll_loss", operandsOf(x, label, {options.weight}), log_probabilities.where, Rows::merged);
   Labels labels = labelsOf(call, "log_probabilities", x, label, options.weight, options.ignore_index);
   int64_t axis = classAxis(call, "log_probabilities", x);
-  // Chosen by a condition and not by a product with 0 and 1: probabilities of 0 are -infinity here.
+  // Selects with `where`. A product with 0 and 1 would fail because probabilities of 0 are -infinity here.
   Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, labels.label, x, axis), x, call.literal(0.0, x)});
   Tensor losses = call.emit<ir::NegOp>({lineSum(call, chosen, axis)});
   return reduced(call, weighted(call, losses, labels), labels, options.reduction);
@@ -257,7 +258,7 @@ Tensor binary_cross_entropy_with_logits(Arg logits, const Tensor &target, Binary
 
 //===- differences ------------------------------------------------------------------------------------------------===//
 
-/// x - target, of one shape.
+/// x - target, which must have the same shape.
 static Tensor difference(Call &call, const Tensor &x, const Tensor &target) {
   call.requireFloat(x);
   call.requireSameDType(x, target);
@@ -313,7 +314,7 @@ Tensor smooth_l1_loss(Arg x, const Tensor &target, Reduction reduction, double b
 
 //===- metrics ----------------------------------------------------------------------------------------------------===//
 
-/// The share of positions that count where the condition holds.
+/// The fraction of counted positions where the condition holds.
 static Tensor shareOf(Call &call, const Tensor &condition, const Labels &labels, DType dtype) {
   return reduced(call, call.cast(condition, dtype), labels, Reduction::mean);
 }
@@ -338,7 +339,7 @@ Tensor top_k_accuracy(Arg logits, const Tensor &label, std::int64_t k, std::opti
   others.erase(others.begin() + axis);
   Tensor chosen = call.emit<ir::WhereOp>({isLabel(call, labels.label, x, axis), x, call.literal(0.0, x)});
   Tensor score = call.expand(lineSum(call, chosen, axis), others, Call::shape(x));
-  // Not below it, so that what is no number is no success.
+  // Uses "not less than", so that NaN scores count as failures.
   Tensor rivals = call.emit<ir::NotOp>({compared(call, ir::Predicate::lt, x, score)});
   Tensor rank = lineSum(call, call.cast(rivals, DType::i32), axis);
   return shareOf(call, compared(call, ir::Predicate::le, rank, call.literal(double(k), rank)), labels, x.dtype());

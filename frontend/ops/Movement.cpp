@@ -16,12 +16,12 @@ static bool hasBatch(ArrayRef<int64_t> shape) { return llvm::any_of(shape, Shape
 
 namespace {
 
-/// Sizes that the user asks for, and how many times the batch is in its dimension.
+/// The requested sizes, and the multiple of the batch in its dimension.
 struct Target {
   SmallVector<int64_t> sizes;
   int64_t times = 1;
 
-  /// Those of the value, of which merged rows are two.
+  /// The sizes of the value, in which merged rows are two dimensions.
   SmallVector<int64_t> ofValue() const {
     SmallVector<int64_t> result(sizes);
     if (times != 1)
@@ -32,8 +32,8 @@ struct Target {
 
 } // namespace
 
-/// The sizes that the user asks for: names resolved, -1 worked out. A row's elements must find their place behind the batch,
-/// or it is merged with as many as are left.
+/// The requested sizes with names resolved and -1 computed. Either the sizes after the batch hold a row's elements, or
+/// the batch is merged with the remaining factor.
 static Target targetOf(const Call &call, const Tensor &x, const Shape &asked) {
   ArrayRef<int64_t> from = Call::shape(x);
   std::string cannot = "cannot turn " + call.print(x) + " into " + asked.str();
@@ -156,7 +156,7 @@ Tensor expand(Arg x, Shape shape) {
 
 //===- order ------------------------------------------------------------------------------------------------------===//
 
-/// In an order of the dimensions that the user sees: merged rows stay next to each other.
+/// Permutes in the user's order of dimensions: merged rows remain adjacent.
 static Tensor permuted(Call &call, const Tensor &x, ArrayRef<int64_t> seen) {
   SmallVector<int64_t> order;
   for (int64_t dim : seen) {
@@ -172,7 +172,7 @@ Tensor permute(Arg x, Axes dims) {
   int64_t rank = Call::seenRank(x.tensor);
   if (int64_t(dims.values().size()) != rank)
     call.fail("names " + std::to_string(dims.values().size()) + " dimensions of " + std::to_string(rank));
-  call.axes(x.tensor, dims); // each once
+  call.axes(x.tensor, dims); // checks that each dimension appears once
   SmallVector<int64_t> order;
   for (int64_t dim : dims.values())
     order.push_back(call.axisOf(rank, dim));
@@ -244,7 +244,7 @@ Tensor select(Arg x, std::int64_t dim, std::int64_t index) {
   return call.reshape(one, sizes);
 }
 
-/// Parts of x of these sizes, one after the other.
+/// Consecutive parts of x with these sizes.
 static std::vector<Tensor> parts(Call &call, const Tensor &x, int64_t axis, ArrayRef<int64_t> sizes) {
   std::vector<Tensor> result;
   int64_t start = 0;
@@ -255,7 +255,7 @@ static std::vector<Tensor> parts(Call &call, const Tensor &x, int64_t axis, Arra
   return result;
 }
 
-/// The sizes of parts of a dimension, all `most` but the last, which may be smaller.
+/// The sizes of parts of a dimension: `most` each, and a smaller last part.
 static SmallVector<int64_t> equalSizes(int64_t size, int64_t most) {
   SmallVector<int64_t> sizes;
   for (int64_t left = size; left > 0; left -= most)
@@ -293,7 +293,7 @@ std::vector<Tensor> chunk(Arg x, std::int64_t chunks, std::int64_t dim) {
   return parts(call, x.tensor, axis, equalSizes(size, (size - 1) / chunks + 1));
 }
 
-/// x without what negative padding crops; the padding that is left has none.
+/// x cropped by negative padding; the remaining padding is not negative.
 static Tensor cropped(Call &call, Tensor x, MutableArrayRef<int64_t> low, MutableArrayRef<int64_t> high) {
   for (int64_t axis = 0; axis < Call::rank(x); ++axis) {
     int64_t size = Call::shape(x)[axis], start = std::max<int64_t>(0, -low[axis]);
@@ -341,7 +341,7 @@ Tensor pad(Arg x, std::vector<std::int64_t> pad, double value) {
                                         call.real("value", value)});
 }
 
-/// That a tensor agrees with the first in all dimensions but the axis.
+/// Throws unless the tensor matches the first in all dimensions but the axis.
 static void requireJoinable(const Call &call, const Tensor &first, const Tensor &tensor, int64_t axis) {
   call.requireSameDType(first, tensor);
   call.requireRank("a tensor", tensor, Call::seenRank(first));

@@ -1,4 +1,4 @@
-// Normalisation by the elements of a row: of layers, of groups and by the root of the mean square.
+// Normalization within a row: layer norm, group norm and RMS norm.
 #include "frontend/graph/Call.h"
 
 #include <limits>
@@ -10,7 +10,7 @@ namespace sluice {
 using detail::Call;
 using detail::Rows;
 
-/// Weight and bias of one shape; where one is absent it is ones or zeros, of no dimension if both are.
+/// Weight and bias of one shape. An absent vector becomes ones or zeros; scalars if both are absent.
 struct NormVectors {
   Tensor weight, bias;
 
@@ -34,14 +34,14 @@ static Tensor normalized(Call &call, const Tensor &x, const NormVectors &vectors
   return call.emit<ir::NormalizeOp>({x, vectors.weight, vectors.bias}, attributes);
 }
 
-/// That x's elements from `axis` on are those of one row.
+/// Throws unless the dimensions of x from `axis` on belong to one row.
 static void requireElements(const Call &call, const Tensor &x, int64_t axis) {
   if (llvm::is_contained(Call::shape(x).drop_front(axis), ShapedType::kDynamic) ||
       (axis > 0 && axis - 1 == Call::mergedAt(x)))
     call.fail("would normalise over the rows of a call; batch_norm does that");
 }
 
-/// The first dimension of x that is normalised over: those from it on are `shape`.
+/// The first normalized dimension of x: its dimensions from there on are `shape`.
 static int64_t normalizedAxis(const Call &call, const Tensor &x, const Shape &shape) {
   int64_t axis = Call::rank(x) - int64_t(shape.size());
   if (shape.size() == 0)
@@ -92,7 +92,8 @@ Tensor rms_norm(Arg x, Shape normalized_shape, const Tensor &weight, std::option
                         /*rms=*/true);
 }
 
-// A group and its channels become two dimensions, and the rest of the image one: [N, groups, C / groups, ...].
+// Splits the channels into two dimensions, groups and channels per group, and flattens the image: [N, groups, C /
+// groups, ...].
 Tensor group_norm(Arg x, std::int64_t num_groups, const Tensor &weight, const Tensor &bias, double eps) {
   Call call("group_norm", Call::present({x.tensor, weight, bias}), x.where);
   call.requireFloat(x.tensor);

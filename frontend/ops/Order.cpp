@@ -1,4 +1,4 @@
-// What depends on the order of elements along a dimension: sums up to each one, the largest ones, and who is taken.
+// Functions of the order of elements along a dimension: cumulative sums, largest elements, and gathering by index.
 #include "frontend/ops/Reduce.h"
 
 using namespace mlir;
@@ -26,7 +26,7 @@ Tensor cumsum(Arg x, std::int64_t dim, CumsumOptions options) {
 
 //===- elements by their index ------------------------------------------------------------------------------------===//
 
-/// Both have as many dimensions, and one size in each but the axis.
+/// Throws unless both have the same rank and equal sizes except along the axis.
 static Tensor takenAlong(Call &call, const Tensor &x, const Tensor &index, int64_t axis) {
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
     call.fail(std::string("indices are i32 or i64, not ") + to_string(index.dtype()));
@@ -55,7 +55,7 @@ Tensor take_along_dim(Arg x, const Tensor &index, std::int64_t dim) {
   return takenAlong(call, call.broadcast(x.tensor, with(size)), call.broadcast(index, with(count)), axis);
 }
 
-// Elements of x that no index is beside are never taken.
+// Elements of x outside the index's extent are never gathered.
 Tensor gather(Arg x, std::int64_t dim, const Tensor &index) {
   Call call("gather", x, Arg(index, x.where), Rows::merged);
   requireDims(call, x.tensor, index);
@@ -78,14 +78,14 @@ Tensor gather(Arg x, std::int64_t dim, const Tensor &index) {
 
 namespace {
 
-/// The order of elements along an axis of x: by descending keys, and for equal keys by ascending places.
+/// The order of elements along an axis of x: by descending keys; ties by ascending positions.
 class Order {
 public:
   Order(Call &call, const Tensor &x, int64_t axis, bool largest)
       : call(call), axis(axis), size(Call::shape(x)[axis]), places(size > kMostInI32 ? DType::i64 : DType::i32),
         isNumber(isNumberOf(x)), key(keyOf(x, largest)), place(placesOf(x)) {}
 
-  /// The index at a place: a second round of them is that of what is no number.
+  /// The index at a position; positions of NaN form a second range after those of numbers.
   Tensor indexAt(const Tensor &at) {
     if (!bool(isNumber))
       return at;
@@ -108,10 +108,10 @@ protected:
     return call.emit<Op>({x}, {call.list("axes", axis), call.unit("keepdims")});
   }
 
-  /// Nothing of integers, which are all numbers.
+  /// Empty for integers, which are always numbers.
   Tensor isNumberOf(const Tensor &x) { return is_float(x.dtype()) ? compared(ir::Predicate::eq, x, x) : Tensor(); }
 
-  /// What is no number comes behind all numbers: with the last of them, by its place.
+  /// NaN comes after all numbers: its key is that of the last numbers, and its position orders it after them.
   Tensor keyOf(const Tensor &x, bool largest) {
     Tensor y = largest ? x : detail::turned(call, x);
     if (!is_float(x.dtype()))
@@ -133,15 +133,15 @@ protected:
   Tensor isNumber, key, place;
 };
 
-/// Selects one element after another.
+/// Selects elements one by one.
 class Choice : public Order {
 public:
   Choice(Call &call, const Tensor &x, int64_t axis, bool largest) : Order(call, x, axis, largest), least(leastOf(x)) {}
 
-  /// The key and the place of the first element, along an axis of size 1.
+  /// The key and the position of the first element, along an axis of size 1.
   std::pair<Tensor, Tensor> first() { return chosen({}); }
 
-  /// The key and the place of the element that follows another one.
+  /// The key and the position of the element after a given one.
   std::pair<Tensor, Tensor> after(const Tensor &before, const Tensor &at) {
     Tensor last = spread(before);
     Tensor isNext =
@@ -150,13 +150,13 @@ public:
   }
 
 private:
-  /// What no key is less than. The least i64 is no number that an op can be told: there it is that of the line.
+  /// The smallest key. The smallest i64 cannot be an attribute, so the minimum of the line is used for i64.
   Tensor leastOf(const Tensor &x) {
     return x.dtype() == DType::i64 ? spread(along<ir::ReduceMinOp>(key))
                                    : call.literal(detail::rangeOf(x.dtype()).first, x);
   }
 
-  /// Of those that are left, or all.
+  /// Selects from the remaining elements, or from all.
   std::pair<Tensor, Tensor> chosen(const Tensor &isLeft) {
     Tensor best = along<ir::ReduceMaxOp>(isLeft ? call.emit<ir::WhereOp>({isLeft, key, least}) : key);
     Tensor isBest = compared(ir::Predicate::eq, key, spread(best));
@@ -185,7 +185,7 @@ public:
     return blocks * (blocks + 1) / 2;
   }
 
-  /// The places of the first `count` elements, in order.
+  /// The positions of the first `count` elements, in order.
   Tensor firstPlaces(int64_t count, std::source_location where) {
     auto step = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &now) {
       return exchanged(carried[0], carried[1], now);
@@ -233,7 +233,7 @@ private:
     return {call.emit<ir::AddOp>({index, call.emit<ir::WhereOp>({isMirror, toMirror, across})}), isUpper};
   }
 
-  /// One step of the network.
+  /// One compare-exchange step of the network.
   ScanStep exchanged(const Tensor &own, const Tensor &ownPlace, const std::vector<Tensor> &now) {
     auto [partner, isUpper] = partners(now);
     Tensor at = call.cast(partner, places);
@@ -252,10 +252,10 @@ private:
 
 } // namespace
 
-/// So many choices are made one behind another; more are a scan's steps.
+/// Up to this many selections are unrolled; larger counts use a scan.
 static constexpr int64_t kMostChoices = 4;
 
-/// The places behind the first one, as steps of a scan along the axis.
+/// The positions after the first, as steps of a scan along the axis.
 static Tensor scanned(Call &call, Choice &choice, const std::pair<Tensor, Tensor> &first, int64_t axis, int64_t count,
                       std::source_location where) {
   SmallVector<int64_t> steps(axis, 1);
@@ -270,7 +270,7 @@ static Tensor scanned(Call &call, Choice &choice, const std::pair<Tensor, Tensor
   return scan({first.first, first.second}, {along}, axis, step, {}, where).stacked.front();
 }
 
-/// The indices of the first `count` elements, in order. A step of a network takes about as long as two choices.
+/// The indices of the first `count` elements, in order. A network step costs about as much as two selections.
 static Tensor indicesOf(Call &call, const Tensor &x, int64_t axis, int64_t count, bool largest,
                         std::source_location where) {
   if (count > std::max(kMostChoices, 2 * Network::stepsFor(Call::shape(x)[axis]))) {
@@ -291,7 +291,7 @@ static Tensor indicesOf(Call &call, const Tensor &x, int64_t axis, int64_t count
   return choice.indexAt(count == 1 ? places.front() : call.emit<ir::ConcatOp>(places, call.integer("axis", axis)));
 }
 
-// The rows are taken apart meanwhile, as a scan's are.
+// Temporarily splits merged rows, as a scan does.
 static TopK ordered(Call &call, const Arg &x, int64_t axis, int64_t count, bool largest, DType dtype) {
   detail::requireIndices(call, Call::shape(x.tensor)[axis], dtype);
   bool isMerged = detail::Access::isMerged(x.tensor);

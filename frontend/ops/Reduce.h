@@ -1,11 +1,11 @@
-// Reductions within functions of the API.
+// Reductions for implementations of API functions.
 #pragma once
 
 #include "frontend/graph/Call.h"
 
 namespace sluice::detail {
 
-/// Over the dimensions of x that are named, or all.
+/// Over the named dimensions of x, or all.
 template <class Op> Tensor reduce(Call &call, const Tensor &x, const Axes &dims = {}, bool keepdim = false) {
   if (x.dtype() == DType::boolean)
     call.fail("works on numbers, not bool; convert with .to(f32)");
@@ -16,7 +16,7 @@ template <class Op> Tensor reduce(Call &call, const Tensor &x, const Axes &dims 
   Tensor y = call.emit<Op>({x}, attributes);
   if (int64_t merged = Call::mergedAt(x); !keepdim || merged < 0 || !llvm::is_contained(axes, merged))
     return y;
-  llvm::SmallVector<int64_t> sizes(Call::shape(y)); // one dimension of size 1 in the place of merged rows
+  llvm::SmallVector<int64_t> sizes(Call::shape(y)); // one dimension of size 1 replaces merged rows
   sizes.erase(sizes.begin() + Call::mergedAt(x));
   return call.reshape(y, sizes);
 }
@@ -41,7 +41,8 @@ inline Tensor rootOfSquares(Call &call, const Tensor &squares) {
   return call.emit<ir::WhereOp>({isNone, zero, root});
 }
 
-/// Numbers of which the largest is the smallest of x: of integers their complements, as each has one.
+/// Reverses the order of numbers: the largest result is from the smallest x. Integers use the complement, because the
+/// smallest integer has no negative.
 inline Tensor turned(Call &call, const Tensor &x) {
   if (is_float(x.dtype()))
     return call.emit<ir::NegOp>({x});

@@ -12,7 +12,7 @@ using detail::widened;
 
 //===- reductions -------------------------------------------------------------------------------------------------===//
 
-/// Of integers and bool, as i64.
+/// Integers and bool as i64.
 static Tensor wide(Call &call, const Tensor &x) { return is_float(x.dtype()) ? x : call.cast(x, DType::i64); }
 
 Tensor sum(Arg x, Axes dim, bool keepdim) {
@@ -38,7 +38,7 @@ Tensor prod(Arg x, Axes dim, bool keepdim) {
   return reduce<ir::ProdOp>(call, wide(call, x.tensor), dim, keepdim);
 }
 
-// In a type that replicas exchange.
+// Computed in a type that replicas can reduce.
 template <class Op> static Tensor reduceTruth(const char *name, const Arg &x, const Axes &dims, bool keepdim) {
   Call call(name, x, Rows::merged);
   Tensor truth = call.cast(call.cast(x.tensor, DType::boolean), DType::i32);
@@ -50,10 +50,10 @@ Tensor all(Arg x, Axes dim, bool keepdim) { return reduceTruth<ir::ReduceMinOp>(
 
 //===- statistics -------------------------------------------------------------------------------------------------===//
 
-/// Repeats a reduction's result, which kept its dimensions, to the shape of x.
+/// Repeats a reduction's result with kept dimensions to the shape of x.
 static Tensor repeated(Call &call, const Tensor &kept, const Tensor &x) { return call.broadcast(kept, Call::shape(x)); }
 
-// No gradient reaches the mean: where it moves, the sum of squares does not, as differences from it add up to 0.
+// The mean needs no gradient: its contribution to the sum of squares is 0, because deviations from the mean sum to 0.
 static Tensor variance(Call &call, const Tensor &x, const Axes &dims, int64_t correction, bool keepdim) {
   int64_t count = 1;
   for (int64_t axis : call.axes(x, dims)) {
@@ -103,7 +103,7 @@ void detail::requireIndices(const Call &call, int64_t size, DType dtype) {
     call.fail("the indices of " + std::to_string(size) + " elements do not fit into i32; give i64 as their dtype");
 }
 
-/// argmax in i64: the first index of the maximum. NaN counts as the least value, as in the op.
+/// argmax in i64: the first index of the maximum. NaN counts as the smallest value, as in the op.
 static Tensor firstOfLargest(Call &call, const Tensor &x, int64_t axis) {
   auto compared = [&](ir::Predicate predicate, const Tensor &a, const Tensor &b) {
     auto attribute = ir::PredicateAttr::get(&call.graph.context, predicate);

@@ -29,7 +29,7 @@ public:
   /// The element at floor(i * from / to).
   Taps nearest() const { return {cast(at(first(call.iota(type(f64, {to}), 0, 0, 1))), i32), {}}; }
 
-  /// The two elements beside a place between them, each by how near it is.
+  /// The two neighbors of a position, weighted by proximity.
   Taps linear(bool alignCorners) const {
     Tensor tap = call.iota(type(dtype, {2, to}), 0, 0, 1), i = call.iota(type(dtype, {2, to}), 1, 0, 1);
     double last = double(from - 1);
@@ -39,7 +39,7 @@ public:
     return {cast(at(clip(at(at(low) + at(tap)), 0.0, last)), i32), abs(at(at(1.0 - at(tap)) - at(beyond)))};
   }
 
-  /// The mean of those from floor(i * from / to) to below ceil((i + 1) * from / to).
+  /// The mean of the elements from floor(i * from / to) to ceil((i + 1) * from / to), exclusive.
   Taps means() const {
     int64_t most = 1;
     for (int64_t i = 0; i < to; ++i)
@@ -115,7 +115,7 @@ Tensor interpolate(Arg x, Size2 scale_factor, InterpolateOptions options) {
   return interpolate_to(x, {size(2, scale_factor.h), size(3, scale_factor.w)}, options);
 }
 
-// Windows of one size are a pool.
+// Uses a pool if all windows have one size.
 Tensor adaptive_avg_pool2d(Arg x, Size2 output_size) {
   Call call("adaptive_avg_pool2d", x);
   call.requireRank("the input", x.tensor, 4);

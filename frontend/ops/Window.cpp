@@ -9,7 +9,7 @@ namespace sluice {
 
 using detail::Call;
 
-/// That both numbers are at least `least` and safe to calculate with.
+/// Throws unless both numbers are at least `least` and small enough to avoid overflow.
 static void requireRange(const Call &call, const char *what, Size2 size, int64_t least) {
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   for (int64_t n : {size.h, size.w}) {
@@ -20,7 +20,7 @@ static void requireRange(const Call &call, const char *what, Size2 size, int64_t
   }
 }
 
-/// That a window, dilated, fits into the padded image, or hangs over its end by no more than `over`.
+/// Throws unless a dilated window fits into the padded image, or exceeds its end by at most `over`.
 static void requireFit(const Call &call, const Tensor &x, Size2 kernel, Size2 padding, Size2 dilation, Size2 over = 0) {
   auto check = [&](int64_t size, int64_t window, int64_t pad, int64_t gap, int64_t more) {
     int64_t extent = gap * (window - 1) + 1;
@@ -48,7 +48,7 @@ static void requireImages(const Call &call, const Tensor &x) {
 
 //===- convolutions -----------------------------------------------------------------------------------------------===//
 
-/// What conv2d is of images and a weight of four dimensions.
+/// conv2d for images and a four-dimensional weight.
 static Tensor convolved(Call &call, const Tensor &x, const Tensor &weight, const Tensor &bias, ConvOptions options) {
   requireRange(call, "stride", options.stride, 1);
   requireRange(call, "dilation", options.dilation, 1);
@@ -98,7 +98,7 @@ Tensor conv1d(Arg x, const Tensor &weight, const Tensor &bias, ConvOptions1d opt
   return call.reshape(y, {image[0], image[1], image[3]});
 }
 
-/// The size of what a transposed convolution makes of `size` elements.
+/// The size of a transposed convolution's result for `size` elements.
 static int64_t transposedSize(const Call &call, int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                               int64_t outputPadding, int64_t dilation) {
   if (outputPadding >= stride)
@@ -143,7 +143,7 @@ static Size2 strideOf(const Call &call, Size2 stride, Size2 kernel) {
   return {stride.h == 0 ? kernel.h : stride.h, stride.w == 0 ? kernel.w : stride.w};
 }
 
-/// Of windows at distances of `stride`, which with `ceil` may hang over the end by less than that.
+/// Checks windows at distances of `stride`; with `ceil`, a window may exceed the end by less than the stride.
 static void requirePool(const Call &call, const Tensor &x, Size2 kernel, Size2 stride, Size2 padding, Size2 dilation,
                         bool ceil) {
   requireRange(call, "padding", padding, 0);
