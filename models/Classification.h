@@ -1,4 +1,4 @@
-// What the model programs share: images in, the score of every class out.
+// Shared code of the classification models: images in, class scores out.
 #pragma once
 
 #include "Options.h"
@@ -8,13 +8,13 @@
 
 namespace models {
 
-/// A graph that learns which class an image, or each place in it, belongs to, and its inputs.
+/// A graph that learns the class of an image or of each position, and its inputs.
 struct Classification {
-  /// `shape` is that of one image, `labels` that of its labels.
+  /// `shape` is the shape of one image, `labels` the shape of its labels.
   Classification(const std::string &name, const Options &options, const sluice::Shape &shape,
                  const sluice::Shape &labels = {});
 
-  /// Trains `net` on cross-entropy; reports its logits and its accuracy.
+  /// Trains `net` on cross-entropy; outputs its logits and its accuracy.
   sluice::Graph minimize(sluice::nn::Module &net, const sluice::optim::Optimizer &optimizer);
 
   sluice::Graph graph;
@@ -22,13 +22,13 @@ struct Classification {
   sluice::Tensor label; ///< i32 [batch, ...]
 };
 
-/// Images as f32: bytes become values in [0, 1].
+/// Images as f32: bytes are scaled to [0, 1].
 sluice::Tensor scaled(sluice::Arg image);
 
-/// Every weight from N(0, 0.01^2) and every bias zero.
+/// Initializes weights from N(0, 0.01^2) and biases with zeros.
 void initializeNormally(sluice::nn::Module &net);
 
-/// Every weight of a convolution from N(0, 2 / fan_out).
+/// Initializes convolution weights from N(0, 2 / fan_out).
 void initializeConvolutions(sluice::nn::Module &net);
 
 } // namespace models

@@ -1,4 +1,4 @@
-// What fully connected networks share.
+// Shared code of the fully connected networks.
 #pragma once
 
 #include <sluice/sluice.h>
@@ -8,13 +8,13 @@
 
 namespace models {
 
-/// A layer with a sigmoid behind it.
+/// A linear layer followed by a sigmoid.
 struct SigmoidLinear : sluice::nn::Linear {
   using Linear::Linear;
   sluice::Tensor forward(sluice::Tensor x) override { return sluice::sigmoid(Linear::forward(x)); }
 };
 
-/// Layers fc.0, fc.1, ... from each width to the next, with sigmoids between them.
+/// Layers fc.0, fc.1, ... between consecutive widths, with sigmoids between them.
 struct FullyConnected : sluice::nn::Module {
   sluice::nn::Sequential fc{this, "fc"};
 

@@ -1,4 +1,4 @@
-// What the language models share: words in, the score of every word as the next one out.
+// Shared code of the language models: words in, next-word scores out.
 #pragma once
 
 #include "Options.h"
@@ -8,18 +8,18 @@
 
 namespace models {
 
-/// A graph that learns which word follows each of a row, and its inputs: the shipped text, unless other data are named.
+/// A graph that learns the next word at each position of a row, and its inputs. The default data are the bundled text.
 struct NextWord {
   NextWord(const std::string &name, const Options &options);
 
-  /// Trains on the mean loss of a word; reports logits [batch, length, words].
+  /// Trains on the mean loss per word; outputs logits [batch, length, words].
   sluice::Graph minimize(const sluice::Tensor &logits, const sluice::optim::Optimizer &optimizer);
-  /// Trains on the sum of a row's losses, with gradients of a norm of 5 at most.
+  /// Trains on the sum of each row's losses, with the gradient norm clipped to 5.
   sluice::Graph minimize_sums(const sluice::Tensor &logits, const sluice::optim::Optimizer &optimizer);
 
   sluice::Graph graph;
   sluice::Tensor tokens; ///< i32 [batch, length]
-  sluice::Tensor label;  ///< those that follow
+  sluice::Tensor label;  ///< i32, the following words
 };
 
 } // namespace models

@@ -30,13 +30,13 @@ struct Pin {
 
 } // namespace
 
-/// CLI::Range lets NaN through.
+/// CLI::Range accepts NaN.
 static std::string checkRate(const std::string &text) {
   double rate = std::strtod(text.c_str(), nullptr);
   return rate >= 0 && rate <= 1e6 ? "" : "a learning rate is between 0 and 1e6, not " + text;
 }
 
-/// The message of the error that `use` throws; nothing if it throws none.
+/// The message of the error that `use` throws; empty if it does not throw.
 static std::string messageOf(const std::function<void()> &use) {
   try {
     use();

@@ -1,4 +1,4 @@
-// The command line that the model programs share.
+// The command line of the model programs.
 #pragma once
 
 #include <sluice/graph.h>
@@ -13,38 +13,39 @@
 
 namespace models {
 
-/// How large a language model or another network of equal blocks is; 0: the program has nothing of the kind.
+/// Sizes of a language model or of another network of equal blocks; 0: not applicable.
 struct Sizes {
   std::int64_t layers = 0;
-  std::int64_t width = 0;             ///< elements of each word or patch, in heads of 64
+  std::int64_t width = 0;             ///< features of each word or patch, in heads of 64
   std::int64_t length = 0;            ///< words in a row
-  std::int64_t words = 0;             ///< that there are
-  std::optional<double> dropout = {}; ///< the share of elements that it zeroes
+  std::int64_t words = 0;             ///< vocabulary size
+  std::optional<double> dropout = {}; ///< dropout probability
 };
 
 struct Options {
-  std::int64_t batch = 256;                               ///< the most rows of one call
+  std::int64_t batch = 256;                               ///< maximum rows of one call
   std::string input = "u8";                               ///< the dtype of images: u8 (scaled by 1/255) or f32
-  std::int64_t size = 0;                                  ///< the side of images, of programs that let one choose it
-  std::string init = "torch";                             ///< how parameters begin: torch, notebook, xavier or he
-  std::vector<std::string> inits = {"torch", "notebook"}; ///< what the program knows
+  std::int64_t size = 0;                                  ///< side of images, for programs with variable image size
+  std::string init = "torch";                             ///< initialization of parameters: torch, notebook, xavier or
+                                                          ///< he
+  std::vector<std::string> inits = {"torch", "notebook"}; ///< initializations that the program supports
   double lr = 0.1;
   Sizes sizes = {};
-  std::string output = {};            ///< the file to write; the model's name with .mlir unless given
-  std::string devices = "cpu";        ///< the target
-  std::string copies = {};            ///< what becomes of copies that pins need; the compiler's default unless given
-  std::vector<std::string> pins = {}; ///< NAME=DEVICE: parts of the model, and where they work
+  std::string output = {};            ///< output file; default: the model's name with .mlir
+  std::string devices = "cpu";        ///< device list of the target
+  std::string copies = {};            ///< policy for copies that pins require; default: the compiler's
+  std::vector<std::string> pins = {}; ///< NAME=DEVICE: pins a part of the model to a device
 };
 
-/// A graph with the settings that all models share.
+/// A graph with the settings common to all models.
 sluice::Graph graph(const std::string &name, const Options &options,
                     std::source_location where = std::source_location::current());
 
-/// Pins the parts of a model as asked.
+/// Pins the parts of a model that the options name.
 void pin(sluice::nn::Module &model, const Options &options);
 
 /// Parses the command line over `defaults`, builds the model and writes it. Returns the program's exit code: 2 for
-/// wrong usage, 3 for a file that cannot be written, 4 for a pin to a device that the target lacks.
+/// usage errors, 3 for an unwritable file, 4 for a pin to a device that the target lacks.
 int run(int argc, char **argv, const std::string &name, Options defaults,
         const std::function<sluice::Graph(const Options &)> &build);
 

@@ -1,4 +1,4 @@
-// What residual networks for 224 x 224 images of 1000 classes share: all but their blocks.
+// Shared code, except for the blocks, of residual networks for 224 x 224 images of 1000 classes.
 #pragma once
 
 #include "Classification.h"
@@ -10,7 +10,7 @@
 
 namespace models {
 
-/// What a block adds its convolutions to: its input, by a 1x1 convolution where the shape changes.
+/// The shortcut of a block: its input, through a 1x1 convolution if the shape changes.
 struct Shortcut {
   std::unique_ptr<sluice::nn::Sequential> downsample;
 
@@ -35,13 +35,13 @@ struct ResNetStem : sluice::nn::Module {
   }
 };
 
-/// `Block` takes its input's channels, its width and its stride, and has kExpansion times its width in channels.
+/// `Block` takes input channels, width and stride; its output has kExpansion times the width in channels.
 template <class Block> struct ResNet : sluice::nn::Module {
   ResNetStem stem{this, sluice::nn::Stage{"stem"}};
   sluice::nn::Sequential layer1{this, "layer1"}, layer2{this, "layer2"}, layer3{this, "layer3"}, layer4{this, "layer4"};
   sluice::nn::Linear fc{this, "fc", 512 * Block::kExpansion, 1000};
 
-  /// With so many blocks in each stage.
+  /// `blocks` is the number of blocks per stage.
   ResNet(sluice::Graph &graph, const std::array<int, 4> &blocks) : Module(graph) {
     std::int64_t channels = 64, width = 64;
     for (int number = 0; sluice::nn::Sequential * stage : {&layer1, &layer2, &layer3, &layer4}) {

@@ -1,4 +1,4 @@
-// What the transformers share: heads of 64 elements.
+// Shared code of the transformers: heads of 64 elements.
 #pragma once
 
 #include <sluice/sluice.h>
@@ -13,7 +13,7 @@ inline sluice::Tensor split_heads(const sluice::Tensor &x) {
   return x.reshape({shape[0], shape[1], -1, kHead}).transpose(1, 2);
 }
 
-/// Attention in heads: queries, keys and values are [N, T, heads * 64], and so is what it gives.
+/// Multi-head attention: queries, keys, values and result are [N, T, heads * 64].
 inline sluice::Tensor attention(const sluice::Tensor &q, const sluice::Tensor &k, const sluice::Tensor &v,
                                 sluice::AttentionOptions options = {}) {
   return scaled_dot_product_attention(split_heads(q), split_heads(k), split_heads(v), std::move(options))
@@ -21,24 +21,24 @@ inline sluice::Tensor attention(const sluice::Tensor &q, const sluice::Tensor &k
       .flatten(2);
 }
 
-/// Of queries, keys and values one behind another, [N, T, 3 * heads * 64].
+/// Queries, keys and values are concatenated: [N, T, 3 * heads * 64].
 inline sluice::Tensor attention(const sluice::Tensor &qkv, sluice::AttentionOptions options = {}) {
   std::vector<sluice::Tensor> parts = qkv.chunk(3, 2);
   return attention(parts[0], parts[1], parts[2], std::move(options));
 }
 
-/// What generation keeps of the keys or values of a layer: [1, heads, length, 64].
+/// Shape of a layer's key or value cache in generation: [1, heads, length, 64].
 inline sluice::Shape cache_shape(std::int64_t width, std::int64_t length) { return {1, width / kHead, length, kHead}; }
 
-/// Whether each of `count` words, the first of which stands at `position`, attends to each of `length` places: to its own and
-/// those before. [count, length]
+/// The causal mask [count, length]: whether each of `count` words from `position` on attends to each position. A word
+/// attends to its own and to earlier positions.
 inline sluice::Tensor is_before(sluice::Graph &graph, const sluice::Tensor &position, std::int64_t count,
                                 std::int64_t length) {
   sluice::Tensor places = graph.arange(double(count), sluice::i32) + position;
   return graph.arange(double(length), sluice::i32) <= places.unsqueeze(1);
 }
 
-/// Attention of words from `position` on to themselves and to those before, of which the caches have keys and values.
+/// Attention of the words from `position` on to themselves and to earlier words, whose keys and values are cached.
 inline sluice::Tensor cached_attention(const sluice::Tensor &qkv, sluice::Tensor keys, sluice::Tensor values,
                                        const sluice::Tensor &position, const sluice::Tensor &mask) {
   std::vector<sluice::Tensor> parts = qkv.chunk(3, 2);

@@ -1,4 +1,4 @@
-// A small AlexNet without normalisation, for 32 x 32 images of ten classes, trained by SGD with momentum.
+// A small AlexNet without normalization, for 32 x 32 images of ten classes, trained by SGD with momentum.
 #include "Classification.h"
 
 using namespace sluice;

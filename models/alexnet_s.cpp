@@ -1,4 +1,4 @@
-// AlexNet without groups, normalisation or dropout, for 224 x 224 images of 1000 classes, trained by SGD.
+// AlexNet without groups, normalization or dropout, for 224 x 224 images of 1000 classes, trained by SGD.
 #include "Classification.h"
 
 using namespace sluice;

@@ -1,5 +1,5 @@
-// BERT-base over up to 512 words, of which it learns one of two classes, by what the first word has become: 12 blocks of
-// attention among words, with norms behind their sums. Parameters are named as Hugging Face's transformers name them.
+// BERT-base over up to 512 words: classifies a text into two classes by the first word's final state. Has 12 attention
+// blocks with norms after the residual sums. Parameter names are those of Hugging Face's transformers.
 #include "Options.h"
 #include "Transformer.h"
 
@@ -22,7 +22,7 @@ struct Embeddings : nn::Module {
   }
 };
 
-/// A projection that is added to what a block began with.
+/// A projection with a residual connection to the block's input.
 struct Output : nn::Module {
   nn::Linear dense;
   nn::LayerNorm norm;
@@ -130,7 +130,7 @@ static Graph build(const models::Options &options) {
   net.initialize("*.weight", init::normal(0.0, 0.02));
   net.initialize("*.bias", init::zeros());
   net.initialize("*LayerNorm.weight", init::ones());
-  Tensor mask = ne(present, 0).unsqueeze(1).unsqueeze(1); // no word attends to padding
+  Tensor mask = ne(present, 0).unsqueeze(1).unsqueeze(1); // padding is masked
   Tensor logits = classifier(bert(words, types, mask));
   graph.output("logits", logits);
   graph.metric("accuracy", accuracy(logits, label));

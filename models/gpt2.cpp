@@ -1,7 +1,7 @@
-// GPT-2, of 124 million parameters: of up to 1024 words each next one, by 12 blocks of attention to the words before. What
-// embeds a word scores it as the next one, too. Parameters are named as Hugging Face's transformers name them, and matrices
-// lie as there, [in, out]. Generation keeps the keys and values of the words so far: it takes the first ones in chunks, and
-// each one behind them by itself.
+// GPT-2 with 124 million parameters: predicts each next word of up to 1024 words by 12 blocks of causal attention. The
+// word embedding is also the output projection. Parameter names and matrix layouts, [in, out], are those of Hugging
+// Face's transformers. Generation caches the keys and values of earlier words: it reads the prompt in chunks, then one
+// word per call.
 #include "NextWord.h"
 #include "Transformer.h"
 
@@ -12,7 +12,7 @@ using namespace sluice;
 
 static constexpr std::int64_t kPositions = 1024, kChunk = 64;
 
-/// A linear layer with its weight transposed.
+/// A linear layer with a transposed weight.
 struct Conv1d : nn::Module {
   Tensor weight, bias;
 
@@ -23,11 +23,11 @@ struct Conv1d : nn::Module {
   Tensor forward(Tensor x) override { return matmul(x, weight) + bias; }
 };
 
-/// The deviation of what is added to the residual stream, which is a sum of two parts of each layer.
+/// The deviation for projections into the residual stream, which sums two parts per layer.
 static double ofResidual(const models::Sizes &sizes) { return 0.02 / std::sqrt(2.0 * double(sizes.layers)); }
 
 struct Attention : nn::Module {
-  double share; // that dropout zeroes, here and in what follows
+  double share; // dropout probability, here and below
   Conv1d c_attn, c_proj;
   Tensor keys, values;
 
@@ -94,15 +94,16 @@ struct Gpt2 : nn::Module {
     return linear(ln_f(h(dropout(x, share))), wte.weight);
   }
 
-  /// The states of words from `position` on, behind those that the caches have. `mask`: which places each attends to.
+  /// The states of words from `position` on, after the cached words. `mask`: the positions that each word attends to.
   Tensor forward(Tensor words, Tensor position, Tensor mask) override {
     return h(wte(words) + narrow(wpe.weight, 0, position, words.shape()[1].size), position, mask);
   }
-  /// The scores of the word behind one, of its state.
+  /// The scores of the next word, from the state of the last.
   Tensor scores(const Tensor &state) { return linear(ln_f(state), wte.weight).flatten(); }
 };
 
-/// The scores of the word behind one, `token`, and behind number `last` of several, the first of which stands at `position`.
+/// Adds the entry points of generation. They return the scores of the word after `token`, and of the word after number
+/// `last` of a chunk from `position` on.
 static void addGeneration(Graph &graph, Gpt2 &net, std::int64_t length) {
   std::int64_t chunk = std::min(kChunk, length);
   Tensor token = graph.input("token", i32, {1, 1}), prompt = graph.input("prompt", i32, {1, chunk}),

@@ -1,12 +1,12 @@
-// LeNet on several devices from scratch, as the d2l book's multi-GPU notebook has it: each device has parameters of its
-// own and a share of the rows of a batch, whose size is static. The gradients of its loss are added to those of the
-// others for each parameter, and each device updates its own parameters by the sums.
+// LeNet on several devices from scratch, as in the d2l book's multi-GPU notebook. Each device has its own parameters
+// and a share of the rows of a batch with static size. Gradients are summed over the devices, and each device updates
+// its own parameters by the sums.
 #include "Options.h"
 #include <sluice/sluice.h>
 
 using namespace sluice;
 
-/// Of one device each: W1, b1, W2, b2, W3, b3, W4, b4.
+/// Per device: W1, b1, W2, b2, W3, b3, W4, b4.
 using PerDevice = std::vector<std::vector<Tensor>>;
 
 /// The accelerators, or the host if there are none.
@@ -19,7 +19,7 @@ static std::vector<Device> devicesOf(const Graph &graph) {
   return devices;
 }
 
-/// On the host, where they stay as they begin.
+/// On the host, where they keep their initial values.
 static std::vector<Tensor> parametersOf(nn::Module &net) {
   const Shape weights[] = {{20, 1, 3, 3}, {50, 20, 5, 5}, {128, 800}, {10, 128}};
   int layer = 0;
@@ -47,7 +47,7 @@ static void sgd(std::vector<Tensor> &params, const std::vector<Tensor> &grads, c
     params[i].copy_(params[i] - lr * grads[i] / batch);
 }
 
-/// The logits of all rows and the mean of their losses, on the first device, before the parameters are updated.
+/// The logits of all rows and the mean loss on the first device, before the update of the parameters.
 static std::pair<Tensor, Tensor> train_batch(const Tensor &x, const Tensor &y, PerDevice &params,
                                              const std::vector<Device> &devices, const Tensor &lr, double batch) {
   auto [xs, ys] = split_batch(x, y, devices, {.even_split = false});
@@ -77,12 +77,12 @@ static std::pair<Tensor, Tensor> train_batch(const Tensor &x, const Tensor &y, P
 static Graph build(const models::Options &options) {
   Graph graph = models::graph("lenet_data_parallel", options);
   graph.set_data("mnist-10k");
-  graph.set_shuffle(true); // the order of digits has no meaning, although their number is static
+  graph.set_shuffle(true); // digits may be shuffled even though the batch size is static
   Tensor x = graph.input("image", options.input == "u8" ? u8 : f32, {options.batch, 1, 28, 28});
   Tensor y = graph.input("label", i32, {options.batch});
   std::vector<Device> devices = devicesOf(graph);
   nn::Module net{graph};
-  models::pin(net, options); // it has no parts
+  models::pin(net, options); // the model has no parts
   std::vector<Tensor> params = parametersOf(net);
   PerDevice device_params;
   for (const Device &device : devices)

@@ -1,6 +1,6 @@
-// A language model over 10,000 words: of 32 words in a row each next one, by an embedding, two LSTM layers and a
-// product. Its layers have one bias each, where torch.nn's have two, and begin each row with what the same row of the
-// batch before left; to generate, it goes on from what the word before left.
+// A language model over 10,000 words: predicts each next word of 32-word rows by an embedding, two LSTM layers and a
+// linear layer. LSTM layers have one bias each; torch.nn's have two. Each row starts with the final state of the same
+// row of the previous batch; generation continues from the state of the previous word.
 #include "NextWord.h"
 
 using namespace sluice;

@@ -1,6 +1,6 @@
-// The medium language model of Zaremba et al. 2014: of 35 words in a row each next one of 10,000, by an embedding, two LSTM
-// layers of 650 and a product, with dropout before each but the first. Layers have one bias each, and begin each row with what
-// the same row of the batch before left.
+// The medium language model of Zaremba et al. 2014: predicts each next word of 35-word rows, from 10,000 words, by an
+// embedding, two LSTM layers of 650 and a linear layer. Dropout precedes all layers but the first. LSTM layers have one
+// bias each. Each row starts with the final state of the same row of the previous batch.
 #include "NextWord.h"
 
 using namespace sluice;
@@ -8,7 +8,7 @@ using namespace sluice;
 static constexpr std::int64_t kWidth = 650;
 
 struct LanguageModel : nn::Module {
-  double share; // that dropout zeroes
+  double share; // dropout probability
   nn::Embedding embedding;
   nn::LSTM lstm1{this, "lstm1", kWidth, kWidth, {.batch_first = true, .single_bias = true, .stateful = true}},
       lstm2{this, "lstm2", kWidth, kWidth, {.batch_first = true, .single_bias = true, .stateful = true}};

@@ -1,5 +1,5 @@
-// MLP-Mixer-S/16 for 224 x 224 images of 1000 classes: blocks that mix what 196 patches have of a channel, and what a
-// patch has of 512 channels. Parameters are named as timm names them.
+// MLP-Mixer-S/16 for 224 x 224 images of 1000 classes: blocks that mix 196 patches per channel, then 512 channels per
+// patch. Parameter names are those of timm.
 #include "Classification.h"
 
 using namespace sluice;

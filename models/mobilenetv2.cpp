@@ -3,8 +3,7 @@
 
 using namespace sluice;
 
-/// A 1x1 convolution into more channels, one of each channel by itself and a 1x1 convolution into few, beside a shortcut where
-/// the shape stays.
+/// A 1x1 expansion, a depthwise convolution and a 1x1 projection, with a shortcut if the shape is unchanged.
 struct InvertedResidual : nn::Module {
   bool isResidual;
   nn::Sequential conv{this, "conv"};

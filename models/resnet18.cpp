@@ -3,7 +3,7 @@
 
 using namespace sluice;
 
-/// Two 3x3 convolutions beside a shortcut.
+/// Two 3x3 convolutions with a shortcut.
 struct BasicBlock : nn::Module {
   static constexpr std::int64_t kExpansion = 1;
   nn::Conv2d conv1;

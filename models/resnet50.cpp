@@ -4,7 +4,7 @@
 
 using namespace sluice;
 
-/// 1x1, 3x3 and 1x1 convolutions beside a shortcut.
+/// 1x1, 3x3 and 1x1 convolutions with a shortcut.
 struct Bottleneck : nn::Module {
   static constexpr std::int64_t kExpansion = 4;
   nn::Conv2d conv1;

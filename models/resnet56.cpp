@@ -3,8 +3,8 @@
 
 using namespace sluice;
 
-/// Two 3x3 convolutions beside a shortcut without parameters: where the channels grow, every second pixel, with zeros
-/// for the channels that are new.
+/// Two 3x3 convolutions with a parameter-free shortcut: if the channels grow, every second pixel, with zeros in the new
+/// channels.
 struct BasicBlock : nn::Module {
   std::int64_t added;
   nn::Conv2d conv1;

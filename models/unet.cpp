@@ -1,10 +1,10 @@
-// U-Net for 256 x 256 images, each pixel of which belongs to one of two classes, trained by SGD with momentum. Parameters are
-// named as in the common PyTorch implementation.
+// U-Net for 256 x 256 images with two classes per pixel, trained by SGD with momentum. Parameter names are those of the
+// common PyTorch implementation.
 #include "Classification.h"
 
 using namespace sluice;
 
-/// Twice a 3x3 convolution, batch norm and ReLU.
+/// Two 3x3 convolutions, each with batch norm and ReLU.
 struct DoubleConv : nn::Module {
   nn::Sequential both{this, "double_conv"};
 
@@ -19,7 +19,7 @@ struct DoubleConv : nn::Module {
   Tensor forward(Tensor x) override { return both(x); }
 };
 
-/// Half the size, twice the channels.
+/// Halves the size, doubles the channels.
 struct Down : nn::Module {
   nn::Sequential conv{this, "maxpool_conv"};
 
@@ -30,7 +30,7 @@ struct Down : nn::Module {
   Tensor forward(Tensor x) override { return conv(x); }
 };
 
-/// Twice the size, half the channels; then beside what was of that size on the way down.
+/// Doubles the size, halves the channels, then concatenates the features of that size from the way down.
 struct Up : nn::Module {
   nn::ConvTranspose2d up;
   DoubleConv conv;

@@ -1,5 +1,5 @@
-// ViT-S/16 for 224 x 224 images of 1000 classes: 12 blocks of attention among 196 patches and the class. Parameters are
-// named as timm names them.
+// ViT-S/16 for 224 x 224 images of 1000 classes: 12 attention blocks over 196 patches and the class token. Parameter
+// names are those of timm.
 #include "Classification.h"
 #include "Transformer.h"
 
