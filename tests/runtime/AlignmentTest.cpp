@@ -1,4 +1,4 @@
-// Slots are aligned as the plan says for their device, whose memory has to be.
+// Alignment of slots: slots have the plan's alignment for their device, and device memory must have it too.
 #include "Scaler.h"
 #include "runtime/base/Status.h"
 #include "runtime/instance/Instance.h"
@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// A simulator that says so of its memory's alignment.
+/// A simulator that reports this alignment of its memory.
 struct AlignedSimulator {
   static inline sluice_backend_run sound;
   static inline size_t alignment;
@@ -40,7 +40,7 @@ Status openedWith(const sluice_backend_run &half, const Json &json) {
   return guarded([&] { Instance(artifact, {2, "", devices}); });
 }
 
-/// The scaler whose device has slots at multiples of 256.
+/// The scaler with device slots aligned to 256 bytes.
 Json alignedPlan() {
   Json plan = test::scalerPlan();
   plan["devices"][1]["alignment"] = 256;

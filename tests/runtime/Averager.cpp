@@ -73,7 +73,7 @@ private:
                   launchAction(1, {buffer(total_, 8, "w")}, averagerCpu, {})});
   }
 
-  /// Its memory is free when the call two before this one has brought it to the accelerator.
+  /// The input's memory is free once the copy to the accelerator of two calls ago is complete.
   Json input(int bring) const {
     Json x = value("x", "i32", Json::array({capacity_}), 0, xOnHost_, bytes_);
     x["below"] = 100;

@@ -1,4 +1,4 @@
-// The one symbol through which the runner finds the hand-made artifact, for as many replicas as AVERAGER_REPLICAS says.
+// The symbol through which the runner finds the hand-written artifact, for AVERAGER_REPLICAS replicas.
 #include "Averager.h"
 
 #include <cstdlib>

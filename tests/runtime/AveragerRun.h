@@ -1,4 +1,4 @@
-// The hand-made model for several replicas on virtual accelerators, and what it must compute.
+// The hand-written model for several replicas on virtual accelerators, with its expected results.
 #pragma once
 
 #include "Averager.h"
@@ -36,7 +36,7 @@ public:
     instance_->setInput(step().inputs[0], std::as_bytes(std::span(x)), static_cast<int64_t>(x.size()));
   }
 
-  /// Runs one step; from then on the expected values are those after it.
+  /// Runs one step and updates the expected values.
   void run(int64_t rows) {
     std::vector<int32_t> x = batchOf(rows);
     setBatch(x);

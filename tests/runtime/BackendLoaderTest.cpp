@@ -1,4 +1,4 @@
-// Shared objects of every kind are tried; what is wrong is refused with a reason and harms nobody.
+// Trials of shared objects of every kind: an invalid one is rejected with a reason and does no harm.
 #include "runtime/plugins/BackendLoader.h"
 #include "runtime/base/Status.h"
 #include "runtime/plugins/BackendTables.h"
@@ -34,7 +34,7 @@ TEST(BackendLoader, OneOfALaterMinorVersionIsAccepted) {
   EXPECT_TRUE(file.hasCompile);
 }
 
-/// What is said of a table of version 2.`minor` once there have been three minor versions, of these bytes each.
+/// The error for a table of version 2.`minor` with `size` bytes, given three known minor versions.
 static std::string whyWrong(uint32_t minor, uint32_t size) {
   static constexpr size_t sizes[] = {100, 108, 120};
   return whyWrongSize({"its run half", size, SLUICE_BACKEND_MAJOR, minor}, sizes);
@@ -62,7 +62,7 @@ static sluice_backend backendWith(const sluice_backend_run &half) {
 
 static sluice_backend_run simulator() { return findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"}); }
 
-/// What lies behind a table of 2.0 is no part of it.
+/// Memory after a table of version 2.0 is not part of the table.
 TEST(BackendTables, OfAnEarlierMinorVersionLackWhatWasAppended) {
   sluice_backend_run half = simulator();
   half.minor_version = 0;
@@ -146,7 +146,7 @@ class FaultyBackend : public ::testing::TestWithParam<Fault> {};
 TEST_P(FaultyBackend, IsRefusedWithAReason) {
   BackendTrial trial;
   if (GetParam().name == std::string("Hang"))
-    trial.limit = std::chrono::milliseconds(500); // the others answer, however slow the machine is
+    trial.limit = std::chrono::milliseconds(500); // the other backends answer in time even on a slow machine
   BackendFile file = tryBackend(pathOf(GetParam().name), trial);
   EXPECT_FALSE(file.accepted());
   EXPECT_THAT(file.reason, HasSubstr(GetParam().reason));
@@ -177,7 +177,7 @@ TEST(BackendLoader, FilesThatAreNoSharedObjectsAreRefused) {
   std::string whole = contentOf(pathOf("Good"));
   folder.write("empty.so", "");
   folder.write("text.so", "not a shared object");
-  folder.write("truncated.so", whole.substr(0, 4096)); // one page of several
+  folder.write("truncated.so", whole.substr(0, 4096)); // one of several pages
   folder.write("header.so", whole.substr(0, 100));
   folder.write("readme.txt", "is not looked at");
   std::vector<BackendFile> files = tryBackends({folder.path()});

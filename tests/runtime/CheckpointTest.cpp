@@ -1,5 +1,5 @@
-// Training that is killed, interrupted or finds damaged checkpoints, and is resumed: the bits of a run that never
-// stopped.
+// Training that is killed, interrupted or finds damaged checkpoints. The resumed run must produce the bits of an
+// uninterrupted run.
 #include "TrainingRun.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct Training : test::TrainingRun {
   }
 };
 
-/// A run that nothing disturbs, and how long it takes on this machine.
+/// An uninterrupted run, and its duration on this machine.
 struct Reference {
   Training run{50};
   std::chrono::duration<double> time{};
@@ -123,7 +123,7 @@ TEST(Checkpoint, ADamagedOneIsSkipped) {
   ASSERT_EQ(run.run(false).code, 0);
   for (const char *name : {"step-000000000536.safetensors", "step-000000000500.safetensors"}) {
     std::string path = run.checkpoints() + "/" + name, content = test::contentOf(path);
-    content[content.size() - 100] ^= 1; // one bit of a tensor
+    content[content.size() - 100] ^= 1; // flips one bit of a tensor
     if (std::string(name).find("536") != std::string::npos)
       content.resize(content.size() / 2);
     std::ofstream(path, std::ios::binary) << content;
@@ -136,7 +136,7 @@ TEST(Checkpoint, ADamagedOneIsSkipped) {
   expectSameResults(run, uninterrupted());
 }
 
-/// Whatever a checkpoint says is covered by its checksum, not only its tensors.
+/// The checksum covers all contents of a checkpoint, not only its tensors.
 TEST(Checkpoint, AnEditedOneIsSkipped) {
   Training run(100);
   ASSERT_EQ(run.run(false).code, 0);
@@ -144,7 +144,7 @@ TEST(Checkpoint, AnEditedOneIsSkipped) {
   for (const char *key : {"model", "states", "seed", "batch", "rows", "epoch", "step", "rows_done"}) {
     std::string content = whole, start = std::string("\"sluice.") + key + "\":\"";
     ASSERT_NE(content.find(start), std::string::npos) << key;
-    content[content.find(start) + start.size()] ^= 1; // another digit, or another letter
+    content[content.find(start) + start.size()] ^= 1; // changes a digit or letter
     std::ofstream(path, std::ios::binary) << content;
     ProcessResult result = run.run(true);
     EXPECT_EQ(result.code, 0) << result.err;

@@ -1,4 +1,4 @@
-// What is predicted of collectives, on a plan whose times can be followed by hand.
+// Forecasts of collectives for a plan whose times can be computed by hand.
 #include "runtime/plan/CommunicationForecast.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace {
 
 enum Queues : size_t { host, computes, communicates };
 
-constexpr int64_t kFirst = 0, kSecond = 64, kParameters = 192; // where they lie
+constexpr int64_t kFirst = 0, kSecond = 64, kParameters = 192; // offsets
 
 Action launchInto(int64_t offset, std::vector<Wait> waits) {
   Launch launch;
@@ -26,7 +26,7 @@ Action collectiveOf(const char *name, int64_t offset, int64_t count, std::vector
   return {collective, {communicates}, std::move(waits), {}};
 }
 
-/// Two kernels make a gradient each, which are reduced; one updates both parameters.
+/// Two kernels produce one gradient each, which are reduced; a third kernel updates both parameters.
 class TwoGradients : public testing::Test {
 protected:
   TwoGradients() {
@@ -51,9 +51,9 @@ protected:
 
 TEST_F(TwoGradients, AreReducedBesideWorkAsFarAsThereIsAny) {
   CommunicationForecast both = forecast({2, 2, 3, 4, 1});
-  EXPECT_DOUBLE_EQ(both.callSeconds, 10); // the second is reduced from 5 to 9
+  EXPECT_DOUBLE_EQ(both.callSeconds, 10); // the second is reduced from time 5 to 9
   EXPECT_DOUBLE_EQ(both.seconds(), 7);
-  EXPECT_DOUBLE_EQ(both.exposedSeconds, 5); // kernels alone take 5
+  EXPECT_DOUBLE_EQ(both.exposedSeconds, 5); // without collectives: 5
   ASSERT_EQ(both.collectives.size(), 2u);
   const CollectiveForecast &first = both.collectives[0], &second = both.collectives[1];
   EXPECT_EQ(first.collective->name, "first");
@@ -68,7 +68,7 @@ TEST_F(TwoGradients, AreReducedBesideWorkAsFarAsThereIsAny) {
 
 TEST_F(TwoGradients, ShareWhatIsExposed) {
   CommunicationForecast both = forecast({2, 2, 3, 4, 1});
-  EXPECT_DOUBLE_EQ(both.collectives[0].exposed, 1); // it ends at 5, the kernels at 4
+  EXPECT_DOUBLE_EQ(both.collectives[0].exposed, 1); // the collective ends at 5, the kernels at 4
   EXPECT_DOUBLE_EQ(both.collectives[1].exposed, 4);
 }
 

@@ -15,14 +15,14 @@ using testing::HasSubstr;
 
 namespace {
 
-/// The simulator on one of the two sides: it counts the host's waits, and does what a test asks for.
+/// The simulator on one side: counts the host's waits, and injects faults for tests.
 template <int side> struct Meddled {
   static inline sluice_backend_run sound;
   static inline int waits, signalWaits;
-  static inline int ignored;       ///< the number of a wait for a signal that is forgotten; -1: none
-  static inline bool fails;        ///< whatever is waited for, as a device that is lost, whose queues give no signals
-  static inline bool isNumberless; ///< its queues do not wait for signals
-  static inline bool isLost;       ///< its last error is that
+  static inline int ignored;       ///< number of the signal wait to drop; -1: none
+  static inline bool fails;        ///< every wait fails, like a lost device, whose queues send no signals
+  static inline bool isNumberless; ///< its queues cannot wait for signals
+  static inline bool isLost;       ///< its last error is a lost device
 
   static sluice_backend_run half() {
     waits = signalWaits = 0;
@@ -60,7 +60,7 @@ using Second = Meddled<1>;
 constexpr size_t kElements = 16;
 using Block = std::array<int, kElements>;
 
-/// A block of device memory, two queues and some host memory of a backend.
+/// Device memory, two queues and host memory of a backend.
 struct Side {
   Side(DeviceContext &context)
       : host(context, sizeof(Block), "host memory"), memory(context, 0, sizeof(Block), "memory"),
@@ -73,7 +73,7 @@ struct Side {
   void down(DeviceQueue &in, void *to) {
     in.copy({sizeof(sluice_copy), 0, SLUICE_HOST, memory.data(), to, sizeof(Block), "a block"});
   }
-  /// Has the backend do something, which may be whatever it can do by now.
+  /// Lets the backend make progress with all ready work.
   void rouse() {
     idle.copy({sizeof(sluice_copy), SLUICE_HOST, SLUICE_HOST, nullptr, nullptr, 0, "nothing"});
     idle.synchronize();
@@ -84,7 +84,7 @@ struct Side {
   DeviceQueue queue, other, idle;
 };
 
-/// What is put into `later` comes after what is in `earlier`.
+/// Orders all later work of `later` after the work of `earlier`.
 DeviceEvent order(DeviceQueue &earlier, DeviceQueue &later) {
   DeviceEvent event(earlier.context());
   earlier.record(event);
@@ -104,7 +104,8 @@ struct Two {
   }
   ~Two() { sync.settle(); }
 
-  /// From the host by way of the first to the second one, and back to the host by the first one's other queue.
+  /// From the host through the first backend to the second, and back to the host through the first backend's other
+  /// queue.
   void putRoundTrip() {
     a.up(a.queue, sent.data());
     a.down(a.queue, a.host.data());
@@ -134,7 +135,7 @@ struct Two {
 
 constexpr uint64_t kSeeds = 20;
 
-/// The code and the text of what is thrown.
+/// The code and text of the exception.
 Status errorOf(const std::function<void()> &body) { return guarded(body); }
 
 } // namespace
@@ -170,7 +171,7 @@ TEST(CrossBackendSync, ErrorsAreToldToWhoeverWaitsBehindThem) {
   EXPECT_EQ(status.code, ExitCode::exhausted);
   EXPECT_THAT(status.message, HasSubstr("one: side 0 burnt down"));
   First::fails = First::isLost = false;
-  two.b.queue.synchronize(); // nothing waits for what will never come
+  two.b.queue.synchronize(); // no queue waits for a signal that never comes
 }
 
 TEST(CrossBackendSync, ADeadlinePassesOnTheWay) {

@@ -1,5 +1,4 @@
-// Files and folders of data: what is in them is read row by row, and every lie in them is an error that names file,
-// column and row.
+// Data files and folders: rows are read individually, and every invalid field is an error with file, column and row.
 #include "FileContents.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/Dataset.h"
@@ -27,7 +26,7 @@ std::string rowOf(const Column &column, int64_t row) {
   return textOf(bytes);
 }
 
-/// All rows of a column, after it was loaded.
+/// All rows of a loaded column.
 std::string contentOf(Column &column) {
   column.load();
   std::string content;
@@ -45,7 +44,7 @@ std::vector<std::string> namesOf(const Table &table) {
   return names;
 }
 
-/// Opens everything that a path offers, and reads it to the end.
+/// Opens all columns of a path and reads them to the end.
 void readAll(const std::string &path) {
   DataPath data(path);
   std::vector<std::optional<Table>> tables;
@@ -111,10 +110,11 @@ TEST(Idx, CountsThatDiffer) {
                     "/train-images-idx3-ubyte: column 'image' has 2");
 }
 
-/// Two megabytes may unpack to two gigabytes; nothing is unpacked before the headers agree and are wanted.
+/// Two megabytes may unpack to two gigabytes. Nothing is unpacked before the headers match and the column is requested.
 TEST(Idx, NothingIsUnpackedThatIsNotWanted) {
   TemporaryFolder folder;
-  folder.write("train-images-idx3-ubyte.gz", gzipped(idx({20, 28, 28}, std::string(100, 'x')))); // fewer than it says
+  folder.write("train-images-idx3-ubyte.gz", gzipped(idx({20, 28, 28}, std::string(100, 'x')))); // fewer bytes than in
+                                                                                                 // the header
   folder.write("train-labels-idx1-ubyte", idx({20}, std::string(20, '\0')));
   Dataset data(*DataPath(folder.path()).part(DataPart::train), {{"image", {}}, {"label", {}}});
   EXPECT_EQ(data.column(0).header().shape, (Shape{28, 28}));
@@ -235,7 +235,7 @@ static std::string damagedAt(std::string content, size_t at) {
   return content;
 }
 
-/// The directory of one member, which begins 22 + 46 + 5 bytes before the end, with other bytes `at` there.
+/// The directory of one member, which begins 22 + 46 + 5 bytes before the end, with `other` at offset `at`.
 static std::string directoryWith(size_t at, const std::string &other) {
   std::string archive = zip({member()});
   return archive.replace(archive.size() - 73 + at, other.size(), other);
@@ -309,7 +309,7 @@ static const BadFile badDataNpy[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cases, BadDataNpyTest, testing::ValuesIn(badDataNpy), nameOfCase);
 
-// No byte of a good archive can be changed into a crash.
+// Changing any byte of a valid archive must not crash the reader.
 TEST(Npz, SurvivesDamageAnywhere) {
   TemporaryFolder folder;
   std::string content = zip(
@@ -327,7 +327,7 @@ TEST(Npz, SurvivesDamageAnywhere) {
   }
 }
 
-/// The file of rows is cut while it is in use: an error, where the system would end the process.
+/// The data file is truncated while mapped: an error, although the system would end the process by default.
 TEST(Npz, AFileThatShrinksIsAnError) {
   TemporaryFolder folder;
   std::string path = folder.write("x.npy", npyOf("|u1", "(100, 4096)", std::string(409600, 'x')));
@@ -340,7 +340,7 @@ TEST(Npz, AFileThatShrinksIsAnError) {
 
 // CIFAR
 
-/// A row of a CIFAR file: its labels, and an image of one colour.
+/// A row of a CIFAR file: its labels, and an image of one color.
 static std::string cifarRow(const std::string &labels, char colour) { return labels + std::string(3072, colour); }
 
 TEST(Cifar, ReadsItsParts) {
@@ -433,7 +433,7 @@ TEST(DataFolder, RowsWithoutElementsAreRefused) {
 
 namespace {
 
-/// The windows of a path under a name, of so many tokens each, as a row each: "1 2 3|4 5 6".
+/// The windows of a column, `length` tokens per row: "1 2 3|4 5 6".
 std::string windowsOf(const Table &table, const std::string &column, int64_t length) {
   std::unique_ptr<Column> windows = table.open(column, {length});
   windows->load();

@@ -1,4 +1,4 @@
-// The checks of a plan for several devices: a change that makes it unsound is refused with its place.
+// Validation of plans for several devices: an invalid change is rejected with its path.
 #include "FileContents.h"
 #include "Scaler.h"
 #include "runtime/base/Status.h"
@@ -13,14 +13,14 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// What lies at `place`, a JSON pointer, is replaced by `value`.
+/// Replaces the value at `place`, a JSON pointer, by `value`.
 struct BadPlan {
   const char *name, *place, *value, *message;
 };
 
 class BadDevicePlan : public testing::TestWithParam<BadPlan> {};
 
-/// A kernel of "acc0", which is a device of "sim", is a function of a module of `backend`.
+/// A plan whose kernel on "acc0", a device of "sim", is a function of a module of `backend`.
 Json planWithModuleOf(const char *backend) {
   Json json = test::scalerPlan();
   json["modules"] = Json::array({{{"backend", backend}, {"section", 0}}});

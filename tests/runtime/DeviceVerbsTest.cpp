@@ -1,4 +1,4 @@
-// The verbs of an executable for several devices, on virtual accelerators.
+// The verbs of an executable for several devices, with virtual accelerators.
 #include "Process.h"
 #include "tests/TemporaryFolder.h"
 
@@ -46,14 +46,14 @@ TEST(DeviceBench, TimesDoNotDependOnTheOrderOfTheQueues) {
   EXPECT_EQ(one["schedule"], two["schedule"]);
 }
 
-/// Kernels of this model go by themselves: each waits for a copy or is waited for by one.
+/// The kernels of this model form no segments: each waits for a copy, or a copy waits for it.
 TEST(DeviceBench, TellsWhatWasReplayed) {
   Json result = linesOf(scaler(bench({"--report"})))[0];
   EXPECT_EQ(result["sequences"], Json({{"kept", 0}, {"replays", 0}}));
   EXPECT_GT(result["untimed_ms"], 0);
 }
 
-/// Of a call alone what is done takes no less time than to return; a call among others takes some, however it is looked at.
+/// A single call cannot complete before it returns; a call among others takes positive time in every mode.
 TEST(DeviceBench, TellsWhatItCostsToLookAtOutputs) {
   Json outputs = linesOf(scaler(bench({"--outputs"})))[0]["outputs"];
   EXPECT_EQ(outputs.size(), 5u);
@@ -65,7 +65,8 @@ TEST(DeviceBench, TellsWhatItCostsToLookAtOutputs) {
   EXPECT_NE(text.find("a call alone returns in "), std::string::npos) << text;
 }
 
-/// A call brings one thing back, and if it is read another one. As many are kept, each within its device, and come back together.
+/// Each call copies one output back, and reading it copies another one. As many outputs are kept, each within its
+/// device, and copied back together.
 TEST(DeviceBench, ReadsEachCallsOutputsOrAllTogether) {
   Json report = linesOf(scaler(bench({"--report", "--outputs"})))[1]["report"];
   auto copies = [&](const char *from, const char *to) {

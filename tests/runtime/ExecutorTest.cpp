@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char *backends = SLUICE_BINARY_DIR "/lib/sluice/backends";
 
-/// The scaler on a simulator, and what it must compute.
+/// The scaler on a simulator, with its expected results.
 class Scaler {
 public:
   explicit Scaler(const std::string &settings = "", const Json &plan = test::scalerPlan(), DeviceOptions devices = {})
@@ -73,7 +73,7 @@ private:
   std::vector<int32_t> sums_, largest_;
 };
 
-/// Copies and bytes from one device to the other, whatever the reason.
+/// Copies and bytes between two devices, for all reasons.
 CopyCount between(const CopyCounts &counts, size_t from, size_t to) { return byPair(counts)[{from, to}]; }
 
 CopyCount ofReason(const CopyCounts &counts, const std::string &reason) {
@@ -94,7 +94,7 @@ struct BadList {
   const char *message;
 };
 
-/// Runs a few steps with everything changing; what it computed.
+/// Runs several steps with changing inputs; returns the results.
 std::pair<int32_t, int32_t> totalAfterSteps(const std::string &settings, const Json &plan) {
   Scaler scaler(settings, plan);
   for (int i = 0; i < 12; ++i) {
@@ -160,7 +160,8 @@ TEST(Executor, CountsWhatThePlanPredictsAndTheEngineCounts) {
   scaler.run(1);
   EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
   CopyCounts engine = executor.engineCopies();
-  // Into the accelerator: seven batches of 211 rows together and the factor twice. Out: as many rows, a sum, the total.
+  // To the accelerator: seven batches of 211 rows in total, and the factor twice. From it: as many rows, a sum, the
+  // total.
   EXPECT_EQ(between(engine, 0, 1), (CopyCount{9, 211 * 4 + 8}));
   EXPECT_EQ(between(engine, 1, 0), (CopyCount{9, 211 * 4 + 8}));
   EXPECT_EQ(executor.executedCopies(), executor.forecast().counts());
@@ -221,8 +222,8 @@ TEST(Executor, RunsTheHostsPartItselfWhereNoBackendDoes) {
   EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
 }
 
-static sluice_backend_run sound;                                  // of sim
-static std::pair<const std::byte *, const std::byte *> ofBackend; // the last host memory that it gave
+static sluice_backend_run sound;                                  // the run half of sim
+static std::pair<const std::byte *, const std::byte *> ofBackend; // its last allocation of host memory
 
 static sluice_status noteHostMemory(sluice_run *run, size_t bytes, void **address) {
   sluice_status status = sound.host_allocate(run, bytes, address);
@@ -230,7 +231,7 @@ static sluice_status noteHostMemory(sluice_run *run, size_t bytes, void **addres
   return status;
 }
 
-/// Copies need not stage what lies in memory of the backend that copies it.
+/// Copies need no staging buffer for memory that the copying backend allocated.
 TEST(Executor, HasInputsInMemoryOfTheBackendThatCopiesThem) {
   sound = findRunHalf("sim", {backends});
   sluice_backend_run noting = sound;
@@ -350,7 +351,7 @@ TEST(Executor, NotesTimesOfTheVirtualClock) {
   times.start(/*oneByOne=*/true);
   scaler.run(50);
   std::vector<WorkTime> noted = times.take();
-  ASSERT_EQ(noted.size(), 5u); // the refreshed mirror among them
+  ASSERT_EQ(noted.size(), 5u); // including the refreshed mirror
   const WorkTime &bringX = noted[test::bringX];
   EXPECT_FALSE(bringX.isHostClock);
   EXPECT_EQ(bringX.work.bytes, 200);
@@ -375,11 +376,11 @@ TEST(Executor, NotesTimesOfTheHostWhereABackendHasNoClock) {
 
 namespace {
 
-/// A simulator that wants to be told when to note times, and what it was told.
+/// A simulator that requires note_times, and a record of its calls.
 struct ToldSimulator {
   static inline sluice_backend_run sound;
   static inline std::map<sluice_queue *, bool> notes;
-  static inline std::vector<bool> wasNoted; ///< of the work that was put into queues, one after the other
+  static inline std::vector<bool> wasNoted; ///< for each piece of work, in order
 
   static void put(sluice_queue *queue) { wasNoted.push_back(notes[queue]); }
 
@@ -400,7 +401,7 @@ struct ToldSimulator {
     return half;
   }
 
-  /// How much work was noted since this was last asked, of how much.
+  /// The number of pieces of work with times since the last call of this, and of all pieces.
   static std::pair<int64_t, size_t> take() {
     auto noted = std::count(wasNoted.begin(), wasNoted.end(), true);
     return {noted, std::exchange(wasNoted, {}).size()};
@@ -433,7 +434,7 @@ TEST(Executor, HasQueuesNoteTheTimesThatAreAskedForAlone) {
   EXPECT_FALSE(ToldSimulator::notesAny());
 }
 
-// Two backends know nothing of each other's memory.
+// Two backends cannot access each other's memory.
 TEST(CopyEngine, CopiesBetweenBackendsGoOverTheHost) {
   const sluice_backend_run &sim = findRunHalf("sim", {backends});
   Json json = test::scalerPlan();

@@ -1,5 +1,5 @@
-// Columns on their way into a model's inputs: which fit, where their elements land, and that reading ahead changes
-// nothing.
+// Columns as model inputs: which columns match, where their elements go, and that reading ahead has no effect on
+// results.
 #include "FileContents.h"
 #include "runtime/data/OpenData.h"
 #include "runtime/data/ReadAhead.h"
@@ -137,7 +137,7 @@ TEST(Feed, ShapesAgreeButForOnesAndFlatRows) {
                   "column 'x' has rows of u8[2, 3], but input 'x' takes u8[");
 }
 
-/// Rows that are no first dimension, and several elements of a dimension to a row.
+/// Rows in a dimension other than the first, with several elements per row.
 TEST(Feed, RowsMayBeAnyDimension) {
   Data data;
   data.add("x", "<i4", "(2, 3)", bytesOfAll<int32_t>({1, 2, 3, 4, 5, 6}))
@@ -158,7 +158,7 @@ TEST(Feed, AnInputWithoutRowsIsRefused) {
       << status.message;
 }
 
-/// A model without a batch dimension has as many rows in each call as its inputs have along the first.
+/// Without a batch dimension, the inputs' first dimension is the number of rows of each call.
 TEST(Feed, CallsMayHaveAFixedNumberOfRows) {
   Data data;
   data.add("x", "<i4", "(5, 2)", bytesOfAll<int32_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}))
@@ -221,7 +221,7 @@ TEST(Feed, IgnoredIndicesNameNone) {
 // Reading ahead
 
 namespace {
-/// A hundred rows of five numbers, each that of its row.
+/// A hundred rows of five numbers, each equal to its row number.
 struct Hundred {
   Data data;
   Model model{{input("x", DType::i32, {capacity, 5})}};
@@ -248,7 +248,7 @@ TEST(ReadAhead, GivesTheBatchesThatReadingInLineGives) {
         feed.read(rows.subspan(begin, std::min(batch, rows.size() - begin)), inLine);
         ASSERT_EQ(batches.next(), inLine) << batch << " from " << first + begin;
         if (begin % 3 == 0)
-          std::this_thread::sleep_for(std::chrono::microseconds(200)); // for the reader to run ahead
+          std::this_thread::sleep_for(std::chrono::microseconds(200)); // lets the reader run ahead
       }
     }
 }

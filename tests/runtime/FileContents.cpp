@@ -60,7 +60,7 @@ static std::string deflated(const std::string &text) {
   return packed;
 }
 
-/// What a member's header and its entry in the directory have in common, from the flags on.
+/// The fields that a member's header shares with its directory entry, from the flags on.
 static std::string commonFields(const ZipEntry &entry, uint32_t checksum, uint32_t packedBytes, uint32_t bytes) {
   return littleEndian(entry.flags, 2) + littleEndian(entry.method.value_or(entry.isDeflated ? 8 : 0), 2) +
          littleEndian(0, 4) + littleEndian(entry.checksum.value_or(checksum), 4) +

@@ -1,4 +1,4 @@
-// The bytes of files that readers are tried on, and what is expected of a reader that refuses them.
+// Test files for readers, and the expected errors of readers that reject them.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -19,18 +19,18 @@ std::string bigEndian(std::initializer_list<uint32_t> words);
 std::string littleEndian(uint64_t value, int size);
 std::string gzipped(const std::string &text);
 
-/// With the header as it stands.
+/// With this header.
 std::string npy(const std::string &header, const std::string &data, char version = 1);
-/// With a header for these elements, such as "<f4" and "(2, 3)".
+/// With a header for this type and shape, such as "<f4" and "(2, 3)".
 std::string npyOf(const std::string &descr, const std::string &shape, const std::string &data);
 std::string safetensors(const std::string &header, const std::string &data);
 std::string idx(std::initializer_list<uint32_t> sizes, const std::string &data);
 
-/// A file in an archive, and what the archive's directory says of it where that is not the truth.
+/// A file in an archive, and overrides for wrong fields in the archive's directory.
 struct ZipEntry {
   std::string name, content;
   bool isDeflated = false;
-  bool isLarge = false; ///< sizes and place in 64-bit fields
+  bool isLarge = false; ///< stores sizes and offset in 64-bit fields
   std::optional<uint32_t> bytes = {}, packedBytes = {}, begin = {}, checksum = {};
   std::optional<uint16_t> method = {};
   uint16_t flags = 0;
@@ -41,7 +41,7 @@ std::string zip(const std::vector<ZipEntry> &entries, const std::string &comment
 std::span<const std::byte> bytesOf(const std::string &text);
 runtime::Bytes ownBytes(const std::string &text);
 
-/// Expects code 3 and a message that has this in it.
+/// Expects code 3 and a message that contains `message`.
 void expectInvalid(const runtime::Status &status, const std::string &message);
 
 struct BadFile {

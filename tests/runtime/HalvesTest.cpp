@@ -1,5 +1,5 @@
-// f16 and bf16 beside a model of them in double precision: a float of so many bits is m * 2^e, and what is rounded goes to
-// the nearer of two neighbours.
+// f16 and bf16 compared with a model in double precision: a float is m * 2^e, and rounding selects the nearest
+// neighbor.
 #include "sluice/backend/halves.h"
 #include "runtime/io/Convert.h"
 #include "runtime/plan/DType.h"
@@ -11,23 +11,23 @@
 
 namespace {
 
-/// One of the two types, and what is known of it.
+/// One of the two types, with its parameters.
 struct Half {
   const char *name;
-  int fraction, bias; // bits of the one, of the exponent's zero
+  int fraction, bias; // bits of the fraction; exponent bias
   float (*widen)(uint16_t);
   uint16_t (*narrow)(float);
 
   uint16_t infinity() const { return static_cast<uint16_t>((2 * bias + 1) << fraction); }
 
-  /// A finite number by its definition; beyond the last one goes on as if the exponent had no end.
+  /// A finite number by its definition; magnitudes above the largest number continue with an unbounded exponent.
   double valueOf(int magnitude) const {
     int exponent = magnitude >> fraction, digits = magnitude & ((1 << fraction) - 1);
     return exponent == 0 ? std::ldexp(digits, 1 - bias - fraction)
                          : std::ldexp(digits + (1 << fraction), exponent - bias - fraction);
   }
 
-  /// The nearest to a number that is not negative, ties to the even one.
+  /// Rounds a non-negative number to nearest, ties to even.
   uint16_t nearest(double value) const {
     int low = 0, high = infinity();
     while (high - low > 1) {
@@ -42,7 +42,7 @@ struct Half {
 
 class Halves : public testing::TestWithParam<Half> {
 protected:
-  /// Both signs.
+  /// Checks both signs.
   void expectNearest(float value) {
     uint16_t nearest = std::isinf(value) ? half.infinity() : half.nearest(value);
     ASSERT_EQ(half.narrow(value), nearest) << value;
@@ -54,7 +54,7 @@ protected:
 
 } // namespace
 
-// Tests all of them, negative zero and infinities too.
+// Tests all values, including negative zero and infinities.
 TEST_P(Halves, AreReadExactlyAndWrittenBack) {
   for (int bits = 0; bits < half.infinity(); ++bits) {
     ASSERT_EQ(double(half.widen(static_cast<uint16_t>(bits))), half.valueOf(bits));
@@ -75,12 +75,13 @@ TEST_P(Halves, NansStayNans) {
       ASSERT_GT(back & 0x7fff, half.infinity()) << bits;
       ASSERT_EQ(back & 0x8000, sign);
     }
-  // Whose payload lies in the digits that go.
+  // NaNs whose payload is only in the dropped digits.
   for (uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fc00000u, 0x7fffffffu})
     EXPECT_GT(half.narrow(sluice_float_of_bits(bits)) & 0x7fff, half.infinity()) << std::hex << bits;
 }
 
-// Tests the middle between any two neighbours, that behind the last one included, and the floats beside it.
+// Tests the midpoints between all neighbors, including the midpoint after the largest number, and the floats next to
+// each midpoint.
 TEST_P(Halves, RoundToTheNearestAndTiesToEven) {
   for (int bits = 0; bits < half.infinity(); ++bits) {
     double middle = (half.valueOf(bits) + half.valueOf(bits + 1)) / 2;
@@ -123,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Halves,
                                          Half{"bf16", 7, 127, sluice_float_of_bf16, sluice_bf16_of_float}),
                          [](const testing::TestParamInfo<Half> &info) { return std::string(info.param.name); });
 
-// Tests that the table's types are these floats, and that plans and files read them so.
+// Tests that the table's types are these floats, and that plans and files use the same format.
 TEST(HalfElements, AreFloatsOfTwoBytes) {
   using sluice::runtime::DType;
   uint16_t stored[] = {0x3c00, 0xbf80};

@@ -1,4 +1,4 @@
-// The host is a device like the others: what a model that runs on it alone asks of the CPU's run half.
+// The host is a device like the others: the CPU run half receives the calls of a host-only model.
 #include "LogisticRegression.h"
 #include "runtime/base/Status.h"
 #include "runtime/instance/Initialise.h"
@@ -15,7 +15,7 @@ using namespace sluice::runtime;
 namespace {
 
 const sluice_backend_run &host = *sluice_host_backend()->run;
-std::map<std::string, int> asked; // how often
+std::map<std::string, int> asked; // number of calls by function
 
 sluice_status record(sluice_queue *queue, sluice_event *event) {
   ++asked["record"];
@@ -42,7 +42,7 @@ sluice_status allocate(sluice_run *run, int32_t device, size_t bytes, void **add
   return host.allocate(run, device, bytes, address);
 }
 
-/// The host's run half, which notes what it is asked for.
+/// The host's run half, with all calls recorded.
 const sluice_backend_run *noting(int immediate) {
   static sluice_backend_run half;
   half = host;
@@ -66,7 +66,7 @@ std::vector<float> logitsOf(Instance &instance) {
   return logits;
 }
 
-/// What a model computes whose host has this run half.
+/// The results of a model whose host has this run half.
 std::vector<float> logitsWith(const sluice_backend_run *half) {
   std::string plan = test::logisticRegressionPlan();
   sluice_artifact artifact = test::logisticRegression(plan);
@@ -81,7 +81,7 @@ std::vector<float> logitsWith(const sluice_backend_run *half) {
 
 TEST(HostDevice, RunsAllLaunchesAndHoldsAllMemory) {
   logitsWith(noting(1));
-  EXPECT_EQ(asked["launch"], 2); // of init and of predict
+  EXPECT_EQ(asked["launch"], 2); // from init and from predict
   EXPECT_EQ(asked["allocate"], 2);
 }
 
@@ -90,7 +90,7 @@ TEST(HostDevice, HasNoEventsAndWaitsForNothing) {
   EXPECT_EQ(asked["event_create"] + asked["record"] + asked["synchronize_queue"], 0);
 }
 
-// A host with a worker thread would be such a one: the same plan, with events.
+// A host with a worker thread would not be immediate: the same plan, with events.
 TEST(HostDevice, NeedNotBeImmediate) {
   std::vector<float> expected = logitsWith(&host);
   EXPECT_EQ(logitsWith(noting(0)), expected);

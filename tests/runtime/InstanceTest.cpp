@@ -31,7 +31,7 @@ template <typename T> std::span<const std::byte> bytes(const std::vector<T> &val
   return std::as_bytes(std::span(values));
 }
 
-/// Made-up images and labels.
+/// Generated images and labels.
 struct Batch {
   std::vector<uint8_t> images;
   std::vector<int32_t> labels;
@@ -51,7 +51,7 @@ void initialise(Instance &instance) {
   instance.run(init, 1);
 }
 
-/// Every state after a few steps with changing numbers of rows.
+/// Every state after several steps with varying numbers of rows.
 std::vector<Bytes> statesAfterTraining(int threads) {
   Instance instance(artifact(), {threads, ""});
   initialise(instance);
@@ -69,7 +69,7 @@ std::vector<Bytes> statesAfterTraining(int threads) {
   return states;
 }
 
-/// A state as it lies in memory.
+/// The physical form of a state.
 std::vector<float> physicalState(const Instance &instance, const char *name) {
   const State &state = instance.state(name);
   std::vector<float> values(static_cast<size_t>(state.bytes) / sizeof(float));
@@ -101,8 +101,8 @@ TEST(Instance, SameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(one, statesAfterTraining(1));
 }
 
-/// What a benchmark sets of `predict`'s images, and what it leaves of them before the next step when all its images have
-/// become 1; `access` is the plan's word for what the kernel does to them.
+/// The images that a benchmark of `predict` sets, and the images before the next step after the kernel has overwritten
+/// all of them with 1. `access` is the kernel's access in the plan.
 std::pair<Bytes, Bytes> imagesOfBenchmark(const char *access) {
   nlohmann::json edited = nlohmann::json::parse(plan());
   for (nlohmann::json &entry : edited["entries"])
@@ -127,7 +127,7 @@ std::pair<Bytes, Bytes> imagesOfBenchmark(const char *access) {
   return {first, images()};
 }
 
-// Tests that a benchmark measures every step on the same inputs, and touches none that the steps leave alone.
+// Tests that a benchmark measures every step on the same inputs, and does not rewrite inputs that steps preserve.
 TEST(Instance, BenchmarksSetWhatStepsOverwrite) {
   auto [first, again] = imagesOfBenchmark("rw");
   EXPECT_EQ(first, again);
@@ -190,7 +190,7 @@ TEST(Instance, TimesEachLaunch) {
   }
 }
 
-// Tests that code for other machines is refused by what this one lacks, and before any of it runs.
+// Tests that code that requires missing extensions is rejected before it runs.
 TEST(Instance, RefusesInstructionsThatAreNotThere) {
   auto withNeeds = [](const std::string &needs) {
     std::string text = plan();
@@ -224,7 +224,7 @@ TEST(Instance, RefusesLabelsThatNameNoClass) {
   EXPECT_EQ(physicalState(instance, "fc.weight"), before);
   EXPECT_EQ(instance.calls(instance.entry("train_step")), 0);
 
-  Batch right(5, 1); // what lies behind the rows of a call does not count
+  Batch right(5, 1); // data after the rows of a call is ignored
   right.labels = {0, 9, 3, 2, 1};
   EXPECT_EQ(codeOf([&] { train(instance, right, 5); }), ExitCode::ok);
   EXPECT_NE(physicalState(instance, "fc.weight"), before);
@@ -268,7 +268,8 @@ TEST(Api, BindsNoDevicesThatAModelHasNoSlotsFor) {
   sluice_instance_options options = {sizeof options, 1, nullptr, "cpu,sim:0"};
   EXPECT_EQ(sluice_instance_create(&artifact(), &options, &model), 2);
   EXPECT_STREQ(sluice_last_error(), "devices: 'cpu,sim:0' has 1 accelerators, and the model was compiled for 0");
-  options.struct_size = offsetof(sluice_instance_options, devices); // of a program that knows no such option
+  options.struct_size = offsetof(sluice_instance_options, devices); // as in a program compiled before the option
+                                                                    // existed
   EXPECT_EQ(sluice_instance_create(&artifact(), &options, &model), 0) << sluice_last_error();
   sluice_instance_destroy(model);
 }
@@ -321,7 +322,7 @@ TEST(Api, RefusesToTrainOnNothing) {
 }
 
 namespace {
-/// A model with weights, run through the C API, and images to predict from.
+/// A model with weights, run through the C API, with images for predictions.
 struct Predicting {
   sluice_instance *model = nullptr;
   Batch batch{4, 1};

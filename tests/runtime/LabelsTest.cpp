@@ -1,4 +1,4 @@
-// Labels in files: an executable refuses those that name none of its classes, whatever the verb.
+// Labels in files: every verb rejects labels outside the classes.
 #include "Process.h"
 #include "runtime/io/Npy.h"
 #include "tests/TemporaryFolder.h"
@@ -16,7 +16,7 @@ TEST(Labels, OfAnEvaluationNameClasses) {
   TemporaryFolder folder;
   setenv("SLUICE_DATA", SLUICE_MNIST, 1);
   ASSERT_EQ(test::run(LOGREG, {"train", "--epochs", "0", "--save", folder / "w.safetensors"}).code, 0);
-  constexpr int64_t rows = 100; // more than one call has
+  constexpr int64_t rows = 100; // more than one call
   int32_t wrong = 12;
   HostTensor label{DType::i32, {rows}, Bytes(rows * sizeof wrong)};
   std::memcpy(label.data.data() + 77 * sizeof wrong, &wrong, sizeof wrong);

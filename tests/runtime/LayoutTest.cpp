@@ -11,7 +11,7 @@ using Part = PhysicalDim::Part;
 
 namespace {
 
-/// Where logical element `index` lies, from the definition alone.
+/// The physical position of logical element `index`, computed from the definition.
 size_t placeOf(const Shape &shape, const Layout &layout, const Shape &index) {
   Shape sizes = physicalShape(shape, layout);
   int64_t place = 0;
@@ -123,7 +123,7 @@ TEST(Layout, PiecesArePackedAsTheWholeIs) {
                          columns = {{1, Part::whole, 0}, {0, Part::whole, 0}};
   for (const Layout *chosen : {&rowMajor, &panels, &columns}) {
     const Layout &layout = *chosen;
-    const Shape shape = {1000, 3001}; // 12 MB, and no whole number of tiles
+    const Shape shape = {1000, 3001}; // 12 MB, not a multiple of the tile size
     std::vector<float> logical(static_cast<size_t>(elementsOf(shape)));
     std::iota(logical.begin(), logical.end(), 1.0f);
     std::vector<float> whole(static_cast<size_t>(elementsOf(physicalShape(shape, layout))), -1), inPieces = whole;

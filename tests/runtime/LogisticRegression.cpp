@@ -9,7 +9,7 @@
 
 namespace sluice::test {
 
-// What the plan below places in the transient arena, in bytes.
+// Byte offsets in the transient arena of the plan below.
 static constexpr int imageAt = 0, labelAt = 50176, logitsAt = 50432, deltaAt = 52992, lossesAt = 55552, hitsAt = 55808,
                      lossAt = 56064, accuracyAt = 56128, keyAt = 56192;
 
@@ -95,7 +95,7 @@ std::string logisticRegressionPlan() {
          forward + R"(], "peak_bytes": [156800]}]})";
 }
 
-/// A place in a weight's tiles.
+/// An element of the tiled weight.
 static float &tiled(float *weight, int64_t row, int64_t column) {
   return weight[((row / tile) * pixels + column) * tile + row % tile];
 }
@@ -118,7 +118,7 @@ static void initStage(void *const *buffers, int64_t, int64_t, int64_t) {
   std::memset(buffers[5], 0, sizeof(int64_t));
 }
 
-/// Rows in fours: logits = image / 255 * weight' + bias.
+/// Tasks of four rows: logits = image / 255 * weight' + bias.
 static void forwardStage(void *const *buffers, int64_t rows, int64_t begin, int64_t end) {
   const uint8_t *image = static_cast<const uint8_t *>(buffers[0]);
   float *weight = static_cast<float *>(buffers[1]);
@@ -134,7 +134,7 @@ static void forwardStage(void *const *buffers, int64_t rows, int64_t begin, int6
   }
 }
 
-/// Rows in eights: the gradient of the mean loss with respect to the logits, each row's loss and hit.
+/// Tasks of eight rows: the gradient of the mean loss with respect to the logits, and each row's loss and hit.
 static void lossStage(void *const *buffers, int64_t rows, int64_t begin, int64_t end) {
   const float *logits = static_cast<const float *>(buffers[0]);
   const int32_t *label = static_cast<const int32_t *>(buffers[1]);
@@ -164,7 +164,7 @@ static void meanStage(void *const *buffers, int64_t rows, int64_t, int64_t) {
   *static_cast<float *>(buffers[6]) = accuracy / static_cast<float>(rows);
 }
 
-/// Columns in sixteens: momentum and weight.
+/// Tasks of 16 columns: momentum and weight.
 static void weightStage(void *const *buffers, int64_t rows, int64_t begin, int64_t end) {
   const uint8_t *image = static_cast<const uint8_t *>(buffers[0]);
   const float *delta = static_cast<const float *>(buffers[1]);

@@ -1,7 +1,7 @@
-// A hand-made artifact: softmax regression on 28x28 images, as the compiler would emit it. It lets the runtime and the
-// verbs be tested without a compiler.
+// A hand-written artifact: softmax regression on 28x28 images, in the form that the compiler emits. With it the runtime
+// and the verbs are tested without a compiler.
 //
-// The weight lies in tiles, `f32[10, 784]` as [2][784][8], so that packing is on the path of every test.
+// The weight `f32[10, 784]` is tiled as [2][784][8], so that every test exercises packing.
 #pragma once
 
 #include "sluice/runtime/artifact.h"
@@ -12,7 +12,7 @@ namespace sluice::test {
 
 inline constexpr int capacity = 64, pixels = 784, classes = 10, tile = 8, tiles = 2;
 
-/// The artifact's plan; a test may change it.
+/// The artifact's plan; tests may modify it.
 std::string logisticRegressionPlan();
 
 /// The table of generated functions with `plan` as its plan; `plan` must outlive it.

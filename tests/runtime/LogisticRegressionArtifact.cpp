@@ -1,4 +1,4 @@
-// The one symbol through which the runner finds the hand-made artifact.
+// The symbol through which the runner finds the hand-written artifact.
 #include "LogisticRegression.h"
 
 extern "C" const sluice_artifact *sluice_artifact_query(void) {

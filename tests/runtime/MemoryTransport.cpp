@@ -15,16 +15,16 @@ using namespace sluice::test;
 
 namespace {
 
-/// What the ranks of a run share.
+/// State shared by the ranks of a run.
 struct Wire {
   std::condition_variable changed;
   std::map<int, WireFault> faults;
-  std::map<int, bool> isThere; // by rank; false: it came and left
+  std::map<int, bool> isThere; // by rank; false: it connected and left
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> under_way;
   int aborted = -1;
 };
 
-std::mutex mutex; // of all wires
+std::mutex mutex; // guards all wires
 std::map<std::string, std::shared_ptr<Wire>> wires;
 
 Wire &wireOf(const std::string &secret) {
@@ -37,7 +37,7 @@ Wire &wireOf(const std::string &secret) {
 } // namespace
 
 struct sluice_transfer {
-  int from; // -1 of one that is sent
+  int from; // -1 for a send
   std::byte *to;
   size_t bytes;
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
@@ -47,7 +47,7 @@ struct sluice_transport {
   Wire &wire;
   int rank, size;
   std::string error{};
-  std::list<sluice_transfer> transfers{}; // under way
+  std::list<sluice_transfer> transfers{}; // transfers in progress
 
   void end(const sluice_transfer *transfer) {
     transfers.remove_if([=](const sluice_transfer &other) { return &other == transfer; });

@@ -1,4 +1,4 @@
-// A transport between threads of one process that can misbehave, for tests of what uses transports.
+// A transport between threads of one process with fault injection, for tests of transport users.
 #pragma once
 
 #include "sluice/backend/transport.h"
@@ -8,11 +8,11 @@
 
 namespace sluice::test {
 
-/// Ranks find each other by the secret.
+/// Ranks with the same secret connect.
 const sluice_transport_library &memoryTransport();
 
-/// From now on what a rank sends, in runs with this secret, is kept back, or is a byte longer than it should be; or the rank has
-/// what it receives no sooner than `kLateness` behind the time when it asks for it.
+/// Injects a fault into a rank's sends or receives in runs with this secret. Sends are suppressed, or are a byte too
+/// long; receives complete at the earliest `kLateness` after their request.
 enum class WireFault { none, silent, longer, late };
 inline constexpr std::chrono::milliseconds kLateness{100};
 void setWireFault(const std::string &secret, int rank, WireFault fault);

@@ -1,4 +1,5 @@
-// Calls in parts, by a plan made by hand: each microbatch adds up its rows and squares them; once a call gives the mean.
+// Calls in parts, with a hand-written plan: each microbatch sums and squares its rows; a part that runs once per call
+// computes the mean.
 #include "FileContents.h"
 #include "PlanJson.h"
 #include "runtime/base/Status.h"
@@ -21,13 +22,13 @@ using test::value;
 namespace {
 
 constexpr int capacity = 4, microbatches = 3, rowBytes = 8, allBytes = capacity * microbatches * rowBytes;
-// What lies in the arenas.
+// Offsets in the arenas.
 constexpr int sumAt = 0, mostAt = 64, allRowsAt = 128, firstAt = 192;                            // states
 constexpr int xAt = 0, yAt = 64, totalAt = 128, largestAt = 192, wholeXAt = 256, wholeYAt = 384; // transients
 
 template <typename T> T &scalar(void *buffer) { return *static_cast<T *>(buffer); }
 
-/// y = x * x + 1000 * the number of the first row; the sum and the largest go on.
+/// y = x * x + 1000 * the number of the first row; updates the running sum and maximum.
 void addRows(void *const *buffers, int64_t rows, int64_t, int64_t) {
   const auto *x = static_cast<const double *>(buffers[0]);
   for (int64_t i = 0; i < rows; ++i) {
@@ -37,7 +38,7 @@ void addRows(void *const *buffers, int64_t rows, int64_t, int64_t) {
   }
 }
 
-/// The mean over all rows and the largest, which begin anew.
+/// The mean over all rows and the maximum; resets both accumulators.
 void takeSum(void *const *buffers, int64_t, int64_t, int64_t) {
   scalar<double>(buffers[3]) = scalar<double>(buffers[0]) / static_cast<double>(scalar<int64_t>(buffers[2]));
   scalar<double>(buffers[4]) = scalar<double>(buffers[1]);
@@ -152,7 +153,7 @@ TEST(Microbatches, AreConsecutiveInAShare) {
   EXPECT_EQ(microbatchOf(share, 3, 4).all, 20);
 }
 
-/// The rows of all microbatches of all replicas, where these share 8 logical shards.
+/// The rows of all microbatches of all replicas, with 8 logical shards.
 static std::vector<std::pair<int64_t, int64_t>> shardsOf(int64_t rows, int64_t replicas) {
   Plan plan;
   plan.logicalShards = 8;

@@ -1,4 +1,4 @@
-// A model like the hand-made one, whose states have other names: what a checkpoint may wrongly be resumed with.
+// A model like the hand-written one with other state names: its checkpoints must not be accepted.
 #include "LogisticRegression.h"
 
 static std::string otherPlan() {

@@ -10,7 +10,7 @@ using namespace sluice::runtime;
 
 namespace {
 
-/// Counts how often each task ran.
+/// Counts the executions of each task.
 struct Counts {
   explicit Counts(int64_t tasks) : ran(static_cast<size_t>(tasks)) {}
   std::vector<std::atomic<int>> ran;

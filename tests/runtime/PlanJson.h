@@ -1,4 +1,4 @@
-// The parts of hand-made plans, as JSON.
+// Building blocks of hand-written plans, as JSON.
 #pragma once
 
 #include "sluice/runtime/artifact.h"
@@ -18,7 +18,7 @@ using Waits = std::vector<std::pair<int, int>>;
 Json place(int arena, int offset, int stride = 0);
 Json buffer(Json place, int bytes, const char *access);
 
-/// What a copy moves, and the size of the whole buffer.
+/// The bytes that a copy moves, and the size of the whole buffer.
 struct CopyBytes {
   int fixed, perRow, capacity;
 };
@@ -27,9 +27,9 @@ Json copyAction(const char *value, const Json &from, const Json &to, const CopyB
 Json launchAction(int kernel, const std::vector<Json> &buffers, int queue, const Waits &waits);
 
 Json value(const char *name, const char *dtype, const Json &shape, int rowsDim, const Json &place, int bytes);
-/// A scalar.
+/// A scalar state.
 Json state(const char *name, const char *kind, const char *dtype, const Json &place, int bytes);
-/// Of one stage with one task.
+/// A kernel of one stage with one task.
 Json kernel(const char *name, int device, int function, double flopsPerRow);
 
 /// The table of functions with `plan` as its plan; both must outlive it.

@@ -71,7 +71,7 @@ TEST(Plan, AnotherAbiIsRefused) {
   EXPECT_EQ(guarded([&] { readPlan(artifact); }).code, ExitCode::invalid);
 }
 
-/// The plan and the code are made for each other: a plan that would do is refused if it is another one.
+/// The checksum binds plan and code: a valid plan is rejected if it is not the artifact's own.
 TEST(Plan, AnEditedOneIsRefused) {
   std::string text = test::logisticRegressionPlan();
   sluice_artifact artifact = test::logisticRegression(text);
@@ -79,7 +79,7 @@ TEST(Plan, AnEditedOneIsRefused) {
   for (size_t at : {text.find("\"capacity\": 64"), text.find("logreg"), text.find("\"fn\": 1"), text.size() - 1}) {
     ASSERT_LT(at, text.size());
     std::string whole = text;
-    text[at] = text[at] == ' ' ? '\t' : ' '; // where the artifact points
+    text[at] = text[at] == ' ' ? '\t' : ' '; // the artifact's pointer refers to this text
     Status status = guarded([&] { readPlan(artifact); });
     EXPECT_EQ(status.code, ExitCode::invalid);
     EXPECT_EQ(status.message, "the artifact's checksum does not fit its plan: the file is damaged, or was edited");

@@ -9,7 +9,7 @@
 
 namespace sluice::test {
 
-// Output goes to unnamed files, so that a child never waits for its reader.
+// Output goes to unnamed files, so that a child never blocks on its reader.
 static int unnamedFile() {
   FILE *file = std::tmpfile();
   int descriptor = fcntl(fileno(file), F_DUPFD_CLOEXEC, 3);

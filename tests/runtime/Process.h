@@ -1,4 +1,4 @@
-// A child process: its output, its exit code, and a moment at which to signal it.
+// A child process: its output and exit code, and functions that signal it.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct ProcessResult {
 
 class Process {
 public:
-  /// Starts a program; `prepare` runs in the child before it.
+  /// Starts a program; `prepare` runs in the child before exec.
   Process(const std::string &program, const std::vector<std::string> &arguments,
           const std::function<void()> &prepare = {});
   Process(const Process &) = delete;
@@ -23,11 +23,11 @@ public:
 
   pid_t id() const { return child_; }
   void signal(int number) const;
-  /// Whether it has not ended yet.
+  /// Whether it is still running.
   bool isRunning() const;
-  /// Stops it where it is, as SIGSTOP does; false if it ended before. SIGCONT lets it go on.
+  /// Stops the process with SIGSTOP; false if it has already ended. SIGCONT resumes it.
   bool stop() const;
-  /// Waits for the end and gives everything that was printed.
+  /// Waits for its end and returns its output.
   ProcessResult wait();
 
 private:

@@ -1,4 +1,4 @@
-// What several processes tell each other, each of them a thread here, over a transport that can misbehave.
+// Communication between processes, simulated by threads, over a transport with fault injection.
 #include "runtime/launch/ProcessGroup.h"
 #include "MemoryTransport.h"
 #include "runtime/base/Status.h"
@@ -14,11 +14,11 @@ using namespace sluice::test;
 
 using Bytes = std::vector<std::byte>;
 
-/// A secret for each run, by which its ranks find each other.
+/// The secret of a run, by which its ranks connect.
 static std::string runName() { return testing::UnitTest::GetInstance()->current_test_info()->name(); }
 
-/// Runs `body` in as many threads as there are ranks, and gives what each of them ended with. The deadline is the first
-/// rank's: the others are more patient, so that it is the one that passes.
+/// Runs `body` in one thread per rank and returns each thread's status. The first rank has the deadline; the others
+/// wait longer, so that the first rank's deadline expires first.
 static std::vector<Status> together(int size, const std::function<void(ProcessGroup &)> &body, double deadline = 30) {
   std::vector<Status> ends(static_cast<size_t>(size));
   std::vector<std::thread> threads;
@@ -121,7 +121,7 @@ TEST(ProcessGroup, WhoCanChooseNothingLacksSomething) {
             "the list is not the same in all processes: rank 0 chose cuda:0; rank 1 chose none (no driver)");
 }
 
-// Neither other reasons for the same choice nor ranks that have none are differences.
+// Different reasons for the same choice, and ranks without a choice, are no differences.
 TEST(ProcessGroup, AgreesOnEqualChoices) {
   auto choose = [](ProcessGroup &group) {
     group.agreeOnChoice("the list", group.rank() == 2 ? "" : "cpu", concat("reason ", group.rank()));
@@ -151,7 +151,7 @@ TEST(ProcessGroup, EndsTheOthersWithItsError) {
   }
 }
 
-/// A launcher ends the others as soon as it sees one end, before they have said why.
+/// A launcher kills the other processes when one exits, so each process must report its error first.
 TEST(ProcessGroup, NobodyGoesAwayBeforeAllKnowWhy) {
   setWireFault(runName(), 2, WireFault::late);
   auto begin = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// Which rank a process is, by flags and by the variables of launchers.
+// The rank of a process from flags and launcher variables.
 #include "runtime/launch/ProcessLaunch.h"
 #include "runtime/base/Status.h"
 
@@ -41,7 +41,7 @@ static std::string textIn(const Environment &environment, const LaunchFlags &fla
   return launch ? launch->text() : "none";
 }
 
-/// The message of an error with this code.
+/// The message of an error, which must have this code.
 static std::string errorOf(const std::function<void()> &body, ExitCode code = ExitCode::usage) {
   try {
     body();

@@ -1,4 +1,4 @@
-// npy and safetensors files: what is written reads back, and every lie in a header is an error that names it.
+// npy and safetensors files: round trips, and errors that name every invalid header field.
 #include "FileContents.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/Npy.h"
@@ -54,7 +54,7 @@ TEST(Npy, ReadsWhatNumPyWrites) {
   EXPECT_EQ(elementAsDouble(tensor.dtype, tensor.data.data(), 0), 1.0);
 }
 
-// As numpy writes arrays of ml_dtypes.bfloat16, and what it then reads, where that is not there.
+// numpy writes arrays of ml_dtypes.bfloat16 in this format; without ml_dtypes it reads untyped bytes.
 TEST(Npy, BytesWithoutAMeaningAreBf16) {
   for (const char *descr : {"<V2", "|V2"}) {
     std::string header = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (1,), }";
@@ -179,7 +179,7 @@ static const BadFile badSafetensors[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cases, BadSafetensorsTest, testing::ValuesIn(badSafetensors), nameOfCase);
 
-// No byte of a good file can be changed into a crash.
+// Changing any byte of a valid file must not crash the reader.
 TEST(SafetensorsFile, SurvivesDamageAnywhere) {
   std::string content = safetensors("{\"__metadata__\":{\"k\":\"v\"},\"a\":{" + good +
                                         "},\"b\":{\"dtype\":\"U8\",\"shape\":[2,1],\"data_offsets\":[4,6]}}",

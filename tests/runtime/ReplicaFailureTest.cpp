@@ -1,4 +1,4 @@
-// Replicas of which one is late, fails, or cannot exchange.
+// Failures of replicas: one is late, fails, or cannot exchange.
 #include "AveragerRun.h"
 #include "runtime/base/Status.h"
 #include "runtime/plugins/BackendLoader.h"
@@ -20,25 +20,25 @@ using test::Json;
 
 namespace {
 
-/// The simulator, which asks a test before each launch on a device, and notes exchanges.
+/// The simulator with a hook before each launch on a device; records exchanges.
 struct Meddling {
   const sluice_backend_run &sound = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});
   sluice_backend_run half = sound;
   sluice_backend_collectives collectives = *sound.collectives;
-  /// By device and the number of the launch there; what is not OK is the launch's result.
+  /// By device and launch number on it; a status other than OK becomes the launch's result.
   std::function<sluice_status(int32_t device, int number, const sluice_call &call)> before =
       [](int32_t, int, const sluice_call &) { return SLUICE_OK; };
   std::mutex mutex;
-  std::map<sluice_queue *, int32_t> devices; ///< of queues
-  std::map<int32_t, int> launches;           ///< on devices
+  std::map<sluice_queue *, int32_t> devices; ///< by queue
+  std::map<int32_t, int> launches;           ///< launch counts by device
   std::map<sluice_communicator *, int32_t> ranks;
-  std::map<int32_t, sluice_exchange> exchanges; ///< the last one of each rank
+  std::map<int32_t, sluice_exchange> exchanges; ///< last exchange by rank
   std::map<int32_t, int> exchanged;
-  std::function<bool(int32_t rank, int number)> isDropped = [](int32_t, int) { return false; }; ///< not put in
+  std::function<bool(int32_t rank, int number)> isDropped = [](int32_t, int) { return false; }; ///< exchanges to drop
 };
 
 Meddling *meddling = nullptr;
-thread_local bool isPlanted = false; // the last error
+thread_local bool isPlanted = false; // the last error was injected
 
 sluice_status createQueue(sluice_run *run, int32_t device, sluice_queue_kind kind, const char *name,
                           sluice_queue **queue) {
@@ -106,7 +106,7 @@ protected:
   Meddling meddling_;
 };
 
-/// The host waits for the mean in each call, and so for all replicas, if the simulator does not take its work.
+/// If the simulator does not run the host's work, the host waits in each call for the mean, and so for all replicas.
 class FailingReplicas : public MeddledReplicas, public testing::WithParamInterface<std::tuple<int, bool>> {};
 
 } // namespace
@@ -148,7 +148,8 @@ TEST_P(FailingReplicas, EndTheOthersWithTheCause) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, FailingReplicas, testing::Combine(testing::Range(0, 3), testing::Bool()));
 
-/// One replica stays away from the exchange of a step until the test lets it go; those that are late for less are waited for.
+/// One replica stays away from a step's exchange until the test releases it; replicas that are late for less time are
+/// waited for.
 class StuckReplicas : public MeddledReplicas, public testing::WithParamInterface<int> {
 protected:
   StuckReplicas() {
@@ -217,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, StuckReplicas, testing::Range(0, 3));
 
 using StuckDevices = MeddledReplicas;
 
-/// One device never does its exchange of the sixth step, and what lies behind it.
+/// One device never runs its sixth step's exchange and its later work.
 TEST_F(StuckDevices, AreNamedWithTheCollective) {
   meddling_.isDropped = [](int32_t rank, int number) { return rank == 1 && number >= 5; };
   DeviceOptions devices = options();
@@ -254,10 +255,10 @@ TEST(Attendance, NamesAllThatAreLate) {
   EXPECT_EQ(attendance.whoIsLate(1), "replicas 1, 2, 3 have not come to all_reduce of b");
 }
 
-/// What another replica's end leads to is not the cause, whoever says it first.
+/// A consequence of another replica's end is not reported as the cause, even if it is reported first.
 TEST_F(MeddledReplicas, TellTheCauseAndNotTheEndOfAnother) {
   meddling_.before = [](int32_t device, int number, const sluice_call &) {
-    // The third launch stands before the exchange of the second step; those of the host are not counted.
+    // The third launch precedes the exchange of the second step; host launches are not counted.
     if (number != 3 || (device != 0 && device != 1))
       return SLUICE_OK;
     if (device == 0)
@@ -290,7 +291,7 @@ TEST_F(SharingReplicas, TellLaunchesWhichRowsTheirsAre) {
   EXPECT_EQ(last[4], std::tuple(0, 3, 3));
 }
 
-/// The exchange of replica 1 of a plan whose collective is of this kind.
+/// The exchange of replica 1 in a plan with a collective of this kind.
 struct Exchanged {
   const sluice_exchange exchange;
   ptrdiff_t receivedAfterSent;
@@ -347,7 +348,7 @@ TEST_F(UnconnectedReplicas, AreRefusedByBackendAndDevice) {
   EXPECT_TRUE(guarded([&] { AveragerRun(1, "seed=4", nullptr, options()); }).ok());
 }
 
-/// Without a group the simulator's contexts are machines of their own, whose ranks do not meet.
+/// Without a group, the simulator's contexts act as separate machines, whose ranks cannot connect.
 TEST_F(UnconnectedReplicas, AreToldThatTheyDoNotMeet) {
   meddling_.half.group_create = nullptr;
   meddling_.half.group_destroy = nullptr;

@@ -1,4 +1,4 @@
-// Plans of several replicas: what is read, what is refused, and whose rows are whose.
+// Plans of several replicas: parsing, rejected plans, and the assignment of rows.
 #include "Averager.h"
 #include "FileContents.h"
 #include "MemoryTransport.h"
@@ -20,7 +20,7 @@ Plan parsedReplicas(const Json &plan) {
   return readPlan(test::averager(text));
 }
 
-/// What lies at `place`, a JSON pointer, is replaced by `value`.
+/// Replaces the value at `place`, a JSON pointer, by `value`.
 struct BadReplicaPlan {
   const char *name, *place, *value, *message;
 };
@@ -114,7 +114,7 @@ TEST(ReplicaPlan, OneReplicaIsWhatAPlanHasThatSaysNothing) {
   EXPECT_FALSE(plan.hasCollectives());
 }
 
-/// What users see of a slot in shards is all of it, and so is what a checkpoint must agree with.
+/// Users and the checkpoint hash see the whole of a sharded slot.
 TEST(ReplicaPlan, ASlotMayBeInShards) {
   Json json = test::averagerPlan(2);
   json["states"][3]["kind"] = "slot";
@@ -133,7 +133,7 @@ TEST(ReplicaPlan, ASlotMayBeInShards) {
   test::expectInvalid(guarded([&] { parsedReplicas(json); }), "is 3, but a slot has one for each of 2 replicas");
 }
 
-/// A collective touches what it sends and what it receives, so whoever looks for writers finds it.
+/// Collectives access their operands and results, so that searches for writers find them.
 TEST(ReplicaPlan, KnowsWhatACollectiveWrites) {
   Json json = test::averagerPlan(2);
   Json &collective = json["entries"][1]["actions"][test::reduce]["collective"];
@@ -217,7 +217,7 @@ TEST(ReplicaPlan, OneReplicaHasNobodyToExchangeWith) {
   test::expectInvalid(guarded([&] { parsedReplicas(plan); }), "has nobody to exchange with: the plan has one replica");
 }
 
-/// A plan that leaves it to the launch how many there are.
+/// A plan that leaves the number of replicas to the launch.
 static Json planOfLaunch() {
   Json plan = test::averagerPlan(2);
   plan["replicas"] = 0;

@@ -1,4 +1,4 @@
-// The verbs of an executable whose replicas run together, on virtual accelerators.
+// The verbs of an executable with several replicas, on virtual accelerators.
 #include "FileContents.h"
 #include "Process.h"
 #include "TrainingRun.h"
@@ -105,7 +105,7 @@ TEST(ReplicaPredict, SplitsAndGathersRows) {
   const nlohmann::json &y = result["outputs"]["y"]["values"];
   ASSERT_EQ(y.size(), 100u);
   for (size_t i = 0; i < y.size(); ++i)
-    EXPECT_EQ(y[i], i + i % 64); // 64 rows a call
+    EXPECT_EQ(y[i], i + i % 64); // 64 rows per call
 }
 
 TEST(ReplicaReport, ListsEachReplicaAndWhatTheyExchange) {
@@ -134,7 +134,7 @@ TEST(ReplicaBench, PredictsTheStepByTheVirtualClock) {
       averager(2, {"bench", "--entry", "train_step", "--seconds", "0", "--json", "--sim", "seed=3,latency=20us"}));
   EXPECT_EQ(result["replicas"], 2);
   double predicted = result["schedule"]["predicted_ms"], measured = result["schedule"]["measured_ms"];
-  EXPECT_GT(measured, 0.04); // an exchange is two latencies of a ring of two
+  EXPECT_GT(measured, 0.04); // in a ring of two, an exchange takes two latencies
   EXPECT_NEAR(measured, predicted, 0.02 * predicted);
 }
 

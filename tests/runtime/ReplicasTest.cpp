@@ -1,4 +1,4 @@
-// Several replicas, each on a virtual accelerator: together they compute what the whole batch gives.
+// Several replicas, each on a virtual accelerator: together they compute the result of the whole batch.
 #include "AveragerRun.h"
 #include "runtime/base/Status.h"
 #include "sluice/runtime/api.h"
@@ -12,7 +12,7 @@ using test::Json;
 
 namespace {
 
-/// How many replicas, and the order in which queues run.
+/// The number of replicas, and the execution order of queues.
 class ManyReplicas : public testing::TestWithParam<std::tuple<int, int>> {
 protected:
   int replicas() const { return std::get<0>(GetParam()); }
@@ -42,7 +42,7 @@ TEST_P(ManyReplicas, ComputeWhatTheWholeBatchGives) {
   }
 }
 
-/// Nothing is looked at between the calls, so that several are in flight.
+/// No output is read between the calls, so that several calls are in flight.
 TEST_P(ManyReplicas, NeedNotBeWaitedFor) {
   AveragerRun run(replicas(), settings());
   for (int i = 0; i < 20; ++i)
@@ -115,7 +115,7 @@ TEST(Replicas, KnowTheirShareOfTheRows) {
             "the state 'first_row' is set by the runtime before each call");
 }
 
-/// Only what changes moves: the count of rows is written when it is another one.
+/// Only changed values are copied: the row count is written only when it changes.
 TEST(Replicas, SetSharesOnlyWhenTheyChange) {
   AveragerRun run(2);
   for (int i = 0; i < 5; ++i)
@@ -145,7 +145,7 @@ TEST(Replicas, NameTheRowOfTheWholeCall) {
   Status status = guarded([&] { run.instance().run(run.step(), 64); });
   EXPECT_EQ(status.code, ExitCode::invalid);
   EXPECT_EQ(status.message, "input 'x', row 40: 100 is none of the 100 classes 0 to 99");
-  run.run(64); // nothing has happened
+  run.run(64); // no change
   EXPECT_EQ(run.loss(64), run.expectedMean);
 }
 
@@ -180,7 +180,8 @@ TEST(Replicas, KeepOutputsOfManyCalls) {
   EXPECT_EQ(run.instance().takeOutputs(run.step()), expected);
 }
 
-/// The first replica waits after each of its actions, among them the exchange, to which the others come by themselves.
+/// The first replica waits after each of its actions, including the exchange, which the other replicas reach by
+/// themselves.
 TEST(Replicas, LetTheFirstBeWatched) {
   AveragerRun run(3);
   std::vector<size_t> seen;
@@ -196,7 +197,7 @@ TEST(Replicas, LetTheFirstBeWatched) {
   EXPECT_EQ(mean, run.expectedMean);
 }
 
-/// A collective of the host beside one of the accelerators: the largest of what is the same everywhere.
+/// A collective on the host in addition to one on the accelerators: the maximum of a value that is equal everywhere.
 TEST(Replicas, ExchangeOnTheHostToo) {
   Json plan = test::averagerPlan(3);
   Json &actions = plan["entries"][1]["actions"];
@@ -226,7 +227,7 @@ TEST(Replicas, ShareTheThreads) {
 
 class DeletedReplicaWait : public testing::TestWithParam<int> {};
 
-/// One race detector for all of them.
+/// One race detector covers all replicas.
 TEST_P(DeletedReplicaWait, IsReportedAsARace) {
   Json plan = test::averagerPlan(2);
   plan["entries"][1]["actions"][GetParam()]["waits"].erase(size_t(0));
@@ -243,7 +244,7 @@ TEST_P(DeletedReplicaWait, IsReportedAsARace) {
 
 INSTANTIATE_TEST_SUITE_P(Waits, DeletedReplicaWait, testing::Values(test::reduce, test::update));
 
-/// The exchange ends for both at one time of one clock.
+/// Both replicas' exchanges end at the same time of one clock.
 TEST(Replicas, HaveOneClock) {
   AveragerRun run(2, "seed=1,latency=7us");
   auto times = [&](int64_t replica) -> WorkTimes & { return run.instance().executor(replica).times(); };

@@ -1,4 +1,4 @@
-// What a plan keeps on an accelerator lies in one piece of memory.
+// All of a plan's memory on an accelerator is one reservation.
 #include "runtime/plan/Reservation.h"
 #include "Scaler.h"
 #include "runtime/base/Status.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr const char *foundIn = SLUICE_BINARY_DIR "/lib/sluice/backends";
 constexpr int64_t page = 4096, logOfSum = 8192, transientBytes = 8192, stateBytes = 128;
 
-/// A simulator that counts what is asked of it.
+/// A simulator that counts allocations.
 struct CountedSimulator {
   static inline sluice_backend_run sound;
   static inline std::vector<size_t> allocated;
@@ -40,7 +40,7 @@ struct CountedSimulator {
 
 void writeBefore(void *const *buffers, int64_t, int64_t, int64_t) { static_cast<char *>(buffers[0])[-1] = 1; }
 
-/// Has the kernel that sets the first state write into the bytes before that, which are of the transient arena.
+/// Makes the kernel that writes the first state write to the preceding bytes, which are in the transient arena.
 void writeBeforeTheStates() {
   Json json = test::scalerPlan();
   json["arenas"][3]["bytes"] = transientBytes - 64;

@@ -1,4 +1,4 @@
-// Which word comes next: what is kept beside PyTorch's figures, and how often words are drawn.
+// Selection of the next word: candidates compared with PyTorch's results, and sampling frequencies.
 #include "runtime/instance/Sampling.h"
 #include "runtime/base/Status.h"
 
@@ -50,11 +50,11 @@ TEST(Sampling, DividesScoresByTheTemperature) {
 
 TEST(Sampling, KeepsTheBestWords) {
   EXPECT_THAT(wordsOf(candidatesOf(kScores, {.topK = 3})), ElementsAre(2, 4, 6));
-  EXPECT_THAT(wordsOf(candidatesOf(kScores, {.topK = 1})), ElementsAre(2, 4)); // as good as each other
+  EXPECT_THAT(wordsOf(candidatesOf(kScores, {.topK = 1})), ElementsAre(2, 4)); // equal scores
   EXPECT_THAT(wordsOf(candidatesOf(kScores, {.topK = 70})), ElementsAre(0, 1, 2, 3, 4, 5, 6));
 }
 
-// The best ones have 0.371, 0.743 and 0.880 together.
+// The cumulative probabilities of the best words are 0.371, 0.743 and 0.880.
 TEST(Sampling, KeepsTheFewestWordsOfAProbability) {
   EXPECT_THAT(wordsOf(candidatesOf(kScores, {.topP = 0.3})), ElementsAre(2));
   EXPECT_THAT(wordsOf(candidatesOf(kScores, {.topP = 0.4})), ElementsAre(2, 4));
@@ -62,8 +62,8 @@ TEST(Sampling, KeepsTheFewestWordsOfAProbability) {
   EXPECT_THAT(wordsOf(candidatesOf(kScores, {.topP = 0})), ElementsAre(2));
 }
 
-// As transformers' warpers do one after another, TemperatureLogitsWarper(2), TopKLogitsWarper(4) and TopPLogitsWarper(0.8), written in
-// PyTorch. The best three have 0.73 of all words, and 0.85 of the best four.
+// Matches transformers' TemperatureLogitsWarper(2), TopKLogitsWarper(4) and TopPLogitsWarper(0.8) in sequence, written
+// in PyTorch. The best three have a probability of 0.73 among all words, and of 0.85 among the best four.
 TEST(Sampling, CountsProbabilitiesOfWhatTopKLeaves) {
   std::vector<LikelyWord> candidates = candidatesOf(kScores, {.temperature = 2, .topK = 4, .topP = 0.8});
   EXPECT_THAT(wordsOf(candidates), ElementsAre(2, 4, 6));
@@ -79,7 +79,7 @@ TEST(Sampling, DrawsAsOftenAsProbabilitiesSay) {
   Sampler sampler(options);
   for (int draw = 0; draw < kDraws; ++draw)
     share[size_t(sampler.next(kScores))] += 1.0 / kDraws;
-  for (size_t word = 0; word < share.size(); ++word) // within four deviations
+  for (size_t word = 0; word < share.size(); ++word) // within four standard deviations
     EXPECT_NEAR(share[word], expected[word], 4 * std::sqrt(expected[word] * (1 - expected[word]) / kDraws)) << word;
 }
 

@@ -1,4 +1,4 @@
-// Sequences of a segment: captured the second time, bounded in number, and kept until their replays are done.
+// Sequences of a segment: captured on the second use, bounded in number, and kept until their replays are complete.
 #include "runtime/exec/SequenceCache.h"
 #include "runtime/plugins/BackendLoader.h"
 
@@ -18,7 +18,7 @@ void countDestroyed(sluice_sequence *sequence) {
   ofSim.sequence_destroy(sequence);
 }
 
-/// The simulator, which does nothing before somebody waits, with a queue that copies one byte to another.
+/// The simulator, which runs work only in waits, with a queue that copies one byte to another.
 class Sequences : public testing::Test {
 protected:
   Sequences() { destroyed = 0; }
@@ -30,7 +30,7 @@ protected:
     return counting;
   }
 
-  /// How often the work was put into the queue so far.
+  /// The number of times that the work was enqueued so far.
   int issue(SequenceCache &cache, int64_t rows, size_t copy = 0) {
     cache.issue({copy, rows}, [&] {
       queue.copy({sizeof(sluice_copy), 0, 0, memory.data(), memory.data() + 64, 1, "a byte"});
@@ -86,7 +86,7 @@ TEST_F(Sequences, MakeRoomWhenTheirReplaysAreDone) {
   EXPECT_EQ(cache.kept(), 1u);
 }
 
-/// The host waits before it keeps more than it must: as many sequences again as may be kept.
+/// The host waits before the number of retired sequences exceeds that of kept ones.
 TEST_F(Sequences, AreBoundedWhateverIsInFlight) {
   SequenceCache cache(queue, 1);
   for (int64_t rows = 1; rows <= 5; ++rows)
@@ -97,7 +97,7 @@ TEST_F(Sequences, AreBoundedWhateverIsInFlight) {
 
 TEST_F(Sequences, WhatWasReplayedLastStays) {
   SequenceCache cache(queue, 2);
-  for (int64_t rows : {1, 1, 2, 2, 1, 3, 3}) // 2 makes room for 3
+  for (int64_t rows : {1, 1, 2, 2, 1, 3, 3}) // 3 evicts 2
     issue(cache, rows);
   int before = puts;
   EXPECT_EQ(issue(cache, 1), before);
@@ -110,6 +110,6 @@ TEST_F(Sequences, AnErrorWithinACaptureEndsIt) {
   issue(cache, 1);
   EXPECT_THROW(cache.issue({0, 1}, [] { throw std::runtime_error("of the host"); }), std::runtime_error);
   DeviceEvent event(context);
-  queue.record(event); // which a queue that captures refuses
+  queue.record(event); // a capturing queue rejects this
   EXPECT_EQ(issue(cache, 1), 2);
 }

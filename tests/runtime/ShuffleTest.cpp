@@ -8,7 +8,7 @@
 using namespace sluice::runtime;
 using Words = std::array<uint32_t, 2>;
 
-// From the Random123 distribution's known-answer tests.
+// Known-answer tests of the Random123 distribution.
 TEST(Threefry, KnownAnswers) {
   EXPECT_EQ(threefry2x32({0, 0}, {0, 0}), (Words{0x6b200159u, 0x99ba4efeu}));
   EXPECT_EQ(threefry2x32({0xffffffffu, 0xffffffffu}, {0xffffffffu, 0xffffffffu}), (Words{0x1cb996fcu, 0xbb002be7u}));
@@ -30,7 +30,7 @@ TEST(Shuffle, DependsOnSeedAndEpochOnly) {
   EXPECT_NE(shuffledOrder(1, 1, 100), shuffledOrder(UINT64_C(1) << 32, 1, 100));
 }
 
-// What a resumed run on another machine relies on.
+// A resumed run on another machine depends on this.
 TEST(Shuffle, IsTheSameEverywhere) {
   EXPECT_EQ(shuffledOrder(0, 0, 8), (std::vector<uint32_t>{1, 5, 0, 2, 4, 3, 7, 6}));
 }

@@ -44,7 +44,7 @@ int64_t TrainingRun::epochsLogged() const {
 
 std::vector<std::string> TrainingRun::checkpointNames() const {
   std::vector<std::string> names;
-  std::error_code error; // no folder, no names
+  std::error_code error; // an empty list if the folder is missing
   for (const auto &entry : std::filesystem::directory_iterator(checkpoints(), error))
     names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
@@ -71,19 +71,19 @@ void expectSameResults(const TrainingRun &run, const TrainingRun &reference) {
   EXPECT_EQ(run.timelessLog(), reference.timelessLog());
 }
 
-/// Stops the process while a checkpoint is half-written and one newer than step `since` is whole, so that something was
-/// achieved; does nothing if it ends before.
+/// Stops the process while a checkpoint is partially written and a complete one newer than step `since` exists, so that
+/// the run makes progress. Does nothing if the process ends first.
 static void stopInCheckpoint(const TrainingRun &run, const Process &process, int64_t since) {
   while (process.isRunning()) {
     if (!run.isHalfWritten() || run.newestCheckpoint() <= since)
       continue;
     if (!process.stop() || run.isHalfWritten())
       return;
-    process.signal(SIGCONT); // it was quicker
+    process.signal(SIGCONT); // the checkpoint was completed before the stop
   }
 }
 
-/// Whenever the runs before were ended, all checkpoints that they left are whole.
+/// All checkpoints of interrupted runs must be valid.
 static void expectNoDamage(const ProcessResult &resumed) {
   EXPECT_EQ(resumed.err.find("damaged"), std::string::npos) << resumed.err;
 }
@@ -92,12 +92,12 @@ Hits runWithInterruptions(const TrainingRun &run, const Interruptions &interrupt
                           const std::function<void()> &afterEach) {
   std::mt19937 random(interruptions.seed);
   Hits hits;
-  // Each process trains for a random while that is a whole run's share on average, but for what resuming redoes.
+  // Each process trains for a random time whose mean is an equal share of a whole run, apart from repeated work.
   std::chrono::duration<double> share = (interruptions.whole - interruptions.start) / interruptions.most;
   for (int i = 0; i < interruptions.most; ++i) {
     int64_t before = run.newestCheckpoint();
     Process process(run.program(), run.arguments(true));
-    // Sooner at first, so that a run which is faster than the one measured is still hit.
+    // Shorter at first, so that a run faster than the measured one is still interrupted.
     double ramp = 2.0 * (i + 1) / (interruptions.most + 1), fraction = static_cast<double>(random() % 10000) / 5000;
     std::this_thread::sleep_for(interruptions.start + share * ramp * fraction);
     if (interruptions.inCheckpoints && i % 2 == 1)
@@ -107,7 +107,7 @@ Hits runWithInterruptions(const TrainingRun &run, const Interruptions &interrupt
     expectNoDamage(result);
     if (result.code == 0)
       return hits;
-    // Before training begins a signal still ends the process itself.
+    // Before training starts, a signal still kills the process.
     EXPECT_TRUE(result.code == 1000 + interruptions.signal ||
                 (result.code == 128 + interruptions.signal && interruptions.signal != SIGKILL))
         << result.code << result.err;

@@ -1,4 +1,4 @@
-// A training run of some executable that is stopped, killed or interrupted, and resumed.
+// A training run of an executable that is stopped, killed or interrupted, and resumed.
 #pragma once
 
 #include "Process.h"
@@ -12,11 +12,10 @@
 
 namespace sluice::test {
 
-/// `train` in a folder of its own, with a log, checkpoints, and weights at the end.
+/// `train` in a separate folder, with a log, checkpoints, and final weights.
 class TrainingRun {
 public:
-  /// `flags` are those of `train` that all runs to be compared have in common; a checkpoint is made every `every`
-  /// steps.
+  /// `flags` are the flags of `train` common to all compared runs; a checkpoint is written every `every` steps.
   TrainingRun(std::string program, std::vector<std::string> flags, int every)
       : program_(std::move(program)), flags_(std::move(flags)), every_(every) {}
 
@@ -29,15 +28,15 @@ public:
   std::string weights() const { return folder_ / "w.safetensors"; }
   std::string log() const { return folder_ / "log.jsonl"; }
 
-  /// The log without what depends on the clock.
+  /// The log without times.
   std::string timelessLog() const;
-  /// Epochs that the log has.
+  /// Number of epochs in the log.
   int64_t epochsLogged() const;
-  /// Names of the files in the folder of checkpoints, in order; empty before there is one.
+  /// Sorted names of the files in the checkpoint folder; empty if it does not exist.
   std::vector<std::string> checkpointNames() const;
-  /// The step of the newest checkpoint that is whole; 0 if there is none.
+  /// The step of the newest complete checkpoint; 0 if there is none.
   int64_t newestCheckpoint() const;
-  /// Whether a checkpoint is half-written, or was when its process was killed.
+  /// Whether a partial checkpoint exists, from a running or a killed process.
   bool isHalfWritten() const;
 
 private:
@@ -47,26 +46,26 @@ private:
   int every_;
 };
 
-/// Expects the same weights, bit for bit, and the same log.
+/// Expects bitwise equal weights, and equal logs.
 void expectSameResults(const TrainingRun &run, const TrainingRun &reference);
 
-/// How often, and when, a run is interrupted.
+/// Number and times of a run's interruptions.
 struct Interruptions {
   int signal;
-  int most;                                 ///< times
-  uint32_t seed;                            ///< of the moments
-  std::chrono::duration<double> start = {}; ///< that a process takes before it trains
-  std::chrono::duration<double> whole = {}; ///< that an uninterrupted run takes
-  bool inCheckpoints = false;               ///< every other one comes while a checkpoint is half-written
+  int most;                                 ///< maximum number
+  uint32_t seed;                            ///< seed of the random times
+  std::chrono::duration<double> start = {}; ///< time of a process before training
+  std::chrono::duration<double> whole = {}; ///< time of an uninterrupted run
+  bool inCheckpoints = false;               ///< every second interruption hits a partially written checkpoint
 };
 
 struct Hits {
-  int all = 0;           ///< processes that the signal ended
-  int inCheckpoints = 0; ///< of these, those that left a checkpoint half-written
+  int all = 0;           ///< processes ended by the signal
+  int inCheckpoints = 0; ///< of these, processes that left a partial checkpoint
 };
 
-/// Starts, sends the signal after a random while, and resumes, until the run ends by itself; the moments spread over
-/// the whole run, however fast this machine is. `afterEach` is called after each process that the signal ended.
+/// Starts the run, sends the signal after a random time, and resumes, until the run completes. The times cover the
+/// whole run, whatever the machine's speed. `afterEach` is called after each process that the signal ended.
 Hits runWithInterruptions(const TrainingRun &run, const Interruptions &interruptions,
                           const std::function<void()> &afterEach = {});
 

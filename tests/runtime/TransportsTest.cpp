@@ -1,4 +1,4 @@
-// Which transports are taken, and what is said of the others.
+// Accepted transports, and the reasons for rejecting others.
 #include "runtime/plugins/Transports.h"
 #include "runtime/base/Status.h"
 #include "runtime/plugins/BackendLoader.h"

@@ -1,4 +1,4 @@
-// Plans whose actions are a tree: what is refused, what is forecast, and what is predicted.
+// Plans with trees of actions: rejected plans, copy forecasts, and predictions.
 #include "FileContents.h"
 #include "Scaler.h"
 #include "runtime/base/Status.h"
@@ -26,8 +26,8 @@ Json copyBetween(int from, int to) {
           {"reason", "placement"}};
 }
 
-/// The scaler with a second accelerator: its own copies, launch and count (actions 0 to 4) are in a loop of three
-/// iterations, where they were but for what they wait for, and then both accelerators exchange 64 bytes.
+/// The scaler with a second accelerator. The first accelerator's copies, launch and count (actions 0 to 4) form a loop
+/// of three iterations, with adapted waits. Then both accelerators exchange 64 bytes.
 Json treePlan() {
   Json plan = test::scalerPlan();
   plan["devices"].push_back({{"name", "acc1"}, {"backend", "sim"}, {"compiled_for", 1}});
@@ -52,14 +52,14 @@ Json treePlan() {
   return plan;
 }
 
-/// What lies at `place`, a JSON pointer, is replaced by `value`.
+/// Replaces the value at `place`, a JSON pointer, by `value`.
 struct BadTree {
   const char *name, *place, *value, *message;
 };
 
 class BadTreePlan : public testing::TestWithParam<BadTree> {};
 
-/// Loops in each other, `depth` of them, each of `count` iterations.
+/// `depth` nested loops of `count` iterations each.
 Json nested(Json action, int depth, int count) {
   for (int i = 0; i < depth; ++i)
     action = {{"loop", {{"name", "l"}, {"count", count}, {"actions", Json::array({action})}}},
@@ -87,7 +87,7 @@ TEST(TreePlan, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(step.actions[1].queues, (std::vector<size_t>{4, 2}));
 }
 
-// Of one launch, which happens or does not.
+// A loop of one launch, which runs conditionally.
 TEST(TreePlan, AConditionIsWrittenReadBackAndCompared) {
   Json plan = treePlan();
   Json &loop = plan["entries"][1]["actions"][0]["loop"];
@@ -195,7 +195,7 @@ static std::vector<double> endsOf(std::vector<ScheduleModel::Work> calls) {
   return ScheduleModel({std::move(calls), {}, {false, false}, 2}).predict(2).ends;
 }
 
-// One queue works on the next iteration while the other is at this one: 3 + 2 * 3 + 1 seconds.
+// One queue works on the next iteration while the other works on the current one: 3 + 2 * 3 + 1 seconds.
 TEST(LoopPrediction, IterationsOverlapAsTheirWaitsLetThem) {
   EXPECT_EQ(endsOf({loopOf(3, {0, 1}, {work({0}, 3), work({1}, 1, {{0, 0}})})}), (std::vector<double>{10, 20}));
   EXPECT_EQ(endsOf({loopOf(3, {0, 1}, {work({0}, 3, {{1, 1}}), work({1}, 1, {{0, 0}})})}),

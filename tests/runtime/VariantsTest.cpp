@@ -1,4 +1,4 @@
-// Which variant of an artifact runs: of the scaler's plan, on an accelerator that is not there and on one that is.
+// Selection of an artifact's variant: the scaler's plan on a missing and on a present accelerator.
 #include "runtime/instance/Variants.h"
 
 #include "Scaler.h"
@@ -62,7 +62,7 @@ TEST(Variants, AreLeftOutUnlessTheyHaveWhatIsAskedFor) {
   EXPECT_NE(status.message.find("it has variants for cpu,sim:9 or cpu,sim:1"), std::string::npos) << status.message;
 }
 
-/// One of several processes has the devices behind those of the processes before it on its machine.
+/// Each of several processes on a machine uses the devices after those of the previous process.
 TEST(Variants, AreForTheDevicesOfAProcess) {
   EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor("sim:0-3"), 3), &eitherArtifact());
   EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor(), 0), onWhatIsThere());

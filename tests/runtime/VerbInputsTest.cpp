@@ -1,5 +1,5 @@
-// Tests inputs and outputs of verbs other than data sets: settings, arrays of other types and from pipes, weights of
-// other types and formats, losses that are not finite, and files of killed processes.
+// Tests inputs and outputs of verbs other than data sets. Covers settings, arrays of other types and from pipes,
+// weights of other types and formats, losses that are not finite, and files of killed processes.
 #include "Process.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
@@ -88,7 +88,7 @@ protected:
 
 //===- settings ---------------------------------------------------------------------------------------------------===//
 
-// Tests that every verb that runs a model accepts the settings of `train` and checks them in the same way.
+// Tests that every verb that runs a model accepts the settings of `train` with the same checks.
 TEST_F(VerbInputs, AllVerbsTakeSettings) {
   const std::string weights = folder / "w.safetensors", image = "image=@" + folder / "x.npy";
   const std::vector<std::vector<std::string>> calls = {
@@ -122,7 +122,7 @@ TEST_F(VerbInputs, PredictWidensInputs) {
   ASSERT_EQ(same.code, 0) << same.err;
   ASSERT_EQ(narrow.code, 0) << narrow.err;
   EXPECT_EQ(narrow.out, same.out);
-  EXPECT_EQ(wide.code, 3); // an i64 may not fit
+  EXPECT_EQ(wide.code, 3); // an i64 may be out of range
   EXPECT_TRUE(tells(wide, "wide.npy: is i64[3], but input 'label' is i32")) << wide.err;
   EXPECT_TRUE(tells(wide, "a file has its input's type or a narrower one of its kind")) << wide.err;
 }
@@ -228,7 +228,7 @@ TEST_F(VerbInputs, OtherFormatsOfWeightsAreNamed) {
 //===- losses that are not finite ---------------------------------------------------------------------------------===//
 
 TEST_F(VerbInputs, ALossThatIsNotFiniteIsToldAndEndsWithCodeOne) {
-  // Weights that make the loss of the first step infinite or NaN, and a rate that keeps them.
+  // Weights that make the loss of the first step infinite or NaN, and a learning rate that preserves them.
   writeWeights<float>("nan.safetensors", DType::f32, [](float) { return std::nan(""); });
   std::vector<std::string> train = {"train",        "--json",
                                     "--epochs",     "2",
@@ -252,11 +252,11 @@ TEST_F(VerbInputs, ALossThatIsNotFiniteIsToldAndEndsWithCodeOne) {
 }
 
 TEST_F(VerbInputs, TheStepOfALossThatBecomesNonFiniteIsExact) {
-  // The first batch is fine; its step makes the weights overflow.
+  // The first batch has a finite loss; its step makes the weights overflow.
   ProcessResult result = ran({"train", "--epochs", "1", "--set", "lr=3e38", "--quiet"});
   EXPECT_EQ(result.code, 1);
   EXPECT_TRUE(tells(result, " at step 2 (epoch 1)")) << result.err;
-  // A resumed run counts its steps from the beginning.
+  // A resumed run counts its steps from the start of training.
   std::vector<std::string> train = {"train", "--batch", "50", "--epochs", "1", "--checkpoint", folder / "c"};
   ASSERT_EQ(ran(train).code, 0);
   train.insert(train.end(), {"--epochs=2", "--resume", "--set", "lr=3e38"});
@@ -290,8 +290,8 @@ TEST_F(VerbInputs, AllOfTheBestTokensIsZero) {
 
 //===- files of killed processes ----------------------------------------------------------------------------------===//
 
-// Tests that a process that writes a file removes the temporary files that killed processes left for it. Files of live
-// processes stay.
+// Tests that a process that writes a file removes the temporary files of killed processes for the same file, but not
+// those of live processes.
 TEST_F(VerbInputs, FilesOfDeadProcessesAreRemoved) {
   pid_t dead = fork();
   if (dead == 0)
@@ -305,7 +305,8 @@ TEST_F(VerbInputs, FilesOfDeadProcessesAreRemoved) {
                     strange = "w.safetensors.sluice-tmp-notes";
   for (const std::string &name : {mine, others, living, locked, strange})
     folder.write(name, "half");
-  int descriptor = open((folder / locked).c_str(), O_RDWR); // like a process of another container, where the ID differs
+  int descriptor = open((folder / locked).c_str(), O_RDWR); // simulates a process of another container, which has
+                                                            // another process ID
   ASSERT_EQ(flock(descriptor, LOCK_EX), 0);
   EXPECT_EQ(ran({"train", "--epochs", "0", "--save", folder / "w.safetensors"}).code, 0);
   close(descriptor);

@@ -1,4 +1,4 @@
-// The verbs as a user meets them: a child process, its output and its exit code.
+// The verbs as users run them: a child process, its output and its exit code.
 #include "Process.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
@@ -31,13 +31,13 @@ static std::vector<std::string> linesOf(const std::string &text) {
   return lines;
 }
 
-/// Weights after no training at all.
+/// Weights without any training.
 static std::string initialWeights(const TemporaryFolder &folder) {
   EXPECT_EQ(logreg({"train", "--epochs", "0", "--save", folder / "w.safetensors"}).code, 0);
   return folder / "w.safetensors";
 }
 
-/// `count` made-up images.
+/// `count` generated images.
 static HostTensor images(int64_t count) {
   HostTensor tensor{DType::u8, {count, 1, 28, 28}, Bytes(static_cast<size_t>(count) * 784)};
   for (size_t i = 0; i < tensor.data.size(); ++i)
@@ -100,7 +100,8 @@ TEST(Train, SettingsAndSeedsMatter) {
   EXPECT_NE(plain, trained({"--seed", "1"}));
 }
 
-// The short last batch counts by its rows: with a learning rate of zero, the epoch's loss is that of the whole set.
+// The short last batch is weighted by its rows: with a learning rate of zero, the epoch's loss is that of the whole
+// set.
 TEST(Train, TheShortLastBatchIsWeightedByItsRows) {
   auto loss = [&](const char *batch) {
     ProcessResult result = logreg({"train", "--epochs", "1", "--json", "--set", "lr=0", "--batch", batch});
@@ -225,7 +226,7 @@ TEST(Errors, AreJsonToo) {
   expectError({"train", "--epoch", "3", "--json"}, 2, "did you mean '--epochs'?");
 }
 
-// A name of bytes that are no text is still an error in JSON.
+// A file name that is not valid UTF-8 must still produce a JSON error.
 TEST(Errors, OfNamesThatAreNotText) {
   ProcessResult result = logreg({"eval", "--json", "--weights",
                                  "no\xff"
@@ -234,20 +235,20 @@ TEST(Errors, OfNamesThatAreNotText) {
   EXPECT_NE(Json::parse(result.out)["error"].get<std::string>().find("cannot open"), std::string::npos);
 }
 
-// Bad usage and bad files: a message that says what is wrong, and the exit code of its kind.
+// Usage errors and invalid files: a message with the cause, and the exit code of its kind.
 
 namespace {
 struct BadCall {
   const char *name;
   int code;
-  std::vector<std::string> arguments; ///< @ stands for the test's folder
+  std::vector<std::string> arguments; ///< @ is replaced by the test's folder
   const char *message;
 };
 
 class BadCallTest : public testing::TestWithParam<BadCall> {};
 } // namespace
 
-/// What the calls below name: weights and files that fit and that do not.
+/// The files of the calls below: valid and invalid weights and data.
 static void prepareFiles(const TemporaryFolder &folder) {
   initialWeights(folder);
   writeNpy(folder / "x.npy", images(3));
@@ -369,7 +370,7 @@ static const BadCall badCalls[] = {
 INSTANTIATE_TEST_SUITE_P(Cases, BadCallTest, testing::ValuesIn(badCalls),
                          [](const auto &info) { return std::string(info.param.name); });
 
-/// Files may not grow beyond 20 kB: what a full disk does to a file that is being written.
+/// Limits files to 20 kB, to simulate a full disk during a write.
 static void limitFiles() {
   struct rlimit limit = {20'000, 20'000};
   setrlimit(RLIMIT_FSIZE, &limit);

@@ -1,4 +1,4 @@
-// A backend that does nothing but be accepted, for plugins that are wrong in one thing each.
+// A minimal backend that is accepted, as the base of plugins with one fault each.
 #pragma once
 
 #include "sluice/backend/compile.h"

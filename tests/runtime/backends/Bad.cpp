@@ -1,4 +1,4 @@
-// Plugins that differ from a sound one in the one thing that BACKEND_FAULT says.
+// Plugins with one fault each, selected by BACKEND_FAULT.
 #include "tests/runtime/backends/Backend.h"
 
 #include <csignal>
@@ -9,7 +9,7 @@
 
 using namespace sluice::test;
 
-/// Damages a sound backend, or does not come back.
+/// Damages a valid backend, or hangs.
 static void damage(std::string_view fault, sluice_backend &backend) {
   if (fault == "WrongMajor")
     ++backend.major_version;

@@ -1,4 +1,4 @@
-// A transport that nobody opens, with the fault that it is compiled for.
+// A transport that is never opened, with the fault selected at compile time.
 #include "sluice/backend/transport.h"
 
 #include <cstdlib>
