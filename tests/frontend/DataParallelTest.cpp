@@ -1,4 +1,4 @@
-// Data parallelism written out: 44 to 47 of the checklist as far as graphs go.
+// Explicit data parallelism: items 44 to 47 of the checklist at graph level.
 #include "Observe.h"
 #include "frontend/graph/GraphImpl.h"
 
@@ -18,7 +18,7 @@ struct DataParallel : testing::Test {
 
   Graph g{"test"};
 
-  /// The shape and the device of every part.
+  /// The shape and device of every part.
   static std::vector<std::string> shapes(const std::vector<Tensor> &parts) {
     std::vector<std::string> all;
     for (const Tensor &part : parts)
@@ -111,7 +111,7 @@ TEST_F(checklist_46_data_parallel, OneDeviceIsTheModuleItself) {
   EXPECT_EQ(count("concat"), 0);
 }
 
-// PyTorch keeps what the first replica writes.
+// PyTorch keeps the first replica's writes.
 TEST_F(checklist_46_data_parallel, BuffersAreUpdatedByTheFirstDevice) {
   Normalized net{g};
   net.to(gpu(0));
@@ -121,7 +121,7 @@ TEST_F(checklist_46_data_parallel, BuffersAreUpdatedByTheFirstDevice) {
   g.str(); // verifies
 }
 
-// Of a replica, on its device: whoever calls may create things elsewhere.
+// On the replica's device: the caller's scope may be another device.
 TEST_F(checklist_46_data_parallel, ConstantsAreCreatedOnTheirReplicasDevice) {
   Shifted net{g};
   net.to(gpu(0));

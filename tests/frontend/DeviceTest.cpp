@@ -1,4 +1,4 @@
-// Devices by name, the target that a graph has, and scopes: items 1 to 10 of the checklist as far as graphs go.
+// Devices by name, a graph's target, and scopes: items 1 to 10 of the checklist at graph level.
 #include "tests/frontend/Observe.h"
 
 #include <gmock/gmock.h>
@@ -217,7 +217,7 @@ TEST_F(checklist_09_device_scopes, MoveNothing) {
   DeviceScope on{g, gpu(1)};
   EXPECT_EQ(a.device(), gpu(0));
   EXPECT_EQ(b.device(), std::nullopt);
-  EXPECT_EQ((a * 2).device(), gpu(0)); // the number takes a's device, not the scope's
+  EXPECT_EQ((a * 2).device(), gpu(0)); // the number is placed on a's device, not the scope's
   EXPECT_EQ((b * 2).device(), std::nullopt);
 }
 

@@ -1,4 +1,4 @@
-// Entry points of a graph's own, the caches that they write, and slices at places that data say.
+// User-defined entry points, the caches that they write, and slices at runtime positions.
 #include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>
 

@@ -1,4 +1,4 @@
-// Gradients as values of a graph, and graphs that train without an optimizer: what the text says, and what is refused.
+// Gradients as values of a graph, and graphs that train without an optimizer: the generated text, and rejected uses.
 #include "Observe.h"
 
 #include <gmock/gmock.h>
@@ -161,7 +161,7 @@ TEST_F(checklist_47_get_params, AreParametersOfTheirOwn) {
   EXPECT_THAT(names, ElementsAre("parameter w", "parameter w.gpu0", "parameter w.gpu0.gpu1", "parameter w.cpu"));
   g.output("y", x.to(gpu(0)) * first[0]);
   root.initialize("w", init::normal(0.0, 0.5));
-  std::string text = g.str(); // verifies that all begin alike
+  std::string text = g.str(); // verifies that all have the same initial value
   EXPECT_THAT(text,
               HasSubstr("@w.gpu0.gpu1 : tensor<3xf32> = <\"normal\", 0.000000e+00 : f64, 5.000000e-01 : f64> like @w"));
   EXPECT_THAT(text, Not(HasSubstr("like @w.gpu0")));
@@ -174,7 +174,7 @@ TEST_F(checklist_47_get_params, AreOfParametersAndOnceOnADevice) {
   refuses([&] { get_params({w}, gpu(0)); }, "there is already a parameter 'w.gpu0'");
 }
 
-// What has no device yet is brought to that of what it meets, in its own small size.
+// A value without a device is copied to the device of its consumer before it is expanded.
 TEST_F(Update, AScalarIsRepeatedWhereItIsNeeded) {
   Tensor lr = g.hyper("lr", 0.25);
   EXPECT_EQ((lr * w.to(gpu(1))).device(), gpu(1));

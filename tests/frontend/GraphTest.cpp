@@ -21,7 +21,7 @@ struct Affine : nn::Module {
 
 struct Wasteful : nn::Module {
   static constexpr int kLine = __LINE__;
-  using Module::Module; // what members begin with is written here, C++ says
+  using Module::Module; // the initializers of members are evaluated on this line by the rules of C++
   nn::Conv2d conv1{this, "conv1", 3, 8, 3}, conv2{this, "conv2", 8, 8, 3};
   nn::Linear fc{this, "fc", 8, 2}, spare{this, "spare", 8, 2};
   nn::MaxPool2d pool{this, "pool", 2};
@@ -31,11 +31,11 @@ struct Wasteful : nn::Module {
     Tensor y = conv1(x);
     pool(conv2(y));
     block(y);
-    return fc(y.mean({2, 3})); // conv1's, as in an AlexNet that was measured
+    return fc(y.mean({2, 3})); // reads conv1's output, as in an AlexNet from a benchmark
   }
 };
 
-/// Half of it is in vain.
+/// Half of its layers are unused.
 Graph wasteful() {
   Graph g{"wasteful"};
   Wasteful net{g};

@@ -1,4 +1,4 @@
-// Shapes and dtypes of every function's result.
+// Inferred shapes and dtypes of every function.
 #include <sluice/sluice.h>
 
 #include <gtest/gtest.h>

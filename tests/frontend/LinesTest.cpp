@@ -54,7 +54,7 @@ std::string textOf(const std::function<void()> &use) {
 
 } // namespace
 
-// --- lines of the standard library
+// --- lines in the standard library
 
 TEST_F(Lines, AStateMadeByMakeUniqueIsAtItsModule) {
   unsigned line = __LINE__ + 1;
@@ -158,7 +158,7 @@ TEST_F(Lines, AValueOfAStepThatFailedIsStillRefused) {
   EXPECT_THAT(messageOf([&] { g.str(); }), "no error");
 }
 
-// --- errors that nothing catches
+// --- uncaught errors
 
 static void fail() { throw Error("x: cannot be read", SourceLocation("model.cpp", 3, 7), {}, /*code=*/3); }
 

@@ -1,4 +1,4 @@
-// The model programs: what they write, and their exit codes.
+// The model programs: their output and exit codes.
 #include "tests/TemporaryFolder.h"
 
 #include <cstdio>
@@ -135,7 +135,7 @@ TEST(VitS, HasItsParameters) {
   EXPECT_THAT(text, HasSubstr("sluice.scaled_dot_product_attention"));
 }
 
-// Those of the encoder, 109,482,240, and of a classifier of two classes, 2 * 768 + 2.
+// The encoder's parameters, 109,482,240, and those of a classifier of two classes, 2 * 768 + 2.
 TEST(BertBase, HasItsParameters) {
   std::string text = run("bert_base -o -").text;
   EXPECT_THAT(text, HasSubstr("bert_base: 109483778 parameters, up to 8 rows"));
@@ -266,7 +266,7 @@ TEST(ModelPrograms, RefuseWrongUsageWithCode2) {
   EXPECT_EQ(run("lenet --init xavier").code, 2);
   EXPECT_EQ(run("lenet --lr nan").code, 2);
   EXPECT_EQ(run("lenet --no-such-flag").code, 2);
-  EXPECT_EQ(run("lenet --size 32").code, 2); // it has one size
+  EXPECT_EQ(run("lenet --size 32").code, 2); // the model has a fixed image size
   EXPECT_EQ(run("lenet --devices sim:0,sim:0").code, 2);
   EXPECT_EQ(run("lenet --devices gpu:0").code, 2);
   EXPECT_EQ(run("lenet --devices ''").code, 2);

@@ -39,7 +39,7 @@ struct Classifier : nn::Module {
   Tensor forward(Tensor x) override { return layers(x); }
 };
 
-/// A forward of three tensors, in which members must not hide functions.
+/// A forward function of three tensors, with members that must not hide functions.
 struct Gate : nn::Module {
   using Module::Module;
   nn::Linear query{this, "query", 4, 4};
@@ -111,7 +111,7 @@ TEST_F(Modules, ThePaddingOfAnEmbeddingBeginsAsZeros) {
                                  "1.000000e+00 : f64 zero_row 9 : i64>"));
 }
 
-// The names and initial values of PyTorch's state_dict.
+// Names and initial values match PyTorch's state_dict.
 TEST_F(Modules, NormsAndConvolutionsBeginAsInPyTorch) {
   nn::Module root{g};
   nn::LayerNorm layer{&root, "layer", {8, 8}}, plain{&root, "plain", 8, {.elementwise_affine = false}},
@@ -178,7 +178,7 @@ TEST_F(Modules, ParametersTakeTheGraphsDType) {
   EXPECT_EQ(root.parameter("p", {3}, init::ones()).dtype(), f64);
 }
 
-// The learning rate is what it was set to: it is no half where parameters are.
+// The learning rate stays f32 even if parameters are halves.
 TEST_F(Modules, HalvesLearnAtARateOfSinglePrecision) {
   g.set_dtype(bf16);
   nn::Module root{g};
@@ -226,7 +226,7 @@ struct Tied : nn::Module {
 
 TEST_F(Modules, AnAssignmentTiesParameters) {
   Tied net{g};
-  Tensor before = net.second.weight; // a handle of what is tied then
+  Tensor before = net.second.weight; // a handle of the parameter before the tie
   net.second.weight = net.first.weight;
   EXPECT_THAT(names(net.named_parameters()), ElementsAre("first.weight", "first.bias", "second.bias", "third.weight",
                                                          "third.bias", "narrow.weight", "narrow.bias"));
@@ -240,7 +240,7 @@ TEST_F(Modules, TiesOfTiesAreOneParameter) {
   Tied net{g};
   net.third.weight = net.second.weight;
   net.second.weight = net.first.weight;
-  net.first.weight = net.third.weight; // which it is already
+  net.first.weight = net.third.weight; // already tied
   g.output("y", net(vector));
   EXPECT_THAT(g.str(), HasSubstr("also [\"second.weight\", \"third.weight\"]"));
 }

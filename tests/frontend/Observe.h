@@ -1,4 +1,4 @@
-// What tests of the frontend look at besides values.
+// Helpers for frontend tests.
 #pragma once
 
 #include <sluice/sluice.h>
@@ -10,7 +10,7 @@
 
 namespace sluice::test {
 
-/// The message of the error that `use` ends in.
+/// The message of the error that `use` throws.
 inline std::string messageOf(const std::function<void()> &use) {
   try {
     use();

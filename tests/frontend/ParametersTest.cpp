@@ -1,5 +1,4 @@
-// Tests parameters: which of them minimize trains, which values may be copied into them, their names and initial
-// values.
+// Tests parameters: the selection of trained parameters, valid copies into parameters, names and initial values.
 #include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>
 
@@ -21,7 +20,7 @@ struct Minimize : testing::Test {
   nn::Module root{g};
   Tensor w = root.parameter("w", {3}, init::ones()), v = root.parameter("v", {3}, init::ones());
 
-  /// The rate and the trained parameters of minimize in the text of the graph.
+  /// The learning rate and the trained parameters of minimize in the graph's text.
   std::string by(const Tensor &loss, const optim::Options &options = {}) {
     g.minimize(loss, optim::AdamW{}, options);
     std::string text = g.str();

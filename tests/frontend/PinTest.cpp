@@ -1,4 +1,4 @@
-// Where work happens: pins of ops and modules, and what training makes of them.
+// Placement of work: pins of ops and modules, and their effect on training.
 #include "frontend/graph/GraphImpl.h"
 #include "passes/Passes.h"
 #include "tests/frontend/Observe.h"
@@ -73,7 +73,7 @@ TEST_F(Pins, ButNotItsConstants) {
 TEST_F(Pins, LeaveTypesOpen) {
   Tensor fixed = g.ones({4}).to(gpu(1));
   Tensor y = pin(relu(x), gpu(0));
-  EXPECT_EQ((y + fixed).device(), gpu(1)); // what crosses is up to `set_copies`
+  EXPECT_EQ((y + fixed).device(), gpu(1)); // `set_copies` decides about the copies
 }
 
 TEST_F(Pins, TheLastOneHolds) {
@@ -141,7 +141,7 @@ TEST_F(Pins, ReachPartsCreatedLater) {
   root.pin(gpu(1));
   nn::Linear fc{&root, "fc", 4, 2};
   EXPECT_EQ(fc.weight.device(), gpu(1));
-  DeviceScope on{g, gpu(0)}; // where a module is pinned to says more than where things are created
+  DeviceScope on{g, gpu(0)}; // a module's pin takes precedence over a device scope
   EXPECT_EQ(root.parameter("p", {2}, init::ones()).device(), gpu(1));
 }
 

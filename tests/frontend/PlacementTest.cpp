@@ -1,5 +1,5 @@
-// Where values live: copies, ops on values that are fixed somewhere, states; items 16, 21 to 27, 35 to 37 and 43 of the
-// checklist as far as graphs go.
+// Placement of values: copies, ops on values with fixed devices, states. Covers items 16, 21 to 27, 35 to 37 and 43 of
+// the checklist at graph level.
 #include "frontend/graph/GraphImpl.h"
 #include "passes/Passes.h"
 #include "tests/frontend/Observe.h"
@@ -22,7 +22,7 @@ struct PlacedNet : nn::Module {
   Tensor forward(Tensor x) override { return fc(relu(bn(conv(x))).flatten(1)); }
 };
 
-/// A loss with a buffer, as PyTorch's CrossEntropyLoss has weights.
+/// A loss with a buffer, like the weights of PyTorch's CrossEntropyLoss.
 struct Criterion : nn::Module {
   Tensor weight;
   explicit Criterion(Module *parent) : Module(parent, "criterion") { weight = buffer("weight", {10}, init::ones()); }
@@ -36,7 +36,7 @@ struct Placement : testing::Test {
   Tensor x = g.input("x", f32, {Dim{"batch"}, 4});
   Tensor image = g.input("image", f32, {Dim{"batch"}, 3, 8, 8});
 
-  /// How often `op` occurs in the graph.
+  /// The number of `op` in the graph.
   int count(const std::string &op) {
     int found = 0;
     detail::Access::graph(g)->graph.walk(
@@ -306,13 +306,13 @@ TEST_F(checklist_35_modules_move, ListsAndCriteria) {
   EXPECT_EQ(criterion(layers(x)).device(), gpu(0));
 }
 
-/// A module as training makes it, and what one can ask about it.
+/// A trained module, with queries.
 struct Trained {
   explicit Trained(const Graph &g) : module(moduleOf(g).clone()) {
     succeeded = mlir::succeeded(passes::buildEntryPoints(*module));
   }
   mlir::Type kept(const char *state) { return module->lookupSymbol<ir::StateOp>(state).getStoredType(); }
-  /// The value that training gives a state.
+  /// The value that training assigns to a state.
   mlir::Value set(const char *state) {
     mlir::Value value;
     module->lookupSymbol<ir::EntryOp>("train_step").walk([&](ir::SetOp op) {

@@ -1,4 +1,4 @@
-// The file form: what the parser reads back is what was built.
+// The text form: parsing it restores the graph.
 #include "frontend/graph/GraphImpl.h"
 #include <sluice/sluice.h>
 

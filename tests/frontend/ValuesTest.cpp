@@ -1,4 +1,4 @@
-// What functions that build several ops mean: their values, by the ops' reference functions.
+// Values of functions that build several ops, computed by the ops' reference functions.
 #include "frontend/graph/GraphImpl.h"
 #include <sluice/sluice.h>
 
@@ -73,7 +73,7 @@ private:
   }
 };
 
-/// Rounding of a few operations in double precision.
+/// Tolerance for rounding of a few operations in double precision.
 auto near(std::vector<double> values) { return Pointwise(DoubleNear(1e-12), std::move(values)); }
 
 } // namespace
@@ -219,7 +219,7 @@ TEST_F(Values, EinsumFollowsItsEquation) {
   EXPECT_THAT(valuesOf(einsum("ba, a", x, v)), ElementsAre(210, 543));
   EXPECT_THAT(valuesOf(einsum("Ni,oi->o", x, w)), ElementsAre(3 * 0 + 5 * 1 + 7 * 2, 3 * 3 + 5 * 4 + 7 * 5));
   EXPECT_THAT(valuesOf(einsum("ni,i->in", x, v)), ElementsAre(0, 3, 10, 40, 200, 500));
-  EXPECT_THAT(valuesOf(einsum("ni,b", x, v)), // what is not said is "bin"
+  EXPECT_THAT(valuesOf(einsum("ni,b", x, v)), // the omitted result is "bin"
               ElementsAre(0, 3, 1, 4, 2, 5, 0, 30, 10, 40, 20, 50, 0, 300, 100, 400, 200, 500));
 }
 
@@ -253,7 +253,7 @@ TEST_F(Values, SlicesAndSelects) {
   EXPECT_THAT(valuesOf(x.slice(0, 0)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)); // the whole batch
 }
 
-// Dimensions before the batch come and go like others, as long as rows stay rows.
+// Dimensions before the batch may be added and removed, provided that rows remain rows.
 TEST_F(Values, TheBatchNeedNotBeOutermost) {
   Tensor x = batch("x", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).view({-1, 3, 2}), first = x.permute({1, 0, 2});
   EXPECT_THAT(valuesOf(first.select(0, 1)), ElementsAre(2, 3, 8, 9));
@@ -269,7 +269,7 @@ TEST_F(Values, PadsAndJoins) {
   Tensor x = batch("x", {1, 2});
   EXPECT_THAT(valuesOf(pad(x, {1, 0}, 9)), ElementsAre(9, 1, 9, 2));
   EXPECT_THAT(valuesOf(cat({x, -x}, 1)), ElementsAre(1, -1, 2, -2));
-  EXPECT_THAT(valuesOf(cat({x})), ElementsAre(1, 2)); // one batch stays one
+  EXPECT_THAT(valuesOf(cat({x})), ElementsAre(1, 2)); // a single batch dimension remains
   Tensor wide = batch("wide", {1, 2, 3, 4, 5, 6});
   EXPECT_THAT(valuesOf(pad(wide, {-1, 2, 0, 0}, 9)), ElementsAre(2, 3, 9, 9, 5, 6, 9, 9));
   EXPECT_THAT(valuesOf(pad(wide, {-1, -1})), ElementsAre(2, 5));
@@ -417,7 +417,7 @@ TEST_F(Values, TheRootOfTheMeanSquareNormalises) {
   Tensor x = batch("x", {1, 2, 3, 4, 8, 0}), weight = state("weight", {1, 2, 3});
   EXPECT_THAT(valuesOf(rms_norm(x, 3, weight, 1.0)), near({0.42008402520840293, 1.6803361008336117, 3.780756226875626,
                                                            0.7604691006293735, 3.041876402517494, 0.0}));
-  // eps is that of the dtype: 2^-23, 2^-52, 2^-10, 2^-7.
+  // the default eps is that of the dtype: 2^-23, 2^-52, 2^-10, 2^-7.
   Tensor small = batch("small", {0.0001, -0.0001});
   EXPECT_THAT(valuesOf(rms_norm(small, 1)),
               near({0.0001 / std::sqrt(1e-8 + 0x1p-23), -0.0001 / std::sqrt(1e-8 + 0x1p-23)}));
@@ -480,7 +480,7 @@ TEST_F(Values, TakesApartAndStacks) {
   Tensor x = batch("x", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   EXPECT_THAT(valuesOf(x.split(2, 1).at(2)), ElementsAre(4, 9));
   EXPECT_THAT(valuesOf(split(x, {1, 4}, -1).at(1)), ElementsAre(1, 2, 3, 4, 6, 7, 8, 9));
-  EXPECT_EQ(x.chunk(4, 1).size(), 3u); // of 2, 2 and 1
+  EXPECT_EQ(x.chunk(4, 1).size(), 3u); // sizes 2, 2 and 1
   EXPECT_THAT(valuesOf(chunk(x, 2, 1).at(0)), ElementsAre(0, 1, 2, 5, 6, 7));
   Tensor a = batch("a", {1, 2}), b = batch("b", {3, 4});
   EXPECT_THAT(valuesOf(stack({a, b}, 1)), ElementsAre(1, 3, 2, 4));
@@ -522,7 +522,7 @@ TEST_F(Values, ActivationsWithNumbers) {
   EXPECT_THAT(valuesOf(elu(x, 2)), near({-1.7293294335267746, 8}));
 }
 
-// What PyTorch 2.15 gives: with ceil_mode the only window may hang over the end, and what hangs over does not count.
+// Results of PyTorch 2.15: with ceil_mode the only window may exceed the end, and elements beyond the end do not count.
 TEST_F(Values, PoolsWhoseWindowExceedsTheInput) {
   Tensor x = input("x", {Dim{"batch"}, 1, 2, 2});
   EXPECT_THAT(valuesOf(avg_pool2d(x, 3, {.stride = 2, .ceil_mode = true})), ElementsAre(1.5, 5.5));

@@ -1,4 +1,4 @@
-// Wrong uses of the graph API: each is refused at the user's own line, in the user's words.
+// Invalid uses of the graph API: each is rejected at the user's line, in the API's terms.
 #include <sluice/sluice.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@ using namespace sluice;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Runs `use`, expects an error at this line, and keeps it.
+// Runs `use`, expects an error at this line, and stores it.
 #define WRONG(use)                                                                                                     \
   do {                                                                                                                 \
     error = Error("no error", SourceLocation());                                                                       \
@@ -53,7 +53,7 @@ struct NoForward : nn::Module {
 
 } // namespace
 
-// --- the form of a message
+// --- format of a message
 
 TEST_F(WrongUse, ReadsAsACompilersDiagnostic) {
   WRONG(matmul(x, matrix));
@@ -103,7 +103,7 @@ TEST_F(WrongUse, MethodsKnowTheirLine) {
 TEST_F(WrongUse, EmptyTensor) {
   WRONG(relu(Tensor()));
   SAYS("relu: an operand is an empty tensor");
-  EXPECT_THROW(!Tensor(), Error); // at no line
+  EXPECT_THROW(!Tensor(), Error); // an operator has no line
 }
 
 TEST_F(WrongUse, ProbabilitiesThatAreNone) {
