@@ -14,7 +14,7 @@ static int64_t countOf(const std::vector<int64_t> &shape) {
 
 static std::vector<double> widen(const std::vector<float> &values) { return {values.begin(), values.end()}; }
 
-/// Where the element of this place is if a matrix of this shape is transposed.
+/// The index of element `place` after a matrix of this shape is transposed.
 static int64_t transposedPlace(const std::vector<int64_t> &shape, int64_t place) {
   return place % shape[1] * shape[0] + place / shape[1];
 }
@@ -37,7 +37,7 @@ Golden::Golden(Network network)
     std::fill(net.input.begin() + (isImage() ? 1 : 0), net.input.end(), figures["size"]);
 }
 
-/// With the program's names and layouts; a tensor that has another name there says which one it was recorded by.
+/// Converts to the program's names and layouts; a renamed tensor includes the name under which it was recorded.
 json Golden::asInProgram(const json &digests) const {
   json result = json::object();
   for (const auto &[recorded, digest] : digests.items()) {
@@ -80,7 +80,7 @@ int64_t Golden::rows(int step) const {
   return steps == figures.end() ? rows() : steps->value(std::to_string(step), rows());
 }
 
-// Noise, and for images a value for each quarter of each channel.
+// Noise; images also have a constant per quarter of each channel.
 Values Golden::batch(int step) const {
   int64_t rows = this->rows(step);
   std::string key = net.name + "/batch" + std::to_string(step);
@@ -108,7 +108,7 @@ void Golden::addPatches(std::vector<float> &x, const std::vector<float> &patches
             patches[plane * 4 + row / (height / 2) * 2 + column / (width / 2)];
 }
 
-// Weight decay that is coupled is in what momentum begins with; the first moment has a share of the gradient alone.
+// Coupled weight decay is part of the initial momentum; the first moment is a fraction of the gradient without decay.
 std::vector<double> Golden::firstGradient(const std::string &parameter, std::vector<double> kept) const {
   const json &optimizer = figures["optimizer"];
   if (isAdamW()) {
@@ -126,7 +126,7 @@ static bool isEmbedding(const std::string &parameter) {
   return parameter.starts_with("embedding") || parameter.starts_with("wte") || parameter.starts_with("wpe");
 }
 
-// +-sqrt(3 / fan_in) for weights, 1 +- 0.1 for those of norms, +-0.1 for the rest, embeddings too.
+// +-sqrt(3 / fan_in) for weights, 1 +- 0.1 for norm weights, +-0.1 for all others including embeddings.
 std::vector<double> Golden::initial(const std::string &parameter) const {
   const json &digest = figures["first_gradient"][parameter];
   std::vector<int64_t> shape = digest["shape"];

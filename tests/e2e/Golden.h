@@ -1,5 +1,5 @@
-// What PyTorch computes in float64 for a model program, and what it computes it from: initial values and batches that
-// any program can reproduce (Portable.h).
+// PyTorch's float64 results for a model program, and their inputs: initial values and batches that any program can
+// reproduce (Portable.h).
 #pragma once
 
 #include "tests/e2e/Harness.h"
@@ -9,21 +9,21 @@
 
 namespace sluice::test {
 
-/// What tests/data/golden/make_golden.py ran.
+/// A network that tests/data/golden/make_golden.py ran.
 struct Network {
-  std::string name;                ///< of the program
-  std::string figures;             ///< of the file: the program's name, and a variant behind a dot
+  std::string name;                ///< name of the program
+  std::string figures;             ///< name of the file: the program's name, and an optional variant after a dot
   std::vector<int64_t> input;      ///< shape of one image, or of a row of words
-  int64_t classes;                 ///< of the labels
-  std::string lastNorm = "(none)"; ///< the norms that end a residual branch, whose weights begin small
-  bool labelsPixels = false;       ///< each pixel has a label
-  std::string arguments = "";      ///< of the program, beside those that all have
-  /// The inputs that have a row's words, and for each of them the next; none of images.
+  int64_t classes;                 ///< number of classes
+  std::string lastNorm = "(none)"; ///< the norms at the end of residual branches, with small initial weights
+  bool labelsPixels = false;       ///< every pixel has a label
+  std::string arguments = "";      ///< arguments of the program, in addition to the common ones
+  /// The inputs with a row's words, each with the input of the next words; empty for images.
   std::vector<std::string> words = {};
-  /// What of their names PyTorch's figures call otherwise than the program: theirs, and its own. These matrices lie
-  /// transposed in the program.
+  /// Parts of names that differ between PyTorch's results and the program: PyTorch's and the program's. These matrices
+  /// are transposed in the program.
   std::vector<std::pair<std::string, std::string>> renamed = {};
-  /// Parts of the program's text, and what stands there in that of the figures: of a smaller network, say.
+  /// Parts of the program's text and their replacements for the recorded network, for example for a smaller one.
   std::vector<std::pair<std::string, std::string>> replaced = {};
 };
 
@@ -31,36 +31,36 @@ class Golden {
 public:
   explicit Golden(Network net);
 
-  /// The model that the figures are of, with the program's own optimizer.
+  /// The recorded model with the program's own optimizer.
   std::string model() const;
-  /// The same with the optimizer of the figures.
+  /// The recorded model with the recorded optimizer.
   std::string modelWithOptimizer() const;
-  /// Whether it keeps momentum.
+  /// Whether the optimizer keeps momentum.
   bool hasMomentum() const { return figures["optimizer"].value("momentum", 0.0) != 0; }
   bool isAdamW() const { return figures["optimizer"]["kind"] == "AdamW"; }
-  /// Whether it keeps what first gradients were.
+  /// Whether the optimizer's state reveals the first gradients.
   bool keepsGradients() const { return hasMomentum() || isAdamW(); }
-  /// Behind a parameter's name, that of the state which is left of its gradient.
+  /// Suffix of the state that contains the first gradient of a parameter.
   const char *keptGradient() const { return isAdamW() ? ".exp_avg" : ".momentum_buffer"; }
-  /// A gradient of the first step, of what is kept of it.
+  /// A first-step gradient, computed from the optimizer's state.
   std::vector<double> firstGradient(const std::string &parameter, std::vector<double> kept) const;
 
   int64_t rows() const { return figures["batch"]; }
-  /// Of a step: those, or fewer.
+  /// Rows of a step: the batch size, or fewer.
   int64_t rows(int step) const;
   Values batch(int step) const;
   const std::vector<std::string> &parameters() const { return names; }
   std::vector<double> initial(const std::string &parameter) const;
 
-  /// How many steps were recorded.
+  /// Number of recorded steps.
   int steps() const { return int(figures["loss_f64"].size()); }
 
   double loss(int step) const { return figures["loss_f64"][step]; }
-  double lossError() const { return figures["loss_f32_max_rel_error"]; } ///< of PyTorch's f32
-  /// By tensor: norm, samples, and the error of PyTorch's f32.
+  double lossError() const { return figures["loss_f32_max_rel_error"]; } ///< error of PyTorch's f32
+  /// By tensor: norm, samples, and PyTorch's f32 error.
   const nlohmann::json &firstGradients() const { return figures["first_gradient"]; }
   const nlohmann::json &finalValues() const { return figures["final"]; }
-  /// Of the first batch, behind the last step; older files have none.
+  /// Predictions for the first batch after the last step; older files have none.
   nlohmann::json predicted() const { return figures.value("predicted", nlohmann::json::object()); }
 
 private:

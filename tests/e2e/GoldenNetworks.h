@@ -1,17 +1,17 @@
-// The networks that PyTorch's figures are of.
+// The networks with recorded PyTorch results.
 #pragma once
 
 #include "tests/e2e/Golden.h"
 
 namespace sluice::test {
 
-/// A network's figures with a variant.
+/// A variant of a network's recorded results.
 inline Network variant(Network net, const std::string &name) {
   net.figures += "." + name;
   return net;
 }
 
-/// A network whose text has other numbers.
+/// A network with smaller sizes in its text.
 inline Network smaller(Network net, int64_t classes, std::vector<std::pair<std::string, std::string>> numbers) {
   net.classes = classes;
   net.replaced = std::move(numbers);

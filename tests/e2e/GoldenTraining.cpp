@@ -7,7 +7,7 @@ namespace sluice::test {
 
 using nlohmann::json;
 
-/// What rounding in f64 leaves of a tensor that is zero, as is the gradient of a bias that a norm takes off again.
+/// Bound of f64 rounding in a tensor that is mathematically zero, for example the gradient of a bias before a norm.
 static constexpr double kZero = 1e-12;
 
 std::string withMomentum(std::string text, const Golden &golden) {
@@ -38,10 +38,10 @@ void expectTruth(const GoldenRun &run, const Golden &golden) {
 
 double allowedError(double theirs) { return std::max(3 * theirs, 1e-6); }
 
-/// Gives `values` what `truth` has in the place that differs most, if the gradient is a tie there.
+/// Replaces the element of `values` with the largest difference by that of `truth`, if its gradient is a tie.
 static bool settleTie(const std::string &name, std::vector<double> &values, const std::vector<double> &truth,
                       const std::vector<double> &gradient) {
-  constexpr double kTie = 1e-5; // of the gradients' root mean square: what rounding may leave of zero
+  constexpr double kTie = 1e-5; // relative to the gradients' root mean square: bound of rounding for a zero gradient
   size_t worst = 0;
   double squares = 0;
   for (size_t i = 0; i < truth.size(); ++i) {

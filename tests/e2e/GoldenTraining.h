@@ -1,25 +1,25 @@
-// Training from a network's initial values, on its batches, and how PyTorch's figures judge it.
+// Training from a network's initial values on its batches, and comparison with PyTorch's results.
 #pragma once
 
 #include "tests/e2e/Golden.h"
 
 namespace sluice::test {
 
-/// What training gives.
+/// The results of training.
 struct GoldenRun {
   std::vector<double> losses; ///< before each update
-  Values first;               ///< gradients, if the model's own optimizer keeps them
-  Values final, predicted;    ///< if it has come to the last step
+  Values first;               ///< gradients, if the model's own optimizer reveals them
+  Values final, predicted;    ///< only if all steps were run
 };
 
-/// States as PyTorch's training began with.
+/// Sets the initial states of PyTorch's training.
 template <typename Model> void setInitial(Model &model, const Golden &golden) {
   model.init(0);
   for (const std::string &name : golden.parameters())
     model.setState(name, golden.initial(name));
 }
 
-/// What the optimizer keeps of the first gradients, as they were.
+/// The first gradients, computed from the optimizer's states.
 template <typename Model> Values firstGradients(const Model &model, const Golden &golden) {
   Values gradients;
   for (const std::string &name : golden.parameters())
@@ -27,10 +27,10 @@ template <typename Model> Values firstGradients(const Model &model, const Golden
   return gradients;
 }
 
-/// The text of a model that keeps its gradients, as momentum, before anything clips them.
+/// The text of a model that keeps its gradients as momentum, before clipping.
 std::string withMomentum(std::string text, const Golden &golden);
 
-/// All steps that were recorded, or the first of them.
+/// Trains all recorded steps, or only the first `steps`.
 template <typename Model> GoldenRun train(Model &model, const Golden &golden, int steps) {
   GoldenRun result;
   setInitial(model, golden);
@@ -48,26 +48,26 @@ template <typename Model> GoldenRun train(Model &model, const Golden &golden, in
   return result;
 }
 
-/// Norm and samples of every tensor against the recorded ones, relative to the norm.
+/// Compares norm and samples of every tensor with the recorded values, relative to the norm.
 void expectDigests(const Values &values, const nlohmann::json &digests, double tolerance);
 
-/// Losses to 1e-9, and the final values and what is predicted with them if the run got so far.
+/// Compares losses to 1e-9, and if all steps were run, the final values and the predictions.
 void expectTruth(const GoldenRun &run, const Golden &golden);
 
-/// Loss and gradients of the first step, to 1e-9.
+/// Compares loss and gradients of the first step to 1e-9.
 template <typename Model> void expectFirstStep(Model &model, const Golden &golden) {
   expectTruth(train(model, golden, 1), golden);
   expectDigests(firstGradients(model, golden), golden.firstGradients(), 1e-9);
 }
 
-/// The error that f32 may have where PyTorch's has this one.
+/// The allowed f32 error for a given error of PyTorch's f32.
 double allowedError(double theirs);
 
-/// AdamW's first step is the rate times the gradient's sign, however small the gradient. Where f32 exceeds the yardstick by
-/// elements whose first gradient is zero but for rounding, of which there are a few, it is given what f64 has.
+/// AdamW's first step is the rate times the gradient's sign, however small the gradient. If f32 exceeds the yardstick
+/// in a few elements whose first gradient is zero except for rounding, these elements are replaced by the f64 values.
 void settleTies(GoldenRun &run, const GoldenRun &truth, const nlohmann::json &digests);
 
-/// The tensors whose error exceeds their yardstick, and their errors.
+/// The tensors whose error exceeds their yardstick, with the errors.
 std::map<std::string, double> beyondYardstick(const Values &values, const Values &truth, const nlohmann::json &digests);
 
 } // namespace sluice::test

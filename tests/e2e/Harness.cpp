@@ -41,7 +41,7 @@ static OwningOpRef<ModuleOp> parse(const std::string &text, MLIRContext &context
   return std::move(*module);
 }
 
-/// The compile half of this name, looked for once.
+/// The compile half of this name; the search is cached.
 static const sluice_backend_compile *backend(const std::string &name) {
   static std::map<std::string, const sluice_backend_compile *> known;
   auto [it, isNew] = known.try_emplace(name);
@@ -210,7 +210,7 @@ static Values keyOf(uint64_t seed) { return {{"key", {double(int32_t(seed >> 32)
 
 void Compiled::init(uint64_t seed) { run("init", keyOf(seed), 1); }
 
-/// The values in their order, beginning with number `first`.
+/// The values in order, rotated to begin with number `first`.
 static std::vector<const runtime::Value *> beginningWith(size_t first, const std::vector<runtime::Value> &values) {
   std::vector<const runtime::Value *> order;
   for (size_t i = 0; i < values.size(); ++i)
@@ -241,7 +241,7 @@ Values Compiled::outputs(const std::string &name, int64_t rows, size_t first) {
   return outputs;
 }
 
-/// Values come and go by gigabytes, and new pages take longer to clear than most ops take.
+/// Keeps freed memory in the process: tests allocate gigabytes, and clearing new pages takes longer than most ops.
 static void keepFreedMemory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);

@@ -1,4 +1,4 @@
-// Compiles model programs' files in process and runs them, for end-to-end tests.
+// Compiles files of model programs in process and runs them, for end-to-end tests.
 #pragma once
 
 #include "ir/reference/Interpreter.h"
@@ -15,21 +15,21 @@ namespace sluice::test {
 /// Element values as doubles, by name.
 using Values = std::map<std::string, std::vector<double>>;
 
-/// The `.mlir` text that a program of `models/` writes for these arguments.
+/// The `.mlir` text that a program of `models/` writes with these arguments.
 std::string modelText(const std::string &program, const std::string &arguments = "");
 
 /// `text` with every `from` replaced; fails the test if there is none.
 std::string replaced(std::string text, const std::string &from, const std::string &to);
 
-/// How a compiled model runs.
+/// Options for running a compiled model.
 struct RunOptions {
   int threads = 2;
   std::string sim = "";                          // settings of the virtual accelerators
-  std::string plan = "";                         // runs this plan in place of the model's own
-  std::string code = "";                         // the device code of the first backend, in place of the model's own
-  const sluice_backend_run *simulator = nullptr; // in place of the plugin's
-  bool replays = true;                           // what accelerators do is captured and replayed
-  const sluice_backend_run *cuda = nullptr;      // in place of the plugin's
+  std::string plan = "";                         // replaces the model's plan
+  std::string code = "";                         // replaces the device code of the first backend
+  const sluice_backend_run *simulator = nullptr; // replaces the plugin
+  bool replays = true;                           // capture and replay accelerator work
+  const sluice_backend_run *cuda = nullptr;      // replaces the plugin
 };
 
 /// A compiled model, loaded.
@@ -38,25 +38,25 @@ public:
   Compiled(const std::string &text, passes::PipelineOptions options = {}, const RunOptions &run = {});
   ~Compiled();
 
-  /// Starts again with other options, from states that are zero.
+  /// Restarts with other options and zero states.
   void restart(const RunOptions &run);
 
   void init(uint64_t seed);
   void setState(const std::string &name, const std::vector<double> &values);
   std::vector<double> state(const std::string &name) const;
-  std::vector<std::byte> stateBytes() const; // of all states, for comparing bits
+  std::vector<std::byte> stateBytes() const; // all states, for bitwise comparisons
   const runtime::Plan &plan() const { return instance->plan(); }
   std::string planText() const;
   /// The artifact's sections of device code.
   std::vector<std::string> code() const;
   runtime::Instance &program() { return *instance; }
 
-  /// Runs an entry point on `rows` rows and gives its outputs.
+  /// Runs an entry point on `rows` rows and returns its outputs.
   Values run(const std::string &entry, const Values &inputs, int64_t rows);
-  /// The same without a look at the outputs, so that nothing waits for them. The host writes the inputs in their order,
-  /// but begins with number `first`.
+  /// The same without reading the outputs, so that nothing waits for them. The host writes the inputs in order,
+  /// beginning with number `first`.
   void submit(const std::string &entry, const Values &inputs, int64_t rows, size_t first = 0);
-  /// The outputs of the last call, read in their order, but beginning with number `first`.
+  /// The outputs of the last call, read in order, beginning with number `first`.
   Values outputs(const std::string &entry, int64_t rows, size_t first = 0);
 
 private:
@@ -70,10 +70,10 @@ private:
   std::unique_ptr<runtime::Instance> instance;
 };
 
-/// The norm of what a value differs by from the truth, by that of the truth. Sizes that differ fail the test.
+/// The norm of the difference from the truth, relative to the norm of the truth. Different sizes fail the test.
 double relativeError(const std::vector<double> &value, const std::vector<double> &truth);
 
-/// What the compiler says about a model that it refuses.
+/// The compiler's error for an invalid model.
 std::string compileError(const std::string &text);
 
 /// The same model in the reference interpreter, in double precision.

@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace sluice::test {
 
-/// The last parameter that `op` reads.
+/// The last parameter in the operands of `op`.
 static std::optional<std::string> readParameter(Operation *op, ModuleOp module) {
   std::optional<std::string> name;
   for (Value operand : op->getOperands())
@@ -19,7 +19,7 @@ static std::optional<std::string> readParameter(Operation *op, ModuleOp module) 
   return name;
 }
 
-/// Adds an input that is added to the first operand of `op`.
+/// Adds an input to the first operand of `op`.
 static void addNudge(Operation *op, const std::string &name) {
   auto graph = op->getParentOfType<ir::GraphOp>();
   SmallVector<Attribute> names(graph.getInputs().getValue());

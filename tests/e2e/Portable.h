@@ -1,5 +1,5 @@
-// Numbers that any program can reproduce: uniform values from splitmix64, keyed by a name. The golden figures were made
-// from the same numbers, so that they can be compared element by element.
+// Numbers that any program can reproduce: uniform values from splitmix64, keyed by a name. The golden files use the
+// same numbers, so that results can be compared element by element.
 //
 //   s = fnv1a64(name) + (i + 1) * 0x9E3779B97F4A7C15;   z = splitmix64's finalizer of s
 //   u = (z >> 40) / 2^24;   uniform = f32(lo) + f32(hi - lo) * u;   integer below n = floor(z / 2^32) * n / 2^32

@@ -1,5 +1,5 @@
-// What every model's training is held against: differences of its loss, the interpreter, itself on other threads, on an
-// accelerator and unfused, and one device where several replicas have the rows.
+// Training checks for every model. Gradients are compared with finite differences and with the interpreter. Bits are
+// compared with other thread counts, an accelerator, and unfused code; several replicas are compared with one device.
 #pragma once
 
 #include "tests/Worse.h"
@@ -12,7 +12,8 @@
 
 namespace sluice::test {
 
-/// Central differences of generated f64 code, in training; the gradient is what momentum begins with, at a rate of 0.
+/// Compares gradients with central differences in generated f64 code. At a learning rate of 0, the gradient is the
+/// initial momentum.
 inline void expectGradientsOfDifferences(const std::string &text, const Values &inputs, int64_t rows,
                                          const std::vector<std::string> &parameters) {
   Compiled model(text);
@@ -38,7 +39,7 @@ inline void expectGradientsOfDifferences(const std::string &text, const Values &
   }
 }
 
-/// Two steps, in f64.
+/// Two steps in f64.
 inline void expectTrainsAsTheInterpreter(const std::string &text, const Values &inputs, int64_t rows) {
   Compiled model(text);
   Interpreted reference(text);
@@ -54,7 +55,7 @@ inline void expectTrainsAsTheInterpreter(const std::string &text, const Values &
     EXPECT_LT(largestDifference(model.state(name), value.data), 1e-11) << name;
 }
 
-/// The first rows of a batch; inputs without rows stay.
+/// The first rows of a batch; inputs without rows are unchanged.
 inline Values firstRows(Values inputs, int64_t rows, int64_t fewer) {
   for (auto &[name, values] : inputs)
     if (values.size() >= size_t(rows))
@@ -62,7 +63,7 @@ inline Values firstRows(Values inputs, int64_t rows, int64_t fewer) {
   return inputs;
 }
 
-/// All states after two steps, the second one of fewer rows.
+/// All states after two steps; the second step has fewer rows.
 inline std::vector<std::byte> bytesTrained(const std::string &text, const Values &inputs, int64_t rows,
                                            const passes::PipelineOptions &options, const RunOptions &run) {
   Compiled model(text, options, run);
@@ -83,7 +84,7 @@ inline void expectSameBits(const std::string &text, const std::string &onSim, co
   EXPECT_EQ(one, bytesTrained(text, inputs, rows, unfused, {}));
 }
 
-/// In the interpreter: two steps with each of these shares of the rows, in this number of microbatches.
+/// In the interpreter: two steps with each of these row shares, in this number of microbatches.
 inline void expectSameOnReplicas(const std::string &text, const Values &inputs,
                                  const std::vector<std::vector<int64_t>> &allShares, int64_t microbatches = 1) {
   for (const std::vector<int64_t> &shares : allShares) {

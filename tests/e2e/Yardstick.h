@@ -1,5 +1,5 @@
-// How far off training in f32 may be: three times as far as f32 on the host is from the interpreter in f64, or 1e-6 where that is
-// smaller.
+// Tolerance for f32 training: three times the host's f32 error relative to the interpreter in f64, or 1e-6 if that
+// error is smaller.
 #pragma once
 
 #include "tests/e2e/Harness.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::test {
 
-/// The loss of each step, and by how much all of them moved each parameter and running statistic.
+/// The loss of each step, and the total change of each parameter and running statistic.
 struct TrainingResult {
   std::vector<double> losses;
   Values changes;
@@ -20,13 +20,14 @@ class Yardstick {
 public:
   using Batch = std::function<Values(int step, int64_t rows)>;
 
-  /// Trains the model of this text, which is for the host alone: on a batch of so many rows in each step.
+  /// Trains the model of this text, which is host-only, on a batch with the given number of rows in each step.
   Yardstick(const std::string &text, std::vector<int64_t> rows, Batch batch);
 
   /// The same with another compilation of the model.
   TrainingResult train(Compiled &model) const;
   void expectWithin(const TrainingResult &result) const;
-  /// Of a model for devices: its training replays what was captured, is within, and has the same bits without.
+  /// For a device model: training must replay captured work, stay within the tolerance, and have the same bits without
+  /// replays.
   void expectReplaysWithin(Compiled &model) const;
 
 private:
@@ -34,7 +35,7 @@ private:
 
   std::vector<int64_t> rows;
   Batch batch;
-  std::vector<std::string> names; // of what training moves
+  std::vector<std::string> names; // states that training changes
   TrainingResult truth, host;
 };
 

@@ -1,5 +1,5 @@
-// Attention trains as the interpreter says, with the same bits on any number of threads, on an accelerator and under
-// pins, and with what one device has on several replicas; inference has no buffer of the size of all scores.
+// Attention: training agrees with the interpreter, and has the same bits for any number of threads, on an accelerator
+// and under pins. Replicas agree with one device. Inference has no buffer of the size of all scores.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRows = 6, kItems = 19, kWidth = 12, kClasses = 3;
 
-/// A block that attends to what is before, with padding left out, and one whose heads share keys and add a bias.
+/// A causal attention block with padding masked, and one whose heads share keys and add a bias.
 std::string network(sluice::DType dtype, const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("attention");
@@ -52,7 +52,7 @@ Values batch(int64_t rows) {
   return inputs;
 }
 
-/// All states after some steps, the last one of a short batch.
+/// All states after several steps; the last step has a short batch.
 std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options,
                                const RunOptions &run) {
   Compiled model(text, options, run);
@@ -62,7 +62,7 @@ std::vector<std::byte> trained(const std::string &text, const sluice::passes::Pi
   return model.stateBytes();
 }
 
-/// By name, for devices have states in other places.
+/// By name, because devices place states at other offsets.
 std::map<std::string, std::vector<double>> trainedStates(const std::string &text, const RunOptions &run) {
   Compiled model(text, {}, run);
   model.init(7);
@@ -114,7 +114,7 @@ TEST(Attention, IsEqualOnReplicasAndInMicrobatches) {
     expectAsOneDevice(text, batch(kRows), shares, microbatches, /*steps=*/1);
 }
 
-// Tests that nothing of what inference has is as large as the scores of one head.
+// Tests that no buffer of inference is as large as the scores of one head.
 TEST(Attention, NeverStoresAllScoresInInference) {
   using namespace sluice;
   constexpr int64_t kLong = 1024, kHead = 32;
@@ -130,7 +130,7 @@ TEST(Attention, NeverStoresAllScoresInInference) {
   EXPECT_LT(bytes, kLong * kLong * int64_t(sizeof(float)));
 }
 
-// Tests that where the CPU has no kernel, products and a softmax take its place: heads of more than 256 elements.
+// Tests that products and a softmax replace attention where the CPU has no kernel: heads of more than 256 elements.
 TEST(Attention, OfDeepHeadsIsItsFormula) {
   using namespace sluice;
   constexpr int64_t kDeep = 264, kFew = 4;

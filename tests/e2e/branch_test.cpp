@@ -1,5 +1,5 @@
-// Branches: what they give and what they cost, their gradients by differences, and the same bits on any number of threads and on
-// an accelerator; replicas decide together.
+// Branches: values and costs, gradients by finite differences, and the same bits for any number of threads and on an
+// accelerator. Replicas take the same branch.
 #include "sluice/sluice.h"
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kRows = 6, kWidth = 5, kHidden = 4, kSteps = 3;
 
-/// Branches by an input and by all rows, with parameters and a scan in them, one of them in a scan.
+/// Branches with conditions from an input and from all rows. They contain parameters and a scan, and a scan contains
+/// one.
 std::string network(sluice::DType dtype, const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("branches");
@@ -99,9 +100,9 @@ TEST(Branch, IsDecidedByAllReplicas) {
     }
 }
 
-/// A network with the values that replicas share in branches and steps: rows that a branch returns unchanged, a layer
-/// after a sum, weights of each step, and a value without rows that all rows read. Steps also stack sums over rows, and
-/// accumulate and scale them.
+/// A network with the values that replicas share in branches and steps. These are rows that a branch returns unchanged,
+/// a layer after a sum, weights of each step, and a value without rows that all rows read. Steps also stack sums over
+/// rows, and accumulate and scale them.
 static std::string shared() {
   using namespace sluice;
   Graph g("shared");
@@ -153,7 +154,7 @@ TEST(Branch, HasTheGradientsOfDifferencesWhereRowsAreSummed) {
     expectGradientsOfDifferences(shared(), batch(flag), kRows, {"p", "weights"});
 }
 
-// By one of all rows, and by all of them.
+// One condition is true if any row is, another if all rows are.
 TEST(Branch, IsDecidedByAnyRowOfAllReplicas) {
   using namespace sluice;
   Graph g("rows");
@@ -173,7 +174,7 @@ TEST(Branch, IsDecidedByAnyRowOfAllReplicas) {
   }
 }
 
-// The program decides in each call, whatever was before.
+// Each call evaluates the condition, independently of earlier calls.
 TEST(Branch, IsDecidedInEachCall) {
   Compiled model(network(sluice::f64)), onSim(network(sluice::f64, "sim:0"), {}, {.sim = "seed=5"});
   Interpreted reference(network(sluice::f64));
@@ -190,7 +191,7 @@ TEST(Branch, IsDecidedInEachCall) {
   }
 }
 
-// In calls that follow each other without a look at what they give.
+// In consecutive calls without reads of outputs.
 TEST(Branch, IsDecidedWhileCallsAreInFlight) {
   for (const char *devices : {"cpu", "sim:0"}) {
     Compiled model(network(sluice::f64, devices), {}, {.sim = "seed=7"});
@@ -207,7 +208,7 @@ TEST(Branch, IsDecidedWhileCallsAreInFlight) {
   }
 }
 
-// What is before a branch, in it and behind it is captured apart: each call decides anew.
+// Work before, in and after a branch is captured separately: each call evaluates the condition.
 TEST(Branch, IsCutOutOfWhatIsReplayed) {
   useCudaDoubles(/*devices=*/1, /*seed=*/7);
   for (const char *devices : {"sim:0", "cuda:0"}) {
@@ -225,7 +226,7 @@ TEST(Branch, IsCutOutOfWhatIsReplayed) {
   }
 }
 
-// A device that adds in another order than the host.
+// A device with another summation order than the host.
 TEST(Branch, TrainsOnCudaAsOnTheHost) {
   useCudaDoubles(/*devices=*/1, /*seed=*/5);
   Compiled host(network(sluice::f32)), device(network(sluice::f32, "cuda:0"));

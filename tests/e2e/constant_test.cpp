@@ -1,4 +1,4 @@
-// Constants whose elements are data: as operands of a product, in a fused chain and as an output, in f32 and f64.
+// Constants with data: as operands of a product, in a fused chain and as an output, in f32 and f64.
 #include "tests/e2e/Harness.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

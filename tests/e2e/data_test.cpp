@@ -1,4 +1,4 @@
-// Models of other inputs than MNIST's, trained on files of other kinds: the losses are those of a plain loop over the
+// Models with inputs other than MNIST's, trained on other kinds of files. The losses must match a plain loop over the
 // same rows in double precision.
 #include "runtime/io/Shuffle.h"
 #include "tests/TemporaryFolder.h"
@@ -23,10 +23,10 @@ constexpr uint64_t kSeed = 5;
 constexpr int kEpochs = 3, kBatch = 16;
 constexpr double kRate = 0.25; // exact in f32
 
-/// f32 sums of at most a few hundred terms of like size, through a dozen steps.
+/// Sums of at most a few hundred f32 terms of similar size, over a dozen steps.
 constexpr double kTolerance = 2e-5;
 
-/// A training run: the mean loss of each epoch, and on the test rows after it.
+/// A training run: the mean loss of each epoch, and of the test rows after it.
 struct Losses {
   std::vector<double> train, test;
 };
@@ -58,7 +58,7 @@ Losses trained(const std::string &program, std::vector<std::string> flags) {
   return losses;
 }
 
-/// A model that a plain loop trains: `loss` of a row, which adds its gradient where that is not null.
+/// A model trained by a plain loop: `loss` of a row, which adds its gradient unless the pointer is null.
 struct Plain {
   std::vector<double> weights;
   std::function<double(const std::vector<double> &weights, size_t row, std::vector<double> *gradient)> loss;
@@ -71,7 +71,7 @@ struct Plain {
       for (size_t begin = 0; begin < order.size(); begin += kBatch)
         sum += step({order.begin() + int(begin), order.begin() + int(std::min(begin + kBatch, order.size()))});
       for (int row = 0; row < testRows; ++row)
-        testSum += loss(weights, size_t(rows + row), nullptr); // test rows follow the others
+        testSum += loss(weights, size_t(rows + row), nullptr); // test rows come after the training rows
       losses.train.push_back(sum / rows);
       losses.test.push_back(testSum / testRows);
     }
@@ -100,7 +100,7 @@ constexpr const char *kSgd =
 
 //===- CIFAR-10 ---------------------------------------------------------------------------------------------------===//
 
-constexpr int kClasses = 10, kPixels = 3072, kFeatures = 48; // means of 8 x 8 pixels of a colour
+constexpr int kClasses = 10, kPixels = 3072, kFeatures = 48; // means of 8 x 8 pixels of one color
 
 std::string colourModel() {
   return std::string(
@@ -126,7 +126,7 @@ std::string colourModel() {
 )";
 }
 
-/// Rows as CIFAR-10's files have them: a label, and an image that depends on it.
+/// Rows in the format of CIFAR-10: a label, and an image that depends on it.
 std::vector<std::string> colourRows(int count) {
   std::mt19937 random(1);
   std::vector<std::string> rows;
@@ -169,7 +169,7 @@ Plain plainColours(const std::vector<std::string> &rows) {
 
 //===- two inputs -------------------------------------------------------------------------------------------------===//
 
-constexpr int kInputs = 6, kTargets = 2; // numbers a row
+constexpr int kInputs = 6, kTargets = 2; // numbers per row
 
 std::string twoInputModel() {
   return std::string(R"(module @fit {
@@ -199,7 +199,7 @@ std::vector<float> randomFloats(int count, unsigned seed) {
   return values;
 }
 
-/// The mean square of what a linear map of the positions lacks to the forces.
+/// The mean squared error of a linear map from positions to forces.
 Plain plainFit(const std::vector<float> &positions, const std::vector<float> &forces) {
   auto loss = [&](const std::vector<double> &weights, size_t row, std::vector<double> *gradient) {
     double sum = 0;
@@ -245,7 +245,7 @@ TEST(DataFiles, CifarTrainsAsAPlainLoopDoes) {
                  files[size_t(batch)]);
   folder.write("cifar/test_batch.bin", files[5]);
 
-  Losses have = trained(compiled(folder, colourModel()), {}); // the model says which data
+  Losses have = trained(compiled(folder, colourModel()), {}); // the model names its data
   Losses want = plainColours(all).train(rows, testRows);
 
   expectNear(have.train, want.train);

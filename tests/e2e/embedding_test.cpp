@@ -1,4 +1,4 @@
-// Embeddings train as the interpreter says, with the same bits on any number of threads, whatever indices a batch has.
+// Training of embeddings agrees with the interpreter and has the same bits for any number of threads and all indices.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 60, kWords = 300, kWidth = 24, kLength = 40, kClasses = 3;
 
-/// A mean over words, the words of two tables added up; of one of them a row is padding.
+/// A mean over words, summed from two tables; one of them has a padding row.
 std::string words(sluice::DType dtype, sluice::DType indices = sluice::i32) {
   using namespace sluice;
   Graph g("words");
@@ -41,7 +41,7 @@ Values batch(Ids kind, int64_t rows) {
 
 constexpr Ids kKinds[] = {Ids::Random, Ids::Equal, Ids::Few};
 
-/// All states after a step with each kind of indices, the last one short.
+/// All states after a step with each type of indices; the last step is short.
 std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options, int threads) {
   Compiled model(text, options, {.threads = threads});
   model.init(7);
@@ -81,7 +81,7 @@ TEST(Embedding, HasTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-// The row of the padding begins as zeros and stays so, though batches name it; the others move.
+// The padding row starts with zeros and stays zero even if batches contain its index; the other rows change.
 TEST(Embedding, DoesNotTrainThePadding) {
   Compiled model(words(sluice::f32));
   model.init(5);

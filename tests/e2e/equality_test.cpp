@@ -1,4 +1,5 @@
-// One target gives one result: on any number of threads, fused or not, run after run; and rows count, not capacity.
+// The result depends only on the target: not on the number of threads, fusion, or the run. It depends on the rows, not
+// on the capacity.
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// What a model is trained on.
+/// The training data of a model.
 struct Feed {
   int64_t rows, pixels;
 };
@@ -20,7 +21,7 @@ Values images(const std::string &key, int64_t rows, int64_t pixels) {
   return {{"image", {image.begin(), image.end()}}, {"label", {label.begin(), label.end()}}};
 }
 
-/// All states after three steps, the last one short.
+/// All states after three steps; the last step is short.
 std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options, int threads,
                                Feed feed = kDigits) {
   Compiled model(text, options, {.threads = threads});
@@ -30,7 +31,7 @@ std::vector<std::byte> trained(const std::string &text, const sluice::passes::Pi
   return model.stateBytes();
 }
 
-/// A model of f32 in another type of floats, its parameters too.
+/// Converts an f32 model, including its parameters, to another float type.
 std::string inHalves(const std::string &text, const std::string &element) {
   return std::regex_replace(text, std::regex("([<x]|to = )f32"), "$1" + element);
 }
@@ -52,7 +53,7 @@ TEST(Equality, FusedEqualsUnfused) {
   EXPECT_EQ(trained(text, {}, 2), trained(text, unfused, 2));
 }
 
-// What is rounded between the ops of a kernel is rounded as between kernels.
+// Values between ops of one kernel are rounded in the same way as between kernels.
 TEST(Equality, SameBitsInHalves) {
   sluice::passes::PipelineOptions unfused;
   unfused.fuse = false;
@@ -68,7 +69,7 @@ TEST(Equality, SameBitsInHalves) {
   EXPECT_EQ(trained(residual, {}, 1, kColourImages), trained(residual, unfused, 2, kColourImages));
 }
 
-// Batch norm sums over rows and pixels, and shortcuts join what was computed apart.
+// Batch norm sums over rows and pixels, and shortcuts join separately computed values.
 TEST(Equality, SameBitsForAResidualNetwork) {
   std::string text = modelText("resnet56", "--batch 16");
   sluice::passes::PipelineOptions unfused;
@@ -83,7 +84,7 @@ TEST(Equality, ReusedMemoryChangesNothing) {
   EXPECT_EQ(trained(text, {}, 2), trained(text, spread, 2));
 }
 
-// A batch of 37 rows in a capacity of 64 means what the interpreter, which knows no capacity, says it means.
+// A batch of 37 rows with a capacity of 64 has the interpreter's result; the interpreter has no capacity.
 TEST(Equality, AShortBatchIsWeightedByItsRows) {
   std::string text = modelText("lenet", "--batch 64");
   sluice::passes::PipelineOptions f64;

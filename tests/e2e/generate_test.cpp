@@ -1,4 +1,5 @@
-// Generation: a model's own entry points, which keep what they have read in caches, give what `predict` gives of all words at once.
+// Generation: a model's own entry points, which cache earlier words, return the results of `predict` for all words at
+// once.
 #include "tests/e2e/Harness.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ PipelineOptions inDoubles() {
   return options;
 }
 
-/// Weights large enough for every word to matter to the next one.
+/// Sets weights large enough for every word to influence the next.
 void begin(Compiled &model) {
   model.init(3);
   for (const sluice::runtime::State &state : model.plan().states) {
@@ -49,7 +50,7 @@ std::vector<double> decode(Compiled &model, double token, int64_t position) {
   return model.run("decode", {{"token", {token}}, {"position", {double(position)}}}, 1).at("logits");
 }
 
-/// Of the last one of the words from `begin` to `end`.
+/// Scores after the last of the words from `begin` to `end`.
 std::vector<double> prefill(Compiled &model, const std::vector<double> &text, int64_t begin, int64_t end) {
   std::vector<double> chunk(text.begin() + begin, text.begin() + end);
   chunk.resize(kChunk, 11);
@@ -58,7 +59,7 @@ std::vector<double> prefill(Compiled &model, const std::vector<double> &text, in
       .at("logits");
 }
 
-/// Of a prompt in chunks, none of which ends behind the context.
+/// Scores after a prompt in chunks, none of which exceeds the context.
 std::vector<double> read(Compiled &model, const std::vector<double> &text, int64_t prompt) {
   std::vector<double> logits;
   for (int64_t done = 0; done < prompt;) {
@@ -73,7 +74,7 @@ std::vector<double> row(const std::vector<double> &all, int64_t number, int64_t 
   return {all.begin() + number * width, all.begin() + (number + 1) * width};
 }
 
-/// By the largest score.
+/// Relative to the largest score.
 double distance(const std::vector<double> &logits, const std::vector<double> &truth) {
   double most = 0, largest = 0;
   for (size_t i = 0; i < truth.size(); ++i) {
@@ -95,7 +96,7 @@ size_t best(const std::vector<double> &logits) {
   return size_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-/// What the entry point's launches write that touches a state, and the bytes that they move.
+/// The bytes that the entry point's launches write into states, and the bytes that these launches move.
 double bytesWrittenInto(const Compiled &model, const std::string &entry, const sluice::runtime::State &state) {
   double bytes = 0;
   for (auto [action, times] : model.plan().findEntry(entry)->allActions())
@@ -107,7 +108,7 @@ double bytesWrittenInto(const Compiled &model, const std::string &entry, const s
 
 bool isCache(const sluice::runtime::State &state) { return state.kind == sluice::runtime::StateKind::cache; }
 
-/// The bits of everything that a prompt and some words behind it give.
+/// All output bits for a prompt and several generated words.
 std::vector<double> generated(const std::string &text, const RunOptions &run) {
   Compiled model(text, {}, run);
   begin(model);
@@ -177,7 +178,7 @@ TEST(Generate, WritesWhatIsNewOfACacheAlone) {
   EXPECT_EQ(caches, 4);
 }
 
-// Nor copies one of a parameter: decode moves as much as it reads.
+// Parameters are not copied either: decode moves as many bytes as it reads.
 TEST(Generate, MovesNothingThatNeedNotMove) {
   Compiled model(gpt2());
   double bytes = 0, parameters = 4.0 * double(model.plan().parameterCount()), caches = 0;

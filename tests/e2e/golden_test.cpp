@@ -1,9 +1,9 @@
-// The model programs against PyTorch's figures in float64, from the same initial values and batches.
+// The model programs compared with PyTorch's float64 results, from the same initial values and batches.
 //
-// Losses before each update, first gradients and final values: code generated for f64 agrees to 1e-9; f32 code stays
-// within three times PyTorch's own f32 error (or 1e-6 where that is smaller); the interpreter agrees to 1e-9. Where
-// rounding alone decides a ReLU, the place is named, and f32 is compared with f64 on the same side of it. The large
-// networks run with few rows, or small images; SLUICE_TEST_FULL=1 runs them with all, too.
+// The comparison covers losses before each update, first gradients and final values. f64 code and the interpreter agree
+// to 1e-9. f32 code stays within three times PyTorch's own f32 error, or 1e-6 if that is smaller. If rounding alone
+// decides a ReLU, the test names the place and compares f32 with f64 on the same side of it. The large networks run
+// with few rows or small images; SLUICE_TEST_FULL=1 also runs them in full size.
 #include "runtime/io/Safetensors.h"
 #include "tests/e2e/GoldenNetworks.h"
 #include "tests/e2e/GoldenTraining.h"
@@ -41,7 +41,7 @@ const Network kQuick[] = {kLeNet,
                           kSmallLstm,
                           kLstm,
                           kSmallGpt2};
-// Unless all is run.
+// Only the first step, except in a full run.
 const Network kFirstStepAlone[] = {variant(kAlexNet, "batch2"), variant(kResNet50, "batch2"), kLstm};
 const Network kLong[] = {kFcnS, kFcnR, kAlexNet, kAlexNetR, kResNet50, kGpt2};
 const Network kExact[] = {variant(kResNet18, "size64"), variant(kMobileNetV2, "size64"), variant(kUNet, "size32")};
@@ -56,7 +56,7 @@ std::string nameOf(const testing::TestParamInfo<Network> &info) {
   return name;
 }
 
-/// The first step of a model that shows its kinks.
+/// The first step of a model with outputs for its kinks.
 class FirstStep {
 public:
   FirstStep(const Golden &golden, const Kinks &kinks, const sluice::passes::PipelineOptions &options)
@@ -76,7 +76,7 @@ private:
   Compiled model;
 };
 
-constexpr double kTie = 1e-5; ///< what rounding may leave of zero
+constexpr double kTie = 1e-5; ///< bound of rounding for a zero
 
 void nameFlips(const std::vector<Kinks::Flip> &flips, int step) {
   for (const Kinks::Flip &flip : flips) {
@@ -85,8 +85,8 @@ void nameFlips(const std::vector<Kinks::Flip> &flips, int step) {
   }
 }
 
-/// Runs the exact step again until it is on the same side of every kink as the single one. A nudge may move a tie
-/// behind it, so that this may take more than one run.
+/// Repeats the exact step until it is on the same side of every kink as the single-precision step. A nudge may move a
+/// later tie, so that several runs may be needed.
 void bringToSides(FirstStep &exact, const FirstStep &single, const Kinks &kinks, int64_t rows) {
   constexpr int kMostRuns = 6;
   Values nudges = kinks.stillness(rows);
@@ -106,7 +106,8 @@ sluice::passes::PipelineOptions precision(bool doubles) {
   return options;
 }
 
-/// First gradients: the truth in f64; f32 within the yardstick of each tensor, against f64 on its side of every kink.
+/// Compares first gradients: f64 with the recorded results; f32 with f64 on the same side of every kink, within the
+/// yardstick of each tensor.
 void expectFirstGradients(const Golden &golden) {
   Kinks kinks(golden.model());
   FirstStep exact(golden, kinks, precision(/*doubles=*/true));
@@ -120,7 +121,7 @@ void expectFirstGradients(const Golden &golden) {
     ADD_FAILURE() << "the gradient of " << name << " has an error of " << error;
 }
 
-/// Losses and final values of a model, in f64 and f32.
+/// Compares losses and final values of a model in f64 and f32.
 void expectTraining(const std::string &text, const Golden &golden) {
   Compiled exact(text, precision(/*doubles=*/true)), single(text, precision(/*doubles=*/false));
   GoldenRun truth = train(exact, golden, golden.steps()), ours = train(single, golden, golden.steps());
@@ -139,7 +140,7 @@ void compareInterpreter(const Network &net, int steps) {
   expectTruth(train(model, golden, steps), golden);
 }
 
-/// Loss and gradients of the first step.
+/// Compares loss and gradients of the first step.
 void compareFirstInterpreted(const Network &net) {
   Golden golden(net);
   std::string text = golden.hasMomentum() ? golden.modelWithOptimizer() : withMomentum(golden.model(), golden);
@@ -147,7 +148,7 @@ void compareFirstInterpreted(const Network &net) {
   expectFirstStep(model, golden);
 }
 
-/// The code that is generated for f64 alone, of figures with momentum.
+/// Compares only f64 code, for recorded results with momentum.
 void compareExact(const Network &net) {
   Golden golden(net);
   Compiled model(golden.modelWithOptimizer(), precision(/*doubles=*/true));
@@ -155,8 +156,8 @@ void compareExact(const Network &net) {
   expectTruth(train(model, golden, golden.steps()), golden);
 }
 
-/// Names every ReLU and maximum that falls on one side of its kink in f32 and on the other in f64, in each step; each
-/// is a tie but for rounding. Every step begins with the states of f32, so that only its own rounding counts.
+/// Names every ReLU and maximum on different sides of its kink in f32 and f64, in each step; each must be a tie within
+/// rounding. Every step starts with the f32 states, so that only its own rounding matters.
 void compareSides(const Network &net) {
   Golden golden(net);
   Kinks kinks(golden.model());
@@ -174,7 +175,7 @@ void compareSides(const Network &net) {
   }
 }
 
-/// The tensors of a file of weights, by name.
+/// The tensors of a weights file, by name.
 std::map<std::string, std::vector<float>> weightsIn(const std::string &name) {
   std::map<std::string, std::vector<float>> weights;
   sluice::runtime::Safetensors file =
@@ -228,7 +229,7 @@ TEST_P(Interpreter, AgreesWithPyTorch) { compareFirstInterpreted(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Interpreter, testing::ValuesIn(kFewRows), nameOf);
 
-// Momentum, Nesterov momentum, dampening and weight decay, alone and together.
+// Momentum, Nesterov momentum, dampening and weight decay, alone and combined.
 TEST_P(Optimizer, AgreesWithPyTorch) {
   Golden golden(GetParam());
   expectTraining(golden.modelWithOptimizer(), golden);
@@ -236,7 +237,7 @@ TEST_P(Optimizer, AgreesWithPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, Optimizer, testing::ValuesIn(kOptimizers), nameOf);
 
-// The files that PyTorch wrote hold the values that the figures are of, in its own f32.
+// The files that PyTorch wrote contain the values of the recorded results, in PyTorch's f32.
 TEST_P(Weights, AreThoseThatPyTorchWrote) {
   Golden golden(GetParam());
   std::map<std::string, std::vector<float>> initial = weightsIn(GetParam().name + ".init"),
@@ -264,7 +265,7 @@ TEST(Golden, LeNetInterpreted) { compareInterpreter(kLeNet, std::getenv("SLUICE_
 TEST(Golden, LeNetFlipsOnlyAtTies) { compareSides(kLeNet); }
 TEST(Golden, MlpFlipsOnlyAtTies) { compareSides(kMlp); }
 
-// A tensor that is not a number is beyond every yardstick, and on neither side of a kink.
+// A tensor with NaN exceeds every yardstick and is on neither side of a kink.
 TEST(Golden, WhatIsNoNumberIsNoticed) {
   json digests = {{"w", {{"f32_rel_error", 1e-3}}}};
   EXPECT_EQ(beyondYardstick({{"w", {1, 2}}}, {{"w", {1, 2}}}, digests).size(), 0u);
@@ -272,7 +273,7 @@ TEST(Golden, WhatIsNoNumberIsNoticed) {
   EXPECT_EQ(beyondYardstick({{"w", {1, 2}}}, {{"w", {NAN, 2}}}, digests).size(), 1u);
 }
 
-// 1 + 1e-9 is 1 in f32: it ties with 1, and is above it in f64, unless it is nudged.
+// 1 + 1e-9 is 1 in f32: it ties with 1, but is greater in f64 unless nudged.
 TEST(Golden, AFlipIsNamed) {
   Kinks kinks(R"(
 module @flips {

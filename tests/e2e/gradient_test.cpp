@@ -1,8 +1,8 @@
-// Every op with a gradient, checked by central differences on generated f64 code.
+// Every op with a gradient, checked by central differences in generated f64 code.
 //
-// The ops and their sample inputs come from the dialect: an op that is added is covered without a line here. Each
-// sample becomes a model whose loss is the sum of the op's results times fixed weights; parameters stand for static
-// operands, and an operand with rows is an input moved along a fixed direction by a scalar parameter.
+// The ops and their sample inputs come from the dialect, so that a new op is covered without changes here. Each sample
+// becomes a model whose loss is the sum of the op's results times fixed weights. Parameters replace static operands. An
+// operand with rows is an input that a scalar parameter moves along a fixed direction.
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -53,7 +53,7 @@ std::vector<double> draw(const std::string &key, const std::string &type, std::p
   return result;
 }
 
-/// A sample as a model: its text, its inputs, and the parameters to check with their values.
+/// A sample as a model: its text, its inputs, and the checked parameters with their values.
 struct Model {
   std::string text;
   Values inputs, parameters, fixed;
@@ -201,7 +201,7 @@ double errorOf(const Sample &sample, bool second = false) {
   }
 }
 
-/// Central differences with step 1e-5 are good to about 1e-10 / 1e-5 + 1e-10.
+/// Central differences with step 1e-5 are accurate to about 1e-10 / 1e-5 + 1e-10.
 constexpr double kTolerance = 1e-6;
 
 std::vector<mlir::RegisteredOperationName> differentiableOps(mlir::MLIRContext &context) {
@@ -248,7 +248,7 @@ TEST(Gradient, OfEveryGradientAgreesWithFiniteDifferences) {
   EXPECT_GE(checked, 30u);
 }
 
-// The check itself: a loss whose gradient is wrong must be noticed. The gradient of a stopped branch is missing on
+// Tests the check: a loss with a wrong gradient must be detected. The gradient of a stopped branch is missing on
 // purpose.
 TEST(Gradient, AWrongGradientIsNoticed) {
   Sample sample{"\"sluice.exp\"(%0) : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{-1, 1}}};
@@ -261,7 +261,7 @@ TEST(Gradient, AWrongGradientIsNoticed) {
   EXPECT_GT(gradientError(model), 1e-2);
 }
 
-// sqrt(0 * x) is 0 wherever x is, and its gradient by the chain rule is infinity times 0.
+// sqrt(0 * x) is 0 for all x, and its gradient by the chain rule is infinity times 0.
 TEST(Gradient, OneThatIsNoNumberIsNoticed) {
   Model model = buildModel({"\"sluice.sqrt\"(%0) : (tensor<2x3xf64>) -> tensor<2x3xf64>", {{1, 2}}});
   model.text = replaced(model.text, "    %y:1 = \"sluice.sqrt\"(%0)",

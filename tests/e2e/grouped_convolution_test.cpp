@@ -1,5 +1,5 @@
-// Convolutions in groups and both their gradients, natively and as one convolution a group. Sums of small whole numbers
-// are exact in any order, so that not one bit may differ; on others, results differ by roundings.
+// Grouped convolutions and their two gradients, natively and as one convolution per group. Sums of small integers are
+// exact in any order, so that every bit must match; other results differ by rounding.
 #include "backends/cpu/compiler/Plugin.h"
 #include "ir/Dialect.h"
 #include "tests/Worse.h"
@@ -16,7 +16,7 @@ namespace {
 struct Shape {
   int64_t channels, outputs, groups, kernel = 3, stride = 1, dilation = 1, size = 7;
 
-  /// Whether the CPU has products for them.
+  /// Whether the CPU expands the groups into products.
   bool hasLargeGroups() const { return std::min(channels, outputs) / groups >= 32; }
   int64_t padding() const { return kernel / 2; }
   int64_t positions() const { return (size + 2 * padding() - dilation * (kernel - 1) - 1) / stride + 1; }
@@ -60,10 +60,10 @@ std::string textOf(const Shape &s, const std::string &devices = "") {
 
 using Supports = decltype(sluice_backend_compile::supports);
 
-/// All convolutions as they are written.
+/// Accepts all convolutions in their original form.
 sluice_status supportsAll(sluice_session *, const sluice_kernel_view *) { return SLUICE_OK; }
 
-/// No convolution in groups.
+/// Rejects grouped convolutions.
 sluice_status supportsOneGroup(sluice_session *, const sluice_kernel_view *view) {
   auto product = llvm::dyn_cast<sluice::ir::ContractionOp>(static_cast<mlir::Operation *>(view->operation));
   return product && product.getGroups() > 1 ? SLUICE_UNSUPPORTED : SLUICE_OK;
@@ -84,11 +84,11 @@ Result run(const Shape &shape, Supports supports, const Values &inputs) {
   table.supports = supports;
   sluice::passes::PipelineOptions options;
   options.compileFrom = "train";
-  options.backends = {&table}; // found before the other of this name
+  options.backends = {&table}; // takes precedence over the backend of this name in the folders
   return run(textOf(shape), options, inputs);
 }
 
-/// The same on a virtual accelerator, whose kernels are host code; the host's backend is as it is.
+/// The same on a virtual accelerator, whose kernels are host code; the host's backend is unchanged.
 Result runOnSim(const Shape &shape, Supports supports, const Values &inputs) {
   sluice_backend_compile table = **sluice::compiler::findBackend("sim");
   table.supports = supports;
@@ -112,7 +112,7 @@ Values inputsFor(const Shape &s, bool whole) {
           {"dy", draw(random, kRows * s.outputs * s.positions() * s.positions(), whole)}};
 }
 
-/// The largest difference, relative to what an element is made of, at most so many products of two numbers up to 1.
+/// The largest difference, relative to the number of terms of an element, which are products of two numbers up to 1.
 double differenceOf(const std::vector<double> &a, const std::vector<double> &b) {
   double worst = a.size() == b.size() ? 0 : INFINITY;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
@@ -145,7 +145,7 @@ TEST(GroupedConvolution, NativeAndExpandedDifferByRoundings) {
   }
 }
 
-// Which of the two a shape gets is the backend's word, and that depends on the shape alone.
+// The backend selects one of the two forms, by the shape alone.
 TEST(GroupedConvolution, TheCpuExpandsLargeGroupsAlone) {
   Supports its = sluice_cpu_backend_compile()->supports;
   for (const Shape &shape : kShapes) {
@@ -157,7 +157,7 @@ TEST(GroupedConvolution, TheCpuExpandsLargeGroupsAlone) {
   }
 }
 
-// Devices of one instruction set give the same bits, whatever their backends have kernels for.
+// Devices with one instruction set compute the same bits, whatever kernels their backends have.
 TEST(GroupedConvolution, ADeviceWithMoreKernelsThanTheHostGivesItsBits) {
   Supports its = sluice_cpu_backend_compile()->supports;
   for (const Shape &shape : kShapes) {

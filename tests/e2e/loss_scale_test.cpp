@@ -1,6 +1,6 @@
-// A scaled loss (optim::LossScale) against its rule in plain loops in double precision, which are written after
-// torch.cuda.amp.GradScaler and the kernels below it, _amp_foreach_non_finite_check_and_unscale_ and _amp_update_scale_: on one
-// device, on several, on replicas, in f32 and in f16; and against the interpreter.
+// A scaled loss (optim::LossScale) compared with plain loops in double precision. The loops follow
+// torch.cuda.amp.GradScaler and its kernels _amp_foreach_non_finite_check_and_unscale_ and _amp_update_scale_. The
+// tests use one device, several devices and replicas, in f32 and f16. The interpreter is another reference.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/cuda_emu/Doubles.h"
@@ -20,19 +20,19 @@ using sluice::optim::LossScale;
 namespace {
 
 constexpr int64_t kRows = 8, kInputs = 3, kHidden = 4;
-/// With it, a gradient times a scale above 8 is too large for f32, and by itself is not.
+/// A gradient of this factor times a scale above 8 overflows f32; without the scale it does not.
 constexpr double kTooLarge = 1e38;
 
 enum class Lies { Unplaced, Split, Moved };
 
-/// Two linear layers and a mean of squares, trained with all that an optimizer may keep.
+/// Two linear layers and a mean of squares, trained with all kinds of optimizer state.
 struct Network {
   LossScale rule;
-  double factor = 1; // of the loss
+  double factor = 1; // factor of the loss
   sluice::optim::SGD optimizer = {.lr = 0.05, .momentum = 0.9};
   std::string devices = "cpu";
-  Lies lies = Lies::Unplaced;      // or the second layer on an accelerator, or all but inputs and outputs
-  std::optional<double> norm = {}; // that gradients are clipped to
+  Lies lies = Lies::Unplaced;      // or the second layer on an accelerator, or everything but inputs and outputs
+  std::optional<double> norm = {}; // gradient clipping norm
 
   std::string text() const {
     using namespace sluice;
@@ -61,7 +61,7 @@ struct Network {
   }
 };
 
-/// Numbers of a step; of one that overflows, in its last row.
+/// Inputs of a step; with an overflow in the last row if requested.
 Values batch(int step, bool overflows = false) {
   std::string name = "scaled/" + std::to_string(step);
   std::vector<float> x = portableUniform(name, size_t(kRows * kInputs), -1, 1),
@@ -73,7 +73,7 @@ Values batch(int step, bool overflows = false) {
 
 using States = std::map<std::string, std::vector<double>>;
 
-/// The same in double, from a model's states on.
+/// The same computation in double, starting with a model's states.
 class Rule {
 public:
   Rule(const Network &network, States states) : network(network), states(std::move(states)) {}
@@ -165,7 +165,7 @@ States statesOf(Compiled &model) {
   return states;
 }
 
-/// Of all replicas.
+/// Over all replicas.
 std::vector<std::byte> bytesOf(Compiled &model, const std::string &name, int64_t replica = 0) {
   const sluice::runtime::State &state = model.program().state(name);
   std::vector<std::byte> bytes(size_t(state.logicalBytes()));
@@ -173,7 +173,7 @@ std::vector<std::byte> bytesOf(Compiled &model, const std::string &name, int64_t
   return bytes;
 }
 
-/// The scale is exact; all else is off by some roundings.
+/// Expects the exact scale, and all other states within rounding.
 void expectStates(Compiled &model, Rule &rule, double allowed, const std::string &where) {
   for (const auto &[name, value] : statesOf(model)) {
     double largest = 1e-30;
@@ -185,7 +185,7 @@ void expectStates(Compiled &model, Rule &rule, double allowed, const std::string
   }
 }
 
-/// Of a step whose gradients overflow.
+/// For a step with overflowing gradients.
 void expectNothingLearnt(const Network &network, Compiled &model, const Values &inputs, const std::string &where) {
   Rule rule(network, statesOf(model));
   model.run("train_step", inputs, kRows);
@@ -194,7 +194,7 @@ void expectNothingLearnt(const Network &network, Compiled &model, const Values &
   expectStates(model, rule, 0, where);
 }
 
-/// Good steps and bad ones, so that the scale goes both ways; and fewer rows.
+/// Steps with and without overflow, so that the scale rises and falls; also with fewer rows.
 void expectAsTheRule(const Network &network, Compiled &model, int64_t replicas = 1) {
   model.init(3);
   Rule rule(network, statesOf(model));
@@ -234,10 +234,10 @@ TEST(LossScale, IsWhatTheRuleSays) {
   }
 }
 
-// The sum over rows of the last gradient, or one element of the first, where all others are finite.
+// An overflow in the row sum of the last gradient, or in one element of the first; all other gradients are finite.
 TEST(LossScale, OneGradientIsEnough) {
   Network network{.rule = kQuick};
-  double each = double(FLT_MAX) / (kQuick.init_scale * 2 / kRows); // from here on a row's is too large
+  double each = double(FLT_MAX) / (kQuick.init_scale * 2 / kRows); // from here on the gradient of one row overflows
   for (bool isFirst : {false, true}) {
     Compiled model(network.text());
     model.init(3);
@@ -254,7 +254,7 @@ TEST(LossScale, OneGradientIsEnough) {
   }
 }
 
-// Only the last replica has the row that overflows.
+// Only the last replica has the overflowing row.
 TEST(LossScale, IsTheSameOnAllReplicas) {
   Network network{.rule = kQuick};
   struct Sharing {
@@ -281,7 +281,7 @@ TEST(LossScale, IsTheSameOnAllReplicas) {
   }
 }
 
-// What each replica has is finite.
+// Each replica's own gradient is finite.
 TEST(LossScale, IsOfGradientsOfAllReplicas) {
   Network network{.rule = kQuick};
   Values inputs = batch(0);
@@ -309,7 +309,7 @@ TEST(LossScale, GrowsNoFurtherThanF32) {
   }
 }
 
-/// By the norm of what twenty steps change, and how large gradients were.
+/// Relative to the norm of the change over twenty steps; also returns the size of the gradients.
 double errorOfTraining(const Network &network) {
   Compiled model(network.text(), inF16());
   model.init(3);
@@ -331,7 +331,7 @@ double errorOfTraining(const Network &network) {
   return std::sqrt(wrong / changed);
 }
 
-// Those of the loss are of around 1e-9, where f16 has nothing but 0.
+// The gradients of the loss are about 1e-9, which is 0 in f16.
 TEST(LossScale, KeepsGradientsThatVanishInF16) {
   Network network{.rule = {.init_scale = 0x1p24}, .factor = 1e-9, .optimizer = {.lr = 2e8}};
   double error = errorOfTraining(network);
@@ -343,7 +343,7 @@ TEST(LossScale, KeepsGradientsThatVanishInF16) {
 
 namespace {
 
-/// With all kinds of states that a step leaves.
+/// With all kinds of states that a step updates.
 std::string images() {
   using namespace sluice;
   Graph g("images");
@@ -375,7 +375,7 @@ bool staysWithoutAStep(const sluice::runtime::State &state) {
 
 } // namespace
 
-// In f16, where it is 65536 unless the model says otherwise.
+// In f16, where the default scale is 65536.
 TEST(LossScale, AStepThatOverflowsChangesNoBit) {
   Compiled model(images(), inF16());
   model.init(5);
@@ -400,7 +400,8 @@ TEST(LossScale, AStepThatOverflowsChangesNoBit) {
 
 namespace {
 
-/// Some steps in f16, one of which overflows. Each begins with the states of the reference, so that errors do not add up.
+/// Several f16 steps, one of which overflows. Each starts with the reference's states, so that errors do not
+/// accumulate.
 void expectAsTheInterpreter(const std::string &devices) {
   Network network{.rule = kQuick, .devices = devices};
   Compiled model(network.text(), inF16());

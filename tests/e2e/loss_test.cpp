@@ -1,4 +1,4 @@
-// Losses of labels: which labels a call may have, and that classes which lie in another dimension are read there.
+// Losses with labels: valid labels of a call, and classes in another dimension.
 #include "sluice/sluice.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kRows = 6, kLength = 7, kWidth = 4, kClasses = 5;
 
-/// Words whose next one is learned, as language models do: logits [batch, length, classes].
+/// Next-word prediction in the form of language models: logits [batch, length, classes].
 std::string words(sluice::CrossEntropyOptions options, bool isReadTwice = false) {
   using namespace sluice;
   Graph g("words");
@@ -38,7 +38,7 @@ Values batch(int64_t rows) {
   return {{"x", {x.begin(), x.end()}}, {"label", {label.begin(), label.end()}}};
 }
 
-/// Why the label is invalid; empty if it is not.
+/// The error for an invalid label; empty if it is valid.
 std::string errorOf(Compiled &model, double label) {
   Values inputs = batch(kRows);
   inputs["label"][kLength + 2] = label;

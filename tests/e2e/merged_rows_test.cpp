@@ -1,5 +1,5 @@
-// Rows that are merged with the dimension behind them: what is computed of tokens is what is computed of rows of tokens, on one
-// device, on others and on replicas with uneven rows.
+// Rows merged with the following dimension. Results for tokens must equal those for rows of tokens, on one device, on
+// several devices, and on replicas with uneven rows.
 #include "sluice/sluice.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/TrainedAlike.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kRows = 6, kLength = 4, kWidth = 5, kHidden = 8, kClasses = 3, kIgnored = -100;
 
-/// A language model's losses: of [rows*T, V] as PyTorch's users write them, or of [rows, T, V].
+/// A language model's loss: of [rows*T, V] as in PyTorch, or of [rows, T, V].
 std::string network(bool merged, sluice::DType dtype, const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("tokens");
@@ -61,7 +61,7 @@ std::string network(bool merged, sluice::DType dtype, const std::string &devices
   return g.str();
 }
 
-/// The first rows have few labels that count.
+/// The first rows have few labels that are not ignored.
 Values batch() {
   std::vector<float> x = portableUniform("x", size_t(kRows * kLength * kWidth), -1, 1);
   std::vector<int64_t> label = portableIntegers("label", size_t(kRows * kLength), kClasses),

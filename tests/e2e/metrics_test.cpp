@@ -1,5 +1,5 @@
-// Tests that metrics over several calls are those of all rows, for any division of rows into calls. Plain loops over
-// all rows are the reference.
+// Tests that metrics over several calls are those of all rows, for any division of rows into calls. The reference is a
+// plain loop over all rows.
 #include "runtime/runner/report/Means.h"
 #include "sluice/sluice.h"
 #include "tests/e2e/Harness.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kSamples = 23, kKinds = 3, kUncounted = -100;
 
-/// A model with an example of each way in which a metric may depend on rows. The only parameter is 1.
+/// A model with one metric for each kind of dependence on rows. The only parameter is 1.
 std::string model(const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("figures");
@@ -41,7 +41,7 @@ std::string model(const std::string &devices = "cpu") {
   return g.str();
 }
 
-/// Data in which some calls have no label that counts.
+/// Data in which some calls have only ignored labels.
 Values data() {
   std::vector<float> x = portableUniform("x", kSamples, 0, 1),
                      logits = portableUniform("logits", kSamples * kKinds, -1, 1);
@@ -148,7 +148,7 @@ TEST(Metrics, OfNoLabelThatCountsAreUndefined) {
   EXPECT_FALSE(figures.at("f1").isUndefined);
 }
 
-// A model of a static size has no rows that the compiler can see. Declared metrics are combined nevertheless.
+// A model with static shapes has no batch dimension for the compiler. Declared metrics are combined nevertheless.
 TEST(Metrics, OfAStaticSizeAreDeclared) {
   using namespace sluice;
   Graph g("fixed");

@@ -1,5 +1,5 @@
-// Normalisations by the elements of a row, transposed convolutions and what is made of indices train as the interpreter
-// says, with the same bits on any number of threads, fused or not.
+// Normalization within a row, transposed convolutions and functions of indices. Training agrees with the interpreter
+// and has the same bits for any number of threads, with and without fusion.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"
@@ -20,7 +20,7 @@ void finish(sluice::Graph &graph, const sluice::Tensor &logits) {
                  optim::SGD{.lr = 0.1, .momentum = 0.9});
 }
 
-/// A layer of sequences: what comes before a position, mixed; norms of both kinds, over one dimension and several.
+/// A layer on sequences: mixes earlier positions; norms of both kinds, over one dimension and several.
 std::string sequences(sluice::DType dtype) {
   using namespace sluice;
   Graph g("sequences");
@@ -40,7 +40,7 @@ std::string sequences(sluice::DType dtype) {
   return g.str();
 }
 
-/// A small U-Net: groups of channels, a transposed convolution up, the nearest element up.
+/// A small U-Net: channel groups, a transposed convolution and nearest-neighbor upsampling.
 std::string images(sluice::DType dtype) {
   using namespace sluice;
   Graph g("images");
@@ -75,7 +75,7 @@ struct Net {
 
 class Norms : public testing::TestWithParam<Net> {};
 
-/// All states after two steps, the second one short.
+/// All states after two steps; the second step is short.
 std::vector<std::byte> trained(const Net &net, sluice::DType dtype, int threads, bool fuse = true) {
   sluice::passes::PipelineOptions options;
   options.fuse = fuse;

@@ -1,6 +1,6 @@
-// Tests values at the limits of their types: formulas of positions and masks in mixed precision, rotary embeddings in
-// half and double precision, optimizers after a gradient whose square overflows, and gradients through subnormal
-// numbers.
+// Tests values at the limits of their types. Cases: formulas of positions and masks in mixed precision, rotary
+// embeddings in half and double precision, optimizers after a gradient whose square overflows, gradients through
+// subnormal numbers.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Harness.h"

@@ -1,5 +1,5 @@
-// Sums along a dimension, elements that indices name, and the largest ones: against plain loops, differences, the interpreter,
-// other threads, an accelerator and replicas.
+// Cumulative sums, gathering by index, and largest elements: compared with plain loops, finite differences, the
+// interpreter, other thread counts, an accelerator and replicas.
 #include "sluice/sluice.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/TrainedAlike.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRows = 6, kSize = 7, kColumns = 3, kTaken = 4;
 
-/// All of it in one network, along the last dimension and one before it.
+/// All functions in one network, along the last dimension and an earlier one.
 std::string network(sluice::DType dtype, const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("order");
@@ -54,7 +54,7 @@ const std::vector<std::string> kParameters = {"w", "scale", "bias"};
 
 } // namespace
 
-// Of equal elements the first comes first; from the model's own numbers.
+// Ties keep their order; computed from the model's own numbers.
 TEST(Order, IsWhatPlainLoopsSay) {
   Compiled model(network(sluice::f64));
   model.init(3);
@@ -116,7 +116,7 @@ TEST(Order, IsEqualOnReplicasAndInMicrobatches) {
 
 namespace {
 
-/// The order of all of one line, of each kind of number.
+/// The full order of one line, for each element type.
 struct Line {
   std::vector<double> values, indices;
 };
@@ -148,7 +148,7 @@ TEST(Sort, KeepsEqualElementsInTheirOrderEitherWay) {
   }
 }
 
-// Infinities are numbers like others; each element is there once, whatever it is.
+// Infinities sort like other numbers; the result contains each element exactly once.
 TEST(Sort, HasWhatIsNoNumberLast) {
   const double infinity = std::numeric_limits<double>::infinity(), none = std::nan("");
   const std::vector<double> line{none, 1, -infinity, none, infinity, -infinity, infinity, 0};
@@ -276,7 +276,7 @@ TEST(Sort, OfManyIsEqualOnReplicasAndInMicrobatches) {
   expectSameOnReplicas(sortingNetwork(sluice::f64), sortingBatch(), {{6}}, /*microbatches=*/2);
 }
 
-// One addition after another: no other order of these gives these sums.
+// Sequential additions: other orders have other sums.
 TEST(Cumsum, AddsInTheOrderOfTheDimension) {
   using namespace sluice;
   constexpr int64_t size = 300;

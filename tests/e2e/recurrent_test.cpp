@@ -1,5 +1,5 @@
-// Scans and recurrent layers: what they compute, their gradients by differences, and the same bits on any number of threads
-// and on an accelerator; what is compiled does not grow with the steps.
+// Scans and recurrent layers: their results, gradients by finite differences, and the same bits for any number of
+// threads and on an accelerator. The compiled code does not grow with the number of steps.
 #include "sluice/sluice.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/TrainedAlike.h"
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kRows = 6, kFeatures = 5, kHidden = 8, kSteps = 7;
 
-/// A user's recurrence: a decaying sum that goes either way, with a weight of each kind: in a product, a bias, a factor of rows,
-/// and one of a value without rows.
+/// A custom recurrence: a decaying sum in either direction. It has weights in a product, in a bias, in a factor of
+/// rows, and in a factor of a value without rows.
 std::string recurrence(bool reverse, int64_t steps = kSteps, bool recompute = false) {
   using namespace sluice;
   Graph g("recurrence");
@@ -41,8 +41,9 @@ std::string recurrence(bool reverse, int64_t steps = kSteps, bool recompute = fa
   return g.str();
 }
 
-/// A scan in each step of another, which goes the other way: along the features of a row, from what the outer one carries. Of the
-/// inner one's weights each is read in another way: by a product, as a factor, and as what it begins with.
+/// A scan in each step of another scan, in the opposite direction. It runs along the features of a row and starts with
+/// a value that the outer scan carries. The inner scan reads its weights in a product, as a factor, and as an initial
+/// value.
 std::string nested(sluice::DType dtype, const std::string &devices = "cpu") {
   using namespace sluice;
   Graph g("nested");
@@ -101,7 +102,7 @@ std::string network(Kind kind, sluice::DType dtype, int64_t steps = kSteps, cons
   }
 }
 
-/// A sum over the steps, whose parameters stay as they are.
+/// A sum over the steps, whose parameters are not trained.
 template <class Layer> std::string sums(int64_t steps, bool stateful) {
   using namespace sluice;
   Graph g("sums");
@@ -128,7 +129,7 @@ Values batch(int64_t rows, int64_t width, int64_t steps = kSteps) {
 
 Values unlabelled(int64_t rows, int64_t steps = kSteps) { return {{"x", batch(rows, kHidden, steps).at("x")}}; }
 
-/// All states after some steps, the last one of a short batch.
+/// All states after several steps; the last step has a short batch.
 std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options,
                                const RunOptions &run) {
   Compiled model(text, options, run);
@@ -140,7 +141,7 @@ std::vector<std::byte> trained(const std::string &text, const sluice::passes::Pi
 
 } // namespace
 
-// In plain loops, from the model's own numbers.
+// Plain loops over the model's own numbers.
 TEST(Scan, IsALoopOverTheSlices) {
   for (bool reverse : {false, true}) {
     Compiled model(recurrence(reverse));
@@ -173,7 +174,7 @@ TEST(Scan, IsALoopOverTheSlices) {
   }
 }
 
-/// A recurrence in this type that carries two values and sums one over the rows, in f32.
+/// A recurrence in this type that carries two values and sums one value over the rows in f32.
 static std::string summedRecurrence(const std::string &type) {
   std::string text = R"(module {
   sluice.model "m" format 2 phase "model" capacity 512
@@ -208,9 +209,9 @@ static std::string summedRecurrence(const std::string &type) {
   return text;
 }
 
-// Tests that what the next values replace is read before: `h` and `last` by what is stacked and multiplied, behind the sum over
-// many rows, in whose loop `next` is stored, as it is or as what is widened for the sum. All numbers are whole and small: exact in
-// either type.
+// Tests that carried values are read before the next values overwrite them. The readers of `h` and `last` stack and
+// multiply, and come after the sum over many rows. The loop of this sum stores `next`, directly or through the widened
+// value for the sum. All numbers are small integers, and exact in either type.
 TEST(Scan, ReplacesNothingThatIsStillRead) {
   constexpr int64_t rows = 512, width = 256, steps = 5;
   std::vector<float> x = portableUniform("x", rows * steps * width, -1.5, 1.5);
@@ -312,7 +313,8 @@ TEST(Recurrent, IsEqualOnReplicasAndInMicrobatches) {
       expectAsOneDevice(network(kind, sluice::f64), batch(kRows, kFeatures), shares, microbatches, /*steps=*/2);
 }
 
-// A sum over all steps is that of its parts, where each row goes on with what it left in the last batch that it was in.
+// A sum over all steps equals the sum over its parts, if each row continues from its state in the last batch that
+// contained it.
 TEST(Recurrent, GoesOnWhereTheRowLeftOffWhereItIsStateful) {
   for (Kind kind : kKinds) {
     Compiled parts(sums(kind, kSteps, /*stateful=*/true)), once(sums(kind, 2 * kSteps, /*stateful=*/false)),
@@ -367,7 +369,7 @@ TEST(NestedScan, IsEqualOnReplicas) {
 
 namespace {
 
-/// The parameters after some steps with a short last one, in a precision.
+/// The parameters after several steps with a short last step, in a given precision.
 std::map<std::string, std::vector<double>> parametersIn(sluice::ir::Precision precision, const std::string &text,
                                                         const Values &inputs, double lr) {
   sluice::passes::PipelineOptions options;
@@ -386,8 +388,8 @@ std::map<std::string, std::vector<double>> parametersIn(sluice::ir::Precision pr
 
 } // namespace
 
-// Products of steps are in bf16, sums over steps in f32: what training adds to the parameters is off by some roundings to 8 bits
-// of its own size, and not by the number of steps.
+// Step products are in bf16, sums over steps in f32. Training's updates of the parameters differ by roundings to 8 bits
+// of their own size, independently of the number of steps.
 TEST(Recurrent, TrainsInBf16AsInF32) {
   using sluice::ir::Precision;
   constexpr int64_t steps = 64;

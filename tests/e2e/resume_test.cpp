@@ -1,4 +1,5 @@
-// A compiled LeNet that is killed at any moment of its training and resumed ends with the bits of one that never was.
+// A compiled LeNet that is killed at any time of its training and resumed must end with the bits of an uninterrupted
+// run.
 #include "runtime/data/OpenData.h"
 #include "tests/runtime/FileContents.h"
 #include "tests/runtime/TrainingRun.h"
@@ -27,7 +28,7 @@ std::string firstRows(runtime::Column &column, int64_t count) {
   return rows;
 }
 
-/// Writes the first images of a part of the shipped data.
+/// Writes the first images of a part of the bundled data.
 void writeImages(const TemporaryFolder &folder, runtime::DataPart part, const std::string &prefix, int64_t count) {
   runtime::Table table = *runtime::DataPath(SLUICE_MNIST).part(part);
   auto rows = static_cast<uint32_t>(count);
@@ -71,7 +72,7 @@ TEST_F(Resume, KilledTwentyTimesEndsWithTheSameBits) {
 
   int64_t last = 0;
   Hits hits = runWithInterruptions(killed, kills, [&] {
-    // What an epoch's line in the log says was done is in a checkpoint, but for less than an interval.
+    // The checkpoints cover the logged epochs, except for less than one checkpoint interval.
     int64_t done = killed.epochsLogged() * kStepsPerEpoch, saved = killed.newestCheckpoint();
     EXPECT_GE(saved, done / every * every);
     EXPECT_GE(saved, last);

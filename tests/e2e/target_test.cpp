@@ -1,4 +1,4 @@
-// Bits depend on the model and the instruction set, and on nothing else of the CPU that code is made for.
+// Bits depend on the model and the instruction set, and on no other property of the target CPU.
 #include "backends/cpu/compiler/machine/Target.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -17,7 +17,7 @@ struct Network {
 constexpr Network kLeNet{"lenet", 20, 784, 10}, kResNet{"resnet56", 4, 3 * 32 * 32, 10},
     kAlexNet{"alexnet_s", 2, 3 * 224 * 224, 1000};
 
-/// A hash of all states after a whole step and a short one, which every pass of every layer has a part in.
+/// A hash of all states after a full and a short step, which covers every pass of every layer.
 size_t trainedFor(const std::string &cpu, const Network &network) {
   sluice::passes::PipelineOptions options;
   options.cpu = cpu;
@@ -32,7 +32,7 @@ size_t trainedFor(const std::string &cpu, const Network &network) {
   return std::hash<std::string_view>()({reinterpret_cast<const char *>(states.data()), states.size()});
 }
 
-/// This machine's name with its caches `times` as large.
+/// This machine's CPU name with its cache sizes multiplied by `times`.
 std::string withCaches(double times) {
   sluice::cpu::Target host = sluice::cpu::Target::host();
   auto kilobytes = [&](int64_t bytes) { return std::to_string(int64_t(double(bytes) * times) >> 10) + "K"; };
@@ -52,7 +52,7 @@ TEST_P(TargetTest, SameBitsWithHalfAndTwiceTheCaches) {
 INSTANTIATE_TEST_SUITE_P(Networks, TargetTest, ::testing::Values(kLeNet, kResNet, kAlexNet),
                          [](const auto &network) { return std::string(network.param.program); });
 
-// CPUs of one instruction set, which differ in ports, caches and schedules.
+// CPUs with one instruction set and different ports, caches and schedules.
 TEST(TargetTest, SameBitsOnAllCpusOfAnInstructionSet) {
   size_t narrow = trainedFor("x86-64-v3", kLeNet);
   EXPECT_EQ(narrow, trainedFor("haswell", kLeNet));
@@ -60,7 +60,7 @@ TEST(TargetTest, SameBitsOnAllCpusOfAnInstructionSet) {
   if (sluice::cpu::Target::host().vectorBits < 512)
     GTEST_SKIP() << "this machine has no AVX-512";
   size_t wide = trainedFor("x86-64-v4", kLeNet);
-  EXPECT_EQ(wide, trainedFor("skylake-avx512", kLeNet)); // two 512-bit multiply-adds a cycle
-  EXPECT_EQ(wide, trainedFor("icelake-client", kLeNet)); // one
+  EXPECT_EQ(wide, trainedFor("skylake-avx512", kLeNet)); // two 512-bit multiply-adds per cycle
+  EXPECT_EQ(wide, trainedFor("icelake-client", kLeNet)); // one per cycle
   EXPECT_EQ(wide, trainedFor("native", kLeNet));
 }

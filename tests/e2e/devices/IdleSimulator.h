@@ -1,4 +1,4 @@
-// The virtual accelerators without their kernels: they take the time that kernels would take, and compute nothing.
+// Virtual accelerators that take the kernels' time but compute nothing.
 #pragma once
 
 #include "sluice/backend/run.h"

@@ -109,7 +109,7 @@ void expectFastest(const PlacementCase &asked, const Placed &placed) {
   const PlacementReport &report = placed.report;
   auto isSimple = [](const std::string &name) { return llvm::StringRef(name).starts_with("all "); };
   for (const PlacementReport::Alternative &alternative : report.alternatives) {
-    // What hardly gains on everything on one device gives way to it, and the report says so.
+    // A placement with a negligible gain is rejected in favor of everything on one device, and the report states this.
     double least = 1;
     if (isSimple(report.chosen) && !isSimple(alternative.name))
       least = 1 - report.uncertainty;
@@ -132,7 +132,7 @@ void expectWithinCaps(const PlacementCase &asked, const Placed &placed, const Co
     EXPECT_LE(model.plan().peakBytes(i + 1), asked.caps[i]) << "acc" << i;
 }
 
-/// By device, those that each call makes.
+/// By device pair, the copies of each call.
 static std::map<std::pair<size_t, size_t>, CopyCount> predictedCopies(const PlacementReport &report) {
   auto number = [&](const std::string &name) {
     return size_t(llvm::find_if(report.devices, [&](const auto &device) { return device.name == name; }) -
@@ -148,7 +148,7 @@ static std::map<std::pair<size_t, size_t>, CopyCount> predictedCopies(const Plac
 void expectCopies(const Placed &placed, Compiled &model, const Values &inputs, int64_t rows) {
   constexpr int64_t kCalls = 3;
   runtime::Executor &executor = model.program().executor();
-  model.submit("train_step", inputs, rows); // what is copied once has been
+  model.submit("train_step", inputs, rows); // one-time copies are done
   auto before = byPair(executor.executedCopies());
   for (int64_t call = 0; call < kCalls; ++call)
     model.submit("train_step", inputs, rows);

@@ -1,4 +1,4 @@
-// Models whose devices the compiler chooses, for end-to-end tests.
+// Models with devices chosen by the compiler, for end-to-end tests.
 #pragma once
 
 #include "passes/analysis/CostModel.h"
@@ -11,58 +11,58 @@
 
 namespace sluice::test {
 
-/// What is asked of a placement: a target of the host and virtual accelerators, whose links are alike.
+/// A placement problem: a target of the host and virtual accelerators with equal links.
 struct PlacementCase {
-  std::string model; ///< text
+  std::string model; ///< text of the model
   int accelerators = 1;
   double bytesPerSecond = 12e9, latency = 5e-6;
-  std::vector<int64_t> caps; ///< of the accelerators, bytes; empty: none
-  std::string calibration;   ///< the file of measured costs; empty: devices' descriptions alone
+  std::vector<int64_t> caps; ///< memory caps of the accelerators in bytes; empty: none
+  std::string calibration;   ///< file of measured costs; empty: the devices' descriptions
 
   /// "cpu,sim:0,sim:1"
   std::string devices() const;
   compiler::PlacementRequest request() const;
-  /// Settings of the simulator with these links.
+  /// Simulator settings with these links.
   std::string sim(int seed = 0) const;
 };
 
-/// A model, placed as was decided.
+/// A model with the chosen placement.
 struct Placed {
   std::string text; ///< in phase `fused`
   compiler::PlacementReport report;
-  passes::CostModel costs; ///< that it was decided by
+  passes::CostModel costs; ///< costs used for the choice
 
-  /// Its seconds; it must be possible.
+  /// The seconds of an alternative, which must be feasible.
   double alternative(const std::string &name) const;
   std::unique_ptr<Compiled> compile(const RunOptions &run) const;
 };
 
-/// Lets the compiler choose. An error is thrown as `std::runtime_error`.
+/// Runs the compiler's placement. Errors are thrown as `std::runtime_error`.
 Placed place(const PlacementCase &asked);
 
-/// The model as it is compiled if nobody chooses, for the target of `asked`: what the user has left open is on `first`,
-/// and whatever must cross is copied.
+/// The model without placement, compiled for the target of `asked`: everything without a pin is on `first`, and copies
+/// are inserted where needed.
 std::string everythingOn(const PlacementCase &asked, const std::string &first);
 
-/// What such a model comes to by the cost model.
+/// The cost model's evaluation of such a model.
 compiler::Evaluation evaluated(const std::string &model, const passes::CostModel &costs);
 
-/// The alternatives that the report must not be slower than, and the device that takes what is left open in them.
+/// The alternatives that must not be faster than the report's choice, with the device of the unpinned parts.
 std::map<std::string, std::string> knownAlternatives(const compiler::PlacementReport &report);
 
-/// No alternative is faster than what was chosen: those of the report, and those that are compiled without it.
+/// Expects that no alternative is faster than the choice, neither those of the report nor those compiled separately.
 void expectFastest(const PlacementCase &asked, const Placed &placed);
 
-/// The plan keeps the caps, and is the one that the report speaks of.
+/// Expects that the plan fits the caps and is the plan of the report.
 void expectWithinCaps(const PlacementCase &asked, const Placed &placed, const Compiled &model);
 
-/// The copies that the report predicts for each call are those that the engines count.
+/// Expects that the report's predicted copies per call equal the engines' counts.
 void expectCopies(const Placed &placed, Compiled &model, const Values &inputs, int64_t rows);
 
-/// The time from one call's end to the next one's by the clock of the virtual accelerators.
+/// Seconds between the ends of consecutive calls, by the clock of the virtual accelerators.
 double clockSeconds(Compiled &model, const Values &inputs, int64_t rows);
 
-/// Whether SLUICE_TEST_FULL asks for all cases, not a part of them.
+/// Whether SLUICE_TEST_FULL requests all cases.
 bool runsAll();
 
 } // namespace sluice::test

@@ -18,7 +18,7 @@ Values PlacedNetwork::batch(int step) const {
   return {{"image", {x.begin(), x.end()}}, {"label", {labels.begin(), labels.end()}}};
 }
 
-/// What everything on the first accelerator needs there.
+/// The memory of everything on the first accelerator.
 static int64_t bytesOfAll(const PlacementCase &asked) {
   return evaluated(everythingOn(asked, "acc0"), {}).peakBytes[1];
 }

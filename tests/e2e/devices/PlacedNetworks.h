@@ -1,4 +1,4 @@
-// What placements are tried on: networks of `models/`, and random training graphs with random pins, links and caps.
+// Placement test cases: networks of `models/`, and random training graphs with random pins, links and caps.
 #pragma once
 
 #include "tests/e2e/devices/Placed.h"
@@ -12,7 +12,8 @@ struct PlacedNetwork {
 
   std::string model() const;
   Values batch(int step) const;
-  /// Slow and fast links, one accelerator and two, with and without caps of 60 % of what everything on one needs.
+  /// Slow and fast links, one and two accelerators, without caps and with caps of 60 % of the memory of everything on
+  /// one.
   std::vector<PlacementCase> cases() const;
 };
 
@@ -22,13 +23,13 @@ inline const PlacedNetwork kPlacedNetworks[] = {{"lenet", "--batch 64", 784, 10,
                                                 {"resnet50", "--batch 2", 3 * 224 * 224, 1000, 2}};
 inline constexpr int kPlacedNetworkCount = 4, kNetworkCases = 5;
 
-/// What `randomPlacement` makes, as a network.
+/// The graphs of `randomPlacement` as a network.
 extern const PlacedNetwork kRandomNetwork;
 
-/// One to three accelerators with links from 10 MB/s to 100 GB/s; a third of the graphs has pins, and half of them caps
-/// from 30 % to 110 % of what everything on one accelerator needs. A seed gives one case.
+/// One to three accelerators with links from 10 MB/s to 100 GB/s. A third of the graphs has pins. Half of them have
+/// caps from 30 % to 110 % of the memory of everything on one accelerator. A seed determines one case.
 PlacementCase randomPlacement(uint32_t seed);
-/// The graph of this case alone.
+/// The graph of this case, without placement.
 std::string randomPlacedGraph(uint32_t seed);
 
 } // namespace sluice::test

@@ -16,7 +16,7 @@ namespace sluice::test {
 
 namespace {
 
-/// Grows a graph op by op from what it has made so far; every tensor is [batch, width].
+/// Grows a graph op by op from its existing values; every tensor is [batch, width].
 class GraphGrower {
 public:
   GraphGrower(uint32_t seed, int64_t batch, std::vector<DrawnReader> *drawn = nullptr)
@@ -50,7 +50,7 @@ private:
     return layer(x);
   }
 
-  /// A tensor of the given width made from any.
+  /// A tensor of the given width, computed from any tensor.
   Tensor ofWidth(int64_t width) {
     Tensor x = any();
     return widthOf(x) == width ? x : dense(x, width);
@@ -109,7 +109,7 @@ private:
     return read.dim() == 4 ? read.mean({2, 3}) : read;
   }
 
-  /// All that has been made, so that nothing is dead.
+  /// A value that depends on all values, so that none is dead.
   Tensor joined() {
     Tensor sum = dense(tensors[0], 16);
     for (size_t i = 1; i < tensors.size(); ++i)
@@ -131,7 +131,7 @@ private:
   ReaderContext context{graph, net, f32, RowKind::Batch, {}, {}, {}, {}};
 };
 
-/// The text of `model` after `change`.
+/// The text of `model` after applying `change`.
 std::string changed(const std::string &model, llvm::function_ref<void(ModuleOp)> change) {
   MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
@@ -188,7 +188,8 @@ std::string forDevices(const std::string &model, const std::string &devices) {
   return changed(model, [&](ModuleOp module) { parseTarget(devices).record(module); });
 }
 
-/// `choose` gives the number of a device for each op and state; more than there are: left to the compiler.
+/// `choose` returns a device number for each op and state; numbers above the device count leave the choice to the
+/// compiler.
 static std::string pinned(const std::string &model, const std::string &devices,
                           llvm::function_ref<size_t(size_t devices)> choose) {
   ir::Target target = parseTarget(devices);

@@ -7,12 +7,13 @@
 
 namespace sluice::test {
 
-/// The text of a model "random" with inputs `image` [batch, features] and `label` [batch], made of random layers,
-/// elementwise chains, residual sums and branches, trained by SGD with momentum. A seed gives one graph.
+/// The text of a model "random" with inputs `image` [batch, features] and `label` [batch]. It consists of random
+/// layers, elementwise chains, residual sums and branches, and trains by SGD with momentum. A seed determines one
+/// graph.
 std::string randomGraph(uint32_t seed, int64_t batch);
 
-/// How a random graph reads a value twice: the root that produces it, the formula that reads it at its own indices, and
-/// the reader that reads it at other indices.
+/// How a random graph reads a value twice. `root` produces the value, formula number `form` reads it at its own
+/// indices, and `reader` reads it at other indices.
 struct DrawnReader {
   std::string root;
   int form;
@@ -26,21 +27,21 @@ struct DrawnReader {
 std::string randomReaderGraph(uint32_t seed, int64_t batch, std::vector<DrawnReader> &drawn);
 
 /// The text of a model "small" with an input `x` [batch, features] and `layers` dense layers without biases between
-/// random other ops, that predicts or is trained by SGD. A seed gives one graph.
+/// random other ops. It predicts or trains by SGD. A seed determines one graph.
 std::string smallGraph(uint32_t seed, uint32_t layers, bool isTrained);
 
-/// The features of that graph's input `image`.
+/// Number of features of that graph's input `image`.
 inline constexpr int64_t kRandomFeatures = 24;
 inline constexpr int64_t kRandomClasses = 5;
 
-/// `model` for these devices with every op and state of the graph at random on one of them, or left to the compiler;
-/// copies are inserted where pins need them.
+/// `model` for these devices. Each op and state is pinned to a random device or left to the compiler; copies are
+/// inserted where pins require them.
 std::string randomlyPinned(const std::string &model, const std::string &devices, uint32_t seed);
 
 /// The same with one op or state in `oneIn` pinned, and all others left to the compiler.
 std::string sparselyPinned(const std::string &model, const std::string &devices, uint32_t seed, uint32_t oneIn);
 
-/// `model` for these devices, with nothing pinned.
+/// `model` for these devices, without pins.
 std::string forDevices(const std::string &model, const std::string &devices);
 
 } // namespace sluice::test

@@ -10,10 +10,10 @@ namespace sluice::test {
 namespace {
 
 using Root = std::function<Tensor(ReaderContext &, int64_t columns)>;
-/// Gives a tensor that broadcasts to the shape of `h`; none where there is no such reader of `h`.
+/// Returns a tensor that broadcasts to the shape of `h`; empty if the reader cannot read `h`.
 using Reader = std::function<std::optional<Tensor>(ReaderContext &, Tensor h, int64_t columns)>;
 
-/// [rows, columns], different in each element.
+/// [rows, columns] with distinct elements.
 Tensor spread(ReaderContext &c, int64_t columns) {
   return c.features.slice(1, 0, 1) * c.parameter({columns}) + c.features.slice(1, 1, 2);
 }

@@ -11,7 +11,7 @@ namespace sluice::test {
 /// How the rows of a graph are declared.
 enum class RowKind {
   Batch,  ///< a batch dimension
-  Static, ///< as many rows as a constant says
+  Static, ///< a constant number of rows
   Merged, ///< a batch dimension merged with the dimension after it
 };
 
@@ -48,7 +48,7 @@ bool isProductRoot(const std::string &root);
 /// Consumers that read such a value at other indices than its own.
 std::vector<std::string> secondReaders();
 
-/// One value of a root, and what reads it a second time.
+/// A root's value and its second reader.
 struct ReaderCase {
   std::string root, reader;
   int64_t columns;

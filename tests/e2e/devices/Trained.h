@@ -11,7 +11,7 @@
 
 namespace sluice::test {
 
-/// The value, or its error as an exception.
+/// The value; throws the error.
 template <typename T> T valueOf(llvm::Expected<T> value) {
   if (!value)
     throw std::runtime_error(llvm::toString(value.takeError()));

@@ -14,19 +14,18 @@ namespace {
 
 constexpr int kSeeds = 64;
 
-/// One entry point of a model, and the order in which the host writes its inputs and reads its outputs.
+/// One entry point of a model, and the order of the host's input writes and output reads.
 struct Program {
   const WaitingModel &what;
   std::string entry;
   size_t first = 0;
 
-  /// A buffer is used again, and so is the one that was used again; by then each copy of it has been in a call that was
-  /// captured, and two in one that was replayed.
+  /// Enough calls that each copy of a buffer was used in a captured call, and two copies in a replayed call.
   int calls() const { return 2 * int(what.model.plan().inFlight) + 2; }
 };
 
-/// What some calls leave in states and outputs, or why they failed. Of all calls but the last, the outputs of one element
-/// are looked at.
+/// States and outputs after several calls, or the calls' error. Only outputs of one element are read in all calls; the
+/// others are read after the last.
 struct Outcome {
   std::vector<std::byte> states;
   Values outputs;
@@ -36,8 +35,8 @@ struct Outcome {
   bool operator==(const Outcome &) const = default;
 };
 
-/// Tells the devices that the host writes the inputs of the next call, as work of a queue of its own: so a race with
-/// what still reads them is reported like any other.
+/// Registers the host's writes of the next call's inputs as work of a separate device queue. Races with readers of
+/// these inputs are then reported.
 void showWrites(const Program &program) {
   sluice::runtime::Instance &instance = program.what.model.program();
   sluice::runtime::DeviceQueue host(instance.executor().devices().context(1), SLUICE_HOST, SLUICE_QUEUE_COMPUTE,
@@ -50,7 +49,7 @@ void showWrites(const Program &program) {
   }
 }
 
-/// The order of work of a run to come, and whether it tells of races.
+/// The execution order of a run, and whether it reports races.
 struct Order {
   int seed;
   const char *races;
@@ -83,7 +82,7 @@ std::vector<double> takeScalars(const Program &program) {
   return scalarsOf(program).empty() ? std::vector<double>() : instance.takeOutputs(instance.entry(program.entry));
 }
 
-/// Calls that follow each other without a look at what they give, but for the last.
+/// Makes consecutive calls and reads the outputs of the last only.
 Outcome runCalls(const Program &program, const json &plan, const Order &order) {
   Compiled &model = program.what.model;
   Outcome outcome;
@@ -108,12 +107,12 @@ Outcome runCalls(const Program &program, const json &plan, const Order &order) {
 
 enum class Notice { None, Race, Bits, Failure };
 
-/// How the host may begin: with each of the inputs or outputs, since it need not touch them in their order.
+/// The number of input or output orders of the host: it may start with any of them.
 size_t beginnings(const json &entry) {
   return std::max<size_t>({1, entry.at("inputs").size(), entry.at("outputs").size()});
 }
 
-/// What notices that the plan of an entry lacks something.
+/// How a fault in an entry's plan is detected.
 Notice notice(const WaitingModel &model, const json &entry, const json &plan, const Outcome &expected) {
   size_t begins = beginnings(entry);
   for (size_t first = 0; first < begins && model.devices == Hostile::Simulator; ++first)
@@ -122,18 +121,18 @@ Notice notice(const WaitingModel &model, const json &entry, const json &plan, co
   for (int seed = 0; seed < kSeeds * int(begins); ++seed) {
     Outcome outcome = runCalls({model, entry.at("name"), size_t(seed) % begins}, plan, {seed, "off"});
     if (!outcome.error.empty())
-      return Notice::Failure; // of the plan or the test: a wait that is missing can only change bits
+      return Notice::Failure; // a failure of the plan or the test: a missing wait can only change bits
     if (outcome != expected)
       return Notice::Bits;
   }
   return Notice::None;
 }
 
-/// A wait of a plan: the entry it is in, and the input or action that waits.
+/// A wait of a plan: its entry, and the waiting input or action.
 struct PlannedWait {
   const json *entry;
   json *waiter;
-  size_t number; ///< among those of the waiter
+  size_t number; ///< index among the waiter's waits
 };
 
 void addWaits(const json &entry, json &waiters, std::vector<PlannedWait> &found) {
@@ -145,13 +144,13 @@ void addWaits(const json &entry, json &waiters, std::vector<PlannedWait> &found)
   }
 }
 
-/// The order of issue of some calls of an entry: what is done before each action begins, by the order of the queues and by waits.
+/// The issue order of several calls of an entry: for each action, the work that queue order and waits place before it.
 class IssuedCalls {
 public:
   IssuedCalls(const json &plan, const json &entry) : plan(plan), entry(entry) {}
 
-  /// Whether the host knows that an action of a call so many calls ago is done, when it has come to the input or action
-  /// `waiter` of a call; what it computes is done when it is issued, and so is all before it.
+  /// Whether an action, `callsAgo` calls earlier, is known to be complete when the host reaches the input or action
+  /// `waiter`. The host's own work is complete when issued, including all work before it.
   bool isKnown(const json &waiter, size_t action, size_t callsAgo) {
     while (call <= callsAgo)
       issue(/*until=*/nullptr);
@@ -204,19 +203,20 @@ private:
 
   const json &plan, &entry;
   size_t call = 0;
-  std::map<Node, std::set<Node>> doneBefore; // before each begins
-  std::map<size_t, Node> lastOf;             // of each queue
-  std::set<Node> known;                      // to the host
+  std::map<Node, std::set<Node>> doneBefore; // work that precedes each action
+  std::map<size_t, Node> lastOf;             // by queue
+  std::set<Node> known;                      // known to the host to be complete
 };
 
-/// Whether bits tell of what goes wrong in any call: outputs of more than one element are those of the last call, and an
-/// entry without outputs writes over what the call before it wrote.
+/// Whether differences in any call are visible. Outputs of more than one element are only read after the last call; an
+/// entry without outputs overwrites the results of the previous call.
 bool everyCallIsSeen(const Program &program) {
   size_t scalars = scalarsOf(program).size();
   return scalars > 0 && scalars == program.what.model.program().entry(program.entry).outputs.size();
 }
 
-/// Whether the host has waited for the same anyway, for what it computes. Only a host that computes later needs such a wait.
+/// Whether the host has already waited for the same action because of its own work. Only a host with delayed work needs
+/// such a wait.
 bool isImpliedByTheHost(const PlannedWait &wait, const json &plan) {
   json &waits = wait.waiter->at("waits");
   const json all = waits;
@@ -226,7 +226,7 @@ bool isImpliedByTheHost(const PlannedWait &wait, const json &plan) {
   return isKnown;
 }
 
-/// The waits of an entry whose absence something can tell of.
+/// The waits of an entry whose deletion is detectable.
 std::vector<PlannedWait> waitsOf(const WaitingModel &model, json &plan, json &entry) {
   std::vector<PlannedWait> waits;
   bool isEmulated = model.devices == Hostile::EmulatedCuda;
@@ -238,7 +238,7 @@ std::vector<PlannedWait> waitsOf(const WaitingModel &model, json &plan, json &en
   return waits;
 }
 
-/// Draws so many.
+/// Selects a random sample of `most` waits.
 void drawSample(std::vector<PlannedWait> &waits, size_t most) {
   std::mt19937 random(7);
   for (size_t i = 0; i < most && i < waits.size(); ++i)

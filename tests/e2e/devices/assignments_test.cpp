@@ -1,6 +1,7 @@
-// The compiler's choice against all placements of small models, which are enumerated here and each compiled to its
-// plan: never more than a percent behind the best that keeps the caps, with bounds that are bounds. The model that
-// judges placements without compiling them against those plans. Faster links and larger caps, which are never slower.
+// Compares the compiler's choice with all placements of small models, which are enumerated and compiled to plans. The
+// choice must be at most one percent slower than the best within the caps, and the bounds must hold. The assignment
+// model, which evaluates placements without compiling them, must agree with these plans. Faster links and larger caps
+// must not make the choice slower.
 #include "tests/e2e/devices/Assignments.h"
 #include <algorithm>
 #include <array>
@@ -12,7 +13,8 @@ using namespace sluice::test;
 namespace {
 
 constexpr int kGraphs = 60;
-/// What runs always: up to 256 placements on one to three accelerators. The best of 19, 34 and 43 is far from all simple ones.
+/// The cases of the default run: up to 256 placements on one to three accelerators. In 19, 34 and 43 the best placement
+/// differs much from all simple ones.
 constexpr std::array kPart = {1, 3, 6, 19, 27, 34, 43, 50};
 constexpr double kBehind = 1.01, kRounding = 1e-9;
 
@@ -20,7 +22,7 @@ bool isRun(int graph) { return runsAll() || std::ranges::find(kPart, graph) != k
 
 int64_t mostAssignments() { return runsAll() ? 4096 : 256; }
 
-/// The choice; none if it is said that nothing fits.
+/// The compiler's choice; empty if it reports that no placement fits.
 std::optional<Placed> choose(const PlacementCase &asked) {
   try {
     return place(asked);
@@ -70,7 +72,7 @@ TEST_P(SmallPlacements, AreWithinAPercentOfTheBest) {
   expectBest(smallPlacement(uint32_t(GetParam())), kBehind);
 }
 
-/// Each launch and copy, and its microseconds.
+/// Each launch and copy, with its microseconds.
 std::string workOf(const sluice::compiler::Evaluation &plan) {
   std::string text;
   for (size_t i = 0; i < plan.workSeconds.size(); ++i) {
@@ -88,7 +90,7 @@ bool hasRelayouts(const sluice::compiler::Evaluation &plan) {
   return false;
 }
 
-/// The model's figures are those of plans, but for what relayouts take, which the graph does not have.
+/// Compares the assignment model's figures with plans, except for relayouts, which the graph does not contain.
 void expectJudged(const PlacementCase &asked) {
   Assignments all(asked);
   int equal = 0;
@@ -140,7 +142,7 @@ TEST_P(FoundGraphs, ArePlacedBestOnTwoAccelerators) {
 TEST_P(FoundGraphs, AreNoSlowerWithAFasterLinkOrALargerCap) {
   Assignments all(foundGraph(GetParam(), 1, 1e10, 1e-6));
   int64_t whole = all.compiled(all.on(1)).evaluation->peakBytes[1];
-  std::map<double, double> before; // of the slower link, by the share of the cap
+  std::map<double, double> before; // seconds of the slower link, by share of the cap
   for (double bytesPerSecond : {1e8, 1e9, 4e9, 2e10, 1e11}) {
     PlacementCase asked = foundGraph(GetParam(), 1, bytesPerSecond, 1e-6);
     double smaller = INFINITY;

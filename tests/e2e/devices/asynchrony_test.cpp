@@ -1,6 +1,6 @@
-// Checklist statements on asynchrony, logging and several devices, and of the exercises those that need accelerators, on
-// virtual ones and on emulated CUDA devices: 30 to 34, 52, 53 and 55. The crossover of 50 is what tools/gpu_check
-// finds, and 54 is the conformance of every backend (tests/conformance).
+// Checklist items on asynchrony, logging and several devices, and exercises that need accelerators: 30 to 34, 52, 53
+// and 55. They run on virtual accelerators and emulated CUDA devices. tools/gpu_check measures the crossover of item
+// 50; the conformance suite of every backend covers item 54 (tests/conformance).
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kRows = 2, kColumns = 4;
 
-/// Of one backend with two devices.
+/// Two devices of one backend.
 class Accelerators : public testing::TestWithParam<const char *> {
 public:
   Accelerators() { useCudaDoubles(/*devices=*/2); }
@@ -29,7 +29,7 @@ public:
   std::string device(int number) const { return GetParam() + (":" + std::to_string(number)); }
   std::string bothDevices() const { return "cpu," + device(0) + "," + device(1); }
 
-  /// Empty, for the host and both devices.
+  /// An empty graph for the host and both devices.
   Graph graph(const char *name) const { return graphFor(name, bothDevices()); }
   static Graph graphFor(const char *name, const std::string &devices) {
     Graph g{name};
@@ -46,7 +46,7 @@ Values rowsOf(const std::string &name, int call = 0) {
   return {{name, {values.begin(), values.end()}}};
 }
 
-/// An event behind all work that a queue has been given. Queues are numbered as the plan does.
+/// An event after all enqueued work of a queue, in the plan's numbering.
 std::unique_ptr<DeviceEvent> recorded(Compiled &model, const std::string &queue) {
   const std::vector<runtime::Queue> &queues = model.plan().queues;
   auto found = std::find_if(queues.begin(), queues.end(), [&](const runtime::Queue &its) { return its.name == queue; });
@@ -56,7 +56,7 @@ std::unique_ptr<DeviceEvent> recorded(Compiled &model, const std::string &queue)
   return event;
 }
 
-/// An output of the last call of `predict`, and no other.
+/// Reads one output of the last call of `predict`.
 std::vector<double> read(Compiled &model, const std::string &name) {
   std::vector<float> values(kRows * kColumns);
   const runtime::Value &output = *model.program().entry("predict").findOutput(name);
@@ -71,7 +71,7 @@ std::vector<double> twice(const std::vector<double> &values) {
   return result;
 }
 
-/// The copies from a device to the host that the engines counted.
+/// The engines' count of copies from a device to the host.
 int64_t downloads(Compiled &model) {
   int64_t copies = 0;
   for (const auto &[pair, count] : byPair(model.program().executor().engineCopies()))
@@ -86,7 +86,7 @@ int64_t launches(Compiled &model) {
   return count;
 }
 
-/// Two products of the same rows: on both devices, or one after the other on the first.
+/// Two products of the same rows: on both devices, or in sequence on the first.
 Graph twoProducts(const std::string &devices, bool apart) {
   Graph g = Accelerators::graphFor("products", devices);
   Tensor x = Accelerators::input(g, "x");
@@ -97,7 +97,7 @@ Graph twoProducts(const std::string &devices, bool apart) {
   return g;
 }
 
-/// A loss and its step on the first device.
+/// A loss and its training step on the first device.
 Graph regression(const std::string &devices) {
   Graph g = Accelerators::graphFor("regression", devices);
   Tensor x = Accelerators::input(g, "x");
@@ -141,8 +141,8 @@ TEST_P(checklist_30_enqueue_returns_before_completion, AndReadingWaitsForThatVal
   EXPECT_GT(untouched, 0) << "reading the one waited for the other, whatever the order of work";
 }
 
-// While one host thread is in the middle of a call, another one's call begins, and the other way round. That none is kept while
-// another waits is signal.keeps_nobody_else of every backend's conformance.
+// A second host thread starts a call while the first one's call is in progress, and vice versa. The conformance test
+// signal.keeps_nobody_else of every backend checks that a waiting queue does not block others.
 TEST_P(checklist_31_no_device_blocks_another, TwoHostThreadsEachDriveOne) {
   constexpr int kCalls = 3;
   std::barrier together(2);
@@ -204,7 +204,7 @@ TEST_P(checklist_33_one_big_operation, IsOneLaunchWhereSmallOnesAreMany) {
   EXPECT_EQ(one.run("predict", rowsOf("x"), kRows), many.run("predict", rowsOf("x"), kRows));
 }
 
-// What comes between is brought to the host only where somebody reads it.
+// Intermediate values are copied to the host only if they are read.
 TEST_P(checklist_34_one_submitted_graph, BeatsCallsWithReadsBetween) {
   Graph whole = graphFor("whole", device(0)), half = graphFor("half", device(0));
   whole.output("y", tanh(tanh(input(whole, "x"))));
@@ -217,7 +217,7 @@ TEST_P(checklist_34_one_submitted_graph, BeatsCallsWithReadsBetween) {
   EXPECT_EQ(downloads(twice), 2);
 }
 
-// The trace of M Mt is the sum of M's squares.
+// The trace of M Mt is the sum of squares of M.
 TEST_P(checklist_52_products_and_their_norms, AreLoggedWithOneTransfer) {
   constexpr int64_t kSize = 10, kProducts = 20;
   Graph g{"products"};
@@ -263,7 +263,7 @@ TEST_P(checklist_53_two_devices_at_once, AreBothBusyAndGiveWhatOneGives) {
 
 INSTANTIATE_TEST_SUITE_P(, checklist_53_two_devices_at_once, testing::Values("sim", "cuda"));
 
-// "Almost linear": a training step of two products, each on a device of its own, by the virtual devices' clock.
+// "Almost linear": a training step of two products, each on a separate device, by the virtual devices' clock.
 TEST(checklist_53_two_virtual_devices_at_once, TakeLittleMoreThanHalfTheTime) {
   constexpr int64_t kSize = 256;
   auto seconds = [&](int second) {
@@ -289,7 +289,7 @@ TEST(checklist_53_two_virtual_devices_at_once, TakeLittleMoreThanHalfTheTime) {
   EXPECT_GE(seconds(0) / seconds(1), 1.8);
 }
 
-// Three vectors of 8 GB do not fit into 16.
+// Three vectors of 8 GB exceed 16 GB.
 TEST_P(checklist_55_out_of_memory_is_reported, AndTheProcessGoesOn) {
   Graph g = graphFor("large", device(0)), small = graphFor("small", device(0));
   nn::Module root{g};

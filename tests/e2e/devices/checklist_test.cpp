@@ -1,5 +1,5 @@
-// Statements of the checklist that tests/frontend shows on graphs, here with values, on virtual accelerators: 3, 16,
-// 21, 22, 24, 25, 35 and 43.
+// Values for checklist items that tests/frontend checks on graphs, on virtual accelerators: 3, 16, 21, 22, 24, 25, 35
+// and 43.
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct Accelerators : testing::Test {
   }
 };
 
-/// The copies from one device to another so far.
+/// The number of copies between two devices so far.
 std::int64_t copies(const Program &program, const std::string &from, const std::string &to) {
   for (const TransferCount &count : program.transfers())
     if (count.from == from && count.to == to)
@@ -59,7 +59,7 @@ struct Net : nn::Module {
   Tensor forward(Tensor x) override { return fc(relu(bn(conv(x))).flatten(1)); }
 };
 
-/// A loss with a buffer, as PyTorch's CrossEntropyLoss has weights.
+/// A loss with a buffer, like the weights of PyTorch's CrossEntropyLoss.
 struct Criterion : nn::Module {
   Tensor weight;
   explicit Criterion(Module *parent) : Module(parent, "criterion") { weight = buffer("weight", {10}, init::ones()); }
@@ -75,7 +75,7 @@ struct Model : nn::Module {
 
 using States = std::map<std::string, std::vector<float>>;
 
-/// All states after three steps of a program for `devices`; `place` says where it puts what.
+/// All states after three steps of a program for `devices`; `place` selects the device of each part.
 States train(const std::string &devices, const std::function<Device(const Graph &)> &place) {
   Graph g{"net"};
   g.set_capacity(kRows);

@@ -1,6 +1,6 @@
-// One training step of the benchmarks' networks on an emulated CUDA device agrees with the interpreter in f64 as well as f32 on
-// the host does. Those of many weights have fewer; residual networks run with SLUICE_TEST_FULL=1. That of words:
-// golden_devices_test.cpp.
+// One training step of the benchmarks' networks on an emulated CUDA device. It must agree with the interpreter in f64
+// as closely as f32 on the host. Networks with many weights are reduced; residual networks run with SLUICE_TEST_FULL=1.
+// For the language models see golden_devices_test.cpp.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/Yardstick.h"
@@ -12,7 +12,7 @@ using namespace sluice::test;
 
 namespace {
 
-/// A program of models/, in whose text other numbers stand for some.
+/// A program of models/ with some numbers in its text replaced.
 struct SmallModel {
   std::string program, arguments;
   int64_t rows, features, classes;

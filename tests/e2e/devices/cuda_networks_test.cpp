@@ -1,5 +1,5 @@
-// Networks that train on emulated CUDA devices, alone, on several, beside the host and beside a virtual accelerator, with
-// graphs and without, agree with the interpreter in f64 as well as f32 on the host does.
+// Networks trained on emulated CUDA devices must agree with the interpreter in f64 as closely as f32 on the host. They
+// run on one device, on several, with the host and with a virtual accelerator, with and without CUDA graphs.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/Yardstick.h"

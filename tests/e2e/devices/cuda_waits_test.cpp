@@ -1,6 +1,7 @@
-// Every wait of the plans of small networks for CUDA devices, alone, on several and beside the host, is needed: without it,
-// some order of the emulated devices' work gives other losses or states. Launches are replayed as graphs where calls come back.
-// Of some plans a sample of the waits is deleted, and all with SLUICE_TEST_FULL=1.
+// Every wait in plans of small networks for CUDA devices is needed. Without it, some order of the emulated devices'
+// work changes losses or states. The plans use one device, several devices, or devices and the host. Launches of
+// repeated calls are replayed as graphs. Some plans delete a sample of the waits, and all waits with
+// SLUICE_TEST_FULL=1.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/SmallLeNet.h"
@@ -25,7 +26,7 @@ std::string mlp(const std::string &devices) {
   return replaced(replaced(replaced(text, "784", "36"), "256", "12"), "128", "8");
 }
 
-/// Without an output of more than one element, of which not every call is seen.
+/// Removes the output of more than one element, which is not read in every call.
 std::string withoutLogits(std::string text) {
   size_t begin = text.find("sluice.output \"logits\""), end = text.find('\n', begin);
   return begin == std::string::npos ? text : text.erase(begin, end - begin);
@@ -34,8 +35,8 @@ std::string withoutLogits(std::string text) {
 struct Placement {
   const char *name;
   std::string (*network)(const std::string &devices);
-  const char *devices; ///< and pins, of a program of models/
-  size_t sample;       ///< of the plan's waits; 0: only all of them are tried
+  const char *devices; ///< devices and pins of a program of models/
+  size_t sample;       ///< number of the plan's waits to delete; 0: only a full run, with all waits
 };
 constexpr Placement kPlacements[] = {
     {"LenetOnOne", lenet, "cuda:0", SIZE_MAX},

@@ -1,4 +1,4 @@
-// Data parallelism written out, with values: 44, 46 and 47 of the checklist on virtual accelerators.
+// Values of explicit data parallelism: items 44, 46 and 47 of the checklist on virtual accelerators.
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<Device> firstOf(size_t count) {
   return devices;
 }
 
-/// The results of the last step and all parameters after three, of 50 rows on this many devices.
+/// The results of the last step and all parameters after three steps with 50 rows on this many devices.
 template <class T> std::vector<double> trained(size_t count) {
   Graph g{"net"};
   g.set_devices("sim:0-3");
@@ -82,7 +82,7 @@ TEST(checklist_46_data_parallel, TrainsAsOneDeviceDoes) {
   }
 }
 
-// As in PyTorch: statistics are those of the first device's rows.
+// As in PyTorch, the statistics are those of the first device's rows.
 TEST(checklist_46_data_parallel, KeepsTheStatisticsOfTheFirstDevice) {
   Graph g{"norm"};
   g.set_devices("sim:0-1");
@@ -115,7 +115,7 @@ TEST(checklist_47_allreduce, GivesTheSumToAll) {
   EXPECT_THAT(program.output<float>("second"), ElementsAre(3, 3));
 }
 
-// All begin with the same bits, drawn once, and each changes by itself.
+// All copies have the same initial bits, generated once, and are updated independently.
 TEST(checklist_47_get_params, CopiesAreParametersOfTheirOwn) {
   Graph g{"copies"};
   g.set_devices("cpu,sim:0-1");

@@ -1,4 +1,5 @@
-// Executables on virtual accelerators: slow links, full devices, and weights that move between devices.
+// Executables on virtual accelerators: slow links, full devices, and weights that are saved on one device and loaded on
+// another.
 #include "runtime/data/OpenData.h"
 #include "runtime/io/Npy.h"
 #include "tests/TemporaryFolder.h"
@@ -22,7 +23,7 @@ std::string succeed(const std::string &program, const std::vector<std::string> &
   return result.out;
 }
 
-/// Images of a part of the shipped data as floats from 0 to 1, and their labels.
+/// Writes images of a part of the bundled data as floats from 0 to 1, and their labels.
 void writeFloats(const std::string &folder, sluice::runtime::DataPart part) {
   using namespace sluice::runtime;
   std::filesystem::create_directories(folder);
@@ -71,14 +72,14 @@ protected:
 
 using checklist_42_save_and_load = Executables;
 
-/// What `bench` says of the schedule at this link speed, in bytes a second.
+/// The schedule that `bench` reports for this link speed, in bytes per second.
 json schedule(const std::string &program, double link) {
   std::ostringstream settings;
   settings << "link=" << link / 1e6 << "MB/s,latency=5us";
   return json::parse(succeed(program, {"bench", "--json", "--seconds", "0.05", "--sim", settings.str()}))["schedule"];
 }
 
-/// The schedule where copies take as long as kernels, which move `bytes` in `copies` a step.
+/// The schedule at a link speed where copies, `bytes` in `copies` per step, take as long as kernels.
 json balancedSchedule(const std::string &program, double bytes, double copies) {
   constexpr double kFast = 12e9, kLatency = 5e-6;
   double serial = schedule(program, kFast)["serial_ms"].get<double>() / 1e3;
@@ -141,13 +142,13 @@ TEST_F(Executables, AFullDeviceIsAnErrorThatLeavesTheCheckpoint) {
 TEST_F(Executables, AnAbsentDeviceIsAnErrorAndNeverAFallback) {
   ProcessResult result = run(*folder / "one", {"train", "--epochs", "1", "--sim", "devices=0"});
   EXPECT_NE(result.code, 0);
-  make("ninth", {"--devices", "sim:9"}); // sim has four devices unless told otherwise
+  make("ninth", {"--devices", "sim:9"}); // sim has four devices by default
   ProcessResult absent = run(*folder / "ninth", {"train", "--epochs", "1"});
   EXPECT_EQ(absent.code, 4);
   EXPECT_NE(absent.err.find("gpu(0) (sim:9)"), std::string::npos) << absent.err;
 }
 
-// Weights saved from an accelerator are the host's, bit for bit, and the other way round.
+// Weights saved on an accelerator equal the host's bit for bit, and vice versa.
 TEST_F(checklist_42_save_and_load, OnAnotherDeviceGivesTheSameBits) {
   std::string weights = *folder / "weights.safetensors";
   succeed(*folder / "one", {"train", "--epochs", "1", "--batch", "256", "--save", weights});

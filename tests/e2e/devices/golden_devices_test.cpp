@@ -1,5 +1,5 @@
-// The first step of networks of words on an accelerator against PyTorch's figures: its loss and the gradients in f32 stay
-// within three times PyTorch's own f32 error.
+// The first step of language models on an accelerator, compared with PyTorch's results. Loss and gradients in f32 must
+// be within three times PyTorch's own f32 error.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/GoldenNetworks.h"
 #include "tests/e2e/GoldenTraining.h"

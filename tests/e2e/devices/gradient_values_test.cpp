@@ -1,5 +1,5 @@
-// Gradients that a graph asks for, and what it makes of them: against finite differences, formulas and plain loops in
-// double precision, on the host, on virtual accelerators and on both.
+// Gradients as values, and their uses in a graph, compared with finite differences, formulas and plain loops in double
+// precision. They run on the host, on virtual accelerators and on both.
 #include "tests/Worse.h"
 #include <cmath>
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using Doubles = std::vector<double>;
 using Inputs = std::map<std::string, Doubles>;
 
-/// A target, and where values live.
+/// A target, and the devices of values.
 struct Place {
   const char *devices;
   Device first, second;
@@ -43,7 +43,7 @@ double largestDifference(const Doubles &a, const Doubles &b) {
   return worst;
 }
 
-/// What `predict` of a graph gives in double precision; parameters are as given.
+/// The outputs of `predict` of a graph in double precision, with given parameters.
 class Function {
 public:
   Function(const Graph &g, const Inputs &inputs, const Inputs &states)
@@ -61,7 +61,7 @@ public:
     return program.output<double>(output);
   }
 
-  /// The largest error of the output "d NAME" as the gradient of a scalar output by an input.
+  /// The largest error of the output "d NAME", the gradient of a scalar output with respect to an input.
   double errorOf(const std::string &name, const std::string &loss) {
     Doubles gradient = (*this)("d_" + name), value = inputs.at(name);
     EXPECT_EQ(gradient.size(), value.size());
@@ -84,7 +84,8 @@ private:
 
 } // namespace
 
-// An input, what is made of it, a copy on another device and the logits; each is moved by an input that is added to it.
+// Gradients with respect to an input, an intermediate value, its copy on another device, and the logits. The
+// differences use inputs that are added to these values.
 TEST(Gradient, AgreesWithFiniteDifferences) {
   for (const Place &place : kPlaces) {
     Graph g{"net"};
@@ -112,8 +113,8 @@ TEST(Gradient, AgreesWithFiniteDifferences) {
   }
 }
 
-// A product takes in a transpose of an operand, which has a gradient all the same: x^T c, and that of the parameter
-// lies the other way.
+// A product absorbs the transposition of an operand, which still has a gradient, x^T c; the parameter's gradient is its
+// transpose.
 TEST(Gradient, IsByWhatAProductTakesIn) {
   Graph g{"product"};
   Tensor x = g.input("x", f32, {2, 3});
@@ -129,7 +130,8 @@ TEST(Gradient, IsByWhatAProductTakesIn) {
   EXPECT_THAT(f("d_w"), ElementsAre(401, 502, 603, 4010, 5020, 6030));
 }
 
-// log_softmax and what picks a label's become one op, unless somebody asks what is between.
+// log_softmax and the selection of the label's element become one op, unless the gradient with respect to the value
+// between them is requested.
 TEST(Gradient, IsByLogProbabilities) {
   Graph g{"loss"};
   Tensor probabilities = log_softmax(g.input("x", f32, {2, 3}), 1);
@@ -154,10 +156,10 @@ TEST(Gradient, OfGradientsAgreesWithFiniteDifferences) {
   g.output("d_w", second[1]);
   Function f(g, {{"x", wave(12)}, {"w", wave(15, 1)}}, {});
   for (const char *name : {"x", "w"})
-    EXPECT_LE(f.errorOf(name, "penalty"), 1e-5) << name; // of values of some hundreds
+    EXPECT_LE(f.errorOf(name, "penalty"), 1e-5) << name; // for values of several hundred
 }
 
-// A step of plain SGD with rate 1 subtracts the gradient of all of a loss, of which gradients are a part.
+// A step of plain SGD with rate 1 subtracts the gradient of the whole loss, which contains gradients.
 TEST(Gradient, MayBePartOfWhatIsMinimized) {
   Graph g{"penalty"};
   nn::Module root{g};
@@ -191,7 +193,7 @@ struct Layer {
   Tensor (*apply)(const Tensor &x);
 };
 
-/// What a loop carries last, and all that it stacks.
+/// The last carried value of a loop, and all its stacked values.
 static Tensor products(const Tensor &x) {
   Tensor rows = x.reshape({4, 8});
   ScanStep all = scan({rows.mean(0)}, {rows}, 0, [](auto &carried, auto &slices) {
@@ -227,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(
         Layer{"scan", products}),
     [](const auto &layer) { return std::string(layer.param.name); });
 
-// Batch statistics of each replica have no formula over all rows.
+// Per-replica batch statistics have no formula over all rows.
 TEST(Gradient, OfWhatHasNoneIsRefusedWhereItIsAskedFor) {
   Graph g{"penalty"};
   g.set_capacity(8);
@@ -249,7 +251,7 @@ TEST(Gradient, OfWhatHasNoneIsRefusedWhereItIsAskedFor) {
   EXPECT_THAT(message, testing::Not(HasSubstr("see current operation")));
 }
 
-// A scan that is differentiated gives way to one that keeps more.
+// A differentiated scan is replaced by one that keeps more values.
 TEST(Gradient, IsByWhatAScanLeaves) {
   Graph g{"scan"};
   Tensor x = g.input("x", f32, {4, 3});
@@ -273,7 +275,7 @@ TEST(Gradient, IsByWhatAScanLeaves) {
   EXPECT_LE(f.errorOf("x", "loss"), 1e-8);
 }
 
-// With products in bf16, which round what they give, what is asked for is between them.
+// With products in bf16, whose results are rounded, the gradient is with respect to a value between them.
 TEST(Gradient, IsByWhatProductsInHalvesGive) {
   Graph g{"mixed"};
   Tensor x = g.input("x", f32, {2, 2}), w = g.input("w", f32, {2, 2});
@@ -291,7 +293,7 @@ TEST(Gradient, IsByWhatProductsInHalvesGive) {
   EXPECT_THAT(program.output<float>("d2"), ElementsAre(0, 4, 12, 18));
 }
 
-// In training it is that of what is dropped there, elsewhere that of the whole value.
+// In training, dropout applies to the gradient; elsewhere it does not.
 TEST(Gradient, IsOfTheModeItIsIn) {
   Graph g{"dropped"};
   nn::Module root{g};
@@ -315,7 +317,7 @@ TEST(Gradient, IsOfTheModeItIsIn) {
   EXPECT_NE(program.state<float>("p"), mask) << "the key of the next step is another";
 }
 
-// Evaluation leaves dropout out, and with it a value that is asked for: what else is made of x is nothing of its
+// Evaluation removes dropout, and with it the requested intermediate value: other uses of x do not contribute to its
 // gradient.
 TEST(Gradient, IsByAValueThatEvaluationLeavesAsItIs) {
   Graph g{"left"};
@@ -339,8 +341,8 @@ namespace {
 
 constexpr size_t kRows = 5, kWidth = 3;
 
-/// Linear regression of 5 rows, by gradients that are summed over devices and divided by all rows, as the notebook
-/// does.
+/// Linear regression with 5 rows. Gradients are summed over devices and divided by the number of all rows, as in the
+/// notebook.
 Graph regression(const char *targets, const std::vector<Device> &devices) {
   Graph g{"regression"};
   g.set_devices(targets);
@@ -362,7 +364,7 @@ Graph regression(const char *targets, const std::vector<Device> &devices) {
   return g;
 }
 
-/// The same in a plain loop; gives the loss before the step.
+/// The same in a plain loop; returns the loss before the step.
 double regress(Doubles &w, const Doubles &x, const Doubles &y, double lr) {
   Doubles gradient(kWidth);
   double loss = 0;
@@ -430,7 +432,7 @@ Graph rowwise() {
 
 } // namespace
 
-// What replicas and microbatches have of a gradient is summed before it is used, as for an optimizer.
+// Gradients of replicas and microbatches are summed before use, as for an optimizer.
 TEST(TrainingWithoutAnOptimizer, IsOfAllRowsOfReplicasAndMicrobatches) {
   const CompileOptions ways[] = {{.dtype = f64},
                                  {.dtype = f64, .replicas = 2},

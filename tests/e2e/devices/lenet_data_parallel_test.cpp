@@ -1,4 +1,5 @@
-// The notebook's LeNet on several devices: the parameters of each are those of one device, which are PyTorch's.
+// The notebook's LeNet on several devices: the parameters of each device equal those of a single device, and match
+// PyTorch's.
 #include "tests/Worse.h"
 #include "tests/e2e/Golden.h"
 #include "tests/e2e/devices/LeNetBatches.h"
@@ -12,7 +13,7 @@ namespace {
 constexpr int kSteps = 20;
 const std::vector<std::string> kParameters = {"W1", "b1", "W2", "b2", "W3", "b3", "W4", "b4"};
 
-/// A model of one device or more, by the names that the states of each end in.
+/// A model on one or more devices, and the suffixes of its state names.
 struct DataParallel {
   std::string devices;
   std::vector<std::string> names;
@@ -33,14 +34,14 @@ Values parametersOf(const Compiled &model, const std::string &device) {
   return states;
 }
 
-/// Whether all devices have the same bits; those that were copied stay as they begin.
+/// Expects equal bits on all devices; parameters that were only copied keep their initial values.
 void expectAlike(const Compiled &model, const DataParallel &program, const Values &begin) {
   for (const std::string &name : program.names)
     EXPECT_EQ(parametersOf(model, name), parametersOf(model, program.names.front())) << name;
   EXPECT_EQ(parametersOf(model, ""), begin);
 }
 
-/// All parameters after 20 steps of 50 rows, which 3 and 4 devices have unevenly.
+/// All parameters after 20 steps of 50 rows, unevenly split on 3 and 4 devices.
 Values trained(const DataParallel &program) {
   Compiled model(program.text("--batch 50"));
   model.init(3);
@@ -54,14 +55,14 @@ Values trained(const DataParallel &program) {
   return parametersOf(model, program.names.front());
 }
 
-/// What tests/data/golden/lenet.json calls a parameter of the notebook.
+/// The name of the notebook's parameter in tests/data/golden/lenet.json.
 std::string goldenName(const std::string &parameter) {
   static const std::map<char, std::string> layers = {{'1', "conv1"}, {'2', "conv2"}, {'3', "fc1"}, {'4', "fc2"}};
   return layers.at(parameter[1]) + (parameter[0] == 'W' ? ".weight" : ".bias");
 }
 
-/// The largest difference of 20 steps' change of a parameter to that of PyTorch in float64, at its samples, by the
-/// largest change of them.
+/// The largest difference between a parameter's change over 20 steps and PyTorch's in float64, at its samples, relative
+/// to the largest change.
 double errorOfChange(const Golden &golden, const std::string &parameter, const std::vector<double> &value) {
   std::vector<double> begin = golden.initial(goldenName(parameter));
   const nlohmann::json &samples = golden.finalValues()[goldenName(parameter)]["samples"];
@@ -86,7 +87,7 @@ TEST(checklist_47_train_batch, ParametersAreThoseOfOneDevice) {
 
 TEST(checklist_47_train_batch, RerunsGiveTheSameBits) { EXPECT_EQ(trained(kThree), trained(kThree)); }
 
-// 256 rows are shared out as 86, 85 and 85: a gradient divided by a device's own rows would be three times too large.
+// 256 rows are split into 86, 85 and 85: a gradient divided by the device's own rows would be three times too large.
 TEST(checklist_47_train_batch, IsPyTorchsInDoublePrecision) {
   Golden golden({"lenet", "lenet", {1, 28, 28}, 10});
   sluice::passes::PipelineOptions options;
@@ -105,7 +106,7 @@ TEST(checklist_47_train_batch, IsPyTorchsInDoublePrecision) {
   }
 }
 
-// Evaluation and prediction write nothing.
+// Evaluation and prediction write no state.
 TEST(checklist_47_train_batch, OnlyTrainingUpdates) {
   Compiled model(kTwo.text("--batch 50"));
   model.init(3);

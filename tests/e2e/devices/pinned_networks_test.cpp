@@ -1,4 +1,5 @@
-// Networks of words and of patches under random pins give the bits of the host alone, and the compiler places each of them.
+// Language models and patch-based networks under random pins must have the bits of the host alone, and the compiler
+// must place each of them.
 #include "tests/e2e/GoldenNetworks.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/Placed.h"
@@ -44,7 +45,7 @@ PinnedNetwork golden(const Network &net) {
           [figures](int step) { return figures->batch(step); }};
 }
 
-/// With dropout, as the program has it.
+/// With the program's dropout.
 PinnedNetwork gpt2() {
   Network net = kSmallGpt2;
   net.replaced.clear();
@@ -62,7 +63,7 @@ PinnedNetwork vit() {
   return {modelText("vit_s", "--batch 2 --input f32 --layers 1 --width 64"), [](int) { return kRows; }, batch};
 }
 
-/// One of the networks, and what it gives on the host.
+/// One of the networks, and its results on the host.
 const std::pair<PinnedNetwork, Result> &network(int number) {
   static std::map<int, std::pair<PinnedNetwork, Result>> known;
   auto [it, isNew] = known.try_emplace(number);
@@ -74,7 +75,7 @@ const std::pair<PinnedNetwork, Result> &network(int number) {
   return it->second;
 }
 
-/// Every second time few are pinned, and the compiler decides for the others.
+/// Every second case has few pins, and the compiler places the rest.
 PlacementCase pinnedAtRandom(const std::string &text, uint32_t seed) {
   PlacementCase asked;
   asked.accelerators = 2;

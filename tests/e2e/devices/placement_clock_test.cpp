@@ -1,5 +1,5 @@
-// Chosen placements on the virtual clock, whose rates the compiler only knows by measuring: none is more than a tenth
-// slower than everything on one device or the user's own.
+// Chosen placements on the virtual clock, whose rates the compiler must measure. No choice may be more than a tenth
+// slower than everything on one device or the user's placement.
 #include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/PlacedNetworks.h"
 #include "tools/compiler/placement/costs/Measure.h"
@@ -16,8 +16,8 @@ constexpr double kSlower = 1.1;
 
 class MeasuredClock : public testing::Test {
 protected:
-  /// In full, the compiler knows what `sluice devices --measure` would tell it; in part, which is faster, it has timed
-  /// the kernels of the models themselves.
+  /// In a full run, the compiler has the measurements of `sluice devices --measure`; the default run is faster and
+  /// measures only the models' own kernels.
   static void SetUpTestSuite() {
     folder = new TemporaryFolder;
     setenv("SLUICE_CALIBRATION", (*folder / "calibration.json").c_str(), /*replace=*/1);
@@ -37,7 +37,7 @@ protected:
   }
   static void TearDownTestSuite() { delete std::exchange(folder, nullptr); }
 
-  /// Prints what was predicted and measured, and gives the seconds.
+  /// Prints the predicted and measured times, and returns the measured seconds.
   static double run(const std::string &what, double predicted, Compiled &model, const PlacedNetwork &network) {
     model.init(1);
     double measured = clockSeconds(model, network.batch(0), network.rows);
@@ -46,7 +46,7 @@ protected:
     return measured;
   }
 
-  /// Whether the caps leave a placement.
+  /// Returns whether some placement fits the caps.
   static bool expectFast(PlacementCase asked, const PlacedNetwork &network) {
     asked.calibration = *folder / "calibration.json";
     Placed placed;
@@ -72,7 +72,7 @@ protected:
   static inline TemporaryFolder *folder = nullptr;
 };
 
-/// Runs with SLUICE_TEST_FULL alone.
+/// Runs only with SLUICE_TEST_FULL.
 class Clocked : public MeasuredClock, public testing::WithParamInterface<int> {
 protected:
   static void SetUpTestSuite() {
@@ -106,7 +106,7 @@ TEST_P(ClockedNetworks, AreNoSlower) {
 INSTANTIATE_TEST_SUITE_P(Devices, ClockedPlacements, testing::Range(0, kShards));
 INSTANTIATE_TEST_SUITE_P(Devices, ClockedNetworks, testing::Range(0, kPlacedNetworkCount *kNetworkCases));
 
-// What runs without SLUICE_TEST_FULL.
+// The default run without SLUICE_TEST_FULL.
 TEST_F(PartOfClockedPlacements, AreNoSlower) {
   for (uint32_t seed = 0; seed < kGraphsInPart; ++seed)
     expectFast(randomPlacement(seed), kRandomNetwork);

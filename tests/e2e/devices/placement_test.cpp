@@ -1,5 +1,5 @@
-// Chosen placements, of random graphs and of networks: never predicted slower than everything on one device or the
-// user's own, within the memory caps, with the copies that were predicted, and the bits of the host alone.
+// Chosen placements of random graphs and networks. They must not be predicted slower than everything on one device or
+// the user's placement. They must fit the memory caps, and have the predicted copies and the bits of the host alone.
 #include "tests/e2e/devices/PlacedNetworks.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ void expectGood(const PlacementCase &asked, const Placed &placed, const Result &
   expectCopies(placed, *model, network.batch(3), network.rows);
 }
 
-/// Caps may leave no placement; then the user's own does not keep them either.
+/// Caps may exclude every placement, including the user's.
 void expectNoneFits(const PlacementCase &asked, const std::string &message) {
   EXPECT_NE(message.find("no placement fits"), std::string::npos) << message;
   std::vector<int64_t> peaks = evaluated(everythingOn(asked, "cpu"), {}).peakBytes;
@@ -81,7 +81,7 @@ TEST_P(NetworkPlacements, AreTheFastestThatFit) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, NetworkPlacements, testing::Range(0, kPlacedNetworkCount *kNetworkCases));
 
-/// Of networks too large to look at all of their placements.
+/// For networks with too many placements to enumerate.
 TEST(NetworkCaps, LargerOnesAreNoSlower) {
   for (auto [network, bytesPerSecond] : {std::pair(2, 4e8), std::pair(2, 1.2e10), std::pair(3, 1.2e10)}) {
     PlacementCase asked = kPlacedNetworks[network].cases().front();
@@ -99,9 +99,8 @@ TEST(NetworkCaps, LargerOnesAreNoSlower) {
   }
 }
 
-/// A fast link, and room for the states and a quarter of the rest. The host's time, to which this is compared, hangs on
-/// the vectors of the machine: 0.44 of it with 256 bits, 0.52 with 512. A search that is told wrongly what fits stays on
-/// the host.
+/// A fast link, and memory for the states and a quarter of the rest. The ratio to the host's time depends on the
+/// machine's vectors: 0.44 with 256 bits, 0.52 with 512. With a wrong memory model, the search would stay on the host.
 TEST(NetworkCaps, AreUsed) {
   PlacementCase asked = kPlacedNetworks[3].cases().front();
   asked.bytesPerSecond = 1.2e10;

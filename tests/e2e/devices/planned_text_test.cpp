@@ -1,4 +1,4 @@
-// The text of a planned module says all that its plan needs: parsed again, it gives the same plan.
+// The text of a planned module contains everything that its plan needs: parsing it gives the same plan.
 #include "ir/text/ParseGuard.h"
 #include "passes/artifact/BuildPlan.h"
 #include "runtime/plan/WritePlan.h"
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(LeNet, PlannedText,
                                          "--batch 8 --devices sim:0,sim:1,cpu --pin fc=gpu:1 --copies insert",
                                          kOnCuda));
 
-/// The slots of buffers on a device, all of which are counted.
+/// All slots of buffers on a device.
 static std::vector<runtime::Slot> slotsOn(const runtime::Plan &plan, size_t device) {
   std::vector<runtime::Slot> slots;
   auto add = [&](const runtime::Slot &slot) {

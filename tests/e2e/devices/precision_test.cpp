@@ -1,5 +1,5 @@
-// Networks that train in bf16 or f16 from weights in f32 learn as in f32: on data that can be learnt, from the same initial values,
-// the loss after fifty steps is within two in a hundred, on the host and on an emulated CUDA device.
+// Networks that train in bf16 or f16 from f32 weights learn as in f32. On learnable data and from the same initial
+// values, the loss after fifty steps is within two percent. The test uses the host and an emulated CUDA device.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -34,7 +34,7 @@ struct Place {
   size_t channels() const { return is("small_resnet") ? kSmallResNetChannels : 1; }
   size_t side() const { return is("small_resnet") ? kSmallResNetSide : is("small_lenet") ? kSmallLeNetSide : 28; }
 
-  /// Each class is a brightness for each quarter of each channel, under noise.
+  /// Each class has a brightness for each quarter of each channel, plus noise.
   Values batch(int step) const {
     std::string key = "precision/" + std::to_string(step);
     size_t planes = size_t(rows) * channels(), side = this->side();
@@ -63,7 +63,7 @@ sluice::passes::PipelineOptions in(Precision precision) {
   return options;
 }
 
-/// The mean loss over batches that were not trained on.
+/// The mean loss over batches that were not used for training.
 double lossOf(const Place &place, Compiled &model) {
   double loss = 0;
   for (int i = 0; i < kBatchesOfLoss; ++i)
@@ -89,7 +89,7 @@ Losses train(const Place &place, Precision precision) {
   return losses;
 }
 
-/// Beside f32 on the host.
+/// Compares with f32 on the host.
 void compare(const Place &place, Precision precision) {
   Place host = place;
   host.devices = "cpu";

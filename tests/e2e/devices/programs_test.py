@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Networks train to the same bits on the host, on a virtual accelerator alone, and placed on both where the accelerator has half of
-the memory that they need: programs_test.py SOURCE_ROOT BUILD_ROOT. With SLUICE_TEST_FULL=1, all of them."""
+"""Networks train to the same bits on the host, on a virtual accelerator alone, and on both. In the last case the
+accelerator has half of the required memory. Usage: programs_test.py SOURCE_ROOT BUILD_ROOT. With
+SLUICE_TEST_FULL=1, all networks."""
 
 import json
 import os
@@ -32,7 +33,7 @@ PROGRAMS = {
     "vit_s": FEW_LAYERS,
 }
 FEW = ("lstm", "mobilenetv2")
-LEFT_TO_HOST = ("mobilenetv2",)  # nothing is worth what its copies would cost
+LEFT_TO_HOST = ("mobilenetv2",)  # no part is worth the cost of its copies
 CLASSES = {"unet": 2, "bert_base": 2}
 DTYPES = {"u8": "uint8", "i32": "int32", "f32": "float32", "i64": "int64"}
 
@@ -58,7 +59,7 @@ class ProgramsTest(unittest.TestCase):
         return name
 
     def draw_data(self, network, info):
-        """Two batches of what the network reads."""
+        """Two batches of the network's inputs."""
         draw, arrays = np.random.default_rng(1), {}
         step = next(entry for entry in info["entries"] if entry["name"] == "train_step")
         for one in step["inputs"]:

@@ -62,7 +62,7 @@ void expectNear(const Result &actual, const Result &expected) {
   expectNear(actual.predicted, expected.predicted);
 }
 
-/// The model gives the initial values.
+/// The initial values come from the model.
 void expectNearInterpreter(const std::string &text, Compiled &model, const Result &result) {
   Interpreted reference(text);
   model.init(9);
@@ -111,7 +111,7 @@ TEST_P(RandomGraphs, AgreeOnEmulatedCudaDevices) {
   expectNear(trained(pinned), trained(host));
 }
 
-// Tests that the graphs above cover enough combinations: in the default part every root and most readers, in the full
+// Tests that the graphs above cover enough combinations. The default part covers every root and most readers; the full
 // run a third of all combinations of root, formula and reader.
 TEST(RandomGraphCoverage, HoldsRootsAndTheirReaders) {
   auto coverage = [](int graphs) {

@@ -1,5 +1,5 @@
-// Steps that are captured and replayed give the bits of those that are not: whatever the rows, with settings and random numbers
-// that change between replays, in microbatches and replicas, on virtual accelerators and on emulated CUDA devices.
+// Captured and replayed steps have the same bits as steps without replays. The tests vary rows, settings and random
+// numbers between replays, and use microbatches and replicas, on virtual accelerators and emulated CUDA devices.
 #include "runtime/plugins/BackendLoader.h"
 #include "runtime/plugins/BackendTables.h"
 #include "tests/cuda_emu/Doubles.h"
@@ -17,7 +17,7 @@ using sluice::runtime::ReplayCount;
 namespace {
 
 constexpr int64_t kBatch = 4, kShared = 8;
-constexpr int kSteps = 21; // after them both copies of buffers were in two calls with each number of rows
+constexpr int kSteps = 21; // enough for both buffer copies to be in two calls with each number of rows
 
 struct Place {
   const char *name, *network, *devices;
@@ -43,16 +43,16 @@ std::string textFor(const Place &place, int64_t batch = kBatch) {
                    "--input f32 --copies insert --batch " + std::to_string(batch) + " --devices " + place.devices);
 }
 
-/// With races reported, where the devices are virtual.
+/// Reports races on virtual devices.
 RunOptions withReplays(bool replays) { return {.threads = 1, .sim = "seed=3,races=report", .replays = replays}; }
 
-/// Of all replicas.
+/// Over all replicas.
 ReplayCount replaysOf(Compiled &model) { return model.program().replayCount(); }
 
-/// Full batches, with a short one behind every fourth; the learning rate changes in train().
+/// Full batches, with a short batch after every fourth; the learning rate changes in train().
 int64_t rowsOf(int step) { return step % 5 == 4 ? 3 : kBatch; }
 
-/// Images of the size that the model takes.
+/// Images of the model's input size.
 Values batchFor(Compiled &model, int step, int64_t rows) {
   const sluice::runtime::Value &image = *model.program().entry("train_step").findInput("image");
   std::string key = "replays/step" + std::to_string(step);
@@ -72,7 +72,7 @@ void train(Compiled &model, int steps, const std::function<int64_t(int)> &rows =
 
 class Replays : public testing::TestWithParam<Place> {};
 
-/// Random numbers of each step and Adam's corrections of it.
+/// Uses random numbers and Adam's corrections, which change in each step.
 std::string droppedText() {
   using namespace sluice;
   Graph graph("dropped");
@@ -85,7 +85,7 @@ std::string droppedText() {
   return graph.str();
 }
 
-/// How a call's rows are cut.
+/// The split of a call's rows.
 struct Cut {
   const char *name, *devices;
   int64_t replicas, microbatches;
@@ -125,7 +125,7 @@ TEST_P(Replays, ChangeNoBit) {
   EXPECT_EQ(count.replays, int64_t((kSteps - 4) * segments)) << "all but the first call of each";
 }
 
-/// A learning rate that a sequence held would be the one of its capture.
+/// A learning rate captured in a sequence would be out of date in replays.
 TEST_P(Replays, SeeSettingsThatChange) {
   useCudaDoubles(/*devices=*/4, /*seed=*/7);
   Compiled model(textFor(GetParam()), {}, withReplays(true));
@@ -147,8 +147,8 @@ TEST_P(Replays, SeeSettingsThatChange) {
 
 INSTANTIATE_TEST_SUITE_P(Places, Replays, testing::ValuesIn(kPlaces), [](const auto &info) { return info.param.name; });
 
-/// What a microbatch's or a replica's rows are among all of them, and which numbers are drawn, lies in memory: a sequence of
-/// another step, another place or another number of all rows does as well.
+/// Row offsets of microbatches and replicas, and random keys, are in memory. A sequence can therefore be reused for
+/// another step, offset or total number of rows.
 TEST_P(ReplaysOfCuts, DrawTheNumbersOfTheirStepAndRows) {
   useCudaDoubles(/*devices=*/2, /*seed=*/7);
   auto rows = [](int step) { return step % 5 == 4 ? kShared - 3 : kShared; };
@@ -165,7 +165,7 @@ TEST_P(ReplaysOfCuts, DrawTheNumbersOfTheirStepAndRows) {
 INSTANTIATE_TEST_SUITE_P(Cuts, ReplaysOfCuts, testing::ValuesIn(kCuts),
                          [](const auto &info) { return info.param.name; });
 
-/// Full batches alone: all microbatches have the same rows, whatever number of all that is.
+/// Full batches only: all microbatches have the same number of rows, whatever the total.
 TEST(ReplaysOfMicrobatches, AreAsManyForAnyNumberOfThem) {
   useCudaDoubles(/*devices=*/2, /*seed=*/7);
   for (const char *device : {"sim:0", "cuda:0"}) {
@@ -180,7 +180,7 @@ TEST(ReplaysOfMicrobatches, AreAsManyForAnyNumberOfThem) {
   }
 }
 
-/// Rows that come and go push each other out, while calls with them are still in flight.
+/// Alternating row counts evict each other's sequences while calls with them are in flight.
 TEST(ReplaysOfManyRows, AreBounded) {
   constexpr int kCalls = 70;
   auto rows = [](int step) { return 1 + int64_t(step / 4 * 3 % 8); }; // twice with each of two copies
@@ -198,7 +198,7 @@ TEST(ReplaysOfManyRows, AreBounded) {
   }
 }
 
-/// Logs copy what a step left, behind it; the segments end there.
+/// Logs copy a step's outputs after the step; segments end there.
 TEST(ReplaysOfLoggedCalls, KeepTheirOutputs) {
   std::vector<double> kept[2];
   sluice::runtime::CopyCounts copies[2];
@@ -216,7 +216,7 @@ TEST(ReplaysOfLoggedCalls, KeepTheirOutputs) {
   EXPECT_EQ(copies[0], copies[1]);
 }
 
-// For copies of what the driver did not allocate the host would be kept waiting.
+// Copies of memory that the driver did not allocate would block the host.
 TEST(StepsOnCuda, CopyNoPageableMemory) {
   useCudaDoubles(/*devices=*/2, /*seed=*/7);
   for (const char *devices : {"cuda:0", "cpu,cuda:0 --pin fc1=gpu:0"}) {
@@ -255,7 +255,7 @@ TEST(ReplaysOfTimedCalls, AreNone) {
   }
 }
 
-/// A backend of version 2.0 has no sequences: everything runs as it always did.
+/// A backend of version 2.0 has no sequences: all work runs without replays.
 TEST(ReplaysOfOlderBackends, AreNone) {
   using namespace sluice::runtime;
   sluice_backend_run older = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});

@@ -1,5 +1,5 @@
-// A value that one consumer reads at its own indices and another reads elsewhere: fused kernels give the bits of unfused ones, and
-// both agree with the interpreter's float64.
+// A value that one consumer reads at its own indices and another consumer at other indices. Fused kernels must have the
+// bits of unfused kernels, and both must agree with the interpreter's float64.
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
@@ -16,7 +16,8 @@ namespace {
 
 bool runsAll() { return std::getenv("SLUICE_TEST_FULL"); }
 
-/// Widths below and above a vector, whole vectors, and vectors with a tail. Every width from 1 to 24 is in the full matrix.
+/// Widths below and above a vector, whole vectors, and vectors with a tail. The full matrix has every width from 1 to
+/// 24.
 std::vector<int64_t> allWidths() {
   std::vector<int64_t> widths;
   for (int64_t width = 1; width <= 24; ++width)
@@ -25,7 +26,7 @@ std::vector<int64_t> allWidths() {
   return widths;
 }
 
-/// All readers of a root, each at every width; without SLUICE_TEST_FULL each at one, so that every width is drawn.
+/// All readers of a root at every width; without SLUICE_TEST_FULL each at one width, so that every width occurs.
 std::vector<ReaderCase> casesOf(const std::string &root) {
   std::vector<int64_t> widths =
       runsAll() ? allWidths() : std::vector<int64_t>{1, 3, 4, 5, 6, 7, 10, 13, 16, 19, 24, 31};
@@ -38,7 +39,7 @@ std::vector<ReaderCase> casesOf(const std::string &root) {
   return cases;
 }
 
-/// Values for those inputs that the graph has.
+/// Values for the graph's inputs.
 Values readerInputs(const std::string &graph, RowKind rows) {
   int64_t features = kReaderRows * kReaderTerms * (rows == RowKind::Merged ? kReaderTokens : 1);
   auto values = [&](const std::string &name, int64_t count) {
@@ -87,7 +88,7 @@ std::string nameOf(const ReaderCase &one) {
          std::to_string(one.form);
 }
 
-/// What is compared: one graph for all cases, or after a difference in trained states one for each case.
+/// A comparison: one graph for all cases or, after a difference in trained states, one graph per case.
 struct Configuration {
   DType dtype;
   RowKind rows;

@@ -1,5 +1,5 @@
-// LeNet with its convolutions on an accelerator and its dense layers on the host: the same bits, and not one copy too
-// many.
+// LeNet with its convolutions on an accelerator and its dense layers on the host must have the same bits and no
+// unnecessary copies.
 #include "tests/e2e/Harness.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/LeNetBatches.h"
@@ -16,7 +16,7 @@ std::string splitLeNet() {
   return modelText("lenet", "--input f32 --batch 256 --devices cpu,sim:0 --pin conv=gpu:0 --copies insert");
 }
 
-/// Copies between two devices of the plan for any reason.
+/// Copies between two devices of the plan for all reasons.
 CopyCount between(const CopyCounts &counts, size_t from, size_t to) { return byPair(counts)[{from, to}]; }
 
 } // namespace
@@ -33,7 +33,8 @@ TEST(Split, TrainsToTheSameBitsAsOnTheHost) {
   EXPECT_EQ(host.stateBytes(), split.stateBytes());
 }
 
-// Images in, activations after the last pool out, their gradient back; the learning rate crosses once.
+// To the accelerator: images and the gradient of the activations. From it: the activations after the last pool. The
+// learning rate is copied once.
 TEST(Split, CopiesWhatMustCrossAndNothingElse) {
   Compiled model(splitLeNet());
   model.init(3);

@@ -1,4 +1,4 @@
-// Plans whose actions are a tree: a loop over two accelerators, and exchanges between them.
+// Plans with trees of actions: a loop over two accelerators, and exchanges between them.
 #include "ir/text/ParseGuard.h"
 #include "passes/artifact/BuildPlan.h"
 #include "runtime/plan/WritePlan.h"
@@ -27,7 +27,7 @@ passes::PipelineOptions fromFused() {
   return options;
 }
 
-/// Small integers, others in each call: `count` of them, from `first` on.
+/// Small integers that differ per call: `count` integers from `first` on.
 std::vector<double> integers(int call, int first, int count) {
   std::vector<double> values;
   for (int i = 0; i < count; ++i)
@@ -49,7 +49,7 @@ class Trees : public testing::TestWithParam<Tree> {};
 
 } // namespace
 
-// Under hostile orders, and without a race.
+// Under adverse orders, and without races.
 TEST_P(Trees, GiveTheBitsOfTheReference) {
   std::string text = textOf(GetParam().name);
   Interpreted reference(text, "fused", fromFused());
@@ -61,7 +61,8 @@ TEST_P(Trees, GiveTheBitsOfTheReference) {
     model.restart({.threads = 1, .sim = "seed=" + std::to_string(seed) + ",races=report"});
     for (int call = 0; call < kCalls; ++call) {
       model.submit("step", GetParam().inputs(call), kRows);
-      if (call % 2 == seed % 2 || call == kCalls - 1) { // else the next call follows without a look at this one
+      if (call % 2 == seed % 2 || call == kCalls - 1) { // otherwise the next call follows without reading this one's
+                                                        // outputs
         ASSERT_EQ(model.outputs("step", kRows), expected[size_t(call)]) << "seed " << seed << ", call " << call;
       }
     }
@@ -77,7 +78,7 @@ TEST_P(Trees, MeanTheSameInEveryPhase) {
     EXPECT_EQ(planned.run("step", GetParam().inputs(call), kRows), fused.run("step", GetParam().inputs(call), kRows));
 }
 
-// Ops in loops, which have no kernels yet.
+// Ops in loops that have no kernels yet.
 TEST(OpsInLoops, MeanTheSameInEveryPhaseAndInMachineCode) {
   std::string text = textOf("ops");
   passes::PipelineOptions options;
@@ -106,7 +107,7 @@ TEST_P(Trees, NeedEveryWait) {
   EXPECT_GT(expectEveryWaitIsNeeded({model, GetParam().inputs, kRows}).races, 0);
 }
 
-// The executor's counts, the copy engine's and the forecast are one.
+// The counts of the executor, of the copy engines and of the forecast are equal.
 TEST_P(Trees, CopyWhatIsForecast) {
   Compiled model(textOf(GetParam().name), fromFused(), {.threads = 1});
   for (int call = 0; call < kCalls; ++call)
@@ -137,7 +138,8 @@ TEST_P(Trees, ArePlannedAgainFromTheirText) {
 INSTANTIATE_TEST_SUITE_P(, Trees, testing::ValuesIn(kTrees),
                          [](const auto &info) { return std::string(info.param.name); });
 
-// Buffers of two calls are in flight: with each, the first iteration is not replayed, and the second one captures.
+// Two calls with separate buffers are in flight. For each, the first iteration runs directly and the second is
+// captured.
 TEST(SegmentsInLoops, AreReplayedInEveryIteration) {
   passes::PipelineOptions options;
   options.compileFrom = "train";

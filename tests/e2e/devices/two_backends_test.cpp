@@ -1,6 +1,6 @@
-// One program on accelerators of two backends: sim, whose kernels are the host's, and scroll (tests/backends/scroll),
-// which asks for bytecode and has its kernels loaded as a module of device code; or sim and emulated CUDA devices, whose
-// queues wait for each other without the host.
+// One program on accelerators of two backends. Either sim, whose kernels are the host's, and scroll
+// (tests/backends/scroll), which receives bytecode and loads its kernels as a module. Or sim and emulated CUDA devices,
+// whose queues synchronize without the host.
 #include "ir/text/ParseGuard.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/base/Status.h"
@@ -24,10 +24,11 @@ namespace {
 
 constexpr int64_t kCapacity = 8, kIn = 6, kOut = 5;
 
-/// Before any backend is looked for.
+/// Set before the first backend search.
 const int kSearched = setenv("SLUICE_BACKEND_PATH", SLUICE_BINARY_DIR "/tests/backends/scroll", /*overwrite=*/1);
 
-/// exp(s) - s of s = relu(p z + p), p = x w: s on one accelerator, p and exp on the other, the difference on the host.
+/// exp(s) - s with s = relu(p z + p), p = x w: s on one accelerator, p and exp on the other, the difference on the
+/// host.
 std::string model(const std::string &devices) {
   Graph g{"two_backends"};
   g.set_capacity(kCapacity);
@@ -61,11 +62,13 @@ std::string bytecodeIn(const std::string &text) {
   return text.substr(text.find("\nend\n") + 5, size);
 }
 
-/// A simulator that looks where the host's memory of its copies lies, and how often the host waits for an event of its.
+/// A simulator that records the location of host memory in its copies, and the number of the host's waits for its
+/// events.
 struct WatchedSimulator {
   static inline sluice_backend_run sound;
-  static inline std::map<const std::byte *, size_t> given; ///< the bytes of what it gave
-  static inline size_t within, elsewhere, waits;           ///< copies, by whether the host's end lies in such memory
+  static inline std::map<const std::byte *, size_t> given; ///< its allocations, with sizes
+  static inline size_t within, elsewhere, waits;           ///< copies, by whether their host memory is one of these
+                                                           ///< allocations
 
   static sluice_backend_run half() {
     sluice_backend_run half = sound = findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"});
@@ -92,11 +95,11 @@ struct WatchedSimulator {
   }
 };
 
-/// A run half whose host's waits are counted.
+/// A run half with a counter of the host's waits.
 template <int number> struct CountedWaits {
   static inline sluice_backend_run sound;
   static inline int waits;
-  static inline bool forgetsSignals; ///< its queues do not wait for them
+  static inline bool forgetsSignals; ///< its queues ignore signals
 
   static sluice_backend_run half(const char *backend) {
     sluice_backend_run half = sound = findRunHalf(backend, {SLUICE_BINARY_DIR "/lib/sluice/backends"});
@@ -114,8 +117,8 @@ template <int number> struct CountedWaits {
   }
 };
 
-/// The model on a simulator and an emulated CUDA device, both counted. The simulator passes for a device that goes on by
-/// itself, as all do but it; the double of the driver waits for nobody.
+/// The model on a simulator and an emulated CUDA device, both with counters. The simulator reports that it makes
+/// progress by itself, like all other devices; the emulated driver waits for no caller.
 struct Counted {
   using Sim = CountedWaits<0>;
   using Cuda = CountedWaits<1>;
@@ -136,7 +139,7 @@ struct Counted {
     Sim::waits = Cuda::waits = 0;
   }
   static int waits() { return Sim::waits + Cuda::waits; }
-  /// Has the simulator do something, which may be whatever it can do by now.
+  /// Lets the simulator make progress with all ready work.
   void rouseSim() {
     DeviceQueue idle(split->program().executor().devices().context(1), 0, SLUICE_QUEUE_COPY, "idle");
     for (int i = 0; i < 3; ++i) {
@@ -144,7 +147,7 @@ struct Counted {
       idle.synchronize();
     }
   }
-  /// Before the driver's double is gone.
+  /// Before the emulated driver is destroyed.
   ~Counted() { split.reset(); }
 
   sluice_backend_run sim, cuda;
@@ -186,11 +189,11 @@ TEST(TwoBackends, TellWhatFailedInTheOther) {
   Counted counted;
   counted.start(0);
   counted.split->submit("predict", inputs(kCapacity), kCapacity);
-  setenv("CUDA_EMU_FAULT", "700", /*overwrite=*/1); // what is waited for failed, and nothing signals any more
+  setenv("CUDA_EMU_FAULT", "700", /*overwrite=*/1); // the awaited work failed, and its signal never comes
   Status status = guarded([&] { counted.split->outputs("predict", kCapacity); });
   EXPECT_EQ(status.code, ExitCode::exhausted);
   EXPECT_THAT(status.message, HasSubstr("cuda:0: CUDA_ERROR_ILLEGAL_ADDRESS"));
-  counted.split.reset(); // nothing waits for ever
+  counted.split.reset(); // no thread waits forever
   unsetenv("CUDA_EMU_FAULT");
 }
 

@@ -1,5 +1,6 @@
-// A placement must beat everything on one device by more than the figures are sure to: by 2 % if any of them was
-// measured, by 0.25 % if all were given or described. Links of many speeds give placements that gain anything between.
+// A placement must beat everything on one device by more than the uncertainty of the figures. It is 2 % if any figure
+// was measured, 0.25 % if all were given or described. Links of many speeds produce placements with gains in this
+// range.
 #include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/Assignments.h"
 #include "tools/compiler/placement/costs/Calibration.h"
@@ -11,7 +12,7 @@ using sluice::compiler::PlacementReport;
 
 namespace {
 
-/// What both devices took for some kernel; the accelerator four times less.
+/// Measured rates of both devices for some kernels; the accelerator is four times faster.
 void writeRates(const std::string &file) {
   sluice::compiler::ClockCalibration measured;
   measured.clock = "sim";
@@ -21,7 +22,7 @@ void writeRates(const std::string &file) {
   ASSERT_FALSE(bool(sluice::compiler::writeCalibration(measured)));
 }
 
-/// The share by which the best of the report is faster than everything on one device.
+/// The gain of the report's best placement over everything on one device.
 double gainOf(const PlacementReport &report) {
   double simple = INFINITY, best = INFINITY;
   for (const PlacementReport::Alternative &alternative : report.alternatives)
@@ -42,7 +43,8 @@ PlacementReport placed(const std::string &calibration, double bytesPerSecond) {
   return place(asked).report;
 }
 
-/// What gains more than `uncertainty` is taken, what gains less is named; there are gains from 0.25 % to 2 %.
+/// Expects that gains above `uncertainty` are taken and smaller gains are only reported. Some gains are between 0.25 %
+/// and 2 %.
 void expectTakenBeyond(double uncertainty, const std::string &calibration, const std::vector<double> &links) {
   int small = 0, taken = 0;
   for (double bytesPerSecond : links) {

@@ -1,5 +1,5 @@
-// Predictions on a clock of another form than the cost model's, by its own counts of work (`--sim table=uneven`), for
-// models that were not calibrated with: within a tenth of what that clock then shows.
+// Predictions for models that were not used in the calibration, on a clock with another formula than the cost model's
+// (`--sim table=uneven`). They must be within a tenth of this clock's times.
 #include "tests/TemporaryFolder.h"
 #include "tests/e2e/devices/IdleSimulator.h"
 #include "tests/e2e/devices/PlacedNetworks.h"
@@ -66,7 +66,7 @@ protected:
 
 } // namespace
 
-// One test, as what is measured serves all; larger networks run with SLUICE_TEST_FULL.
+// A single test, because the measurements serve all networks; larger networks run with SLUICE_TEST_FULL.
 TEST_F(UnevenClock, NetworksThatWereNotMeasuredArePredicted) {
   for (const PlacedNetwork &network : {kPlacedNetworks[0], kDense, kPlacedNetworks[1]})
     expectNear(network);

@@ -1,4 +1,4 @@
-// What graphs on several devices compute: checklist statements that need values, on virtual accelerators.
+// Results of graphs on several devices: checklist items that need values, on virtual accelerators.
 #include "tests/frontend/Observe.h"
 
 #include <bit>
@@ -64,7 +64,7 @@ TEST(checklist_27_sum_after_moving, IsComputedOnTheCommonDevice) {
   EXPECT_THAT(program.output<float>("sum"), ElementsAre(4, 7, 10, 13));
 }
 
-// A training step on an accelerator moves its batch up, and nothing else while nobody asks for anything.
+// A training step on an accelerator uploads its batch, and makes no other copy without requests.
 TEST(checklist_28_transfer_counters, ATrainingStepShowsTheBatchUploadAlone) {
   Graph g{"line"};
   g.set_capacity(4);
@@ -83,7 +83,7 @@ TEST(checklist_28_transfer_counters, ATrainingStepShowsTheBatchUploadAlone) {
     program.set_input("target", std::vector<float>(size_t(rows) * 2, 2.0F));
     program.run("train_step", rows);
   };
-  step(4); // brings the learning rate too
+  step(4); // also uploads the learning rate
   for (std::int64_t rows : {4, 4, 3}) {
     std::vector<TransferCount> before = program.transfers();
     step(rows);
@@ -118,7 +118,7 @@ TEST(checklist_36_net_computes_where_it_lives, OnEveryDeviceWithTheSameBits) {
   }
 }
 
-/// A layer that is trained on up to five rows, with its initial values.
+/// A layer trained on up to five rows, with its initial values.
 static Program trainedLine(const CompileOptions &options) {
   Graph g{"line"};
   g.set_capacity(5);
@@ -136,7 +136,7 @@ static Program trainedLine(const CompileOptions &options) {
 
 static const std::vector<float> kFiveRows = {1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6};
 
-// Replicas share the rows of a call, and show as one program: whole batches in, whole results out.
+// Replicas share the rows of a call and act as one program: whole batches in, whole results out.
 TEST(checklist_48_replicas, TrainAsOneDevice) {
   auto trained = [](const CompileOptions &options, TransferCount uploads) {
     Program program = trainedLine(options);
@@ -168,7 +168,7 @@ TEST(checklist_48_replicas, AreAskedForByASensibleNumber) {
   EXPECT_THAT(refusal({.replicas = 2, .batch_norm = "global"}), testing::HasSubstr("'local' or 'sync'"));
 }
 
-/// The rows of a call in microbatches, as one call.
+/// A call in microbatches has the result of a single call.
 TEST(Accumulate, TrainsAsOneCall) {
   auto trained = [](const CompileOptions &options) {
     Program program = trainedLine(options);

@@ -1,4 +1,4 @@
-// Every wait of LeNet's plans is needed, however its work is divided and however many calls may be in flight.
+// Every wait of LeNet's plans is needed, for every partition of the work and every number of calls in flight.
 #include "tests/e2e/devices/LeNetBatches.h"
 #include "tests/e2e/devices/WaitDeletion.h"
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_P(Waits, NoneCanBeLeftOut) {
 INSTANTIATE_TEST_SUITE_P(LeNet, Waits, testing::Range(0, int(std::size(kPlacements))),
                          [](const auto &info) { return kPlacements[info.param].name; });
 
-// Inputs that exist as often as calls may be in flight are the same inputs.
+// One copy of the inputs per call in flight does not change results.
 TEST(CallsInFlight, ChangeNoBit) {
   constexpr int kRuns = 7;
   std::vector<std::vector<std::byte>> states;

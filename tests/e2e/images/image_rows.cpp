@@ -1,6 +1,6 @@
-// The rows of a folder of images: image_rows FOLDER CHANNELS HEIGHT WIDTH [SEED EPOCH] writes the pixels of all, then the labels, to
-// the standard output; or says what is wrong, and ends with its code. With a seed the images are augmented; with TEST_PART in the
-// environment, they are those of the test part. What users are told goes to the standard error.
+// Dumps the rows of an image folder. image_rows FOLDER CHANNELS HEIGHT WIDTH [SEED EPOCH] writes all pixels, then the
+// labels, to standard output. On failure it prints the error and exits with its code. With a seed the images are
+// augmented; with TEST_PART in the environment, they are those of the test part. Notes for users go to standard error.
 #include "runtime/base/Status.h"
 #include "runtime/data/OpenData.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Folders of images, beside Pillow: images_test.py SOURCE_ROOT BUILD_ROOT."""
+"""Image folders, compared with Pillow: images_test.py SOURCE_ROOT BUILD_ROOT."""
 
 import io
 import json
@@ -20,7 +20,7 @@ environment.enter(SOURCE)
 import numpy as np  # noqa: E402: of the environment entered above
 from PIL import Image  # noqa: E402
 
-# A mean of each channel, trained against labels of three classes.
+# The mean of each channel, trained against labels of three classes.
 MODEL = """module @pictures {
   sluice.model "pictures" format 2 phase "model" capacity 4
   sluice.state parameter @w : tensor<3x3xf32> = <"constant", 0.0 : f64>
@@ -45,7 +45,7 @@ class ImagesTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = scratch.name
         self.draw = np.random.default_rng(11)
-        self.images = []  # in the order of the rows
+        self.images = []  # in row order
         for label, name in enumerate(("ant", "bee", "cat")):
             os.makedirs(self.path(f"data/{name}"))
             for i, (width, height) in enumerate(SIZES):
@@ -147,7 +147,7 @@ class ImagesTest(unittest.TestCase):
         self.assertIn("PNG images need libpng16.so.16", said)
 
     def run_rows(self, folder, height, width, **variables):
-        """The pixels and labels of any folder, and what is told."""
+        """The pixels and labels of a folder, and the notes."""
         command = [os.path.join(BUILD, "tests", "image_rows"), folder, "3", str(height), str(width)]
         result = subprocess.run(command, cwd=self.folder, capture_output=True, timeout=100, check=False, env=os.environ | variables)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -156,7 +156,7 @@ class ImagesTest(unittest.TestCase):
         return pixels, np.frombuffer(result.stdout[count * 3 * height * width :], "<i4").tolist(), result.stderr.decode()
 
     def write_png(self, name, numbers, bits, color=0, **chunks):
-        """A PNG of 4 x 4 pixels, with chunks before its data."""
+        """A PNG of 4 x 4 pixels, with extra chunks before its data."""
         def chunk(kind, data):
             return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         size = {0: 1, 2: 3, 6: 4}[color] * bits // 8 * 4

@@ -24,7 +24,7 @@ public:
                 squares = op("mul", {errors, errors}, rows(kTargets), rows(kTargets));
     std::string each = reduce("sum", squares, "1", rows(kTargets), rows());
     std::string loss = average(each, rows(), scalar());
-    if (pick(2)) // a second loss, of other rows
+    if (pick(2)) // a second loss over other rows
       loss =
           op("add", {loss, average(op("mul", {each, "%mask"}, rows(), rows()), rows(), scalar())}, scalar(), scalar());
     std::string metric = average(reduce("reduce_max", hidden, "1", rows(width0), rows()), rows(), scalar());
@@ -74,7 +74,7 @@ private:
     return op("expand", {x}, type({width}), rows(width),
               fmt::format(" {{dims = array<i64: 1>, shape = array<i64: -9223372036854775808, {}>}}", width));
   }
-  /// A mean over rows, plain or of those that the mask has, or a scaled sum.
+  /// A mean over rows, a mean over the rows of the mask, or a scaled sum.
   std::string average(const std::string &x, const std::string &from, const std::string &to) {
     switch (pick(3)) {
     case 0:
@@ -96,8 +96,8 @@ private:
     return op("div", {reduce("sum", masked, "0", from, to), total}, to, to);
   }
 
-  /// Momentum; or Adam, at a rate that rises and falls, with averages, momentum for its first two parameters, and the
-  /// norm of all gradients bounded.
+  /// Momentum; or Adam with a rate schedule, parameter averages, momentum for the first two parameters, and gradient
+  /// clipping by the global norm.
   std::string training() {
     std::string momentum = fmt::format("#sluice.sgd<momentum = 0.9 : f64, dampening = 0.0 : f64, weight_decay = {} : "
                                        "f64, nesterov = false>",
@@ -182,10 +182,10 @@ private:
     case 2:
       addBatchNorm();
       break;
-    case 3: // centred by a mean over rows
+    case 3: // centered by a mean over rows
       value = op("sub", {value, overRows(average(value, rows(width), type({width})))}, rows(width), rows(width));
       break;
-    case 4: { // scaled by the largest
+    case 4: { // scaled by the maximum
       std::string most =
           reduce("reduce_max", op("mul", {value, value}, rows(width), rows(width)), "0", rows(width), type({width}));
       most = op("add", {most, full(1, type({width}))}, type({width}), type({width}));
@@ -198,7 +198,7 @@ private:
     case 6:
       addDropout();
       break;
-    default: // a weight that two products share: its gradients are added
+    default: // a weight shared by two products: its gradients are summed
       addSquare();
     }
     width0 = width;
@@ -226,7 +226,7 @@ Values BatchGraph::batch(uint64_t seed, int64_t rows) {
       {"x", draw(rows * kFeatures, -2, 2)}, {"t", draw(rows * kTargets, -1, 1)}, {"mask", draw(rows, 0, 1)}};
   for (double &element : values["mask"])
     element = element < 0.4 ? 0 : 1;
-  values["mask"][0] = 1; // somebody counts
+  values["mask"][0] = 1; // at least one row counts
   return values;
 }
 

@@ -1,5 +1,5 @@
-// Random models whose rows meet: means, masked means, sums and maxima over the batch, batch norm, metrics, and outputs that
-// are a row each.
+// Random models with dependences between rows: means, masked means, sums and maxima over the batch, batch norm,
+// metrics, and outputs per row.
 #pragma once
 
 #include "tests/e2e/Harness.h"
@@ -8,14 +8,14 @@
 
 namespace sluice::test {
 
-/// A model of phase `model` that trains with momentum, and what it is fed with.
+/// A model of phase `model` that trains with momentum, and its inputs.
 struct BatchGraph {
   BatchGraph(uint64_t seed, int64_t capacity);
 
   std::string text;
   std::vector<std::string> states;
 
-  /// Inputs for a call of so many rows.
+  /// Inputs for a call with this many rows.
   static Values batch(uint64_t seed, int64_t rows);
 };
 

@@ -22,7 +22,7 @@ static double relativeDifference(const std::vector<double> &some, const std::vec
 
 namespace {
 
-/// What one device gives, step by step, and its states at the end.
+/// The results of one device per step, and its final states.
 struct Expected {
   std::vector<Values> outputs;
   std::map<std::string, std::vector<double>> states;
@@ -57,7 +57,7 @@ static double errorOf(Replicated &several, const SharedModel &model, int64_t row
   for (const ir::StateMap &states : several.states)
     for (const auto &[name, values] : expected.states)
       if (auto found = states.find(name);
-          found != states.end() && found->second.data.size() == values.size()) // no shard
+          found != states.end() && found->second.data.size() == values.size()) // not sharded
         worst = std::max(worst, relativeDifference(found->second.data, values));
   return worst;
 }

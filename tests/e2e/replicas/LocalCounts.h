@@ -1,4 +1,5 @@
-// Replicas that take a count, or a sum, of their own rows for that of all rows, in one place of their program after the other.
+// Fault injection: in one place of their program at a time, replicas use a count or sum of their own rows instead of
+// all rows.
 #pragma once
 
 #include "tests/e2e/replicas/Replicated.h"
@@ -7,7 +8,7 @@
 
 namespace sluice::test {
 
-/// A model on replicas that have these rows each, in so many microbatches, or logical shards if there are any.
+/// A model on replicas with these numbers of rows, with this number of microbatches, or logical shards if not 0.
 struct SharedModel {
   std::string text;
   std::vector<int64_t> shares;
@@ -17,7 +18,7 @@ struct SharedModel {
   bool sharesOptimizer = false;
 };
 
-/// In how many places a local count made the replicas differ from one device, and the places where it did not.
+/// The number of places where a local count made the replicas differ from one device, and the places where it did not.
 struct Plants {
   size_t noticed = 0;
   std::vector<std::string> unnoticed = {};
@@ -25,7 +26,8 @@ struct Plants {
   std::string text() const;
 };
 
-/// Demands that the replicas are one device after some steps, and plants a local count in one place after the other.
+/// Expects that the replicas agree with one device after several steps, then injects a local count in each place in
+/// turn.
 Plants plantLocalCounts(const SharedModel &model);
 
 } // namespace sluice::test

@@ -103,7 +103,7 @@ Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchN
           state.getKind() == ir::StateKind::Accumulator ? state.getInit().getA().getValueAsDouble() : 0.0);
 }
 
-/// `count` rows of an input, which are outermost, from number `first` on; all of one without rows.
+/// `count` rows of an input from row `first` on; rows are outermost. Inputs without rows are returned whole.
 static ir::HostTensor rowsOf(Type type, const std::vector<double> &values, int64_t first, int64_t count) {
   ir::HostTensor tensor(ir::runtimeShape(type, count));
   size_t skipped =
@@ -141,7 +141,7 @@ void Replicated::runRows(ir::EntryOp entry, const Values &inputs, const Rows &ro
     }
 }
 
-/// What reads the number of all rows, behind a cast; and what reads a sum over replicas.
+/// Uses of the number of all rows, after a cast, and uses of sums over replicas.
 SmallVector<OpOperand *> Replicated::findCounts() {
   SmallVector<OpOperand *> places;
   auto readsRows = [](Operation *reader) {
@@ -150,7 +150,7 @@ SmallVector<OpOperand *> Replicated::findCounts() {
   };
   auto add = [&](Value value) {
     for (OpOperand &use : value.getUses())
-      if (!isa<ir::CastOp>(use.getOwner()) || !readsRows(use.getOwner())) // else what reads that
+      if (!isa<ir::CastOp>(use.getOwner()) || !readsRows(use.getOwner())) // otherwise the uses of the cast
         places.push_back(&use);
   };
   op->walk([&](Operation *reader) {
@@ -182,7 +182,7 @@ std::string Replicated::takeLocal(size_t place) {
   return where + " reads the number of rows";
 }
 
-/// As the runtime does: as many microbatches as the replica with most rows has, or all of its logical shards.
+/// Like the runtime: as many microbatches as the replica with the most rows has, or all of its logical shards.
 int64_t Replicated::microbatchesFor(const Rows &rows) {
   int64_t most = *std::max_element(rows.counts.begin(), rows.counts.end());
   return ir::getLogicalShards(*op) ? ir::getMicrobatches(*op)

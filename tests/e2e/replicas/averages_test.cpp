@@ -1,8 +1,9 @@
-// Wrong averages are noticed: each count and each sum of all rows, in the programs of random graphs, taken of one replica's.
+// Wrong averages are detected: each count and each sum over all rows, in programs of random graphs, is replaced by one
+// replica's.
 //
-//   means of losses, masks and metrics, in all entry points;    here: what random graphs have
-//   synchronised batch norm and its gradient, clipped norms
-//   --accumulate, --zero                                        here, each by itself
+//   means of losses, masks and metrics, in all entry points;    here: random graphs
+//   synchronized batch norm and its gradient, clipped norms
+//   --accumulate, --zero                                        here, separately
 //   weighted classes, ignored labels, smoothed labels,          losses_test.cpp: NoticeALocalCountAnywhere
 //   each with clipped norms and --deterministic
 //   batch norm of a replica's own rows, and its gradient        partition_test.cpp: BatchNormOfReplicas, by hand
@@ -29,7 +30,7 @@ protected:
   }
 };
 
-/// Numbers 40 and 95 normalise what is centred: what is multiplied by the mean of that, zero, may be anything.
+/// Numbers 40 and 95 normalize centered values: their mean is zero, so that a factor of the mean has no effect.
 TEST_P(LocalCounts, AreNoticed) { expectNoticed(model({1, 7, 2})); }
 
 TEST_P(LocalCounts, AreNoticedInMicrobatches) {

@@ -1,5 +1,5 @@
-// What rows carry from one training step to the next: the same for any number of replicas and microbatches, in calls of
-// any number of rows, and when training goes on with other replicas than it began with.
+// Values that rows carry from one training step to the next. They are independent of the number of replicas and
+// microbatches and of the rows of calls. Training may continue with another number of replicas.
 #include "sluice/sluice.h"
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/replicas/Replicated.h"
@@ -10,7 +10,7 @@
 namespace sluice::test {
 
 static constexpr int64_t kBatch = 6, kSteps = 5, kFeatures = 3;
-/// The second of calls with all rows goes on from the first; the third leaves rows out, which the fifth has again.
+/// The second call with all rows continues from the first; the third omits rows that the fifth includes again.
 static constexpr int64_t kRows[] = {6, 6, 2, 1, 6, 5};
 
 static std::string network() {
@@ -27,7 +27,7 @@ static std::string network() {
   return g.str();
 }
 
-/// The model program, with fewer words and a smaller state.
+/// The model program with fewer words and a smaller state.
 static std::string smallLanguageModel() {
   std::string text = modelText("lstm", fmt::format("--batch {}", kBatch));
   for (auto [size, smaller] : {std::pair(10000, 50), {1024, 32}, {768, 24}, {512, 16}, {256, 8}})
@@ -48,7 +48,7 @@ static Values batch(int step, int64_t rows) {
           {"label", integers("next", 32, 50)}};
 }
 
-/// Those of a batch that the model takes.
+/// The inputs of a batch that the model reads.
 static Values inputsOf(const Compiled &model, int step, int64_t rows) {
   Values all = batch(step, rows), inputs;
   for (const runtime::Value &input : model.plan().findEntry("train_step")->inputs)
@@ -60,7 +60,7 @@ static double train(Compiled &model, int step) {
   return model.run("train_step", inputsOf(model, step, kRows[step]), kRows[step]).at("loss")[0];
 }
 
-/// Replicas, the microbatches of each, and logical shards.
+/// Replicas, their microbatches, and logical shards.
 struct Shares {
   int64_t replicas, microbatches, shards;
 };
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, Carried,
                                               info.param.shards);
                          });
 
-/// Each step is done by other replicas than the one before, which know nothing but the states.
+/// Each step uses other replicas than the step before, which receive only the states.
 TEST(CarriedRows, GoOnWithOtherReplicas) {
   std::string text = network();
   Compiled one = onSimulators(text, 1);

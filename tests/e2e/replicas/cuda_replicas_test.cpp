@@ -1,4 +1,4 @@
-// Replicas on emulated CUDA devices, which exchange by the double of NCCL, against the interpreter and each other.
+// Replicas on emulated CUDA devices with emulated NCCL, compared with the interpreter and with each other.
 #include "tests/Worse.h"
 #include "tests/cuda_emu/Doubles.h"
 #include "tests/e2e/Yardstick.h"
@@ -27,8 +27,8 @@ class ExchangingCudaReplicas : public CudaReplicas {};
 
 } // namespace
 
-/// With batches that are full, that no number of replicas divides, and of fewer rows than there are replicas; with graphs and
-/// without.
+/// With full batches, with row counts that no number of replicas divides, and with fewer rows than replicas; with and
+/// without graphs.
 TEST_P(CudaReplicas, TrainAsTheInterpreter) {
   useCudaDoubles(/*devices=*/4, /*seed=*/int(GetParam()));
   constexpr int64_t kFull = 16;
@@ -39,7 +39,7 @@ TEST_P(CudaReplicas, TrainAsTheInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(Emulated, CudaReplicas, testing::Values(1, 2, 4));
 
-/// Against replicas that keep all of what the optimizer keeps.
+/// Compared with replicas without sharded optimizer states.
 TEST_P(ExchangingCudaReplicas, TrainInShards) {
   useCudaDoubles(/*devices=*/4, /*seed=*/int(GetParam()));
   std::string model = replaced(onCuda(lenet(kBatch), GetParam()), "momentum = 0.000000e+00", "momentum = 9.000000e-01");
@@ -60,7 +60,7 @@ TEST_P(ExchangingCudaReplicas, TrainInShards) {
     EXPECT_FALSE(report.differs());
 }
 
-/// What was put into queues is what the backend counted, and what the plan says of so many steps.
+/// The backend's count equals the number of enqueued collectives and the plan's prediction for these steps.
 TEST_P(ExchangingCudaReplicas, ExchangeWhatThePlanSays) {
   useCudaDoubles(/*devices=*/4);
   Compiled several(onCuda(lenet(kBatch), GetParam()));

@@ -1,4 +1,4 @@
-// Programs with logical shards: the number of replicas that share them changes no bit.
+// Programs with logical shards: the number of replicas does not change any bit.
 #include "tests/Worse.h"
 #include "tests/e2e/devices/LeNetBatches.h"
 #include "tests/e2e/devices/SmallResNet.h"
@@ -14,7 +14,8 @@ namespace sluice::test {
 static constexpr int64_t kShards = 8, kBatch = 20;
 static constexpr int64_t kReplicas[] = {1, 2, 4, 8};
 
-/// Of calls with rows for all shards alike, for some more than for others, for some none, and for the first alone.
+/// Row counts that give all shards the same number of rows, some shards more, some shards none, and only the first
+/// shard a row.
 static constexpr int64_t kRows[] = {16, 13, 5, 1, 20, 11};
 
 static double differenceOf(const std::vector<double> &a, const std::vector<double> &b) {
@@ -31,7 +32,7 @@ static double differenceOf(const Values &a, const Values &b) {
   return worst;
 }
 
-/// Equal bits: of not-a-number too, and zeros have signs.
+/// Bitwise equality: includes NaN and signed zeros.
 static bool isSame(const std::vector<double> &a, const std::vector<double> &b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
@@ -40,20 +41,20 @@ static bool isSame(const std::vector<double> &a, const std::vector<double> &b) {
 
 namespace {
 
-/// What a program leaves after each of its calls, and at the end.
+/// The results after each call and at the end.
 struct Trace {
   std::vector<Values> outputs;
   std::map<std::string, std::vector<double>> states;
 };
 
-/// A model, what it is fed with in a step, and how it is compiled.
+/// A model, its inputs per step, and its compilation.
 struct Case {
   std::string text;
   Values (*batch)(int step, int64_t rows);
   passes::PipelineOptions options;
 };
 
-/// Where replicas run.
+/// The devices of replicas.
 enum class Place { Host, Accelerators };
 
 } // namespace
@@ -127,7 +128,7 @@ TEST_P(DeterministicReplicas, LeaveTheSameBitsOfTheMlp) {
   expectSameForAnyNumber({modelText("mlp"), lenetBatch, optionsOf(false)}, GetParam());
 }
 
-/// With the statistics of each shard, and the running ones of the first.
+/// With per-shard statistics; the running statistics are those of the first shard.
 TEST_P(DeterministicReplicas, LeaveTheSameBitsOfNorms) {
   std::string devices = GetParam() == Place::Host ? "cpu" : "sim:0";
   expectSameForAnyNumber({smallResNet(devices, kBatch), resNetBatch, optionsOf(false)}, GetParam());
@@ -167,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, DeterministicReplicas, testing::Values(Place:
                            return place.param == Place::Host ? "Host" : "Accelerators";
                          });
 
-/// A replica on two accelerators counts its shards on both.
+/// A replica on two accelerators distributes its shards over both.
 TEST(LogicalShards, LeaveTheSameBitsOnTwoAcceleratorsEach) {
   std::optional<Trace> one;
   for (int64_t replicas : {1, 4}) {
@@ -198,7 +199,7 @@ TEST(LogicalShards, CopyWhatThePlanPredicts) {
 
 class DeterministicBatchGraphs : public testing::TestWithParam<uint64_t> {
 protected:
-  /// In double precision, where other orders of sums have other bits as well. All replicas have the same states.
+  /// In double precision, where another summation order also changes bits. All replicas have the same states.
   Trace traceOf(const BatchGraph &graph, size_t replicas, bool syncBatchNorm) {
     Replicated program(graph.text, replicas, syncBatchNorm, {}, "parallel", /*microbatches=*/1, kShards);
     program.run("init", {{"key", {0, 7}}}, std::vector<int64_t>(replicas, 1));

@@ -1,6 +1,6 @@
-// What dropout drops, seen in the gradient of a table whose rows are the rows of a call: on any device, number of
-// threads, replicas and microbatches the bits of Threefry on the seed, the step and the element, written down here once
-// more.
+// The elements that dropout drops, observed in the gradient of a table whose rows are the rows of a call. For any
+// device, number of threads, replicas and microbatches they are the bits of Threefry on the seed, step and element,
+// which the test recomputes.
 #include "runtime/instance/Weights.h"
 #include "runtime/io/Safetensors.h"
 #include "tests/e2e/replicas/Replicated.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kRows = 12, kWidth = 7;
 
-/// The upper 23 of the bits that are drawn for an element.
+/// The upper 23 of an element's random bits.
 uint32_t drawnFor(uint64_t seed, uint32_t step, uint32_t stream, uint32_t row, uint32_t place) {
   uint32_t k[3] = {uint32_t(seed >> 32) + step * 0x9E3779B9u + stream * 0x85EBCA77u,
                    uint32_t(seed) + step * 0x9E3779B9u, 0x1BD11BDA};
@@ -40,7 +40,7 @@ bool isDropped(uint64_t seed, uint32_t step, uint32_t stream, uint32_t row, uint
   return drawnFor(seed, step, stream, row, place) < p * 8388608;
 }
 
-/// Rows of a table dropped twice by one layer, the second time with three times the weight in the loss.
+/// A table dropped twice by one layer; the second result has three times the weight in the loss.
 std::string twiceDropped(double p, int64_t width = kWidth, int64_t rows = kRows) {
   Graph graph("dropped");
   graph.set_capacity(rows);
@@ -61,7 +61,7 @@ Values rowsUpTo(int64_t rows) {
   return batch;
 }
 
-/// What a step with `rows` rows takes off the table.
+/// The change of the table in a step with `rows` rows.
 std::vector<double> dropsOf(uint64_t seed, uint32_t step, int64_t rows, double p, int64_t width = kWidth,
                             int64_t capacity = kRows) {
   std::vector<double> gradient(size_t(capacity * width), 0);
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, DropoutOn,
                                          std::tuple("sim:0-1", 2, 1), std::tuple("sim:0-1", 2, 3),
                                          std::tuple("sim:0-2", 3, 1), std::tuple("sim:0-2", 3, 3)));
 
-/// What checkpoints hold is all that later steps hang on.
+/// Later steps depend only on the contents of a checkpoint.
 TEST(Dropout, GoesOnFromACheckpoint) {
   Compiled program(twiceDropped(0.5)), other(twiceDropped(0.5));
   program.init(9);
@@ -125,7 +125,7 @@ TEST(Dropout, GoesOnFromACheckpoint) {
 
 class DropoutWith : public testing::TestWithParam<double> {};
 
-/// In f32: a scale of 1 / (1 - p) is rounded.
+/// In f32: the scale 1 / (1 - p) is rounded.
 TEST_P(DropoutWith, KeepsAShareAndItsMean) {
   constexpr int64_t rows = 256, width = 64;
   double p = GetParam(), count = 2 * double(rows * width);
@@ -141,7 +141,7 @@ TEST_P(DropoutWith, KeepsAShareAndItsMean) {
     total -= table[i];
   }
   EXPECT_TRUE(std::abs(kept / count - (1 - p)) <= 4 * std::sqrt(p * (1 - p) / count)) << kept / count;
-  // The mean of what is left is that of what was: 1 and 3, with deviations as large times sqrt(p / (1 - p)).
+  // The mean is preserved: the weights 1 and 3, with standard deviations sqrt(p / (1 - p)) times as large.
   EXPECT_TRUE(std::abs(total / double(rows * width) - 4) <= 4 * std::sqrt(10 * p / (1 - p) / double(rows * width)));
 }
 
@@ -173,7 +173,7 @@ TEST(Dropout, IsNothingOutsideOfTraining) {
   EXPECT_EQ(twiceDropped(0).find("sluice.dropout"), std::string::npos) << "with p = 0 there is none at all";
 }
 
-/// It is a formula by element that its readers take in: no kernel gives it to another.
+/// Dropout is an elementwise formula that its consumers recompute: no kernel stores it.
 TEST(Dropout, IsNotStored) {
   passes::PipelineOptions options;
   options.compileTo = "fused";

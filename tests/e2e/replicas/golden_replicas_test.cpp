@@ -1,4 +1,4 @@
-// ResNet-56 with synchronised norms, on few rows of which replicas have two or one, against PyTorch's figures.
+// ResNet-56 with synchronized norms, with one or two rows per replica, compared with PyTorch's results.
 #include "tests/e2e/GoldenNetworks.h"
 #include "tests/e2e/GoldenTraining.h"
 #include "tests/e2e/replicas/Replicated.h"

@@ -1,5 +1,5 @@
-// Language models on several replicas and in microbatches against one device: an LSTM whose rows carry their states on, and
-// a transformer, with dropout, labels that are ignored unevenly, and gradients clipped by the norm of all.
+// Language models on several replicas and in microbatches compared with one device: an LSTM whose rows carry state, and
+// a transformer. Both have dropout, unevenly ignored labels, and gradients clipped by the global norm.
 #include "runtime/instance/Weights.h"
 #include "runtime/io/Safetensors.h"
 #include "sluice/sluice.h"
@@ -18,7 +18,7 @@ static constexpr int64_t kRows[] = {6, 6, 2, 1, 6, 5};
 
 namespace {
 
-/// As GPT-2's.
+/// As in GPT-2.
 struct Block : nn::Module {
   using Module::Module;
   nn::LayerNorm ln_1{this, "ln_1", kWidth}, ln_2{this, "ln_2", kWidth};
@@ -39,7 +39,7 @@ struct Block : nn::Module {
 
 } // namespace
 
-/// Scores of words, and what is learnt of them.
+/// Adds the outputs and the training of scores.
 static std::string finished(Graph &g, const Tensor &scores, const Tensor &next, const optim::Optimizer &optimizer) {
   Tensor logits = scores.transpose(1, 2);
   g.output("logits", logits);
@@ -61,8 +61,8 @@ static std::string recurrent() {
                   optim::SGD{.lr = 0.1, .momentum = 0.9});
 }
 
-/// With the same weights for words that are read and for those that are predicted. What rounding leaves of the gradient of
-/// keys' biases, which is zero, is divided by `eps`.
+/// With one weight for the embedding and the output projection. The gradient of keys' biases is zero except for
+/// rounding, which is divided by `eps`.
 static std::string transformer() {
   Graph g("transformer");
   g.set_capacity(kBatch);
@@ -78,7 +78,7 @@ static std::string transformer() {
                   optim::AdamW{.lr = 0.1, .betas = {0.9, 0.95}, .eps = 1e-4, .weight_decay = 0.1});
 }
 
-/// Of the first row all labels are ignored, of later ones fewer and fewer.
+/// The first row has only ignored labels; later rows have fewer and fewer.
 static Values batch(int64_t step, int64_t rows) {
   std::string key = "language/" + std::to_string(step);
   auto integers = [&](const std::string &name, int64_t below) {
@@ -103,7 +103,7 @@ TEST(LanguageModels, AreOneDevicesInTheInterpreter) {
       expectAsOneDevice(text, batch(0, kBatch), shares, microbatches, /*steps=*/3);
 }
 
-/// Counts of labels, norms of gradients.
+/// Counts of labels, and gradient norms.
 TEST(LanguageModels, NoticeALocalSumAnywhere) {
   auto rows = [](uint64_t step, int64_t count) { return batch(int64_t(step), count); };
   for (const std::string &text : {recurrent(), transformer()}) {
@@ -113,7 +113,7 @@ TEST(LanguageModels, NoticeALocalSumAnywhere) {
   }
 }
 
-/// Replicas, and the microbatches of each.
+/// Replicas, and their microbatches.
 struct Shares {
   int64_t replicas, microbatches;
 };

@@ -1,5 +1,5 @@
-// Losses of labels that are ignored unevenly, weighted and smoothed, on several replicas against one device: what a mean
-// divides by is known from data alone.
+// Losses with unevenly ignored, weighted and smoothed labels, on several replicas compared with one device. The divisor
+// of a mean depends on data only.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
 #include "tests/e2e/Portable.h"
@@ -34,7 +34,7 @@ std::string words(bool weighs, double smoothing, std::optional<double> clip = {}
   return g.str();
 }
 
-/// The first rows have few labels that count, and the very first has none.
+/// The first rows have few labels that are not ignored, and the very first has none.
 Values batch(int64_t step, int64_t rows) {
   std::string key = "losses/" + std::to_string(step);
   std::vector<float> x = portableUniform(key, size_t(rows * kLength * kWidth), -1, 1);
@@ -102,7 +102,7 @@ TEST(ReplicatedLosses, AreOneDevicesWhereTheyAreCompiled) {
                                          {.sim = "devices=4,seed=3"});
     one.init(7);
     several.init(7);
-    for (int64_t rows : {12, 1, 7, 2}) // where a replica has no row, one has none that counts
+    for (int64_t rows : {12, 1, 7, 2}) // compares replicas without rows with one device whose rows are all ignored
       for (const char *entry : {"predict", "eval_step", "train_step"})
         expectSame(several.run(entry, batch(rows, rows), rows), one.run(entry, batch(rows, rows), rows),
                    fmt::format("of {}, {} rows, weights {}, smoothing {}", entry, rows, weighs, smoothing));

@@ -1,5 +1,5 @@
-// What collectives cost on virtual accelerators, whose clock the compiler knows by kernels that were timed: said before
-// and checked after, on a network that reduces as much as it computes.
+// The cost of collectives on virtual accelerators, whose kernel times the compiler has measured. It is predicted and
+// then measured, on a network that reduces as much as it computes.
 #include "passes/kernel/PreparedKernels.h"
 #include "runtime/instance/ActionTimes.h"
 #include "runtime/plan/CommunicationForecast.h"
@@ -34,7 +34,7 @@ struct Link {
   }
 };
 
-/// In no time.
+/// Transfers in zero time.
 constexpr Link kNoLink{1e15, 0};
 
 Values batchOf(int64_t rows, int64_t pixels, int64_t classes) {
@@ -43,8 +43,8 @@ Values batchOf(int64_t rows, int64_t pixels, int64_t classes) {
   return {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}};
 }
 
-/// A network, compiled once: its kernels are timed and then do nothing, so that any plan of the same launches can be
-/// run.
+/// A network that is compiled once: its kernels are timed and then disabled, so that any plan with the same launches
+/// can run.
 class Network {
 public:
   Network(const std::string &program, int64_t pixels, int64_t classes)
@@ -66,7 +66,7 @@ public:
     return costs;
   }
 
-  /// The plan for such a link.
+  /// The plan for this link.
   runtime::Plan plan(const Link &link, BucketPolicy buckets) {
     mlir::OwningOpRef<mlir::ModuleOp> module(fused.module->clone());
     passes::PipelineOptions options = fused.pipeline;
@@ -105,7 +105,7 @@ public:
   }
 
 private:
-  static bool isNeverHere(size_t) { return false; } // the simulator takes the host's work, too
+  static bool isNeverHere(size_t) { return false; } // the simulator also runs the host's work
 
   static RunOptions runOn(const Link &link) { return {.sim = link.settings(), .simulator = &idleSimulator()}; }
 
@@ -141,12 +141,12 @@ constexpr Link kSlow{2e9, 20e-6};
 constexpr std::pair<BucketPolicy, const char *> kOthers[] = {{BucketPolicy::Fewest, "fewest"},
                                                              {BucketPolicy::Each, "each"}};
 
-/// Compares sharing as is fastest with the other ways over links of all kinds, by prediction or by the clock.
+/// Compares the fastest bucketing with the other policies over links of all kinds, by prediction or by the clock.
 class Sweep {
 public:
   Sweep(Network &network, bool isClocked) : network(network), isClocked(isClocked) {}
 
-  /// A part of the links, unless SLUICE_TEST_FULL is set.
+  /// Runs a sample of the links, or all with SLUICE_TEST_FULL.
   void run() {
     constexpr double kRates[] = {1e9, 3e9, 12e9, 50e9}, kLatencies[] = {1e-6, 5e-6, 30e-6, 200e-6};
     for (size_t rate = 0; rate < std::size(kRates); ++rate)
@@ -179,7 +179,7 @@ private:
 
   Network &network;
   bool isClocked;
-  double leastShare = INFINITY; // of the faster of the other ways
+  double leastShare = INFINITY; // relative to the faster of the other policies
 };
 
 } // namespace
@@ -200,8 +200,8 @@ TEST(Overlap, OfResNet50IsWhatIsPredicted) {
   Sweep(network, /*isClocked=*/false).run();
 }
 
-/// With the same batch, by the clock of accelerators with the rates and links that they have unless they are told otherwise.
-/// Of ResNet-50 too if SLUICE_TEST_FULL is set.
+/// With the same batch, by the clock of accelerators with default rates and links. Also ResNet-50 if SLUICE_TEST_FULL
+/// is set.
 TEST(Overlap, LetsTwoDevicesTakeLittleMoreThanHalfTheTime) {
   constexpr double kShare = 0.55;
   struct {

@@ -1,4 +1,4 @@
-// The program of one of several replicas, interpreted on all of them together, against the model on one device.
+// The program of one of several replicas, interpreted on all replicas together, compared with the model on one device.
 #include "tests/Worse.h"
 #include "tests/e2e/replicas/BatchGraph.h"
 #include "tests/e2e/replicas/Replicated.h"
@@ -22,7 +22,7 @@ static double greatestError(const std::vector<double> &actual, const std::vector
   return worst;
 }
 
-/// So many rows for each replica, at random, some of them none.
+/// Random row counts for the replicas; some are zero.
 static std::vector<int64_t> drawShares(std::mt19937_64 &random, size_t replicas, int64_t rows) {
   std::vector<int64_t> shares(replicas, 0);
   for (int64_t row = 0; row < rows; ++row)
@@ -39,7 +39,7 @@ protected:
       GTEST_SKIP() << "a fifth of the graphs runs unless SLUICE_TEST_FULL is set";
   }
 
-  /// Trains on one device and on replicas that have so many microbatches each.
+  /// Trains on one device and on replicas with this many microbatches each.
   void expectEqual(size_t replicas, int64_t microbatches, std::mt19937_64 &random) {
     BatchGraph graph(GetParam(), kCapacity);
     SCOPED_TRACE(graph.text);
@@ -112,7 +112,7 @@ static const char kNormed[] = R"(module {
 }
 )";
 
-/// As in PyTorch's DistributedDataParallel: each replica's loss is that of its own statistics, the gradient is the mean over
+/// As in PyTorch's DistributedDataParallel, each replica's loss uses its own statistics. The gradient is the mean over
 /// all rows, and the first replica's running statistics are kept.
 TEST(BatchNormOfReplicas, IsOfTheirOwnRows) {
   const std::vector<double> x = {0.3, -1, 2, 0.5, -0.7, 1.5, 1, 1, -2, 0.25, 0.4, 3, -0.1, -0.2};
@@ -125,7 +125,7 @@ TEST(BatchNormOfReplicas, IsOfTheirOwnRows) {
     states.at("lr").data = {1};
   }
   Values outputs = several.run("train_step", {{"x", x}}, shares, /*replica=*/3);
-  // By hand, in double.
+  // Computed by hand in double.
   double loss = 0, dW[2] = {}, dB[2] = {}, mean0[2] = {}, var0[2] = {};
   int64_t first = 0, rows = 7;
   for (int64_t share : shares) {

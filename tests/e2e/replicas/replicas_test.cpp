@@ -1,4 +1,4 @@
-// Compiled programs on several replicas against the same program on one device.
+// Compiled programs on several replicas compared with the same program on one device.
 #include "tests/Worse.h"
 #include "tests/e2e/devices/LeNetBatches.h"
 #include "tests/e2e/devices/SmallResNet.h"
@@ -38,8 +38,8 @@ static void expectSameStates(Compiled &several) {
   }
 }
 
-/// Trains both from the same seed on batches of all sizes, one of them smaller than the number of replicas; gives the
-/// greatest difference of losses and states.
+/// Trains both from the same seed on batches of all sizes, one of them smaller than the number of replicas. Returns the
+/// largest difference of losses and states.
 static double trainBoth(Compiled &one, Compiled &several, const std::vector<int64_t> &rows) {
   one.init(3);
   several.init(3);
@@ -90,7 +90,7 @@ TEST_P(LeNetReplicas, TrainAsOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Replicas, LeNetReplicas, testing::Values(1, 2, 3, 4, 8));
 
-/// Replicas, and the microbatches of each.
+/// Replicas, and their microbatches.
 class LeNetMicrobatches : public testing::TestWithParam<std::pair<int64_t, int64_t>> {};
 
 TEST_P(LeNetMicrobatches, TrainAsOneDevice) {
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, LeNetMicrobatches,
 
 class HostMicrobatches : public testing::TestWithParam<int64_t> {};
 
-/// In f32, where sums of microbatches have another order.
+/// In f32, where sums over microbatches have another order.
 TEST_P(HostMicrobatches, TrainAsOne) {
   passes::PipelineOptions options;
   options.capacity = 16;
@@ -139,7 +139,7 @@ TEST(Microbatches, CopyWhatThePlanPredicts) {
   EXPECT_EQ(runtime::byPair(executor.executedCopies()), runtime::byPair(executor.engineCopies()));
 }
 
-/// Activations are those of a microbatch, where those of the whole call were.
+/// Activations have the size of a microbatch instead of the whole call.
 TEST(Microbatches, NeedLessMemory) {
   constexpr int64_t batch = 64;
   Compiled one(smallResNet("sim:0", batch), inDouble(batch));
@@ -156,7 +156,8 @@ static float toBf16(double value) {
   return std::bit_cast<float>(bits & 0xffff0000u);
 }
 
-/// Each of two replicas has half of the rows, and half of what a step on these alone subtracts is its part of the sum.
+/// Each of two replicas has half of the rows. Half of the update of a step on these rows alone is the replica's
+/// contribution to the sum.
 TEST(Replicas, ReduceGradientsInTheWireType) {
   constexpr int64_t kRows = 8;
   std::string model = modelText("lenet");
@@ -184,7 +185,8 @@ TEST(Replicas, ReduceGradientsInTheWireType) {
   for (const auto &[name, first] : parts[0]) {
     std::vector<double> before = one.state(name), after = several.state(name), second = parts[1][name];
     for (size_t i = 0; i < before.size(); ++i, ++compared) {
-      float sum = toBf16(before[i] - first[i]) / 2 + toBf16(before[i] - second[i]) / 2; // times the rate
+      float sum = toBf16(before[i] - first[i]) / 2 + toBf16(before[i] - second[i]) / 2; // updates include the learning
+                                                                                        // rate
       ASSERT_NEAR(after[i], before[i] - double(toBf16(sum)), 1e-14) << name << "[" << i << "]";
     }
   }
@@ -199,7 +201,7 @@ static Values resNetBatch(int step, int64_t rows) {
   return {{"image", {pixels.begin(), pixels.end()}}, {"label", {labels.begin(), labels.end()}}};
 }
 
-/// The accelerators of each replica, and how many replicas there are.
+/// The accelerators per replica, and the number of replicas.
 class ResNetReplicas : public testing::TestWithParam<std::pair<int64_t, int64_t>> {};
 
 TEST_P(ResNetReplicas, TrainAsOneDeviceWithSynchronisedNorms) {
@@ -225,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, ResNetReplicas,
                          testing::Values(std::pair<int64_t, int64_t>(1, 3), std::pair<int64_t, int64_t>(2, 2),
                                          std::pair<int64_t, int64_t>(2, 4)));
 
-/// A norm of channels whose means are large beside their deviations, in f32.
+/// A norm of channels whose means are large compared with their deviations, in f32.
 static std::string normOfLargeMeans() {
   Graph graph("large_means");
   graph.set_capacity(64);
@@ -244,7 +246,7 @@ static Values largeMeans(int64_t rows) {
   return {{"x", x}};
 }
 
-/// The greatest error of the running variances behind the first step, relative to the variance of the rows.
+/// The largest error of the running variances after the first step, relative to the variance of the rows.
 static double errorOfVariances(Compiled &program, const Values &batch, int64_t rows) {
   double worst = 0;
   std::vector<double> running = program.state("bn.running_var");
@@ -262,8 +264,8 @@ static double errorOfVariances(Compiled &program, const Values &batch, int64_t r
 
 class SynchronisedNorms : public testing::TestWithParam<std::pair<int64_t, int64_t>> {};
 
-/// As well as one device, which sums the squares of differences from the mean; rows are few, too, so that replicas have
-/// none.
+/// As accurate as one device, which sums squared deviations from the mean. Includes batches so small that replicas have
+/// no rows.
 TEST_P(SynchronisedNorms, HaveTheMomentsOfAllRows) {
   auto [replicas, microbatches] = GetParam();
   std::string model = normOfLargeMeans();
@@ -287,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, SynchronisedNorms,
                          testing::Values(std::pair<int64_t, int64_t>(2, 1), std::pair<int64_t, int64_t>(3, 1),
                                          std::pair<int64_t, int64_t>(1, 4), std::pair<int64_t, int64_t>(2, 3)));
 
-/// Forward mean and variance, backward the sums that are its gradients.
+/// Forward: mean and variance. Backward: the sums for the gradients.
 TEST(SynchronisedNorms, ExchangeOnceInEachDirection) {
   passes::PipelineOptions options;
   options.capacity = 12;
@@ -306,7 +308,7 @@ TEST(Replicas, HaveTheFirstOnesStatistics) {
   Compiled first(smallResNet("sim:0", 12), inDouble(12));
   several.init(5);
   first.init(5);
-  Values batch = resNetBatch(0, 12), share = batch; // the first replica's are the first four rows
+  Values batch = resNetBatch(0, 12), share = batch; // the first replica has the first four rows
   share.at("image").resize(batch.at("image").size() / 3);
   share.at("label").resize(4);
   several.run("train_step", batch, 12);

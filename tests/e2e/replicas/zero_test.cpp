@@ -1,4 +1,4 @@
-// Replicas that share out what the optimizer keeps, against those that keep all of it.
+// Replicas with sharded optimizer states compared with replicas without sharding.
 #include "tests/Worse.h"
 #include "tests/e2e/devices/LeNetBatches.h"
 #include "tests/e2e/replicas/BatchGraph.h"
@@ -28,7 +28,7 @@ static std::vector<std::byte> bytesOf(runtime::Instance &program, const runtime:
   return bytes;
 }
 
-/// What all keep is the same on all, bit for bit.
+/// Unsharded states are bitwise equal on all replicas.
 static void expectSameParameters(Compiled &several) {
   runtime::Instance &program = several.program();
   for (const runtime::State &state : several.plan().states)
@@ -48,7 +48,7 @@ static double worstState(Compiled &some, Compiled &others) {
   return worst;
 }
 
-/// How many collectives of a kind a step has.
+/// The number of collectives of a kind per step.
 static int64_t countOf(const Compiled &model, runtime::Collective::Kind kind) {
   int64_t count = 0;
   for (auto [action, times] : model.plan().actionsOf(*model.plan().findEntry("train_step"), 1))
@@ -56,7 +56,7 @@ static int64_t countOf(const Compiled &model, runtime::Collective::Kind kind) {
   return count;
 }
 
-/// What is put into queues, and what backends count, is what the plan says.
+/// The plan's prediction, the enqueued collectives and the backends' counts agree.
 static void expectCounted(Compiled &several, int64_t steps) {
   runtime::CollectiveCounts predicted{};
   runtime::Instance &program = several.program();
@@ -90,7 +90,7 @@ static int64_t stateArena(const Compiled &model) {
 
 class LeNetShards : public testing::TestWithParam<int64_t> {
 protected:
-  /// The greatest difference after so many steps from replicas that keep all.
+  /// The largest difference from unsharded replicas after this many steps.
   double train(bool promoteF64, int steps = 20) {
     int64_t replicas = GetParam();
     std::string plain = onReplicas(lenetWithMomentum(), replicas, devicesFor(replicas));
@@ -158,7 +158,8 @@ TEST(Shards, GiveTheSameBitsAgain) {
   }
 }
 
-/// The bits of all states of the first replica after some steps, where shards share so many collectives; 0: none do.
+/// The bits of all states of the first replica after several steps, with the shards' collectives in this many buckets;
+/// 0: no buckets.
 static std::vector<std::byte> bitsIn(int64_t buckets, const std::string &model, const std::string &sim = "devices=8") {
   passes::PipelineOptions options = ofBatch(16, false);
   options.shardBuckets = buckets;
@@ -184,7 +185,7 @@ TEST(Shards, HaveTheSameBitsInBuckets) {
   }
 }
 
-/// Moved over by their states alone, as by a checkpoint, to another number of replicas and back.
+/// Only the states are transferred, as by a checkpoint, to another number of replicas and back.
 TEST(Shards, GoOnFromTheStatesOfOthers) {
   std::string model = lenetWithMomentum();
   auto on = [&](int64_t replicas) { return onReplicas(model, replicas, devicesFor(replicas)); };
@@ -235,7 +236,7 @@ TEST(Shards, TrainInMicrobatches) {
   EXPECT_TRUE(worst <= 1e-12) << worst;
 }
 
-/// The meaning of all this in the reference interpreter.
+/// The semantics of sharding in the reference interpreter.
 TEST(Shards, MeanWhatOneMeans) {
   constexpr int64_t capacity = 12;
   for (size_t replicas : {2, 3, 5}) {
@@ -262,7 +263,7 @@ TEST(Shards, MeanWhatOneMeans) {
   }
 }
 
-/// Parameters of all sizes, some of fewer elements than there are replicas; and on the host.
+/// Parameters of all sizes, including fewer elements than replicas; also on the host.
 class ShardsOfBatchGraphs : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(ShardsOfBatchGraphs, TrainAsOne) {

@@ -1,4 +1,4 @@
-// Models whose states are unusual: state_models KIND OUTPUT [FILE...]. What they compute states_test.py knows.
+// Models with unusual states: state_models KIND OUTPUT [FILE...]. states_test.py has their expected results.
 #include <sluice/sluice.h>
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kWords = 11, kWidth = 6, kLength = 5, kIgnored = 3;
 
-/// The head's weight is the embedding's, or one of its own.
+/// The head's weight is that of the embedding, or a separate one.
 struct Language : nn::Module {
   nn::Embedding wte{this, "wte", kWords, kWidth};
   nn::Linear lm_head{this, "lm_head", kWidth, kWords, {.bias = false}};
@@ -37,7 +37,7 @@ Graph language(const std::string &name, bool isTied, const optim::Options &optio
   return g;
 }
 
-/// The linear layers of a block of GPT-2, by their names there.
+/// The linear layers of a GPT-2 block, with GPT-2's names.
 struct Block : nn::Module {
   struct Attention : nn::Module {
     using Module::Module;
@@ -66,7 +66,7 @@ Graph gpt() {
   return g;
 }
 
-/// y = tanh(x w + b) * scale + table, of files; a small constant shifts it.
+/// y = tanh(x w + b) * scale + table, with data from files, shifted by a small constant.
 Graph data(const std::string &weights, const std::string &table, std::int64_t width) {
   Graph g("data");
   g.set_capacity(8);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""States that modules share, that files keep otherwise, and that begin with data, beside PyTorch and numpy:
+"""Shared states, states in other file formats, and states with initial data, compared with PyTorch and numpy:
 states_test.py SOURCE_ROOT BUILD_ROOT."""
 
 import json
@@ -25,7 +25,7 @@ MODELS = os.path.join(BUILD, "tests", "state_models")
 
 
 class Case(unittest.TestCase):
-    """A folder, programs in it, and numbers."""
+    """A folder, programs in it, and random numbers."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -37,7 +37,7 @@ class Case(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def run_program(self, *command, code=0):
-        """What the program says, where it ends as it should."""
+        """The output of a program that must succeed."""
         result = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, timeout=200, check=False)
         self.assertEqual(result.returncode, code, f"{command}: {result.stderr}")
         return result.stderr if code else result.stdout
@@ -129,7 +129,7 @@ class TiedTest(Case):
 
 
 class TransposedTest(Case):
-    """Files of transformers' GPT-2 have the transposes of some weights."""
+    """Files of transformers' GPT-2 store some weights transposed."""
 
     def setUp(self):
         super().setUp()
@@ -142,7 +142,7 @@ class TransposedTest(Case):
             self.weights[f"h.0.{name}.bias"] = self.normal(outside)
 
     def expected(self):
-        """As transformers computes: x W + b."""
+        """x W + b, as in transformers."""
         def conv1d(x, name):
             weight, bias = (self.weights[f"h.0.{name}.{part}"].astype(np.float64) for part in ("weight", "bias"))
             return x @ weight + bias
@@ -181,7 +181,7 @@ class TransposedTest(Case):
 
 
 class DataTest(Case):
-    """States that begin with data, and constants: small ones in the executable, large ones beside it."""
+    """States with initial data, and constants: small ones in the executable, large ones in a separate file."""
 
     def write(self, width, dtype=np.float32):
         self.weights = {"fc.weight": self.normal(width, width).astype(dtype), "fc.bias": self.normal(width).astype(dtype),
@@ -197,7 +197,7 @@ class DataTest(Case):
     def begin(self, width, *options, dtype=np.float32):
         self.write(width, dtype)
         self.graph(width)
-        for name in ("w.safetensors", "table.npy"):  # which the graph's own file has by now
+        for name in ("w.safetensors", "table.npy"):  # the graph's own file already contains them
             os.remove(self.path(name))
         self.run_program(SLUICE, "compile", "data.mlir", "-o", "data", *options)
 
@@ -222,7 +222,7 @@ class DataTest(Case):
         os.remove(self.path("data.mlir.safetensors"))
         self.assertEqual(self.files(), ["data", "data.mlir", "data.values.safetensors"])
         self.check()
-        os.mkdir(self.path("other"))  # wherever both are
+        os.mkdir(self.path("other"))  # both files can be moved together
         for name in ("data", "data.values.safetensors"):
             os.rename(self.path(name), self.path(f"other/{name}"))
         np.testing.assert_allclose(self.predict("other/data", x=self.x), self.expected(), rtol=0, atol=1e-4)

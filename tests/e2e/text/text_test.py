@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Texts and tokens as data, beside the tokenizers of PyPI and PyTorch: text_test.py SOURCE_ROOT BUILD_ROOT."""
+"""Texts and tokens as data, compared with the tokenizers package and PyTorch: text_test.py SOURCE_ROOT BUILD_ROOT."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from safetensors.numpy import load_file, save_file  # noqa: E402
 from tokenizers import ByteLevelBPETokenizer  # noqa: E402
 
 KJV = os.path.join(SOURCE, "models", "data", "kjv")
-WORDS, WIDTH, LENGTH, IGNORED = 11, 6, 5, 3  # of state_models
+WORDS, WIDTH, LENGTH, IGNORED = 11, 6, 5, 3  # sizes in state_models
 TEXTS = ["", " ", "\n", "  ", " \n ", "a", " a", "a ", "  a", "a  b", "a \n b", "a\n\n\nb", "\t\tx", "I'm he's we'll they'd I've you're don't",
          "'s 'S ' s' 'll'd", "'", "a'", "it's'", "12 345,678.90 a1b2", "x=y+z; // (ok?)", "...!?\n", "é ü ñ ß", "Ελληνικά κείμενο", "中文字 テスト",
          "a\u00a0b\u2003 c", "👍🏽 ok", "½ ² Ⅷ ٣", "a\u0301 b", "_a_ __", "\u200b\ufeff", "\x00\x01", "e" * 300, " " * 40 + "x", "x\r\ny"]
@@ -92,7 +92,7 @@ class TokenizerTest(unittest.TestCase):
 
 
 class TrainingTest(unittest.TestCase):
-    """A language model of eleven words that reads streams of them."""
+    """A language model of eleven words that reads token streams."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -140,7 +140,7 @@ class TrainingTest(unittest.TestCase):
             return file.read()
 
     def train(self, *options):
-        """What a run says, and its weights."""
+        """The output and the weights of a run."""
         self.write("x.bin", self.tokens.astype("<u2").tobytes())
         said = self.run_program("./words", "train", "--data", "x.bin", "--save", "a.safetensors", "--json", *options)
         return [json.loads(line) for line in said.splitlines()], self.read("a.safetensors")
@@ -160,7 +160,7 @@ class TrainingTest(unittest.TestCase):
         self.assertIn(f"  test perplexity {found:.4f}  ", said)
 
     def test_steps_end_within_an_epoch(self):
-        whole, weights = self.train("--steps", "7")  # of three in an epoch
+        whole, weights = self.train("--steps", "7")  # of three steps per epoch
         self.assertEqual([(line["epoch"], line["step"]) for line in whole], [(1, 3), (2, 6), (3, 7)])
         self.assertNotEqual(weights, self.train("--steps", "6")[1])
         self.assertEqual(self.train("--steps", "6")[1], self.train("--epochs", "2")[1])
@@ -192,7 +192,7 @@ class TrainingTest(unittest.TestCase):
         self.assertIn("--save-averages: the model keeps no averages of its weights", said)
 
     def refused(self, *options, code=3):
-        """What a run says that leaves nothing behind."""
+        """The output of a run that writes no files."""
         before = sorted(os.listdir(self.folder))
         said = self.run_program("./words", "train", *options, "--save", "out.safetensors", "--log", "out.jsonl", "--trace", "out.json", code=code)
         self.assertEqual(sorted(os.listdir(self.folder)), before)

@@ -1,5 +1,5 @@
-// The tokens of texts: token_dump TOKENIZER TEXT... prints a line of numbers for each file, or what is wrong and ends with its
-// code.
+// Prints the tokens of texts: token_dump TOKENIZER TEXT... prints a line of numbers for each file. On failure it prints
+// the error and exits with its code.
 #include "runtime/base/Status.h"
 #include "runtime/data/text/Bpe.h"
 #include "runtime/io/File.h"

@@ -11,12 +11,12 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-/// A function's result beside PyTorch's: sizes of x and of the index, behind their rows, and of the weight.
+/// A function's result compared with PyTorch's: sizes of x and of the index without rows, and of the weight.
 struct FunctionCase {
   const char *torch;
   Tensor (*result)(const Tensor &x, const Tensor &w, const Tensor &index);
   Sizes x, w = {}, index = {};
-  int64_t below = 0; ///< which indices are
+  int64_t below = 0; ///< exclusive upper bound of indices
 };
 
 #define SLUICE_RESULT(expression)                                                                                      \
@@ -98,7 +98,7 @@ public:
   }
 
 private:
-  /// What is called so of this function.
+  /// The name of this function's input, parameter or output.
   std::string named(const char *what) const { return what + std::to_string(model.functions.size()); }
 
   static Shape batched(const Sizes &sizes) {

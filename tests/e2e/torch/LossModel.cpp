@@ -63,7 +63,7 @@ private:
     model.inputs[name] = {values.begin(), values.end()};
     return graph.input(name, dtype, batched(inner));
   }
-  /// A third of them ignored.
+  /// A third of the labels is ignored.
   Tensor labels(const std::string &name, const std::vector<int64_t> &inner, std::optional<int64_t> ignored) {
     std::vector<int64_t> values = portableIntegers(name, count(inner), kLossClasses);
     for (size_t i = 0; ignored && i < values.size(); i += 3)

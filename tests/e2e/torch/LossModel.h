@@ -1,4 +1,4 @@
-// Losses under all their options, side by side in one model.
+// Losses with all their options in one model.
 #pragma once
 
 #include "sluice/dtype.h"
@@ -10,10 +10,10 @@ namespace sluice::test {
 struct LossModel {
   std::string text;
   Values inputs;
-  nlohmann::json losses; ///< of each output: the function of PyTorch, its target, and its options by name
+  nlohmann::json losses; ///< for each output: PyTorch's function, its target, and its options by name
 
-  /// `form` is how logits lie: `rows` [N, C], `words` [N, T, C] that are transposed, `image` [N, C, H, W]. The logits of
-  /// output l are the input x times the parameter `scale_l`.
+  /// `form` is the layout of the logits: `rows` [N, C], `words` [N, T, C] with a transposition, `image` [N, C, H, W].
+  /// The logits of output l are the input x times the parameter `scale_l`.
   LossModel(const std::string &form, DType dtype, int64_t rows);
 };
 

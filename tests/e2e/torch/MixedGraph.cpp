@@ -14,19 +14,19 @@ public:
     auto [channels, height, width] = kMixedImage;
     Tensor image = graph.input("image", dtype, {rows, channels, height, width});
     label = graph.input("label", i32, {rows});
-    // The image's gradient is a parameter's.
+    // Multiplying by a parameter makes the image's gradient observable.
     add(image * parameter({channels, height, width}));
     add(linear(use(0).flatten(1), 12));
     add(use(0).flatten(2));
   }
 
   std::string run(uint32_t most) {
-    add(unary(any(), seed / 2)); // a few graphs have seen all functions, even and odd ones alike
+    add(unary(any(), seed / 2)); // a few graphs cover all functions, with even and odd seeds alike
     for (uint32_t i = 0, ops = 3 + below(most - 2); i < ops; ++i)
       add(small(grow(any())));
     Tensor last = use(tensors.size() - 1), logits = linear(last.flatten(1), kMixedClasses);
     Tensor loss = lossOf(logits);
-    for (auto [tensor, used] : tensors) // a mean alone would be blind to softmax and batch norm
+    for (auto [tensor, used] : tensors) // a plain mean would not detect errors in softmax and batch norm
       if (!used)
         loss = loss + square(tensor + abs(tensor) * 0.5).mean() * 0.1;
     graph.output("last", last);
@@ -44,7 +44,7 @@ private:
     return tensors[index].tensor;
   }
   Tensor any() { return use(below(int64_t(tensors.size()))); }
-  /// Any but the batch.
+  /// Any dimension but the batch.
   int64_t anyDim(const Tensor &x) { return 1 + below(x.dim() - 1); }
   static int64_t sizeOf(const Tensor &x, int64_t dim) { return x.size(dim).size; }
   std::string newName() { return std::string("p").append(std::to_string(names++)); }
@@ -60,7 +60,7 @@ private:
     return layer<nn::Linear>(sizeOf(x, -1), width, nn::LinearOptions{.bias = coin()})(x);
   }
 
-  /// Keeps tensors from growing without end.
+  /// Bounds the size of tensors.
   Tensor small(Tensor x) {
     for (int64_t dim = 1; dim < x.dim(); ++dim)
       if (sizeOf(x, dim) > 16)
@@ -68,7 +68,7 @@ private:
     return x;
   }
 
-  /// A tensor of x's shape: another one, or a parameter that is broadcast.
+  /// A tensor of x's shape: another value, or a broadcast parameter.
   Tensor partnerOf(const Tensor &x) {
     for (int tries = 0; tries < 4; ++tries)
       if (size_t index = below(int64_t(tensors.size())); tensors[index].tensor.shape() == x.shape())
@@ -205,19 +205,19 @@ private:
       return matmul(parameter({4, sizeOf(x, -2)}), x);
     case 3:
       return matmul(softmax(matmul(x, x.transpose(rank - 1, rank - 2)), rank - 1), x);
-    case 4: // the rows summed over, and free again
+    case 4: // rows that are summed, and rows that remain
       if (rank == 2)
         return einsum("na,ab->nb", x, tanh(einsum("na,nb->ab", x, x * 0.25) * 0.1));
       return summedOverRows(rank == 3 ? x : x.flatten(2));
-    case 5: // the rows of the batch, and several letters in a role
+    case 5: // batch rows, and several letters with one role
       return rank == 3 ? einsum("nab,nb->nba", x, einsum("nab,cab->nbc", x, parameter({2, sizeOf(x, 1), last})).mean(2))
                        : einsum("nabc,dbc->nad", x, parameter({5, sizeOf(x, 2), last}));
-    case 6: // letters apart, and none that is free
+    case 6: // separate letters, none of them free
       return rank == 3 ? x * einsum("nab,nab->n", x, tanh(x)).reshape({rows, 1, 1}) * 0.1
                        : einsum("nabc,cda->bdn", x, parameter({last, 3, sizeOf(x, 1)})).permute({2, 0, 1});
-    case 7: // attention whose heads lie behind the positions
+    case 7: // attention with heads after the positions
       return einsum("nhts,nshd->nthd", softmax(einsum("nthd,nshd->nhts", x, x * 0.5), 3), sigmoid(x));
-    case 8: // a batch inside, which is innermost in the result
+    case 8: // an inner batch, which is innermost in the result
       return einsum("nabc,dac->nbda", x, parameter({3, sizeOf(x, 1), last}));
     default:
       return linear(x, 1 + below(20));
@@ -257,7 +257,7 @@ private:
     }
   }
 
-  /// One beside a diagonal, or numbers that count along a dimension.
+  /// The part of x on one side of a diagonal, or indices along a dimension.
   Tensor triangle(const Tensor &x) {
     int64_t size = sizeOf(x, -1), diagonal = int64_t(below(5)) - 2;
     switch (below(3)) {
@@ -270,8 +270,8 @@ private:
     }
   }
 
-  /// Slices that another tensor names: of an embedding of the labels, of weights of the largest elements, or of x itself. Or the
-  /// largest elements, and those that parameters order.
+  /// Slices at indices from another tensor: of an embedding of the labels, of weights of the largest elements, or of x
+  /// itself. Or the largest elements, or elements ordered by parameters.
   Tensor indexed(const Tensor &x, int64_t dim) {
     int64_t size = sizeOf(x, dim), last = sizeOf(x, -1);
     switch (below(5)) {
@@ -317,11 +317,12 @@ private:
     while (channels % groups)
       --groups;
     Tensor y = layer<nn::GroupNorm>(groups, channels, nn::GroupNormOptions{0.25, coin()})(x);
-    Tensor scale = parameter({channels}), shift = parameter({channels}); // those of the layer begin as ones and zeros
+    Tensor scale = parameter({channels}), shift = parameter({channels}); // the layer's own parameters start as ones and
+                                                                         // zeros
     return group_norm(y, groups, scale, coin() ? shift : Tensor(), 0.5);
   }
 
-  /// One dimension or several from the end on, without the batch.
+  /// One or several trailing dimensions without the batch.
   Shape lastDims(const Tensor &x) {
     std::vector<Dim> dims;
     for (int64_t dim = anyDim(x); dim < x.dim(); ++dim)
@@ -329,7 +330,7 @@ private:
     return Shape(dims);
   }
 
-  /// A convolution or a pool; what is no image becomes one.
+  /// A convolution or a pool; other tensors are reshaped to images first.
   Tensor window(Tensor x) {
     if (x.dim() == 2)
       x = x.unsqueeze(1);

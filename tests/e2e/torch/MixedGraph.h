@@ -7,10 +7,10 @@
 
 namespace sluice::test {
 
-/// The text of a model of this dtype with inputs `image` [batch, channels, height, width] and `label` [batch, i32], in
-/// which elementwise ops, casts, reductions, softmax, products, convolutions, pools, movements, batch norm and losses
-/// follow at random, three to `most` of them. Its gradients are left in momentum buffers; nothing it computes is dead.
-/// A seed gives one graph.
+/// The text of a model of this dtype with inputs `image` [batch, channels, height, width] and `label` [batch, i32]. It
+/// contains three to `most` random elementwise ops, casts, reductions, softmax, products, convolutions, pools,
+/// movements, batch norms and losses. Momentum buffers keep its gradients, and no value is dead. A seed determines one
+/// graph.
 std::string mixedGraph(uint32_t seed, DType dtype, int64_t batch, uint32_t most);
 
 inline constexpr int64_t kMixedImage[] = {3, 8, 6};

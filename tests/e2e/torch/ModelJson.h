@@ -1,4 +1,4 @@
-// A model's graph as JSON, for a reference that knows nothing of MLIR.
+// A model's graph as JSON, for a reference without MLIR.
 #pragma once
 
 #include <nlohmann/json.hpp>

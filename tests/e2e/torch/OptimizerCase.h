@@ -1,4 +1,4 @@
-// A small network trained as a text of JSON says, in PyTorch's words.
+// A small network trained by a JSON recipe in PyTorch's terms.
 #pragma once
 
 #include "sluice/dtype.h"
@@ -10,14 +10,14 @@ namespace sluice::test {
 
 struct OptimizerCase {
   /// `recipe`: {"optimizer": "AdamW", "settings": {"betas": [0.8, 0.95]}, "groups": [{"params": ["*.bias"],
-  /// "weight_decay": 0}], "clip_grad_norm": 1, "schedule": {"kind": "StepLR", "step_size": 3}, "ema": 0.9}. What it
-  /// does not say is as Sluice has it.
+  /// "weight_decay": 0}], "clip_grad_norm": 1, "schedule": {"kind": "StepLR", "step_size": 3}, "ema": 0.9}. Omitted
+  /// fields have Sluice's defaults.
   OptimizerCase(const nlohmann::json &recipe, DType dtype);
 
   static constexpr int64_t kCapacity = 6;
 
   std::string text;
-  std::vector<Values> steps; ///< the inputs of each; some have steep gradients
+  std::vector<Values> steps; ///< inputs by step; some steps have large gradients
   std::vector<int64_t> rows;
 };
 

@@ -20,7 +20,7 @@ struct Point {
   const char *op, *torch;
   Tensor (*result)(const Tensor &x, const Tensor &w);
   Numbers x, w = {};
-  Sizes shape = {}; ///< of x; empty for a vector
+  Sizes shape = {}; ///< shape of x; empty for a vector
 };
 
 #define SLUICE_POINT(torch, ...)                                                                                       \

@@ -1,9 +1,10 @@
-"""Attention beside PyTorch in double precision, with the same weights: what it gives, its loss, and the gradients of all
-parameters. The function is written out, as PyTorch 1.13 has none; the layer is torch.nn's."""
+"""Attention compared with PyTorch in double precision, with the same weights: results, loss, and the gradients of
+all parameters. The function is written as a formula, because PyTorch 1.13 has no such function; the layer is
+torch.nn's."""
 
 import torch
 
-# Of the largest element; in f32 scores and sums round as they go.
+# Relative to the largest element; in f32 scores and sums are rounded.
 ALLOWED = {"f64": 1e-9, "f32": 2e-5}
 
 
@@ -12,7 +13,7 @@ def tensor(values, *shape):
 
 
 def mask_of(case, parameters):
-    """As PyTorch has it: of bool true where a query attends, or added to the scores."""
+    """PyTorch's convention: boolean, true where a query attends, or added to the scores."""
     given = case["model"]["inputs"].get("mask")
     if "mask" in parameters:
         return parameters["mask"]
@@ -37,7 +38,7 @@ def attended(case, parameters):
         scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
     if "causal" in op["attributes"]:
         scores = scores.masked_fill(torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).triu(1), -torch.inf)
-    alone = (scores == -torch.inf).all(3, keepdim=True)  # queries that attend to no key give 0
+    alone = (scores == -torch.inf).all(3, keepdim=True)  # queries that attend to no key have the result 0
     return scores.masked_fill(alone, 0).softmax(3).masked_fill(alone, 0) @ v
 
 
@@ -59,7 +60,7 @@ def multihead(case, layer):
         hidden = hidden + tensor(added, items, keys)
     if case["kind"] == "causal":
         hidden = hidden.masked_fill(torch.ones(items, keys, dtype=torch.bool).triu(1), -torch.inf)
-    mask = hidden.expand(-1, layer.num_heads, -1, -1).flatten(0, 1)  # of each row's heads, one behind another
+    mask = hidden.expand(-1, layer.num_heads, -1, -1).flatten(0, 1)  # repeated for each row's heads
     k, v = (given("keys", keys), given("values", keys)) if cross else (x, x)
     return layer(x, k, v, need_weights=False, attn_mask=mask)[0]
 

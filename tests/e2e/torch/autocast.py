@@ -1,11 +1,12 @@
-"""Networks in mixed precision beside PyTorch's autocast: the same networks by hand, with PyTorch's own layers and optimizer, from
-the same weights and images, in double precision and under autocast to bf16. The yardstick of a tensor is how far autocast is
-from the truth, with those images and some that differ a little, as other sides of other kinks are then taken: a compiled network
-is no further than three times the furthest, and no closer than a tenth of the closest, for it is not in f32.
+"""Networks in mixed precision compared with PyTorch's autocast. The reference networks use PyTorch's own layers and
+optimizer, with the same weights and images, in double precision and under autocast to bf16. The yardstick of a
+tensor is the distance of autocast from the exact result. It is measured for these images and for slightly different
+ones, which take other sides of kinks. A compiled network may be at most three times as far as the farthest. It must
+be at least a tenth as far as the closest, because closer results would mean f32.
 
-This PyTorch has no autocast to f16 on CPUs, and no GradScaler but for CUDA. There layers round what they read and give, as autocast
-has them do, and autograd rounds the gradients of what is rounded; the loss is scaled by GradScaler's first scale, and gradients are
-divided by it."""
+This PyTorch has no autocast to f16 on CPUs, and a GradScaler only for CUDA. For f16, layers round their operands and
+results as autocast does, and autograd rounds the gradients of rounded values. The loss is scaled by GradScaler's
+initial scale, and gradients are divided by it."""
 
 import contextlib
 
@@ -40,7 +41,7 @@ NETWORKS = {"mlp": (mlp, (784,), 1e-3), "lenet": (lenet, (1, 28, 28), 0.0), "sma
 
 
 class Layers:
-    """Parameters and statistics by name, and the layers that they are of, which round to `narrow` where that is a type."""
+    """Parameters and statistics by name, and their layers, which round to `narrow` if it is a type."""
 
     def __init__(self, case, dtype, training, narrow=None):
         shapes = {op["attributes"]["state"]: op["types"][0]["shape"] for op in case["model"]["ops"] if op["op"] == "get"}
@@ -62,7 +63,7 @@ class Layers:
 
 
 def results(case, image, dtype, context=contextlib.nullcontext(), narrow=None, scale=1.0):
-    """All that a compiled network gives, by the part of the case and the name there."""
+    """All results of a compiled network, by part of the case and name."""
     network, shape, decay = NETWORKS[case["name"].split()[0]]
     image = image.to(dtype).reshape(-1, *shape)
     label = torch.tensor(case["inputs"]["label"]).long()
@@ -92,7 +93,8 @@ def in_halves(case, image):
 
 
 def yardsticks(case, image):
-    """What is true for the images, and how far autocast is from it, at least and at most, for them and images like them."""
+    """The exact results for the images, and the minimum and maximum distance of autocast for these and similar
+    images."""
     truths, closest, furthest = [], {}, {}
     for draw in range(DRAWS):
         torch.manual_seed(draw)
@@ -106,7 +108,7 @@ def yardsticks(case, image):
 
 
 def problems(case):
-    """What is wrong, a line each."""
+    """The differences, one line each."""
     if "error" in case:
         return [f"{case['name']}: {case['error']}"]
     truth, closest, furthest = yardsticks(case, torch.tensor(case["inputs"]["image"], dtype=torch.float64))

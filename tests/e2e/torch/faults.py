@@ -1,18 +1,18 @@
-"""Faults planted into cases that are right, each of which the comparison must notice in one of them at least: an op whose
-gradient is off by one in a hundred, an attribute of another value, and results that are off, unknown or missing."""
+"""Injects faults into correct cases; the comparison must detect each in at least one case. Faults are a gradient
+with an error of one percent, another attribute value, and inaccurate, unknown or missing results."""
 
 import collections
 import functools
 import itertools
 
 NO_GRADIENT = {"ceil", "floor", "full", "iota", "one_hot", "round", "sign", "stop_gradient"}
-NAMES = {"name", "state", "dtype", "type"}  # attributes that are no numbers
-TRIES = 6  # of a kind in one case
+NAMES = {"name", "state", "dtype", "type"}  # attributes that are not numbers
+TRIES = 6  # per kind in one case
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def place(name):
-    """Where a case has this result: a part of it, and the name there."""
+    """The part of a case that contains this result, and its name there."""
     if name == "loss":
         return "trained", "loss"
     if name.startswith("predict "):
@@ -23,7 +23,7 @@ def place(name):
 
 
 def gradients(case, expected):
-    """(kind, what the case would give) for each op with its gradient off."""
+    """(kind, the faulty results) for each op with an inaccurate gradient."""
     for number, op in enumerate(case["model"]["ops"]):
         floats = [type_["dtype"] for type_ in op["types"] if type_["dtype"].startswith("f")]
         if floats and op["op"] not in NO_GRADIENT:
@@ -31,7 +31,7 @@ def gradients(case, expected):
 
 
 def others(value):
-    """What an attribute could be instead."""
+    """Alternative values of an attribute."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, float):
@@ -51,7 +51,7 @@ def with_attribute(case, number, name, value):
 
 
 def attributes(case, expected):
-    """(kind, what the case would give) for each attribute of an op with other values."""
+    """(kind, the faulty results) for each attribute of an op with other values."""
     for number, op in enumerate(case["model"]["ops"]):
         for name, value in op["attributes"].items():
             kind = f"{op['op']}.{name}"
@@ -86,14 +86,14 @@ LARGE_FAULTS = (doubled, zeroed, unknown, list.clear, list.pop)
 
 
 class Planted:
-    """Which kinds of fault were planted, and which of them were noticed."""
+    """The kinds of faults that were injected, and those that were detected."""
 
     def __init__(self):
         self.kinds, self.noticed = set(), set()
 
     def judge(self, case, exact, differences, expected):
-        """Plants what was not noticed yet, into one op or two of a kind: differences(case, exact) tells what is wrong, and
-        expected(case, wrong=number) what a faulty model would give."""
+        """Injects faults of undetected kinds, into one or two ops of a kind. differences(case, exact) returns the
+        differences; expected(case, wrong=number) returns the results of a faulty model."""
         if not self.kinds:
             self.plant_in_results(case, [place(name) for name in exact], lambda faulty: differences(faulty, exact))
         tried = collections.Counter()
@@ -103,7 +103,8 @@ class Planted:
                 self.plant_in_model(kind, plant, exact, lambda faulty: differences(case, faulty))
 
     def judge_large(self, case, exact, differences):
-        """Where rounding is larger than what `judge` plants: into the results alone, of every case."""
+        """For cases where rounding is larger than the faults of `judge`: injects faults into the results only, in
+        every case."""
         for part, name in [place(name) for name in exact]:
             for fault in LARGE_FAULTS if any(case[part][name]) else ():
                 faulty = {**case, part: {**case[part], name: list(case[part][name])}}
@@ -113,9 +114,9 @@ class Planted:
     def plant_in_model(self, kind, plant, exact, differences):
         try:
             faulty = plant()
-        except Exception:  # of whatever kind: the case itself came through, so that PyTorch refuses such a model
+        except Exception:  # any exception: the correct case ran, so PyTorch rejects the faulty model
             return
-        if kind.startswith("gradient") or changed(exact, faulty):  # another attribute may mean the same
+        if kind.startswith("gradient") or changed(exact, faulty):  # another attribute value may be equivalent
             self.count(kind, differences(faulty))
 
     def plant_in_results(self, case, places, differences):
@@ -131,7 +132,7 @@ class Planted:
             self.noticed.add(kind)
 
     def report(self):
-        """Whether a kind was never noticed; they are named."""
+        """Prints the kinds that were never detected; returns whether there are any."""
         for kind in sorted(self.kinds - self.noticed):
             print("NOT NOTICED:", kind)
         print(f"{len(self.noticed)} of {len(self.kinds)} kinds of planted faults noticed")

@@ -1,10 +1,10 @@
-"""Functions that are formulas beside PyTorch's own in double precision: what they give, and their gradients by what scales
-their operands."""
+"""Functions that are formulas compared with PyTorch's own in double precision: results, and gradients with respect
+to the scales of their operands."""
 
 import torch
 import torch.nn.functional as F
 
-TOLERANCE = {"f32": 2e-5, "f64": 1e-12}  # of the largest element
+TOLERANCE = {"f32": 2e-5, "f64": 1e-12}  # relative to the largest element
 
 
 def rope(x, base=10000.0, interleaved=False, position=None):
@@ -34,9 +34,9 @@ def expected(case, function):
              "x": tensor(case["inputs"][f"x{number}"], rows, *function["x"]) * parameters[f"scale{number}"]}
     if function["index"]:
         names["index"] = tensor(case["inputs"][f"index{number}"], rows, *function["index"]).long()
-    y = eval(function["torch"], names)  # of the test itself
+    y = eval(function["torch"], names)  # the expression comes from the test itself
     (y + 0.5).square().sum().backward()
-    # Where nothing of a parameter reaches the result, as of one that orders alone, it has no gradient.
+    # A parameter whose values do not reach the result, for example an ordering key, has no gradient.
     gradients = {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
     return y.detach(), gradients
 

@@ -1,11 +1,11 @@
-"""Losses beside PyTorch's own functions, under all their options, with gradients. Each option that is not the default is taken
-out once: the comparison must notice."""
+"""Losses compared with PyTorch's own functions, with all their options and with gradients. Each non-default option
+is removed once, and the comparison must detect it."""
 
 import torch
 import torch.nn.functional as F
 
 FORMS = ("rows", "words", "image")
-TOLERANCE = {"f32": 2e-5, "f64": 1e-13}  # of the largest element; sums of up to 660 terms in another order
+TOLERANCE = {"f32": 2e-5, "f64": 1e-13}  # relative to the largest element; sums of up to 660 terms in another order
 
 
 def tensor(case, name):
@@ -16,7 +16,7 @@ def tensor(case, name):
 
 
 def expected(case, loss, options):
-    """What PyTorch gives, and its gradient by the scale of the logits."""
+    """PyTorch's result, and its gradient with respect to the scale of the logits."""
     x, target = tensor(case, "x"), tensor(case, loss["target"])
     scale = torch.tensor(case["before"][f"scale_{loss['name']}"], dtype=torch.float64).reshape(x.shape[1:]).requires_grad_()
     logits = x * scale
@@ -49,7 +49,7 @@ def problems(case):
     for loss in case.get("losses", []):
         about = f"{case['name']}: {loss['function']} of {loss['target']}, {loss['options']}"
         yield from (f"{about}: another {what}" for what in differences(case, loss, loss["options"]))
-        for option in loss["options"].keys() - {"ignore_index"}:  # labels that are no class would be an error
+        for option in loss["options"].keys() - {"ignore_index"}:  # invalid class labels would be an error
             less = {name: value for name, value in loss["options"].items() if name != option}
             if (option, loss["options"][option]) != ("reduction", "mean") and not any(differences(case, loss, less)):
                 yield f"{about}: is the same without {option}"

@@ -1,7 +1,7 @@
-"""Training beside torch.optim: a small network is trained for some steps as each recipe says, and its parameters, the optimizer's
-slots and the losses are compared with what PyTorch makes of the same beginning in double precision. A recipe names PyTorch's classes
-and their arguments; what it leaves out is the default on both sides. Each number of a recipe is changed in turn, and the comparison
-must notice."""
+"""Training compared with torch.optim: a small network is trained for several steps by each recipe. Its parameters,
+optimizer slots and losses are compared with PyTorch's in double precision, from the same initial values. A recipe
+names PyTorch's classes and arguments; omitted arguments have the defaults of both sides. Each number of a recipe
+is changed in turn, and the comparison must detect it."""
 
 import copy
 import fnmatch
@@ -12,13 +12,13 @@ from reference import Reference
 from torch.optim.swa_utils import AveragedModel
 from verdicts import tensor
 
-warnings.filterwarnings("ignore", "The epoch parameter")  # of SequentialLR, to itself
+warnings.filterwarnings("ignore", "The epoch parameter")  # a warning of SequentialLR about its own call
 
-# By the norm of a tensor. What an optimizer computes in double differs by the order of a few roundings. In single precision
-# gradients err by some units, and Adam divides small ones by their own size; in halves by so much that only the recipes which do
-# not, or hardly, are looked at.
+# Relative to the norm of a tensor. In double precision, an optimizer's results differ by a few roundings in another
+# order. In single precision, gradients have rounding errors, and Adam divides small gradients by their own size. In
+# halves this error is so large that only recipes without such divisions are compared.
 TOLERANCE = {"f64": 1e-12, "f32": 1e-4, "f16": 6e-3, "bf16": 6e-2}
-NOTICED = 1e-5  # how far a change of a number moves some tensor, at least
+NOTICED = 1e-5  # minimum effect of a changed number on some tensor
 
 NO_DECAY = {"params": ["*.bias", "norm.*"], "weight_decay": 0.0}
 WARM_UP = {"kind": "LinearLR", "start_factor": 0.25, "end_factor": 0.9, "total_iters": 4}
@@ -69,7 +69,7 @@ def recipes_for(dtype):
 
 
 class Trainer:
-    """PyTorch's own optimizer, and what goes with it, on parameters by name."""
+    """PyTorch's optimizer, with schedule and averages, for parameters by name."""
 
     def __init__(self, recipe, parameters):
         self.recipe, self.parameters = recipe, parameters
@@ -121,7 +121,7 @@ class Trainer:
 
 
 def expected(case, recipe):
-    """All states by name behind the last step, and the losses before each."""
+    """All states by name after the last step, and the losses before each step."""
     model = case["model"]
     states = {op["attributes"]["state"]: tensor(case["before"][op["attributes"]["state"]], op["types"][0], 0)
               for op in model["ops"] if op["op"] == "get"}
@@ -141,7 +141,7 @@ def errors(results, exact):
 
 
 def changes(value):
-    """(where, the same with one number in it changed) for each number."""
+    """(place, the recipe with one number changed) for each number."""
     if isinstance(value, bool):
         yield "", not value
     elif isinstance(value, int):
@@ -184,7 +184,7 @@ class Verdicts:
                 self.unnoticed.append(f"{case['name']}: {where}")
 
     def failed(self):
-        """Prints all; whether anything is not as it should be."""
+        """Prints the results; returns whether any differs."""
         for line in self.wrong:
             print("WRONG:", line)
         for line in self.unnoticed:

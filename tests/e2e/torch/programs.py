@@ -1,5 +1,5 @@
-"""Transformers and MLP-Mixer of models/ beside PyTorch in double precision, with the same weights: what they predict, the loss,
-and the gradients of all parameters. They are written with torch.nn's layers and products alone."""
+"""Transformers and MLP-Mixer of models/ compared with PyTorch in double precision, with the same weights:
+predictions, loss, and the gradients of all parameters. The references use only torch.nn's layers and products."""
 
 import math
 import os
@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 
-ALLOWED = 1e-9  # of the largest element
+ALLOWED = 1e-9  # relative to the largest element
 
 
 class Weights:
-    """Parameters by name; their shapes are asserted where they are used."""
+    """Parameters by name; shapes are asserted at their uses."""
 
     def __init__(self, parameters):
         self.parameters = {name: value.requires_grad_() for name, value in parameters.items()}
@@ -32,7 +32,7 @@ class Weights:
         return F.layer_norm(x, x.shape[-1:], self.parameters[name + ".weight"], self.parameters[name + ".bias"], eps)
 
     def blocks(self, prefix):
-        """The prefixes of modules that are numbered from 0."""
+        """The prefixes of modules numbered from 0."""
         numbers = {int(name[len(prefix):].partition(".")[0]) for name in self.parameters if name.startswith(prefix)}
         assert numbers == set(range(len(numbers)))
         return [f"{prefix}{number}." for number in sorted(numbers)]
@@ -46,7 +46,7 @@ class Weights:
 
 
 def attention(q, k, v, hidden=None):
-    """All scores at once, in heads of 64."""
+    """All attention scores at once, in heads of 64."""
     q, k, v = (x.reshape(*x.shape[:2], -1, 64).transpose(1, 2) for x in (q, k, v))
     scores = q @ k.transpose(2, 3) / 8
     if hidden is not None:
@@ -112,13 +112,13 @@ def gpt2(weights, inputs, rows):
 
 
 NETWORKS = {"vit_s": vit_s, "mlp_mixer": mlp_mixer, "bert_base": bert_base, "gpt2": gpt2}
-# Of the networks as large as they are; BERT has a classifier of two classes.
+# For the networks in full size; BERT has a classifier of two classes.
 PARAMETERS = {"vit_s": 22_050_664, "mlp_mixer": 18_528_264, "bert_base": 109_482_240 + 2 * 768 + 2, "gpt2": 124_439_808}
-KEPT = {".exp_avg": 0.1, ".momentum_buffer": 1}  # of a first gradient, by AdamW and by SGD
+KEPT = {".exp_avg": 0.1, ".momentum_buffer": 1}  # share of the first gradient that AdamW and SGD keep
 
 
 def states(path, wanted):
-    """Tensors of a file, which goes away with that."""
+    """Tensors of a file, which is deleted afterwards."""
     with safe_open(path, "pt") as file:
         found = {name: file.get_tensor(name) for name in file.keys() if wanted(name)}
     os.remove(path)

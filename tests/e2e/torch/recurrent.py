@@ -1,9 +1,9 @@
-"""Recurrent layers beside torch.nn's in double precision, with the same weights: what they give, their last states, and the
-gradients of all parameters."""
+"""Recurrent layers compared with torch.nn's in double precision, with the same weights: results, final states, and
+the gradients of all parameters."""
 
 import torch
 
-# Of the largest element; in f32 the layers round as they go.
+# Relative to the largest element; in f32 the layers round their intermediate values.
 ALLOWED = {"f64": 1e-9, "f32": 2e-5}
 
 

@@ -1,4 +1,4 @@
-"""What a model computes, and its gradients, by PyTorch in double precision: a function for each op of the IR."""
+"""Results and gradients of a model, computed by PyTorch in double precision with a function for each op of the IR."""
 
 import math
 
@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 
 DTYPES = {**dict.fromkeys(("f16", "bf16", "f32", "f64"), torch.float64), "i32": torch.int32, "i64": torch.int64, "ui8": torch.uint8,
-          "i1": torch.bool}  # all floats in double: the models' own rounding is what is judged
+          "i1": torch.bool}  # all floats in double: the comparison judges the models' own rounding
 
 
 class Rounding(torch.autograd.Function):
-    """A value, and its gradient on the way back, with a relative error of up to `epsilon` in each element."""
+    """A value whose gradient has a relative error of up to `epsilon` in each element."""
 
     @staticmethod
     def rounded(x, epsilon):
@@ -28,7 +28,7 @@ class Rounding(torch.autograd.Function):
 
 
 class Steepened(torch.autograd.Function):
-    """A value whose gradient is wrong by one in a hundred."""
+    """A value whose gradient has an error of one percent."""
 
     @staticmethod
     def forward(ctx, x):
@@ -41,7 +41,7 @@ class Steepened(torch.autograd.Function):
 
 def slice_(x, shape, start, end, step):
     for dim, (first, last, every) in enumerate(zip(start, end, step)):
-        if shape[dim] >= 0:  # the batch is taken whole
+        if shape[dim] >= 0:  # the whole batch is taken
             x = x[(slice(None),) * dim + (slice(first, last, every),)]
     return x
 
@@ -59,7 +59,7 @@ def expand(x, sizes, dims):
 
 
 def gather(x, index, axis):
-    """PyTorch takes an index of one dimension."""
+    """PyTorch's index_select takes a one-dimensional index."""
     return x.index_select(axis, index.flatten()).reshape(x.shape[:axis] + index.shape + x.shape[axis + 1:])
 
 
@@ -75,7 +75,7 @@ def conv2d(x, weight, padding, **options):
 
 
 def conv2d_input_grad(x, weight, size, stride, padding, dilation, groups):
-    """The transposed convolution. PyTorch knows the result's size by what is added to the least."""
+    """The transposed convolution. PyTorch derives the result's size from the padding added to the minimum."""
     assert padding[:2] == padding[2:]
     least = [(n - 1) * s - 2 * p + d * (k - 1) + 1
              for n, s, p, d, k in zip(x.shape[2:], stride, padding, dilation, weight.shape[2:])]
@@ -90,7 +90,7 @@ def normalize(x, weight, bias, axis, dims, eps, rms=False):
 
 
 def prod(x, axes, keepdims=False):
-    """PyTorch takes one dimension."""
+    """PyTorch's function takes one dimension."""
     for axis in sorted(axes, reverse=True):
         x = x.prod(axis, keepdims)
     return x
@@ -112,7 +112,7 @@ def avg_pool2d(x, kernel, stride, padding, ceil_mode=False, count_include_pad=Fa
 
 
 def softmax_cross_entropy(x, label, axis=1):
-    """A label of no class picks 0."""
+    """A label outside the classes selects 0."""
     label = label.long().unsqueeze(axis)
     is_class = (label >= 0) & (label < x.shape[axis])
     picked = torch.where(is_class, x.gather(axis, label.clamp(0, x.shape[axis] - 1)), 0)
@@ -124,7 +124,7 @@ def compare(a, b, predicate):
 
 
 def clip(x, min=-math.inf, max=math.inf):
-    """With the gradient of PyTorch 2.15's clamp, which is 0 at the bounds; that of 1.13 is 1 there."""
+    """With the gradient of PyTorch 2.15's clamp, 0 at the bounds; PyTorch 1.13's is 1 there."""
     return torch.where((x > min) & (x < max), x, x.detach().clamp(min, max))
 
 
@@ -144,7 +144,7 @@ OPS = {
     **named(torch, "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tanh",
             "sigmoid", "erf", "relu", "sign", "floor", "ceil", "round", "add", "sub", "mul", "pow", "where", "isnan",
             "isinf"),
-    # PyTorch's own hardsigmoid and hardswish divide by 6 in single precision, in gradients of doubles too.
+    # PyTorch's own hardsigmoid and hardswish divide by 6 in single precision, even in gradients of doubles.
     "silu": F.silu, "hardsigmoid": lambda x: F.relu6(x + 3) / 6, "hardswish": lambda x: x * F.relu6(x + 3) / 6,
     "softplus": lambda x: F.softplus(x, threshold=40), "div": divide, "remainder": remainder, "max": torch.maximum, "min": torch.minimum,
     "gelu": lambda x, tanh=False: F.gelu(x, approximate="tanh" if tanh else "none"),
@@ -167,16 +167,16 @@ OPS = {
     "einsum": lambda a, b, equation: torch.einsum(equation, a, b),
 }
 
-# Ops that choose or move and do not round: ties stay ties.
+# Ops that select or move without rounding: ties remain ties.
 EXACT = {"abs", "argmax", "cast", "ceil", "clip", "compare", "concat", "expand", "floor", "gather", "identity", "ignore_index", "max",
          "max_pool2d", "min", "neg", "pad", "reduce_max", "reduce_min", "relu", "relu6", "reshape", "round", "set", "sign", "slice",
          "stop_gradient", "take_along", "transpose", "where"}
 
 
 class Reference:
-    """One call of a model on `rows` rows, from states and inputs by name. With `epsilon`, ops that compute get
-    operands with errors, as if their sums had them, and round what they give, as do gradients on the way back: how far the
-    results move is how far rounding may move them. `wrong` is the number of an op whose gradient is to be wrong."""
+    """One call of a model on `rows` rows, with states and inputs by name. With `epsilon`, computing ops receive
+    operands with errors, as if from their sums, and round their results and gradients. The movement of the
+    results bounds the effect of rounding. `wrong` is the number of an op with an injected gradient error."""
 
     def __init__(self, model, rows, states, inputs, training, epsilon=0.0, wrong=None):
         self.rows, self.states, self.training, self.epsilon = rows, states, training, epsilon
@@ -189,7 +189,7 @@ class Reference:
             self.run(op)
 
     def gradients(self):
-        """Of all parameters that the loss depends on."""
+        """For all parameters that the loss depends on."""
         found = torch.autograd.grad(self.loss, list(self.parameters.values()), allow_unused=True)
         return {name: gradient for name, gradient in zip(self.parameters, found) if gradient is not None}
 
@@ -248,9 +248,9 @@ class Reference:
         return y, mean, variance
 
     def normalized(self, x, eps):
-        """With the batch's mean and variance rounded, as the gradient sees them: for that of the variance, elements
-        less the mean sum up to 0, and less the rounded mean they do not. All of a channel err alike, by as much of the
-        deviation as the mean has of it."""
+        """With the batch's mean and variance rounded for the gradient. The gradient of the variance sums deviations
+        from the mean; these sum to 0 for the exact mean, but not for the rounded mean. All elements of a channel
+        have the same error, relative to the deviation as for the mean."""
         mean = self.rounded(x.mean((0, 2, 3), keepdim=True))
         variance = self.rounded((x - mean.detach()).square().mean((0, 2, 3), keepdim=True))
         return (x - mean) * (variance + eps).rsqrt()

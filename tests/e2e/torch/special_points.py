@@ -14,7 +14,7 @@ TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
 NAN = "only at NaN, where the result is NaN in any case"
 LATER = "later versions of PyTorch have this gradient where the pieces meet"
-REASONS = {  # why a result differs from PyTorch's
+REASONS = {  # reasons for differences from PyTorch
     "relu(x)": NAN, "elu(x)": NAN, "hardsigmoid(x)": NAN, "maximum(x, w)": NAN, "minimum(x, w)": NAN,
     "hardswish(x)": f"{LATER}; {NAN}",
     "clamp(x, -1, 1)": LATER,
@@ -22,7 +22,7 @@ REASONS = {  # why a result differs from PyTorch's
     "smooth_l1_loss(x, w, Reduction::none, 0)": "the gradient of l1_loss, which is 0 at 0 in PyTorch, too",
     "interpolate_to(x, 6, {.mode = Interpolation::bilinear})": "an element of weight 0 is not read; PyTorch multiplies it by 0",
 }
-SHOWN = 16  # elements; for more, the table shows the sum
+SHOWN = 16  # elements; the table shows the sum of more
 
 
 def expected(point, dtype):

@@ -1,19 +1,19 @@
-// Compiles models, runs them and writes what came out, a line of JSON each, for torch_test.py to compare:
-//   torch_cases random DTYPE MOST PINNED SEED...    graphs of up to MOST ops of all families; those whose seed PINNED
-//                                                   divides also on virtual accelerators, under random pins
-//   torch_cases convolutions f32|f64 SPEC...        all of them in one model; a spec is stride,dilation,padding,kernel
+// Compiles models, runs them and writes the results, one line of JSON each, for torch_test.py to compare:
+//   torch_cases random DTYPE MOST PINNED SEED...    graphs of up to MOST ops of all families; seeds divisible by PINNED
+//                                                   also run on virtual accelerators with random pins
+//   torch_cases convolutions f32|f64 SPEC...        all in one model; a spec is stride,dilation,padding,kernel
 //                                                   along the height, the same along the width, groups
-//   torch_cases losses f32|f64 FORM...              losses under all options, of logits that lie so (LossModel.h)
-//   torch_cases functions f32|f64                   functions that are formulas of others (FunctionModel.h)
+//   torch_cases losses f32|f64 FORM...              losses with all options, for logits of this form (LossModel.h)
+//   torch_cases functions f32|f64                   functions composed of other functions (FunctionModel.h)
 //   torch_cases special DTYPE                       ops at singular and other special points (SpecialPoints.h)
 //   torch_cases autocast DTYPE NETWORK...           mlp, lenet and small_resnet in bf16 or f16 from weights in f32
-//   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained as each recipe says, on the host and on virtual
+//   torch_cases optimizers DTYPE NAME RECIPE ...    a network trained by each recipe, on the host and on virtual
 //                                                   accelerators
 //   torch_cases recurrent f32|f64                   RNN, LSTM and GRU, with the arguments of their layers
-//   torch_cases attention f32|f64                   attention under all options, and its layer
-//   torch_cases programs small|full FOLDER NAME...  programs of models/ in f64, whose states go into files in the folder
-//   torch_cases text f32|f64 MOST SEED              a random graph's model, to look at
-//   torch_cases ops                                 the names of all ops that compute
+//   torch_cases attention f32|f64                   attention with all options, and its layer
+//   torch_cases programs small|full FOLDER NAME...  programs of models/ in f64, with states in files in the folder
+//   torch_cases text f32|f64 MOST SEED              a random graph's model, for inspection
+//   torch_cases ops                                 the names of all computing ops
 #include "ir/Dialect.h"
 #include "runtime/instance/Weights.h"
 #include "sluice/sluice.h"
@@ -39,7 +39,7 @@ namespace {
 
 constexpr int64_t kBatch = 4;
 
-/// Runs `predict` and a training step that leaves gradients in momentum buffers, and writes the case.
+/// Runs `predict` and a training step that keeps gradients in momentum buffers, and writes the case.
 void runCase(const std::string &name, const std::string &text, const std::string &compiledText, const Values &inputs,
              int64_t rows, passes::PipelineOptions options = {}, json more = json::object()) {
   Compiled program(compiledText, std::move(options), {.sim = "seed=7"});
@@ -106,7 +106,7 @@ struct Spec {
 
 Spec::Axis axisOf(const int64_t *numbers, int64_t least) {
   Spec::Axis axis{numbers[0], numbers[1], numbers[2], numbers[3], 0};
-  // Two windows at least, and an element that no window reaches.
+  // At least two windows, and an element outside all windows.
   int64_t window = (axis.kernel - 1) * axis.dilation + 1;
   axis.size = std::max(least, window + axis.stride + (axis.stride > 1) - 2 * axis.padding);
   return axis;
@@ -127,7 +127,7 @@ struct ConvolutionModel {
   Values inputs;
 };
 
-/// All of them side by side; the loss makes every element of a result count, and differently.
+/// All convolutions in one model; the loss weights every element of a result differently.
 ConvolutionModel convolutions(const std::vector<std::string> &specs, DType dtype) {
   ConvolutionModel model;
   Graph graph("convolutions");
@@ -231,7 +231,7 @@ void runOptimizer(DType dtype, const std::string &name, const std::string &recip
   });
 }
 
-/// The arguments of a recurrent layer, as torch.nn has them too.
+/// The arguments of a recurrent layer, shared with torch.nn.
 struct RecurrentCase {
   std::string layer;
   int64_t layers;
@@ -259,7 +259,7 @@ std::unique_ptr<nn::Recurrent> makeRecurrent(const RecurrentCase &spec, nn::Modu
                                                   .bidirectional = spec.bidirectional});
 }
 
-/// All that a layer gives, and a loss in which every element of it counts, and differently.
+/// All results of a layer, and a loss that weights every element differently.
 void runRecurrent(DType dtype, const RecurrentCase &spec) {
   constexpr int64_t kRows = 3, kSteps = 6, kFeatures = 5, kHidden = 4;
   std::string name = spec.layer + " " + std::to_string(spec.layers) + (spec.bias ? " bias" : "") +
@@ -311,17 +311,17 @@ void runRecurrent(DType dtype) {
     runRecurrent(dtype, {layer, 2, true, false, "tanh", /*bidirectional=*/true});
 }
 
-/// Values of a case, drawn by its name.
+/// Random values of a case, keyed by its name.
 std::vector<double> drawn(const std::string &name, int64_t count, float low = -1, float high = 1) {
   std::vector<float> values = portableUniform(name, size_t(count), low, high);
   return {values.begin(), values.end()};
 }
 
-/// Attention with projections in front, so that all its operands have gradients, and a mask's too.
+/// Attention after projections, so that all its operands have gradients, including a mask.
 struct AttentionCase {
   std::string name;
   int64_t headsOfKeys, queries, keys;
-  Shape mask;             ///< none: ""
+  Shape mask;             ///< empty: no mask
   std::string kindOfMask; ///< "", "bool", "input" or "parameter"
   bool causal = false;
   std::optional<double> scale = {};
@@ -391,7 +391,7 @@ void runAttention(DType dtype) {
     runAttention(dtype, spec);
 }
 
-/// The layer, with masks as torch.nn has them.
+/// The layer with torch.nn's kinds of masks.
 void runMultihead(DType dtype, const std::string &kind, bool bias, bool batchFirst) {
   constexpr int64_t kRows = 3, kItems = 7, kKeys = 5, kWidth = 8, kHeads = 2;
   bool isCross = kind == "cross", isCausal = kind == "causal";
@@ -444,14 +444,14 @@ void runMultihead(DType dtype) {
     runMultihead(dtype, kind, /*bias=*/std::string(kind) != "plain", /*batchFirst=*/std::string(kind) != "cross");
 }
 
-/// How a program of models/ is run beside PyTorch: small, or as large as it is.
+/// The size of a program of models/ in the comparison with PyTorch: small or full.
 struct ProgramCase {
   std::string program, arguments;
   int64_t rows;
   Values inputs;
 };
 
-/// Ones and zeros, too, become numbers that tell where they are used.
+/// Replaces ones and zeros by random numbers, so that errors in their use are detected.
 void blurParameters(const std::string &key, Compiled &model) {
   for (const runtime::State &state : model.plan().states) {
     if (state.kind != runtime::StateKind::parameter)
@@ -463,8 +463,8 @@ void blurParameters(const std::string &key, Compiled &model) {
   }
 }
 
-/// In double precision: what it predicts, its loss, and in a file each its states before and after a training step, of which
-/// the optimizer's have the first gradients.
+/// In double precision: predictions, loss, and two files with the states before and after a training step. The
+/// optimizer's states contain the first gradients.
 void runProgram(const std::string &folder, const ProgramCase &spec) {
   guarded(spec.program, [&] {
     std::string text = modelText(spec.program, spec.arguments);

@@ -1,6 +1,10 @@
-"""Random models and convolutions, compiled and run by torch_cases, beside PyTorch in double precision; networks in mixed
-precision beside its autocast; and training beside its optimizers:
-torch_test.py SOURCE_ROOT BUILD_ROOT random|halves|convolutions|losses|functions|special|recurrent|attention|programs|autocast|optimizers. With SLUICE_TEST_FULL=1, many more of them."""
+"""Random models and convolutions, compiled and run by torch_cases, compared with PyTorch in double precision. Networks
+in mixed precision are compared with its autocast, and training with its optimizers.
+
+Usage: torch_test.py SOURCE_ROOT BUILD_ROOT
+random|halves|convolutions|losses|functions|special|recurrent|attention|programs|autocast|optimizers
+
+With SLUICE_TEST_FULL=1, many more cases."""
 
 import itertools
 import json
@@ -29,17 +33,17 @@ from verdicts import HALVES, Verdicts  # noqa: E402
 FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
 DTYPES = ("f32", "f64")
 
-# Ops that are in no graph of a user, and one that the frontend leaves out.
+# Ops that no user graph contains, and one op that the frontend omits.
 LATER = {"add_along", "attention_key_value_grad", "attention_query_grad", "avg_pool2d_grad", "batch_norm_grad",
          "bernoulli", "constant", "conv2d_weight_grad", "copy", "dynamic_slice",
          "dynamic_update_slice", "max_pool2d_grad", "normal", "normalize_grad", "power_sum", "relayout", "rows",
          "scatter_add", "uniform"}
 UNSPOKEN = {"dropout", "identity"}
-ELSEWHERE = {"scaled_dot_product_attention"}  # in cases of their own
+ELSEWHERE = {"scaled_dot_product_attention"}  # in separate cases
 
 
 def torch_cases(*arguments):
-    """What it writes, line by line; the last line is an error if it failed."""
+    """Its output line by line; the last line is an error if the program failed."""
     command = [os.path.join(BUILD, "tests", "torch_cases"), *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         yield from process.stdout
@@ -49,7 +53,7 @@ def torch_cases(*arguments):
 
 
 def random_cases():
-    """A hundred small graphs, one in two of each type, or many large ones in both."""
+    """A hundred small graphs that alternate between the types, or many large graphs in both."""
     graphs, most, pinned = (2000, 12, 4) if FULL else (100, 5, 15)
     for first, dtype in enumerate(DTYPES):
         seeds = range(graphs) if FULL else range(first, graphs, 2)
@@ -70,7 +74,7 @@ def check_random():
 
 
 def check_halves():
-    """Small graphs in f16 and bf16: of large ones, whose values hang on comparisons, rounding leaves little."""
+    """Small graphs in f16 and bf16: large graphs depend on comparisons, which rounding changes too often."""
     verdicts, graphs = Verdicts(), 400 if FULL else 20
     for dtype in HALVES:
         for line in torch_cases("random", dtype, 4, 5, *range(graphs)):
@@ -80,7 +84,7 @@ def check_halves():
 
 
 def pairwise(levels):
-    """Few of the combinations, in which any two of the factors take all their pairs of values."""
+    """A few combinations that cover all pairs of values for any two factors."""
     def pairs(combination):
         return {(i, combination[i], j, combination[j]) for i, j in itertools.combinations(range(len(levels)), 2)}
 
@@ -93,7 +97,7 @@ def pairwise(levels):
 
 
 def specs():
-    """Each combination as a square window, and as an oblong one whose width has the numbers of another combination."""
+    """Each combination as a square window, and as an oblong window whose width uses another combination's numbers."""
     levels = [(1, 2, 3, 4), (1, 2, 3, 4), (0, 1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4)]
     chosen = list(itertools.product(*levels) if FULL else pairwise(levels))
     turned = 997 % len(chosen)
@@ -109,7 +113,7 @@ def check_convolutions(together=40):
             verdicts.check(json.loads(line))
     models = 2 * -(-len(everything) // together)
     print(f"{len(everything)} convolutions in f32 and f64")
-    # Of each convolution its result, and the gradients of its image and of its weight; of each model its loss.
+    # Per convolution: its result, and the gradients of its image and weight. Per model: its loss.
     return any([verdicts.failed(), verdicts.results != 2 * 3 * len(everything) + models])
 
 
@@ -172,7 +176,7 @@ def check_attention():
 
 
 def check_programs():
-    """Small, or as large as they are, too."""
+    """Small, or also in full size."""
     sizes, wrong, checked = ("small", "full") if FULL else ("small",), [], 0
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:

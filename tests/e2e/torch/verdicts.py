@@ -1,5 +1,5 @@
-"""What came of compiled models beside the reference. Errors are judged by how far rounding moves the reference's own
-results: it runs again with the roundings of the model's type at random places."""
+"""Comparison of compiled models with the reference. Errors are judged by the effect of rounding on the reference's
+own results. The reference runs again with the roundings of the model's type at random places."""
 
 import torch
 
@@ -8,16 +8,18 @@ from reference import DTYPES, Reference
 
 EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-24, "f64": 2.0**-53}
 HALVES = ("bf16", "f16")
-# Rounding moves a result further than two draws show: sums add up in another order, and functions err by some units.
-# Ops on halves do neither, for they compute in f32 and round once: what is drawn is what happens. Of them more is drawn.
+# Rounding moves a result further than two random runs show: sums have another order, and functions have errors of some
+# units. Ops on halves compute in f32 and round once, so their random runs are accurate. Halves have more random runs
+# instead.
 LEEWAY = {"bf16": 4, "f16": 4, "f32": 32, "f64": 32}
 DRAWS = {"bf16": 8, "f16": 8, "f32": 2, "f64": 2}
-# Of the models, those that may need a second look, with more draws, in f32 larger ones too: where rounding puts a value
-# on the other side of a kink, all terms of a sum cancel, or a result has so few roundings that two draws move it by
-# nothing. They are named.
+# The fraction of models that may need a second check with more random runs; in f32 this includes large graphs. Causes:
+# a value on the other side of a kink, complete cancellation in a sum, or a result that two random runs do not move.
+# These models are named.
 CLOSE_SHARE = 0.02
 SECOND_LOOK = {"bf16": EPSILON["bf16"], "f16": EPSILON["f16"], "f32": 4 * EPSILON["f32"], "f64": EPSILON["f64"]}
-GRANTED = {"f32": 16, "f64": 4}  # times the first bounds: about what a second look may grant; planted faults are larger
+GRANTED = {"f32": 16, "f64": 4}  # times the first bounds: about the maximum that a second check grants; injected faults
+                                 # are larger
 
 
 def tensor(values, described, rows):
@@ -26,7 +28,7 @@ def tensor(values, described, rows):
 
 
 def expected(case, epsilon=0.0, wrong=None):
-    """All results by name: of `predict`, of the training step, gradients, and statistics behind it."""
+    """All results by name: of `predict`, of the training step, gradients, and statistics after it."""
     model, rows = case["model"], case["rows"]
     inputs = {name: tensor(case["inputs"][name], described, rows) for name, described in model["inputs"].items()}
 
@@ -44,7 +46,7 @@ def expected(case, epsilon=0.0, wrong=None):
 
 
 def bounds(case, exact, epsilon, draws, leeway):
-    """How far each result may be off, by how far it moves when operands are rounded at random."""
+    """The bound of each result: its movement when operands are rounded at random."""
     moved = {name: torch.zeros(()).double() for name in exact}
     for seed in range(draws):
         torch.manual_seed(seed)
@@ -54,7 +56,7 @@ def bounds(case, exact, epsilon, draws, leeway):
 
 
 def differences(case, exact, allowed):
-    """What is wrong: each result that is missing, or off by more than its bound, or no number."""
+    """The differences: each result that is missing, exceeds its bound, or is not a number."""
     wrong = []
     for name, value in exact.items():
         part, key = place(name)
@@ -69,7 +71,7 @@ def differences(case, exact, allowed):
 
 
 class Verdicts:
-    """What came of the cases, and why."""
+    """The outcome of the cases, and the reasons."""
 
     def __init__(self):
         self.checked, self.results, self.close, self.wrong = 0, 0, [], []
@@ -96,7 +98,7 @@ class Verdicts:
         return self.wrong.append(f"{case['name']}: " + "; ".join(wrong[:4]))
 
     def failed(self):
-        """Prints all; whether anything is not as it should be."""
+        """Prints the results; returns whether any case failed."""
         for line in self.close:
             print("close:", line)
         for line in self.wrong:

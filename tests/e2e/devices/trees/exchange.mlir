@@ -1,4 +1,5 @@
-// Two accelerators exchange values, once, and then three times in a loop, whose values change places in each iteration.
+// Two accelerators exchange values once, and then three times in a loop, whose carried values swap places in each
+// iteration.
 #acc0 = #sluice.at<device = "acc0">
 #acc1 = #sluice.at<device = "acc1">
 #cpu = #sluice.at<device = "cpu">

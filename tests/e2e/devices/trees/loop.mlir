@@ -1,6 +1,6 @@
-// A loop over two accelerators: in each of its five iterations a value goes there, and another comes back. What is made here may run
-// ahead of what is made there, but for the one buffer that is sent. All numbers are small integers, so that the reference gives their
-// bits. The loop reads a state that is updated behind it.
+// A loop over two accelerators: each of its five iterations sends one value and receives another. The sender may run
+// ahead of the receiver, limited by the single send buffer. All numbers are small integers, so that the reference
+// result is exact. The loop reads a state that is updated after it.
 #acc0 = #sluice.at<device = "acc0">
 #acc1 = #sluice.at<device = "acc1">
 #cpu = #sluice.at<device = "cpu">

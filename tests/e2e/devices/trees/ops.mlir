@@ -1,5 +1,5 @@
-// Ops in loops, before any of them is placed, copied for, laid out or fused: they work on two devices, read what is made outside, and
-// leave their values to a state and an output.
+// Ops in loops, before placement, copies, layouts and fusion. They run on two devices, read values from outside the
+// loop, and write a state and an output.
 module @ops {
   sluice.model "ops" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0

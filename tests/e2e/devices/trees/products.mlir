@@ -1,4 +1,4 @@
-// Two products in each iteration of a loop, behind each other on one device.
+// Two consecutive products on one device in each iteration of a loop.
 module @products {
   sluice.model "products" format 2 phase "train" capacity 4 copies insert
   sluice.device "cpu" = "cpu" 0
