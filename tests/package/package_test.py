@@ -22,7 +22,7 @@ class PackageTest(InstallationTest):
         for name in ["bin/sluice", "bin/sluice-opt", "lib/libsluice.so", "lib/sluice/link/libsluice_runner.a",
                      "lib/sluice/backends/sluice_sim_run.so", "lib/sluice/backends/sluice_null_compile.so",
                      "share/sluice/mnist-10k", "share/sluice/kjv/train.txt", "share/sluice/clusters/h100x8x128.json", "include/sluice/sluice.h",
-                     "include/sluice/backend/run.h", "include/sluice/runtime/api.h", "share/doc/sluice/ops.md", "lib/cmake/Sluice/SluiceConfig.cmake", "lib/pkgconfig/sluice.pc"]:
+                     "include/sluice/backend/run.h", "include/sluice/backend/adapter/run.h", "include/sluice/runtime/api.h", "share/doc/sluice/ops.md", "lib/cmake/Sluice/SluiceConfig.cmake", "lib/pkgconfig/sluice.pc"]:
             self.assertTrue(os.path.exists(self.path("prefix", name)), name)
 
     def test_backends_are_found_where_they_were_moved_to(self):

@@ -1,75 +1,49 @@
 // The template of a compile half; `tools/new backend NAME` copies it.
 //
-// The compiler calls this half. It supports no op and reports the reason. Fill in:
-//   1. supports   Look at the name and the attributes of sluice_kernel_op_at(op, 0), and at the dtypes and shapes of
-//                 the values; say yes where you have a kernel. Whatever you refuse, the user must put on another
-//                 device, so let the reason say why.
-//   2. prepare    Say how the kernel is launched. `function` names a function of your run half, and `parameters` are
-//                 the bytes that it gets with every launch: sizes, strides, whatever the view says and your function needs.
-//   3. lower      Only if you generate code: a blob of device code, which the run half loads as a module.
-// A member that is left out is NULL, and backend.h says what that means: without propose_layout every tensor is
-// row-major, without can_fuse every op is a launch of its own.
-#include "sluice/backend/compile.h"
+// It supports no op. To do:
+//   1. supports   Look at the name and the attributes of sluice_kernel_op_at(&op, 0), and at the dtypes and shapes of
+//                 the values. Throw unless there is a kernel: the user must put the op on another device, so the text
+//                 gives the reason.
+//   2. prepare    Say how the kernel is launched. `function` names a function of the run half, and `parameters` are
+//                 the bytes that it gets with every launch, such as sizes and strides.
+//   3. lower      Only for generated code: a blob of device code, which the run half loads as a module.
+// adapter/compile.h lists the optional methods. Without proposeLayout every tensor is row-major, and without canFuse
+// every op is a launch of its own.
+#include "sluice/backend/adapter.h"
 
-#include <new>
 #include <string>
 
-struct sluice_session {
-  std::string error; // why the last call failed
+using sluice::backend::Error;
+
+namespace {
+
+class Null {
+public:
+  static constexpr const char *name = "null";
+
+  explicit Null(const sluice_target_options &options) {
+    if (*options.settings)
+      throw Error(SLUICE_USAGE, std::string("there is no setting '") + options.settings + "'");
+  }
+
+  void describe(sluice_target_info &info) const {
+    info.device_type = "null";
+    info.cpu = "none";
+    info.vector_bits = 0;
+  }
+
+  void supports(const sluice_kernel_view &op) const {
+    throw Error(SLUICE_UNSUPPORTED, std::string("null has memory but no kernels, so it cannot run ") +
+                                        (op.num_ops > 0 ? sluice_kernel_op_at(&op, 0)->name : "this op"));
+  }
+
+  void prepare(const sluice_kernel_view &kernel, sluice_launch_info &) const { supports(kernel); }
 };
 
-static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
-  *session = new (std::nothrow) sluice_session;
-  if (!*session)
-    return SLUICE_EXHAUSTED;
-  if (!*options->settings)
-    return SLUICE_OK;
-  (*session)->error = std::string("there is no setting '").append(options->settings).append("'");
-  return SLUICE_USAGE;
-}
-
-static void end(sluice_session *session) { delete session; }
-
-static const char *lastError(sluice_session *session) { return session->error.c_str(); }
-
-static sluice_status describe(sluice_session *, sluice_target_info *info) {
-  info->device_type = "null";
-  info->cpu = "none";
-  info->vector_bits = 0;
-  return SLUICE_OK;
-}
-
-static sluice_status supports(sluice_session *session, const sluice_kernel_view *op) {
-  session->error = std::string("null has memory but no kernels, so it cannot run ") +
-                   (op->num_ops > 0 ? sluice_kernel_op_at(op, 0)->name : "this op");
-  return SLUICE_UNSUPPORTED;
-}
-
-static sluice_status prepare(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *) {
-  return supports(session, kernel);
-}
+} // namespace
 
 extern "C" const sluice_backend *sluice_backend_query(void) {
-  static const sluice_backend_compile compile = [] {
-    sluice_backend_compile half{};
-    half.struct_size = sizeof(half);
-    half.major_version = SLUICE_BACKEND_MAJOR;
-    half.minor_version = SLUICE_BACKEND_MINOR;
-    half.name = "null";
-    half.begin = begin;
-    half.end = end;
-    half.last_error = lastError;
-    half.describe = describe;
-    half.supports = supports;
-    half.prepare = prepare;
-    return half;
-  }();
-  static const sluice_backend backend = {sizeof(backend),
-                                         SLUICE_BACKEND_MAJOR,
-                                         SLUICE_BACKEND_MINOR,
-                                         "null",
-                                         "the template: memory and copies, no kernels",
-                                         &compile,
-                                         nullptr};
+  static constexpr sluice_backend backend = sluice::backend::backendTable(
+      "null", "the template: memory and copies, no kernels", &sluice::backend::compileTable<Null>, nullptr);
   return &backend;
 }

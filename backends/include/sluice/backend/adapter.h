@@ -1,0 +1,29 @@
+// C++ adapters for plugins: they fill the C tables from C++ classes, own the objects of handles, and turn exceptions into
+// a status and last_error.
+//
+//   adapter/error.h        Error, what every method throws
+//   adapter/run.h          runTable<Half>: devices, memory, queues, launches
+//   adapter/collectives.h  the collectives of a run half
+//   adapter/compile.h      compileTable<Session>
+//   adapter/transport.h    transportTable<Transport>
+//
+// Each file lists the methods of the class. A method that a table may lack is optional: without it, the table's member is
+// NULL. An optional method must not be overloaded, because its name alone is looked up; a wrong signature is then an
+// error of compilation.
+//
+// They need C++20 and nothing but the headers beside them. A method costs its C call and no more, unless it throws.
+#pragma once
+
+#include "sluice/backend/adapter/compile.h"
+#include "sluice/backend/adapter/run.h"
+#include "sluice/backend/adapter/transport.h"
+
+namespace sluice::backend {
+
+/// What sluice_backend_query returns. NULL: another shared object has that half.
+constexpr sluice_backend backendTable(const char *name, const char *description, const sluice_backend_compile *compile,
+                                      const sluice_backend_run *run) {
+  return {sizeof(sluice_backend), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, name, description, compile, run};
+}
+
+} // namespace sluice::backend
