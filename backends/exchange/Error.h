@@ -1,24 +1,16 @@
-// Errors inside a backend's run half; where its C tables begin they become a status and last_error.
+// Errors of exchanges, and parts of their texts.
 #pragma once
 
-#include "sluice/backend/status.h"
+#include "sluice/backend/adapter/error.h"
 
 #include <cstdint>
 #include <cstdio>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace sluice::exchange {
 
-class Error : public std::runtime_error {
-public:
-  Error(sluice_status status, const std::string &message) : std::runtime_error(message), status_(status) {}
-  sluice_status status() const { return status_; }
-
-private:
-  sluice_status status_;
-};
+using backend::Error;
 
 /// "rank 3"
 inline std::string rankText(int32_t rank) { return "rank " + std::to_string(rank); }
