@@ -1,93 +1,79 @@
 // The simulator's compile half: its kernels are the host's. Every question goes on to a session of the compiler's host
 // service, with the view as it came.
-#include "sluice/backend/compile.h"
+#include "sluice/backend/adapter.h"
 
-#include <new>
-#include <string>
+using sluice::backend::Error;
 
-struct sluice_session {
-  const sluice_backend_compile *host = nullptr;
-  sluice_session *inner = nullptr; // of the host
-  std::string error;               // why there is none
+namespace {
+
+/// A session of the host, with errors as exceptions.
+class HostSession {
+public:
+  explicit HostSession(const sluice_target_options &options)
+      : host_(options.services ? options.services->host : nullptr) {
+    if (!host_)
+      throw Error(SLUICE_UNSUPPORTED,
+                  "this compiler offers no service that compiles for the host, which runs sim's kernels");
+    sluice_status status = host_->begin(&options, &session_);
+    if (status == SLUICE_OK)
+      return;
+    std::string reason = session_ ? host_->last_error(session_) : "";
+    if (session_)
+      host_->end(session_);
+    throw Error(status, reason);
+  }
+  HostSession(const HostSession &) = delete;
+  ~HostSession() { host_->end(session_); }
+
+  /// Calls a member of the host's table.
+  template <typename... Parameters, typename... Arguments>
+  void call(sluice_status (*sluice_backend_compile::*member)(sluice_session *, Parameters...), Arguments... arguments) {
+    if (sluice_status status = (host_->*member)(session_, arguments...); status != SLUICE_OK)
+      throw Error(status, host_->last_error(session_));
+  }
+
+private:
+  const sluice_backend_compile *host_;
+  sluice_session *session_ = nullptr;
 };
 
-static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
-  *session = new (std::nothrow) sluice_session;
-  if (!*session)
-    return SLUICE_EXHAUSTED;
-  if (!options->services || !options->services->host) {
-    (*session)->error = "this compiler offers no service that compiles for the host, which runs sim's kernels";
-    return SLUICE_UNSUPPORTED;
+class Session {
+public:
+  static constexpr const char *name = "sim";
+
+  explicit Session(const sluice_target_options &options) : host_(options) {}
+
+  void describe(sluice_target_info &info) {
+    host_.call(&sluice_backend_compile::describe, &info);
+    info.device_type = "sim";
+    info.host_kernels = 1;
   }
-  (*session)->host = options->services->host;
-  return (*session)->host->begin(options, &(*session)->inner);
-}
+  void supports(const sluice_kernel_view &op) { host_.call(&sluice_backend_compile::supports, &op); }
+  void proposeLayout(const sluice_kernel_view &op, bool isResult, unsigned number, sluice_layout_proposal &proposal) {
+    host_.call(&sluice_backend_compile::propose_layout, &op, isResult, number, &proposal);
+  }
+  void prepare(const sluice_kernel_view &kernel, sluice_launch_info &launch) {
+    host_.call(&sluice_backend_compile::prepare, &kernel, &launch);
+  }
+  void lower(sluice_blob &blob) { host_.call(&sluice_backend_compile::lower, &blob); }
+  bool canFuse(const sluice_kernel_view &kernel) {
+    int fuses = 0;
+    host_.call(&sluice_backend_compile::can_fuse, &kernel, &fuses);
+    return fuses != 0;
+  }
+  void cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate) {
+    host_.call(&sluice_backend_compile::cost, &kernel, &estimate);
+  }
 
-static void end(sluice_session *session) {
-  if (session->inner)
-    session->host->end(session->inner);
-  delete session;
-}
+private:
+  HostSession host_;
+};
 
-static const char *lastError(sluice_session *session) {
-  return session->inner ? session->host->last_error(session->inner) : session->error.c_str();
-}
-
-static sluice_status describe(sluice_session *session, sluice_target_info *info) {
-  sluice_status status = session->host->describe(session->inner, info);
-  info->device_type = "sim";
-  info->host_kernels = 1;
-  return status;
-}
-
-static sluice_status supports(sluice_session *session, const sluice_kernel_view *op) {
-  return session->host->supports(session->inner, op);
-}
-
-static sluice_status proposeLayout(sluice_session *session, const sluice_kernel_view *op, int isResult, unsigned number,
-                                   sluice_layout_proposal *proposal) {
-  return session->host->propose_layout(session->inner, op, isResult, number, proposal);
-}
-
-static sluice_status prepare(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch) {
-  return session->host->prepare(session->inner, kernel, launch);
-}
-
-static sluice_status lower(sluice_session *session, sluice_blob *blob) {
-  return session->host->lower(session->inner, blob);
-}
-
-static sluice_status canFuse(sluice_session *session, const sluice_kernel_view *kernel, int *fuses) {
-  return session->host->can_fuse(session->inner, kernel, fuses);
-}
-
-static sluice_status cost(sluice_session *session, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate) {
-  return session->host->cost(session->inner, kernel, estimate);
-}
+} // namespace
 
 extern "C" const sluice_backend *sluice_backend_query(void) {
-  static const sluice_backend_compile compile = {sizeof(compile),
-                                                 SLUICE_BACKEND_MAJOR,
-                                                 SLUICE_BACKEND_MINOR,
-                                                 "sim",
-                                                 /*native_abi=*/nullptr,
-                                                 /*wants_bytecode=*/0,
-                                                 begin,
-                                                 end,
-                                                 lastError,
-                                                 describe,
-                                                 supports,
-                                                 proposeLayout,
-                                                 prepare,
-                                                 lower,
-                                                 canFuse,
-                                                 cost};
-  static const sluice_backend backend = {sizeof(backend),
-                                         SLUICE_BACKEND_MAJOR,
-                                         SLUICE_BACKEND_MINOR,
-                                         "sim",
-                                         "virtual accelerators whose kernels are compiled for the host",
-                                         &compile,
-                                         nullptr};
+  static constexpr sluice_backend backend =
+      sluice::backend::backendTable("sim", "virtual accelerators whose kernels are compiled for the host",
+                                    &sluice::backend::compileTable<Session>, nullptr);
   return &backend;
 }

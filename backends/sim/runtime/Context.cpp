@@ -11,20 +11,9 @@ namespace sluice::sim {
 
 static constexpr int kPoison = 0xff; // NaN in every floating-point type, -1 in every signed integer
 
-Context::Context(const sluice_run_services &services, std::shared_ptr<Machine> machine)
-    : services_(services), machine_(std::move(machine)) {
-  Machine::Turn turn = this->turn();
-  machine_->add(host_);
-}
-
-Context::~Context() {
-  Machine::Turn turn = this->turn();
-  machine_->remove(host_);
-}
-
 //===- work -------------------------------------------------------------------------------------------------------===//
 
-void Context::copy(Queue &queue, const sluice_copy &copy) {
+void Context::copy(Queue queue, const sluice_copy &copy) {
   std::string what = "copy" + (copy.label && *copy.label ? " of " + std::string(copy.label) : std::string());
   for (int32_t device : {copy.from_device, copy.to_device})
     if (device != SLUICE_HOST)
@@ -100,7 +89,7 @@ double Context::launchSeconds(const DeviceRates &rates, const sluice_launch &lau
   return unevenSeconds(rates, work);
 }
 
-void Context::launch(Queue &queue, const sluice_launch &launch) {
+void Context::launch(Queue queue, const sluice_launch &launch) {
   std::string what = "kernel " + std::string(launch.name);
   if (launch.function || launch.module)
     throw Error(SLUICE_UNSUPPORTED, what + ": sim runs kernels that were compiled for the host, and has no function '" +
@@ -126,7 +115,7 @@ void Context::launch(Queue &queue, const sluice_launch &launch) {
   machine_->put(queue, {what, std::move(accesses), schedule, work}, host_);
 }
 
-void Context::discard(Queue &queue, void *address, size_t bytes) {
+void Context::discard(Queue queue, void *address, size_t bytes) {
   Buffer buffer{address, bytes, SLUICE_WRITE};
   auto schedule = [](double earliest) { return Interval{earliest, earliest}; };
   bool onHost = queue.device == SLUICE_HOST;
@@ -143,7 +132,7 @@ void Context::putTogether(std::function<void()> exchange) {
   together_ > 0 ? exchanges_.push_back(std::move(exchange)) : exchange();
 }
 
-void Context::endTogether() {
+void Context::endExchanges() {
   if (together_ == 0)
     throw Error(SLUICE_USAGE, "sim: exchanges end that did not begin");
   if (--together_ > 0)

@@ -1,4 +1,4 @@
-// Errors inside the simulator; Plugin.cpp turns them into a status and last_error.
+// Errors inside the simulator.
 #pragma once
 
 #include "backends/exchange/Error.h"
