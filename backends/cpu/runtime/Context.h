@@ -3,7 +3,7 @@
 
 #include "backends/cpu/runtime/HostInfo.h"
 #include "backends/cpu/runtime/HostMemory.h"
-#include "backends/cpu/runtime/Meetings.h"
+#include "backends/cpu/runtime/Rendezvous.h"
 #include "backends/cpu/runtime/Together.h"
 
 #include <map>

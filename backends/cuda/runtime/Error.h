@@ -1,4 +1,4 @@
-// Errors inside the run half; Handles.h turns them into a status and last_error.
+// Errors inside the run half.
 #pragma once
 
 #include "backends/exchange/Error.h"

@@ -2,26 +2,17 @@
 // is a broadcast from each rank, and a scatter a reduction to each, in one group. Where nothing is to be moved NCCL is not asked,
 // by any rank. Ranks of other processes are found by the id alone, whatever transport there is; of that only the deadline is
 // taken, for calls that wait until all ranks have come.
-#include "backends/cuda/runtime/Collectives.h"
+#include "backends/cuda/runtime/Communicator.h"
 
-#include "backends/cuda/runtime/Handles.h"
 #include "backends/exchange/Arithmetic.h"
 
 #include <algorithm>
 #include <utility>
 
-using namespace sluice::cuda;
-using sluice::exchange::Part;
-using sluice::exchange::Signature;
+namespace sluice::cuda {
 
-static constexpr const char *kNoTreeSums =
-    "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
-    "cannot be --deterministic, and one alone can";
-
-struct sluice_communicator {
-  sluice_run *run;
-  std::shared_ptr<Rank> rank;
-};
+using exchange::Part;
+using exchange::Signature;
 
 //===- what NCCL is asked for -------------------------------------------------------------------------------------===//
 
@@ -62,7 +53,7 @@ template <typename Ask> static NcclResult forEachShare(const Signature &signatur
     size_t count = signature.counts[rank];
     if (count > 0)
       result = ask(int(rank), offset, count);
-    offset += count * sluice::exchange::exchangedBytes(signature.dtype);
+    offset += count * exchange::exchangedBytes(signature.dtype);
   }
   return result;
 }
@@ -114,14 +105,14 @@ static NcclResult askForExchange(const Nccl &nccl, const Part &part, NcclCommuni
   return NcclResult::InvalidArgument;
 }
 
-//===- the table --------------------------------------------------------------------------------------------------===//
+//===- the communicator -------------------------------------------------------------------------------------------===//
 
-static sluice_status uniqueId(sluice_run *run, sluice_unique_id *id) {
-  return guarded(run, [&] {
-    const Nccl &nccl = Nccl::get();
-    if (NcclResult result = nccl.makeId(id); result != NcclResult::Success)
-      throw nccl.errorOf(result, nullptr, "an id for ranks");
-  });
+sluice_unique_id RunHalf::uniqueId() {
+  const Nccl &nccl = Nccl::get();
+  sluice_unique_id id{};
+  if (NcclResult result = nccl.makeId(&id); result != NcclResult::Success)
+    throw nccl.errorOf(result, nullptr, "an id for ranks");
+  return id;
 }
 
 static double patienceOf(const sluice_communicator_options &options) {
@@ -129,112 +120,61 @@ static double patienceOf(const sluice_communicator_options &options) {
   return hasTransport ? options.transport->deadline : 0;
 }
 
+Communicator::Communicator(RunHalf &context, const sluice_communicator_options &options) : context_(context) {
+  Nccl::get();
+  if (options.device == SLUICE_HOST)
+    throw Error(SLUICE_UNSUPPORTED, "cuda exchanges among devices, and not with the host");
+  const Device &device = context.device(options.device);
+  std::shared_ptr<Ranks> ranks = context.ranks().ranksOf(*options.id, options.rank, options.size);
+  rank_ = std::make_shared<Rank>(ranks, options.rank, device.ordinal, device.context, patienceOf(options));
+  ranks->join(*rank_);
+  connect(*options.id);
+}
+
 /// A rank that cannot be made ends those that wait for it.
-static void connect(sluice_run *run, const std::shared_ptr<Rank> &rank, const sluice_unique_id &id) {
+void Communicator::connect(const sluice_unique_id &id) {
   try {
-    auto call = [its = rank.get(), id](const Nccl &nccl) {
+    auto call = [its = rank_.get(), id](const Nccl &nccl) {
       NcclConfig config;
       return nccl.init(&its->handle(), its->ranks->size(), id, its->number, &config);
     };
-    run->ncclGroup.add(run->context->driver(), {rank, call, "the communicator"});
+    context_.request({rank_, call, "the communicator"});
   } catch (const Error &error) {
-    rank->ranks->fail(error);
-    rank->ranks->leave(*rank);
+    rank_->ranks->fail(error);
+    rank_->ranks->leave(*rank_);
     throw;
   }
 }
 
-static sluice_status init(sluice_run *run, const sluice_communicator_options *options,
-                          sluice_communicator **communicator) {
-  return guarded(run, [&] {
-    Nccl::get();
-    if (options->device == SLUICE_HOST)
-      throw Error(SLUICE_UNSUPPORTED, "cuda exchanges among devices, and not with the host");
-    const Device &device = run->context->device(options->device);
-    std::shared_ptr<Ranks> ranks = run->ranks->ranksOf(*options->id, options->rank, options->size);
-    auto rank = std::make_shared<Rank>(ranks, options->rank, device.ordinal, device.context, patienceOf(*options));
-    ranks->join(*rank);
-    connect(run, rank, *options->id);
-    *communicator = new sluice_communicator{run, std::move(rank)};
-  });
-}
-
-static sluice_status putIn(sluice_communicator *communicator, sluice_queue *queue, const sluice_exchange *exchange) {
-  return guardedWork(queue, [&](Context &context, Queue &its) {
-    std::shared_ptr<Rank> rank = communicator->rank;
-    Context::checkCapturesNot(its, "exchange with other ranks");
-    if (its.device->ordinal != rank->device)
-      throw Error(SLUICE_USAGE, "the queue is of cuda:" + std::to_string(its.device->ordinal) + ", and of " +
-                                    rank->text() + " is the communicator");
-    rank->ranks->check();
-    Part part = sluice::exchange::partOf(*exchange, rank->number, rank->ranks->size());
-    if (sluice::exchange::reduces(part.signature.kind) && part.signature.reduction == SLUICE_TREE_SUM)
-      throw Error(SLUICE_UNSUPPORTED, kNoTreeSums);
+void Communicator::exchange(Queue &queue, const sluice_exchange &asked) {
+  context_.work(queue, [&] {
+    Context::checkCapturesNot(queue, "exchange with other ranks");
+    if (queue.device->ordinal != rank_->device)
+      throw Error(SLUICE_USAGE, "the queue is of cuda:" + std::to_string(queue.device->ordinal) + ", and of " +
+                                    rank_->text() + " is the communicator");
+    rank_->ranks->check();
+    Part part = exchange::partOf(asked, rank_->number, rank_->ranks->size());
+    if (exchange::reduces(part.signature.kind) && part.signature.reduction == SLUICE_TREE_SUM)
+      throw Error(SLUICE_UNSUPPORTED, noTreeSums);
     std::string what = part.signature.text();
-    its.exchanges[rank] = rank->ranks->put(*rank, part);
-    auto call = [its = rank.get(), stream = its.stream, part = std::move(part)](const Nccl &nccl) {
+    queue.exchanges[rank_] = rank_->ranks->put(*rank_, part);
+    auto call = [its = rank_.get(), stream = queue.stream, part = std::move(part)](const Nccl &nccl) {
       NcclResult result = askForExchange(nccl, part, its->handle(), stream);
       its->countIssued(part.signature);
       return result;
     };
-    communicator->run->ncclGroup.add(context.driver(), {rank, std::move(call), std::move(what)});
+    context_.request({rank_, std::move(call), std::move(what)});
   });
-}
-
-static sluice_status begin(sluice_run *run) {
-  run->ncclGroup.begin();
-  return SLUICE_OK;
-}
-
-static sluice_status end(sluice_run *run) {
-  return guarded(run, [&] { run->ncclGroup.end(run->context->driver()); });
-}
-
-static sluice_status error(sluice_communicator *communicator) {
-  return guarded(communicator->run, [&] { communicator->rank->isReady(); });
 }
 
 /// In any thread: the context's own may be in a call that waits.
-static void abortRanks(sluice_communicator *communicator) {
-  const Rank &rank = *communicator->rank;
-  rank.ranks->fail(Error(SLUICE_PEER_LOST, sluice::exchange::rankText(rank.number) + " was aborted"));
+void Communicator::abort() {
+  rank_->ranks->fail(Error(SLUICE_PEER_LOST, exchange::rankText(rank_->number) + " was aborted"));
 }
 
-static void destroy(sluice_communicator *communicator) {
-  guarded(communicator->run, [&] {
-    communicator->run->context->driver().contextSetCurrent(communicator->rank->context);
-    communicator->rank->ranks->leave(*communicator->rank);
-  });
-  delete communicator;
+void Communicator::leave() {
+  context_.driver().contextSetCurrent(rank_->context);
+  rank_->ranks->leave(*rank_);
 }
 
-/// Those that NCCL was asked for: it does not say what became of them one by one.
-static sluice_status counts(sluice_communicator *communicator, int32_t kind, int64_t *exchanges, int64_t *bytes) {
-  return guarded(communicator->run, [&] {
-    sluice::exchange::Roster::Count count = communicator->rank->count(kind);
-    *exchanges = count.exchanges;
-    *bytes = count.bytes;
-  });
-}
-
-const sluice_backend_collectives &sluice::cuda::collectives() {
-  static const sluice_backend_collectives table = [] {
-    sluice_backend_collectives filled{};
-    filled.struct_size = sizeof filled;
-    filled.unique_id = uniqueId;
-    filled.init = init;
-    filled.exchange = putIn;
-    filled.begin = begin;
-    filled.end = end;
-    filled.error = error;
-    filled.abort = abortRanks;
-    filled.destroy = destroy;
-    filled.order =
-        "NCCL's own, by its choice of algorithm for the counts and the machine; the same program on the same "
-        "machine repeats its bits";
-    filled.counts = counts;
-    filled.no_tree_sums = kNoTreeSums;
-    return filled;
-  }();
-  return table;
-}
+} // namespace sluice::cuda

@@ -1,0 +1,34 @@
+// One rank's exchanges, with devices of this process and of others, by NCCL.
+#pragma once
+
+#include "backends/cuda/runtime/RunHalf.h"
+
+namespace sluice::cuda {
+
+/// A class for adapter/collectives.h.
+class Communicator {
+public:
+  static constexpr const char *order =
+      "NCCL's own, by its choice of algorithm for the counts and the machine; the same program on the same "
+      "machine repeats its bits";
+  static constexpr const char *noTreeSums =
+      "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
+      "cannot be --deterministic, and one alone can";
+
+  Communicator(RunHalf &context, const sluice_communicator_options &options);
+
+  void exchange(Queue &queue, const sluice_exchange &exchange);
+  void check() { rank_->isReady(); }
+  void abort();
+  void leave();
+  /// The exchanges that NCCL was asked for: it does not say what became of them one by one.
+  exchange::Roster::Count count(int32_t kind) const { return rank_->count(kind); }
+
+private:
+  void connect(const sluice_unique_id &id);
+
+  RunHalf &context_;
+  std::shared_ptr<Rank> rank_;
+};
+
+} // namespace sluice::cuda
