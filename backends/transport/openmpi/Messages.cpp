@@ -1,5 +1,7 @@
 #include "backends/transport/openmpi/Messages.h"
 
+#include "backends/transport/openmpi/Library.h"
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -23,6 +25,7 @@ void Messages::check(int code, int32_t rank, const char *what) {
 }
 
 Messages::Messages(int32_t rank, int32_t size) : rank_(rank), size_(size) {
+  showOpenMpi();
   int isInitialised = 0, provided = 0;
   MPI_Initialized(&isInitialised);
   if (!isInitialised)

@@ -35,7 +35,10 @@ public:
   ~Messages();
   Messages(const Messages &) = delete;
 
-  sluice_transfer *begin(int32_t rank, bool sends, void *memory, size_t bytes);
+  sluice_transfer *send(int32_t rank, const void *from, size_t bytes) {
+    return begin(rank, /*sends=*/true, const_cast<void *>(from), bytes);
+  }
+  sluice_transfer *receive(int32_t rank, void *to, size_t bytes) { return begin(rank, /*sends=*/false, to, bytes); }
   bool test(sluice_transfer *transfer);
   /// In any thread. The others hear of it with the next call.
   void abort() { isAborted_ = true; }
@@ -43,6 +46,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
+  sluice_transfer *begin(int32_t rank, bool sends, void *memory, size_t bytes);
   static void check(int code, int32_t rank, const char *what);
   void tellAbort();
   void hearAbort();

@@ -1,21 +1,17 @@
 // The transport `openmpi`, behind the ABI's table: messages by Open MPI, among ranks that its launcher started.
-#include "backends/transport/Guard.h"
-#include "backends/transport/openmpi/Library.h"
 #include "backends/transport/openmpi/Messages.h"
+#include "sluice/backend/adapter.h"
 
 using namespace sluice::transport;
 
-struct sluice_transport {
-  std::optional<Messages> open;
-  std::string error;
+namespace {
 
-  void openWith(const sluice_transport_options &options) {
-    showOpenMpi();
-    open.emplace(options.rank, options.size);
-  }
+struct OpenMpi : Messages {
+  static constexpr const char *name = "openmpi";
+
+  explicit OpenMpi(const sluice_transport_options &options) : Messages(options.rank, options.size) {}
 };
 
-const sluice_transport_library *sluice_transport_query() {
-  static const sluice_transport_library library = libraryOf<sluice_transport>("openmpi");
-  return &library;
-}
+} // namespace
+
+const sluice_transport_library *sluice_transport_query() { return &sluice::backend::transportTable<OpenMpi>; }

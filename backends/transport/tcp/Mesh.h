@@ -110,7 +110,10 @@ public:
   ~Mesh();
   Mesh(const Mesh &) = delete;
 
-  sluice_transfer *begin(int32_t rank, bool sends, void *memory, size_t bytes);
+  sluice_transfer *send(int32_t rank, const void *from, size_t bytes) {
+    return begin(rank, /*sends=*/true, const_cast<void *>(from), bytes);
+  }
+  sluice_transfer *receive(int32_t rank, void *to, size_t bytes) { return begin(rank, /*sends=*/false, to, bytes); }
   /// Whether it is done; throws if it never will be. It is no more then.
   bool test(sluice_transfer *transfer);
   /// In any thread. It is on account of the rank that has been late the longest, if one is.
@@ -119,6 +122,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
+  sluice_transfer *begin(int32_t rank, bool sends, void *memory, size_t bytes);
   Peer &peerOf(const sluice_transfer &transfer) { return peers_[static_cast<size_t>(transfer.rank)]; }
   bool moveAll();
   std::optional<int32_t> whoIsLate() const;

@@ -1,7 +1,7 @@
 // The transport `tcp`, behind the ABI's table: a connection between any two processes of a run.
-#include "backends/transport/Guard.h"
 #include "backends/transport/tcp/Mesh.h"
 #include "backends/transport/tcp/Rendezvous.h"
+#include "sluice/backend/adapter.h"
 
 using namespace sluice::transport;
 
@@ -15,16 +15,14 @@ static std::vector<Socket> socketsOf(const sluice_transport_options &options) {
   return meetAll({options.rank, options.size, addressOf(options.address), options.secret, options.deadline});
 }
 
-struct sluice_transport {
-  std::optional<Mesh> open;
-  std::string error;
+namespace {
 
-  void openWith(const sluice_transport_options &options) {
-    open.emplace(options.rank, socketsOf(options), options.deadline);
-  }
+struct Tcp : Mesh {
+  static constexpr const char *name = "tcp";
+
+  explicit Tcp(const sluice_transport_options &options) : Mesh(options.rank, socketsOf(options), options.deadline) {}
 };
 
-const sluice_transport_library *sluice_transport_query() {
-  static const sluice_transport_library library = libraryOf<sluice_transport>("tcp");
-  return &library;
-}
+} // namespace
+
+const sluice_transport_library *sluice_transport_query() { return &sluice::backend::transportTable<Tcp>; }

@@ -45,7 +45,7 @@ template <typename... Sockets> std::vector<Socket> list(Sockets... sockets) {
 std::string next(Mesh &mesh, int32_t from) {
   std::string bytes = "....";
   try {
-    sluice_transfer *transfer = mesh.begin(from, /*sends=*/false, bytes.data(), bytes.size());
+    sluice_transfer *transfer = mesh.receive(from, bytes.data(), bytes.size());
     for (Deadline end = soon(); !mesh.test(transfer);)
       if (std::chrono::steady_clock::now() > end)
         return "nothing comes";
@@ -95,7 +95,7 @@ TEST(Mesh, HearsWhatWasSaidBehindMessages) {
   auto [zeroToTwo, twoToZero] = connected();
   Mesh zero(0, list(Socket(), std::move(zeroToOne), std::move(zeroToTwo)));
   char bytes[4];
-  sluice_transfer *transfer = zero.begin(2, /*sends=*/false, bytes, sizeof bytes);
+  sluice_transfer *transfer = zero.receive(2, bytes, sizeof bytes);
   sendAll(oneToZero, message("four") + message("more") + abortFor(7), soon());
   for (Deadline end = std::chrono::steady_clock::now() + 50ms; std::chrono::steady_clock::now() < end;)
     EXPECT_FALSE(zero.test(transfer));
@@ -112,13 +112,13 @@ TEST(Mesh, SaysWhyBehindTheMessageThatItIsInTheMiddleOf) {
   Mesh zero(0, list(Socket(), std::move(zeroToOne)));
   auto one = std::make_unique<Mesh>(1, list(std::move(oneToZero), Socket(), std::move(oneToTwo)));
   std::string sent(32 << 20, 's'), received(sent.size(), '.'), expected = sent;
-  one->begin(0, /*sends=*/true, sent.data(), sent.size());
+  one->send(0, sent.data(), sent.size());
   sendAll(twoToOne, abortFor(2), soon());
   EXPECT_EQ(next(*one, 2), "rank 2 was aborted");
   one->abort();
   sent.assign(sent.size(), 'x'); // it is the test's own again
   std::jthread ending([&] { one.reset(); });
-  sluice_transfer *transfer = zero.begin(1, /*sends=*/false, received.data(), received.size());
+  sluice_transfer *transfer = zero.receive(1, received.data(), received.size());
   for (Deadline end = soon(); !zero.test(transfer) && std::chrono::steady_clock::now() < end;) {
   }
   EXPECT_TRUE(received == expected);
@@ -133,7 +133,7 @@ TEST(Mesh, SaysForWhomItHasWaitedInVain) {
     Mesh zero(0, list(Socket(), std::move(zeroToOne)));
     Mesh one(1, list(std::move(oneToZero), Socket(), std::move(oneToTwo)), deadline);
     char bytes[4];
-    sluice_transfer *transfer = one.begin(2, /*sends=*/false, bytes, sizeof bytes);
+    sluice_transfer *transfer = one.receive(2, bytes, sizeof bytes);
     for (Deadline end = std::chrono::steady_clock::now() + 60ms; std::chrono::steady_clock::now() < end;)
       EXPECT_FALSE(one.test(transfer));
     one.abort();
