@@ -2,8 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <sluice/backend/compile.h>
-#include <sluice/backend/run.h>
+#include <sluice/backend/adapter.h>
 
 namespace abacus {
 
@@ -20,7 +19,7 @@ using Kernel = void (*)(const sluice_launch &launch, const Parameters &parameter
 /// The kernel of this name, or null.
 Kernel findKernel(const char *name);
 
-extern const sluice_backend_compile compileHalf;
-extern const sluice_backend_run runHalf;
+const sluice_backend_compile &compileHalf();
+const sluice_backend_run &runHalf();
 
 } // namespace abacus

@@ -160,12 +160,7 @@ const sluice_backend_run &runHalf() {
 } // namespace sluice::scroll
 
 extern "C" const sluice_backend *sluice_backend_query(void) {
-  static const sluice_backend backend = {sizeof(backend),
-                                         SLUICE_BACKEND_MAJOR,
-                                         SLUICE_BACKEND_MINOR,
-                                         "scroll",
-                                         "for tests of device code",
-                                         &sluice::scroll::compileHalf,
-                                         &sluice::scroll::runHalf()};
+  static const sluice_backend backend = sluice::backend::backendTable(
+      "scroll", "for tests of device code", &sluice::scroll::compileHalf(), &sluice::scroll::runHalf());
   return &backend;
 }

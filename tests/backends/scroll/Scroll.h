@@ -9,12 +9,11 @@
 //   <1234 bytes>
 #pragma once
 
-#include "sluice/backend/compile.h"
-#include "sluice/backend/run.h"
+#include "sluice/backend/adapter.h"
 
 namespace sluice::scroll {
 
-extern const sluice_backend_compile compileHalf;
+const sluice_backend_compile &compileHalf();
 const sluice_backend_run &runHalf();
 
 } // namespace sluice::scroll
