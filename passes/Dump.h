@@ -1,4 +1,4 @@
-// IR dumps: one numbered file a phase, and a manifest, in a folder.
+// IR dumps: a folder with one numbered file per phase and a manifest.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -9,7 +9,7 @@ namespace sluice::passes {
 
 class Dump {
 public:
-  /// An empty folder name writes nothing.
+  /// With an empty folder name nothing is written.
   explicit Dump(std::string folder) : folder(std::move(folder)) {}
 
   /// Writes `<number>-<phase>.mlir`. It begins with comments: the names of the devices, then the lines of `notes`.

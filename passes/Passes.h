@@ -19,103 +19,108 @@ struct PreparedKernels;
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
 
-/// model -> train, first. Lets what reads a value that a gradient is asked by go on reading it.
+/// model -> train, first. Keeps each value that gradients are taken with respect to as one value for all its consumers.
 void keepVariables(mlir::ModuleOp module);
 
-/// model -> train, second. Brings ops to the forms that they call canonical.
+/// model -> train, second. Rewrites ops to their canonical forms.
 mlir::LogicalResult canonicalize(mlir::ModuleOp module);
 
-/// model -> train, third. Brings products, and the ops between them that are safe, to the module's precision.
+/// model -> train, third. Casts products, and the ops between them for which that is safe, to the module's precision.
 void mixPrecision(mlir::ModuleOp module);
 
-/// model -> train. Entry points with gradients and updates in place of the graph.
+/// model -> train. Replaces the graph by entry points with gradients and updates.
 mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
-/// model -> train, behind what makes gradients. Loops in the place of scans.
+/// model -> train, after the gradients are built. Replaces scans by loops.
 void lowerScans(mlir::ModuleOp module);
 void lowerBranches(mlir::ModuleOp module);
 
-/// Replaces ops by the formula that they stand for, where it is of sums over the rows: in `train`, or where replicas keep
-/// the op to their own rows, when these are shared out.
+/// Replaces composite ops that compute sums over the rows by their formulas. Runs in `train`, or after partitioning for
+/// ops that each replica applies to its local rows.
 void expandComposites(mlir::ModuleOp module);
 
-/// train -> parallel, first. States that rows carry from step to step have the rows of a full call.
+/// train -> parallel, first. Gives state that rows carry from step to step the rows of a full call.
 void carryRows(mlir::ModuleOp module);
 
-/// train -> parallel, second. The program of one of the module's replicas: rows are shared out, sums over them
+/// train -> parallel, second. Rewrites the module to the program of one replica: rows are sharded and sums over rows
 /// reduced.
 mlir::LogicalResult partitionRows(mlir::ModuleOp module);
 
-/// train -> parallel, third. Entry points with rows in parts, for each microbatch and once a call, if there are
-/// several microbatches.
+/// train -> parallel, third. If there are several microbatches, splits entry points into a part per microbatch and a
+/// part per call.
 mlir::LogicalResult cutMicrobatches(mlir::ModuleOp module);
 
-/// train -> parallel, fourth. The optimizer keeps and updates a shard in each replica, if the module's `zero` says so.
+/// train -> parallel, fourth. If the module's `zero` is set, each replica keeps and updates one shard of the optimizer
+/// state.
 mlir::LogicalResult shardOptimizer(mlir::ModuleOp module);
 
-/// train -> parallel, behind what merges equal ops. Lets a value be exchanged once.
+/// train -> parallel, after equal ops are merged. Exchanges each value once.
 void mergeCollectives(mlir::ModuleOp module);
 
-/// train -> parallel. Says of each collective what it is of: the gradient of a parameter, a statistic, an output.
+/// train -> parallel. Names the subject of each collective: the gradient of a parameter, a statistic, an output.
 void nameCollectives(mlir::ModuleOp module);
 
-/// train -> parallel. Gradients are reduced in the module's wire type, where that is narrower than they are.
+/// train -> parallel. Reduces gradients in the module's wire type if that type is narrower than theirs.
 void narrowGradients(mlir::ModuleOp module);
 
-/// train -> parallel, behind all that changes what is exchanged. Shards of a kind are exchanged in so many buckets.
+/// train -> parallel, after every pass that changes collectives. Exchanges the shards of each kind in `buckets`
+/// buckets.
 void bucketShards(mlir::ModuleOp module, int64_t buckets);
 
-/// Brings ops to canonical forms, merges equal ones and removes dead ones.
+/// Canonicalizes ops, merges equal ops and removes dead ops.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// train -> placed, first half. Gives every value a device of the target: as pinned, as fixed by the model, as
-/// `chosen`, else the first. `backends` know what can be made where; null: everything.
+/// train -> placed, first half. Gives every value a device of the target: its pin, else the device fixed by the model,
+/// else that in `chosen`, else the first device. `backends` decide which devices support an op; null: all devices do.
 mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
                                 const ChosenDevices &chosen = ChosenDevices());
 
-/// train -> placed, second half. Puts a `sluice.copy` where an op reads a value of another device. Fails with a
-/// diagnostic per source line on those that the model's `copies` do not allow. `backends` and `chosen` as above.
+/// train -> placed, second half. Inserts a `sluice.copy` where an op reads a value of another device. Copies that the
+/// model's `copies` policy forbids are errors, with one diagnostic per source line. `backends` and `chosen` as above.
 mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
                                  const ChosenDevices &chosen = ChosenDevices());
 
 /// placed -> copied. One copy per value and destination, as early as possible, with its size and time.
 void deduplicateCopies(mlir::ModuleOp module);
 
-/// placed -> copied. Replaces ops for which the backend of their device has no kernel by the formula that they stand
-/// for; gives whether there were any.
+/// placed -> copied. Replaces ops for which the backend of their device has no kernel by their formulas. Returns
+/// whether it replaced any.
 bool expandMissing(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// Verifies that nothing crosses devices without a copy; what `copied` and every later phase must leave.
+/// Verifies that no value crosses devices without a copy, the invariant of `copied` and every later phase.
 mlir::LogicalResult verifyPlaced(mlir::ModuleOp module);
 
-/// copied -> fused, first third. Fails on ops that the backend of their device cannot run.
+/// copied -> fused, first third. Reports ops that the backend of their device cannot run.
 mlir::LogicalResult checkSupport(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// copied -> fused, second third. Chooses layouts from what the backends propose; states keep theirs in `physical`.
+/// copied -> fused, second third. Chooses layouts from the backends' proposals; the layouts of states are kept in
+/// `physical`.
 mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// copied -> fused, last third. Puts every op into a `sluice.kernel`, one per launch; alone if not `fuse`.
+/// copied -> fused, last third. Puts every op into a `sluice.kernel`, one per launch. Without `fuse` each op has its
+/// own kernel.
 void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse);
 
-/// fused -> scheduled, first. Lets what loops carry have one place: adds kernels that copy where it needs them.
+/// fused -> scheduled, first. Gives each loop-carried value one buffer; adds copying kernels where that is not
+/// possible.
 void settleLoops(mlir::ModuleOp module);
 
-/// Asks the backends to make each kernel; its launch is recorded on it. Kernels that are in `kept` are not asked about,
-/// others are put there.
+/// Lets the backends compile each kernel and records its launch on the kernel. Kernels in `kept` are reused; all others
+/// are added to it.
 mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends,
                                    PreparedKernels *kept = nullptr);
 
-/// fused -> scheduled. Gives every kernel and copy its queue, its place in the order of issue, and its waits;
-/// collectives share as `buckets` says.
+/// fused -> scheduled. Gives every kernel and copy its queue, its position in the issue order, and its waits. `buckets`
+/// is the bucketing policy of collectives.
 void scheduleActions(mlir::ModuleOp module, const ir::Target &target, const CostModel &costs, BucketPolicy buckets);
 
-/// scheduled -> planned, first half. Gives every buffer an arena and an offset, states in place.
+/// scheduled -> planned, first half. Gives every buffer an arena and an offset; states are updated in place.
 void planMemory(mlir::ModuleOp module, const ir::Target &target, bool reuse);
 
-/// scheduled -> planned, second half. Replaces the waits by those that the memory needs, across calls too.
+/// scheduled -> planned, second half. Replaces the waits by those that buffer reuse requires, within and across calls.
 void planWaits(mlir::ModuleOp module, const ir::Target &target);
 
-/// Verifies that a planned module's waits keep every buffer until all have read it.
+/// Verifies that the waits of a planned module keep every buffer until its last reader is done.
 mlir::LogicalResult verifyPlan(mlir::ModuleOp module, const ir::Target &target);
 
 } // namespace sluice::passes

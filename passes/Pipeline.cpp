@@ -1,4 +1,4 @@
-// The compiler read top to bottom.
+// The whole compiler, top to bottom.
 #include "passes/Pipeline.h"
 #include "ir/Module.h"
 #include "mlir/IR/Verifier.h"
@@ -14,7 +14,7 @@ namespace sluice::passes {
 
 namespace {
 
-/// What the phases share.
+/// State shared by the phases.
 struct Compilation {
   ModuleOp module;
   const PipelineOptions &options;
@@ -42,7 +42,7 @@ static LogicalResult runModel(Compilation &c) {
 
 static LogicalResult runTrain(Compilation &c) {
   keepVariables(c.module);
-  // Before there are gradients, which are then those of the simpler forms.
+  // Before differentiation, so that gradients are those of the canonical forms.
   if (failed(canonicalize(c.module)))
     return failure();
   mixPrecision(c.module);
@@ -60,7 +60,7 @@ static LogicalResult runParallel(Compilation &c) {
     return success();
   if (failed(partitionRows(c.module)) || failed(cutMicrobatches(c.module)) || failed(shardOptimizer(c.module)))
     return failure();
-  expandComposites(c.module); // what each replica does with its own rows
+  expandComposites(c.module); // each replica's ops on its local rows
   if (failed(simplify(c.module)))
     return failure();
   mergeCollectives(c.module);
@@ -105,7 +105,7 @@ static LogicalResult runPlanned(Compilation &c) {
   return verifyPlan(c.module, c.backends->target());
 }
 
-/// Adds a backend's code: host objects to what is linked, device code to the artifact's sections.
+/// Adds a backend's code: host objects to the linker's inputs, device code to the artifact's sections.
 static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<DeviceCode> &code) {
   FailureOr<sluice_blob> blob = backend.lower(c.module.getLoc());
   if (failed(blob))
@@ -119,7 +119,7 @@ static LogicalResult addCode(Compilation &c, Backend &backend, std::vector<Devic
   return success();
 }
 
-/// That of the devices which unplaced values go to: all are given as one.
+/// The link of the devices that hold unplaced values: if a replica link is given, it is the same for all devices.
 static std::optional<runtime::GivenLink> givenReplicaLink(const Compilation &c) {
   StringRef device = c.backends->target().first().name;
   const LinkCosts &link = c.options.costs.link(device, device);
@@ -179,7 +179,7 @@ static FailureOr<size_t> findPhase(ModuleOp module, StringRef name) {
   return it - phaseNames().begin();
 }
 
-/// The first phase that asks backends, and the one behind `fused` for a module that is resumed there.
+/// The first phase that queries backends, and the phase after `fused` for a module that is resumed there.
 static bool needsBackends(const Phase &phase) { return phase.name == "placed" || phase.name == "scheduled"; }
 
 static LogicalResult runPhase(const Phase &phase, Compilation &c) {
@@ -198,7 +198,7 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
     return failure();
   Compilation c{module, options, nullptr, {}, {}};
   Dump dump(options.dumpIrDir);
-  // `model` runs even when resumed from: it applies the options; the other phases begin after the one given.
+  // `model` runs even when resumed from, because it applies the options. The other phases begin after the given phase.
   for (size_t i = *from == 0 ? 0 : *from + 1; i <= *to; ++i) {
     if (needsBackends(kPhases[i]) && !c.backends &&
         !(c.backends =

@@ -1,4 +1,4 @@
-// The compiler, from a model to object code, as a sequence of named phases.
+// The compiler as a sequence of named phases, from a model to object code.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -18,47 +18,46 @@ namespace sluice::passes {
 struct PreparedKernels;
 
 struct PipelineOptions {
-  std::vector<const sluice_backend_compile *>
-      backends;                              // by name, those of the module's target; required from `placed` on
-  std::string compileFrom = "model";         // the phase that the module is in
-  std::string compileTo = "lowered";         // the phase to stop after
-  std::string dumpIrDir;                     // numbered files and a manifest, one file a phase; empty: none
-  std::string cpu = "native";                // whose instructions to use
-  BackendSettings settings;                  // of backends' own
-  std::string temporaries;                   // a folder for code that people read, one of each backend's; empty: none
-  std::string backendFolder;                 // where backends were found: kept in plans for several devices
-  std::string dataPath;                      // where the model's default data was found; empty: by its name
-  InitialValues values;                      // that states begin with
-  Variant variant;                           // of the artifact
-  CostModel costs;                           // what the order of work is chosen by
-  BucketPolicy buckets = BucketPolicy::Auto; // how collectives share
-  int64_t shardBuckets = 1;                  // of each kind, that shards of the optimizer go in; 0: each alone
-  int64_t capacity = 0;                      // rows of `?`; 0: what the module says
+  std::vector<const sluice_backend_compile *> backends; // by name, for the module's target; required from `placed` on
+  std::string compileFrom = "model";                    // the phase that the module is in
+  std::string compileTo = "lowered";                    // the phase to stop after
+  std::string dumpIrDir;      // folder for dumps, one numbered file per phase, and a manifest; empty: none
+  std::string cpu = "native"; // the CPU whose instructions are used
+  BackendSettings settings;   // of single backends
+  std::string temporaries;    // folder for readable generated code, one folder per backend; empty: none
+  std::string backendFolder;  // where backends were found; kept in plans for several devices
+  std::string dataPath;       // where the model's default data was found; empty: look up by name
+  InitialValues values;       // of states
+  Variant variant;            // number of the artifact
+  CostModel costs;            // for scheduling
+  BucketPolicy buckets = BucketPolicy::Auto; // bucketing of collectives
+  int64_t shardBuckets = 1;                  // per kind, for the optimizer's shards; 0: one bucket per shard
+  int64_t capacity = 0;                      // rows of `?`; 0: as in the module
   bool fuse = true;
-  bool reuseMemory = true; // off: every value keeps its own bytes, for looking at them afterwards
-  bool verifies = true;    // the IR behind each phase, by the rules of its ops
+  bool reuseMemory = true; // off: every value keeps its own buffer, for inspection
+  bool verifies = true;    // verify the IR after each phase
   bool promoteF64 = false;
-  std::optional<ir::Precision> precision; // of products of f32; none: what the module says
-  /// What backends said of kernels, for several compilations of one model and target that stop before `lowered`, as
-  /// kernels that were made before are in no session; null: nothing is kept.
+  std::optional<ir::Precision> precision; // of f32 products; none: as in the module
+  /// Prepared kernels shared by several compilations of one model and target. Only for compilations that stop before
+  /// `lowered`, because a session lacks kernels that another session prepared. Null: nothing is shared.
   PreparedKernels *prepared = nullptr;
-  /// Where ops and states of a module in phase `train` go that the user has left open.
+  /// Devices of ops and states of a module in phase `train` that the user has not placed.
   ChosenDevices chosen = ChosenDevices();
   std::function<void(llvm::StringRef phase, double seconds)> progress; // after each phase
 };
 
-/// What `lowered` gives: the object files that an artifact is linked from, and the plan that they hold. `planned` gives
-/// the plan alone, without device code.
+/// The result of `lowered`: the object files that an artifact is linked from, and their plan. `planned` returns the
+/// plan alone, without device code.
 struct Lowered {
   std::vector<std::string> objects;
   runtime::Plan plan;
-  std::vector<FunctionNeeds> functions; // of device code, as far as its backends say
+  std::vector<FunctionNeeds> functions; // of device code, as reported by its backends
 };
 
-/// The phases' names in order.
+/// The names of the phases, in order.
 llvm::ArrayRef<llvm::StringRef> phaseNames();
 
-/// Runs the phases after `compileFrom` up to and with `compileTo`. Fails with diagnostics.
+/// Runs the phases after `compileFrom` up to and including `compileTo`. Reports diagnostics on failure.
 mlir::FailureOr<Lowered> runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
 
 } // namespace sluice::passes

@@ -1,8 +1,8 @@
-// Who wrote and read which bytes last, as actions go by: what an action must come after so that it sees what it should
-// see, and overwrites nothing that is still wanted.
+// The last reads and writes of each range of memory. From these follow the dependences of an action: read after write,
+// write after read and write after write.
 //
-// Memory is cut at the ends of all ranges that will ever be used, so that each piece has one history: its last write,
-// and the last read since in each queue.
+// Memory is cut at the boundaries of all ranges that will ever be used. Each piece has one history: its last write, and
+// the last read since in each queue.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -20,19 +20,19 @@ struct MemoryRange {
 
 class AccessHistory {
 public:
-  /// Every range of a later call must be among `ranges`.
+  /// `ranges` must contain every range of a later call.
   explicit AccessHistory(llvm::ArrayRef<MemoryRange> ranges);
 
-  /// The numbers of the pieces that a range is made of.
+  /// The numbers of the pieces that form a range.
   struct Pieces {
     size_t begin, end;
   };
   Pieces piecesOf(const MemoryRange &range) const;
 
-  /// Appends the earlier actions that conflict with a read or write of these: the last write, and for a write the reads
-  /// since.
+  /// Appends the earlier actions that conflict with an access to these pieces: the last write, and for a write also the
+  /// reads since.
   void conflicts(Pieces range, bool isWrite, llvm::SmallVectorImpl<unsigned> &after) const;
-  /// Notes that `action`, of `queue`, reads or writes them. It must come after all its conflicts.
+  /// Records that `action`, of `queue`, accesses these pieces. It must run after all its conflicts.
   void note(Pieces range, bool isWrite, unsigned action, unsigned queue);
 
 private:

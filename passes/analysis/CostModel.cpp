@@ -21,9 +21,9 @@ llvm::StringRef nameOf(CostSource source) {
   return "";
 }
 
-/// Of a kind; empty if it ends in none of them.
+/// The known ending of a kind, such as "_bf16"; empty if there is none.
 static llvm::StringRef endingOf(llvm::StringRef kind, const llvm::StringMap<KernelRates> &endings) {
-  for (llvm::StringRef ending : endings.keys()) // of which no kind has two
+  for (llvm::StringRef ending : endings.keys()) // no kind has two endings
     if (kind.ends_with(ending))
       return ending;
   return "";
@@ -36,7 +36,7 @@ const KernelRates &DeviceCosts::ratesOf(llvm::StringRef kind) const {
   return ending == endings.end() ? any : ending->second;
 }
 
-/// With arithmetic of this speed; what the roofline misses of kernels it still misses.
+/// The same rates with another arithmetic speed. The residuals of the roofline are kept.
 static KernelRates withArithmetic(const KernelRates &rates, double flopsPerSecond) {
   KernelRates result = rates;
   result.flopsPerSecond = flopsPerSecond;
@@ -49,14 +49,14 @@ void DeviceCosts::estimateUnmeasured(const DeviceCosts &published) {
   auto peakOf = [&](llvm::StringRef ending) {
     return (ending.empty() ? published.any : published.endings.find(ending)->second).flopsPerSecond;
   };
-  std::map<std::string, std::vector<std::string>> measured; // how the kinds end that begin so
+  std::map<std::string, std::vector<std::string>> measured; // kinds by stem: their endings
   for (llvm::StringRef kind : kinds.keys()) {
     llvm::StringRef ending = endingOf(kind, published.endings);
     measured[kind.drop_back(ending.size()).str()].push_back(ending.str());
   }
   for (llvm::StringRef ending : published.endings.keys()) {
     double peak = peakOf(ending);
-    // What all kinds reach may be of some that have this peak.
+    // The roofline of all kinds, scaled to this peak and limited by it.
     endings[ending] = withArithmetic(any, std::min(any.flopsPerSecond * peak / peakOf(""), peak));
     for (const auto &[begin, others] : measured) {
       if (llvm::is_contained(others, ending))
@@ -97,8 +97,8 @@ double CostModel::copySeconds(llvm::StringRef from, llvm::StringRef to, double b
   return costs.latency + bytes / costs.bytesPerSecond;
 }
 
-// Each replica passes n - 1 parts of the value on to the next, of which a broadcast has one less than others: once, and of
-// an all-reduce once more with the sums.
+// A ring runs n - 1 rounds. In each, a replica sends one of the n parts of the value (n - 1 parts in a broadcast). An
+// all-reduce runs as many rounds again for the sums.
 double CostModel::collectiveSeconds(llvm::StringRef device, ir::CollectiveKind kind, double bytes,
                                     int64_t replicas) const {
   double others = double(replicas - 1), rounds = kind == ir::CollectiveKind::AllReduce ? 2 * others : others;

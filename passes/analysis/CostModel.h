@@ -1,4 +1,4 @@
-// How long kernels take on the devices of a target, and copies between them.
+// Times of kernels on a target's devices and of copies between devices.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -9,22 +9,22 @@
 
 namespace sluice::passes {
 
-/// Where a figure comes from.
+/// The origin of a figure.
 enum class CostSource { Nominal, Published, Description, Measured, Given };
 llvm::StringRef nameOf(CostSource source);
 
 struct DeviceCosts {
-  KernelRates any; ///< of kinds that were not measured
+  KernelRates any; ///< of kinds without measurements
   llvm::StringMap<KernelRates> kinds;
-  llvm::StringMap<KernelRates> endings;         ///< of kinds that end so, as "_bf16", and were not measured
-  std::map<std::string, std::string> estimated; ///< of `kinds` those that were not measured, and what they are made of
+  llvm::StringMap<KernelRates> endings; ///< by the ending of a kind, e.g. "_bf16"; for kinds without measurements
+  std::map<std::string, std::string> estimated; ///< kinds of `kinds` without measurements: the source of the estimate
   CostSource source = CostSource::Nominal;
-  std::string architecture; ///< "sm_90", if published peaks of it are among the rates; else empty
+  std::string architecture; ///< e.g. "sm_90", if the rates contain published peaks of it; else empty
 
   const KernelRates &ratesOf(llvm::StringRef kind) const;
 
-  /// For kinds that were not measured and end as some do of which peaks are published: they reach the share of their peak that
-  /// a measured kind reaches of its own, of those that begin as they do the one with the nearest; without any, what all reach.
+  /// Estimates kinds without measurements whose ending has a published peak. Such a kind reaches the same share of its
+  /// peak as a measured kind reaches of its own: the closest kind with the same stem, else all kinds.
   void estimateUnmeasured(const DeviceCosts &published);
 };
 
@@ -33,8 +33,8 @@ struct LinkCosts {
   CostSource source = CostSource::Nominal;
 };
 
-/// Costs of logical devices ("cpu", "acc0"). A link of a device with itself is that between the devices which replicas have for it.
-/// A device or link that nothing was said of has nominal ones.
+/// Costs of logical devices ("cpu", "acc0"). The link of a device with itself connects the physical devices that
+/// replicas use for it. Devices and links without a description have nominal costs.
 class CostModel {
 public:
   DeviceCosts &device(llvm::StringRef name) { return devices[name]; }
@@ -43,7 +43,8 @@ public:
   const LinkCosts &link(llvm::StringRef from, llvm::StringRef to) const;
 
   double kernelSeconds(llvm::StringRef device, llvm::StringRef kind, double flops, double bytes) const;
-  /// Of a ring of replicas, each on its device called `device`, that reduces, broadcasts, scatters or gathers `bytes`.
+  /// The time of a ring of replicas, each on its device called `device`, that reduces, broadcasts, scatters or gathers
+  /// `bytes`.
   double collectiveSeconds(llvm::StringRef device, ir::CollectiveKind kind, double bytes, int64_t replicas) const;
   double copySeconds(llvm::StringRef from, llvm::StringRef to, double bytes) const;
 

@@ -36,7 +36,7 @@ bool needsBuffer(Operation *op) {
   });
 }
 
-/// Whether the op is never part of a launch: a copy between devices, a loop.
+/// Whether the op is never part of a launch, for example a copy between devices or a loop.
 static bool isAlone(Operation *op) { return isCrossing(op) || isa<ActionOp, CollectiveOp>(op); }
 
 static SmallVector<Value> readBy(Operation *op) {
@@ -131,7 +131,7 @@ public:
   }
 
 private:
-  /// Groups that compute what `op` reads, looking through rematerialised ops.
+  /// Groups that produce operands of `op`, looking through rematerialized ops.
   llvm::SetVector<unsigned> producers(Operation *op) {
     llvm::SetVector<unsigned> result;
     DenseSet<Operation *> seen;
@@ -164,7 +164,7 @@ private:
     return it != groupOf.end() && it->second == group;
   }
 
-  /// Whether any but `op` and the groups reads the value.
+  /// Whether the value has consumers other than `op` and the groups.
   bool isReadBeside(Value value, Operation *op, ArrayRef<unsigned> joined) {
     auto isWithin = [&](Operation *user) {
       return user == op || llvm::any_of(joined, [&](unsigned group) { return isMember(user, group); });
@@ -172,7 +172,7 @@ private:
     return isReadApart(value, isWithin, [&](Operation *user) { return isCompute(user) && rules.isRecomputed(user); });
   }
 
-  /// What is read of the groups beside them and `op`.
+  /// Results of the groups that have consumers other than the groups and `op`.
   SmallVector<Value> resultsBeside(Operation *op, ArrayRef<unsigned> joined) {
     SmallVector<Value> results;
     for (unsigned group : joined)
@@ -182,7 +182,7 @@ private:
     return results;
   }
 
-  /// By itself, or with a group that serves it.
+  /// Whether `op` can join alone, or together with a group that computes one of its operands.
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
     const FusionGroup &group = groups[index];
     return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && isConvexWith(index, producers) &&
@@ -192,8 +192,9 @@ private:
             llvm::any_of(producers, [&](unsigned other) { return canComeAlong(other, op, index, producers); }));
   }
 
-  /// Whether the new value of a state can still be made in its place if `op`, which makes it, joins the group: no group that reads
-  /// the old value comes behind, nor is it spread within this one. What loops carry has places of its own for new values.
+  /// Whether a state can still be updated in place if `op`, which computes its new value, joins the group. No later
+  /// group may read the old value, and this group may not broadcast it. Loop-carried values have separate buffers for
+  /// their new values.
   bool updatesLast(Operation *op, unsigned group) {
     auto comesBehind = [&](unsigned reader) { return dependsOn(reader, group); };
     auto isInLaunch = [&](Operation *reader) { return reader == op || groups[group].contents.contains(reader); };
@@ -202,7 +203,8 @@ private:
     });
   }
 
-  /// Whether all that read the value, through rematerialised ops, too, reduce it to fewer elements, and are no products.
+  /// Whether all consumers of the value, including those through rematerialized ops, are reductions to fewer elements
+  /// and not products.
   bool isReadByReductionsAlone(Value value) {
     auto reduces = [&](Operation *user) {
       if (rules.isRecomputed(user))
@@ -213,9 +215,9 @@ private:
     return !value.use_empty() && llvm::all_of(value.getUsers(), reduces);
   }
 
-  /// Whether `op` is found with what reduces it: nothing else reads it, none of that may join the group, and the group leaves
-  /// the halves that `op` reads of it for others anyway. Its own result, which is wider, would be written here and read there on
-  /// top of that.
+  /// Whether `op` should be rematerialized in the launches of the reductions that read it. It has no other consumers,
+  /// none of them may join the group, and the group stores the op's narrow operand anyway. Storing the op's wider
+  /// result would add a write and a read.
   bool isFoundWithReductions(Operation *op, unsigned index) {
     const FusionGroup &group = groups[index];
     if (!isa<ElementwiseOp>(op) || isHalf(typeOf(op->getResult(0)).getElementType()) ||
@@ -235,7 +237,7 @@ private:
     return llvm::none_of(op->getUsers(), joins) && llvm::all_of(group.ops, isLeft);
   }
 
-  /// Whether the group computes, elementwise alone, an operand that `op` reads elementwise.
+  /// Whether the group is elementwise only and computes an operand that `op` reads elementwise.
   bool servesElementwise(unsigned group, Operation *op) {
     auto isAlike = [&](Operation *member) {
       return isa<ElementwiseOp>(member) && haveOneSpace(typeOf(member->getResult(0)), typeOf(op->getResult(0)));
@@ -243,7 +245,7 @@ private:
     return groups[group].kind == FusionGroup::Launch && isAlike(op) && llvm::all_of(groups[group].ops, isAlike);
   }
 
-  /// Whether a path leads from a group to another, or to `op` with its producers, through a third.
+  /// Whether a path through a third group leads from a group to another, or to `op` and its producers.
   bool leadsAround(unsigned from, unsigned to, const llvm::SetVector<unsigned> &producers) {
     if (!isDependedOn.test(from))
       return false;
@@ -253,7 +255,7 @@ private:
     return false;
   }
 
-  /// Whether what serves `op` can be computed in the group that `op` joins.
+  /// Whether a group that computes an operand of `op` can merge into the group that `op` joins.
   bool canComeAlong(unsigned group, Operation *op, unsigned target, const llvm::SetVector<unsigned> &producers) {
     if (group == target || !servesElementwise(group, op) || dependsOn(target, group) ||
         leadsAround(group, target, producers))
@@ -263,8 +265,8 @@ private:
     return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
   }
 
-  /// The groups that read what `op` reads, through rematerialised ops, too, and make nothing for it; the last first, and no more
-  /// than a few of what very many read.
+  /// The groups that share an operand with `op`, also through rematerialized ops, and produce none of its operands. The
+  /// last group comes first. Values with very many readers contribute only a few groups.
   SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
     llvm::SetVector<Value> values;
     values.insert(op->operand_begin(), op->operand_end());
@@ -286,8 +288,9 @@ private:
     return found;
   }
 
-  /// Groups that `op` may join: the last first, but those that can come along behind those that cannot, then those that read
-  /// what it reduces, and any that pass over as many elements as an update stores.
+  /// Candidate groups of `op`, in order of preference: producers, the last group first, with those that can merge along
+  /// after those that cannot; then readers of a reduction's operand; then groups with as many elements as an update
+  /// stores.
   SmallVector<unsigned> inOrderOfChoice(Operation *op, const llvm::SetVector<unsigned> &producers) {
     SmallVector<unsigned> order, along;
     for (unsigned group : llvm::reverse(producers))
@@ -300,7 +303,7 @@ private:
     return order;
   }
 
-  /// Appends the groups that iterate over the same number of elements, the last group first.
+  /// Appends the groups with the same number of elements, the last group first.
   void addGroupsOfSpace(RankedTensorType space, SmallVectorImpl<unsigned> &order) {
     llvm::BitVector isListed(unsigned(groups.size()));
     for (unsigned group : order)
@@ -338,7 +341,7 @@ private:
     isDependedOn.resize(unsigned(groups.size()));
   }
 
-  /// Leaves an empty group behind, on which nothing depends.
+  /// Leaves an empty group, on which no group depends.
   void merge(unsigned group, unsigned into) {
     FusionGroup from = std::exchange(groups[group], {FusionGroup::Launch, {}, {}, llvm::BitVector(), {}});
     for (Operation *op : from.ops)
@@ -369,7 +372,7 @@ private:
         extend(groups[other]);
   }
 
-  /// The groups in which a value from before all of them is read.
+  /// The groups that read a value defined before all groups.
   llvm::SetVector<unsigned> readers(Value value) {
     llvm::SetVector<unsigned> result;
     SmallVector<Operation *> work(value.getUsers());
@@ -386,8 +389,8 @@ private:
     return result;
   }
 
-  /// What reads a state, or what a loop carries, runs before what computes its new value, so that the update can be made in
-  /// place.
+  /// Orders the readers of a state or loop-carried value before the producer of its new value, so that the update can
+  /// be made in place.
   void orderUpdatesLast() {
     DenseMap<Operation *, SmallVector<unsigned>> holders; // an op may be in several groups
     for (unsigned group = 0; group < groups.size(); ++group)
@@ -404,7 +407,7 @@ private:
     }
   }
 
-  /// Of each group, what others or no launches read.
+  /// For each group, the values read by other groups or outside launches.
   void settleResults() {
     DenseSet<Value> read;
     for (const FusionGroup &group : groups) {
@@ -417,7 +420,8 @@ private:
                       [&](Value result) { return needsBuffer(op) || read.contains(result); });
   }
 
-  /// The first group that can run comes next. A waiting group is checked again after the last group that it waits for.
+  /// Repeatedly takes the first group that is ready. A waiting group is checked again after the last group that it
+  /// waits for.
   SmallVector<FusionGroup> sorted() {
     SmallVector<FusionGroup> result;
     llvm::BitVector waiting(groups.size());
@@ -449,10 +453,10 @@ private:
   ActionListOp list;
   Block &block;
   FusionRules &rules;
-  DenseSet<std::pair<Value, Value>> madeInPlace; // what nothing else reads, and is replaced by what nothing else reads
-  DenseMap<Operation *, SmallVector<Value, 1>> replacedBy; // states' values, before their new ones
+  DenseSet<std::pair<Value, Value>> madeInPlace;           // old and new values without other readers
+  DenseMap<Operation *, SmallVector<Value, 1>> replacedBy; // state values and their new values
   std::vector<FusionGroup> groups;
-  llvm::BitVector isDependedOn; // groups on which others may depend
+  llvm::BitVector isDependedOn; // groups that others may depend on
   DenseMap<Operation *, unsigned> groupOf;
 };
 
@@ -495,12 +499,12 @@ LaunchContents contentsOf(const FusionGroup &group, SmallVectorImpl<size_t> *cou
   return contents;
 }
 
-/// Whether the op reads the value only where it gives the same elements again.
+/// Whether the op reads the value only to write the same elements back.
 static bool isUpdateOf(Operation *op, Value value) {
   return isa<UpdateOp>(op) && op->getOperand(0) == value && llvm::count(op->getOperands(), value) == 1;
 }
 
-/// Whether the op reads the value only for updates to store it.
+/// Whether the op reads the value only for updates to store it, possibly after an injective op.
 static bool isStored(Operation *op, Value value) {
   auto stores = [&](Operation *user) {
     auto update = dyn_cast<UpdateOp>(user);

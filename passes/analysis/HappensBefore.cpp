@@ -12,7 +12,7 @@ void HappensBefore::join(llvm::MutableArrayRef<unsigned> known, unsigned action)
 
 llvm::SmallVector<unsigned> HappensBefore::reduce(llvm::ArrayRef<unsigned> after,
                                                   llvm::ArrayRef<unsigned> known) const {
-  // Of one queue only the last counts.
+  // Per queue only the last action matters.
   llvm::SmallVector<unsigned> latest(numQueues, kNone);
   for (unsigned action : after) {
     unsigned &slot = latest[placeOf(action).queue];

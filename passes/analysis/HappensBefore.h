@@ -1,8 +1,9 @@
-// What is known to be done before what, for actions that are put into queues in one order of issue.
+// The happens-before relation of actions that are issued to queues in one order.
 //
-// A queue does its actions in order; an action may wait for earlier ones of other queues. One of several queues starts
-// when all of them have come to it, and each of them goes on when it is done. Each action keeps a clock: for every
-// queue, how many of its actions are done when it starts. So a question costs O(1), and an action O(queues).
+// A queue runs its actions in order. An action may wait for earlier actions of other queues. An action of several
+// queues starts when all of them have reached it, and all of them continue after it is done. Each action keeps a vector
+// clock: for every queue, the number of actions that are done when it starts. So a query costs O(1) and an action
+// O(queues).
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -16,22 +17,22 @@ public:
   explicit HappensBefore(unsigned numQueues)
       : numQueues(numQueues), counts(numQueues, 0), last(numQueues, kNone), issuer(numQueues, 0) {}
 
-  /// Issues the next action, to start after the earlier actions `after`. Gives the fewest of them that must be waited
-  /// for: what neither the queue's own order, nor the other waits, nor what the issuer has waited for imply, in the
-  /// order of their queues. That is the transitive reduction.
+  /// Issues the next action, to start after the earlier actions `after`. Returns the minimal set of waits, ordered by
+  /// queue. Waits implied by the queue's order, by other waits, or by waits of the issuer are omitted (a transitive
+  /// reduction).
   llvm::SmallVector<unsigned> issue(llvm::ArrayRef<unsigned> queues, llvm::ArrayRef<unsigned> after);
-  /// The same for an action that would be the next of its queues, without issuing it.
+  /// The same for the next action of these queues, without issuing it.
   llvm::SmallVector<unsigned> reduceIn(llvm::ArrayRef<unsigned> queues, llvm::ArrayRef<unsigned> after) const;
-  /// The fewest of `after` that the issuer must wait for itself so that all of them are done.
+  /// The minimal subset of `after` for which the issuer itself must wait.
   llvm::SmallVector<unsigned> reduce(llvm::ArrayRef<unsigned> after) const;
-  /// The issuer has waited for these: whatever it issues from now on comes after them.
+  /// The issuer has waited for these actions: all actions issued later run after them.
   void await(llvm::ArrayRef<unsigned> actions);
 
   /// Whether action `a` is done when `b` starts.
   bool isBefore(unsigned a, unsigned b) const { return clock(b)[placeOf(a).queue] > placeOf(a).number; }
 
   unsigned size() const { return places.size(); }
-  /// Whether every action completes before actions that are issued later start.
+  /// Whether actions complete in the order of issue.
   bool isOneQueue() const { return numQueues == 1; }
 
 private:
@@ -49,16 +50,16 @@ private:
     return llvm::ArrayRef(clocks).slice(size_t(action) * numQueues, numQueues);
   }
   llvm::SmallVector<unsigned> reduce(llvm::ArrayRef<unsigned> after, llvm::ArrayRef<unsigned> known) const;
-  /// What is done when the next action of these queues starts, if it waits for nothing.
+  /// The actions that are done when the next action of these queues starts without waits.
   llvm::SmallVector<unsigned> knownIn(llvm::ArrayRef<unsigned> queues) const;
-  /// Raises `known` to what is done once `action` is.
+  /// Raises `known` to the clock at the end of `action`.
   void join(llvm::MutableArrayRef<unsigned> known, unsigned action) const;
 
   unsigned numQueues;
-  std::vector<llvm::SmallVector<Place, 1>> places; // of each action
+  std::vector<llvm::SmallVector<Place, 1>> places; // per action
   std::vector<unsigned> clocks;                    // numQueues for each action
-  llvm::SmallVector<unsigned> counts, last;        // of each queue: its actions, and the last of them
-  llvm::SmallVector<unsigned> issuer;              // what whoever issues knows to be done
+  llvm::SmallVector<unsigned> counts, last;        // per queue: number of actions, last action
+  llvm::SmallVector<unsigned> issuer;              // clock of the issuer
 };
 
 } // namespace sluice::passes

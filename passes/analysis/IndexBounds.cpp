@@ -7,8 +7,8 @@ namespace sluice::passes {
 
 static BlockArgument argumentBehind(Value value, SymbolTableCollection &symbols);
 
-/// The value whose elements these are, one op, launch or kernel border earlier; null at an argument of an entry point
-/// or function and where they are computed.
+/// The same value before one op, launch or kernel boundary. Null at an argument of an entry point or function, and if
+/// the elements are computed.
 static Value previous(Value value, SymbolTableCollection &symbols) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     Operation *parent = argument.getOwner()->getParentOp();
@@ -34,7 +34,7 @@ static Value previous(Value value, SymbolTableCollection &symbols) {
   return same ? same.getElementsSource() : Value();
 }
 
-/// The argument of the entry point or function whose elements these are, or null.
+/// The argument of the entry point or function that the value forwards, or null.
 static BlockArgument argumentBehind(Value value, SymbolTableCollection &symbols) {
   while (Value source = previous(value, symbols))
     value = source;
@@ -55,7 +55,7 @@ IndexBound intersect(const IndexBound &a, const IndexBound &b) {
   return both;
 }
 
-/// Of each of the first arguments of a body, what its elements may be.
+/// The bounds of the first arguments of a body.
 static SmallVector<IndexBound> boundsIn(Region &body, size_t arguments, SymbolTableCollection &symbols) {
   SmallVector<IndexBound> bounds(arguments);
   auto note = [&](Value index, const IndexBound &bound) {

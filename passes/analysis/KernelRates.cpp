@@ -6,7 +6,7 @@
 
 namespace sluice::passes {
 
-/// The bytes of memory that take as long.
+/// The bytes of memory traffic that take the same time.
 static double bytesInMemory(const CacheEdge &cache, double bytes) {
   return bytes <= cache.bytes ? bytes / cache.speed : bytes;
 }
@@ -15,15 +15,15 @@ double KernelRates::roofline(double flops, double bytes) const {
   return launchSeconds + std::max(flops / flopsPerSecond, bytesInMemory(cache, bytes) / bytesPerSecond);
 }
 
-/// The square of how far two kernels are from each other in work, in powers of two.
+/// The squared distance of two kernels in work, in powers of two.
 static double distance(const KernelSample &a, double flops, double bytes) {
   double byFlops = std::log2((a.flops + 1) / (flops + 1)), byBytes = std::log2((a.bytes + 1) / (bytes + 1));
   return byFlops * byFlops + byBytes * byBytes;
 }
 
 double KernelRates::seconds(double flops, double bytes) const {
-  constexpr double kPrior = 1;      // the weight of the roofline itself, as much as a sample of twice the work
-  constexpr double kNearest = 0.02; // what counts as the same work
+  constexpr double kPrior = 1;      // weight of the roofline itself, equal to a sample of twice the work
+  constexpr double kNearest = 0.02; // distance treated as equal work
   double sum = 0, weights = kPrior;
   for (const KernelSample &sample : samples) {
     double weight = 1 / (distance(sample, flops, bytes) + kNearest);
@@ -34,14 +34,14 @@ double KernelRates::seconds(double flops, double bytes) const {
 }
 
 static double errorOf(const KernelRates &rates, const std::vector<KernelSample> &samples) {
-  double error = 0; // long kernels count more: they make up the time of a step
+  double error = 0; // long kernels weigh more: they dominate the time of a step
   for (const KernelSample &sample : samples)
     error +=
         std::sqrt(sample.seconds) * std::abs(std::log(rates.roofline(sample.flops, sample.bytes) / sample.seconds));
   return error;
 }
 
-/// At most `most` of them, spread over all.
+/// At most `most` of them, evenly spread.
 static std::vector<double> spread(std::vector<double> rates, size_t most) {
   std::sort(rates.begin(), rates.end());
   rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
@@ -53,7 +53,7 @@ static std::vector<double> spread(std::vector<double> rates, size_t most) {
   return chosen;
 }
 
-/// Any sample may be one that is bound by arithmetic, and any one that is bound by memory: all pairs are tried.
+/// Any sample may be bound by arithmetic and any other by memory, so all pairs are tried.
 static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double launchSeconds, CacheEdge cache) {
   constexpr double kUnbounded = 1e30;
   KernelRates best, tried, reached;
@@ -85,7 +85,7 @@ static KernelRates fitRoofline(const std::vector<KernelSample> &samples, double 
         best = tried;
       }
     }
-  // Where no sample was bound by one of the two, the most that was reached is what is known.
+  // If no sample is bound by one of the two, the largest rate reached is the best estimate.
   if (best.flopsPerSecond == kUnbounded && reached.flopsPerSecond > 0)
     best.flopsPerSecond = reached.flopsPerSecond;
   if (best.bytesPerSecond == kUnbounded && reached.bytesPerSecond > 0)
@@ -99,7 +99,7 @@ KernelRates fitRates(std::vector<KernelSample> samples, double launchSeconds, Ca
   return rates;
 }
 
-/// The error that the rooflines of all kinds leave.
+/// The residual error of the rooflines of all kinds.
 static double errorOf(const std::vector<std::vector<KernelSample>> &kinds, double launchSeconds, CacheEdge cache) {
   double error = 0;
   for (const std::vector<KernelSample> &samples : kinds)
@@ -107,7 +107,7 @@ static double errorOf(const std::vector<std::vector<KernelSample>> &kinds, doubl
   return error;
 }
 
-/// An edge lies at the size of some kernel, and must explain a good part of what a device without a cache leaves open.
+/// Candidate edges are the sizes of kernels. An edge must explain a good part of the error without a cache.
 CacheEdge fitCache(const std::vector<std::vector<KernelSample>> &kinds, double launchSeconds) {
   constexpr size_t kMostEdges = 40;
   constexpr double kLeast = 1e5, kMost = 1e8, kExplains = 0.9;

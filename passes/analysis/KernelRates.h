@@ -1,4 +1,4 @@
-// What kernels of one kind reach on one device, fitted to kernels that were timed.
+// The rates of one kind of kernel on one device, fitted to timed kernels.
 #pragma once
 
 #include <vector>
@@ -9,31 +9,30 @@ struct KernelSample {
   double flops, bytes, seconds;
 };
 
-/// Kernels that move at most `bytes` do so `speed` times as fast: what they touch stays in a cache.
+/// Kernels that move at most `bytes` run `speed` times as fast, because their data stays in a cache.
 struct CacheEdge {
   double bytes = 0, speed = 1;
 };
 
-/// A roofline: a launch takes its own time, and then as long as the slower of arithmetic and memory.
+/// A roofline: the launch overhead plus the slower of arithmetic and memory.
 struct KernelRates {
   double launchSeconds = 5e-6;
   double flopsPerSecond = 2e11, bytesPerSecond = 4e10;
   CacheEdge cache;
-  /// The kernels that it was fitted to. What the roofline misses of them is corrected, and of kernels near them in work
-  /// by as much as they are near.
+  /// The fitted kernels. The roofline is corrected by their residuals, weighted by their distance in work.
   std::vector<KernelSample> samples;
 
   double seconds(double flops, double bytes) const;
   double roofline(double flops, double bytes) const;
 };
 
-/// The rates whose roofline has the least error in the samples, as ratios; the samples may not be empty.
+/// The rates whose roofline has the least relative error in the samples, which may not be empty.
 KernelRates fitRates(std::vector<KernelSample> samples, double launchSeconds, CacheEdge cache = {});
 
-/// The edge of a device's cache that fits best for its kernels of several kinds; none if none fits better.
+/// The cache edge that best fits a device's kernels of several kinds; none if no edge improves the fit.
 CacheEdge fitCache(const std::vector<std::vector<KernelSample>> &kinds, double launchSeconds);
 
-/// The time of a launch without work that fits best for kernels of several kinds on one device.
+/// The launch overhead that best fits kernels of several kinds on one device.
 double fitLaunchSeconds(const std::vector<std::vector<KernelSample>> &kinds);
 
 } // namespace sluice::passes

@@ -51,7 +51,7 @@ public:
 private:
   static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-  /// Whether it is elementwise, and of each row.
+  /// Whether the op is elementwise and has batch rows.
   static bool isOfRows(Operation *op) { return isa<ElementwiseOp>(op) && !tensorOf(op->getResult(0)).hasStaticShape(); }
 
   bool isMember(Operation *op, unsigned group) const {
@@ -77,13 +77,14 @@ private:
     return its != readersByInput.end() && !its->second.empty();
   }
 
-  /// Whether other groups alone read what the op makes for them, and may find it: products read memory.
+  /// Whether the op's result is stored only for other groups and these may rematerialize it. Products must read it from
+  /// memory.
   bool isLeftForReaders(Operation *op, unsigned group) const {
     return isMember(op, group) && isOfRows(op) && !needsBuffer(op) && isReadByOthers(op->getResult(0)) &&
            !llvm::any_of(op->getUsers(), llvm::IsaPred<ContractionOp, BlockwiseOp>);
   }
 
-  /// Values of one space that the same groups read, elementwise.
+  /// Values of one iteration space whose consumers are elementwise and in the same groups.
   SmallVector<Values> leftTogether(unsigned group) const {
     std::map<SmallVector<unsigned>, Values> byReaders;
     for (Operation *op : groups[group].ops) {
@@ -100,7 +101,7 @@ private:
     return result;
   }
 
-  /// Lets those that read the values find them, if that costs less and is possible.
+  /// Lets the consumers rematerialize the values if that is cheaper and legal.
   void findAgain(Values values, unsigned group) {
     wanted = std::move(values);
     readers = readersOf(wanted.front());
@@ -117,7 +118,8 @@ private:
 
   //===- what values are found from -------------------------------------------------------------------------------===//
 
-  /// What `readers` find the value from where it costs the least: what ops of the group make it of, or itself unless wanted.
+  /// The cheapest sources from which `readers` can compute the value: operands of ops of the group, or the value itself
+  /// unless it is in `wanted`.
   Values sourcesOf(Value value, unsigned group) {
     if (auto known = found.find(value); known != found.end())
       return known->second;
@@ -133,7 +135,7 @@ private:
     return found[value] = isFound ? operands : itself;
   }
 
-  /// Bytes that are written for the values, and read of them, and would not be otherwise.
+  /// Bytes written and read for the values that would not be moved otherwise.
   int64_t cost(const Values &values) const {
     int64_t bytes = 0;
     for (Value value : values) {
@@ -145,8 +147,8 @@ private:
     return bytes;
   }
 
-  /// Bytes that could be moved meanwhile. Machines do some ten operations for each, and an op is one or, as a function, many.
-  /// Beside a product's work that counts nothing.
+  /// The arithmetic in bytes that could be moved in the same time. Devices execute about ten operations per byte; an op
+  /// is one operation, or several if it is a function. In a launch with a product the arithmetic is negligible.
   int64_t costOfWork(const llvm::SetVector<Operation *> &makers) const {
     auto isWithoutProduct = [&](unsigned reader) { return !hasProduct(reader); };
     RankedTensorType type = tensorOf(wanted.front());
@@ -155,13 +157,13 @@ private:
     return llvm::count_if(readers, isWithoutProduct) * int64_t(makers.size()) * elements / kOpsOfByte;
   }
 
-  /// Whether the value lies in memory anyway.
+  /// Whether the value is stored in memory anyway.
   bool isLeft(Value value) const {
     Operation *op = value.getDefiningOp();
     return !op || !groupOf.contains(op) || needsBuffer(op) || isReadByOthers(value);
   }
 
-  /// What makes the value of its sources, in order.
+  /// Adds the ops that compute the value from its sources, in order.
   static void addMakers(Value value, const Values &sources, llvm::SetVector<Operation *> &makers) {
     Operation *op = value.getDefiningOp();
     if (sources.contains(value) || makers.contains(op))
@@ -175,8 +177,8 @@ private:
 
   bool hasProduct(unsigned group) const { return llvm::any_of(groups[group].contents, llvm::IsaPred<ContractionOp>); }
 
-  /// Whether readers come to each element once: folds that others in a launch wait for, or that leave as many elements, pass
-  /// over theirs several times. Nor may readers make anything in its place.
+  /// Whether each reader visits each element once. A fold whose result is read in the same launch, or has as many
+  /// elements as its input, visits its input several times. Readers may not update in place either.
   bool mayFind() const {
     return llvm::none_of(readers, [&](unsigned reader) {
       const llvm::SetVector<Operation *> &contents = groups[reader].contents;
@@ -189,7 +191,7 @@ private:
     });
   }
 
-  /// Whether readers move any of the values elsewhere, or to several places: each would find it again.
+  /// Whether readers move or broadcast any of the values: every position would recompute it.
   bool isSpread() const {
     return llvm::any_of(wanted, [&](Value value) {
       return llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -199,7 +201,7 @@ private:
     });
   }
 
-  /// Whether a reader does not run before all that is written in a source's place.
+  /// Whether a reader may run after a source is overwritten.
   bool isOverwritten(const Values &sources) {
     auto isUpdated = [](Value value) {
       return llvm::any_of(value.getUses(),
@@ -219,7 +221,7 @@ private:
     return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other);
   }
 
-  /// The ops of a group, and the contents of the launch that its first ops form.
+  /// The ops of a group, and the launch contents after each of these ops.
   struct Growth {
     explicit Growth(const FusionGroup &group) : ops(group.ops), contents(contentsOf(group, &counts).ops) {}
 
@@ -232,9 +234,9 @@ private:
     llvm::SetVector<Operation *> contents;
   };
 
-  /// Whether the backend accepts the remaining ops of the group in one launch, as it accepted all of them. Each op must
-  /// join those before it. The last op is checked first: a launch that has become too large fails there, before all
-  /// other checks.
+  /// Whether the backend still accepts the remaining ops of the group in one launch, given that it accepted all of
+  /// them. Each op must join its predecessors. The last op is checked first: a launch that has become too large fails
+  /// there, before all other checks.
   bool joinsAsBefore(const FusionGroup &before, const FusionGroup &after, bool leavesAsBefore) {
     Growth some(before), others(after);
     size_t left = after.ops.size();
@@ -249,7 +251,7 @@ private:
     return true;
   }
 
-  /// Whether the last of the first `count` ops of a group joins those before it.
+  /// Whether the last of the first `count` ops of a group can join its predecessors.
   bool lastJoins(const Growth &group, size_t count) {
     ArrayRef<Operation *> ops = group.ops.take_front(count);
     DenseSet<Operation *> within(ops.begin(), ops.end());
@@ -267,7 +269,7 @@ private:
 
   //===- the change -----------------------------------------------------------------------------------------------===//
 
-  /// Gives the readers what makes the values, and takes from the group what it needs no more, if the backend agrees.
+  /// Adds the makers to the readers and removes dead ops from the group, if the backend accepts both.
   void change(unsigned group, const llvm::SetVector<Operation *> &makers) {
     SmallVector<unsigned> changed = readers;
     changed.push_back(group);
@@ -302,11 +304,11 @@ private:
   FusionRules &rules;
   std::vector<FusionGroup> &groups;
   DenseMap<Operation *, unsigned> &groupOf;
-  DenseMap<Value, SmallVector<Value, 1>> updates; // values that are written in place of others
+  DenseMap<Value, SmallVector<Value, 1>> updates; // values that replace others in place
   int64_t capacity;
-  std::vector<Values> inputs; // of each group
+  std::vector<Values> inputs; // per group
   DenseMap<Value, std::set<unsigned>> readersByInput;
-  // Of the values that are looked at: the groups that read them, and what values are found from.
+  // For the values under consideration: the groups that read them, and their sources.
   Values wanted;
   SmallVector<unsigned> readers;
   DenseMap<Value, Values> found;

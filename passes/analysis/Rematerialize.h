@@ -1,4 +1,4 @@
-// Decides what launches find again that others would leave to them.
+// Decides which values are rematerialized in their consumers' launches.
 #pragma once
 
 #include "passes/analysis/FusionGroups.h"

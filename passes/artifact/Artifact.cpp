@@ -36,7 +36,7 @@ static Constant *addSections(Module &module, ArrayRef<DeviceCode> code) {
   return addConstant(module, ConstantArray::get(ArrayType::get(type, sections.size()), sections), "sections");
 }
 
-/// As the runtime computes it.
+/// The same checksum as in the runtime.
 static uint64_t checksumOf(StringRef plan, const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants) {
   std::vector<sluice_code_section> sections;
   for (const DeviceCode &item : code)
@@ -56,7 +56,7 @@ std::string querySymbol(int64_t variant) {
   return variant == 0 ? "sluice_artifact_query" : "sluice_artifact_query_" + std::to_string(variant);
 }
 
-/// The constant that artifact.h describes, and the function that gives its address.
+/// The constant that artifact.h describes, and the function that returns its address.
 static void buildQuery(Module &module, const BuiltPlan &built, ArrayRef<DeviceCode> code, StringRef constants,
                        const Variant &variant) {
   LLVMContext &context = module.getContext();

@@ -42,7 +42,7 @@ static std::string sourceOf(Location loc) {
               : "";
 }
 
-/// What the plan calls a word of the IR.
+/// The plan's name for a keyword of the IR.
 template <typename Enum, size_t Count> static Enum enumOf(StringRef word, const std::string_view (&names)[Count]) {
   auto it = llvm::find(names, std::string_view(word));
   assert(it != std::end(names) && "the plan has every word of the IR");
@@ -78,7 +78,7 @@ public:
     }
     if (setting.values)
       plan.values = setting.values->file;
-    if (target.accelerators() > 0 || isReplicated(module)) // transports lie there, too
+    if (target.accelerators() > 0 || isReplicated(module)) // the host also runs transports
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0",
                   setting.host.cpu,
@@ -123,7 +123,7 @@ public:
 private:
   size_t indexOf(StringRef device) const { return deviceIndex(target, device); }
 
-  /// Of each replica; of one, where their number is left to the launch.
+  /// The ordinals of all replicas, or of one if the launcher chooses the number of replicas.
   std::vector<int32_t> ordinalsOf(const TargetDevice &device) const {
     std::vector<int32_t> ordinals(std::max(size_t(plan.replicas), size_t(1)), int32_t(device.ordinal));
     for (auto [ordinal, other] : llvm::zip(llvm::drop_begin(ordinals), device.ofReplicas))
@@ -160,14 +160,14 @@ private:
     if (setting.values && setting.values->of.contains(result.name))
       result.initial = setting.values->of.at(result.name);
     if (state.getKind() == StateKind::Accumulator && !state.getInit().getA().getValue().isZero())
-      result.reduction = runtime::Reduction::max; // it begins as what is neutral
+      result.reduction = runtime::Reduction::max; // starts as the neutral element
     if (state.getMirrors())
       for (auto mirror : state.getMirrors()->getAsRange<SlotAttr>())
         result.mirrors.push_back(slotOf(mirror));
     return result;
   }
 
-  /// An entry whose parts are the next ones.
+  /// An entry whose parts are the next entries.
   runtime::Entry buildWhole(PartsOp whole) {
     runtime::Entry result;
     result.name = whole.getSymName();
@@ -187,8 +187,8 @@ private:
     return result;
   }
 
-  /// What a device has besides an entry's transient memory: states, and logs of outputs. Those of all entry points count, as
-  /// each is kept beside the others.
+  /// The memory of a device besides an entry's transient memory: states and output logs. All entry points count, since
+  /// their memory is kept at the same time.
   int64_t bytesBesides(size_t device) const {
     if (device > 0)
       return runtime::Reservation(plan, device).bytes() -
@@ -208,7 +208,7 @@ private:
     }
   }
 
-  /// What entries have of their parts: bounds of indices, and the most memory of them.
+  /// Merges the properties of the parts into their entries: the bounds of indices, and the largest memory.
   void joinParts() {
     for (runtime::Entry &entry : plan.entries)
       for (const runtime::CallPart &part : entry.parts) {
@@ -244,7 +244,7 @@ private:
                                                     results.getValues(), results.getSlotsAttr().getAsRange<SlotAttr>()))
       result.outputs.push_back(buildValue(name, cast<RankedTensorType>(value.getType()), slot));
     for (auto [i, bytes] : llvm::enumerate(*entry.getTransientBytes()))
-      result.peakBytes.push_back(bytes); // for now without what is there besides
+      result.peakBytes.push_back(bytes); // without states and logs, added later
     return result;
   }
 
@@ -254,7 +254,7 @@ private:
       numbers[op] = actions.size();
       actions.push_back(buildAction(op));
     }
-    for (ActionOp op : actionsOf(list)) // an event of an earlier turn may be of a later action
+    for (ActionOp op : actionsOf(list)) // an event of an earlier iteration may belong to a later action
       actions[numbers[op]].waits = waitsFor(op.getAfter());
     return actions;
   }
@@ -298,7 +298,7 @@ private:
     return action;
   }
 
-  /// What is copied, by the name that users know it by: an input, a state, or what a kernel makes.
+  /// The user's name for a copied value: that of an input, a state or a kernel.
   static std::string nameOf(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       Operation *list = argument.getOwner()->getParentOp();
@@ -314,7 +314,7 @@ private:
       return launch.getName().str();
     if (auto loop = dyn_cast<LoopOp>(def))
       return nameOf(loop.getNext().getValues()[number]);
-    return nameOf(cast<ActionOp>(def).getRead()[number]); // it is moved
+    return nameOf(cast<ActionOp>(def).getRead()[number]); // a move forwards its operand
   }
 
   runtime::Copy buildCopy(TransferOp transfer) const {
@@ -342,7 +342,7 @@ private:
     return result;
   }
 
-  /// All values of a bucket lie one behind another.
+  /// All values of a bucket are contiguous.
   runtime::Collective buildCollective(CommunicateOp op) const {
     SmallVector<BufferAccess> ends = accessesOf(op, capacity);
     size_t count = op.getValues().size();
@@ -381,7 +381,7 @@ private:
     return result;
   }
 
-  /// The kernel of a function on a device; made if there is none yet.
+  /// The kernel of a function on a device, created on first use.
   size_t kernelFor(LaunchOp launch, size_t device) {
     auto [known, isNew] = kernels.insert({{launch.getFunctionAttr().getAttr(), device}, plan.kernels.size()});
     if (isNew)

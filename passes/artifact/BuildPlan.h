@@ -1,4 +1,4 @@
-// The plan that a planned module becomes: see runtime/plan/PLAN.md.
+// The plan of a planned module: see runtime/plan/PLAN.md.
 #pragma once
 
 #include "ir/Target.h"
@@ -12,34 +12,34 @@
 
 namespace sluice::passes {
 
-/// A plan, and the symbols of the stage functions that it numbers.
+/// A plan, and the symbols of its stage functions by number.
 struct BuiltPlan {
   runtime::Plan plan;
   std::vector<std::string> stages;
 };
 
-/// Of a backend, in the order of the artifact's sections.
+/// Device code of one backend, in the order of the artifact's sections.
 struct DeviceCode {
   std::string backend, blob;
 };
 
-/// Data that states begin with, as whoever reads files has found it.
+/// Initial data of states, located by the caller, who reads the files.
 struct InitialValues {
-  std::map<std::string, runtime::InitialData> of; ///< by the states' names
-  std::string constants;                          ///< the artifact's own, which have those that are small
-  std::string file;                               ///< has the others, as plans name it
+  std::map<std::string, runtime::InitialData> of; ///< by state name
+  std::string constants;                          ///< small initial values, stored in the artifact
+  std::string file;                               ///< file of all others, as named in plans
 };
 
-/// What a plan says beside the module.
+/// Settings of a plan besides the module.
 struct PlanSetting {
   const ir::Target &target;
-  const sluice_target_info &host; ///< the CPU that host code was made for
-  llvm::StringRef backendFolder;  ///< where executables look for the backends of their accelerators
-  llvm::StringRef dataPath;       ///< where the model's default data was found; empty: by the name that it has there
+  const sluice_target_info &host; ///< the CPU that host code is compiled for
+  llvm::StringRef backendFolder;  ///< where executables search for the backends of their accelerators
+  llvm::StringRef dataPath;       ///< where the model's default data was found; empty: the name in the model
   llvm::ArrayRef<DeviceCode> code;
-  BackendSettings settings = {};                      ///< that compile halves were given
+  BackendSettings settings = {};                      ///< of backends, from the command line
   std::optional<runtime::GivenLink> replicaLink = {}; ///< if one was given
-  const InitialValues *values = nullptr;              ///< null: states begin with no data
+  const InitialValues *values = nullptr;              ///< null: no initial data
 };
 
 /// The plan of a module after `planned`.

@@ -35,7 +35,7 @@ private:
   struct Copy {
     uint32_t value, to;
     bool isAsked, isStale;
-    std::pair<int, int> position; // in the program: behind its value, the last to be read first
+    std::pair<int, int> position; // in the program: of the producer, then of the last reader
   };
 
   static Action actionIn(unsigned queue, double seconds) {
@@ -60,13 +60,13 @@ private:
     return queueOf(accelerator) + (copy.isStale ? 0 : copy.to != kHostNumber ? 1 : 2);
   }
 
-  /// One for each value and device other than its own on which something reads it.
+  /// One per value and remote device that reads it.
   void findCopies() {
     for (uint32_t number = 0; number < flow.values.size(); ++number) {
       const Value &value = flow.values[number];
       uint32_t home = homeOf(number);
       SmallVector<int, 4> first(deviceCount, INT_MAX);
-      bool hasReader = false; // on the host, beside the one who asks for outputs
+      bool hasReader = false; // on the host, besides the caller who fetches outputs
       auto note = [&](uint32_t device, int position) {
         if (device != home)
           first[device] = std::min(first[device], position);
@@ -88,7 +88,7 @@ private:
     }
   }
 
-  /// Launches and copies in the order in which fused kernels stand: of those that can run, the first of the program.
+  /// Launches and copies in the order of fused kernels: among those that are ready, the first of the program.
   void orderByProgram() {
     using Ready = std::pair<std::pair<int, int>, unsigned>;
     unsigned groupCount = graph.groups.size();
@@ -130,7 +130,7 @@ private:
     }
   }
 
-  /// Readers of a state come before the launch that computes its new value, where they can.
+  /// Orders the readers of a state before the launch that computes its new value, where possible.
   template <typename Depend> void dependUpdates(Depend depend) {
     for (const Value &value : flow.values)
       for (const PlacementFlow::Update &update : value.updates) {
@@ -191,11 +191,11 @@ private:
           addCopyingLaunch(value, home, call.stateBuffers[update.state]);
   }
 
-  /// The buffer of a value on the device where it is made.
+  /// The buffer of a value on its producer's device.
   unsigned make(uint32_t number) {
     const Value &value = flow.values[number];
     uint32_t home = homeOf(number);
-    // What is read back beside, or becomes two states, cannot be either's place.
+    // A value that is also fetched, or updates two states, cannot use the buffer of either.
     bool isAlone = value.updates.size() == 1 && (value.outputs.empty() || home != kHostNumber);
     if (isAlone && value.updates[0].mayBeInPlace && homeOfState(value.updates[0].state) == home &&
         isReadBefore(value.updates[0].state, value.producer))
@@ -203,7 +203,7 @@ private:
     return addBuffer(home, value.bytes);
   }
 
-  /// Whether all that read the old value of a state on its device, beside this launch, come before it.
+  /// Whether all other readers of the state's old value on its device run before this launch.
   bool isReadBefore(uint32_t state, uint32_t launch) const {
     const std::optional<uint32_t> &old = flow.states[state].value;
     return !old || (flow.values[*old].outputs.empty() &&
@@ -246,7 +246,7 @@ private:
     add(std::move(action));
   }
 
-  /// What the host may ask for has a buffer that nothing overwrites meanwhile.
+  /// A value that the host may fetch has a buffer that no action overwrites until then.
   void askFor(const Copy &copy) {
     const Value &value = flow.values[copy.value];
     uint32_t home = homeOf(copy.value);
@@ -262,7 +262,7 @@ private:
     }
   }
 
-  /// Outputs that are on the host in each call.
+  /// Outputs that reach the host in each call.
   void addOutputs(uint32_t number) {
     const Value &value = flow.values[number];
     unsigned copy = copyTo(number, kHostNumber);
@@ -301,7 +301,7 @@ private:
   uint32_t deviceCount;
   std::vector<Copy> copies;
   std::vector<unsigned> copyOf, bufferOf; // by value and device
-  SmallVector<unsigned> order;            // groups, and behind them copies
+  SmallVector<unsigned> order;            // groups, then copies
   std::vector<bool> placed;               // launches
   AssignedCall call;
 };

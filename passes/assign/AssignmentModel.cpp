@@ -37,7 +37,7 @@ void AssignmentModel::setKernel(uint32_t group, uint32_t device, double seconds,
 
 namespace {
 
-/// A call scheduled and planned.
+/// A scheduled and planned call.
 class PlannedCall {
 public:
   PlannedCall(AssignedCall assigned, unsigned queueCount, int64_t inFlight, bool hostRunsHere)
@@ -58,10 +58,9 @@ private:
   using Buffer = AssignedCall::Buffer;
   using Action = AssignedCall::Action;
   static constexpr unsigned kNone = AssignedCall::kNone;
-  static constexpr int64_t kCalls = 24; // of a simulated run, whose second half counts
+  static constexpr int64_t kCalls = 24; // length of a simulated run, whose second half counts
 
-  /// A buffer of a state holds two values in a call, the old one and the one that its writer makes: numbers 2b and
-  /// 2b + 1.
+  /// A buffer of a state holds two values in a call: 2b is the old value and 2b + 1 that of its writer.
   void addDependences() {
     llvm::BitVector isState(call.buffers.size());
     for (unsigned buffer : call.stateBuffers)
@@ -93,7 +92,7 @@ private:
     }
   }
 
-  /// The host alone does its work in the order of the program, which needs no events.
+  /// On the host alone work runs in program order and requires no events.
   void issue() {
     bool isHostAlone =
         call.asked.empty() && llvm::all_of(queue, [](const QueuedAction &a) { return a.queues.front() == 0; });
@@ -113,7 +112,7 @@ private:
 
   //===- memory ---------------------------------------------------------------------------------------------------===//
 
-  /// Gives the bytes of each device.
+  /// Returns the bytes of each device.
   std::vector<int64_t> placeInMemory() {
     for (auto [number, buffer] : llvm::enumerate(call.buffers))
       if (buffer.isWrittenByHost())
@@ -223,7 +222,7 @@ private:
   static ArenaAccess accessOf(const TransientBuffer &buffer, int64_t bytes, bool isWrite) {
     return {unsigned(buffer.device), buffer.offset, buffer.stride, bytes, isWrite};
   }
-  /// The arenas of states have numbers behind the transient ones.
+  /// State arenas are numbered after the transient arenas.
   ArenaAccess accessOf(unsigned number, bool isWrite) const {
     const Buffer &buffer = call.buffers[number];
     if (buffer.offset)
@@ -237,12 +236,12 @@ private:
   int64_t inFlight;
   bool hostRunsHere;
   std::vector<QueuedAction> queue;
-  SmallVector<unsigned> issued;  // actions in the order of issue
+  SmallVector<unsigned> issued;  // actions in issue order
   std::vector<unsigned> numbers; // of actions in that order
   HappensBefore known;
   bool isAsynchronous = false;
   std::vector<TransientBuffer> transients;
-  std::vector<unsigned> transientOf, workspaces; // among them, by buffer and by action
+  std::vector<unsigned> transientOf, workspaces; // numbers among these: by buffer, and by action
 };
 
 } // namespace

@@ -1,12 +1,11 @@
-// What an assignment of a placement graph's groups to devices comes to, without compiling it: the time from one call to
-// the next, and the memory of each device.
+// The predicted performance of an assignment of a placement graph's groups to devices, without compiling it: the time
+// from one call to the next, and the memory of each device.
 //
-// The assignment becomes the launches and copies that the compiler would make of it. Their order, their places in
-// memory and their waits are found by what the phases `scheduled` and `planned` use, and followed by the schedule model
-// that predicts plans. So figures are those of the plan, as far as its kernels are the graph's groups: layouts are
-// chosen later, so what relayouts and the padding of layouts take is not in them, nor how ops are expanded, the
-// workspaces of kernels that nobody has told of (`setKernel`), constants that must be copied, the memory of other entry
-// points, of states that this one does not use and of logs.
+// The assignment is converted to the launches and copies that the compiler would create. Their order, offsets and waits
+// come from the code of the phases `scheduled` and `planned`, and the schedule model of plans predicts their times. The
+// figures therefore match the plan if its kernels are the graph's groups. Not included, because decided later:
+// relayouts, the padding of layouts, the expansion of ops, and workspaces of kernels unknown to `setKernel`. Also not
+// included: constants that must be copied, the memory of other entry points, of states unused here, and of logs.
 #pragma once
 
 #include "passes/assign/AssignedCall.h"
@@ -14,19 +13,19 @@
 namespace sluice::passes {
 
 struct AssignmentFigures {
-  double seconds = 0;          ///< from one call's end to the next one's
+  double seconds = 0;          ///< from the end of one call to the end of the next
   std::vector<int64_t> memory; ///< of each device, bytes
 };
 
 class AssignmentModel {
 public:
-  /// `hostRunsHere`: the thread that issues work also does the host's. The graph must outlive the model.
+  /// `hostRunsHere`: the issuing thread also runs the host's work. The graph must outlive the model.
   AssignmentModel(const PlacementGraph &graph, const ir::Target &target, const CostModel &model, bool hostRunsHere);
 
-  /// What is known of a group's kernel on a device: its time alone, and the bytes beside what it reads and leaves.
+  /// The time of a group's kernel on a device without contention, and its workspace.
   void setKernel(uint32_t group, uint32_t device, double seconds, int64_t workspaceBytes);
 
-  /// The figures of an assignment in which each group is where it can run.
+  /// The figures of an assignment. Each group must be on a device that can run it.
   AssignmentFigures judge(const std::vector<uint32_t> &devices) const;
 
   double kernelSeconds(uint32_t group, uint32_t device) const { return costs.kernels[group][device].seconds; }

@@ -9,9 +9,9 @@ namespace sluice::passes {
 using Devices = std::vector<uint32_t>;
 
 static constexpr size_t kKept = 1024;
-/// Of a walk: assignments, and assignments times groups.
+/// Limits of a walk: assignments, and assignments times groups.
 static constexpr int64_t kMostJudged = 4096, kMostGroupsJudged = 30'000;
-/// Up to so many open groups all pairs of them are moved, else those that share a value.
+/// With at most this many open groups all pairs of them are moved, else only pairs that share a value.
 static constexpr size_t kAllPairs = 24;
 
 /// How many devices a group may be on.
@@ -81,7 +81,7 @@ void AssignmentSearch::run() {
     walkFrom(std::move(start));
 }
 
-/// Whether the work on one device alone takes longer than the slowest assignment that is kept.
+/// Whether the work of one device alone takes longer than the slowest assignment kept.
 bool AssignmentSearch::isTooSlow(const Devices &devices) const {
   if (best.size() < kKept)
     return false;
@@ -127,7 +127,7 @@ void AssignmentSearch::walkFrom(Devices devices) {
   }
 }
 
-/// Open groups that are moved together.
+/// Pairs of open groups that are moved together.
 std::vector<std::pair<uint32_t, uint32_t>> AssignmentSearch::findPairs() const {
   std::set<std::pair<uint32_t, uint32_t>> result;
   if (open.size() <= kAllPairs) {
@@ -146,7 +146,7 @@ std::vector<std::pair<uint32_t, uint32_t>> AssignmentSearch::findPairs() const {
   return {result.begin(), result.end()};
 }
 
-/// Takes the first move that pays in each place; whether any did.
+/// Takes the first improving move of each group and pair. Returns whether any improved.
 bool AssignmentSearch::improve(Devices &devices, Score &score) {
   bool moved = false;
   for (uint32_t group : open)
@@ -157,7 +157,7 @@ bool AssignmentSearch::improve(Devices &devices, Score &score) {
   for (auto [a, b] : pairs)
     for (uint32_t to = 0; to < graph.deviceCount() && !isSpent(); ++to) {
       moved |= tryMove(devices, score, {a, b}, to);
-      if (devices[a] != devices[b]) { // they change places
+      if (devices[a] != devices[b]) { // swap the two
         Devices swapped = devices;
         std::swap(swapped[a], swapped[b]);
         bool can = graph.problem.canRun(a, swapped[a]) && graph.problem.canRun(b, swapped[b]);

@@ -1,4 +1,4 @@
-// The fastest assignments of a placement graph's groups to devices, as the model of their schedules judges them.
+// Searches the fastest assignments of a placement graph's groups to devices, as predicted by the schedule model.
 #pragma once
 
 #include "passes/assign/AssignmentModel.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::passes {
 
-/// So many assignments are judged one by one.
+/// Up to this number all assignments are evaluated.
 inline constexpr int64_t kMostAssignments = 4096;
 
 struct FoundAssignment {
@@ -14,33 +14,34 @@ struct FoundAssignment {
   AssignmentFigures figures;
 };
 
-/// What is asked decides what is done: what bounds the search is the number of assignments judged and their size.
+/// The search is deterministic: it is bounded by the number and size of the assignments evaluated, not by time.
 class AssignmentSearch {
 public:
   /// `caps` in bytes, by device. The graph and the model must outlive the search.
   AssignmentSearch(const PlacementGraph &graph, const AssignmentModel &model, std::vector<std::optional<int64_t>> caps);
 
-  /// The groups that the user has left open.
+  /// The groups that the user has not placed.
   llvm::ArrayRef<uint32_t> choices() const { return open; }
-  /// How many assignments there are of the groups that the user has left open; none if more than can be counted.
+  /// The number of assignments of the open groups; none if it overflows.
   std::optional<int64_t> assignments() const { return count; }
   bool isExhaustive() const { return count && *count <= kMostAssignments; }
   int64_t judged() const { return judgements; }
 
-  /// A place to set out from: an assignment in which each group is where it can run. For exhaustive searches it is one
-  /// of many.
+  /// Adds a starting point, in which each group must be on a device that can run it. An exhaustive search treats it as
+  /// any other assignment.
   void offer(const std::vector<uint32_t> &devices) { judge(devices); }
-  /// Judges all assignments or, if they are too many, walks from the best of those that were offered: a group, or two,
-  /// goes elsewhere as long as that pays.
+  /// Evaluates all assignments or, if there are too many, walks from the best starting points: moves one group or two
+  /// as long as that improves.
   void run();
 
-  /// The fastest assignments found that fit, the fastest first; of equal ones, the one that was offered or met first.
+  /// The fastest assignments found that fit, the fastest first. Of equal assignments the first one offered or visited
+  /// is kept.
   const std::vector<FoundAssignment> &found() const { return best; }
-  /// Of those that do not fit, the one with the least excess.
+  /// Of the assignments that do not fit, the one with the least excess.
   const std::optional<FoundAssignment> &tightest() const { return nearest; }
 
 private:
-  using Score = std::pair<double, double>; // excess of memory, seconds
+  using Score = std::pair<double, double>; // excess memory, seconds
 
   Score judge(const std::vector<uint32_t> &devices);
   void keep(const std::vector<uint32_t> &devices, const AssignmentFigures &figures);
@@ -56,8 +57,8 @@ private:
   const PlacementGraph &graph;
   const AssignmentModel &model;
   std::vector<std::optional<int64_t>> caps;
-  std::vector<uint32_t> open;                       // groups with a choice
-  std::vector<std::pair<uint32_t, uint32_t>> pairs; // of them, that walks move together
+  std::vector<uint32_t> open;                       // groups with several devices
+  std::vector<std::pair<uint32_t, uint32_t>> pairs; // pairs of open groups that walks move together
   std::optional<int64_t> count = 1;
   int64_t judgements = 0;
   std::map<std::vector<uint32_t>, Score> known;

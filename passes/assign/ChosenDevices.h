@@ -1,4 +1,4 @@
-// What the compiler has decided of where a program works, where the user has not.
+// Devices that the compiler chose where the user chose none.
 #pragma once
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::passes {
 
-/// The logical devices of ops and states of one module in phase `train`. Of those that it lacks nobody has decided.
+/// The logical devices of ops and states of one module in phase `train`. Missing ops and states are undecided.
 using ChosenDevices = llvm::DenseMap<mlir::Operation *, mlir::StringAttr>;
 
 } // namespace sluice::passes

@@ -13,7 +13,7 @@ FixedDevices::FixedDevices(EntryOp entry, const DeviceBackends *backends)
   entry.getBody().walk<WalkOrder::PreOrder>([this](Operation *op) { visit(*op); });
 }
 
-/// The pin, or the host for an initial value that the pin's device cannot make.
+/// The pin; the host for an initial value that the pinned device cannot compute.
 StringAttr FixedDevices::whereItCan(Operation *op, StringAttr pin) const {
   bool isKnown = isInit && pin && backends && backends->target().find(pin);
   return isKnown && !backends->reasonAgainst(op, pin).empty() ? StringAttr::get(op->getContext(), kHostDevice) : pin;

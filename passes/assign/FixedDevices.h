@@ -1,4 +1,4 @@
-// What the user has decided of where an entry point works.
+// Devices that the user chose for an entry point.
 #pragma once
 
 #include "passes/backend/DeviceBackends.h"
@@ -6,20 +6,21 @@
 
 namespace sluice::passes {
 
-/// Pins say where an op works. `to`, `copy_to` and creation on a device fix where a value lives, and all that is made
-/// of it follows. To be found before devices are given to values.
+/// A pin fixes the device of an op. `to`, `copy_to` and creation on a device fix the device of a value, and every value
+/// computed from it follows. Compute this before values are given devices.
 ///
-/// What `init` makes for a state is pinned where the state lives; that is no wish of the user's. Where that device
-/// cannot make it, the host does. Without `backends` every device can.
+/// The ops of a state's `init` are pinned to the state's device, but not by the user: the host computes them if that
+/// device cannot. Without `backends` every device can run every op.
 class FixedDevices {
 public:
   explicit FixedDevices(ir::EntryOp entry, const DeviceBackends *backends = nullptr);
 
-  /// The device where the op must work; null if nobody has said.
+  /// The device on which the op must run; null if the user chose none.
   mlir::StringAttr of(mlir::Operation *op) const { return devices.lookup(op); }
-  /// The device that what is made of a value follows, too; null if nobody has said, or it is the wish of a pin.
+  /// The device that values computed from this value follow; null if the user chose none, or only by a pin.
   mlir::StringAttr followed(mlir::Value value) const { return fixedValues.lookup(value); }
-  /// Whether the op needs no data: constants, and what is made of them alone, are made wherever they are read.
+  /// Whether the op needs no data: constants, and values computed from constants alone, are computed on each reader's
+  /// device.
   bool isMadeAnywhere(mlir::Operation *op) const { return madeAnywhere.contains(op); }
 
 private:
@@ -31,7 +32,7 @@ private:
 
   llvm::DenseMap<mlir::Operation *, mlir::StringAttr> devices;
   llvm::DenseSet<mlir::Operation *> madeAnywhere;
-  llvm::DenseMap<mlir::Value, mlir::StringAttr> fixedValues; // by the model's choice, as opposed to a pin's
+  llvm::DenseMap<mlir::Value, mlir::StringAttr> fixedValues; // chosen by the model, not by a pin
 };
 
 } // namespace sluice::passes

@@ -1,4 +1,4 @@
-// The objective, and the search: starting points, two-way moves between pairs of devices, and the bound.
+// The objective and the search: starting points, two-way moves between pairs of devices, and the bound.
 #include "passes/assign/GroupPlacement.h"
 #include "passes/assign/PairMove.h"
 #include "passes/assign/StartingPlacements.h"
@@ -59,7 +59,7 @@ bool isFeasible(const PlacementProblem &problem, const Devices &devices) {
   return true;
 }
 
-/// The relaxation that bounds the cost: all accelerators are one, see `placeGroups`.
+/// The relaxation for the bound: all accelerators are merged, see `placeGroups`.
 static TwoWayProblem mergeAccelerators(const PlacementProblem &problem) {
   TwoWayProblem merged;
   for (uint32_t group = 0; group < problem.groups.size(); ++group) {
@@ -98,7 +98,7 @@ static TwoWayProblem mergeAccelerators(const PlacementProblem &problem) {
   return merged;
 }
 
-/// Repeats moves of pairs from one starting point until none pays.
+/// Repeats pair moves from one starting point until none improves.
 static Devices descend(const PlacementProblem &problem, Devices devices, int64_t bound, int64_t moveLimit,
                        int64_t &effort) {
   std::vector<std::array<uint32_t, 2>> pairs;
@@ -106,7 +106,7 @@ static Devices descend(const PlacementProblem &problem, Devices devices, int64_t
     for (uint32_t first = 0; first < second; ++first)
       pairs.push_back({first, second});
   int64_t cost = costOf(problem, devices);
-  size_t inVain = 0; // moves since the last one that paid
+  size_t inVain = 0; // moves since the last improvement
   for (size_t i = 0; inVain < pairs.size() && cost > bound; i = (i + 1) % pairs.size()) {
     if (effort <= 0)
       break;
@@ -144,8 +144,8 @@ static bool hasDeviceForEachGroup(const PlacementProblem &problem) {
 }
 
 std::optional<Placement> placeGroups(const PlacementProblem &problem, int64_t effort) {
-  // Shares of the effort. Moves from the starting points are short, those from the best placement then take ever
-  // longer.
+  // Shares of the effort. Moves from the starting points are short; moves from the best placement take longer each
+  // round.
   constexpr double kBoundShare = 0.2, kFirstMoveShare = 0.01, kLastMoveShare = 0.2;
   auto shareOf = [whole = effort](double share) { return int64_t(share * double(whole)); };
   if (problem.deviceCount() == 1)

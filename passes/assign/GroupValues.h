@@ -1,4 +1,4 @@
-// Which values touch which groups of a placement problem.
+// The values that each group of a placement problem produces and reads.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace sluice::passes {
 
-/// Of a problem whose values have a producer and consumers among its groups.
+/// For a problem whose values have a producer and consumers among its groups.
 class GroupValues {
 public:
   template <typename Problem>
@@ -16,20 +16,20 @@ public:
       add(number, problem.values[number].producer, problem.values[number].consumers);
   }
 
-  /// The values that a group makes, and those of others that it reads, each once.
+  /// The values that a group produces, and the values of other groups that it reads, each once.
   const std::vector<uint32_t> &made(uint32_t group) const { return made_[group]; }
   const std::vector<uint32_t> &read(uint32_t group) const { return read_[group]; }
 
-  /// All groups, breadth first from the first one along values in either direction: cut anywhere, the order tears few
-  /// values. In a training step a layer's forward and backward groups are close together in it, unlike in the order of
-  /// the program.
+  /// All groups, breadth first from the first one along values in either direction. A cut anywhere in this order splits
+  /// few values. In a training step the forward and backward groups of a layer are close in it, unlike in program
+  /// order.
   std::vector<uint32_t> breadthFirst() const;
 
 private:
   void add(uint32_t value, uint32_t producer, const std::vector<uint32_t> &consumers);
 
   std::vector<std::vector<uint32_t>> made_, read_;
-  std::vector<std::vector<uint32_t>> touched; // per value, the groups that make and read it
+  std::vector<std::vector<uint32_t>> touched; // per value, its producer and consumer groups
 };
 
 } // namespace sluice::passes

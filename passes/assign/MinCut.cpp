@@ -1,4 +1,4 @@
-// Dinic's algorithm on levels counted from the sink, with terminal arcs folded into one signed number a node.
+// Dinic's algorithm on levels counted from the sink, with terminal arcs folded into one signed number per node.
 #include "passes/assign/MinCut.h"
 #include <algorithm>
 #include <cassert>
@@ -56,8 +56,8 @@ bool MinCut::label() {
   return reached;
 }
 
-/// Sends up to `limit` from `node` down the levels to the sink. Depth is the level, which is at most the number of
-/// nodes on a shortest path, so the explicit stack is short; `current` remembers where each node's search stands.
+/// Sends up to `limit` from `node` down the levels to the sink. The depth is at most the number of nodes on a shortest
+/// path, so the explicit stack is short. `current` keeps the position of each node's search.
 int64_t MinCut::augment(Node start, int64_t limit) {
   std::vector<uint32_t> path; // arcs from `start`
   int64_t sent = 0;

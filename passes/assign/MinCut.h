@@ -6,8 +6,8 @@
 
 namespace sluice::passes {
 
-/// A flow network between a source and a sink. Capacities may be raised between cuts: the flow found so far is kept, so
-/// that a series of similar cuts costs little more than the first.
+/// A flow network between a source and a sink. Capacities may be raised between cuts. The flow found so far is kept, so
+/// a series of similar cuts costs little more than the first.
 class MinCut {
 public:
   using Node = uint32_t;
@@ -19,12 +19,12 @@ public:
   Node addNode();
   Node nodeCount() const { return Node(first.size()); }
 
-  /// The cost of cutting `from` -> `to`: paid if `from` is on the source's side and `to` on the sink's.
+  /// The cost of cutting `from` -> `to`: counts if `from` is on the source's side and `to` on the sink's.
   void addArc(Node from, Node to, int64_t capacity);
   /// The cost of a node on the sink's side, and on the source's side. May be called again to add to either.
   void addTerminals(Node node, int64_t costOnSinkSide, int64_t costOnSourceSide);
 
-  /// The cost of the cheapest cut. Afterwards `onSinkSide` answers.
+  /// The cost of the cheapest cut. Then `onSinkSide` is valid.
   int64_t solve();
   /// Of all cheapest cuts, the one with the most nodes on the source's side.
   bool onSinkSide(Node node) const { return sinkSide[node]; }
@@ -43,8 +43,8 @@ private:
   std::vector<uint32_t> first; // per node, the head of its list of arcs; arc i ^ 1 is the reverse of arc i
   std::vector<Arc> arcs;
   std::vector<int64_t> excess; // positive: residual capacity from the source; negative: to the sink
-  int64_t flow = 0;            // that terminal capacities of single nodes let through, and that was augmented
-  std::vector<int32_t> level;  // distance to the sink in the residual graph; 0: it does not reach it
+  int64_t flow = 0;            // of terminal arcs of single nodes, plus the augmented flow
+  std::vector<int32_t> level;  // distance to the sink in the residual graph; 0: unreachable
   std::vector<uint32_t> current;
   std::vector<Node> queue;
   std::vector<bool> sinkSide;

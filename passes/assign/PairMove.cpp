@@ -8,8 +8,8 @@ using Side = TwoWayProblem::Side;
 
 namespace {
 
-/// What the groups on two devices have to decide among themselves while all others stay, as a two-way placement
-/// in which the first device is the host and the second the accelerator.
+/// The subproblem of the groups on two devices while all others stay: a two-way placement in which the first device is
+/// the host and the second the accelerator.
 class PairMove {
 public:
   PairMove(const PlacementProblem &problem, const Devices &devices, std::array<uint32_t, 2> pair)
@@ -24,7 +24,7 @@ public:
     twoWay.memoryCaps = {problem.memoryCaps[pair[0]], problem.memoryCaps[pair[1]]};
   }
 
-  /// The devices after the move, which cost no more than before; the same where no move pays.
+  /// The devices after the move, at no higher cost; unchanged if no move improves.
   Devices solve(int64_t &effort) {
     std::vector<Side> start;
     for (uint32_t group : inside)
@@ -63,7 +63,7 @@ private:
     uint32_t producer = numbers[value.producer];
     if (producer == kOutside)
       return addValueFromOutside(value, consumers);
-    // Copies to other devices are needed wherever the value is made; what they take depends on that.
+    // Copies to other devices are needed on either side; their cost depends on the side of the producer.
     for (uint32_t to : destinations(value, devices))
       for (Side side : {Side::Host, Side::Accelerator})
         if (to != pair[0] && to != pair[1])
@@ -75,8 +75,8 @@ private:
                                value.copyMemory});
   }
 
-  /// A value of another device is copied to each of the two on which a group reads it. For each it appears as a value
-  /// that a group on the other one makes.
+  /// A value of another device is copied to each of the two devices that reads it. For each device it becomes a value
+  /// of a pinned group on the other side.
   void addValueFromOutside(const PlacementProblem::Value &value, const std::vector<uint32_t> &consumers) {
     if (consumers.empty())
       return;
@@ -88,13 +88,13 @@ private:
     }
   }
 
-  /// The group that makes what comes from outside, on either side: it is pinned there and takes nothing.
+  /// The producer of outside values on either side. It is pinned there and costs nothing.
   uint32_t outsideGroup(Side side) const { return uint32_t(inside.size()) + side; }
 
   const PlacementProblem &problem;
   const Devices &devices;
   std::array<uint32_t, 2> pair;
-  std::vector<uint32_t> numbers; // per group of the problem, that of the two-way placement
+  std::vector<uint32_t> numbers; // per group of the problem, its number in the two-way placement
   std::vector<uint32_t> inside;  // groups of the problem
   TwoWayProblem twoWay;
 };

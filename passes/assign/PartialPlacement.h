@@ -1,4 +1,4 @@
-// An assignment of some groups to devices whose cost and memory follow each change.
+// A partial assignment of groups to devices with incremental cost and memory.
 #pragma once
 
 #include "passes/assign/GroupPlacement.h"
@@ -6,16 +6,15 @@
 
 namespace sluice::passes {
 
-/// Groups on devices, or nowhere. Cost and memory are those of the groups that are somewhere and of the copies between
-/// them, so both only grow as groups are put. A change takes time proportional to devices x values that the group
-/// touches.
+/// Groups on devices, or unplaced. Cost and memory count the placed groups and the copies between them, so both only
+/// grow as groups are placed. A change takes time proportional to devices x values of the group.
 class PartialPlacement {
 public:
   static constexpr uint32_t kNowhere = ~0u;
 
   PartialPlacement(const PlacementProblem &problem, const GroupValues &values);
 
-  /// Puts a group that is nowhere on a device that can run it.
+  /// Places an unplaced group on a device that can run it.
   void put(uint32_t group, uint32_t device) { change(group, device, 1); }
   void remove(uint32_t group) { change(group, devices_[group], -1); }
 

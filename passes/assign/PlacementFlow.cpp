@@ -1,6 +1,7 @@
-// 1. Inputs, the old values of states and what launches leave are values. A copy that the user wrote is the value that
-//    it copies.
-// 2. Launches read values, directly or through ops that they find again; states take them, and outputs are some.
+// 1. The values are inputs, the old values of states, and results of launches. A copy that the user wrote is the same
+//    value as its source.
+// 2. Launches read values directly or through ops that they rematerialize. States take values as updates; outputs are
+//    values.
 #include "passes/assign/PlacementFlow.h"
 
 #include "ir/Layout.h"
@@ -54,7 +55,7 @@ private:
     return numbers[value] = uint32_t(flow.values.size() - 1);
   }
 
-  /// The number of what a value is a copy of; none if it is made anywhere.
+  /// The number of the value that this one copies; none if it is computed anywhere.
   std::optional<uint32_t> numberOf(Value value) const {
     while (auto copy = value.getDefiningOp<CopyOp>())
       value = copy.getX();
@@ -83,7 +84,7 @@ private:
   void addStates() {
     for (auto get : entry.getActions().getOps<GetOp>()) {
       PlacementFlow::State &state = flow.states[stateNumber(get.getStateAttr())];
-      if (state.value) { // all reads of a state give the value before the call
+      if (state.value) { // all reads of a state return the value before the call
         numbers[get.getValue()] = *state.value;
         continue;
       }
@@ -155,7 +156,7 @@ private:
   EntryOp entry;
   SymbolTable symbols;
   PlacementFlow flow;
-  std::vector<Value> irValues; // of the flow's
+  std::vector<Value> irValues; // of the flow's values
   DenseMap<Value, uint32_t> numbers;
   DenseMap<Operation *, uint32_t> stateNumbers;
   DenseMap<Operation *, int> positions;

@@ -1,4 +1,4 @@
-// What an entry point reads and makes, value by value: what the schedule of a placement follows from.
+// The values that an entry point reads and produces, from which the schedule of a placement follows.
 #pragma once
 
 #include "passes/analysis/CostModel.h"
@@ -7,38 +7,38 @@
 
 namespace sluice::passes {
 
-/// Numbers of groups are those of the placement graph; values and states have numbers of their own.
+/// Groups are numbered as in the placement graph; values and states have their own numbers.
 struct PlacementFlow {
   struct Reader {
     uint32_t group;
-    int position; ///< in the program, of the first op of the group that reads
+    int position; ///< in the program, of the reader's first op
   };
   /// A state's new value.
   struct Update {
     uint32_t state;
     int position;
-    bool mayBeInPlace; ///< its launch reads the old value, if at all, only for the element in its own place
+    bool mayBeInPlace; ///< its launch reads the old value, if at all, only at the same position
   };
   struct Value {
     static constexpr uint32_t kInput = ~0u;
 
-    uint32_t producer = kInput;      ///< the group of a launch or state
+    uint32_t producer = kInput;      ///< group of a launch or state
     int64_t bytes = 0;               ///< of its memory slot
     double moved = 0;                ///< bytes of a copy
-    int position = -1;               ///< of the op that makes it; -1: of an input
-    std::optional<uint32_t> state;   ///< whose old value it is
+    int position = -1;               ///< of its producer; -1: input
+    std::optional<uint32_t> state;   ///< of which it is the old value
     std::vector<Reader> readers;     ///< launches, each once
-    std::vector<Update> updates;     ///< states whose new value it is
-    std::vector<int> outputs;        ///< the numbers of the outputs that it is
-    std::vector<double> copySeconds; ///< by device, of a launch that copies it, where it is an update or output
+    std::vector<Update> updates;     ///< states that take it as their new value
+    std::vector<int> outputs;        ///< numbers of the outputs with this value
+    std::vector<double> copySeconds; ///< by device, of a launch that copies it for an update or output
   };
   struct State {
     uint32_t group;
     int64_t bytes;                 ///< of its memory slot
-    std::optional<uint32_t> value; ///< the old one, if it is read
+    std::optional<uint32_t> value; ///< the old value, if it is read
     bool isWritten = false;
   };
-  /// Empty of groups that are no launches.
+  /// Empty for groups that are not launches.
   struct Launch {
     int position = 0;                      ///< of its first op
     std::vector<uint32_t> inputs, outputs; ///< values
@@ -47,10 +47,10 @@ struct PlacementFlow {
   std::vector<Value> values;
   std::vector<State> states;
   std::vector<Launch> launches; ///< by group
-  std::vector<uint32_t> inputs; ///< values: all that the host writes
+  std::vector<uint32_t> inputs; ///< values that the host writes
 };
 
-/// What a flow is made from: the launches' fusion groups, by group and null of others, and the groups of states.
+/// The inputs of a flow: the fusion groups of launches, by group and null for others, and the groups of states.
 struct FlowSource {
   ir::EntryOp entry;
   std::vector<const FusionGroup *> launches;
@@ -60,8 +60,8 @@ struct FlowSource {
   int64_t capacity;
 };
 
-/// The flow of an entry point of a module in phase `train`. What is made anywhere, of constants alone, is left out: it
-/// is made in the launches that read it.
+/// The flow of an entry point of a module in phase `train`. Values computed from constants alone are omitted, because
+/// each launch computes them.
 PlacementFlow buildPlacementFlow(const FlowSource &source);
 
 } // namespace sluice::passes

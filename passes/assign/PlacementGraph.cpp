@@ -1,8 +1,8 @@
-// 1. Fusion groups are formed as they will be on one device; ops that the user has put on different devices never share
-//    one, nor does an op that the user has put somewhere with one that may go elsewhere.
-// 2. Inputs are one group on the host, each state is one with its slots, each launch is one.
-// 3. A value is read by the launches that read it, directly or through ops that they find again, and by the state that
-//    it becomes.
+// 1. Fusion groups are formed as for one device. Ops that the user placed on different devices never share a group, nor
+//    does a placed op share one with an op that is free.
+// 2. Inputs form one group on the host; each state with its slots is a group; each launch is a group.
+// 3. The readers of a value are launches, directly or through ops that they rematerialize, and the state that it
+//    updates.
 #include "passes/assign/PlacementGraph.h"
 
 #include "ir/Layout.h"
@@ -46,7 +46,7 @@ public:
     SmallVector<FusionGroup> launches = formFusionGroups(entry, rules);
     auto isMadeAnywhere = [&](Operation *op) { return fixed.isMadeAnywhere(op); };
     for (FusionGroup &group : launches)
-      if (!llvm::all_of(group.ops, isMadeAnywhere)) // else it goes with its readers, wherever they are
+      if (!llvm::all_of(group.ops, isMadeAnywhere)) // else it is placed with its readers
         addLaunch(std::move(group));
     addValues();
     graph.flow = buildPlacementFlow(flowSource());
@@ -64,9 +64,9 @@ private:
   }
   uint32_t indexOf(StringRef device) const { return uint32_t(deviceIndex(target, device)); }
 
-  /// Whether every backend would have these ops in one launch, and the user's word allows it.
+  /// Whether every backend accepts these ops in one launch and the user's placement allows it.
   bool mayShare(ArrayRef<Operation *> ops, ValueRange results) const {
-    std::optional<StringAttr> device; // null: none that the user has said; constants go with either
+    std::optional<StringAttr> device; // null: none chosen by the user; constants join either
     for (Operation *op : ops) {
       if (isa<CopyOp>(op) || (device && !fixed.isMadeAnywhere(op) && fixed.of(op) != *device))
         return false;
@@ -106,7 +106,7 @@ private:
       producers[argument] = group;
   }
 
-  /// Where a state is without a choice of ours in this entry point.
+  /// The device of a state if the compiler has no choice in this entry point.
   std::optional<uint32_t> homeOf(StateOp state) const {
     if (StringAttr device = getDevice(state.getStoredType()))
       return indexOf(device);
@@ -151,12 +151,12 @@ private:
         graph.problem.groups[index].memory[device] += bytesOf(output);
   }
 
-  /// What can be made anywhere is made on the host where its reader's device cannot.
+  /// An op that can be computed anywhere runs on the host if its reader's device cannot run it.
   std::string reasonAgainst(Operation *op, StringRef device) const {
     return fixed.isMadeAnywhere(op) ? "" : backends.reasonAgainst(op, device);
   }
 
-  /// Times on every device; the work is the same on all, the kind is as its backend names it.
+  /// Times on every device. The work is the same on all; the kind is named by each backend.
   void addCosts(uint32_t index, const LaunchContents &contents) {
     PlacedGroup &group = graph.groups[index];
     group.seconds.resize(deviceCount());
@@ -228,14 +228,14 @@ PlacementGraph buildPlacementGraph(EntryOp entry, const DeviceBackends &backends
   return GraphBuilding(entry, backends, costs, fuse).build();
 }
 
-/// When a transient value is alive: from its group to that of its last reader.
+/// The lifetime of a transient value: from its group to that of its last reader.
 static std::pair<uint32_t, uint32_t> lifeOf(const PlacementProblem::Value &value) {
   return {value.producer, std::max(value.producer, *llvm::max_element(value.consumers))};
 }
 
-/// The group at which the transient values that are alive have the most bytes.
+/// The group at which live transient values have the most bytes.
 static uint32_t findPeak(const PlacementGraph &graph) {
-  std::vector<int64_t> change(graph.groups.size() + 1); // of the bytes alive, at each group
+  std::vector<int64_t> change(graph.groups.size() + 1); // of live bytes, at each group
   for (const PlacementProblem::Value &value : graph.problem.values)
     if (graph.groups[value.producer].kind != PlacedGroup::State) {
       auto [first, last] = lifeOf(value);
@@ -274,7 +274,7 @@ void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares) {
 
 //===- the way back -----------------------------------------------------------------------------------------------===//
 
-/// Gives an op that launches find again the device of its readers, a clone on each if they are several.
+/// Gives an op that launches rematerialize the device of its readers; several devices get a clone each.
 static void placeWithReaders(Operation &op, ChosenDevices &chosen) {
   llvm::MapVector<StringAttr, SmallVector<OpOperand *>> uses;
   for (OpOperand &use : op.getUses())
@@ -290,7 +290,7 @@ static void placeWithReaders(Operation &op, ChosenDevices &chosen) {
     chosen[&op] = uses.front().first;
 }
 
-/// `here` gives the op that one of the graph stands for.
+/// `here` maps an op of the graph to the op of the target module.
 template <typename Here>
 static void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
                            ChosenDevices &chosen, Here here) {

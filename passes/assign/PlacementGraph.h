@@ -1,4 +1,4 @@
-// An entry point as a placement problem: what will be fused is placed together.
+// An entry point as a placement problem: ops of one fusion group are placed together.
 #pragma once
 
 #include "mlir/IR/IRMapping.h"
@@ -11,26 +11,26 @@
 
 namespace sluice::passes {
 
-/// A group of the problem, and what it stands for.
+/// A group of the problem and its source.
 struct PlacedGroup {
   enum Kind {
     Inputs, ///< of the entry point: on the host, without work
     State,  ///< a state and its slots: memory without work
-    Copy,   ///< a copy that the user wrote
+    Copy,   ///< written by the user
     Launch, ///< ops that share a kernel
   } kind;
   std::string name;   ///< unique in the entry point: "conv2d_relu", "conv2d_relu_1"; a state's name
   FusionGroup fusion; ///< of a launch or copy
   ir::StateOp state;  ///< of a state
   LaunchCost cost;    ///< of a launch
-  /// Of a launch on each device; none where it cannot run.
+  /// Of a launch on each device; none if it cannot run there.
   std::vector<std::optional<double>> seconds;
   std::string unsupported; ///< why a device cannot run it: "gpu(0): ..."
   bool isFixed = false;    ///< by a pin or by the model
 };
 
-/// Groups and problem in the same order. States that are written in the entry point cost a copy in each call where they
-/// are read elsewhere; others cost memory alone, as their copies are made once.
+/// Groups and problem in the same order. A state that the entry point updates costs a copy per call on each other
+/// device that reads it. Other states cost only memory, because they are copied once.
 struct PlacementGraph {
   ir::EntryOp entry;
   std::vector<PlacedGroup> groups;
@@ -44,14 +44,14 @@ struct PlacementGraph {
 PlacementGraph buildPlacementGraph(ir::EntryOp entry, const DeviceBackends &backends, const CostModel &costs,
                                    bool fuse);
 
-/// Counts transient memory at one moment: when the values that are alive, if all groups ran in the program's order, have
-/// the most bytes. A value whose last reader has run by then, or that is made later, has none.
+/// Counts transient memory at one moment: the peak of live values when all groups run in program order. Values that are
+/// dead then, or computed later, count nothing.
 void countAtPeak(PlacementGraph &graph);
-/// Takes transient memory for a share, by device, of the bytes of all values, as buffers are used again.
+/// Scales transient memory by a share of the bytes of all values, per device, since buffers are reused.
 void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares);
 
-/// Notes an assignment's device for every op and state that nobody has fixed. An op that several launches on different
-/// devices find again is cloned, so that each finds it where it works.
+/// Records an assignment's device for every op and state that the user has not placed. An op that launches on several
+/// devices rematerialize is cloned for each device.
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target,
                     ChosenDevices &chosen);
 /// The same in a clone of the graph's module.

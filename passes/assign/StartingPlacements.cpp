@@ -9,7 +9,7 @@ namespace sluice::passes {
 using Devices = std::vector<uint32_t>;
 using Side = TwoWayProblem::Side;
 
-/// Puts a group on a device unless it cannot run there or breaks a cap.
+/// Places a group on a device unless the device cannot run it or a cap is exceeded.
 static bool tryPut(const PlacementProblem &problem, PartialPlacement &placement, uint32_t group, uint32_t device) {
   if (!problem.canRun(group, device))
     return false;
@@ -20,8 +20,8 @@ static bool tryPut(const PlacementProblem &problem, PartialPlacement &placement,
   return false;
 }
 
-/// Each group in turn on the first device of `order` that has room. Nothing if none has: what a group makes may be read
-/// on a device that is full already.
+/// Places each group in turn on the first device of `order` with enough memory. Nothing if none has: the readers of a
+/// group's values may be on a device that is full already.
 static std::optional<Devices> fillInTurn(const PlacementProblem &problem, const GroupValues &values,
                                          const Devices &order) {
   PartialPlacement placement(problem, values);
@@ -32,8 +32,8 @@ static std::optional<Devices> fillInTurn(const PlacementProblem &problem, const 
   return placement.devices();
 }
 
-/// Depth first over all assignments, groups that take most first. Memory only grows as groups are put, so that a broken
-/// cap prunes.
+/// Depth-first search over all assignments, the largest groups first. Memory only grows as groups are placed, so an
+/// exceeded cap prunes.
 static std::optional<Devices> searchExhaustively(const PlacementProblem &problem, const GroupValues &values) {
   constexpr int kMaxSteps = 1000000;
   uint32_t groupCount = uint32_t(problem.groups.size());
@@ -67,7 +67,7 @@ static Devices rotation(uint32_t begin, uint32_t end, uint32_t first) {
   return order;
 }
 
-/// Any feasible assignment, on the host as far as possible.
+/// Any feasible assignment, using the host as far as possible.
 static std::optional<Devices> findFeasible(const PlacementProblem &problem, const GroupValues &values) {
   for (uint32_t first = 0; first < problem.deviceCount(); ++first)
     if (std::optional<Devices> devices = fillInTurn(problem, values, rotation(0, problem.deviceCount(), first)))
@@ -75,7 +75,7 @@ static std::optional<Devices> findFeasible(const PlacementProblem &problem, cons
   return searchExhaustively(problem, values);
 }
 
-/// Moves groups to devices as long as the caps are kept: each device in turn takes what it has room for.
+/// Moves groups to devices within the caps: each device in turn takes as many as fit.
 static PartialPlacement spread(const PlacementProblem &problem, const GroupValues &values, const Devices &feasible,
                                std::vector<uint32_t> groups, const Devices &order) {
   PartialPlacement placement(problem, values);
@@ -102,7 +102,7 @@ std::vector<Devices> startingPlacements(const PlacementProblem &problem, const s
   std::vector<uint32_t> alongProgram(problem.groups.size()), alongGraph = values.breadthFirst();
   std::iota(alongProgram.begin(), alongProgram.end(), 0);
 
-  std::map<int64_t, Devices> starts; // by cost: where accelerators are alike, starts of the same cost mirror each other
+  std::map<int64_t, Devices> starts; // by cost: starts of equal cost are mirror images if accelerators are alike
   auto offer = [&](const PartialPlacement &start) { starts.emplace(start.cost(), start.devices()); };
   for (std::vector<uint32_t> groups : {alongGraph, alongProgram}) {
     std::erase_if(groups, [&](uint32_t group) { return relaxed[group] == Side::Host; });

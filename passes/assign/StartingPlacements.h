@@ -1,4 +1,4 @@
-// Feasible placements on several devices from which moves set out.
+// Feasible placements on several devices, the starting points of moves.
 #pragma once
 
 #include "passes/assign/GroupPlacement.h"
@@ -6,11 +6,11 @@
 
 namespace sluice::passes {
 
-/// Feasible assignments, the cheapest first: the accelerator's part of `relaxed`, a placement in which all
-/// accelerators are one, spread over them along the graph and along the program, beginning with each of them; as much
-/// as possible on each accelerator; and as much as possible on the host. None if no feasible assignment is found:
-/// filling devices in turn finds one wherever nothing is pinned and the host has no cap and runs all, and the
-/// exhaustive search that follows has steps enough for some 10 groups.
+/// Feasible assignments, the cheapest first. Candidates: the accelerator part of `relaxed`, a placement with all
+/// accelerators merged, spread over them in graph order and in program order, beginning with each accelerator; as much
+/// as possible on each accelerator; and as much as possible on the host. None if no feasible assignment is found.
+/// Filling devices in turn succeeds whenever nothing is pinned and the host has no cap and runs all groups. The
+/// exhaustive search after that has steps for about 10 groups.
 std::vector<std::vector<uint32_t>> startingPlacements(const PlacementProblem &problem,
                                                       const std::vector<TwoWayProblem::Side> &relaxed);
 

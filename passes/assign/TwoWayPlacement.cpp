@@ -16,7 +16,7 @@ static Side otherThan(Side side) { return side == Side::Host ? Side::Accelerator
 
 namespace {
 
-/// An assignment whose cost and memory follow each move in time proportional to the values it touches.
+/// An assignment with incremental cost and memory. A move takes time proportional to the values of the group.
 class Assignment {
 public:
   Assignment(const TwoWayProblem &problem, const GroupValues &values, Sides sides)
@@ -78,18 +78,18 @@ private:
   std::array<int64_t, 2> memory_{};
 };
 
-/// The answer of a cut at a price of memory.
+/// The result of a cut at a given price of memory.
 struct Priced {
   Sides sides;
-  int64_t cost; ///< with prices, each rounded down
+  int64_t cost; ///< including prices, each rounded down
 };
 
-/// A part of the search space: some groups are fixed.
+/// A part of the search space, in which some groups are fixed.
 struct Branch {
   Pins pins;
-  double bound; ///< no assignment in it costs less
-  /// Groups on which the cheapest assignments just within and just beyond a cap differ; none if an assignment reaches
-  /// the bound.
+  double bound; ///< lower bound of its assignments
+  /// Groups that differ between the cheapest assignments just within and just beyond a cap; none if an assignment
+  /// reaches the bound.
   std::vector<uint32_t> undecided;
 
   bool operator<(const Branch &other) const { return bound > other.bound; } // the lowest bound comes first
@@ -137,7 +137,7 @@ private:
   static constexpr int kRootSteps = 40, kBranchSteps = 8;
 
   bool isSpent() const { return effort <= 0; }
-  // Costs are whole numbers. Half of one allows for the rounding of bounds, which are not.
+  // Costs are integers. Half of one allows for the rounding of bounds, which are not.
   bool isOpen(const Branch &branch) const { return !best || branch.bound + 0.5 < double(best->cost()); }
   static int64_t roundUp(double bound) { return int64_t(std::ceil(bound - 0.5)); }
 
@@ -149,7 +149,7 @@ private:
   /// The assignment with the least time x `timeWeight` + bytes on `side` x `price`.
   Priced solve(const Pins &pins, int64_t timeWeight, Side side, double price);
 
-  /// Bounds a branch, and offers the assignments found on the way. Nothing if some cap cannot be kept in it.
+  /// Bounds a branch and offers the assignments found on the way. Nothing if the branch cannot obey a cap.
   std::optional<Branch> relax(Pins pins, double bound, int steps) {
     Priced free = solve(pins, 1, Side::Accelerator, 0);
     Branch branch{std::move(pins), std::max(bound, double(free.cost)), {}};
@@ -162,10 +162,10 @@ private:
     return branch;
   }
 
-  /// Raises the bound of a branch by the cap of one side, to the largest over prices of (cheapest cost with prices -
-  /// price x cap). That is concave and piecewise linear in the price with slope (memory - cap), so of two assignments,
-  /// one on either side of the cap, the lines meet at the next price to try. False if even the assignment with the
-  /// least memory exceeds the cap.
+  /// Raises the bound of a branch by the cap of one side to the maximum over prices of (cheapest cost with prices -
+  /// price x cap). This function is concave and piecewise linear in the price with slope (memory - cap). So for two
+  /// assignments, one on either side of the cap, the intersection of their lines is the next price to try. Returns
+  /// false if even the assignment with the least memory exceeds the cap.
   bool keepCap(Branch &branch, Side side, Assignment beyond, int steps) {
     Assignment within(problem, values, solve(branch.pins, 0, side, 1).sides);
     if (!within.fits(side))
@@ -182,7 +182,7 @@ private:
       double met = double(within.cost()) + price * double(within.memory()[side]),
              found = double(assignment.cost()) + price * double(assignment.memory()[side]);
       if (found >= met - 1e-9 * std::abs(met))
-        break; // no other line lies below the two: the price is the best one
+        break; // no other line is below the two: the price is optimal
       (assignment.fits(side) ? within : beyond) = assignment;
       offer(within);
     }
@@ -194,8 +194,8 @@ private:
     return true;
   }
 
-  /// From an assignment within the cap of a side, moves undecided groups there one after another while the cap is kept,
-  /// and offers what is on the way: in the order of the program, in that of the graph, and against them.
+  /// Starts from an assignment within the cap of a side and moves undecided groups to that side one by one while the
+  /// cap holds. Offers each intermediate assignment. Tries program order, graph order, and both reversed.
   void fill(const Assignment &within, Side side, const std::vector<uint32_t> &undecided) {
     std::vector<bool> isUndecided(problem.groups.size());
     for (uint32_t group : undecided)
@@ -222,7 +222,7 @@ private:
     }
   }
 
-  /// Single moves from the best assignment so far, while any pays.
+  /// Single moves from the best assignment so far, while any improves.
   void improve(const Pins &pins) {
     if (!best)
       return;
@@ -244,7 +244,7 @@ private:
     offer(walk);
   }
 
-  /// The undecided group whose place matters most.
+  /// The undecided group with the largest influence.
   uint32_t choosePivot(const std::vector<uint32_t> &undecided) const {
     auto weight = [&](uint32_t group) {
       const std::array<int64_t, 2> &times = problem.groups[group].times;
@@ -256,15 +256,15 @@ private:
 
   const TwoWayProblem &problem;
   GroupValues values;
-  std::vector<uint32_t> breadthFirst; // groups
-  int64_t &effort;                    // that is left
+  std::vector<uint32_t> breadthFirst; // order of groups
+  int64_t &effort;                    // remaining
   std::optional<Assignment> best;
 };
 
 } // namespace
 
 Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double price) {
-  // Prices are rounded down, and no price is above what no cut pays: the sum stays a lower bound.
+  // Prices are rounded down, and no price exceeds the cost of any cut, so the sum stays a lower bound.
   auto priced = [&](int64_t time, int64_t bytes, Side where) {
     double priceOfBytes = where == side ? std::min(price * double(bytes), double(MinCut::kInfinite)) : 0;
     return timeWeight * time + int64_t(priceOfBytes);
@@ -280,7 +280,7 @@ Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double pri
   }
   for (const TwoWayProblem::Value &value : problem.values) {
     MinCut::Node onAccelerator = cut.addNode(),
-                 onHost = cut.addNode(); // the sides that a copy of the value is needed on
+                 onHost = cut.addNode(); // sides that need a copy of the value
     auto costOn = [&](Side where) { return priced(value.copyTimes[where], value.copyMemory, where); };
     cut.addArc(value.producer, onAccelerator, costOn(Side::Accelerator));
     cut.addArc(onHost, value.producer, costOn(Side::Host));

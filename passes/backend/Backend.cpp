@@ -23,7 +23,7 @@ std::unique_ptr<Backend> Backend::create(const sluice_backend_compile &table, co
 
 Backend::~Backend() { table.end(session); }
 
-/// Whether the table has this member: neither cut off nor null.
+/// Whether the table has this member: neither truncated nor null.
 template <typename Member>
 static bool has(const sluice_backend_compile &table, Member sluice_backend_compile::*member) {
   auto offset = reinterpret_cast<const char *>(&(table.*member)) - reinterpret_cast<const char *>(&table);
@@ -88,7 +88,7 @@ LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRang
   return {{known.flops, known.flops_per_row, known.bytes, known.bytes_per_row}, estimate.kind};
 }
 
-/// What a stage has in version 2.0.
+/// The size of a stage in version 2.0.
 static constexpr size_t kLeastStageBytes = offsetof(sluice_stage_info, rows_per_task) + sizeof(int64_t);
 
 FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
@@ -109,7 +109,7 @@ FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
   return launch;
 }
 
-/// Empty if what is said of functions can be read.
+/// The reason why the list of functions cannot be read; empty if it can.
 static std::string whyNoNeeds(const sluice_blob &blob) {
   if (!blob.functions)
     return "";

@@ -1,4 +1,4 @@
-// A backend's compile half, with its C table turned into values and diagnostics.
+// A backend's compile half, with its C table converted to values and diagnostics.
 #pragma once
 
 #include "ir/Work.h"
@@ -13,22 +13,22 @@ namespace sluice::passes {
 
 class KernelView;
 
-/// Settings of backends' own, by name: "arch=sm_90" of "cuda".
+/// Settings of single backends, by backend name: "arch=sm_90" for "cuda".
 using BackendSettings = std::map<std::string, std::string>;
 
-/// A layout that an operand or result is liked in.
+/// The preferred layout of an operand or result.
 struct LayoutProposal {
   mlir::AffineMap layout; // null: no preference
   bool required = false;
 };
 
-/// What a launch costs, as far as that is known before it is made.
+/// The cost of a launch, as far as known before it is compiled.
 struct LaunchCost {
   ir::Work work;
-  std::string kind; ///< launches of a kind reach a like share of the peak
+  std::string kind; ///< launches of one kind reach about the same share of the peak
 };
 
-/// What a function of a backend's device code needs of a device, as sluice_function_needs has it.
+/// Resources that a function of a backend's device code requires of a device, as in sluice_function_needs.
 struct FunctionNeeds {
   std::string backend, function, target;
   int64_t registers, spilledBytes, stackBytes, sharedBytes;
@@ -42,23 +42,23 @@ public:
   ~Backend();
 
   llvm::StringRef name() const { return table.name; }
-  /// The backend that answers `prepare`: itself, or the host's, which then makes the same of a kernel for both.
+  /// The backend that implements `prepare`: this one, or the host's, in which case the kernels of both are identical.
   llvm::StringRef makerOfKernels() const;
   /// The reason why the backend has no kernel for the op; empty if it has.
   std::string reasonAgainst(mlir::Operation *op);
-  /// Whether the last of the ops may join those before it in a launch, of which anything outside reads `results`.
+  /// Whether the last op may join the ops before it in one launch. `results` are the values read outside the launch.
   bool canFuse(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
-  /// Whether it has a say in layouts; one that has not takes row-major only.
+  /// Whether the backend proposes layouts; if not, it accepts row-major only.
   bool proposesLayouts() const;
-  /// For a value of the op that `kernel` shows alone.
+  /// For a value of the op that is alone in `kernel`.
   mlir::FailureOr<LayoutProposal> proposeLayout(const KernelView &kernel, bool isResult, unsigned number);
-  /// The cost of ops as one launch, which reads `inputs` and leaves `outputs`: as the ops say, unless the backend knows
-  /// better.
+  /// The cost of ops as one launch that reads `inputs` and writes `outputs`: the backend's figure, else that of the
+  /// ops.
   LaunchCost cost(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs);
   mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel);
   /// The code of all prepared kernels; of kind SLUICE_BLOB_NONE if they need none.
   mlir::FailureOr<sluice_blob> lower(mlir::Location loc);
-  /// What is known of the functions in a blob of `lower`.
+  /// The known requirements of the functions in a blob of `lower`.
   std::vector<FunctionNeeds> needsIn(const sluice_blob &blob) const;
   sluice_target_info describe() const;
 

@@ -12,7 +12,7 @@ static const sluice_backend_compile *findTable(ArrayRef<const sluice_backend_com
   return it == tables.end() ? nullptr : *it;
 }
 
-/// What buffers on the backend's devices begin at multiples of.
+/// The alignment of buffers on the backend's devices.
 static FailureOr<int64_t> alignmentOf(const Backend &backend, Location loc) {
   constexpr int64_t kMost = runtime::mostAlignment;
   static_assert(kLeastAlignment == runtime::leastAlignment);
@@ -69,7 +69,7 @@ bool DeviceBackends::roundsAsHost(StringRef device) const {
   return &of(device) != &host() && its && hosts && StringRef(its) == hosts;
 }
 
-/// Builds the formula that the op stands for, if any; false if there is none.
+/// Builds the op's formula; false if it has none.
 static bool buildFormula(Operation *op, Block &formula) {
   auto composite = dyn_cast<CompositeOp>(op);
   OpBuilder builder(op->getContext());

@@ -10,34 +10,36 @@ namespace sluice::passes {
 
 class DeviceBackends {
 public:
-  /// Begins the sessions that the module's target needs, each for `cpu` as it understands that and with its own
-  /// settings; `tables` has them by name. What people read of code goes into a folder for each backend in `temporaries`,
-  /// if that is not empty. Null with a diagnostic if a backend is missing or refuses.
+  /// Begins the sessions for the module's target. Each session gets `cpu` and the settings of its backend; `tables`
+  /// maps names to backends. Readable code goes to one folder per backend in `temporaries`, unless that is empty. Null
+  /// with a diagnostic if a backend is missing or refuses.
   static std::unique_ptr<DeviceBackends> create(mlir::ModuleOp module,
                                                 llvm::ArrayRef<const sluice_backend_compile *> tables,
                                                 const std::string &cpu, const BackendSettings &settings = {},
                                                 const std::string &temporaries = "");
 
   const ir::Target &target() const { return devices; }
-  /// The backend of the device that the op's results, or operands if it has none, live on.
+  /// The backend of the device of the op's results, or of its operands if it has no results.
   Backend &of(mlir::Operation *op) const;
   Backend &of(llvm::StringRef device) const { return *byDevice.lookup(device); }
-  /// Why `device` cannot run the op, wherever the op is now, nor the formula that it stands for; empty if it can.
+  /// The reason why `device` can run neither the op nor its formula, regardless of the op's current device; empty if it
+  /// can.
   std::string reasonAgainst(mlir::Operation *op, llvm::StringRef device) const;
-  /// Why `device` has no kernel for the op itself; empty if it has. The one rule for every phase: crossings and what
-  /// computes nothing need no kernel. A kernel and the formula that its op stands for differ in the order of sums: of the
-  /// two, devices with the host's instructions may only have the host's, so that where the op is changes no bits.
+  /// The reason why `device` has no kernel for the op itself; empty if it has one. All phases use this rule: crossings
+  /// and ops without computation need no kernel. A kernel and its op's formula differ in the order of sums. A device
+  /// with the host's instructions may therefore only use the variant that the host uses, so that placement never
+  /// changes bits.
   std::string reasonAgainstKernel(mlir::Operation *op, llvm::StringRef device) const;
-  /// Why the device of `value` cannot lay it out, or copy it, as `type`; empty if it can.
+  /// The reason why the device of `value` cannot relayout or copy it to `type`; empty if it can.
   std::string reasonAgainstRelayout(mlir::Value value, mlir::Type type) const;
-  /// Every session once, in the order of the devices.
+  /// Every session once, in device order.
   llvm::ArrayRef<std::unique_ptr<Backend>> sessions() const { return backends; }
 
 private:
   DeviceBackends() = default;
 
   Backend &host() const { return of(ir::kHostDevice); }
-  /// Whether the device has other kernels than the host, of the same instructions, by which bits are promised.
+  /// Whether the device promises the host's bits: it uses the host's instructions but its own kernels.
   bool roundsAsHost(llvm::StringRef device) const;
 
   ir::Target devices;

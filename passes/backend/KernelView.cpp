@@ -28,7 +28,7 @@ sluice_dtype KernelView::dtypeOf(Type element) {
   return dtype.value_or(sluice_dtype{});
 }
 
-/// With a zero behind it.
+/// Null-terminated.
 const char *KernelView::keep(StringRef text) {
   MutableArrayRef<char> kept(memory.Allocate<char>(text.size() + 1), text.size() + 1);
   llvm::copy(text, kept.begin());
@@ -36,14 +36,14 @@ const char *KernelView::keep(StringRef text) {
   return kept.data();
 }
 
-/// Sizes as backends read them: that of the batch dimension is -1.
+/// Sizes as backends see them: the batch dimension is -1.
 static SmallVector<int64_t> sizesOf(ArrayRef<int64_t> sizes) {
   SmallVector<int64_t> result(sizes);
   std::replace(result.begin(), result.end(), ShapedType::kDynamic, int64_t(-1));
   return result;
 }
 
-/// Empty if it is row-major.
+/// Empty if row-major.
 ArrayRef<sluice_layout_dim> KernelView::layoutOf(RankedTensorType type) {
   AtAttr at = getAt(type);
   if (!at || !at.getLayout())
@@ -69,7 +69,7 @@ void KernelView::addValue(Value value) {
   values.push_back({dtypeOf(type.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()});
 }
 
-/// Whether a constant repeats one number for so many elements that a list of all would not fit.
+/// Whether a constant is a splat with so many elements that a list of them would not fit.
 static bool isTooLong(DenseElementsAttr value) {
   constexpr int64_t kMostEqual = int64_t(1) << 26;
   return value.isSplat() && value.getNumElements() > kMostEqual;
@@ -90,7 +90,7 @@ static void readElements(DenseElementsAttr value, SmallVectorImpl<int64_t> &whol
 
 sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute) {
   sluice_attribute_view view{};
-  view.name = attribute.getName().data(); // which ends with a zero, as the names of ops do
+  view.name = attribute.getName().data(); // null-terminated, as are op names
   SmallVector<int64_t> whole;
   SmallVector<double> real;
   Attribute value = attribute.getValue();
@@ -119,7 +119,7 @@ sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute
   } else {
     leaveUnsaid("the attribute '" + attribute.getName().getValue() + "' of '" + op->getName().getStringRef() + "'");
   }
-  if (!real.empty()) { // an empty list is one of integers
+  if (!real.empty()) { // an empty list is a list of integers
     view.kind = SLUICE_ATTRIBUTE_REALS;
     view.count = real.size();
     view.reals = keep(ArrayRef(real)).data();
@@ -133,7 +133,7 @@ sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute
 void KernelView::addOp(Operation *op) {
   ArrayRef<size_t> operands =
       keep(ArrayRef(llvm::map_to_vector(op->getOperands(), [&](Value operand) { return numbers.at(operand); })));
-  // Its own alone: what others note on it means nothing to a backend.
+  // Only the op's own attributes: annotations of other passes mean nothing to a backend.
   NamedAttrList own;
   op->getName().populateInherentAttrs(op, own);
   SmallVector<NamedAttribute> named(own.begin(), own.end());
@@ -197,8 +197,8 @@ KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs) {
   finish(outputs);
 }
 
-/// A module with the head of the kernel's own, in which an entry point of the kernel's name runs a copy of it:
-/// bytecode of the kernel alone could not say what its operands are.
+/// A module with the header of the kernel's module and one entry point, named after the kernel, that runs a copy of it.
+/// The bytecode of the kernel alone could not describe its operands.
 static OwningOpRef<ModuleOp> isolate(KernelOp kernel) {
   Location loc = kernel.getLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);

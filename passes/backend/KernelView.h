@@ -14,20 +14,21 @@ class KernelView {
 public:
   /// A `sluice.kernel`, or any other op as a kernel of that op alone.
   explicit KernelView(mlir::Operation *op);
-  /// Ops that might share a kernel, each after those that it reads: what they read from elsewhere are its operands.
-  /// There is no operation behind the view as a whole.
+  /// Ops that might share a kernel, each after its producers. Values from elsewhere are operands. No single operation
+  /// corresponds to the whole view.
   KernelView(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
   KernelView(const KernelView &) = delete;
 
-  /// Adds bytecode: a module with one entry point, which runs the kernel on its inputs.
+  /// Adds bytecode: a module with one entry point that runs the kernel on its inputs.
   void addBytecode(ir::KernelOp kernel);
 
   const sluice_kernel_view *get() const { return &view; }
-  /// What of the ops the view cannot say; empty if it says it all. Then it may not be handed to anybody.
+  /// The part of the ops that the view cannot represent; empty if it represents all. If not empty, the view may not be
+  /// given to a backend.
   llvm::StringRef unsaid() const { return unsaidText; }
 
 private:
-  /// Notes what cannot be said unless something was noted before.
+  /// Records an unrepresentable part, unless one is recorded already.
   void leaveUnsaid(const llvm::Twine &what);
   sluice_dtype dtypeOf(mlir::Type element);
   llvm::ArrayRef<sluice_layout_dim> layoutOf(mlir::RankedTensorType type);
@@ -44,7 +45,7 @@ private:
   llvm::SmallVector<sluice_op_view> ops;
   llvm::SmallVector<size_t> results;
   std::string unsaidText;
-  llvm::BumpPtrAllocator memory; // of lists and texts
+  llvm::BumpPtrAllocator memory; // of lists and strings
 };
 
 } // namespace sluice::passes

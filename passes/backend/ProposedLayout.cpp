@@ -9,7 +9,7 @@ namespace sluice::passes {
 
 static constexpr int64_t kMostInTile = 65536;
 
-/// Why this can be no physical dimension, whatever the others are.
+/// The reason why this cannot be a physical dimension, whatever the others are.
 static std::string whyNoDim(const sluice_layout_dim &dim, int64_t rank) {
   if (dim.dimension >= rank)
     return llvm::formatv("it has dimension {0} of a value of rank {1}", dim.dimension, rank);
@@ -27,14 +27,14 @@ static std::string whyNoDim(const sluice_layout_dim &dim, int64_t rank) {
   return llvm::formatv("part {0} of dimension {1} is none that there is", int(dim.part), dim.dimension);
 }
 
-/// Whether a dimension is there once: whole, or as number and place of one kind of tile.
+/// Whether a dimension appears once: whole, or as the tile number and the offset within one kind of tile.
 static bool isThereOnce(ArrayRef<sluice_layout_dim> dims, uint32_t dimension) {
   SmallVector<sluice_layout_dim> parts;
   llvm::copy_if(dims, std::back_inserter(parts),
                 [&](const sluice_layout_dim &dim) { return dim.dimension == dimension; });
   if (parts.size() != 2)
     return parts.size() == 1 && parts[0].part == SLUICE_LAYOUT_WHOLE;
-  // Two parts that are neither whole nor the same are the number and the place.
+  // Two parts that are neither whole nor equal are the tile number and the offset.
   auto isWhole = [](const sluice_layout_dim &dim) { return dim.part == SLUICE_LAYOUT_WHOLE; };
   return llvm::none_of(parts, isWhole) && parts[0].part != parts[1].part && parts[0].tile == parts[1].tile;
 }

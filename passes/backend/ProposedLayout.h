@@ -1,4 +1,4 @@
-// Layouts as backends propose them: lists of physical dimensions.
+// Layouts proposed by backends, as lists of physical dimensions.
 #pragma once
 
 #include "mlir/IR/AffineMap.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::passes {
 
-/// Why these dimensions are no layout of a value of this rank; empty if they are one.
+/// The reason why these dimensions are no layout of a value of this rank; empty if they are one.
 std::string whyNoLayout(llvm::ArrayRef<sluice_layout_dim> dims, int64_t rank);
 
 /// The map of a layout; the identity if it has no dimensions.

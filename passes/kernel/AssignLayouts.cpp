@@ -1,15 +1,15 @@
 // Chooses layouts.
 //
-// 1. Values that elementwise ops connect, a state with what is read from and written to it, and a slot with its
-//    parameter form one class and share a layout: the one that a backend requires somewhere in the class, else the
-//    first one proposed, else row-major. Inputs and outputs of entry points are row-major, and so is what loops carry,
-//    what replicas scatter and gather, and all that lives on a device whose backend proposes nothing.
-// 2. Each op is asked again about the layouts that its values have then. Where it takes another one only, a
-//    `sluice.relayout` is put in between, unless the elements lie in memory as required anyway.
+// 1. Values connected by elementwise ops, a state with its reads and writes, and a slot with its parameter form one
+//    class and share a layout. The layout is one that a backend requires somewhere in the class, else the first
+//    proposal, else row-major. Always row-major are the inputs and outputs of entry points, loop-carried values, values
+//    that replicas scatter and gather, and values on a device whose backend proposes no layouts.
+// 2. Each op is queried again with the layouts chosen for its values. If it requires another layout, a
+//    `sluice.relayout` is inserted, unless the elements already have the required order in memory.
 //
-// A copy between devices moves a buffer as it is: both sides are of one class, and that class takes only layouts
-// without padding whose outermost dimension is the rows. A relayout runs on the device of its value, or on the other
-// side of a copy where only that one can.
+// A copy between devices moves a buffer unchanged: both sides are in one class. That class only takes layouts without
+// padding whose outermost dimension is the rows. A relayout runs on the device of its value, or on the other side of a
+// copy if only that device supports it.
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "passes/Passes.h"
@@ -49,9 +49,9 @@ private:
   };
 
   static void *key(Value value) { return value.getAsOpaquePointer(); }
-  /// A backend that proposes no layouts was promised row-major for whatever is on its devices.
+  /// A backend that proposes no layouts only receives row-major values.
   bool isRowMajor(Type type) { return !backends.of(getDevice(type).getValue()).proposesLayouts(); }
-  /// Inputs and outputs of entry points keep the layout that callers use, on both sides of a copy.
+  /// Inputs and outputs of entry points keep the caller's layout, on both sides of a copy.
   bool isFixed(Value value) {
     return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || isOfShards(value.getDefiningOp()) ||
            fixedCopies.contains(value) || isRowMajor(value.getType());
@@ -111,7 +111,7 @@ private:
     return it == classes.member_end() ? member : *it;
   }
 
-  /// Whether a backend has a say in the layouts of the op's values.
+  /// Whether a backend may choose the layouts of the op's values.
   bool isAsked(Operation *op) { return isCompute(op) && !isCrossing(op) && backends.of(op).proposesLayouts(); }
 
   LogicalResult collectProposals(Operation *op) {
@@ -143,7 +143,7 @@ private:
     return success();
   }
 
-  /// Whether a value in this layout moves as contiguous bytes, row by row.
+  /// Whether a value in this layout can be copied as contiguous bytes, row by row.
   static bool canBeCopied(RankedTensorType type, AffineMap layout) {
     RankedTensorType laidOut = withLayout(type, layout);
     SmallVector<PhysicalDim> dims = *getPhysicalDims(laidOut);
@@ -153,7 +153,7 @@ private:
     return rowsOutermost && getBufferBytes(laidOut, /*capacity=*/1) == bytes.fixed + bytes.perRow;
   }
 
-  /// What a class without a choice has: row-major, but with the rows outermost if it is copied.
+  /// The layout of a class without a proposal: row-major, with the rows outermost if it is copied.
   AffineMap layoutOf(void *member, RankedTensorType type) {
     void *set = leader(member);
     AffineMap chosen = choices.lookup(set).layout;
@@ -186,13 +186,13 @@ private:
         result.setType(chosenType(key(result), result.getType()));
   }
 
-  /// Why the device of `value` cannot lay it out so; empty if it can.
+  /// The reason why the device of `value` does not support this layout; empty if it does.
   std::string reasonAgainstRelayout(Value value, AffineMap layout) {
     RankedTensorType wanted = withLayout(cast<RankedTensorType>(value.getType()), layout);
     return wanted == value.getType() ? "" : backends.reasonAgainstRelayout(value, wanted);
   }
 
-  /// A relayout of `value` to `layout`, or `value` itself.
+  /// A relayout of `value` to `layout`; `value` itself if it already has that layout.
   FailureOr<Value> relayout(OpBuilder &builder, Value value, AffineMap layout) {
     auto type = cast<RankedTensorType>(value.getType());
     RankedTensorType wanted = withLayout(type, layout);
@@ -208,7 +208,7 @@ private:
            << getDevice(type).getValue() << " (backend '" << backend.name() << "'): " << reason;
   }
 
-  /// A second copy, of what is laid out on the device that it comes from.
+  /// A second copy, of the value relaid out on the source device.
   FailureOr<Value> relayoutBeforeCopy(CopyOp copy, AffineMap layout) {
     OpBuilder builder(copy);
     FailureOr<Value> source = relayout(builder, copy.getX(), layout);
@@ -229,7 +229,7 @@ private:
     return value;
   }
 
-  /// Gives a result another layout; whatever reads it still reads it in the one that it had.
+  /// Gives a result another layout; its consumers read a relayout back to the old layout.
   LogicalResult convertResult(OpResult result, AffineMap layout) {
     auto type = cast<RankedTensorType>(result.getType());
     if (withLayout(type, layout) == type)
@@ -255,8 +255,7 @@ private:
       for (OpOperand &operand : op->getOpOperands())
         if (failed(convertOperand(operand, AffineMap())))
           return failure();
-    // Operands of collectives have the layouts of the results, even if a loop that carries an operand yields it
-    // row-major.
+    // Operands of collectives have the layouts of the results, even if a loop yields a carried operand row-major.
     if (isa<CollectiveOp>(op) && !isOfShards(op))
       for (auto [operand, result] : llvm::zip_equal(op->getOpOperands(), op->getResults()))
         if (failed(convertOperand(operand, getLayoutMap(cast<RankedTensorType>(result.getType())))))
@@ -264,7 +263,7 @@ private:
     return isAsked(op) ? convertRequired(op) : success();
   }
 
-  /// The layout that the op takes only, in place of the one that the value has; null if it takes this one.
+  /// The layout that the op requires instead of the value's current one; null if it accepts the current one.
   FailureOr<AffineMap> requiredInstead(Operation *op, const KernelView &kernel, bool isResult, unsigned number,
                                        Value value) {
     FailureOr<LayoutProposal> proposal = backends.of(op).proposeLayout(kernel, isResult, number);
@@ -275,7 +274,7 @@ private:
     return suits ? AffineMap() : proposal->layout;
   }
 
-  /// Results first: what operands an op can read may hang on how it writes.
+  /// Results first: the operand layouts that an op accepts may depend on its result layout.
   LogicalResult convertRequired(Operation *op) {
     auto kernel = std::make_unique<KernelView>(op);
     auto converted = [&](LogicalResult done) {
@@ -296,15 +295,15 @@ private:
     return success();
   }
 
-  /// Lays the source out as the destination. What is moved is turned again behind the copy where rows are not outermost
-  /// in memory, or where the source's device cannot turn it.
+  /// Gives the source the layout of the destination. A second relayout after the copy is needed if the rows are not
+  /// outermost in memory, or if the source's device does not support the relayout.
   LogicalResult convertCopy(CopyOp copy) {
     auto to = cast<RankedTensorType>(copy.getY().getType()), from = cast<RankedTensorType>(copy.getX().getType());
     AffineMap moved = canBeCopied(to, getLayoutMap(to)) ? getLayoutMap(to) : rowsOutermost(to);
     if (!reasonAgainstRelayout(copy.getX(), moved).empty() && canBeCopied(from, getLayoutMap(from)))
       moved = getLayoutMap(from);
     if (withLayout(to, moved) != to && copy.getWhen() == CopyTime::Asked)
-      copy.setWhen(CopyTime::Step); // the host lays it out in the call
+      copy.setWhen(CopyTime::Step); // the host relays it out in each call
     return failure(failed(convertResult(cast<OpResult>(copy.getY()), moved)) ||
                    failed(convertOperand(copy.getXMutable(), moved)));
   }
@@ -316,7 +315,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   const DeviceBackends &backends;
-  llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of those that give outputs
+  llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of copies to outputs
   SmallVector<void *> copied;        // both sides of all other copies
   llvm::SmallPtrSet<void *, 16> copiedClasses;
   llvm::EquivalenceClasses<void *> classes;

@@ -29,14 +29,14 @@ Value copyInKernel(Value value, Operation *op, StringRef name) {
   return builder.create(state)->getResult(0);
 }
 
-/// Whether a kernel reads an operand only where it writes the element that takes its place.
+/// Whether a kernel reads an operand only to compute the element that replaces it.
 static bool isReadInPlaceBy(KernelOp kernel, OpOperand &use) {
   return isReadInPlace(kernel.getBody().getArgument(use.getOperandNumber()),
                        [](Operation *op) { return !isa<YieldOp>(op); });
 }
 
-/// Whether a kernel reads an operand for other results than `next`, which it may store before these, while it reduces it
-/// or what is widened of it.
+/// Whether a kernel reads an operand for results other than `next`. It may store `next` before these, while it still
+/// reduces the operand or a widened form of it.
 static bool isReadBehind(KernelOp kernel, OpOperand &use, OpResult next) {
   Block &body = kernel.getBody().front();
   Value early = body.getTerminator()->getOperand(next.getResultNumber());

@@ -1,18 +1,18 @@
-// Kernels that copy a value within its device, where something must have a buffer of its own.
+// Kernels that copy a value within its device, where a value needs a separate buffer.
 #pragma once
 
 #include "ir/Dialect.h"
 
 namespace sluice::passes {
 
-/// "acc0_": kernels of one name on two devices are two symbols when they are linked into one artifact.
+/// For example "acc0_". Kernels of one name on two devices need distinct symbols in one artifact.
 std::string prefixOf(mlir::Type type);
 
-/// A kernel that copies `value`, before `op`; gives the copy.
+/// Inserts a kernel before `op` that copies `value`; returns the copy.
 mlir::Value copyInKernel(mlir::Value value, mlir::Operation *op, llvm::StringRef name);
 
-/// Whether what computes `next`, in the block of which `terminator` is the last op and where nothing else outlives the
-/// block in its buffer, may do so in the place of `old`: whoever reads that has done so, or reads in place.
+/// Whether the producer of `next` may write into the buffer of `old`: all readers of `old` run before, or read in
+/// place. `terminator` is the last op of the block, and no other value of the block outlives it in this buffer.
 bool canReplace(mlir::Value old, mlir::Value next, mlir::Operation *terminator);
 
 } // namespace sluice::passes

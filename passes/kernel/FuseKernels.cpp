@@ -3,9 +3,9 @@
 //   %0 = sluice.add %x, %y; %1 = sluice.relu %0
 //     ==>  %1 = sluice.kernel "add_relu" (%a = %x, %b = %y) {add; relu; yield}
 //
-// Afterwards an entry point holds only get, kernels, copies between devices, loops of these, set and return; every set
-// or returned value is a kernel's result that can be computed where it is wanted (a copying kernel is added where it
-// cannot), or a copy of one.
+// Afterwards an entry point holds only get, kernels, copies between devices, loops of these, set and return. Every set
+// or returned value is a kernel result that can be computed in its destination, or a copy of one. Where it cannot be
+// computed there, a copying kernel is added.
 #include "ir/Layout.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
@@ -19,7 +19,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// Builds a group's kernel, which yields its results; `produced` has what kernels before it made.
+/// Builds a group's kernel, which yields its results. `produced` maps values to the results of earlier kernels.
 static KernelOp buildKernel(OpBuilder &builder, StringRef name, const FusionGroup &group,
                             const llvm::MapVector<Value, Value> &produced) {
   LaunchContents contents = contentsOf(group);
@@ -45,24 +45,24 @@ static KernelOp buildKernel(OpBuilder &builder, StringRef name, const FusionGrou
 
 //===- updates in place -------------------------------------------------------------------------------------------===//
 
-/// Whether the value is made by an action, where it is wanted.
+/// Whether an action computes the value directly in its destination.
 static bool isMadeInPlace(Value value) { return isa_and_nonnull<KernelOp, CollectiveOp>(value.getDefiningOp()); }
 
-/// `reads`: the reads of the set's state. `keepers`: the number of sets and outputs that have its value.
+/// `reads`: the reads of the set's state. `keepers`: the number of sets and outputs with the set's value.
 static bool canUpdateInPlace(SetOp set, ArrayRef<GetOp> reads, unsigned keepers, Operation *terminator) {
   return keepers == 1 && isMadeInPlace(set.getValue()) &&
          llvm::all_of(reads, [&](GetOp get) { return canReplace(get.getValue(), set.getValue(), terminator); });
 }
 
-/// Whether an output of the host may be the value's own buffer: that of a kernel or a collective, or one that is copied
-/// from another device.
+/// Whether a host output may use the value's own buffer: the result of a kernel or collective, or a copy from another
+/// device.
 static bool isOwnBuffer(Value value) {
   auto copy = value.getDefiningOp<CopyOp>();
   return isMadeInPlace(value) || (copy && copy.getWhen() != CopyTime::Stale);
 }
 
-/// Gives each output a buffer that nothing overwrites until it is read; on its own device, if it is read back from
-/// there and can be copied there.
+/// Gives each output a buffer that no action overwrites until the host reads it. The buffer is on the value's own
+/// device if it is fetched from there and can be copied there.
 static void addOutputCopies(Operation *results, const DeviceBackends &backends) {
   for (OpOperand &operand : results->getOpOperands()) {
     auto asked = operand.get().getDefiningOp<CopyOp>();
@@ -89,14 +89,14 @@ static void addCopies(EntryOp entry, const DeviceBackends &backends) {
   DenseMap<StringAttr, SmallVector<GetOp, 1>> reads; // by state
   for (auto get : entry.getBody().getOps<GetOp>())
     reads[get.getStateAttr().getAttr()].push_back(get);
-  // Counted once, because most states of a deep model may begin with one value.
+  // Counted once, because most states of a deep model may share one initial value.
   DenseMap<Value, unsigned> keepers;
   for (Value output : entry.getReturn()->getOperands())
     ++keepers[output];
   for (auto set : entry.getActions().getOps<SetOp>())
     ++keepers[set.getValue()];
   // Copies come last, after all readers of the old value. The set is cloned there, because moving it invalidates the
-  // order of the block's ops. `canReplace` would then number all of them again.
+  // block's op order and `canReplace` would renumber all ops.
   OpBuilder builder(entry.getReturn());
   for (SetOp set : llvm::to_vector(entry.getActions().getOps<SetOp>())) {
     unsigned &itsKeepers = keepers[set.getValue()];
@@ -111,7 +111,7 @@ static void addCopies(EntryOp entry, const DeviceBackends &backends) {
 
 //===- the pass ---------------------------------------------------------------------------------------------------===//
 
-/// Ops without readers would become kernels without results.
+/// Dead ops would become kernels without results.
 static void removeDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
@@ -125,7 +125,7 @@ static void fuseList(ActionListOp list, FusionRules &rules, llvm::StringMap<unsi
   for (Operation &op : block)
     if (isCompute(&op) && !isCrossing(&op))
       old.push_back(&op);
-  // Sets and the terminator go behind the kernels.
+  // Sets and the terminator follow the kernels.
   SmallVector<SetOp> sets(block.getOps<SetOp>());
   for (SetOp set : sets)
     set->moveBefore(block.getTerminator());
@@ -153,7 +153,7 @@ void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
   auto canFuse = [&](ArrayRef<Operation *> ops, ValueRange results) {
     return backends.of(ops.back()).canFuse(ops, results);
   };
-  // Loops before what is around them.
+  // Inner loops first.
   module.walk([&](ActionListOp list) {
     removeDead(list.getActions());
     FusionRules rules(fuse, canFuse);

@@ -1,5 +1,5 @@
-// Has the backend make every kernel, and takes what it made out of the entry points: kernels with equal bodies, on
-// whichever of a backend's devices, become launches of one function.
+// The backend prepares every kernel, and the kernel bodies move out of the entry points. Kernels with equal bodies
+// become launches of one function, on all devices of a backend.
 //
 //   %y = sluice.kernel "acc0_relu" (%a = %x) {...}
 //     ==>  sluice.function @acc0_relu of "sim" cost <...> stage "acc0_relu_0" tasks 1 (%a) {...}
@@ -23,7 +23,7 @@ static std::string kindOf(KernelOp kernel, Backend &backend) {
   return backend.cost(ops, body.getArguments(), body.getTerminator()->getOperands()).kind;
 }
 
-/// The kernel's ops, on no device.
+/// The kernel's ops, without devices.
 static void cloneBody(KernelOp kernel, Region &into) {
   IRMapping mapping;
   kernel.getBody().cloneInto(&into, mapping);
@@ -34,8 +34,8 @@ static void cloneBody(KernelOp kernel, Region &into) {
     llvm::for_each(op.getResults(), unplace);
 }
 
-/// What a function computes, whatever its name and locations, as one string of bytes: in one context equal types and
-/// attributes have one address.
+/// A function's computation as one byte string, without its name and locations. Within one context equal types and
+/// attributes have equal addresses.
 static std::string keyOf(Region &body) {
   std::string key;
   auto add = [&](uint64_t part) { key.append(reinterpret_cast<const char *>(&part), sizeof part); };
@@ -82,7 +82,7 @@ public:
   }
 
 private:
-  /// The function of kernels like this one; made if there is none yet.
+  /// The function of kernels with this body, created on first use.
   FailureOr<FunctionOp> functionFor(KernelOp kernel) {
     Backend &backend = backends.of(kernel);
     OpBuilder builder(module.getContext());
@@ -101,7 +101,8 @@ private:
     return known;
   }
 
-  /// Describes a function as the backend does, or as the one that makes its kernels has before.
+  /// Records the backend's description of a function. A description in `prepared` from the backend that makes its
+  /// kernels is reused.
   LogicalResult prepare(FunctionOp function, KernelOp kernel, StringRef key) {
     Backend &backend = backends.of(kernel);
     std::string made = (backend.makerOfKernels() + " " + key).str();
@@ -141,7 +142,7 @@ private:
     function.setStagesAttr(builder.getArrayAttr(stages));
   }
 
-  /// Replaces a kernel. The queue in which a device computes has its name.
+  /// Replaces a kernel. A device's compute queue has the device's name.
   static void launch(KernelOp kernel, FunctionOp function) {
     OpBuilder builder(kernel);
     auto launch = builder.create<LaunchOp>(
@@ -157,7 +158,7 @@ private:
   const DeviceBackends &backends;
   PreparedKernels *kept;
   SymbolTable symbols;
-  Operation *firstEntry = nullptr; // functions are inserted before it
+  Operation *firstEntry = nullptr; // insertion point of functions
   llvm::StringMap<FunctionOp> functions;
 };
 

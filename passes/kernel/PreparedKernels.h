@@ -1,4 +1,4 @@
-// What backends have said of kernels, to be asked once.
+// Cached descriptions of kernels, so that each backend prepares a kernel once.
 #pragma once
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -6,9 +6,9 @@
 
 namespace sluice::passes {
 
-/// Of one model and target, in one context.
+/// For one model and target, in one context.
 struct PreparedKernels {
-  llvm::StringMap<mlir::DictionaryAttr> functions; ///< their attributes, by the backend that made them and body
+  llvm::StringMap<mlir::DictionaryAttr> functions; ///< attributes, by the preparing backend and the body
 };
 
 } // namespace sluice::passes

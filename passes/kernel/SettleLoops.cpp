@@ -1,5 +1,5 @@
-// fused -> scheduled, first. Each value that a loop carries has one place in memory, which the first value, the
-// argument, what `next` gives and the result share. Kernels that copy are added where that could not be:
+// fused -> scheduled, first. Each loop-carried value has one buffer, shared by the initial value, the argument, the
+// operand of `next` and the result. Copying kernels are added where that is not possible:
 //
 //   %r = sluice.loop "l" 4 times (%a = %input) {       %f = sluice.kernel "copy_loop" (%input)
 //     ...                                         ==>  %r = sluice.loop "l" 4 times (%a = %f) {
@@ -7,9 +7,9 @@
 //   }
 //   sluice.set @s, %r                                  %s = sluice.kernel "copy_state" (%r); sluice.set @s, %s
 //
-// Afterwards a first value is made for its loop alone; the value of `next` is made in the loop, by an action that may
-// write it over the argument, or is the argument itself; and no state is a loop's result. What is written over a loop's
-// argument or a state, and is the same but for a part, is told so: there the part alone is written.
+// Afterwards an initial value is computed for its loop alone. The operand of `next` is the argument itself, or the
+// result of an action in the loop that may overwrite the argument. No state is a loop's result. A value that replaces a
+// loop argument or state and differs from it in a part is marked, so that only the part is written.
 #include "passes/Passes.h"
 #include "passes/kernel/CopyKernel.h"
 
@@ -20,13 +20,13 @@ namespace sluice::passes {
 
 static constexpr StringLiteral kCopyLoop = "copy_loop";
 
-/// Whether an action of this block makes the value, in a buffer of its own.
+/// Whether an action of this block computes the value in a separate buffer.
 static bool isMadeIn(Block &block, Value value) {
   Operation *maker = value.getDefiningOp();
   return isa_and_nonnull<KernelOp, CopyOp, ExchangeOp>(maker) && maker->getBlock() == &block;
 }
 
-/// Whether a kernel makes the value, and nothing else, of nothing: zeros above all.
+/// Whether a kernel without operands computes the value and nothing else, for example zeros.
 static bool isConstant(Value value) {
   auto kernel = value.getDefiningOp<KernelOp>();
   return kernel && kernel.getNumOperands() == 0 && kernel.getNumResults() == 1;
@@ -43,7 +43,7 @@ static void settleFirst(LoopOp loop) {
       first.set(isConstant(value) ? madeAgain(value, loop) : copyInKernel(value, loop, kCopyLoop));
 }
 
-/// What is not made in the loop is copied before anything is overwritten: two arguments may change places.
+/// Values from outside the loop are copied before anything is overwritten, because two arguments may swap.
 static void copyEarly(LoopOp loop) {
   Block &body = loop.getActions();
   for (auto [argument, next] : llvm::zip_equal(loop.getValueArguments(), loop.getNext().getValuesMutable())) {
@@ -55,7 +55,7 @@ static void copyEarly(LoopOp loop) {
   }
 }
 
-/// What cannot be made in the argument's place is copied there when everything else is done.
+/// A value that cannot be computed in the argument's buffer is copied there after all other actions.
 static void copyLate(LoopOp loop) {
   NextOp terminator = loop.getNext();
   for (auto [argument, next] : llvm::zip_equal(loop.getValueArguments(), terminator.getValuesMutable())) {
@@ -68,7 +68,7 @@ static void copyLate(LoopOp loop) {
   }
 }
 
-/// `next` will lie where `old` does.
+/// `next` will share the buffer of `old`.
 static void markInPlace(Value old, Value next) {
   auto kernel = next.getDefiningOp<KernelOp>();
   if (!kernel)

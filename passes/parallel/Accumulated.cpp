@@ -21,7 +21,8 @@ StateOp KeptStates::parameterOf(Value whole) const {
   llvm::SetVector<Operation *> behind;
   behind.insert(whole.user_begin(), whole.user_end());
   StateOp parameter;
-  // A clip or a scaled loss looks at all gradients: what is made of a sum over one updates other parameters, too.
+  // A clip or a scaled loss depends on all gradients: a value computed from a sum over one parameter updates other
+  // parameters too.
   ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
   auto hasItsShape = [&](Type type) { return cast<RankedTensorType>(type).getShape() == shape; };
   for (size_t i = 0; i < behind.size(); ++i) {

@@ -1,4 +1,4 @@
-// What goes from one part of an entry point to another where this is cut into microbatches: by states.
+// Values that pass from one part to another through states, in an entry point that is split for microbatches.
 #pragma once
 
 #include "ir/Module.h"
@@ -8,45 +8,45 @@
 
 namespace sluice::passes {
 
-/// A value that goes from one part to another by a state.
+/// A value that passes from one part to another through a state.
 struct Kept {
   ir::StateOp state;
-  mlir::RankedTensorType type; // that it is read with
+  mlir::RankedTensorType type; // of the read
 
   mlir::Value get(mlir::OpBuilder &builder) const;
   void set(mlir::OpBuilder &builder, mlir::Value value) const;
 };
 
-/// The operand of a collective: what the microbatches have of it.
+/// The microbatches' values of a collective's operand.
 struct Accumulated {
   ir::CollectiveOp collective;
   mlir::Value part;
   Kept kept;
-  bool isSet = false;                 // each microbatch sets the state, instead of adding to it
-  llvm::SmallVector<Kept> lefts = {}; // of a sum in a tree: at each level what waits for its right neighbour
-  Kept shard = {};                    // which counts the shards, where somebody must know
+  bool isSet = false;                 // each microbatch sets the state instead of adding to it
+  llvm::SmallVector<Kept> lefts = {}; // of a tree sum: per level, the value that waits for its right neighbor
+  Kept shard = {};                    // counts the shards, if needed
 
   bool isFirst() { return collective.getKind() == ir::CollectiveKind::Broadcast; }
   bool isInTree() { return collective.getReduction() == ir::CollectiveReduction::TreeSum; }
 };
 
-/// The states of an entry point that is cut. It is to be made before the entry point changes.
+/// The states of an entry point that is split. Construct it before the entry point changes.
 class KeptStates {
 public:
   KeptStates(ir::EntryOp entry, mlir::SymbolTable &symbols) : entry(entry), symbols(symbols), fixed(entry) {}
 
-  /// One like `value`, where that lives, that begins as what a reduction adds nothing with.
+  /// A state like `value`, on its device, that starts at the neutral element of the reduction.
   Kept keep(mlir::Value value, mlir::RankedTensorType type, ir::CollectiveReduction reduction, ir::StateOp parameter);
-  /// One more for the operand of a collective.
+  /// Another state for the operand of a collective.
   Kept keepBeside(const Accumulated &its);
-  /// A number that begins at zero, where `value` lives.
+  /// A number that starts at zero, on the device of `value`.
   Kept keepNumber(mlir::Value value, llvm::StringRef name, mlir::StringAttr followed);
 
-  /// The parameter that a whole value updates by values of its shape, where it is the only one and alike.
+  /// The only parameter that the whole value updates, if it has the value's shape; else null.
   ir::StateOp parameterOf(mlir::Value whole) const;
-  /// The device that the user has decided of for what makes a value.
+  /// The device that the user chose for the producer of a value.
   mlir::StringAttr deviceOf(mlir::Value value) const { return fixed.of(value.getDefiningOp()); }
-  /// What is built for an operand works where that is made.
+  /// Ops built for an operand run on the device of its producer.
   InheritDevice devicesOf(mlir::OpBuilder &builder, const Accumulated &its) const {
     return InheritDevice(builder, ir::getDevice(its.part.getType()), deviceOf(its.part));
   }

@@ -1,6 +1,6 @@
 // train -> parallel, last. Shards that are scattered or gathered at about the same time share a collective, so that the
-// latency of a link is paid less often. Those of one replica are to lie one behind another, which values make as a
-// kernel does: they are written so.
+// link's latency is paid less often. The shards of one replica must be contiguous, which concatenations in kernels
+// achieve:
 //
 //   %r = sluice.reduce_scatter sum %x in N    ==>    %j = (%x and %y as N rows each, side by side)
 //   %s = sluice.reduce_scatter sum %y in N           %t = sluice.reduce_scatter sum %j in N
@@ -9,11 +9,12 @@
 //   %a = sluice.all_gather %v in N            ==>    %t = sluice.all_gather (%v, %w one behind the other) in N
 //   %b = sluice.all_gather %w in N                   %a, %b = columns of %t as N rows
 //
-// Each element is reduced as before, in the same order of replicas, so that no bit changes.
+// Each element is reduced in the same order of replicas as before, so no bit changes.
 //
-// 1. Collectives of one kind, reduction, element type and device may share, unless one needs the result of another.
-// 2. In the order of the program, in which gradients are there, they are cut into buckets of about equal bytes.
-// 3. A bucket stands where its last value is there; what needs its results goes behind it.
+// 1. Collectives of one kind, reduction, element type and device may share, unless one depends on the result of
+//    another.
+// 2. They are divided into buckets of about equal bytes in program order, in which gradients become available.
+// 3. A bucket runs when its last value is available; consumers of its results move after it.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -59,10 +60,10 @@ public:
   }
 
 private:
-  /// What may share, and how many collectives of the kind stand behind one another before it.
+  /// The properties that collectives of a bucket share, and the number of successive collectives of the kind before it.
   using Likeness = std::tuple<unsigned, unsigned, const void *, const void *, const void *, unsigned>;
 
-  /// Ops of the list that an op, or what is in it, reads the results of.
+  /// The ops of the list that produce operands of an op or of its regions.
   SmallVector<Operation *> makersOf(Operation *op) const {
     llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
     getUsedValuesDefinedAbove(op->getRegions(), read);
@@ -74,7 +75,7 @@ private:
   }
 
   void findGroups() {
-    DenseMap<Operation *, std::pair<unsigned, unsigned>> depths; // scatters and gathers that have gone into it
+    DenseMap<Operation *, std::pair<unsigned, unsigned>> depths; // scatters and gathers among its transitive producers
     for (Operation &op : block) {
       auto &[scatters, gathers] = depths[&op];
       for (Operation *maker : makersOf(&op)) {
@@ -100,7 +101,7 @@ private:
     for (CollectiveOp op : group)
       all += sizeOfShard(op);
     SmallVector<SmallVector<CollectiveOp>> parts(buckets);
-    for (CollectiveOp op : group) { // goes where its middle lies
+    for (CollectiveOp op : group) { // goes to the bucket that contains its middle byte
       int64_t size = sizeOfShard(op);
       parts[std::min((2 * before + size) * buckets / std::max<int64_t>(2 * all, 1), buckets - 1)].push_back(op);
       before += size;
@@ -120,7 +121,7 @@ private:
       op->erase();
   }
 
-  /// All that needs the result of one of them, in its order.
+  /// Moves all transitive consumers of these collectives after `last`, in order.
   void moveReadersBehind(Operation *last, ArrayRef<CollectiveOp> ops) {
     DenseSet<Operation *> readers;
     for (CollectiveOp op : ops)

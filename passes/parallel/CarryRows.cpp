@@ -1,14 +1,14 @@
-// train -> parallel, first. What rows carry from one training step to the next becomes a state with as many rows as a
-// call may have, of which each step reads and writes those of the call.
+// train -> parallel, first. A value that rows carry from one training step to the next becomes a state with the maximum
+// number of rows. Each step reads and writes the rows of its call.
 //
 //   %h = sluice.get @h : ?x64     ==>   %s = sluice.get @h : 128x64                        (%i = 0, 1, ... : ?)
 //                                       %h = sluice.gather %s, %i
 //   sluice.set @h, %n : ?x64      ==>   %t = sluice.scatter_add %n, %i {size = 128}
 //                                       %w = sluice.where %isOfCall, %t, %s;  sluice.set @h, %w
 //
-// A row keeps its number, whoever computes it: the numbers are those among all rows of a call, and a sum over rows is
-// one of what replicas have, which is nothing but zeros beyond their own. So each has what all rows leave, rows may be
-// shared out otherwise in every call, and a checkpoint goes on with any number of replicas.
+// A row keeps its global number, whichever replica computes it. A sum over rows is a sum over replicas, each of which
+// contributes zeros outside its own rows. So each replica has the values of all rows, rows may be sharded differently
+// in every call, and a checkpoint can resume with any number of replicas.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "passes/Passes.h"
@@ -49,7 +49,7 @@ public:
   }
 
 private:
-  /// Of the rows of the call: their numbers among all.
+  /// The global numbers of the call's rows.
   Node index(Location loc) {
     Node own = rowNumbers(builder, loc, ShapedType::kDynamic);
     if (!sharesRows)

@@ -1,6 +1,6 @@
-// train -> parallel, third. Cuts entry points with rows into parts: some are done for each microbatch of a call,
-// some once. It follows partitionRows, whose collectives say what is a sum or maximum over rows, and where it is needed
-// whole.
+// train -> parallel, third. Splits entry points with rows into parts: some run for each microbatch of a call, some
+// once. It follows partitionRows, whose collectives mark the sums or maxima over rows and where their whole value is
+// required.
 //
 //   sluice.entry @train_step (%x) {            ==>   sluice.parts @train_step = each @train_step.0, once @train_step.1
 //     %g = sluice.einsum ... %x                      sluice.entry @train_step.0 (%x) {
@@ -14,21 +14,22 @@
 //                                                      sluice.set @"accumulator of w", 0;  sluice.set @w, %n
 //                                                    }
 //
-// 1. Every op has a stage. Stage 0 is done for each microbatch, stage 1 once, stage 2 for each microbatch again, and so
-//    on. What has rows, or is a part of a sum, is of an even stage, the first behind all that it reads; a collective is
-//    of the stage behind its operand's, and what is made of its result is of an odd one. What reads neither can be done
-//    anywhere. Most programs have stages 0 and 1; one that divides rows by a count of them all needs 2 and 3.
-// 2. The last stage is one that is done once, and has all updates and all outputs without rows. Every stage is a part,
-//    which does what it gives needs: ops are cloned into each part that needs them, so that rows are computed anew
+// 1. Every op has a stage. Stage 0 runs for each microbatch, stage 1 once, stage 2 for each microbatch again, and so
+//    on. Values with rows, and parts of sums, are in the first even stage after all their operands. A collective is in
+//    the stage after its operand's; values computed from its result are in odd stages. Ops that depend on neither can
+//    be in any stage. Most programs have stages 0 and 1; a program that divides rows by a count of all rows needs 2 and
+//    3.
+// 2. The last stage runs once and contains all updates and all outputs without rows. Every stage is a part that
+//    computes all operands of its results: ops are cloned into each part that needs them, so rows are recomputed
 //    instead of kept.
-// 3. What a collective is of is added up in an accumulator, a state. The stage behind it takes that, and sets it back.
-//    A whole value goes to later stages by an accumulator, too.
-// 4. The first replica's values (of a broadcast) are those of the last microbatch. Where all that is done with one is
-//    to update a state, each microbatch does so, one on the other: the running statistics of batch norm.
+// 3. The operand of a collective is summed in an accumulator, a state. The next stage reads and resets it. A whole
+//    value also reaches later stages through an accumulator.
+// 4. The first replica's value in a broadcast is that of the last microbatch. If a broadcast's only use is the update
+//    of a state, each microbatch updates the state in turn, for example the running statistics of batch norm.
 //
-// One replica has no collectives: what is accumulated is whole.
+// A single replica has no collectives: an accumulated value is whole.
 //
-// Microbatches that are logical shards leave the same bits however many of them a replica has: see ShardTree.h.
+// Microbatches that are logical shards give the same bits for any number of them per replica: see ShardTree.h.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
@@ -44,15 +45,16 @@ namespace sluice::passes {
 
 static bool isOfRows(Value value) { return !cast<RankedTensorType>(value.getType()).hasStaticShape(); }
 
-/// What an op reads, in its regions too.
+/// The operands of an op, including those of ops in its regions.
 static llvm::SetVector<Value> readBy(Operation *op) {
   llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), read);
   return read;
 }
 
-/// What the first microbatch of the next call adds to. As an op on the sum, none of which is greater than itself, it is
-/// computed where that is read, in its place; equal constants would be made once, elsewhere, and copied.
+/// The initial value of the accumulator for the next call's first microbatch. It is computed from the sum, as the sum
+/// where it exceeds itself, so it reuses the sum's buffer. Equal constants would be merged, computed elsewhere and
+/// copied.
 static Value neutralFor(Node sum, CollectiveReduction reduction) {
   return where(sum > sum, sum, reduction == CollectiveReduction::Max ? sum.least() : sum.like(0.0));
 }
@@ -62,9 +64,9 @@ namespace {
 /// One part under construction.
 struct Part {
   SmallVector<Value> roots;
-  DenseSet<Operation *> ops;    // of the entry point, that are cloned into it
-  DenseSet<Value> arguments;    // of those that it takes
-  llvm::SetVector<Value> taken; // whole values of earlier parts
+  DenseSet<Operation *> ops;    // of the entry point, cloned into this part
+  DenseSet<Value> arguments;    // of the entry point, taken by this part
+  llvm::SetVector<Value> taken; // from earlier parts
 };
 
 class EntryCut {
@@ -117,7 +119,7 @@ private:
     }
   }
 
-  /// What is returned or set at the end of a call; all else is for each microbatch.
+  /// Whether all values are returned or set once at the end of a call. All other values belong to each microbatch.
   bool isOnceAtTheEnd() {
     return !block.getOps<SetOp>().empty() || !block.getOps<CollectiveOp>().empty() ||
            !llvm::all_of(entry.getReturn().getValues(), isOfRows);
@@ -134,7 +136,7 @@ private:
 
   //===- states ---------------------------------------------------------------------------------------------------===//
 
-  /// The state that all of a broadcast's readers set to what it gives; null if there are others, or none.
+  /// The state that all consumers of a broadcast set to its result; null if there are other consumers or none.
   StateOp stateSetTo(CollectiveOp collective) {
     if (collective.getKind() != CollectiveKind::Broadcast || !collective->hasOneUse())
       return {};
@@ -163,12 +165,12 @@ private:
 
   //===- what parts do --------------------------------------------------------------------------------------------===//
 
-  /// An input may be returned as it is.
+  /// An input may be returned unchanged.
   int stageReturning(Value output) const {
     return isOfRows(output) ? std::max(stageOf(output), 0) : int(parts.size()) - 1;
   }
 
-  /// Of one replica, a state that each microbatch sets needs nothing more.
+  /// With one replica, a state that each microbatch sets requires nothing more.
   bool isDone(SetOp set) {
     auto its = accumulated.find(set.getValue().getDefiningOp());
     return its != accumulated.end() && its->second.isSet && !isReplicated;
@@ -187,7 +189,7 @@ private:
     llvm::append_range(parts.front().roots, unused);
   }
 
-  /// Part number `stage` needs a value: it has it from a part before, or computes it.
+  /// Makes a value available in part number `stage`: from an earlier part, or by computing it.
   void need(Value value, int stage) {
     SmallVector<Value> open{value};
     while (!open.empty()) {
@@ -230,7 +232,7 @@ private:
     symbols.insert(whole);
   }
 
-  /// Of the values of a list that `isIts`, the names.
+  /// The names of the values in a list that satisfy `isIts`.
   template <typename Values, typename Predicate>
   static SmallVector<StringRef> namesOf(ArrayAttr names, Values values, Predicate isIts) {
     SmallVector<StringRef> list;
@@ -270,7 +272,7 @@ private:
     return result;
   }
 
-  /// What all microbatches have of a value is made whole, and the next call begins anew.
+  /// Completes the microbatches' accumulated value, and resets the accumulator for the next call.
   void take(OpBuilder &builder, IRMapping &mapping, Accumulated &its) {
     if (its.isInTree())
       return tree.take(builder, mapping, its, isReplicated);
@@ -280,7 +282,7 @@ private:
       InheritDevice devices = states.devicesOf(builder, its);
       whole = castTo(sum, cast<RankedTensorType>(its.part.getType()).getElementType());
       bool isFloat = isa<FloatType>(its.kept.type.getElementType());
-      if (isReplicated && isFloat && whole == sum) // what a launch makes can be reduced with others, as one
+      if (isReplicated && isFloat && whole == sum) // a launch's result can share a bucket with others
         whole = copied(sum);
       its.kept.set(builder, neutralFor(sum, its.collective.getReduction()));
     }
@@ -293,12 +295,12 @@ private:
     }
   }
 
-  /// A microbatch sets what is the first one's; of shards, the first one does.
+  /// Each microbatch sets the first replica's value; with shards, only the first shard does.
   void setFirst(OpBuilder &builder, Node part, Accumulated &its) {
     its.shard.state ? tree.setFirst(builder, part, its) : its.kept.set(builder, part);
   }
 
-  /// A microbatch adds what it has.
+  /// Adds a microbatch's value to the accumulator.
   void add(OpBuilder &builder, IRMapping &mapping, Accumulated &its) {
     Value part = mapping.lookup(its.part);
     Location loc = its.collective.getLoc();
@@ -316,10 +318,10 @@ private:
     its.kept.set(builder, sum);
   }
 
-  /// What a state holds that is set back, apart from it.
+  /// The value of a state that is reset, in a separate buffer.
   static Node handed(Node value) { return value.value.getDefiningOp<GetOp>() ? copied(value) : value; }
 
-  /// What a part leaves.
+  /// Builds the outputs of a part.
   void finish(OpBuilder &builder, IRMapping &mapping, int stage) {
     for (auto &[op, its] : accumulated)
       if (stageOf(its.part) == stage)
@@ -341,7 +343,7 @@ private:
   KeptStates states;
   ShardTree tree;
   DenseMap<Value, int> stages;
-  DenseSet<Value> isPart; // without rows, of values that the microbatches have a part of each
+  DenseSet<Value> isPart; // values without rows of which each microbatch has a part
   SmallVector<Part> parts;
   llvm::MapVector<Operation *, Accumulated> accumulated; // by collective
   llvm::MapVector<Value, Kept> handedOn;
@@ -349,7 +351,7 @@ private:
 
 } // namespace
 
-/// Whether a call of it has rows, as callers see it.
+/// Whether callers pass rows to the entry.
 static bool isCalledWithRows(EntryOp entry) {
   return llvm::any_of(entry.getInputArguments(), isOfRows) || llvm::any_of(entry.getReturn().getValues(), isOfRows);
 }
@@ -363,7 +365,7 @@ LogicalResult cutMicrobatches(ModuleOp module) {
     if (isCalledWithRows(entry))
       EntryCut(entry, symbols).run();
   if (uint64_t capacity = model.getCapacity();
-      capacity && getLogicalShards(module) == 0) { // fewer do where rows are few
+      capacity && getLogicalShards(module) == 0) { // callers choose fewer if there are few rows
     uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1);
     model.setMicrobatches(llvm::divideCeil(llvm::divideCeil(*model.getBatch(), replicas), capacity));
   }

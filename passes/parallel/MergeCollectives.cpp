@@ -1,9 +1,9 @@
-// train -> parallel, behind the merging of equal ops. Lets a value be exchanged once: two parameters may have one
-// gradient, as the shifts of two norms whose results are added do.
+// train -> parallel, after equal ops are merged. Exchanges each value once: two parameters may have one gradient, for
+// example the shifts of two norms whose results are added.
 //
 //   %a = sluice.all_reduce sum %d; %b = sluice.all_reduce sum %d    ==>    %a = sluice.all_reduce sum %d, for both
 //
-// Collectives have effects, so that nothing else merges them.
+// Collectives have side effects, so no other pass merges them.
 #include "ir/Module.h"
 #include "passes/Passes.h"
 #include <map>

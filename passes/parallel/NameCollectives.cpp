@@ -1,11 +1,11 @@
-// train -> parallel. Says of each collective what it is of, as users know it.
+// train -> parallel. Names the subject of each collective by the user's names.
 //
 //   %r = sluice.all_reduce sum %d                  ==>   %r = sluice.all_reduce sum %d of <gradient, "fc1.weight">
 //   sluice.set @momentum.fc1.weight, (of %r)
 //
-// That is what is nearest of all that is made of the result: a parameter or a slot of one that is set, a statistic that
-// is set, or an output that is returned; of several as near the first in the program. One of which nothing is made has
-// no name.
+// The subject is the nearest transitive consumer: a parameter or slot that is set, a statistic that is set, or an
+// output that is returned. Of several equally near, the first in the program counts. A collective without such
+// consumers has no name.
 #include "ir/Module.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -15,7 +15,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// The state as users know its new value; null for one that no user names.
+/// The user's name for the state's new value; null if the state has none.
 static SubjectAttr subjectOf(StateOp state) {
   StringAttr name = state.getSymNameAttr();
   switch (state.getKind()) {
@@ -32,7 +32,7 @@ static SubjectAttr subjectOf(StateOp state) {
   }
 }
 
-/// Of what all replicas gather: no gradient, but the parameter that is updated with it.
+/// The subject of an all_gather: the updated parameter rather than its gradient.
 static SubjectAttr updated(SubjectAttr subject) {
   bool isGradient = subject.getKind() == SubjectKind::Gradient;
   return isGradient ? SubjectAttr::get(subject.getContext(), SubjectKind::Parameter, subject.getNames()) : subject;
@@ -52,7 +52,7 @@ public:
   }
 
 private:
-  /// Goes from users to their users, all that are as far at once.
+  /// Breadth first over the consumers.
   SubjectAttr findNearest(Operation *collective) {
     llvm::SmallPtrSet<Operation *, 32> seen{collective};
     SmallVector<Operation *> level{collective};
@@ -76,7 +76,7 @@ private:
     return {};
   }
 
-  /// The op of the entry point's own list that the reader is or is in.
+  /// The op of the entry point's own list that is or contains the consumer.
   Operation *ownerOf(OpOperand &use) const { return block.findAncestorOpInBlock(*use.getOwner()); }
 
   SubjectAttr subjectOf(OpOperand &use) {

@@ -1,12 +1,12 @@
-// train -> parallel, behind what names collectives. Gradients are reduced over replicas in the module's wire type, where that is narrower than they
-// are: half the bytes, for sums of as few digits.
+// train -> parallel, after nameCollectives. Reduces gradients over replicas in the module's wire type if it is narrower
+// than theirs. This halves the bytes; the sums have fewer digits.
 //
 //   %r = sluice.all_reduce sum %d of <gradient, "w">   ==>   %n = sluice.cast %d : (tensor<2xf32>) -> tensor<2xbf16>
 //                                                            %s = sluice.all_reduce sum %n of <gradient, "w">
 //                                                            %r = sluice.cast %s : (tensor<2xbf16>) -> tensor<2xf32>
 //
-// What replicas have of a mean is divided before it is reduced, and may have been multiplied by the learning rate. Statistics,
-// metrics and counts are reduced as they are.
+// A replica's part of a mean is divided before the reduction, and may already be multiplied by the learning rate.
+// Statistics, metrics and counts are reduced in their own type.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "passes/Passes.h"

@@ -1,5 +1,5 @@
-// train -> parallel, second. Makes the program that each of several replicas runs on its share of the rows of a
-// call.
+// train -> parallel, second. Rewrites the program to that of one of several replicas, which runs on its share of a
+// call's rows.
 //
 //   %l = sluice.mean %ce {axes = 0}          ==>   %s = sluice.sum %ce {axes = 0};  %n = sluice.get @global_rows
 //   %d = sluice.conv2d_weight_grad %x, %dy         %l = sluice.div %s, (%n as f32); %t = sluice.all_reduce sum %l
@@ -7,20 +7,21 @@
 //
 // The flow of each value over replicas (RowFlow.h) follows from the definitions of ops: rows stay separate, and a sum
 // or maximum over rows is one over replicas. Means are sums divided by the number of all rows; other ops that count
-// rows use the same number. A value that is not whole is made whole if its consumer requires that: states, outputs, and
-// ops that are not linear in it. Sums therefore pass through scaling and other sums first, and two gradients of a
-// weight are reduced as one.
+// rows use the same number. A partial value is made whole if its consumer requires that: states, outputs, and ops that
+// are not linear in it. Sums therefore pass through scaling and other sums first, and two gradients of a weight are
+// reduced as one.
 //
 // Values with rows are never exchanged: an op that needs all rows at once is an error. Loops and branches exchange
 // nothing. They may add up sums over rows, which are reduced afterwards. An op within them that needs the whole of such
 // a sum is an error.
 //
-// What is said of replicas holds of microbatches, which have their rows one after another (CutMicrobatches.cpp): the
-// program of one replica that has several is made as if there were others. There a sum does not go through what takes in a
-// whole value that comes from later collectives than its own: its rows would have to be computed again behind those.
+// The same holds for microbatches, which have their rows one after another (CutMicrobatches.cpp). A single replica with
+// several microbatches gets the program of many replicas. In that program a sum does not pass through an op with a
+// whole operand from later collectives than its own, because its rows would have to be recomputed after those
+// collectives.
 //
-// With logical shards, the program is made as if there were many of both, however many there are: then it is the same for
-// any number of replicas, up to who does which shard. Sums are added in a tree.
+// With logical shards the program is always that of several replicas with several microbatches. It is then the same for
+// any number of replicas, except for which replica runs which shard. Sums are added in a tree.
 #include "ir/Module.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
@@ -67,7 +68,7 @@ private:
     for (Block::iterator next = list.begin(); next != list.end();) {
       Operation *op = &*next;
       if (expand(op, next))
-        continue; // with the first op of what took its place
+        continue; // with the first op of the replacement
       ++next;
       if (auto loop = dyn_cast<LoopOp>(op))
         expandAll(loop.getActions());
@@ -76,7 +77,7 @@ private:
 
   static bool hasShards(EntryOp entry) { return getLogicalShards(entry->getParentOfType<ModuleOp>()) > 0; }
 
-  /// Puts what says the same by sums, maxima and the number of all rows in an op's place, if it has to be.
+  /// Replaces an op, if necessary, by equivalent ops with sums, maxima and the number of all rows.
   bool expand(Operation *op, Block::iterator &next) {
     auto flowing = dyn_cast<RowFlowOp>(op);
     if (!flowing)
@@ -116,7 +117,7 @@ private:
     if (auto loop = dyn_cast<LoopOp>(op))
       return partitionLoop(loop);
     if (isa<NextOp>(op))
-      return success(); // partitionLoop looks at what it gives
+      return success(); // partitionLoop checks its results
     bool rows = llvm::any_of(op->getOperands(), hasRows) || llvm::any_of(op->getResults(), hasRows);
     if (!rows && isSum(op)) {
       flowOf[op->getResult(0)] = RowFlow::Sum;
@@ -138,8 +139,8 @@ private:
            << sharer << "s: '" << op->getName() << "' in " << (isBranch ? "a branch of cond" : place);
   }
 
-  /// What goes from one iteration to the next is apart or whole, as in a call, or a sum that each iteration replaces or adds
-  /// to; a loop exchanges nothing. All replicas decide alike whether one happens.
+  /// A loop-carried value is separate per row or whole, as in a call, or a sum that each iteration replaces or adds to.
+  /// A loop exchanges nothing. All replicas decide alike whether a loop runs.
   LogicalResult partitionLoop(LoopOp loop) {
     for (OpOperand &condition : loop.getConditionMutable())
       if (failed(makeWhole(condition)))
@@ -278,7 +279,7 @@ private:
     return whole ? whole : value;
   }
 
-  /// Whether its result is a sum over replicas as operands are.
+  /// Whether the op's result is a partial sum over replicas, as its operands are.
   bool isSum(Operation *op) const {
     auto linear = dyn_cast<LinearOp>(op);
     if (!linear)
@@ -306,7 +307,7 @@ private:
       levels[result] = level;
   }
 
-  /// Of an op with rows, whose other operands are whole.
+  /// For an op with rows whose other operands are whole.
   LogicalResult partitionRows(Operation *op) {
     auto flowing = dyn_cast<RowFlowOp>(op);
     if (!flowing)
@@ -355,9 +356,9 @@ private:
 
   Block &block;
   OpBuilder builder;
-  StringRef sharer;        // who has a share of the rows
+  StringRef sharer;        // "replica" or "microbatch"
   bool isCut;              // calls have microbatches
-  CollectiveReduction sum; // in a tree, where logical shards are shared out
+  CollectiveReduction sum; // a tree sum with logical shards
   Value allRows, firstRow;
   DenseMap<Value, RowFlow> flowOf;                // values without rows; absent: whole
   DenseMap<Value, Value> wholeOf;                 // results of collectives, by operand
@@ -367,7 +368,7 @@ private:
 
 } // namespace
 
-/// A state that tells what a replica must know of the rows of a call, before the first.
+/// A state with a count of rows that a replica must know before the first call.
 static LogicalResult addRowState(ModuleOp module, StringRef name, StringRef what) {
   if (Operation *other = module.lookupSymbol(name))
     return other->emitError("'") << name << "' is the name of " << what << "; call it otherwise";
@@ -400,7 +401,7 @@ LogicalResult partitionRows(ModuleOp module) {
     return failure();
   ModelOp model = getModel(module);
   model.setBatch(model.getCapacity());
-  uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1); // of as many as are launched, one may have all rows
+  uint64_t replicas = std::max<uint64_t>(model.getReplicas(), 1); // one replica may have all rows
   if (uint64_t shards = uint64_t(getLogicalShards(module)))
     model.setMicrobatches(shards / replicas);
   model.setCapacity(llvm::divideCeil(model.getCapacity(), replicas * model.getMicrobatches()));

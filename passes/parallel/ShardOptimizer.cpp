@@ -9,14 +9,13 @@
 //   %v = sluice.sub %w, %n                         %v = sluice.sub %w, %n
 //   sluice.set @w, %v                              %a = sluice.all_gather %v in N;  sluice.set @w, (%a in w's shape)
 //
-// 1. A shard is a vector: of w's elements in row-major order, ceil(elements / N) a replica. Where N does not divide
-//    them, zeros fill the last shards up; what an update makes of those is dropped behind the all_gather, and is in no
-//    checkpoint.
-// 2. What leads from gradients to the new values is done on shards as far as it is elementwise. What it reads is taken
-//    apart: of a sum over replicas that nothing else reads, the shard is all that is exchanged; of anything else, the
-//    parameter above all, each replica takes its part, which its number (`@replica`) names.
-// 3. A slot is in shards, so that an op that needs all of it is an error. The new value of a parameter is gathered
-//    once, for the parameter and for every other reader.
+// 1. A shard is a vector: of w's elements in row-major order, ceil(elements / N) per replica. If N does not divide
+//    them, zeros pad the last shards. The updated padding is dropped after the all_gather and is in no checkpoint.
+// 2. The elementwise ops from gradients to new values run on shards. Of their operands, a sum over replicas without
+//    other consumers is reduce-scattered. From any other operand, such as the parameter, each replica takes its own
+//    part, selected by its number (`@replica`).
+// 3. A slot exists only in shards, so an op that needs the whole slot is an error. The new value of a parameter is
+//    gathered once, for the parameter and for every other consumer.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
@@ -60,7 +59,7 @@ private:
 
   //===- what is done on shards -----------------------------------------------------------------------------------===//
 
-  /// Sets of slots in shards and of their parameters, and the elementwise ops behind which their values are.
+  /// Finds the sets of sharded slots and of their parameters, and the elementwise ops before them.
   void findUpdates() {
     DenseSet<StringAttr> parameters;
     for (auto set : block.getOps<SetOp>())
@@ -92,7 +91,7 @@ private:
     return llvm::any_of(op->getUsers(), [&](Operation *user) { return needsWhole(user); });
   }
 
-  /// What somebody reads who works on no shards.
+  /// Finds the values with consumers that do not run on shards.
   void findWhole() {
     for (Operation &op : llvm::reverse(block))
       if (!isGathered(&op) && hasWholeReader(&op))
@@ -107,7 +106,7 @@ private:
     return RankedTensorType::get({shardSize(type.getNumElements())}, type.getElementType(), type.getEncoding());
   }
 
-  /// All elements of a value as a vector of so many shards.
+  /// All elements of a value as a vector of this many shards.
   Value asVector(Value value) {
     int64_t elements = tensorTypeOf(value).getNumElements();
     Node vector = reshape(Node(builder, value.getLoc(), value), {elements});
@@ -123,7 +122,7 @@ private:
     return number;
   }
 
-  /// This replica's part of a value that all have.
+  /// This replica's part of a replicated value.
   Value ownPart(Value value) {
     Value place = replica();
     builder.setInsertionPointAfterValue(value);
@@ -136,7 +135,7 @@ private:
     return op && op.getKind() == CollectiveKind::AllReduce && !whole.contains(op);
   }
 
-  /// Of what the update reads.
+  /// The shard of an operand of the update.
   Value shardOf(Value value) {
     Value &known = shardsOf[value];
     if (known)
@@ -155,7 +154,7 @@ private:
     return known = ownPart(value);
   }
 
-  /// An elementwise op on shards, beside the one on all.
+  /// Adds a sharded copy of an elementwise op.
   void shard(Operation *op) {
     IRMapping mapping;
     for (Value operand : op->getOperands())
@@ -196,7 +195,7 @@ private:
   }
 
   LogicalResult refuse(GetOp slot) {
-    Operation *user = slot; // that is no elementwise op of the update
+    Operation *user = slot; // not an elementwise op of the update
     while (user == slot || updating.contains(user))
       user = *llvm::find_if(user->getUsers(), [&](Operation *next) { return needsWhole(next); });
     return user->emitError("'") << user->getName() << "' needs all of '" << slot.getState()
@@ -207,16 +206,16 @@ private:
   SymbolTable &symbols;
   OpBuilder builder;
   int64_t shards;
-  llvm::SetVector<Operation *> sets; // of new values that are computed in shards
-  DenseSet<Operation *> updating;    // elementwise ops that are done on shards
-  DenseSet<Operation *> whole;       // ops whose results somebody needs whole
+  llvm::SetVector<Operation *> sets; // of new values computed in shards
+  DenseSet<Operation *> updating;    // elementwise ops that run on shards
+  DenseSet<Operation *> whole;       // ops whose whole results are needed
   DenseMap<Value, Value> shardsOf;
   Value number;
 };
 
 } // namespace
 
-/// Slots begin as before, in shards.
+/// Initializes the slots as before, in shards.
 static void shardInitialValues(EntryOp init, SymbolTable &symbols) {
   for (SetOp set : llvm::to_vector(init.getActions().getOps<SetOp>())) {
     auto state = symbols.lookup<StateOp>(set.getStateAttr().getAttr());
@@ -229,7 +228,7 @@ static void shardInitialValues(EntryOp init, SymbolTable &symbols) {
   }
 }
 
-/// Slots begin at zero (OptimizerAttr), so that every shard begins alike.
+/// Slots start at zero (OptimizerAttr), so all shards start equal.
 static LogicalResult shardSlots(ModuleOp module, int64_t shards) {
   bool hasSlots = false;
   for (auto state : module.getOps<StateOp>()) {

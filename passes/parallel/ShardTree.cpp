@@ -21,7 +21,7 @@ void ShardTree::keepFor(Accumulated &its, int stage) {
   its.shard = number;
 }
 
-/// Of the shard that a part is run for, from 0 on.
+/// The number of the shard that a part runs for, from 0.
 Node ShardTree::numberOf(OpBuilder &builder, Accumulated &its) {
   Value &known = numberInPart[its.shard.state];
   Location loc = its.collective.getLoc();
@@ -33,7 +33,7 @@ Node ShardTree::numberOf(OpBuilder &builder, Accumulated &its) {
   return number;
 }
 
-/// The lowest first; of a number below 2^count.
+/// The lowest bit first, of a number below 2^count.
 static SmallVector<Node> bitsOf(Node number, size_t count) {
   SmallVector<Node> bits;
   for (size_t bit = count; bit-- > 0;) {
@@ -65,7 +65,7 @@ void ShardTree::setFirst(OpBuilder &builder, Node part, Accumulated &its) {
   its.kept.set(builder, where(expand(isLater, {}, part.type()), before, part));
 }
 
-/// Sums are rounded to the type of the parts once all are added.
+/// Sums are rounded to the type of the parts after the last addition.
 void ShardTree::take(OpBuilder &builder, IRMapping &mapping, Accumulated &its, bool isReplicated) {
   Node sum(builder, its.collective.getLoc(), its.kept.get(builder));
   InheritDevice devices = states.devicesOf(builder, its);

@@ -1,4 +1,4 @@
-// copied -> fused, first of all. Asks each device's backend whether it can run the ops that are placed there.
+// copied -> fused, before all other passes. Queries each device's backend for support of the ops placed there.
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
 #include "runtime/plan/DeviceName.h"
@@ -10,7 +10,7 @@ using namespace sluice::ir;
 namespace sluice::passes {
 
 LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
-  llvm::StringSet<> reported; // an error for each op, device and reason; a model has many of some
+  llvm::StringSet<> reported; // one error per op, device and reason; a model repeats many
   module.walk([&](Operation *op) {
     StringAttr device = op->getNumResults() ? getDevice(op->getResult(0).getType()) : StringAttr();
     std::string reason = device ? backends.reasonAgainstKernel(op, device) : "";

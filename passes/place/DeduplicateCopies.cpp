@@ -1,14 +1,14 @@
-// placed -> copied. Leaves the copies that are needed, where they can start earliest, with their sizes.
+// placed -> copied. Leaves only the required copies, as early as possible, with their sizes.
 //
 //   %b = sluice.copy %a pin (cpu to acc0)
 //   %c = sluice.copy %a to (cpu to acc0)
 //   %d = sluice.copy %b pin (acc0 to cpu)
 //     ==>  %b = sluice.copy %a to {bytes = 8}, right behind %a; %b for %c; %a for %d
 //
-// 1. A copy that ends where it starts, or where its value is already, goes away.
-// 2. There is one copy per value and destination, right behind the value.
-// 3. A state is copied into a mirror when that is stale; what the host alone reads, as an output, when it is asked for.
-// A `copy_to` is a buffer of its own that the user wants: it stays as it is.
+// 1. A copy to its source's device, or to a device that already has the value, is removed.
+// 2. There is one copy per value and destination, right after the value.
+// 3. A state is copied into a mirror when the mirror is stale. A value that only the host reads, such as an output, is
+//    copied on request. A `copy_to` is a separate buffer requested by the user and stays unchanged.
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 
@@ -19,7 +19,7 @@ namespace sluice::passes {
 
 static bool isWanted(CopyOp copy) { return copy.getReason() == CopyReason::CopyTo; }
 
-/// The user's own words win over the compiler's, and a copy in the step over one for reading back.
+/// The user's reasons take precedence over the compiler's; a copy in the step takes precedence over one for fetching.
 static unsigned rankOf(CopyReason reason) {
   return reason == CopyReason::To ? 2 : reason == CopyReason::Output ? 0 : 1;
 }
@@ -60,7 +60,7 @@ private:
     get.erase();
   }
 
-  /// What the value was before any copies.
+  /// The value before any copies.
   Value originOf(Value value) const {
     auto it = origins.find(value);
     return it == origins.end() ? value : it->second;

@@ -1,15 +1,14 @@
-// Replaces ops that stand for a formula of others by that formula.
+// Replaces composite ops by their formulas.
 //
 //   %y = sluice.conv2d %x, %w {groups = 2}     (its device has kernels for one group only)
 //     ==>  %0 = sluice.slice %x ...; %1 = sluice.slice %w ...; %2 = sluice.conv2d %0, %1 {groups = 1}
 //          ...                                    %y = sluice.concat %2, %5 {axis = 1}
 //
-// Behind `placed`, an op is expanded where its device may have no kernel for it
-// (`DeviceBackends::reasonAgainstKernel`); the ops of the formula work where the op did. Only those that say so are
-// expanded early, whatever backends have: in `train`. That is batch normalisation, which shares sums over the rows, and
-// the counts that divide them, with its gradient, and dropout, which draws as its gradient does. But where each of
-// several replicas normalises its own rows, its sums are not to be seen by the pass that shares rows out, which would
-// add them up over all: they appear behind it.
+// After `placed`, an op is expanded if its device may have no kernel for it (`DeviceBackends::reasonAgainstKernel`).
+// The ops of the formula stay on the op's device. In `train`, only ops that request early expansion are expanded,
+// regardless of the backends. These are batch normalization with its gradient, which shares sums over the rows and
+// their counts, and dropout, whose gradient draws the same numbers. Batch normalization over each replica's own rows is
+// expanded after partitioning, because partitioning would add its sums over all replicas.
 #include "ir/Module.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
@@ -20,19 +19,19 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// Puts values in an op's place.
+/// Replaces an op by values.
 static void replace(Operation *op, ValueRange values) {
   op->replaceAllUsesWith(values);
   op->erase();
 }
 
-/// Whether an op has sums over the rows, or what is the first replica's.
+/// Whether an op has sums over the rows or values of the first replica.
 static bool joinsRows(CompositeOp op) {
   auto flowing = dyn_cast<RowFlowOp>(op.getOperation());
   return flowing && flowing.getRowFlow() != RowFlow::Apart;
 }
 
-/// Whether rows are still to be shared out, and sums of batch norm are then those of each share.
+/// Whether rows are not sharded yet, and batch norm will normalize each share separately.
 static bool hidesSums(ModuleOp module) {
   ModelOp model = findModel(module);
   return sharesRows(module) && !model.getSyncBatchNorm() && !model.getBatch();
@@ -53,7 +52,7 @@ void expandComposites(ModuleOp module) {
   });
 }
 
-/// The ops of the formula that are new in front of `op`, which is on a device: they live there, pinned as it is.
+/// Expands `op`, which is on a device, before itself. The new ops of the formula get its device and pin.
 static SmallVector<Value> expandInPlace(CompositeOp op, SmallVectorImpl<Operation *> &made) {
   OpBuilder builder(op);
   Operation *before = op->getPrevNode();
@@ -80,7 +79,7 @@ bool expandMissing(ModuleOp module, const DeviceBackends &backends) {
     StringAttr device = op ? getDevice(op->getResult(0).getType()) : StringAttr();
     if (!device || backends.reasonAgainstKernel(op, device).empty() || !backends.reasonAgainst(op, device).empty())
       continue;
-    replace(op, expandInPlace(op, work)); // a formula may hold ops that are formulas themselves
+    replace(op, expandInPlace(op, work)); // a formula may contain composite ops
     expanded = true;
   }
   return expanded;

@@ -5,7 +5,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// `find` returns the state of a name.
+/// `find` returns the state with a name.
 static StringAttr pinOf(Value value, llvm::function_ref<StateOp(StringAttr)> find) {
   Operation *op = value.getDefiningOp();
   auto get = dyn_cast_or_null<GetOp>(op);

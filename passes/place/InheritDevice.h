@@ -1,19 +1,19 @@
-// Ops that passes build for another op work where that op works.
+// Ops that passes build for another op run on that op's device.
 #pragma once
 
 #include "ir/Dialect.h"
 
 namespace sluice::passes {
 
-/// The device that a value is pinned to: by the op that makes it, or with the state that it reads.
+/// The device to which a value's producer, or the state that it reads, is pinned.
 mlir::StringAttr pinOf(mlir::Value value);
 /// Same as above, in constant time.
 mlir::StringAttr pinOf(mlir::Value value, const mlir::SymbolTable &symbols);
 
-/// A copy of a value to wherever its readers work, as if the user had written it.
+/// A copy of a value to the device of its consumers, like one written by the user.
 mlir::Value copyAnywhere(mlir::OpBuilder &builder, mlir::Value value);
 
-/// While it lives, every op that the builder inserts gets a device or a pin (see ir::setDeviceAndPin):
+/// During its lifetime, every op that the builder inserts gets a device or a pin (see ir::setDeviceAndPin):
 ///
 ///     InheritDevice devices(builder, op);            // that of `op`: the device of its results, or its pin
 ///     InheritDevice devices(builder, fixed, pin);    // these devices, each may be null

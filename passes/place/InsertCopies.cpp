@@ -1,4 +1,4 @@
-// Puts a `sluice.copy` wherever an op reads a value of another device, as the model's `copies` allow.
+// Inserts a `sluice.copy` wherever an op reads a value of another device, as far as the model's `copies` policy allows.
 //
 //   %y = sluice.relu %x : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
 //     ==>  %c = sluice.copy %x pin : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
@@ -29,7 +29,7 @@ class CrossingReports {
 public:
   CrossingReports(CopyPolicy policy, int64_t capacity) : policy(policy), capacity(capacity) {}
 
-  /// `reader` needs `value` on `device`.
+  /// Reports that `reader` needs `value` on `device`.
   LogicalResult report(Operation *reader, Value value, StringRef device) {
     StringRef from = getDevice(value.getType());
     if (policy == CopyPolicy::Insert ||
@@ -66,20 +66,20 @@ public:
     bool failing = false;
     for (Operation *reader : readers)
       for (OpOperand &operand : reader->getOpOperands())
-        if (StringAttr device = deviceFor(operand)) // else made where it is read
+        if (StringAttr device = deviceFor(operand)) // else computed by each consumer
           failing |= failed(bringTo(operand, device));
     entry.walk([](ActionListOp list) { removeUnplaced(list.getActions()); });
     return failure(failing);
   }
 
 private:
-  /// What the host reads to decide whether a loop happens. It crosses under every policy, as that says.
+  /// A condition that the host reads to decide whether a loop runs. It crosses under every policy.
   static bool isCondition(OpOperand &operand) {
     auto loop = dyn_cast<LoopOp>(operand.getOwner());
     return loop && operand.getOperandNumber() >= loop.getFirst().size();
   }
 
-  /// Where the operand must be; null for what has no place of its own.
+  /// The device on which the operand must be; null if it has none.
   StringAttr deviceFor(OpOperand &operand) {
     Operation *op = operand.getOwner();
     if (isCondition(operand))
@@ -116,7 +116,7 @@ private:
     return success();
   }
 
-  /// A copy that was written without saying where to: it ends where its readers work.
+  /// A copy written without a destination: its consumers' devices decide.
   static CopyOp openCopy(Value value) { return getDevice(value.getType()) ? CopyOp() : value.getDefiningOp<CopyOp>(); }
 
   StateOp stateOf(Value value) {
@@ -144,10 +144,10 @@ private:
     return state && !state.isSetByHost() && !state.isOfSteps();
   }
 
-  /// Whether `placeValues` left the value to its readers.
+  /// Whether `placeValues` left the device of the value to its consumers.
   static bool isMadeAnywhere(Value value) { return !getDevice(value.getType()) && !openCopy(value); }
 
-  /// The value that can be made anywhere, made on `device` with all that it needs; once per device, in each loop.
+  /// Clones the unplaced value and all its producers to `device`, once per device and loop.
   Value make(Value value, Operation *reader, StringAttr device) {
     std::tuple key{value, device, reader->getBlock()};
     if (Value found = made.lookup(key))
@@ -169,7 +169,7 @@ private:
     return result;
   }
 
-  /// What nobody reads where it stands: originals of what was made elsewhere, copies without a destination.
+  /// Removes ops whose results have no consumers left: originals of cloned values, copies without a destination.
   static void removeUnplaced(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (op.getNumResults() && !getDevice(op.getResult(0).getType()))

@@ -1,14 +1,14 @@
 // Gives every value a device of the target.
 //
-// 1. A state lives where the model says, a slot where its parameter lives, a hyperparameter on the host, which sets it.
-//    An entry point's inputs are on the host.
-// 2. An op works where it is pinned; else where its results or operands are fixed by the model. A state's initial value
-//    is made where the state lives, or on the host if it cannot be made there.
-//    What a loop carries lives where its first value does.
-// 3. Else an op or state goes where the compiler chose, or to the target's first device.
-// 4. Constants, and what is made of them alone, stay without a device: whoever reads them has them made where it works.
+// 1. A state is on the device in the model; a slot is on its parameter's device. A hyperparameter is on the host, which
+//    sets it. An entry point's inputs are on the host.
+// 2. An op runs on its pinned device, else on the device fixed for its results or operands. A state's initial value is
+//    computed on the state's device, or on the host if that device cannot. A loop-carried value is on the device of its
+//    initial value.
+// 3. Else an op or state is on the device that the compiler chose, or on the target's first device.
+// 4. Constants, and values computed from constants alone, have no device: they are computed on each consumer's device.
 //
-// Afterwards the devices of operands and results may differ: `insertCopies` comes next.
+// Afterwards the devices of operands and results may differ until `insertCopies`.
 #include "ir/Dialect.h"
 #include "ir/Target.h"
 #include "passes/Passes.h"
@@ -39,7 +39,7 @@ public:
 private:
   StringAttr name(StringRef device) { return StringAttr::get(entry.getContext(), device); }
 
-  /// An input that the model fixes elsewhere is copied there.
+  /// An input that the model fixes to another device is copied there.
   void placeInputs() {
     OpBuilder builder = OpBuilder::atBlockBegin(&entry.getActions());
     for (BlockArgument argument : entry.getBody().getArguments()) {
@@ -58,7 +58,7 @@ private:
          llvm::zip_equal(loop.getFirst(), loop.getValueArguments(), loop.getWritten())) {
       StringAttr device = getDevice(first.getType());
       for (Value value : {Value(argument), Value(result)})
-        setDevice(value, device ? device : name(target.first().name)); // constants are made anywhere
+        setDevice(value, device ? device : name(target.first().name)); // constants are computed anywhere
     }
   }
 

@@ -1,4 +1,4 @@
-// Checks that nothing crosses devices without a copy: what every phase after `placed` must leave.
+// Checks that no value crosses devices without a copy, the invariant of every phase after `placed`.
 #include "ir/Work.h"
 #include "passes/Passes.h"
 
@@ -15,7 +15,7 @@ static LogicalResult verifyDevice(Operation *op, Type type, StringRef expected, 
                            << expected;
 }
 
-/// How many copies a call makes is known before: none depends on a condition.
+/// The number of copies per call is static: none depends on a condition.
 static LogicalResult verifyBranch(LoopOp loop) {
   WalkResult result = loop.getBody().walk([](Operation *op) -> WalkResult {
     if (!isCrossing(op) && !isa<ExchangeOp>(op))

@@ -18,7 +18,7 @@ Queues::Queues(const Target &target) {
   }
 }
 
-/// The index of the one for which `isIt` holds.
+/// The index of the element that satisfies `isIt`.
 template <typename List, typename Predicate> static unsigned indexOf(const List &list, Predicate isIt) {
   auto it = llvm::find_if(list, isIt);
   assert(it != list.end() && "the target has no such queue or arena");
@@ -40,7 +40,7 @@ StringRef Queues::forCopy(CopyOp copy) const {
   StringRef to = getDevice(copy.getY().getType());
   bool enters = to != kHostDevice;
   StringRef accelerator = enters ? to : getDevice(copy.getX().getType()).getValue();
-  // A stale copy is not to hold back the next call's inputs.
+  // A stale copy must not delay the next call's inputs.
   StringRef direction = copy.getWhen() == CopyTime::Stale ? "" : enters ? ".in" : ".out";
   return queues[find((accelerator + direction).str())].name;
 }

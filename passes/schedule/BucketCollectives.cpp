@@ -14,28 +14,27 @@ namespace sluice::passes {
 
 namespace {
 
-/// Where the results of a bucket lie: in the places of its values, in buffers that outlive the call, or in a row of
-/// states.
+/// The location of a bucket's results: the buffers of its values, buffers that outlive the call, or contiguous states.
 enum class ResultPlace { Values, Outputs, States };
 
-/// What may share a bucket.
+/// The properties that collectives of a bucket share.
 using Likeness = std::tuple<unsigned, unsigned, uint64_t, const void *, const void *, ResultPlace>;
 
 struct Candidate {
   CollectiveOp op;
-  double ready = 0; // seconds from the start of the call until its value is there
-  double after = 0; // seconds of the launches that read its result, shared with whatever else they wait for
+  double ready = 0; // seconds from the start of the call until its value is available
+  double after = 0; // seconds of the launches that read its result, divided among their operands
   double bytes = 0;
-  unsigned made = 0, used = 0; // places of what it must come behind, and of the first op that reads its result but sets
-  unsigned place = 0;          // of the collective itself
-  Operation *behind = nullptr; // what it must come behind
+  unsigned made = 0, used = 0; // positions of its last predecessor, and of its result's first consumer but sets
+  unsigned place = 0;          // position of the collective itself
+  Operation *behind = nullptr; // its last predecessor
   bool isAlone = false;
 };
 
-/// How the collectives of a group are cut.
+/// Parameters of a bucketing of a group.
 struct Way {
   BucketPolicy policy = BucketPolicy::Fewest;
-  double patience = 0; // seconds that each bucket counts for besides, where the policy is Auto: more of it makes fewer
+  double patience = 0; // with policy Auto, penalty in seconds per bucket: more gives fewer buckets
 };
 
 class Bucketing {
@@ -59,7 +58,7 @@ public:
       sort(candidates);
   }
 
-  /// From now on values are there when they were in a trial.
+  /// Uses the times of a trial from now on.
   void expect(const BucketTrial::Outcome &outcome) {
     for (auto &[likeness, candidates] : groups) {
       for (Candidate &candidate : candidates)
@@ -68,10 +67,10 @@ public:
     }
   }
 
-  /// What may share a bucket is a group.
+  /// Collectives that may share a bucket form a group.
   size_t groupCount() const { return groups.size(); }
 
-  /// The time until the last value is there.
+  /// The time at which the last value is available.
   double lastReady() const {
     double last = 0;
     for (const auto &[likeness, candidates] : groups)
@@ -95,7 +94,8 @@ private:
     });
   }
 
-  /// How many entry points have a collective give a state its next value. A state can lie in one row alone.
+  /// Counts the entry points in which a collective updates a state. A state can be contiguous with one set of states
+  /// only.
   void countSets(ModuleOp module) {
     for (auto other : module.getOps<EntryOp>())
       for (auto set : other.getActions().getOps<SetOp>())
@@ -149,7 +149,7 @@ private:
     return candidate;
   }
 
-  /// Whether it is there still when all else is done.
+  /// Whether the value outlives all other work of the call.
   static bool isKept(Value value) {
     return llvm::any_of(value.getUsers(), [](Operation *user) {
       auto action = dyn_cast<ActionOp>(user);
@@ -157,13 +157,14 @@ private:
     });
   }
 
-  /// Whether nobody but one state takes the result, in this entry point alone.
+  /// Whether the result's only consumer is one state, in this entry point alone.
   bool canLieInRow(CollectiveOp op) const {
     Value result = op->getResult(0);
     return result.hasOneUse() && setsOf.lookup(cast<SetOp>(*result.getUsers().begin()).getState()) == 1;
   }
 
-  /// What makes the value, or is the last to read that or the state that is set.
+  /// The last predecessor of the collective: the producer of its value, or the last reader of the value or of the state
+  /// that is set.
   Operation *lastBefore(CollectiveOp op, Operation *maker) const {
     Operation *last = maker;
     auto stayBehind = [&](Value value) {
@@ -171,7 +172,7 @@ private:
         if (reader != op)
           last = later(last, block.findAncestorOpInBlock(*reader));
     };
-    if (!isState(op)) // else its value stays as it is
+    if (!isState(op)) // else its value is unchanged
       stayBehind(op->getOperand(0));
     for (Operation *user : op->getUsers())
       if (auto set = dyn_cast<SetOp>(user))
@@ -190,15 +191,15 @@ private:
     return clock.collectiveSeconds(getDevice(op->getOperand(0).getType()), op.getKind(), bytes);
   }
 
-  /// A way to cut the first candidates: a bucket after another, none before its last value is there; and what reads
-  /// their results, behind whatever makes values.
+  /// A bucketing of the first candidates. Buckets run one after another, none before its last value is available; the
+  /// consumers of their results run after all producers.
   struct Cut {
-    double done = 0, finished = 0; // the last bucket, and what reads it
-    size_t count = 0, begin = 0;   // of buckets, and where the last begins
-    size_t before = 0;             // the number of the cut of those in front of it
+    double done = 0, finished = 0; // end of the last bucket, and of its consumers
+    size_t count = 0, begin = 0;   // number of buckets, and start of the last one
+    size_t before = 0;             // the number of the cut of the candidates before them
   };
 
-  /// Whether no cut that goes on from `b` can be better than one that goes on so from `a`.
+  /// Whether no continuation of `b` can be better than the same continuation of `a`.
   static bool isAsGood(const Cut &a, const Cut &b, BucketPolicy policy) {
     if (policy == BucketPolicy::Fewest)
       return std::pair(a.count, a.finished) <= std::pair(b.count, b.finished);
@@ -213,7 +214,7 @@ private:
     cuts.push_back(tried);
   }
 
-  /// All cuts of the first i candidates that may lead to the best, for each i.
+  /// For each i, all cuts of the first i candidates that may lead to the optimum.
   std::vector<SmallVector<Cut, 2>> findCuts(ArrayRef<Candidate> candidates, const Way &way) const {
     std::vector<SmallVector<Cut, 2>> cuts(candidates.size() + 1);
     Cut &none = cuts.front().emplace_back();
@@ -272,22 +273,22 @@ private:
 
 } // namespace
 
-/// What an op, or what is in it, reads.
+/// The operands of an op, including those in its regions.
 static SmallVector<Value> readBy(Operation &op) {
   auto action = dyn_cast<ActionOp>(op);
   return action ? action.getRead() : llvm::to_vector_of<Value>(op.getOperands());
 }
 
-/// Puts what no result of a collective has gone into before all else, then what one has, and so on; what is alike in
-/// this stays in its order. So an update of one parameter is in no bucket's way that has the gradient of another.
+/// Sorts ops by the number of collectives among their transitive producers; otherwise the order is stable. So the
+/// update of one parameter never delays a bucket with the gradient of another.
 static void orderByCollectives(EntryOp entry) {
   Block &block = entry.getActions();
-  DenseMap<Operation *, SmallVector<Operation *>> before; // who reads what an op replaces
+  DenseMap<Operation *, SmallVector<Operation *>> before; // readers of values that an op replaces
   for (auto [old, next] : entry.getUpdates())
     if (Operation *writer = next.getDefiningOp())
       for (Operation *reader : old.getUsers())
         before[writer].push_back(block.findAncestorOpInBlock(*reader));
-  DenseMap<Operation *, unsigned> depths; // collectives that one behind the other have gone into it
+  DenseMap<Operation *, unsigned> depths; // successive collectives among their transitive producers
   std::map<unsigned, SmallVector<Operation *>> byDepth;
   for (Operation &op : block.without_terminator()) {
     unsigned depth = isa<SetOp>(op) ? std::numeric_limits<unsigned>::max() : 0;
@@ -307,7 +308,7 @@ static void orderByCollectives(EntryOp entry) {
 
 namespace {
 
-/// Looks for the ways by which calls are the fastest, one group after the other.
+/// Searches the fastest bucketing, one group after the other.
 class BucketSearch {
 public:
   BucketSearch(Bucketing &bucketing, const BucketTrial &trial)
@@ -315,7 +316,7 @@ public:
         outcome(trial.run(best)) {}
 
   SmallVector<Bucket> run() {
-    constexpr int kRounds = 3; // values may be there at other times once collectives share
+    constexpr int kRounds = 3; // sharing may change when values are available
     double before = std::numeric_limits<double>::infinity();
     for (int round = 0; round < kRounds && outcome.seconds < kGain * before; ++round) {
       before = outcome.seconds;
@@ -330,7 +331,7 @@ public:
   }
 
 private:
-  static constexpr double kGain = 0.999; // fewer collectives are as fast
+  static constexpr double kGain = 0.999; // prefer fewer collectives at the same speed
 
   void improve(Way &way) {
     double last = bucketing.lastReady();
@@ -357,9 +358,9 @@ private:
 
   Bucketing &bucketing;
   const BucketTrial &trial;
-  SmallVector<Way> ways; // of the groups
+  SmallVector<Way> ways; // per group
   SmallVector<Bucket> best;
-  BucketTrial::Outcome outcome; // of the best
+  BucketTrial::Outcome outcome; // of the best bucketing
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// Which collectives are done as one, so that the latency of a link is paid less often.
+// Groups collectives into buckets, so that the link's latency is paid less often.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -6,24 +6,25 @@
 
 namespace sluice::passes {
 
-/// How the collectives of an entry point share.
+/// Bucketing policy of an entry point's collectives.
 enum class BucketPolicy {
-  Auto,   ///< as calls are predicted to be the fastest by the clock; in as few buckets as are as fast
-  Fewest, ///< in one bucket all that may share one
-  Each,   ///< each alone
+  Auto,   ///< the fastest predicted calls; of equally fast bucketings the one with the fewest buckets
+  Fewest, ///< one bucket for all that may share one
+  Each,   ///< one bucket each
 };
 
-/// Collectives of one kind, reduction and root, of values of one device and element type, in the order in which these
-/// are there.
+/// Collectives of one kind, reduction and root, whose values have one device and element type, in the order in which
+/// the values are available.
 struct Bucket {
   llvm::SmallVector<ir::CollectiveOp> members;
-  /// The op behind which it can be done: the last that makes or reads a value of it, or reads a state that it sets.
+  /// The op after which the bucket can run: the last producer or reader of its values, or reader of the states that it
+  /// sets.
   mlir::Operation *behind = nullptr;
 };
 
-/// The buckets of an entry point whose kernels are launches and whose other work has queues, each collective in one.
-/// All that makes a collective's value is put before all that reads its result, as far as it goes. Of collectives whose
-/// results nobody but a state takes, the states may lie one behind another.
+/// The buckets of an entry point; each collective is in one. Kernels must be launches, and all other actions must have
+/// queues. Producers of a collective's value move before the consumers of its result as far as possible. If the only
+/// consumers of the results are states, these states may be contiguous.
 llvm::SmallVector<Bucket> bucketCollectives(ir::EntryOp entry, const Queues &queues, const ir::ActionClock &clock,
                                             int64_t rows, BucketPolicy policy);
 

@@ -10,7 +10,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-static constexpr int64_t kTriedCalls = 8; // the later half counts
+static constexpr int64_t kTriedCalls = 8; // the second half counts
 
 /// The actions of a call in program order.
 struct BucketTrial::Actions {

@@ -1,4 +1,4 @@
-// What calls of an entry point would take if its collectives shared buckets so and so.
+// Predicts the time of an entry point's calls for a given bucketing of its collectives.
 #pragma once
 
 #include "passes/schedule/BucketCollectives.h"
@@ -6,15 +6,15 @@
 
 namespace sluice::passes {
 
-/// An entry point whose collectives have no queues yet, all else of which has. Its order is found as it will be, and
-/// followed over several calls; what their memory makes them wait for besides is not known yet.
+/// An entry point in which all actions except collectives have queues. Its issue order is computed as for the final
+/// schedule and simulated over several calls. Waits due to memory reuse are not known yet.
 class BucketTrial {
 public:
   BucketTrial(ir::EntryOp entry, const Queues &queues, const ir::ActionClock &clock, int64_t rows);
 
   struct Outcome {
     double seconds = 0;                             ///< from the end of one call to the end of the next
-    llvm::DenseMap<mlir::Operation *, double> ends; ///< of what a call does, from its first launch on
+    llvm::DenseMap<mlir::Operation *, double> ends; ///< by op of a call, from its first launch
   };
   Outcome run(llvm::ArrayRef<Bucket> buckets) const;
 

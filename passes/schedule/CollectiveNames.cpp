@@ -9,7 +9,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// What makes the value that a collective of no known subject is of.
+/// The producer of the value of a collective without a known subject.
 static StringRef nameOfMaker(Value value) {
   if (auto launch = value.getDefiningOp<LaunchOp>())
     return launch.getName();
@@ -24,13 +24,13 @@ static std::string listEnds(ArrayRef<StringRef> names) {
   return (names.front() + (names.size() == 2 ? " and " : " to ") + names.back()).str();
 }
 
-/// "gradients of fc2.bias to conv1.weight (6)", "parameter fc2.bias": `one` and `several` are what stands before names.
+/// "gradients of fc2.bias to conv1.weight (6)", "parameter fc2.bias": `one` and `several` are the prefixes.
 static std::string nameParameters(StringRef one, StringRef several, ArrayRef<StringRef> parameters) {
   std::string text = (parameters.size() == 1 ? one : several).str() + listEnds(parameters);
   return parameters.size() > 2 ? text + " (" + std::to_string(parameters.size()) + ")" : text;
 }
 
-/// "statistics of bn1 to bn7": of several, the modules alone.
+/// "statistics of bn1 to bn7": of several, only the modules.
 static std::string nameStatistics(ArrayRef<StringRef> states) {
   if (states.size() == 1)
     return "statistic of " + states.front().str();

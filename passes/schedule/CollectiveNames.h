@@ -1,4 +1,4 @@
-// What messages, traces and reports call collectives that are done as one.
+// Names of merged collectives in messages, traces and reports.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -7,8 +7,7 @@
 namespace sluice::passes {
 
 /// "gradient of fc1.weight", "gradients of fc2.bias to conv1.weight (6)", "statistics of bn1 to bn7", "loss and
-/// accuracy": by what each of them is of, in their order. One of which nobody has said that is called after the launch
-/// that makes its value.
+/// accuracy": the subjects, in order. A collective without a subject is named after the launch that produces its value.
 std::string nameOf(llvm::ArrayRef<ir::CollectiveOp> bucket);
 
 } // namespace sluice::passes

@@ -6,7 +6,7 @@ namespace sluice::passes {
 
 namespace {
 
-/// The actions that touch one value.
+/// The actions that access one value.
 struct Touching {
   llvm::SmallVector<unsigned, 1> makers;
   llvm::SmallVector<unsigned, 4> readers;

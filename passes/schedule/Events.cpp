@@ -5,7 +5,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// The number of a list's first argument that is an event.
+/// The index of a list's first event argument.
 static unsigned firstCarried(ActionListOp list) {
   return list.getActions().getNumArguments() - list.getCarriedArguments().size();
 }
@@ -34,7 +34,7 @@ Value EventWriter::eventOf(ActionOp action, int64_t turns) {
     return action.getDone();
   Value &event = carried[{action, turns}];
   if (!event) {
-    Value before = eventOf(action, turns - 1); // may move what `event` refers to
+    Value before = eventOf(action, turns - 1); // may move the operands that `event` refers to
     Value argument = list.getActions().addArgument(before.getType(), action.getLoc());
     list.getCarriedMutable().append(before);
     return carried[{action, turns}] = argument;

@@ -1,5 +1,5 @@
-// Who waits for whom in a list of actions, over its turns too (calls of an entry point, iterations of a loop): events of
-// one turn are operands, those of earlier turns are arguments of the list, which its terminator carries from turn to
+// The waits in a list of actions, also across its turns (calls of an entry point, iterations of a loop). Events of the
+// same turn are operands. Events of earlier turns are arguments of the list, which its terminator passes from turn to
 // turn.
 #pragma once
 
@@ -8,22 +8,22 @@
 
 namespace sluice::passes {
 
-/// An action, and how many turns ago.
+/// An action and the number of turns before the current one.
 struct EventSource {
   ir::ActionOp action;
   int64_t turns;
 };
 
-/// Whose end an event is.
+/// The action that signals an event.
 EventSource sourceOf(mlir::Value event);
 
 /// Adds waits between actions.
 class EventWriter {
 public:
-  /// Removes the waits that there are.
+  /// Removes the existing waits.
   explicit EventWriter(ir::ActionListOp list);
 
-  /// `waiter`, an action or a receive, starts after `action` of `turns` turns before is done.
+  /// `waiter`, an action or a receive, starts after `action` of `turns` turns earlier is done.
   template <typename Op> void wait(Op waiter, ir::ActionOp action, int64_t turns) {
     waiter.getAfterMutable().append(eventOf(action, turns));
   }

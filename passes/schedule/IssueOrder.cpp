@@ -30,10 +30,10 @@ public:
   SmallVector<unsigned> run() { return issue(simulate()); }
 
 private:
-  /// What a queue could take.
+  /// The actions that a queue could run next.
   struct Ready {
-    std::set<std::pair<double, unsigned>> later; // by the time from which it can start; of several queues, in the first
-    std::set<std::pair<double, unsigned>> now;   // by negated chain
+    std::set<std::pair<double, unsigned>> later; // by earliest start; an action of several queues is in its first
+    std::set<std::pair<double, unsigned>> now;   // by negated length of the longest chain
     double free = 0;
   };
 
@@ -80,7 +80,7 @@ private:
     return order;
   }
 
-  /// Keeps the queues of an action busy from when all are free; gives when it ends.
+  /// Occupies the queues of an action from the time when all are free; returns its end.
   static double occupy(std::vector<Ready> &ready, const QueuedAction &action) {
     double start = 0;
     for (unsigned queue : action.queues)
@@ -90,7 +90,7 @@ private:
     return start + action.seconds;
   }
 
-  /// The same order in each queue, with what other queues do issued before the host computes.
+  /// The same order in each queue, but actions of other queues are issued before the host computes.
   SmallVector<unsigned> issue(ArrayRef<unsigned> byStart) {
     std::vector<std::deque<unsigned>> waiting(queueCount);
     for (unsigned action : byStart)
@@ -119,7 +119,7 @@ private:
             take(queue.front());
       }
       if (!waiting[0].empty())
-        take(waiting[0].front()); // what it depends on, and what is before it in its queues, is issued
+        take(waiting[0].front()); // its dependences and its predecessors in its queues are issued
     }
     return order;
   }
@@ -127,7 +127,7 @@ private:
   ArrayRef<QueuedAction> actions;
   unsigned queueCount;
   std::vector<SmallVector<unsigned, 4>> after; // actions that depend on it
-  SmallVector<double> chains;                  // seconds until the end of the longest chain that begins with it
+  SmallVector<double> chains;                  // seconds of the longest chain that begins with it
 };
 
 } // namespace

@@ -60,9 +60,9 @@ public:
   }
 
 private:
-  /// An access in each of the calls in flight.
+  /// The pieces of an access in each of the calls in flight.
   struct Touch {
-    SmallVector<AccessHistory::Pieces, 1> copies; // one if all calls touch the same bytes
+    SmallVector<AccessHistory::Pieces, 1> copies; // one if all calls access the same bytes
     bool isWrite;
 
     AccessHistory::Pieces in(unsigned copy) const { return copies[copies.size() == 1 ? 0 : copy]; }
@@ -91,7 +91,7 @@ private:
   }
 
   void note(unsigned action) {
-    // Reads first: what an action writes in place it has read.
+    // Reads first: an action reads before it writes in place.
     for (bool isWrite : {false, true})
       for (const Touch &touch : touched[action])
         if (touch.isWrite == isWrite)
@@ -99,7 +99,7 @@ private:
                        actions[action].queues.front());
   }
 
-  /// Each input has all its waits, whichever the host writes first.
+  /// Each input has all its waits, in whatever order the host writes inputs.
   std::vector<SmallVector<unsigned>> awaitInputs() {
     std::vector<SmallVector<unsigned>> waits;
     for (const Touch &input : inputs)
@@ -109,7 +109,7 @@ private:
     return waits;
   }
 
-  /// Actions by their number over all calls, as seen from the last one.
+  /// Converts numbers over all calls to numbers relative to the last call.
   MemoryWaits::List endsOf(ArrayRef<unsigned> waits) const {
     MemoryWaits::List ends;
     for (unsigned wait : waits)
@@ -120,11 +120,11 @@ private:
   ArrayRef<TouchingAction> actions;
   const CallActions &call;
   AccessHistory history;
-  std::vector<SmallVector<Touch, 4>> touched; // by each action
+  std::vector<SmallVector<Touch, 4>> touched; // by action
   SmallVector<Touch> inputs;
   HappensBefore known;
   unsigned callCount;
-  unsigned number = 0; // of the call that is issued
+  unsigned number = 0; // of the call being issued
 };
 
 } // namespace

@@ -1,11 +1,11 @@
-// What the memory that actions share makes them wait for, over calls that follow each other.
+// The waits that shared memory requires, across consecutive calls.
 //
-// Two actions that touch the same bytes, one of them writing, must happen in their order: in one call, and in calls
-// that follow each other. So one call more of the entry point than may be in flight is issued one after the other, and what
-// the last of them must wait for, beyond what the queues' own order, its other waits and the host's waits imply, are the
-// waits of every call; the host writes all inputs of a call, in any order, before it issues anything. So many calls are
-// enough: a buffer is the same one again after as many as may be in flight, and whatever conflicts with older calls
-// does so with an action of these that comes later in the same queue.
+// Two actions that access the same bytes, one of them writing, must run in order, within a call and across consecutive
+// calls. So the planner issues one call more than may be in flight. The waits of the last call are the waits of every
+// call. Waits implied by queue order, other waits or the host's waits are omitted. The host writes all inputs of a
+// call, in any order, before it issues anything. This number of calls is enough: after as many calls as may be in
+// flight, a buffer repeats. Any conflict with an older call implies one with a later action of the same queue in these
+// calls.
 #pragma once
 
 #include "passes/analysis/HappensBefore.h"
@@ -13,7 +13,7 @@
 
 namespace sluice::passes {
 
-/// Bytes that an action touches. Call number n finds them at `begin + n % inFlight * stride` of the arena.
+/// Bytes that an action accesses. In call number n they are at `begin + n % inFlight * stride` of the arena.
 struct ArenaAccess {
   unsigned arena = 0;
   int64_t begin = 0, stride = 0, bytes = 0;
@@ -25,16 +25,16 @@ struct TouchingAction {
   llvm::SmallVector<ArenaAccess, 8> accesses;
 };
 
-/// What a call does, or one iteration of a loop, in the order of issue.
+/// The actions of a call, or of one iteration of a loop, in issue order.
 struct CallActions {
   std::vector<TouchingAction> actions;
-  std::vector<TouchingAction> asked; ///< what the host may ask for behind a call
-  std::vector<ArenaAccess> inputs;   ///< that the host writes before each call
+  std::vector<TouchingAction> asked; ///< copies that the host may request after a call
+  std::vector<ArenaAccess> inputs;   ///< written by the host before each call
   unsigned queueCount = 1;
-  unsigned inFlight = 1; ///< calls that may be under way at once
+  unsigned inFlight = 1; ///< maximum number of calls in flight
 };
 
-/// The end of an action of the call made `calls` calls earlier.
+/// The end of an action of an earlier call, `calls` calls ago.
 struct ActionEnd {
   unsigned action = 0;
   int64_t calls = 0;
@@ -43,8 +43,8 @@ struct ActionEnd {
 struct MemoryWaits {
   using List = llvm::SmallVector<ActionEnd, 4>;
 
-  std::vector<List> actions, asked, inputs; ///< of each in `CallActions`
-  HappensBefore known;                      ///< of all calls; `last(i)` is action i's number in the last one
+  std::vector<List> actions, asked, inputs; ///< for each in `CallActions`
+  HappensBefore known;                      ///< over all calls; `last(i)` is the number of action i in the last call
   size_t actionCount = 0;
 
   unsigned last(size_t action) const { return known.size() - actionCount + action; }

@@ -1,20 +1,21 @@
 // scheduled -> planned, first half. Gives every buffer an arena and an offset.
 //
-// States lie one after another in the arena `state` of their device, then the mirrors of other devices' states. In the
-// arena `transient`, buffers share bytes as far as the queues' order and the waits of the schedule let them
-// (TransientMemory.h). A state's new value is computed in its own place, and so is what a loop carries: its first value,
-// the argument, what `next` gives and the result have one buffer. Values that replicas reduce as one lie one behind another,
-// and so do the results, in their places. What is used in a loop and was made before it is used
-// until all of the loop is done.
+// States are contiguous in the arena `state` of their device, followed by the mirrors of other devices' states. In the
+// arena `transient`, buffers share bytes as far as the order of queues and the schedule's waits allow
+// (TransientMemory.h). A state's new value is computed in the state's place. The initial value, the argument, the
+// operand of `next` and the result of a loop-carried value share one buffer. Values that replicas reduce in one
+// collective are contiguous, and so are the results. A value from outside that a loop reads stays live until the loop
+// ends.
 //
-// Where an entry point uses accelerators, its inputs and their copies exist as often as calls may be in flight, so that
-// the next call's inputs can travel during this one; nothing else lies in their bytes, nor in those of outputs that are read back later.
+// If an entry point uses accelerators, its inputs and their copies have one instance per call in flight, so the next
+// call's inputs can be copied during this call. No other value shares their bytes, or those of outputs that are fetched
+// later.
 //
-// The host holds the inputs and outputs of a whole call that is done in parts, behind all that the parts use of its
-// arena.
+// If a call runs in parts, the host holds the inputs and outputs of the whole call, after all bytes that the parts use
+// in its arena.
 //
-// Slots say where: of states and their mirrors, of what the host receives and returns, of all that actions touch.
-// Arenas are ops at the top of the module; entry points say what they use of the transient ones.
+// Slots record the locations: of states and their mirrors, of the host's inputs and outputs, and of all buffers that
+// actions access. Arenas are ops at the top of the module; entry points record their use of the transient arenas.
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/schedule/Events.h"
@@ -47,7 +48,7 @@ public:
         arenas(target), mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)),
         inFlight(getCallsInFlight(module)), known(queues.size()) {}
 
-  /// Plans the entry point; gives the bytes of each device's transient arena.
+  /// Plans the entry point; returns the bytes of each device's transient arena.
   SmallVector<int64_t> run() {
     issueActions(entry);
     nameStates();
@@ -62,7 +63,7 @@ public:
         continue;
       }
       for (Value result : op.getWritten())
-        if (!bufferOf.count(result.getAsOpaquePointer())) // else it takes the place of what a loop carries
+        if (!bufferOf.count(result.getAsOpaquePointer())) // else it shares a loop-carried value's buffer
           addBuffer(result, numbers.lookup(op));
       if (op.getWorkspaceBytes())
         addWorkspace(op);
@@ -80,7 +81,7 @@ private:
                      alignmentOn(target, deviceOf(value)));
   }
 
-  /// Numbers the actions, a loop before what is in it; copies that are asked for come after all others.
+  /// Numbers the actions, a loop before its body; requested copies come after all others.
   void issueActions(ActionListOp list) {
     for (ActionOp op : actionsOf(list)) {
       actions.push_back(op);
@@ -98,7 +99,7 @@ private:
       if (!inner)
         continue;
       issueActions(inner);
-      numbers[op] = known.size(); // its end, for whoever uses the same buffers
+      numbers[op] = known.size(); // its end, for users of the same buffers
       known.issue(busy, {});
     }
   }
@@ -115,7 +116,7 @@ private:
           mirrorOf[mirror] = {stateOf.lookup(state), deviceOf(mirror)};
   }
 
-  /// Whether the value is an input, or what a queue for copies brings of one.
+  /// Whether the value is an input, or the copy of one by a copy queue.
   bool isInput(Value value) {
     auto isArgument = [&](Value read) { return llvm::is_contained(entry.getInputArguments(), read); };
     auto action = value.getDefiningOp<ActionOp>();
@@ -159,7 +160,7 @@ private:
 
   static bool liesInRow(CommunicateOp op) { return op.getValues().size() > 1 || op.isInPlace(); }
 
-  /// One buffer for all values of a collective, one behind another, and for its results, unless they are states.
+  /// Gives the values of a collective one contiguous buffer, and also its results unless they are states.
   void joinBuffers(CommunicateOp op) {
     TransientBuffer &buffer = addBuffer(op.getValues().front().getAsOpaquePointer());
     size_t number = buffers.size() - 1;
@@ -172,7 +173,7 @@ private:
     };
     for (auto [value, output] : llvm::zip_equal(op.getValues(), op.getOutputs())) {
       unsigned made = numbers.lookup(value.getDefiningOp());
-      buffer.begin = std::min(buffer.begin, made); // of launches in one queue, the first
+      buffer.begin = std::min(buffer.begin, made); // of several launches in one queue, the first
       buffer.uses.push_back(made);
       addUses(value, buffer);
       place(value);
@@ -253,18 +254,18 @@ private:
   const Mirrors &mirrors;
   bool reuse;
   int64_t capacity, inFlight;
-  bool isAsynchronous = false; // not everything runs in the host's queue
+  bool isAsynchronous = false; // not all actions run in the host's queue
   SmallVector<ActionOp> actions;
   DenseMap<Operation *, unsigned> numbers;
   HappensBefore known;
   DenseMap<Value, StringAttr> stateOf;
   DenseMap<Value, std::pair<StringAttr, size_t>> mirrorOf;
   std::vector<TransientBuffer> buffers;
-  DenseMap<void *, size_t> bufferOf; // of a value, or of an action for its workspace
-  DenseMap<Value, int64_t> offsetIn; // of values that lie in a buffer behind others
+  DenseMap<void *, size_t> bufferOf; // by value, or by action for its workspace
+  DenseMap<Value, int64_t> offsetIn; // of values inside a contiguous buffer
 };
 
-/// The arenas `state`: where every state and mirror lies.
+/// The arenas `state`: the locations of all states and mirrors.
 class StateMemory {
 public:
   StateMemory(ModuleOp module, const Target &target)
@@ -344,8 +345,8 @@ static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> s
   }
 }
 
-/// Bytes of the host's transient arena behind what the parts of a call use; each of them keeps these. What is one
-/// value for a call lies where the last part leaves it.
+/// The bytes of the host's transient arena after those that the parts of a call use; each part preserves them. A value
+/// of the whole call is where the last part leaves it.
 static void placeWholeCall(PartsOp whole, const Target &target) {
   auto module = whole->getParentOfType<ModuleOp>();
   int64_t rows = getCapacity(module) * getMicrobatches(module), end = 0;
@@ -378,7 +379,7 @@ static void placeWholeCall(PartsOp whole, const Target &target) {
 }
 
 void planMemory(ModuleOp module, const Target &target, bool reuse) {
-  getModel(module).setInFlight(uint64_t(getCallsInFlight(module))); // what the slots mean
+  getModel(module).setInFlight(uint64_t(getCallsInFlight(module))); // determines the meaning of the slots
   StateMemory states(module, target);
   states.run();
   SmallVector<int64_t> transient(target.devices().size(), 0);

@@ -1,6 +1,6 @@
-// scheduled -> planned, second half. Replaces the schedule's waits by those that the memory needs, across calls and
-// iterations of loops too (MemoryWaits.h). Each list of actions has its own: in that of an entry point a loop is one
-// action, which touches what those in it touch; what is in it starts behind all that comes before it.
+// scheduled -> planned, second half. Replaces the schedule's waits by those that memory requires, also across calls and
+// iterations of loops (MemoryWaits.h). Each list of actions is planned separately. In an entry point's list a loop is
+// one action with the accesses of its body; the body starts after all earlier actions.
 //
 // It also finds the events that the host waits for before it receives an input, and the last use of each buffer
 // (`last_uses`).
@@ -25,7 +25,7 @@ public:
     for (ActionOp op : actionsOf(list))
       (isAsked(op) ? asked : actions).push_back({op, queues.of(op), accessesOf(op, capacity)});
     receives = llvm::to_vector(list.getActions().getOps<ReceiveOp>());
-    if (queues.size() == 1) // the host alone does its work when it is told to; beside others a backend may do it later
+    if (queues.size() == 1) // the host alone works in issue order; with other devices it may run later
       return;
     waits = findMemoryWaits(callActions());
     EventWriter events(list);
@@ -69,7 +69,7 @@ private:
     return call;
   }
 
-  /// An action or receive waits.
+  /// Adds the waits of an action or receive.
   template <typename Op> void wait(EventWriter &events, Op op, ArrayRef<ActionEnd> ends) {
     for (ActionEnd end : ends)
       events.wait(op, actions[end.action].op, end.calls);
@@ -91,7 +91,8 @@ private:
         action.op.setLastUsesAttr(ArrayAttr::get(list->getContext(), ended));
   }
 
-  /// What an action leaves for its list: of a loop its results, since what is made in it ends there.
+  /// The buffers that an action leaves for its list. For a loop only its results, because buffers of its body end
+  /// there.
   SmallVector<BufferAccess> leftBy(Action action) const {
     SmallVector<BufferAccess> left;
     if (!isa<ActionListOp>(action.op.getOperation())) {
@@ -105,8 +106,8 @@ private:
     return left;
   }
 
-  /// The action behind which nobody reads what `action` has written, a result or (null) its workspace; none if that
-  /// is no action of the same device, because the queue of one cannot speak of another's memory.
+  /// The action after which the result `written` of `action`, or (null) its workspace, is dead. None if that action is
+  /// on another device, because a queue cannot release another device's memory.
   std::optional<unsigned> endOf(const Action &action, Value written,
                                 const DenseMap<Operation *, unsigned> &numbers) const {
     unsigned number = numbers.lookup(action.op);
@@ -121,8 +122,8 @@ private:
     return isThere ? last : std::nullopt;
   }
 
-  /// The action after all others that touch `value`; none if there is no such action, the value outlives the turn, or a
-  /// loop or a collective goes on with its buffer.
+  /// The action after all others that access `value`. None if there is no such action, if the value outlives the turn,
+  /// or if a loop or a collective continues to use its buffer.
   std::optional<unsigned> lastUse(Value value, unsigned writer, const DenseMap<Operation *, unsigned> &numbers) const {
     SmallVector<unsigned> uses{writer};
     for (Operation *user : value.getUsers()) {
@@ -131,7 +132,7 @@ private:
       auto collective = dyn_cast<CommunicateOp>(user);
       if (it == numbers.end() || (loop && llvm::is_contained(loop.getFirst(), value)) ||
           (collective && collective.isInPlace()))
-        return std::nullopt; // the first: the state, an output, or what is asked for later
+        return std::nullopt; // at the first position: the state, an output, or a value requested later
       uses.push_back(it->second);
     }
     unsigned last = *llvm::max_element(uses);

@@ -1,16 +1,15 @@
-// fused -> scheduled. Gives every launch and copy its queue and its place in the order of issue, and says who waits for
-// whom.
+// fused -> scheduled. Gives every launch and copy its queue, its position in the issue order, and its waits.
 //
 //   %y = sluice.copy %x input            ==>  sluice.receive %x
 //   %z = sluice.launch @acc0_relu (%y)        %y, %e = sluice.transfer %x input on "acc0.in"
 //                                             %z, %f = sluice.launch @acc0_relu (%y) on "acc0" after %e
 //
-// 1. Copies between devices become transfers, in a queue of an accelerator, and collectives communicate in a queue of
-//    their device, several as one (BucketCollectives.h); exchanges and loops get their queues.
-// 2. Actions of a list, an entry point's or a loop's, are put in order by a simulation with the cost model's times
-//    (IssueOrder.h). A loop is one action of the list that it is in.
-// 3. Waits are the transitive reduction of what values and updates, of states and of what loops carry, need.
-// A program for the host alone keeps its order and waits for nothing.
+// 1. Copies between devices become transfers in a queue of an accelerator. Collectives become communications in a queue
+//    of their device, several in one bucket (BucketCollectives.h). Exchanges and loops get their queues.
+// 2. A simulation with the cost model's times orders the actions of each list, an entry point's or a loop's
+//    (IssueOrder.h). A loop is one action of the list that contains it.
+// 3. Waits are the transitive reduction of the dependences through values, state updates and loop-carried values. A
+//    program for the host alone keeps its order and has no waits.
 #include "passes/Passes.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/HappensBefore.h"
@@ -28,7 +27,7 @@ namespace sluice::passes {
 
 namespace {
 
-/// What the cost model says of the functions of a module.
+/// The cost model's times for the functions of a module.
 class ModuleClock : public ActionClock {
 public:
   ModuleClock(ModuleOp module, const CostModel &costs)
@@ -95,7 +94,7 @@ static void startBucket(Bucket &bucket, const Queues &queues) {
   }
 }
 
-/// Puts another op, which gives the event that it is done besides, in the place of one.
+/// Replaces an op by one that also returns a completion event.
 template <typename Op> static Op start(Op op, ArrayRef<StringRef> queues) {
   OpBuilder builder(op);
   OperationState state(op.getLoc(), Op::getOperationName(), op->getOperands(), op->getResultTypes(), op->getAttrs());
@@ -109,16 +108,16 @@ template <typename Op> static Op start(Op op, ArrayRef<StringRef> queues) {
   return cast<Op>(started);
 }
 
-/// An exchange keeps the queues busy that lead into both of its devices.
+/// An exchange occupies the queues that lead into both of its devices.
 static void startExchanges(EntryOp entry, const Queues &queues) {
   for (ExchangeOp exchange : all<ExchangeOp>(entry))
     start(exchange, llvm::map_to_vector(exchange.getResults(),
                                         [&](Value result) { return queues.into(getDevice(result.getType())); }));
 }
 
-/// A loop keeps the queues of what is in it busy.
+/// A loop occupies the queues of its body.
 static void startLoops(EntryOp entry) {
-  for (LoopOp loop : all<LoopOp>(entry)) { // inner ones first
+  for (LoopOp loop : all<LoopOp>(entry)) { // inner loops first
     llvm::SetVector<StringRef> busy;
     for (auto action : loop.getActions().getOps<ActionOp>())
       for (StringAttr queue : action.getQueues())
@@ -207,7 +206,7 @@ private:
   const ActionClock &clock;
   SmallVector<ActionOp> ops, asked;
   std::vector<QueuedAction> actions;          // of `ops`
-  SmallVector<unsigned> issueNumbers, issued; // of an action its place in the order of issue, and back
+  SmallVector<unsigned> issueNumbers, issued; // position in the issue order by action, and its inverse
 };
 
 } // namespace

@@ -16,11 +16,11 @@ namespace sluice::passes {
 
 namespace {
 
-/// A buffer, and what is asked of it often.
+/// A buffer with its frequently used properties.
 struct Placed {
   TransientBuffer *buffer;
   int64_t offset, end;
-  unsigned begin, last; // to touch it, in the order of issue
+  unsigned begin, last; // accesses, in issue order
   bool sharesBytes, canEnd;
 };
 
@@ -184,7 +184,7 @@ llvm::SmallVector<int64_t> placeTransients(llvm::MutableArrayRef<TransientBuffer
                                            size_t deviceCount) {
   llvm::SmallVector<Placed> order = llvm::map_to_vector(buffers, lookAt);
   llvm::sort(order, [](const Placed &a, const Placed &b) {
-    return std::pair(-a.buffer->bytes, a.buffer) < std::pair(-b.buffer->bytes, b.buffer); // all lie in one array
+    return std::pair(-a.buffer->bytes, a.buffer) < std::pair(-b.buffer->bytes, b.buffer); // all are in one array
   });
   unsigned actions = 1;
   for (const Placed &buffer : order)

@@ -1,4 +1,4 @@
-// The uses of values by the actions of a list, as findDependences reads them.
+// The uses of values by the actions of a list, in the form that findDependences takes.
 #pragma once
 
 #include "ir/Dialect.h"

@@ -1,13 +1,12 @@
-// Checks a planned module from its slots, queues and waits alone: whatever an action reads is what the IR says, still
-// there.
+// Checks a planned module from its slots, queues and waits alone: every action reads the value in the IR, still intact.
 //
-// A race detector over one call more than may be in flight. Each queue has a clock of what it knows to be done; actions move it on, waits join
-// it with the clock that the awaited action ended with. Every byte remembers who wrote it last, for which value, and
-// who has read it since. It is an error to touch bytes whose last writer, or to write bytes whose readers, may still be
-// at work; and to read bytes that hold another value.
+// A race detector over one call more than may be in flight. Each queue has a vector clock of the actions that are done.
+// Actions advance the clock of their queue; a wait joins it with the clock at the end of the awaited action. Every byte
+// records its last writer, the value, and the readers since. It is an error to access bytes whose last writer may still
+// run, to write bytes whose readers may still run, and to read bytes that hold another value.
 //
-// An action of several queues moves the clocks of all of them on, from what any of them knows. Of a loop two iterations
-// are looked at, for the reason that so many calls are.
+// An action of several queues advances the clocks of all of them from their join. Of a loop two iterations are
+// simulated, for the same reason as the number of calls.
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/schedule/Events.h"
@@ -20,8 +19,7 @@ namespace sluice::passes {
 
 namespace {
 
-/// An action of one call, and when: the turn of the list that it is in, the first of its queues and its place there, over
-/// all calls.
+/// An action of one call and its time: the turn of its list, its first queue, and its position there over all calls.
 struct Moment {
   Operation *op = nullptr;
   unsigned call = 0;
@@ -31,10 +29,10 @@ struct Moment {
 
 using Clock = SmallVector<unsigned>;
 
-/// Bytes with one history; the map's key is where they begin, and they end where the next begin.
+/// Bytes with one history. The map's key is their first offset; they end at the next key.
 struct Bytes {
   std::optional<Moment> writer;
-  Value value; // what they hold; null if nothing of this plan
+  Value value; // that they hold; null if none of this plan
   int64_t valueTurn = 0;
   SmallVector<Moment, 2> readers;
 };
@@ -74,11 +72,11 @@ private:
       mine = std::max(mine, theirs);
   }
 
-  /// Adds what waiting for these events tells.
+  /// Joins the clocks of the awaited events.
   void join(Clock &clock, OperandRange events) {
     for (Value event : events) {
       EventSource source = sourceOf(event);
-      // Before the first turn everything is done.
+      // Before the first turn all actions are done.
       auto ended = endings.find({source.action, turns.lookup(source.action->getBlock()) - source.turns});
       if (ended != endings.end())
         join(clock, ended->second);
@@ -92,7 +90,7 @@ private:
     return moment;
   }
 
-  /// What is known to be done when an action starts: when all its queues have come to it, and what it waits for is done.
+  /// The clock at the start of an action: all its queues have reached it, and its waits are done.
   Clock begin(ActionOp op) {
     Clock clock = issuer;
     for (unsigned queue : queues.of(op))
@@ -101,7 +99,7 @@ private:
     return clock;
   }
 
-  /// All queues of an action go on.
+  /// Advances all queues of an action.
   void end(ActionOp op, Clock clock) {
     for (unsigned queue : queues.of(op))
       ++clock[queue];
@@ -137,16 +135,16 @@ private:
     return endBuffers(momentOf(loop, clock), clock);
   }
 
-  /// The host reads it when all is done that the loop waits for.
+  /// The host reads the condition after all waits of the loop.
   LogicalResult checkCondition(LoopOp loop, const Clock &clock) {
     auto action = cast<ActionOp>(loop.getOperation());
     std::optional<BufferAccess> condition = conditionOf(action, capacity);
     return condition ? check(momentOf(loop, clock), *condition, clock, condition->value) : success();
   }
 
-  /// The bytes of what a loop carries hold another value of it, and an iteration begins or none.
+  /// The buffers of loop-carried values hold the next value, and an iteration begins or none.
   LogicalResult handOn(LoopOp loop, ValueRange from, ValueRange to, bool begins) {
-    Clock everything(queues.size(), ~0u); // nobody touches them
+    Clock everything(queues.size(), ~0u); // no action uses them
     SmallVector<BufferAccess> places;
     for (auto [slot, value] : llvm::zip(loop.getSlotsAttr().getAsRange<SlotAttr>(), from))
       places.push_back(
@@ -172,7 +170,7 @@ private:
     return success();
   }
 
-  /// What the call returns is there when all is done.
+  /// The call's results are complete when all actions are done.
   LogicalResult checkOutputs() {
     Clock everything(queues.size(), ~0u);
     ReturnOp results = entry.getReturn();
@@ -223,7 +221,7 @@ private:
     return endBuffers(moment, clock);
   }
 
-  /// Behind an action the buffers that it ends hold nothing.
+  /// After an action the buffers that it ends hold nothing.
   LogicalResult endBuffers(const Moment &moment, Clock clock) {
     ArrayAttr lastUses = cast<ActionOp>(moment.op).getLastUsesAttr();
     if (!lastUses)
@@ -238,7 +236,8 @@ private:
     return success();
   }
 
-  /// What an action writes may lie where it reads only if it updates that in place: a state, what a loop carries, or what replicas reduce.
+  /// The results of an action may overlap its operands only for updates in place: of a state, a loop-carried value, or
+  /// a collective's value.
   LogicalResult checkOverlap(const Moment &moment, ArrayRef<BufferAccess> accesses, const BufferAccess &write) {
     if (!write.isWrite)
       return success();
@@ -259,7 +258,8 @@ private:
     return argument ? isa<LoopOp>(argument.getOwner()->getParentOp()) : isa<GetOp>(value.getDefiningOp());
   }
 
-  /// Whether bytes hold what a reader of `value` expects: a state its value before the call, whoever computed that.
+  /// Whether bytes hold the value that a reader of `value` expects. For a state that is its value before the call, from
+  /// any producer.
   bool holds(const Bytes &bytes, Value value) const {
     if (value.getDefiningOp<GetOp>())
       return !bytes.writer || bytes.writer->call < call;
@@ -301,7 +301,7 @@ private:
     return true;
   }
 
-  /// Calls `body` for the pieces that make up the access, cutting them at its ends.
+  /// Calls `body` for each piece of the access; splits pieces at its ends.
   void forEach(const BufferAccess &access, llvm::function_ref<void(Bytes &)> body) {
     std::map<int64_t, Bytes> &arena = arenas[access.slot.getArena()];
     arena.try_emplace(INT64_MIN);
@@ -320,8 +320,8 @@ private:
   const Queues &queues;
   int64_t capacity, inFlight;
   unsigned call = 0;
-  DenseMap<Block *, int64_t> turns; // of each list: how often it was begun before
-  SmallVector<Clock> clocks;        // of each queue
+  DenseMap<Block *, int64_t> turns; // by list: number of earlier turns
+  SmallVector<Clock> clocks;        // by queue
   Clock issuer;                     // of the host, which issues all actions
   std::map<std::pair<Operation *, int64_t>, Clock> endings;
   DenseMap<StringAttr, std::map<int64_t, Bytes>> arenas;
@@ -329,7 +329,7 @@ private:
 
 } // namespace
 
-/// What is the same but for a part lies where it lay, if the part alone is written.
+/// A result of which only a part is written must be in the place of the operand that it updates.
 static WalkResult verifyInPlace(LaunchOp launch, const SymbolTable &symbols) {
   ArrayRef<Attribute> slots = launch.getSlotsAttr().getValue();
   auto callee = symbols.lookup<FunctionOp>(launch.getFunctionAttr().getAttr());

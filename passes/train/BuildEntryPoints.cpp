@@ -1,19 +1,18 @@
-// model -> train: turns the user's graph into entry points.
+// model -> train: converts the user's graph to entry points.
 //
 //   sluice.graph(%x, %label) {...; sluice.output; sluice.metric; sluice.minimize}
 //     ==>  @init(key), @predict(x) -> outputs, @eval_step(x, label) -> loss, metrics, and
 //          @train_step(x, label) -> loss, metrics with gradients and updates (BuildTraining.cpp). If metrics are
 //          formulas of sums, there is also @metrics (MetricFigures.h).
 //
-// A graph that sets parameters itself has a @train_step without an optimizer. States have the values that it sets after
+// A graph that sets parameters itself has a @train_step without an optimizer. States take the values that it sets after
 // a step, and after no other call. `output ... in` and `set ... in` name the graph's own entry points, which contain
 // only these. Requested gradients are built where they are needed (ExpandGradients.cpp).
 //
-// In @train_step, `updated` is the value that the optimizer's update leaves; elsewhere, it is the value before the
-// update.
+// In @train_step, `updated` is the value after the optimizer's update; elsewhere, it is the value before the update.
 //
-// Ops whose meaning depends on the mode mean in train_step what they mean in training; elsewhere, those that do nothing there
-// are left out.
+// Mode-dependent ops have their training meaning in train_step. Elsewhere, ops that are the identity outside training
+// are removed.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -42,14 +41,14 @@ EntryOp createEntry(OpBuilder &builder, Location loc, StringRef name, ArrayRef<S
   return cast<EntryOp>(builder.create(state));
 }
 
-/// Removes ops that do nothing but give values without users, from the end.
+/// Removes pure ops without users, last to first.
 static void removeDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op) || (isa<GetOp>(op) && op.use_empty()))
       op.erase();
 }
 
-/// Removes the inputs that nothing uses, so that `predict` does not ask for labels.
+/// Removes unused inputs, so that `predict` takes no labels.
 static void removeDeadInputs(EntryOp entry) {
   Block &body = entry.getActions();
   SmallVector<Attribute> names(entry.getInputs().begin(), entry.getInputs().end());
@@ -66,7 +65,7 @@ static void finish(EntryOp entry) {
   removeDeadInputs(entry);
 }
 
-/// What `predict` gives, or an entry point of the graph's own.
+/// The outputs of `predict`, or of one of the graph's own entry points.
 static SmallVector<Report> outputsOf(GraphOp graph, StringAttr entry = {}) {
   SmallVector<Report> outputs;
   for (auto output : graph.getBody().getOps<OutputOp>())
@@ -79,7 +78,7 @@ static SmallVector<StringRef> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return StringRef(report.name); });
 }
 
-/// Whether it reads what rows carry, outside of training, where that begins anew.
+/// Whether the op reads a row-carried value outside training, where that value starts anew.
 static bool startsAnew(Operation &op, bool training) {
   return !training && isa<GetOp>(op) && !cast<RankedTensorType>(op.getResult(0).getType()).hasStaticShape();
 }
@@ -87,20 +86,20 @@ static bool startsAnew(Operation &op, bool training) {
 /// The reads of a body, by state and type.
 using Reads = DenseMap<std::pair<StringAttr, Type>, Value>;
 
-/// What an op reads again of a state, so that its gradient is one.
+/// The earlier read of the same state and type, so that its gradient is one value; null if there is none.
 static Value readBefore(Operation &op, const Reads &reads) {
   auto get = dyn_cast<GetOp>(op);
   return get ? reads.lookup({get.getStateAttr().getAttr(), get.getType()}) : Value();
 }
 
-/// What no clone of the graph's body has, and the sets of other entry points.
+/// Whether the op is in no clone of the graph's body, or is a set of another entry point.
 static bool isLeftOut(Operation &op, StringRef name, bool training) {
   auto set = dyn_cast<SetOp>(op);
   bool isOthers = set && (set.getEntry() ? *set.getEntry() != name : !training);
   return isa<OutputOp, MetricOp, MinimizeOp>(op) || isOthers;
 }
 
-/// The value that replaces an op of training in other entry points; null for other ops.
+/// The replacement of a training op in other entry points; null for other ops.
 static Value unchangedBy(Operation &op) {
   if (auto updated = dyn_cast<UpdatedOp>(op))
     return updated.getX();
@@ -108,8 +107,8 @@ static Value unchangedBy(Operation &op) {
   return mode ? mode.getUnchanged() : Value();
 }
 
-/// Replaces each `updated` with the value that its state is set to. Updates come last, so that ops that depend on them
-/// move after them.
+/// Replaces each `updated` by the value that its state is set to. Updates come last, so ops that depend on them move
+/// after them.
 static LogicalResult takeUpdates(EntryOp entry) {
   Block &body = entry.getActions();
   auto updates = llvm::to_vector(body.getOps<UpdatedOp>());
@@ -140,7 +139,7 @@ static LogicalResult setTraining(Operation *op) {
   return failure(result.wasInterrupted());
 }
 
-/// An entry point that reports values of the graph: a clone of its body, without what nothing needs.
+/// An entry point that reports values of the graph: a clone of its body without dead ops.
 static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
   Block &source = graph.getBody().front();
@@ -186,7 +185,8 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   return entry;
 }
 
-/// Adds the entry point that reports values of the graph and changes no state, but caches if it is the graph's own.
+/// Adds an entry point that reports values of the graph. It changes no state, except caches if it is one of the graph's
+/// own.
 static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> reports) {
   FailureOr<EntryOp> entry = cloneGraph(graph, name, reports, /*training=*/false);
   if (succeeded(entry))
@@ -194,7 +194,7 @@ static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> rep
   return entry;
 }
 
-/// Adds the entry point that trains, by an optimizer if there is a `minimize`, whose loss is the first of `metrics`.
+/// Adds the training entry point. If there is a `minimize`, the optimizer's loss is the first of `metrics`.
 static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, MinimizeOp minimize, ModuleOp module) {
   FailureOr<EntryOp> entry = cloneGraph(graph, "train_step", metrics, /*training=*/true);
   if (failed(entry))
@@ -209,8 +209,8 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
   return success();
 }
 
-/// @init: every state from its initial value; the n-th state draws from stream n of the key. One that is like another
-/// is set to the same value. What is data the host sets.
+/// @init: sets every state to its initial value; the n-th state draws from stream n of the key. A state that mirrors
+/// another gets the same value. The host sets states with data.
 static void buildInit(ModuleOp module, Location loc) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Type keyType = RankedTensorType::get({2}, builder.getI32Type());
@@ -224,7 +224,7 @@ static void buildInit(ModuleOp module, Location loc) {
     if (state.getInit().isData())
       continue;
     InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
-    RankedTensorType type = state.getTensorType(); // of rows: all that there may be
+    RankedTensorType type = state.getTensorType(); // with rows: of the maximum number
     type = type.clone(runtimeShape(type, getCapacity(module)));
     Value &value = values[state.getSymName()];
     value = state.getLike() ? values.lookup(*state.getLike())

@@ -1,4 +1,4 @@
-// Gradients, what bounds them, and updates, as plain ops:
+// Gradients, clips and updates, as plain ops:
 //
 //   minimize %loss, #sluice.sgd<...> lr @lr [@w, @b] clip [#sluice.clip_grad_norm<...>]
 //     ==>  %dw = ...;  %db = ...                                   gradients
@@ -6,10 +6,10 @@
 //          %gw = %dw * min(1, max_norm / (sqrt(%s) + 1e-6)); ...   clipped
 //          set @w, %w - %rate * %gw; ...                           updates, each at the rate of its group
 //
-// Where the loss is scaled, gradients are first divided by its scale (ScaledLoss.h).
+// With a scaled loss, gradients are first divided by its scale (ScaledLoss.h).
 //
-// An update works where its parameter is, the rate's schedule too; a term of a clip where its gradient is. Where
-// gradients are on several devices, terms and their sum are copied as if the user had written it with the clip: `to`.
+// An update runs on its parameter's device, as does the schedule of the rate; a term of a clip runs on its gradient's
+// device. If gradients are on several devices, terms and their sum are copied as by a `to` that the user wrote.
 #include "passes/train/BuildTraining.h"
 #include "ir/build/Node.h"
 #include "ir/ops/model/Init.h"
@@ -26,7 +26,7 @@ namespace sluice::passes {
 
 namespace {
 
-/// A parameter, how it is updated and from what.
+/// A parameter, its update rule and its gradient.
 struct Trained {
   StateOp state;
   OptimizerAttr optimizer;
@@ -110,14 +110,14 @@ private:
 
   Value read(StateOp state, RankedTensorType type) { return states.read(builder, state, type); }
 
-  /// Sets a state to what this step makes of it.
+  /// Sets a state to its value after this step.
   void set(Location loc, StateOp state, Value next, Value before) {
     builder.create<SetOp>(loc, state.getSymName(), scaledLoss.kept(loc, next, before));
   }
 
   //===- gradients ------------------------------------------------------------------------------------------------===//
 
-  /// What is done to a gradient works where that is.
+  /// Ops on a gradient run on the gradient's device.
   std::pair<StringAttr, StringAttr> placeOf(const Trained &each) const {
     return {getDevice(each.gradient.getType()), states.pinOf(each.gradient)};
   }
@@ -148,7 +148,8 @@ private:
     return success();
   }
 
-  /// Of all gradients, in the order of the parameters, in the type of the learning rate; null if there are none.
+  /// The sum of terms over all gradients, in parameter order and in the type of the learning rate; null if there are
+  /// none.
   Value sumOfTerms(function_ref<Value(Location, Value)> buildTerm) {
     Location loc = minimize.getLoc();
     bool isOnePlace = llvm::all_equal(llvm::map_range(trained, [this](const Trained &each) { return placeOf(each); }));
@@ -171,7 +172,7 @@ private:
 
   //===- updates --------------------------------------------------------------------------------------------------===//
 
-  /// The number of steps taken before, if anything depends on it.
+  /// Reads the number of earlier steps, if anything depends on it.
   void takeStep() {
     auto needsStep = [](const Trained &each) { return OptimizerAttr(each.optimizer).needsStep(); };
     if (!schedule && !minimize.getEmaAttr() && llvm::none_of(trained, needsStep))
@@ -182,7 +183,7 @@ private:
     set(state.getLoc(), state, Node(builder, state.getLoc(), step) + 1.0, step);
   }
 
-  /// Of a parameter's group in this step.
+  /// The learning rate of a parameter's group in this step.
   Value rateOf(const Trained &of, Location loc) {
     Node scaled(builder, loc, rate);
     if (of.lrFactor != 1)
@@ -219,7 +220,7 @@ private:
   SmallVector<Trained> trained;
   llvm::DenseSet<Operation *> isTrained; // states
   LrScheduleAttr schedule;
-  Value rate, step; // the state's; null unless something needs it
+  Value rate, step; // values of the states; null unless needed
 };
 
 } // namespace

@@ -1,15 +1,15 @@
-// What a training step does beside computing the loss.
+// The parts of a training step besides the loss.
 #pragma once
 
 #include "ir/Dialect.h"
 
 namespace sluice::passes {
 
-/// Builds at `builder`, before the end of an entry point, gradients of `loss` and updates of the parameters that
-/// `minimize` lists, and adds the states that these keep.
+/// Builds gradients of `loss` and updates of the parameters that `minimize` lists, and adds the states of the updates.
+/// `builder` is before the end of an entry point.
 mlir::LogicalResult buildTraining(mlir::OpBuilder &builder, mlir::Value loss, ir::MinimizeOp minimize);
 
-/// A step leaves the keys of the next one.
+/// Sets the random keys to those of the next step.
 void advanceKeys(mlir::OpBuilder &builder, mlir::ModuleOp module);
 
 } // namespace sluice::passes

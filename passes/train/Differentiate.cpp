@@ -3,12 +3,12 @@
 //   %y = sluice.exp %x          ==>   %dX = sluice.mul %dY, %y
 //
 // 1. An op is active if it depends on one of the `wrt` values through values of floating-point type.
-// 2. From the last op to the first, each active op whose results have gradients adds to its operands' gradients.
-// A FormulaGradientOp is differentiated through its formula, which is built beside the op.
-// Gradients of one value are summed in the order in which its users appear from the end, which is fixed by the graph.
+// 2. From the last op to the first, each active op whose results have gradients adds to its operands' gradients. A
+//    FormulaGradientOp is differentiated through its formula, which is built next to the op. Gradients of one value are
+//    summed in reverse order of its users, which the graph determines.
 //
-// Gradient ops work where their forward op works. A gradient that is fixed on a device is fixed on that of its value:
-// where a user has it elsewhere, it travels back.
+// Gradient ops run on the device of their forward op. The gradient of a value with a fixed device is on that device: if
+// a user is elsewhere, the gradient is copied back.
 #include "passes/train/Differentiate.h"
 #include "ir/build/Node.h"
 #include "passes/place/InheritDevice.h"
@@ -27,7 +27,7 @@ static bool addIf(bool isActive, Value value, ActiveValues &active) {
   return isActive && isFloat(value) && active.insert(value).second;
 }
 
-/// What corresponds to active values is active; gives whether any is so newly.
+/// Marks the counterparts of active values as active; returns whether any is new.
 static bool addActive(ValueRange from, ValueRange to, ActiveValues &active) {
   bool isNew = false;
   for (auto [value, other] : llvm::zip_equal(from, to))
@@ -35,7 +35,7 @@ static bool addActive(ValueRange from, ValueRange to, ActiveValues &active) {
   return isNew;
 }
 
-/// What a step makes active is so in the next one.
+/// Values that are active after a step are active in the next step.
 static void addActive(ScanOp scan, ActiveValues &active) {
   addActive(scan.getXs(), scan.getSlices(), active);
   addActive(scan.getFirst(), scan.getCarried(), active);
@@ -47,7 +47,7 @@ static void addActive(ScanOp scan, ActiveValues &active) {
   addActive(scan.getStep().getStacked(), scan.getStacks(), active);
 }
 
-/// What either branch makes active is so.
+/// A result is active if it is in either branch.
 static void addActive(IfOp op, ActiveValues &active) {
   for (unsigned branch : {0, 1}) {
     YieldOp yield = op.getYield(branch);

@@ -1,11 +1,11 @@
-// The gradient of a branch is a branch, too.
+// The gradient of a branch is also a branch.
 //
 //   %y = sluice.if %p {%e = sluice.exp %x; sluice.yield %e} else {sluice.yield %x}
 //     ==>  %dX = sluice.if %p {%e = sluice.exp %x; %d = sluice.mul %dY, %e; sluice.yield %d} else {sluice.yield %dY}
 //
-// What it gives are the gradients of the values from outside that either region reads; where a region does not read one,
-// zeros. The ops of the region are in it again, as far as its gradients need them: so only the branch that is taken is
-// computed, and nothing is kept for one that is not.
+// Its results are the gradients of the outside values that either region reads; for a value that one region does not
+// read, that region yields zeros. The region's ops are cloned as far as its gradients need them. So only the taken
+// branch is computed, and nothing is stored for the other.
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

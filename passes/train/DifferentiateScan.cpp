@@ -1,4 +1,4 @@
-// The gradient of a scan is a scan the other way.
+// The gradient of a scan is a scan in the opposite direction.
 //
 //   %last, %ys = sluice.scan 5 steps (%h = %h0, %x = %xs along 1) stack 1 {      %last, %ys, %hs, %ps = sluice.scan ... stack 1, 1, 1
 //     %p = sluice.einsum %h, %w; %n = sluice.tanh(%p + %x)                 ==>   ...
@@ -6,14 +6,14 @@
 //   }                                                                                (%d = %dLast, %p = %ps along 1, %y = %dYs along 1, ...)
 //                                                                                %dW = sluice.einsum %hs, %dPs
 //
-// 1. Its body is the scan's body again, and the gradients of that, by the rules of an entry point's block. Carried are the
-//    gradients of what the scan carries.
-// 2. Of the body's values that gradients need, those that cost something, products among them, and the carried ones are
-//    stacked by the scan itself; elementwise ones, and elements moved, are computed again from these. With `sluice.recompute` the
-//    carried ones alone are stacked, and all else is computed again.
-// 3. What a value from outside, a weight, gets is a sum over all steps. Where it is linear in the steps' values it is done
-//    behind the scan, on all steps at once (StepSumOp): what is summed in the end, over the rows too, is then seen as one
-//    product. Else it is carried, and each step adds to it.
+// 1. Its body is a clone of the scan's body and that body's gradients, by the rules for the block of an entry point. It
+//    carries the gradients of the scan's carried values.
+// 2. Of the body's values that gradients need, the scan itself stacks the carried values and the expensive ones, such
+//    as products. Elementwise ops and data movement are recomputed from these. With `sluice.recompute` only the carried
+//    values are stacked, and all others are recomputed.
+// 3. The gradient of a value from outside, such as a weight, is a sum over all steps. If it is linear in the steps'
+//    values, it is computed after the scan, on all steps at once (StepSumOp), so that sums over steps and rows form one
+//    product. Otherwise it is carried, and each step adds to it.
 #include "ir/Work.h"
 #include "ir/build/Node.h"
 #include "ir/ops/control/Scan.h"
@@ -29,7 +29,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// The steps stand behind the rows, so that a row's lie together; of values without rows, outermost.
+/// The step dimension follows the rows, so that the steps of a row are contiguous; without rows it is outermost.
 static int64_t stackDimOf(Value value) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   auto rows = llvm::find_if(shape, ShapedType::isDynamic);
@@ -41,7 +41,7 @@ static Value zerosLike(OpBuilder &builder, Value value) {
   return Node(builder, value.getLoc(), value).like(0.0);
 }
 
-/// An op on its own, without operands.
+/// A detached op without operands.
 static std::shared_ptr<Operation> detached(Operation *op) {
   Operation *copy = op->clone();
   copy->dropAllReferences();
@@ -77,14 +77,15 @@ public:
   }
 
 private:
-  /// What the body reads a slice of in each step: a value that is there, or one of the scan's body, to be stacked.
+  /// A value of which the body reads a slice in each step: an existing value, or a value of the scan's body that must
+  /// be stacked.
   struct Input {
     Value all, source;
     int64_t dim;
     BlockArgument slice;
-    bool isKept = false; // for what is done behind the scan
+    bool isKept = false; // for ops after the scan
   };
-  /// A value of all steps: an input's, or what the body stacks.
+  /// A value of all steps: an input, or a value that the body stacks.
   struct AllSteps {
     bool isInput;
     size_t number;
@@ -142,7 +143,7 @@ private:
         start(value, addInput(all, Value(), ScanOp::getSliceType(all.getType(), dim), dim));
   }
 
-  /// What each step carries on, and what it stacks.
+  /// Sets the values that each step carries and stacks.
   void leaveGradients(Gradients &here) {
     for (BlockArgument argument : carried) {
       Value gradient = here.lookup(hereOf(argument));
@@ -160,14 +161,14 @@ private:
 
   //===- sums over steps ------------------------------------------------------------------------------------------===//
 
-  /// Whether its results are computed again where the gradient needs them.
+  /// Whether the op is recomputed where the gradient needs its results.
   bool isDoneAgain(Operation *op) {
     return scan->hasAttr(kRecompute) || isa<ElementwiseOp, ScanOp>(op) || isInjective(op);
   }
 
   bool isOfStep(Value value) { return nested.region().isAncestor(value.getParentRegion()); }
 
-  /// All steps' values of one of the body, which what is done behind the scan reads.
+  /// All steps of a body value, for ops after the scan.
   AllSteps allOf(Value value) {
     for (auto [number, input] : llvm::enumerate(inputs))
       if (input.slice == value) {
@@ -182,7 +183,7 @@ private:
     return {false, stack(value, stackDimOf(value))};
   }
 
-  /// The number of what is stacked.
+  /// The index of the stacked value.
   size_t stack(Value value, int64_t dim) {
     for (size_t number = 0; number < stacked.size(); ++number)
       if (stacked[number] == value && stackDims[number] == dim)
@@ -222,7 +223,7 @@ private:
     };
   }
 
-  /// The op on the sums of what it is linear in.
+  /// The op applied to the sums of the operands in which it is linear.
   Sum sumThrough(Operation *op, ArrayRef<bool> ofStep) {
     SmallVector<Sum> operands;
     for (auto [operand, isSum] : llvm::zip_equal(op->getOperands(), ofStep))
@@ -240,7 +241,7 @@ private:
   Sum accumulate(Value value) {
     size_t number = carried.size() + accumulated++;
     InheritDevice devices(inner, getDevice(value.getType()), pinOf(value));
-    Node term = widened(Node(inner, value.getLoc(), value)); // steps of halves add up in f32
+    Node term = widened(Node(inner, value.getLoc(), value)); // narrow steps are summed in f32
     BlockArgument before = body->insertArgument(unsigned(number), term.type(), value.getLoc());
     next.push_back(Node(inner, value.getLoc(), before) + term);
     Type element = cast<RankedTensorType>(value.getType()).getElementType();
@@ -253,7 +254,7 @@ private:
 
   //===- residuals ------------------------------------------------------------------------------------------------===//
 
-  /// Removes what is not needed, and puts what the scan stacks in the place of what costs something.
+  /// Removes dead ops, and replaces expensive ops by the values that the scan stacks.
   void prune() {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body))) {
       bool isResidual = op.getNumResults() && originalOf.contains(op.getResult(0)) && !isDoneAgain(&op);
@@ -272,7 +273,7 @@ private:
       }
   }
 
-  /// The scan, which stacks what the gradient needs. The old one is left without users.
+  /// Replaces the scan by one that stacks the values needed by the gradient. The old scan has no users left.
   void stackResiduals() {
     SmallVector<Input *> residuals;
     for (Input &input : inputs)
@@ -333,18 +334,18 @@ private:
   Gradients &gradients;
   const ActiveValues &active;
   OpBuilder &builder, inner;
-  NestedBlock nested; // the body, until the scan is made
+  NestedBlock nested; // the body, until the scan is created
   Block *body;
-  SmallVector<Operation *> forward;    // the scan's ops again
-  llvm::MapVector<Value, Value> again; // what stands for the values of its body
-  DenseMap<Value, Value> originalOf;   // of results, the other way
+  SmallVector<Operation *> forward;    // clones of the scan's ops
+  llvm::MapVector<Value, Value> again; // clones of the values of its body
+  DenseMap<Value, Value> originalOf;   // inverse map, of results
   SmallVector<BlockArgument> carried;  // whose gradients are carried
   std::vector<Input> inputs;
   SmallVector<Value> next, stacked;
   size_t accumulated = 0;
   SmallVector<int64_t> stackDims;
-  SmallVector<std::pair<size_t, size_t>> stackFor; // of the scan's xs, what is stacked
-  std::vector<std::pair<Value, Sum>> sums;         // of values from outside
+  SmallVector<std::pair<size_t, size_t>> stackFor; // by the scan's xs: the stacked value
+  std::vector<std::pair<Value, Sum>> sums;         // gradients of values from outside
 };
 
 } // namespace

@@ -1,14 +1,15 @@
-// Gradients that a graph asks for, as plain ops.
+// Expands the gradients requested by a graph to plain ops.
 //
 //   %g = sluice.gradient %loss by %h     ==>     %d = sluice.mul %one, %w; ...     what Differentiate.cpp makes of %loss
 //   sluice.set @w, (of %g)                       sluice.set @w, (of %d)
 //
-// It is done in each entry point for itself, where ops already mean what they mean there, and for those alone that
-// something needs. The first comes first, so that others may be of what it gives: gradients of gradients.
+// Each entry point expands its own gradients, after mode-dependent ops have their meaning, and only gradients with
+// users. The first gradient is expanded first, so that later ones may differentiate its result (gradients of
+// gradients).
 //
-// A gradient by a value is one by all that is made of it. Canonical forms, which a graph is brought to before, would
-// have its readers read what the value is made of instead, and a narrow precision its narrow form: `keepVariables` puts
-// an op between that nothing looks through, which goes once gradients are made.
+// A gradient with respect to a value covers all consumers of that value. Canonicalization of the graph would let
+// consumers read the value's operands instead, and a narrow precision would let them read a narrow copy. To prevent
+// both, `keepVariables` inserts an opaque op, which is removed after gradients are built.
 #include "passes/train/ExpandGradients.h"
 #include "passes/Passes.h"
 #include "passes/train/Differentiate.h"
@@ -18,7 +19,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// Inputs and states are made of nothing.
+/// Whether the value is computed from others, unlike inputs and states.
 static bool isMadeOfOthers(Value value) {
   Operation *op = value.getDefiningOp();
   return op && !isa<GetOp, VariableOp>(op);

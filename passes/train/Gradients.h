@@ -1,4 +1,4 @@
-// Gradients of the values of a block, as ops of its end add to them.
+// The gradients of the values of a block while they are accumulated from its end.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::passes {
 
-/// Values that depend on what is differentiated for, through values of floating-point type.
+/// Values that depend on a differentiation variable through values of floating-point type.
 using ActiveValues = llvm::DenseSet<mlir::Value>;
 
 bool isFloat(mlir::Value value);
@@ -24,7 +24,7 @@ public:
 
   mlir::Location getAsked() const { return asked; }
 
-  /// Null where nothing of the value has reached the loss.
+  /// Null if no gradient has reached the value.
   mlir::Value lookup(mlir::Value value) const { return gradients.lookup(value); }
   void add(mlir::Value value, mlir::Value gradient);
   /// The gradients of an op's active operands from those of its results.
@@ -40,8 +40,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;
 };
 
-/// A block under construction, which stands where the builder does until it is some op's: what is in it may read what is
-/// defined before, and whoever looks for what an op in it reads finds that.
+/// A block under construction. Until an op takes it, its parent is the builder's region: its ops may use values defined
+/// before, and defining ops of its operands are found.
 class NestedBlock {
 public:
   NestedBlock(mlir::OpBuilder &builder, mlir::Location loc) : holder(builder.create<mlir::ModuleOp>(loc)) {}
@@ -51,7 +51,7 @@ public:
 
   mlir::Region &region() { return holder.getBodyRegion(); }
   mlir::Block *get() { return holder.getBody(); }
-  /// For an op to be made around it.
+  /// Detaches the block for its op.
   mlir::Block *take() {
     mlir::Block *block = get();
     region().getBlocks().remove(block);

@@ -1,11 +1,11 @@
-// Makes loops of branches, each of which happens once or not at all.
+// Converts each branch to two loops, each of which runs once or not at all.
 //
 //   %y = sluice.if %p {...; sluice.yield %a} else {...; sluice.yield %b}
 //     ==>  %t = sluice.loop "then" 1 times (%0 = zeros) if %p {...; sluice.next %a}
 //          %n = sluice.not %p
 //          %y = sluice.loop "else" 1 times (%1 = %t) if %n {...; sluice.next %b}
 //
-// What both give lies in one place: that of what the loops carry. It follows `lowerScans`.
+// The results of both share one buffer: that of the loop-carried values. It runs after `lowerScans`.
 #include "ir/build/Node.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
@@ -15,13 +15,13 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// What comes before either branch lies where the first one's value will.
+/// The initial value of the carried buffer, before either branch.
 static Value zerosFor(OpBuilder &builder, Value value) {
   InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
   return full(builder, value.getLoc(), 0.0, cast<RankedTensorType>(value.getType()));
 }
 
-/// The branch's ops in a loop behind the builder's place; what it carries.
+/// Moves the branch's ops into a loop at the builder; returns the loop's results.
 static ValueRange loopAround(OpBuilder &builder, IfOp op, unsigned branch, Value condition, ValueRange first) {
   static constexpr StringLiteral names[] = {"then", "else"};
   YieldOp yield = op.getYield(branch);
@@ -53,7 +53,7 @@ static void lowerBranch(IfOp op) {
 }
 
 void lowerBranches(ModuleOp module) {
-  SmallVector<IfOp> branches; // those within others first
+  SmallVector<IfOp> branches; // inner branches first
   module.walk([&](IfOp op) { branches.push_back(op); });
   for (IfOp op : branches)
     lowerBranch(op);

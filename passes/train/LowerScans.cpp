@@ -1,4 +1,4 @@
-// Makes loops of scans: what goes from step to step is carried, what is stacked too, and each step writes its part.
+// Converts scans to loops. Carried values and stacks become loop-carried; each step writes its part of the stacks.
 //
 //   %last, %ys = sluice.scan 5 steps (%h = %h0, %x = %xs along 1) stack 1 {...; sluice.step %n stack %n}
 //     ==>  %r:3 = sluice.loop "scan" 5 times (%i = 0, %h = %h0, %s = zeros) {
@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  /// Where the first step's slices lie; it is counted where they are.
+  /// The index of the first step's slices, computed on the device of the slices.
   Value firstPlace() {
     Value other = scan.getNumOperands() ? scan->getOperands().back() : Value();
     InheritDevice devices(before, other ? getDevice(other.getType()) : StringAttr(),
@@ -87,7 +87,7 @@ private:
 } // namespace
 
 void lowerScans(ModuleOp module) {
-  SmallVector<ScanOp> scans; // those within others first
+  SmallVector<ScanOp> scans; // inner scans first
   module.walk([&](ScanOp scan) { scans.push_back(scan); });
   for (ScanOp scan : scans)
     ScanLowering(scan).run();

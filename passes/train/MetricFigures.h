@@ -1,4 +1,4 @@
-// Metrics over several calls: the combination of values to the metric of all rows.
+// Metrics over several calls: combines the calls' values to the metric of all rows.
 #pragma once
 
 #include "ir/CallFlow.h"

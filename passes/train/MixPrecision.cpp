@@ -1,21 +1,21 @@
-// Brings products to a type of two bytes, and back to f32 what must not be there: PyTorch's autocast on the graph. Where that is
-// f16, the loss is scaled (LossScaleAttr).
+// Computes products in a two-byte type and casts back to f32 where that is required: PyTorch's autocast on the graph.
+// With f16, the loss is scaled (LossScaleAttr).
 //
 //   %y = sluice.conv2d %x, %w            ==>   %0 = sluice.cast %x {to = bf16};  %1 = sluice.cast %w {to = bf16}
 //   %s = sluice.mean %y                        %y = sluice.conv2d %0, %1         (bf16)
 //                                              %2 = sluice.cast %y {to = f32};   %s = sluice.mean %2
 //
-// Which ops go narrow, ops say themselves (ir/Base.td): products do; what moves elements or rounds once follows them; a
-// norm is computed in f32 and rounded; all others, reductions and losses among them, stay in f32. Inputs, outputs, metrics,
-// the loss and states keep their types: weights are cast where they are read, once each.
+// Each op declares whether it is narrow (ir/Base.td). Products are. Ops that move elements or round once follow their
+// operands. A norm is computed in f32 and rounded. All others, such as reductions and losses, stay in f32. Inputs,
+// outputs, metrics, the loss and states keep their types: weights are cast once each where they are read.
 //
 // Formulas of constants, counts and parameters are computed in f32, and their results are cast. f16 and bf16 would
 // round integers and small differences in such formulas. Ops of a formula that only move elements run on narrow
 // elements, which gives the same results.
 //
-// It works on the graph, before gradients are made: the gradient of an op is then in the type of the op, that of a cast is a
-// cast back, so that the gradient of a weight is f32 before the optimizer sees it; and all entry points compute alike.
-// What casts back and forth is left to `simplify`.
+// The pass runs on the graph before differentiation. The gradient of an op then has the op's type, and that of a cast
+// is a cast back, so the optimizer receives f32 gradients of weights. All entry points also compute alike. `simplify`
+// removes redundant casts.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "mlir/IR/IRMapping.h"
@@ -43,7 +43,7 @@ public:
   void run() { run(graph.getBody().front()); }
 
 private:
-  /// What is in scans and branches, too.
+  /// Includes the bodies of scans and branches.
   void run(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       for (Region &region : op.getRegions())
@@ -91,10 +91,10 @@ private:
     return elements && elements.getFusionKind() == FusionKind::Injective && op->getNumOperands() > 0;
   }
 
-  /// Whether the value, of f32, has been widened from a narrow one.
+  /// Whether the f32 value is a widened narrow value.
   bool isNarrow(Value value) const { return widened.contains(value); }
 
-  /// Whether it is a parameter, a constant or made of these alone, by ops that may follow.
+  /// Whether the value is a parameter, a constant, or computed from these alone by ops that follow their operands.
   bool isParameter(Value value) const {
     Operation *op = value.getDefiningOp();
     if (auto get = dyn_cast_or_null<GetOp>(op)) {
@@ -104,7 +104,7 @@ private:
     return op && madeOfParameters.contains(op);
   }
 
-  /// Puts the op on narrow operands in its place; who reads its results reads them widened.
+  /// Replaces the op by one on narrow operands; consumers of its results read them widened.
   void computeNarrow(Operation *op) {
     Operation *copy = cloneNarrow(op);
     builder.setInsertionPointAfter(copy);
@@ -114,7 +114,7 @@ private:
     op->erase();
   }
 
-  /// Rounds the first result, which stays what readers of f32 read.
+  /// Rounds the first result; consumers of the f32 value are unchanged.
   void roundResult(Operation *op) {
     builder.setInsertionPointAfter(op);
     InheritDevice devices(builder, op);
@@ -134,7 +134,7 @@ private:
     return copy;
   }
 
-  /// What the op's results are of now: narrow, or what sums of narrow elements are of.
+  /// The new types of the op's results: narrow, or the type of a sum of narrow elements.
   static SmallVector<Type> inferTypes(Operation *op) {
     SmallVector<Type> types;
     LogicalResult inferred = cast<InferTypeOpInterface>(op).inferReturnTypes(
@@ -173,14 +173,14 @@ private:
   GraphOp graph;
   SymbolTable symbols;
   FloatType narrow;
-  DenseMap<Value, Value> widened;         // narrow values, by what they are in f32
-  DenseMap<Value, Value> rounded;         // narrow values that others were rounded to
-  DenseSet<Operation *> madeOfParameters; // and of constants
+  DenseMap<Value, Value> widened;         // narrow values, by their f32 values
+  DenseMap<Value, Value> rounded;         // narrow values, by the values that they round
+  DenseSet<Operation *> madeOfParameters; // also of constants
 };
 
 } // namespace
 
-/// The range of f16 ends where gradients often are.
+/// Gradients often exceed the range of f16.
 static void scaleLoss(GraphOp graph) {
   for (auto minimize : graph.getBody().getOps<MinimizeOp>())
     if (!minimize.getLossScaleAttr())

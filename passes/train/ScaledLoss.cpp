@@ -38,7 +38,7 @@ FailureOr<Value> ScaledLoss::scale(Value loss, Type element) {
   return Value(wide * castTo(Node(builder, loss.getLoc(), scaleNow), wide.type().getElementType()));
 }
 
-/// Where a value is. The sum is copied there, as that of a clip is.
+/// The condition on the device of a value. The sum is copied there, like that of a clip.
 Value ScaledLoss::isFiniteAt(Value neighbour) {
   bool isThere = isa_and_nonnull<CopyOp>(sum.getDefiningOp()) || placeOf(neighbour) == placeOf(sum);
   if (!isThere && !anywhere)

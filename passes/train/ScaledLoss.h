@@ -1,5 +1,5 @@
-// A loss that is scaled before it is differentiated, so that gradients which are computed in f16 are none too small for it,
-// and what follows from a gradient that is too large: a step that changes nothing, and another scale.
+// Scales the loss before differentiation, so that f16 gradients do not underflow. If a gradient overflows, the step
+// changes nothing and the scale is reduced.
 //
 //   minimize %loss, ... loss_scale <...>
 //     ==>  %scaled = %loss * %loss_scale                               is differentiated
@@ -8,8 +8,8 @@
 //          set @w, where(%s == 0, ..., %w); ...                        and slots, averages, the number of steps
 //          set @loss_scale, ...;  set @loss_scale.good_steps, ...
 //
-// The sum is of gradients as all replicas have them, so that all decide alike, and before they are divided, so that these
-// are reduced as they were computed. The scale is kept where the loss is.
+// The sum covers the reduced gradients, so all replicas decide alike. It is taken before the division by the scale, so
+// gradients are reduced as computed. The scale is on the loss's device.
 #pragma once
 
 #include "passes/train/TrainingStates.h"
@@ -18,31 +18,31 @@ namespace sluice::passes {
 
 class ScaledLoss {
 public:
-  /// Without a `loss_scale` all stays as it is.
+  /// Without a `loss_scale` nothing changes.
   ScaledLoss(mlir::OpBuilder &builder, TrainingStates &states, ir::MinimizeOp minimize)
       : builder(builder), states(states), minimize(minimize), rule(minimize.getLossScaleAttr()) {}
 
   bool isScaled() const { return bool(rule); }
 
-  /// What is differentiated. The scale is of this element type. Fails if the names of its states are taken.
+  /// The value to differentiate. The scale has this element type. Fails if a name of its states is taken.
   mlir::FailureOr<mlir::Value> scale(mlir::Value loss, mlir::Type element);
 
-  /// What one gradient adds to the sum that `decide` takes.
+  /// A gradient's term of the sum that `decide` takes.
   mlir::Value buildTerm(mlir::Location loc, mlir::Value gradient) const {
     return rule.buildTerm(builder, loc, gradient);
   }
-  /// Whether the step changes anything; what follows needs to know.
+  /// Sets the sum that decides whether the step changes anything. Call it before the functions below.
   void decide(mlir::Value sumOfAll) { sum = sumOfAll; }
 
-  /// The gradient of the loss.
+  /// The gradient of the unscaled loss.
   mlir::Value unscaled(mlir::Location loc, mlir::Value gradient) {
     return rule.buildUnscaled(builder, loc, gradient, scaleNow, isFiniteAt(gradient));
   }
 
-  /// What a state is set to: the new value, or the one before where the step is to change nothing.
+  /// The next value of a state: the new value, or the old one if the step changes nothing.
   mlir::Value kept(mlir::Location loc, mlir::Value next, mlir::Value before);
 
-  /// Sets the scale of the next step.
+  /// Sets the scale for the next step.
   void advance();
 
 private:
@@ -57,7 +57,7 @@ private:
   mlir::StringAttr device, pin; // of the loss
   ir::StateOp scaleState, goodStepsState;
   mlir::Value scaleNow, goodSteps, sum;
-  mlir::Value anywhere; // a copy of the sum, if anybody needs one
+  mlir::Value anywhere; // a copy of the sum, created on first use
 };
 
 } // namespace sluice::passes

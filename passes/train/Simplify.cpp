@@ -1,7 +1,7 @@
-// Brings ops to their canonical forms, merges equal ones and removes dead ones.
+// Canonicalizes ops, merges equal ops and removes dead ops.
 //
-// Which forms are canonical, ops say themselves: a product, for one, takes in what permutes or repeats its operands, so that
-// nothing of it is stored.
+// Ops define their canonical forms. For example, a product absorbs permutations and broadcasts of its operands, so that
+// these are never stored.
 #include "ir/Dialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

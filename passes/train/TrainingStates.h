@@ -1,4 +1,4 @@
-// The states of a training step: what it reads of them, once each, and those that it adds.
+// The states of a training step: reads each once, and creates additional ones.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -21,16 +21,17 @@ public:
   /// Same as `passes::pinOf`.
   mlir::StringAttr pinOf(mlir::Value value) const;
 
-  /// One that begins so in every element. `of`: a slot's parameter; `physical`: where it is kept. Both may be null.
+  /// Creates a state with this initial value in every element. `of`: a slot's parameter; `physical`: its layout. Both
+  /// may be null.
   ir::StateOp create(mlir::Location loc, const mlir::Twine &name, ir::StateKind kind, mlir::RankedTensorType type,
                      double first, mlir::FlatSymbolRefAttr of, mlir::TypeAttr physical);
-  /// One of a parameter, that begins with zeros.
+  /// Creates a slot of a parameter, initialized to zeros.
   ir::StateOp createSlot(ir::StateOp parameter, mlir::StringRef name);
 
 private:
   mlir::OpBuilder builder;
   llvm::DenseMap<mlir::StringAttr, ir::StateOp> states;
-  llvm::DenseMap<mlir::StringAttr, mlir::Value> reads; ///< of the entry point, by state
+  llvm::DenseMap<mlir::StringAttr, mlir::Value> reads; ///< in the entry point, by state
 };
 
 } // namespace sluice::passes

@@ -51,7 +51,7 @@ private:
 
 } // namespace
 
-/// A dump of `fused` is resumed behind the passes that place, copy and fuse.
+/// A dump of `fused` is resumed after the passes that place, copy and fuse.
 static LogicalResult verifyFused(ModuleOp module) {
   if (!module.getOps<GraphOp>().empty())
     return (*module.getOps<GraphOp>().begin()).emitOpError("is none of a dump of phase 'fused'");
@@ -64,8 +64,8 @@ static LogicalResult verifyFused(ModuleOp module) {
   return failure(result.wasInterrupted() || failed(verifyPlaced(module)));
 }
 
-/// Whether such an op occurs only in `scheduled` and `planned`, which cannot be resumed from, or only after `phase`.
-/// Loops begin with `train`, exchanges with `fused`.
+/// Whether the op occurs only in `scheduled` and `planned`, which cannot be resumed from, or only after `phase`. Loops
+/// begin with `train`, exchanges with `fused`.
 static bool isOfLaterPhase(Operation *op, StringRef phase) {
   auto list = dyn_cast<ActionListOp>(op);
   if (list && !list.getCarriedArguments().empty())

@@ -1,16 +1,16 @@
-// What a module must be before the first phase runs on it, whoever wrote it: parsed from a file, edited, or built in
-// process. Ops verify themselves; this is what no op can say of itself.
+// Preconditions of the first phase, whether the module was parsed from a file, edited, or built in process. Ops verify
+// themselves; these checks span several ops.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
 namespace sluice::passes {
 
-/// Verifies, for a module that the pipeline is to begin with after `phase` (model, train or fused), that
+/// Verifies a module with which the pipeline resumes after `phase` (model, train or fused):
 ///
-/// - the model says how many rows there are at most, where a type has rows (`capacity`, if positive, says so too);
-/// - a value or state whose device is given is on a device of the target;
-/// - a dump of `fused` is one: every value has its device, and nothing works outside of a kernel.
+/// - if a type has rows, the module declares their maximum number (as does a positive `capacity`);
+/// - a value or state with a device is on a device of the target;
+/// - in a dump of `fused`, every value has a device and every compute op is in a kernel.
 mlir::LogicalResult verifyInput(mlir::ModuleOp module, llvm::StringRef phase, int64_t capacity);
 
 } // namespace sluice::passes
