@@ -116,7 +116,7 @@ private:
       change(group, makers);
   }
 
-  //===- what values are found from -------------------------------------------------------------------------------===//
+  //===- sources of values ----------------------------------------------------------------------------------------===//
 
   /// The cheapest sources from which `readers` can compute the value: operands of ops of the group, or the value itself
   /// unless it is in `wanted`.
@@ -173,7 +173,7 @@ private:
     makers.insert(op);
   }
 
-  //===- whether they can be --------------------------------------------------------------------------------------===//
+  //===- legality -------------------------------------------------------------------------------------------------===//
 
   bool hasProduct(unsigned group) const { return llvm::any_of(groups[group].contents, llvm::IsaPred<ContractionOp>); }
 

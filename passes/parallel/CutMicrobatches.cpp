@@ -163,7 +163,7 @@ private:
     }
   }
 
-  //===- what parts do --------------------------------------------------------------------------------------------===//
+  //===- construction of parts ------------------------------------------------------------------------------------===//
 
   /// An input may be returned unchanged.
   int stageReturning(Value output) const {

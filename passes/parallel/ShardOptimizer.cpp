@@ -57,7 +57,7 @@ private:
 
   template <typename Op> bool isShared(Op op) const { return stateOf(op.getStateAttr()).getShards() > 1; }
 
-  //===- what is done on shards -----------------------------------------------------------------------------------===//
+  //===- ops on shards --------------------------------------------------------------------------------------------===//
 
   /// Finds the sets of sharded slots and of their parameters, and the elementwise ops before them.
   void findUpdates() {

@@ -63,7 +63,7 @@ public:
   }
 
 private:
-  //===- what minimize says ---------------------------------------------------------------------------------------===//
+  //===- attributes of minimize -----------------------------------------------------------------------------------===//
 
   LogicalResult listParameters() {
     if (failed(list(minimize.getParameters(), minimize.getOptimizer(), 1)))
