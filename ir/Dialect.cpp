@@ -16,9 +16,9 @@ using namespace mlir;
 
 namespace {
 
-/// Prints encodings through an alias of the device and the layout: `tensor<64x10xf32, #cpu>`. Layouts are spelt as
-/// oneDNN spells memory formats: a letter for each dimension of the value, in the order of memory; a dimension in tiles
-/// is a capital, and its place in the tile the tile's size and a small letter. So NHWC is acdb.
+/// Prints encodings through an alias of the device and the layout: `tensor<64x10xf32, #cpu>`. Layouts are spelled like
+/// oneDNN memory formats: one letter per dimension of the value, in memory order. A tiled dimension is a capital
+/// letter; the offset in the tile is the tile size and a small letter. So NHWC is acdb.
 struct Aliases : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
@@ -42,7 +42,7 @@ struct Aliases : OpAsmDialectInterface {
       return;
     }
     auto binary = dyn_cast<AffineBinaryOpExpr>(dim);
-    if (!binary || !isa<AffineDimExpr>(binary.getLHS())) // no layout; verifiers say so
+    if (!binary || !isa<AffineDimExpr>(binary.getLHS())) // not a layout; reported by verifiers
       return;
     unsigned position = cast<AffineDimExpr>(binary.getLHS()).getPosition();
     if (binary.getKind() == AffineExprKind::FloorDiv)

@@ -29,7 +29,7 @@
 
 namespace sluice::ir {
 
-/// Operands and results live on one device; the diagnostic names both. Values without a device are not placed yet.
+/// Operands and results are on one device; the diagnostic names both. Values without a device are not placed yet.
 template <typename Op> class SameDevice : public mlir::OpTrait::TraitBase<Op, SameDevice> {
 public:
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return verifySameDevice(op); }
@@ -38,12 +38,12 @@ public:
 /// No gradient flows through the op.
 template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, NoGradient> {};
 
-/// What `MixPrecision` does with an op whose operands are f32: see ir/Base.td. An op without any of these stays in f32.
+/// How `MixPrecision` treats an op whose operands are f32: see ir/Base.td. An op without any of these stays in f32.
 template <typename Op> class ComputesNarrow : public mlir::OpTrait::TraitBase<Op, ComputesNarrow> {};
 template <typename Op> class FollowsPrecision : public mlir::OpTrait::TraitBase<Op, FollowsPrecision> {};
 template <typename Op> class RoundsNarrow : public mlir::OpTrait::TraitBase<Op, RoundsNarrow> {};
 
-/// On an op: the logical device (a string) where its work happens.
+/// On an op: the logical device (a string) on which it runs.
 inline constexpr llvm::StringLiteral kPinAttr = "sluice.pin";
 /// The logical device of the host: the first of every target.
 inline constexpr llvm::StringLiteral kHostDevice = "cpu";

@@ -1,4 +1,4 @@
-// What replicas of a program have of its values, each on a share of the rows of a call.
+// The relation of a value's parts on replicas, each of which has a share of a call's rows, to the whole value.
 #pragma once
 
 #include "mlir/IR/Value.h"
@@ -6,19 +6,19 @@
 
 namespace sluice::ir {
 
-/// Numbers of a call that are known where rows are shared out, each an i64 scalar that is read when it is asked for: of
-/// `all` its rows, and of the `first` among them that a share has.
+/// Row numbers of a call for a sharded program, each an i64 scalar that is read on first use: the number of `all` rows,
+/// and the global number of the `first` row of a share.
 struct RowNumbers {
   llvm::function_ref<mlir::Value()> all, first;
 };
 
-/// How what one device would have is made of what the replicas have.
+/// How the single-device value is composed of the replicas' values.
 enum class RowFlow {
-  Whole, ///< each has it
-  Apart, ///< each has its own rows of it
-  Sum,   ///< it is the sum of theirs
-  Max,   ///< it is the largest of theirs, element by element
-  First, ///< it is the first replica's: others may have something else
+  Whole, ///< each has the value
+  Apart, ///< each has its own rows
+  Sum,   ///< the sum of the parts
+  Max,   ///< the elementwise maximum of the parts
+  First, ///< the first replica's value; others may differ
 };
 
 } // namespace sluice::ir

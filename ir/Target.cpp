@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-/// More devices than any machine has, so that ordinals stay small numbers whoever wrote them.
+/// More devices than any machine has: bounds the ordinals in untrusted input.
 static constexpr int64_t kMostOrdinal = 65535;
 
 std::string acceleratorName(int64_t index) { return "acc" + std::to_string(index); }
@@ -43,7 +43,7 @@ static bool isBackendName(StringRef text) {
   return !text.empty() && llvm::isAlpha(text.front()) && llvm::all_of(text, isPart);
 }
 
-/// "sim:1" or "sim"; the name is not known yet.
+/// "sim:1" or "sim"; the logical name is not known yet.
 static llvm::Expected<TargetDevice> parseDevice(StringRef spelling) {
   auto [backend, digits] = spelling.split(':');
   int64_t ordinal = 0;
@@ -59,7 +59,7 @@ static llvm::Expected<TargetDevice> parseDevice(StringRef spelling) {
   return TargetDevice{"", backend.str(), ordinal, {}};
 }
 
-/// "sim:0-3" is sim:0, sim:1, sim:2 and sim:3; all else is itself.
+/// "sim:0-3" is sim:0, sim:1, sim:2 and sim:3; any other string is unchanged.
 static llvm::Expected<SmallVector<std::string>> expandRange(StringRef part) {
   static constexpr int64_t kMostInRange = 4096;
   auto [backend, range] = part.split(':');
@@ -137,7 +137,7 @@ void Target::record(ModuleOp module) const {
                              i > 0 && i == firstIndex);
 }
 
-/// What is wrong with the device in row `index` of a table; empty if nothing is.
+/// The error in the device in row `index` of a table; empty if none.
 static std::string problemOfRow(DeviceOp row, int64_t index, int64_t replicas) {
   int64_t ordinal = int64_t(row.getOrdinal());
   std::string name = index == 0 ? kHostDevice.str() : acceleratorName(index - 1);

@@ -1,4 +1,4 @@
-// The target: the devices that a program is for. `--devices` spells it, the module's ops `device` keep it.
+// The target: the devices of a program. `--devices` spells it; the module's `device` ops store it.
 //
 //   cpu,sim:0,sim:1  ->  cpu = cpu:0, acc0 = sim:0, acc1 = sim:1; unplaced values go to cpu
 //   sim:0-1          ->  cpu = cpu:0, acc0 = sim:0, acc1 = sim:1; of two replicas: acc0 = sim:0 of the one and sim:1 of the other
@@ -12,33 +12,33 @@
 
 namespace sluice::ir {
 
-/// What buffers of the host begin at multiples of, and of devices that say nothing of that.
+/// The alignment of buffers on the host, and on devices that specify none.
 inline constexpr int64_t kLeastAlignment = 64;
 
 /// One device of a target.
 struct TargetDevice {
-  std::string name;    ///< logical, as types and pins say it: "cpu", then "acc0", "acc1", ...
-  std::string backend; ///< "cpu", "sim", "cuda"
-  int64_t ordinal;     ///< which of the backend's devices; of the first replica, if there are several
-  llvm::SmallVector<int64_t> ofReplicas = {}; ///< and for each replica behind the first
-  int64_t alignment = kLeastAlignment; ///< what buffers begin at multiples of: as its backend says, once it is known
+  std::string name;                           ///< logical, as in types and pins: "cpu", then "acc0", "acc1", ...
+  std::string backend;                        ///< "cpu", "sim", "cuda"
+  int64_t ordinal;                            ///< of the backend's devices; of the first replica, if there are several
+  llvm::SmallVector<int64_t> ofReplicas = {}; ///< for each further replica
+  int64_t alignment = kLeastAlignment;        ///< of buffers: that of the backend, once known
 
-  /// As in `--devices`: "cpu", "sim:1"; the one of a replica.
+  /// As in `--devices`: "cpu", "sim:1"; for one replica.
   std::string spelling(int64_t replica = 0) const;
 };
 
 /// The host, and accelerators numbered in the order of the list.
 class Target {
 public:
-  /// The host alone: what a module without a table is for.
+  /// The host alone: the target of a module without a table.
   Target();
-  /// From `--devices`: names of backends with or without an ordinal, or a range of them as in sim:0-3. Fails on what is
-  /// malformed or listed twice.
+  /// From `--devices`: names of backends with or without an ordinal, or a range such as sim:0-3. Fails on malformed or
+  /// repeated entries.
   static llvm::Expected<Target> parse(llvm::StringRef list);
-  /// The target of each of several replicas, where the list has the accelerators of all, one replica's behind another's.
-  /// Fails where they have not the same accelerators each. For kReplicasOfLaunch the list has those of one.
+  /// The target of each of several replicas, from a list of all accelerators, one replica after another. Fails if the
+  /// replicas do not have the same accelerators. For kReplicasOfLaunch the list has those of one replica.
   llvm::Expected<Target> shareAmong(int64_t replicas) const;
-  /// From a module's devices; what `record` could not have written is a diagnostic.
+  /// From a module's devices; reports a diagnostic on a table that `record` could not have written.
   static mlir::FailureOr<Target> of(mlir::ModuleOp module);
   /// Writes the module's devices.
   void record(mlir::ModuleOp module) const;
@@ -47,13 +47,13 @@ public:
   llvm::ArrayRef<TargetDevice> devices() const { return list; }
   void setAlignment(size_t device, int64_t bytes) { list[device].alignment = bytes; }
   int64_t accelerators() const { return int64_t(list.size()) - 1; }
-  /// The device of this logical name, or null.
+  /// The device with this logical name, or null.
   const TargetDevice *find(llvm::StringRef name) const;
-  /// The first device of the list as it was written: where unplaced values go.
+  /// The first device of the list as written: the device of unplaced values.
   const TargetDevice &first() const { return list[firstIndex]; }
-  /// "cpu,sim:0,sim:1", the host first, and the accelerators of one replica behind another's.
+  /// "cpu,sim:0,sim:1": the host first, then the accelerators of one replica after another.
   std::string str() const;
-  /// How many copies of a program run on it together, as getReplicas says it.
+  /// The number of replicas that run on it together, as in getReplicas.
   int64_t replicas() const { return replicaCount; }
 
 private:

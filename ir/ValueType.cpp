@@ -9,8 +9,8 @@ namespace sluice::ir {
 
 static constexpr int64_t kMostTile = 1 << 16; // elements
 
-/// Whether the elements of a logical dimension have a place each: it is there whole, or its tiles and the places in
-/// them.
+/// Whether the elements of a logical dimension have distinct positions: the dimension appears whole, or as its tiles
+/// and the offsets in them.
 static bool isLaidOut(unsigned logical, ArrayRef<PhysicalDim> dims) {
   SmallVector<PhysicalDim> own =
       llvm::to_vector(llvm::make_filter_range(dims, [&](const PhysicalDim &dim) { return dim.logical == logical; }));

@@ -1,12 +1,12 @@
-// What types values and states may have: the one place that says so of types that come from text.
+// The types that values and states may have. Types from untrusted text are checked only here.
 #pragma once
 
 #include "mlir/IR/Operation.h"
 
 namespace sluice::ir {
 
-/// Verifies that the dialect has values of this type: a ranked tensor of one of its element types, of sizes that it can
-/// count, whose encoding is none or one that gives each element a place. Reports at `op`, which has the value.
+/// Verifies that the type is one of the dialect: a ranked tensor of one of its element types, with countable sizes,
+/// without encoding or with one that gives each element a position. Reports at `op`, which has the value.
 mlir::LogicalResult verifyValueType(mlir::Operation *op, mlir::Type type);
 
 } // namespace sluice::ir

@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-/// Elements of a type: those that are always there, and those of each row.
+/// Elements of a type: a constant number, and a number per row.
 static std::pair<int64_t, int64_t> countElements(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   int64_t count = 1;
@@ -47,16 +47,16 @@ static void addBytes(Work &work, RankedTensorType type, int64_t capacity) {
     work.bytesPerRow += bytes / std::max<int64_t>(capacity, 1);
 }
 
-/// What ops write of a value: all of it, or the part that is new.
+/// The part of a value that ops write: all of it, or the updated part.
 static RankedTensorType writtenOf(Value value) {
   auto update = value.getDefiningOp<UpdateOp>();
   return cast<RankedTensorType>((update ? update->getOperand(update.getPartOperand()) : value).getType());
 }
 
-/// Whether the reader leaves the value where it lies, but for a part that is new.
+/// Whether the consumer updates a part of the value in place.
 static bool isUpdated(OpOperand *use) { return isa<UpdateOp>(use->getOwner()) && use->getOperandNumber() == 0; }
 
-/// The part of a value that `uses` read: all of it, or the elements that the only use selects by indices if those are
+/// The part of a value that `uses` read: all of it, or the elements that the only use selects by indices if they are
 /// fewer. Null: nothing.
 static RankedTensorType readOf(Value value, ArrayRef<OpOperand *> uses, int64_t capacity) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -102,7 +102,7 @@ bool isWidening(Operation *op) {
 
 static Operation *productSetOffBy(Operation *op);
 
-/// The product whose result the value is: as it is, widened or set off.
+/// The product that computes the value, looking through widening and offsets.
 static Operation *productOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && isWidening(op))
@@ -110,7 +110,7 @@ static Operation *productOf(Value value) {
   return isa_and_nonnull<ContractionOp>(op) ? op : op ? productSetOffBy(op) : nullptr;
 }
 
-/// Whether some steps back from the value is `product`.
+/// Whether `product` is at most `steps` producers before the value.
 static bool isFoundFrom(Value value, Operation *product, int steps) {
   Operation *op = value.getDefiningOp();
   return op && steps > 0 && (op == product || llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -118,9 +118,9 @@ static bool isFoundFrom(Value value, Operation *product, int steps) {
                              }));
 }
 
-/// The product of which each element is taken, less or times a number that is found from all of them, as a mean is; or null.
+/// The product whose elements are shifted or scaled by a number computed from all of them, such as their mean; or null.
 static Operation *productSetOffBy(Operation *op) {
-  constexpr int kStepsOfMean = 12; // and of a deviation from it
+  constexpr int kStepsOfMean = 12; // also covers a deviation
   Operation *spread = isa<LinearOp>(op) && op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp() : nullptr;
   if (!spread || !isInjective(spread))
     return nullptr;
@@ -130,7 +130,7 @@ static Operation *productSetOffBy(Operation *op) {
 
 bool isReadFromProduct(Operation *op) { return !op->hasOneUse() && productSetOffBy(op); }
 
-/// Whether the value lies in memory, or is moved from there in few steps, when the ops beside `op` are computed.
+/// Whether the value is in memory, or a few data movements from there, when `op` runs.
 static bool isFromMemory(Value value, Operation *op, int steps = 4) {
   Operation *maker = value.getDefiningOp();
   if (!maker || maker->getBlock() != op->getBlock() || !isCompute(maker))

@@ -1,44 +1,46 @@
-// What a launch of ops has to do, from the ops' interfaces: the ground of every cost.
+// The work of a launch, from the ops' interfaces: the basis of every cost.
 #pragma once
 
 #include "ir/Dialect.h"
 
 namespace sluice::ir {
 
-/// Whether the op computes a value, and so belongs into a kernel.
+/// Whether the op computes a value and therefore belongs in a kernel.
 bool isCompute(mlir::Operation *op);
-/// Whether the op only moves elements, each to where its index says.
+/// Whether the op is injective: each result element needs one element of each operand.
 bool isInjective(mlir::Operation *op);
-/// Whether the op computes its elements of many.
+/// Whether the op computes each element from many.
 bool isReduction(mlir::Operation *op);
-/// Whether the op is a copy between two devices, which no kernel holds.
+/// Whether the op is a copy between two devices, which no kernel contains.
 bool isCrossing(mlir::Operation *op);
 
-/// Whether the op only widens halves: each reader reads less where it does that itself, and nobody has to write more.
+/// Whether the op only widens two-byte floats. A consumer that widens them itself reads fewer bytes, and the wide value
+/// is never stored.
 bool isWidening(mlir::Operation *op);
 
-/// Whether the op only sets off what a product leaves by what is found from all of it, its mean say, for several readers: each of
-/// them reads no more where it does that itself, and nobody has to write it.
+/// Whether the op only shifts or scales a product's result by a value computed from all of it, such as its mean, for
+/// several consumers. A consumer that does this itself reads no more bytes, and the value is never stored.
 bool isReadFromProduct(mlir::Operation *op);
 
-/// Whether the op computes of memory, elementwise, what others read in parts, each element once: there it costs no more.
+/// Whether the op is elementwise on values in memory and its consumers read parts of it, each element once: computing
+/// it there costs no more.
 bool isReadInParts(mlir::Operation *op);
 
-/// What an update stores: its part, or where that has dimensions of size 1 more than a value whose elements it is, that value.
+/// The operand that an update stores: its part, or the value of which the part only adds dimensions of size 1.
 mlir::Value storedBy(UpdateOp update);
 
-/// Constant parts, and parts for each row of the call.
+/// A constant part, and a part per row of the call.
 struct Work {
-  int64_t flops = 0, flopsPerRow = 0; ///< multiply-adds times two of products, one an element of other ops that compute
-  int64_t bytes = 0, bytesPerRow = 0; ///< that must move at least: inputs and outputs, each once
+  int64_t flops = 0, flopsPerRow = 0; ///< twice the multiply-adds of products; one per element of other compute ops
+  int64_t bytes = 0, bytesPerRow = 0; ///< lower bound of traffic: inputs and outputs, each once
 };
 
-/// The work of ops in one launch, which read `inputs`, their operands, and leave `outputs`. Padding of layouts counts, as it is
-/// moved; of an input that indices choose from, what they choose.
+/// The work of ops in one launch that reads `inputs`, their operands, and writes `outputs`. The padding of layouts
+/// counts, because it is moved. Of an input that indices select from, only the selection counts.
 Work workOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs, int64_t capacity);
 
-/// The name of the op that such a launch is built around: its product, else its last reduction; "elementwise" or
-/// "movement" if it has neither.
+/// The op that determines the launch's kind: its product, else its last reduction; "elementwise" or "movement" if it
+/// has neither.
 llvm::StringRef kindOf(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace sluice::ir

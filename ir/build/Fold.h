@@ -13,8 +13,8 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline Lane addLanes(Lane a, Lane b) { return a + b; }
 
-/// Combines `term` at every index of `extents`, beginning with `identity`. Terms and the result are of type `element`;
-/// in between they are of its accumulator.
+/// Combines `term` at every index of `extents`, starting at `identity`. Terms and the result have type `element`;
+/// partial results have its accumulator type.
 mlir::Value fold(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element, double identity,
                  Combine combine, llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::AffineExpr>)> term);
 

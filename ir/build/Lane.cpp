@@ -31,7 +31,7 @@ template <typename Op, typename... Args> static Lane create(Lane a, Args... args
   return with(a, a.builder->create<Op>(a.loc, args...));
 }
 
-/// A scalar beside a vector is the same in all its lanes.
+/// A scalar combined with a vector is broadcast to its lanes.
 static Lane spread(Lane a, Lane like) {
   auto vector = dyn_cast<VectorType>(like.value.getType());
   if (!vector || isa<VectorType>(a.value.getType()))

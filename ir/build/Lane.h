@@ -1,6 +1,6 @@
-// Scalars or vectors in an op's body, with operators: `1.0 / (1.0 + exp(-a))` builds arith and math ops.
-// Floats are f32 and f64: what is stored narrower is computed in f32. i8 lanes are unsigned and i1 lanes boolean; i32 and
-// i64 are signed. A scalar beside a vector is spread over its lanes.
+// Scalars or vectors in an op's body, with operators: `1.0 / (1.0 + exp(-a))` builds arith and math ops. Floats are f32
+// and f64; narrower storage types are computed in f32. i8 lanes are unsigned and i1 lanes boolean; i32 and i64 are
+// signed. A scalar combined with a vector is broadcast to its lanes.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -28,11 +28,11 @@ Lane operator!(Lane a);
 Lane operator+(Lane a, Lane b);
 Lane operator-(Lane a, Lane b);
 Lane operator*(Lane a, Lane b);
-Lane operator/(Lane a, Lane b); // integers: towards zero; by zero: zero
+Lane operator/(Lane a, Lane b); // integers: towards zero; division by zero gives zero
 Lane operator&(Lane a, Lane b);
 Lane operator|(Lane a, Lane b);
 Lane operator^(Lane a, Lane b);
-Lane operator>(Lane a, Lane b); // comparisons give i1 lanes; ordered, but for !=
+Lane operator>(Lane a, Lane b); // comparisons give i1 lanes; ordered, except !=
 Lane operator>=(Lane a, Lane b);
 Lane operator<(Lane a, Lane b);
 Lane operator<=(Lane a, Lane b);
@@ -63,7 +63,7 @@ Lane roundeven(Lane a);
 Lane shiftLeft(Lane a, int64_t bits);
 Lane shiftRightUnsigned(Lane a, int64_t bits);
 
-// A double beside a lane is a constant of the lane's type.
+// A double combined with a lane is a constant of the lane's type.
 #define SLUICE_MIXED(op)                                                                                               \
   inline Lane operator op(Lane a, double b) { return a op a.like(b); }                                                 \
   inline Lane operator op(double a, Lane b) { return b.like(a) op b; }
@@ -83,8 +83,8 @@ inline Lane min(Lane a, double b) { return min(a, a.like(b)); }
 inline Lane where(Lane condition, Lane a, double b) { return where(condition, a, a.like(b)); }
 inline Lane where(Lane condition, double a, Lane b) { return where(condition, b.like(a), b); }
 
-/// The element type that lanes of a tensor's element type have: ui8 is i8, f16 and bf16 are f32. Who writes down an op's
-/// formula rounds what it gives.
+/// The lane type of a tensor's element type: ui8 is i8, f16 and bf16 are f32. The caller that stores a formula's result
+/// rounds it.
 mlir::Type getLaneElement(mlir::Type element);
 
 /// Converts between element types by the rules of sluice.cast.

@@ -15,7 +15,7 @@ public:
 
   /// A constant of this node's type.
   Node like(double constant) const;
-  /// The least value of its element type, in every element.
+  /// The least value of the element type, in every element.
   Node least() const;
 
   mlir::OpBuilder *builder;
@@ -23,7 +23,7 @@ public:
   mlir::Value value;
 };
 
-/// A constant of a type, whose encoding is left out.
+/// A constant of a type without its encoding.
 Node full(mlir::OpBuilder &builder, mlir::Location loc, double constant, mlir::RankedTensorType type);
 /// 0, 1, ... along the first dimension.
 Node iota(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type);
@@ -43,7 +43,7 @@ Node operator!(Node a);
 Node where(Node condition, Node a, Node b);
 /// The larger, NaN if either is.
 Node maximum(Node a, Node b);
-/// The same in a buffer of its own.
+/// A copy in a separate buffer.
 Node copied(Node a);
 Node pow(Node a, Node b);
 Node max(Node a, Node b);
@@ -62,22 +62,22 @@ Node rsqrt(Node a);
 /// Whether every element is known to be 0.
 bool isZero(mlir::Value value);
 
-/// `a` in another element type; and in the one that sums of its elements are of, where that is wider.
+/// `a` in another element type; and in the accumulator type of its elements, if that is wider.
 Node castTo(Node a, mlir::Type element);
 Node widened(Node a);
-/// Sum over `axes`, keeping them with size 1 if asked.
+/// Sum over `axes`; with `keepdims` they stay with size 1.
 Node sum(Node a, llvm::ArrayRef<int64_t> axes, bool keepdims = false);
 Node reshape(Node a, llvm::ArrayRef<int64_t> shape);
-/// Zeros behind a vector, so that it has `size` elements; and as many of it from the first on.
+/// Appends zeros to a vector up to `size` elements; and the first `size` elements of a vector.
 Node padded(Node a, int64_t size);
 Node leading(Node a, int64_t size);
 /// `size` elements of the last dimension, from `begin` on.
 Node columns(Node a, int64_t begin, int64_t size);
-/// One behind the other along `axis`.
+/// Concatenates along `axis`.
 Node joined(llvm::ArrayRef<Node> nodes, int64_t axis);
-/// What `a` has at a place along its first dimension, or at several.
+/// The slice of `a` at one position along its first dimension, or at several.
 Node at(Node a, Node place);
-/// Zeros, `size` along the first dimension, to which what `a` has there is added at `places`.
+/// Zeros, `size` along the first dimension, plus the slices of `a` at `places`.
 Node addedAt(Node a, Node places, int64_t size);
 /// Broadcasts `a` to `type`'s shape: dimension i of a is dimension dims[i].
 Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
@@ -85,7 +85,7 @@ Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
 Node expandOver(Node a, llvm::ArrayRef<int64_t> axes, mlir::RankedTensorType type);
 /// The slice of `x` at an index that is data, without its dimension.
 Node sliceAt(Node x, mlir::Value index, int64_t axis);
-/// `x` with `part`, of as many dimensions, from an index that is data on; with `slice`, which has not that dimension.
+/// `x` with `part`, of the same rank, stored from an index that is data; or with `slice`, without that dimension.
 Node updatedAt(Node x, Node part, mlir::Value index, int64_t axis);
 Node withSliceAt(Node x, Node slice, mlir::Value index, int64_t axis);
 /// The run-time number of elements of `x` along `axes`, in x's element type, expanded to `like`'s shape.

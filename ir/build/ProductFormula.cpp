@@ -1,4 +1,4 @@
-// Products and convolutions as formulas: what backends make loop nests or products of.
+// Products and convolutions as formulas, from which backends build loop nests or products.
 //
 //   y[letters]     = sum over the other letters of a[letters] * b[letters]
 //   y[n, o, i, j]  = sum over c, u, v of x[n, g C + c, i * stride + u * dilation - pad, ...] * w[o, c, u, v]

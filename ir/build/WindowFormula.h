@@ -1,4 +1,4 @@
-// Formulas over windows: which element a tap of a window is, and which windows contain an element. A formula of a
+// Formulas over windows: the element at a tap of a window, and the windows that contain an element. The formula of a
 // gradient visits, for each input element, the windows that may contain it: ceil(kernel / stride) along each dimension.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace sluice::ir {
 
-/// Conditions of an element formula; those that hold everywhere are left out.
+/// Conditions of an element formula; conditions that always hold are omitted.
 struct Guard {
   llvm::SmallVector<mlir::AffineExpr> nonNegative;
 
-  /// `expr` is at least `least` everywhere; where that is negative it has to be checked.
+  /// `least` is the static minimum of `expr`; a check is needed only if it is negative.
   void require(mlir::AffineExpr expr, int64_t least) {
     if (least < 0)
       nonNegative.push_back(expr);
@@ -21,11 +21,11 @@ struct Guard {
   }
 };
 
-/// The element at a tap of window `position` of `count`, with the conditions under which it is one.
+/// The element at a tap of window `position` of `count`, with the conditions under which it exists.
 mlir::AffineExpr placeTap(const Window &window, int64_t count, mlir::AffineExpr position, mlir::AffineExpr tap,
                           Guard &guard);
 
-/// How many windows along one dimension may contain an element.
+/// The maximum number of windows along one dimension that contain an element.
 int64_t countCandidates(const Window &window);
 
 /// Window `position` has the element at its tap `tap`.

@@ -1,5 +1,5 @@
-// Checks that shape inference shares. Attributes come from files that anybody may have written: whatever they hold must
-// end in a message, never in a crash or an overflow.
+// Checks shared by shape inference. Attributes may come from untrusted files: any content must produce a message, never
+// a crash or an overflow.
 #pragma once
 
 #include "ir/Types.h"
@@ -25,7 +25,7 @@ inline mlir::Type elementOf(mlir::Value value) { return tensorOf(value).getEleme
 /// A dimension as it is printed: "?" or its size.
 std::string printDim(int64_t size);
 
-/// Fails with the parts joined.
+/// Fails with the concatenated parts as message.
 template <typename... Parts> mlir::LogicalResult inferenceFailure(MaybeLocation loc, const Parts &...parts) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -33,11 +33,11 @@ template <typename... Parts> mlir::LogicalResult inferenceFailure(MaybeLocation 
   return inferenceError(loc, text);
 }
 
-/// Whether the static sizes, which are positive, give at most `kMostElements`.
+/// Whether the static sizes, which are positive, have a product of at most `kMostElements`.
 bool isSmallEnough(llvm::ArrayRef<int64_t> shape);
 
-/// Appends a result type without encoding, or fails where the dialect has no such type: a size below 1, two `?`, too
-/// large.
+/// Appends a result type without encoding. Fails if the dialect has no such type: a size below 1, two `?`, or too many
+/// elements.
 mlir::LogicalResult addResult(MaybeLocation loc, llvm::ArrayRef<int64_t> shape, mlir::Type element,
                               llvm::SmallVectorImpl<mlir::Type> &types);
 
@@ -53,7 +53,7 @@ mlir::LogicalResult checkRank(MaybeLocation loc, llvm::StringRef name, mlir::Val
 /// Operands are floats of one element type.
 mlir::LogicalResult checkFloats(MaybeLocation loc, mlir::ValueRange operands);
 
-/// What random numbers are drawn by: [2] i32.
+/// The key of random numbers: [2] i32.
 mlir::LogicalResult checkKey(MaybeLocation loc, mlir::Value key);
 
 /// A number within [0, 1].
@@ -62,7 +62,7 @@ mlir::LogicalResult checkProbability(MaybeLocation loc, const llvm::APFloat &p);
 /// `element` is one of the dialect's element types.
 mlir::LogicalResult checkElement(MaybeLocation loc, mlir::Type element);
 
-/// Elements along `axes`, `?` counting as one, and whether `?` is among them.
+/// Elements along `axes`, with `?` counted as one, and whether `?` is among them.
 struct ElementCount {
   int64_t known = 1;
   bool rows = false;
@@ -70,7 +70,7 @@ struct ElementCount {
 ElementCount countElements(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> axes);
 ElementCount countElements(llvm::ArrayRef<int64_t> shape);
 
-/// Two operations for each element of each list of sizes: constant, or for each row where one of the sizes is `?`.
+/// Two operations per element of each list of sizes: constant, or per row if one of the sizes is `?`.
 std::pair<int64_t, int64_t> countFlops(std::initializer_list<llvm::ArrayRef<int64_t>> shapes);
 
 } // namespace sluice::ir

@@ -68,7 +68,7 @@ template <typename Number> static double readAs(const void *at) {
   return double(number);
 }
 
-// Halves are rounded from floats, as all that computes them does.
+// Two-byte floats are rounded from f32, like in the ops that compute them.
 template <typename Number> static void writeAs(void *at, double value) {
   auto number = Number(value);
   std::memcpy(at, &number, sizeof number);

@@ -1,4 +1,5 @@
-// Values of the reference functions: every element type is held in doubles, row-major, with the rows there are.
+// Values of the reference functions: every element type is stored in doubles, row-major, with the actual number of
+// rows.
 #pragma once
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -30,15 +31,16 @@ llvm::SmallVector<int64_t> runtimeShape(mlir::Type type, int64_t rows);
 /// Calls `body` with every index of `shape` in row-major order.
 void forEachIndex(llvm::ArrayRef<int64_t> shape, const std::function<void(llvm::ArrayRef<int64_t>)> &body);
 
-/// Rounds a double to what `element` can hold (f32 is rounded, halves from f32, integers wrap to their width, i1 becomes 0 or 1).
+/// Rounds a double to the precision of `element` (f32 is rounded, two-byte floats from f32, integers wrap to their
+/// width, i1 becomes 0 or 1).
 double roundTo(mlir::Type element, double value);
 
-/// An element as it lies in memory (i1 and ui8 take one byte).
+/// An element in its memory format (i1 and ui8 take one byte).
 double readElement(mlir::Type element, const void *at);
 void writeElement(mlir::Type element, void *at, double value);
 
-/// An instance of a differentiable op for tests: `op` in generic form over operands %0, %1, ..., and each one's range.
-/// Operands and results that carry no gradient by definition (running statistics) are listed.
+/// An instance of a differentiable op for tests: `op` in generic form over operands %0, %1, ..., and the range of each.
+/// Lists the operands and results that have no gradient by definition (running statistics).
 struct Sample {
   std::string op;
   std::vector<std::pair<double, double>> ranges;

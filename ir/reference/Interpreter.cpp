@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-/// Calls `body` with each index of a slice, and with its index in the whole.
+/// Calls `body` with each index of a slice and the corresponding index in the whole.
 static void forEachInSlice(ArrayRef<int64_t> slice, int64_t dim, int64_t place,
                            llvm::function_ref<void(ArrayRef<int64_t>, ArrayRef<int64_t>)> body) {
   forEachIndex(slice, [&](ArrayRef<int64_t> at) {
@@ -29,10 +29,10 @@ static void setSlice(HostTensor &x, int64_t dim, int64_t place, const HostTensor
 
 namespace {
 
-/// One value for each replica.
+/// One value per replica.
 using Values = SmallVector<HostTensor>;
 
-/// The values of a block that no op reads behind each one, nor any within it.
+/// For each op, the values of a block that neither later ops nor their regions read.
 class LastReads {
 public:
   explicit LastReads(Block &block) {
@@ -60,7 +60,7 @@ private:
   DenseMap<Operation *, SmallVector<Value>> values;
 };
 
-/// The same program on each of `shares`, op by op.
+/// Runs the same program on each of `shares`, op by op.
 class Interpreter {
 public:
   Interpreter(MutableArrayRef<ReplicaShare> shares, const InterpreterOptions &options)
@@ -71,7 +71,7 @@ public:
     }
   }
 
-  /// Runs a body whose arguments have these values, of each replica; gives the operands of its terminator.
+  /// Runs a body with these argument values, per replica; returns the operands of its terminator.
   FailureOr<SmallVector<Values>> run(Block &body, ArrayRef<Values> arguments) {
     for (auto [replica, given] : llvm::zip_equal(replicas, arguments))
       for (auto [argument, value] : llvm::zip_equal(body.getArguments().take_front(given.size()), given))
@@ -88,7 +88,7 @@ public:
     return results;
   }
 
-  /// States take the values that were set.
+  /// States take their set values.
   void keepStates() {
     for (Replica &replica : replicas)
       for (auto &[name, value] : replica.written)
@@ -110,7 +110,7 @@ private:
     } values;
   };
 
-  /// Values alone: everything is done in order here, so that events tell nothing.
+  /// Values only: everything runs in order here, so events are ignored.
   static Values operandsOf(Operation &op, const Replica &replica) {
     Values operands;
     for (Value operand : op.getOperands())
@@ -119,7 +119,7 @@ private:
     return operands;
   }
 
-  /// The same, of which those that are read last here are taken away, and so not copied.
+  /// The same, but moves values that are read here for the last time, to avoid copies.
   static Values takeOperands(Operation &op, ArrayRef<Value> readLast, Replica &replica) {
     Values operands;
     for (OpOperand &operand : op.getOpOperands()) {
@@ -191,7 +191,7 @@ private:
     return success();
   }
 
-  /// What all replicas must decide alike.
+  /// The value of a condition, which must be equal on all replicas.
   FailureOr<bool> holds(Operation *op, Value condition) const {
     auto holdsFor = [&](const Replica &replica) { return replica.values.at(condition).data[0] != 0; };
     bool first = holdsFor(replicas.front());

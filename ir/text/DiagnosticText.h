@@ -6,15 +6,15 @@
 
 namespace sluice::ir {
 
-/// Collects a context's errors and warnings while it lives: `file:line:column: error: message`, notes after theirs.
+/// Collects a context's errors and warnings during its lifetime: `file:line:column: error: message`, each followed by
+/// its notes.
 class DiagnosticText {
 public:
   explicit DiagnosticText(mlir::MLIRContext *context);
 
   const std::string &errors() const { return errorText; }
   const std::string &warnings() const { return warningText; }
-  /// Whether an error says `unsupported: `: something that we cannot do, as opposed to something that the user did
-  /// wrong.
+  /// Whether an error contains `unsupported: `: a limitation of the compiler rather than a mistake of the user.
   bool hasUnsupported() const { return unsupported; }
 
 private:
@@ -25,7 +25,7 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
-/// "model.cpp:13:18" of a location, or nothing where it has no file.
+/// "model.cpp:13:18" for a location; empty if it has no file.
 std::string printLocation(mlir::Location location);
 
 } // namespace sluice::ir

@@ -1,12 +1,12 @@
-// A scan of a module's text before MLIR's parser sees it, in constant stack: it bounds everything that the parser, or
-// whoever walks what it builds, recurses on.
+// Scans a module's text before MLIR's parser, in constant stack space. It limits every construct on which the parser or
+// later IR walks recurse.
 //
 //   ( [ { <          the parser recurses on each: at most kMaxNesting deep
 //   #a = ..., !a =   an alias nests what it stands for, without brackets where it is used: its depth counts there too
 //   - + * mod        the affine parser recurses on each operator: at most kMaxOperators between brackets and commas
 //   tensor<4x5xf32>  element counts are computed in 64 bits without checks: the product must stay below kMaxElements
-//   %a               a use before its definition may outlive it in the parser (ValueNames.h says how): none may be
-//   %a#7             the parser makes room for as many results: fewer than kMaxResults
+//   %a               a use before its definition may outlive it in the parser (see ValueNames.h): rejected
+//   %a#7             the parser allocates as many results: fewer than kMaxResults
 //   sparse<...>      the parser reads out of bounds if indices or values do not fit the type: only `dense` is accepted
 //   {-# ... #-}      the parser does not check the alignment of resources: none are accepted
 #include "ir/text/ParseGuard.h"
@@ -60,13 +60,13 @@ private:
 
   llvm::StringRef text, name;
   size_t position = 0;
-  llvm::StringRef before; // the token before the one that is read
+  llvm::StringRef before; // the previous token
   ValueNames names;
   llvm::SmallVector<Bracket> brackets;
   llvm::StringMap<unsigned> aliasDepth;
   llvm::StringRef defining; // the alias whose definition is being read, empty outside of one
   unsigned definingDepth = 0;
-  bool complete = false; // the token before could end a value: what starts an op now also ends a definition
+  bool complete = false; // whether the previous token could end a value: then an op's start also ends a definition
   std::string problem;
   size_t problemAt = 0;
 };
@@ -83,7 +83,7 @@ llvm::StringRef TextScan::takeWord() {
   return text.slice(start, position);
 }
 
-/// What follows the sigil of `%name`, `^name`, `#name` and `!name`.
+/// The suffix after the sigil of `%name`, `^name`, `#name` and `!name`.
 llvm::StringRef TextScan::takeSuffix() {
   size_t start = position;
   bool isNumber = llvm::isDigit(peek());
@@ -221,7 +221,7 @@ void TextScan::dimensions() {
   }
 }
 
-/// `%name`, `%name#3` (one of its results) or `%name:2` (so many results).
+/// `%name`, `%name#3` (one of its results) or `%name:2` (two results).
 TextScan::Name TextScan::takeValue() {
   size_t start = position++;
   takeSuffix();
@@ -271,8 +271,8 @@ void TextScan::defineValue(const Name &value, bool ofRegion) {
     names.define(value.name);
 }
 
-/// The results of an op are `%a, %b:2 = ...`; arguments of a region or block are `(%a: type, ...)`, of a kernel
-/// `(%a = %b : type, ...)`. All others are uses.
+/// Op results are `%a, %b:2 = ...`; arguments of a region or block are `(%a: type, ...)`, of a kernel `(%a = %b : type,
+/// ...)`. All others are uses.
 void TextScan::values() {
   bool beginsArgument = isInside('(') && (before == "(" || before == ",");
   llvm::SmallVector<Name> list = takeValues();

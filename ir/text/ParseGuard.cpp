@@ -1,5 +1,5 @@
-// Modules from untrusted text: what may be parsed is decided by ModuleTextCheck.cpp before MLIR's parser runs, and what
-// SSA dominance does not cover afterwards here.
+// Modules from untrusted text. ModuleTextCheck.cpp restricts the text before MLIR's parser runs; this file checks the
+// properties that SSA dominance does not cover afterwards.
 #include "ir/text/ParseGuard.h"
 
 #include "ir/Module.h"
@@ -18,8 +18,8 @@ static llvm::Error makeError(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Dominance is not enforced in graph regions (a module's body is one) nor in unreachable blocks. There a value may
-/// depend on itself, and folding such a value does not end.
+/// Dominance is not enforced in graph regions, such as a module's body, nor in unreachable blocks. There a value may
+/// depend on itself, and folding such a value does not terminate.
 static LogicalResult verifyOrder(Operation *root) {
   WalkResult result = root->walk([](Operation *op) -> WalkResult {
     for (Value operand : op->getOperands()) {
@@ -72,7 +72,7 @@ static LogicalResult verifyValues(ModuleOp module, llvm::function_ref<LogicalRes
   return failure(result.wasInterrupted());
 }
 
-/// Ops whose operands are constrained say so themselves; results and block arguments that nobody uses do not.
+/// Ops verify constrained operands themselves, but not results and block arguments without users.
 static LogicalResult verifyTypes(ModuleOp module) {
   for (auto state : module.getOps<StateOp>())
     if (failed(verifyValueType(state, state.getStoredType())))
@@ -81,7 +81,7 @@ static LogicalResult verifyTypes(ModuleOp module) {
       module, [](Operation *op, Type type) { return isa<EventType>(type) ? success() : verifyValueType(op, type); });
 }
 
-/// Shapes again, now with the capacity of the batch dimension in them.
+/// Checks shapes again with the capacity of the batch dimension.
 static LogicalResult verifyCapacity(ModuleOp module) {
   int64_t capacity = std::max<int64_t>(getCapacity(module), 1);
   return verifyValues(module, [&](Operation *op, Type type) { return verifySize(op, type, capacity); });
@@ -105,7 +105,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModuleText(llvm::StringRef text, llvm
     return error;
   context.loadDialect<SluiceDialect>();
   context.allowUnregisteredDialects(false);
-  context.printOpOnDiagnostic(false); // a place says it in a line; the op of an error may be the whole module
+  context.printOpOnDiagnostic(false); // the location suffices; the op of an error may be the whole module
 
   DiagnosticText diagnostics(&context);
   ParserConfig config(&context, /*verifyAfterParse=*/false);

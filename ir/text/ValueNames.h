@@ -1,8 +1,8 @@
-// Which `%names` a module's text has defined where, as MLIR's parser sees them.
+// Tracks the scopes of the `%names` in a module's text, as MLIR's parser does.
 //
-// A use before its definition is a mistake in every module of ours, whose values are in order and whose blocks are all
-// alone in their regions. MLIR 19's parser lets a placeholder stand for it until the definition comes; if that lies in
-// a region whose op does not parse in the end, the region goes and the use stays, pointing at freed memory.
+// Valid modules never use a value before its definition: values are ordered, and every region has a single block. MLIR
+// 19's parser creates a placeholder until the definition follows. If that definition is in a region whose op fails to
+// parse, the region is freed and the use refers to freed memory.
 #pragma once
 
 #include "llvm/ADT/SmallVector.h"
@@ -13,18 +13,18 @@ namespace sluice::ir {
 
 class ValueNames {
 public:
-  /// A region begins, with the arguments that were announced for it, or ends, and its names with it.
+  /// A region begins, with the arguments declared for it, or ends together with its names.
   void enter(bool takesArguments);
   void leave();
 
   void define(llvm::StringRef name);
   void announceArgument(llvm::StringRef name) { arguments.push_back(name); }
 
-  /// Whether the name is defined here; remembers that it was used.
+  /// Whether the name is defined here; records the use.
   bool use(llvm::StringRef name);
 
-  /// Whether a definition would be the second one of a name in use. The results of an op are defined from where its
-  /// text begins, a little early; a second definition before its end would be one that comes after its use.
+  /// Whether a definition would redefine a name in use. Results count as defined from the start of the op's text,
+  /// slightly early: a redefinition before the op's end would be one after a use.
   bool isUsed(llvm::StringRef name) const;
 
 private:

@@ -1,11 +1,11 @@
-// Words of enums, in the text of ops (`custom<Word>($kind)`) and for backends.
+// Keywords of enums, in the text of ops (`custom<Word>($kind)`) and for backends.
 #pragma once
 
 #include "ir/Dialect.h"
 
 namespace sluice::ir {
 
-/// A word of an enum, as ops say it.
+/// The keyword of an enum value, as printed by ops.
 template <typename EnumAttr, typename Enum>
 mlir::ParseResult parseWordAs(mlir::OpAsmParser &parser, EnumAttr &attribute,
                               std::optional<Enum> (*find)(llvm::StringRef)) {
@@ -76,7 +76,7 @@ inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, Collective
   printer << stringifyCollectiveReduction(reduction.getValue());
 }
 
-/// The word that an attribute of an op on values is: one of an enum, or a name. None if it is no word.
+/// The keyword of an attribute of an op on values: that of an enum, or a name. None for other attributes.
 inline std::optional<llvm::StringRef> wordOf(mlir::Attribute attribute) {
   if (auto name = llvm::dyn_cast<mlir::StringAttr>(attribute))
     return name.getValue();

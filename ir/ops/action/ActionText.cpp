@@ -140,7 +140,7 @@ FailureOr<bool> parseQueues(OpAsmParser &parser, OperationState &result) {
   return true;
 }
 
-//===- what holds -------------------------------------------------------------------------------------------------===//
+//===- verification -----------------------------------------------------------------------------------------------===//
 
 LogicalResult verifySlots(ActionOp action, size_t buffers) {
   ArrayAttr slots = action.getSlotsAttr();

@@ -1,4 +1,4 @@
-// The text that actions share: what they wait for, and a line for each of their buffers, with its place once memory is
+// The text form shared by actions: the awaited events, and a line for each buffer, with its location once memory is
 // planned:
 //   in %x : tensor<2xf32, #acc0> at acc0.transient[0]
 //   out tensor<2xf32, #acc0> at acc0.transient[128]
@@ -9,12 +9,12 @@
 
 namespace sluice::ir {
 
-/// Prints the lines behind an action's own words.
+/// Prints the lines after an action's own text.
 class ActionPrinter {
 public:
   ActionPrinter(mlir::OpAsmPrinter &printer, ActionOp action);
 
-  /// All of it.
+  /// All parts.
   void print();
 
   void printAfter();
@@ -29,14 +29,14 @@ private:
   llvm::ArrayRef<mlir::Attribute> slots;
 };
 
-/// What those lines say.
+/// Parses those lines.
 class ActionParser {
 public:
   ActionParser(mlir::OpAsmParser &parser, mlir::OperationState &result) : parser(parser), result(result) {}
 
   mlir::ParseResult parse();
-  /// Resolves values and events, in this order, and adds the results: `outputTypes`, and the event that the action is
-  /// done unless it is not scheduled yet.
+  /// Resolves values and events, in this order, and adds the results: `outputTypes`, and the completion event if the
+  /// action is scheduled.
   mlir::ParseResult resolve(bool isScheduled = true);
 
   mlir::ParseResult parseAfter();
@@ -60,13 +60,13 @@ llvm::SmallVector<mlir::StringAttr> queuesOf(mlir::ArrayAttr on);
 
 /// `on "acc0", "acc1.in"`, if there are any.
 void printQueues(mlir::OpAsmPrinter &printer, mlir::ArrayAttr queues);
-/// Adds the attribute `on`; gives whether there is one.
+/// Adds the attribute `on`; returns whether it is present.
 mlir::FailureOr<bool> parseQueues(mlir::OpAsmParser &parser, mlir::OperationState &result);
 
-/// Slots there are none, or one for each of so many buffers.
+/// Verifies that there are no slots, or one per buffer.
 mlir::LogicalResult verifySlots(ActionOp action, size_t buffers);
 
-/// Whether an action has, behind its values, the event that it is done if it has queues, and no event if it has none.
+/// Verifies that an action with queues has a completion event after its values, and an action without queues has none.
 mlir::LogicalResult verifyDone(ActionOp action, mlir::ArrayAttr queues, size_t values);
 
 } // namespace sluice::ir

@@ -1,4 +1,4 @@
-// Collectives as ops on values. What they become when they are scheduled is in Communicate.cpp.
+// Collectives as ops on values. Their scheduled form is in Communicate.cpp.
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"
@@ -12,7 +12,7 @@ LogicalResult verifyCollective(CollectiveOp op) {
     if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && !tensor.hasStaticShape())
       return op->emitOpError("is of a value with rows, ") << printShape(tensor.getShape());
   auto module = op->getParentOfType<ModuleOp>();
-  int64_t replicas = module ? std::max<int64_t>(getReplicas(module), 1) : 1; // there may be one alone
+  int64_t replicas = module ? std::max<int64_t>(getReplicas(module), 1) : 1; // a single replica is possible
   if (int64_t(op.getRoot()) < 0 || int64_t(op.getRoot()) >= replicas)
     return op->emitOpError("is from replica ") << op.getRoot() << " of " << replicas;
   return success();
@@ -47,7 +47,7 @@ static LogicalResult verifyShards(CollectiveOp op, uint64_t shards) {
   return verifyCollective(op);
 }
 
-/// A vector of `shards` of the operand's size, or of a part of it.
+/// A vector of `shards` times the operand's size, or of one such part of it.
 static LogicalResult inferShards(MaybeLocation loc, ValueRange operands, IntegerAttr shards, bool gathers,
                                  SmallVectorImpl<Type> &types) {
   auto x = cast<RankedTensorType>(operands[0].getType());
@@ -83,7 +83,7 @@ LogicalResult AllGatherOp::verify() { return verifyShards(*this, getShards()); }
 
 CollectiveKind AllGatherOp::getKind() { return CollectiveKind::AllGather; }
 
-//===- what is asked of all of them -------------------------------------------------------------------------------===//
+//===- common functions -------------------------------------------------------------------------------------------===//
 
 bool isOfShards(CollectiveOp op) {
   return op.getKind() == CollectiveKind::AllGather || op.getKind() == CollectiveKind::ReduceScatter;
@@ -101,13 +101,13 @@ int64_t bytesOf(CollectiveOp op, int64_t rows) {
   return std::max(bytesOf(op->getOperandTypes(), rows), bytesOf(op->getResultTypes(), rows));
 }
 
-static constexpr StringLiteral kSubject = "subject"; // as the ops on values call it
+static constexpr StringLiteral kSubject = "subject"; // spelling in the ops on values
 
 SubjectAttr getSubject(CollectiveOp op) { return op->getAttrOfType<SubjectAttr>(kSubject); }
 
 void setSubject(CollectiveOp op, SubjectAttr subject) { op->setAttr(kSubject, subject); }
 
-/// Neighbours are added, then neighbouring sums, and so on.
+/// Adds neighbors, then neighboring sums, and so on.
 static HostTensor sumInTree(ArrayRef<HostTensor> parts) {
   SmallVector<HostTensor> sums(parts);
   for (size_t width = 1; width < sums.size(); width *= 2)

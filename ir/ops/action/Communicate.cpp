@@ -1,4 +1,4 @@
-// Collectives that are scheduled: their text form and what holds them together.
+// Scheduled collectives: text form and verification.
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/ops/action/ActionText.h"
@@ -45,13 +45,13 @@ void CommunicateOp::print(OpAsmPrinter &printer) {
       (*this)->getAttrs(), {"name", "kind", "reduction", "root", "queue", "operandSegmentSizes", "slots", "last_uses"});
 }
 
-/// One value, of which the replicas' shards are as long as all of it.
+/// One value, and the replicas' shards have its total size.
 static LogicalResult verifyShardsOf(CommunicateOp op) {
   auto value = cast<RankedTensorType>(op.getValues().front().getType());
   auto output = cast<RankedTensorType>(op.getOutputs().front().getType());
   auto module = op->getParentOfType<ModuleOp>();
   if (op.getKind() == CollectiveKind::ReduceScatter)
-    std::swap(value, output); // a shard, and all of it
+    std::swap(value, output); // shard and whole value
   if (op.getValues().size() != 1 || value.getRank() != 1 || output.getRank() != 1 || getAt(value) != getAt(output) ||
       value.getElementType() != output.getElementType() ||
       (module && value.getDimSize(0) * getReplicas(module) != output.getDimSize(0)))

@@ -1,4 +1,4 @@
-// Exchanges: their text form and what holds them together.
+// Exchanges: text form and verification.
 #include "ir/ops/action/ActionText.h"
 #include "ir/text/Words.h"
 
@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-/// `word 8, 16`: one number for each of the two values.
+/// `word 8, 16`: one number per value.
 static ParseResult parsePair(OpAsmParser &parser, OperationState &result, StringRef word, StringRef attribute) {
   int64_t first = 0, second = 0;
   if (parser.parseKeyword(word) || parser.parseInteger(first) || parser.parseComma() || parser.parseInteger(second))
@@ -67,7 +67,7 @@ void ExchangeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 SmallVector<StringAttr> ExchangeOp::getQueues() { return queuesOf(getOnAttr()); }
 
-/// Both move at once.
+/// Both directions run at once.
 double ExchangeOp::getSeconds(const ActionClock &clock, int64_t rows) {
   double longest = 0;
   for (size_t i : {0, 1})

@@ -1,4 +1,4 @@
-// Entry points that are done in parts: their text form, and what each part takes and gives.
+// Entry points in parts: text form, and the inputs and outputs of each part.
 #include "ir/Dialect.h"
 #include "ir/Module.h"
 
@@ -47,7 +47,7 @@ void PartsOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDict((*this)->getAttrs(), {"sym_name", "inputs", "outputs", "parts", "each", "slots"});
 }
 
-/// The next entry point, or what has parts, behind an op; null if there is none.
+/// The next entry point or op with parts after an op; null if there is none.
 static Operation *nextEntry(Operation *op) {
   do
     op = op->getNextNode();
@@ -77,7 +77,7 @@ static bool hasName(ArrayAttr list, StringRef name) {
   return llvm::is_contained(list.getAsValueRange<StringAttr>(), name);
 }
 
-/// One part of an entry point: what it takes and gives.
+/// Verifies the inputs and outputs of one part of an entry point.
 static LogicalResult verifyPart(PartsOp whole, EntryOp part, bool isEach) {
   for (auto [name, argument] : llvm::zip(part.getInputs().getAsValueRange<StringAttr>(), part.getInputArguments())) {
     if (!hasName(whole.getInputs(), name) || !sameShapesAndElements({whole.getInputType(name)}, {argument.getType()}))

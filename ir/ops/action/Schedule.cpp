@@ -1,4 +1,4 @@
-// Launches, the functions that they run, transfers and slots: their text forms and what holds them together.
+// Launches, their functions, transfers and slots: text forms and verification.
 #include "ir/ops/action/ActionText.h"
 #include "ir/text/Words.h"
 

@@ -1,4 +1,4 @@
-// Branches: what holds them together.
+// Branches: verification.
 //
 //   %y = sluice.if %p : tensor<i1> -> tensor<?x4xf32> {
 //     %0 = sluice.exp %x : (tensor<?x4xf32>) -> tensor<?x4xf32>

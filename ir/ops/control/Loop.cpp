@@ -1,10 +1,10 @@
-// Loops: their text form and what holds them together.
+// Loops: text form and verification.
 //
 //   %r, %done = sluice.loop "power" 4 times on "acc0", "acc0.in" after %done_1
 //       (%acc = %x : tensor<8xf32, #acc0> at acc0.transient[0],
 //        %before : !sluice.event) {
 //
-// One that may not happen has `if %p : tensor<i1, #cpu> at cpu.transient[64]` behind the arguments.
+// A conditional loop has `if %p : tensor<i1, #cpu> at cpu.transient[64]` after the arguments.
 #include "ir/Work.h"
 #include "ir/ops/action/ActionText.h"
 #include "llvm/ADT/SetVector.h"
@@ -98,10 +98,9 @@ void LoopOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
     setName(event, "before");
 }
 
-//===- what holds -------------------------------------------------------------------------------------------------===//
+//===- verification -----------------------------------------------------------------------------------------------===//
 
-/// Whether an op may stand in a loop. States are those of the call. Branches are there for as long as it takes to make loops
-/// of scans.
+/// Whether an op may be in a loop. States belong to the call. Branches are allowed until scans are lowered to loops.
 static bool mayLoop(Operation &op) {
   if (auto copy = dyn_cast<CopyOp>(op))
     return copy.getWhen().value_or(CopyTime::Step) == CopyTime::Step;
@@ -110,7 +109,7 @@ static bool mayLoop(Operation &op) {
   return isCompute(&op) || isa<IfOp, KernelOp, ActionOp, NextOp>(op);
 }
 
-/// As plans have it: a call does nothing more often than 2^31 - 1 times, and loops are not deep in each other.
+/// Limits of plans: a call runs no action more than 2^31 - 1 times, and the nesting of loops is bounded.
 static LogicalResult verifyCount(LoopOp loop) {
   static constexpr int64_t kMostTimes = INT32_MAX, kMostDepth = 6;
   int64_t count = int64_t(loop.getCount()), depth = 1;
@@ -149,7 +148,7 @@ static LogicalResult verifyCondition(LoopOp loop) {
   return success();
 }
 
-/// A loop has the queues of what is in it.
+/// A loop has the queues of its body.
 static LogicalResult verifyQueues(LoopOp loop) {
   if (!loop.getOnAttr())
     return success();
@@ -180,7 +179,7 @@ LogicalResult LoopOp::verify() {
 
 LogicalResult LoopOp::verifyRegions() { return verifyQueues(*this); }
 
-//===- what passes ask --------------------------------------------------------------------------------------------===//
+//===- interfaces -------------------------------------------------------------------------------------------------===//
 
 NextOp LoopOp::getNext() { return cast<NextOp>(getActions().getTerminator()); }
 
@@ -207,7 +206,7 @@ SmallVector<Value> LoopOp::getRead() {
   return read.takeVector();
 }
 
-/// At most: one action after another.
+/// An upper bound: the actions in sequence.
 double LoopOp::getSeconds(const ActionClock &clock, int64_t rows) {
   double seconds = 0;
   for (auto action : getActions().getOps<ActionOp>())

@@ -1,4 +1,4 @@
-// Scans: their text form and what holds them together.
+// Scans: text form and verification.
 //
 //   %last, %ys = sluice.scan 5 steps reverse
 //       (%h = %h0 : tensor<?x4xf32>,
@@ -8,7 +8,7 @@
 //     sluice.step %h1 : tensor<?x4xf32> stack %y : tensor<?x4xf32>
 //   }
 //
-// An argument is written as the value that it is made of: a slice has its type without the dimension of the steps.
+// An argument is printed with the type of its operand: a slice has that type without the dimension of the steps.
 #include "ir/Work.h"
 #include "ir/ops/Inference.h"
 
@@ -30,7 +30,7 @@ RankedTensorType ScanOp::getStackType(Type type, int64_t dim, int64_t count) {
   return withShape(type, shape);
 }
 
-/// Whether a value of this type has such a dimension, of the number of steps.
+/// Whether a value of this type has dimension `dim`, of the number of steps.
 static bool hasSteps(Type type, int64_t dim, int64_t count) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
   return dim >= 0 && dim < int64_t(shape.size()) && shape[dim] == count;
@@ -157,7 +157,7 @@ void ScanOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
-//===- what holds -------------------------------------------------------------------------------------------------===//
+//===- verification -----------------------------------------------------------------------------------------------===//
 
 static LogicalResult verifyScanned(ScanOp scan) {
   int64_t count = int64_t(scan.getCount());

@@ -1,12 +1,12 @@
-// What a scan may be told beside what it does.
+// Optional attributes of a scan.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
 
 namespace sluice::ir {
 
-/// An attribute of a scan whose gradient computes again what it needs of a step, but for what is carried, instead of having it
-/// kept. It changes no value.
+/// An attribute of a scan whose gradient recomputes the values of a step, except carried ones, instead of storing them.
+/// It changes no result.
 inline constexpr llvm::StringLiteral kRecompute = "sluice.recompute";
 
 } // namespace sluice::ir

@@ -1,5 +1,5 @@
-// Attention by blocks of keys: what the op and its gradients mean. The formulas that stand for them where a backend has no
-// kernel are in AttentionFormula.cpp.
+// Attention by blocks of keys: the semantics of the op and its gradients. The formulas for backends without a kernel
+// are in AttentionFormula.cpp.
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
@@ -13,7 +13,7 @@ namespace sluice::ir {
 
 //===- types -----------------------------------------------------------------------------------------------------===//
 
-/// The mask repeats along its dimensions of size 1.
+/// The mask is broadcast along its dimensions of size 1.
 static LogicalResult checkMask(MaybeLocation loc, Value mask, ArrayRef<int64_t> scores, Type element) {
   if (!mask)
     return success();
@@ -64,7 +64,7 @@ template <typename Adaptor> static LogicalResult checkAttention(MaybeLocation lo
   return success();
 }
 
-/// The operands that gradients have besides.
+/// Checks the additional operands of gradients.
 template <typename Adaptor> static LogicalResult checkAttentionGrad(MaybeLocation loc, Adaptor op) {
   if (failed(checkAttention(loc, op)) || failed(checkFloats(loc, {op.getQ(), op.getDy()})) ||
       failed(checkFloats(loc, {op.getLogsumexp(), op.getDelta()})))
@@ -118,7 +118,7 @@ LogicalResult AttentionKeyValueGradOp::inferReturnTypes(MLIRContext *, MaybeLoca
 
 namespace {
 
-/// The scores of one query, in double precision, and the places of what they are made of.
+/// The scores of one query, in double precision, and the offsets of their operands.
 template <typename Op> class HostScores {
 public:
   HostScores(Op op, const HostTensor &q, const HostTensor &k, const HostTensor *mask)
@@ -229,7 +229,8 @@ SmallVector<HostTensor> AttentionKeyValueGradOp::evaluate(ArrayRef<HostTensor> o
 
 //===- work ------------------------------------------------------------------------------------------------------===//
 
-/// Of so many products of queries and keys, and of their scores with values. `causal` hides about half of them.
+/// The operations of this number of products of queries and keys, and of scores and values. `causal` hides about half
+/// of them.
 template <typename Op> static std::pair<int64_t, int64_t> flopsOf(Op op, int64_t ofKeys, int64_t ofValues) {
   SmallVector<int64_t> scores = scoresOf(shapeOf(op.getQ()), shapeOf(op.getK()));
   auto [flops, perRow] =
@@ -242,15 +243,15 @@ std::pair<int64_t, int64_t> ScaledDotProductAttentionOp::getFlops() { return flo
 std::pair<int64_t, int64_t> AttentionQueryGradOp::getFlops() { return flopsOf(*this, 2, 1); }
 std::pair<int64_t, int64_t> AttentionKeyValueGradOp::getFlops() { return flopsOf(*this, 2, 2); }
 
-// q, k and v, behind them dy; but neither a mask nor what there is of each query.
+// q, k and v, and dy after them, but neither a mask nor the values per query.
 bool ScaledDotProductAttentionOp::holdsVectors(bool isResult, unsigned number) { return number < (isResult ? 1 : 3); }
 bool AttentionQueryGradOp::holdsVectors(bool isResult, unsigned number) { return isResult || number < 4; }
 bool AttentionKeyValueGradOp::holdsVectors(bool isResult, unsigned number) { return isResult || number < 4; }
 
 //===- gradient --------------------------------------------------------------------------------------------------===//
 
-// delta is found once for both: p * (dP - delta) is what reaches the scores through the softmax, and what reaches them
-// through logsumexp is p times its gradient. A mask's gradient, where somebody wants it, is as large as the scores.
+// delta is computed once for both. p * (dP - delta) reaches the scores through the softmax; p times the gradient of
+// logsumexp reaches them through logsumexp. A mask's gradient, if requested, is as large as the scores.
 SmallVector<Value> ScaledDotProductAttentionOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   Location loc = getLoc();
   auto ofResult = [&](unsigned number) {
@@ -268,7 +269,8 @@ SmallVector<Value> ScaledDotProductAttentionOp::buildGradient(OpBuilder &builder
   return gradients;
 }
 
-/// Fewer heads of keys, masks that repeat along each dimension, causal ones, of fewer keys than queries and more.
+/// Fewer heads of keys; masks that are broadcast along each dimension; causal masks with fewer keys than queries and
+/// with more.
 SmallVector<Sample> ScaledDotProductAttentionOp::samples() {
   auto sample = [](const std::string &attributes, const std::string &q, const std::string &k, const std::string &v,
                    const std::string &y, const std::string &rows, const std::string &mask = "") {

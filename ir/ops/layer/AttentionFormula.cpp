@@ -9,8 +9,8 @@ namespace sluice::ir {
 
 namespace {
 
-/// Values of an attention op in the type of their sums, with the heads that share keys as a dimension of their own: q
-/// [B, Hk, G, T, D], k [B, Hk, S, D], scores [B, Hk, G, T, S].
+/// Values of an attention op in accumulator type, with the heads that share keys as a separate dimension: q [B, Hk, G,
+/// T, D], k [B, Hk, S, D], scores [B, Hk, G, T, S].
 template <typename Op> class AttentionParts {
 public:
   AttentionParts(OpBuilder &builder, Op op)
@@ -56,7 +56,7 @@ public:
   static constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 private:
-  /// In the shape of the scores: repeated along the dimensions in which it has one element.
+  /// In the shape of the scores: broadcast along dimensions with one element.
   Node additiveMask(RankedTensorType type) {
     Node mask(builder, op.getLoc(), op.getMask());
     if (mask.type().getElementType().isInteger(1)) {
@@ -104,7 +104,7 @@ SmallVector<Value> ScaledDotProductAttentionOp::expand(OpBuilder &builder) {
   AttentionParts parts(builder, *this);
   Node scores = parts.scores();
   Node largest(builder, getLoc(), builder.create<ReduceMaxOp>(getLoc(), scores, ArrayRef<int64_t>{4}, false));
-  Node shift = where(largest == parts.kHidden, 0.0, largest); // of queries that attend to no key
+  Node shift = where(largest == parts.kHidden, 0.0, largest); // for queries that attend to no key
   Node p = exp(scores - expandOver(shift, {4}, scores.type())), total = sum(p, {4});
   Node y = parts.product(p, parts.wide(getV()), "abcde,abef->abcdf");
   y = y / expandOver(where(total == 0.0, 1.0, total), {4}, y.type());

@@ -1,4 +1,4 @@
-// Batch normalisation: PyTorch's semantics, and its expansion into sums. Its gradient is in BatchNormGrad.cpp.
+// Batch normalization: PyTorch's semantics, and its expansion into sums. Its gradient is in BatchNormGrad.cpp.
 #include "ir/ops/layer/Normalised.h"
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// The gradient of batch normalisation, in closed form.
+// The gradient of batch normalization, in closed form.
 #include "ir/Module.h"
 #include "ir/ops/layer/Normalised.h"
 #include <cmath>
@@ -19,15 +19,15 @@ bool sharesStatistics(Operation *op) {
   return model && model.getSyncBatchNorm() && sharesRows(module);
 }
 
-/// Of each channel.
+/// Per channel.
 static Node meanOfAll(Node x) {
   SmallVector<int64_t> axes = axesButChannels(x);
   Node total = sum(x, axes);
   return total / count(x, axes, total);
 }
 
-/// Of rows that are apart: what is exchanged for the variance does not depend on the mean, so that both are exchanged
-/// as one. See "Two sums at once" below.
+/// For rows on several replicas: the exchanged value for the variance does not depend on the mean, so both are
+/// exchanged together. See "Two sums at once" below.
 static Moments getSharedMoments(Node x, Node runningMean) {
   Node shift = castTo(runningMean, x.builder->getF64Type());
   auto meanOfPower = [&](int64_t power) {
@@ -74,7 +74,7 @@ LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
                  failed(addResult(loc, x[1], element, types)));
 }
 
-/// As autograd would: through the mean and the variance one after the other, not in closed form.
+/// As in autograd: through the mean and the variance one after the other, not in closed form.
 SmallVector<HostTensor> BatchNormGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
   const HostTensor &x = operands[0], &weight = operands[1], &runningMean = operands[2], &runningVar = operands[3],
                    &dY = operands[4];
@@ -144,15 +144,16 @@ SmallVector<Value> BatchNormGradOp::buildFormula(OpBuilder &builder) {
 
 bool BatchNormGradOp::isExpandedEarly() { return true; }
 
-/// With the statistics of a replica's rows: the gradient of what it did, whose sum is that of what all did.
+/// With the statistics of a replica's own rows: each replica's gradient is of its own computation, and the total is the
+/// sum.
 RowFlow BatchNormGradOp::getRowFlow() { return RowFlow::Sum; }
 
 } // namespace sluice::ir
 
-// Two sums at once. The variance is that of d = x - s for any s that all have, E[d^2] - E[d]^2, by sums that replicas
-// and microbatches add up at once, whatever their number and the rows of each; those of none are zeros. In f64 its
-// error is about 2^-52 (E[d]^2 + var). That of one device, which sums squared differences from the mean in f32, is the
-// square of the mean's own rounding, 2^-48 E[x]^2, beside the rounding of its sums: no smaller. s is the running mean,
-// which comes to be near the batch's. Of f64, there is nothing wider: replicas exchange the mean first and the squares
-// then. Merging counts, means and sums of squares in pairs needs what all replicas have, side by side, so a program for
-// a known number of them.
+// Two sums at once. The variance is that of d = x - s for any common s: E[d^2] - E[d]^2. Replicas and microbatches add
+// both sums in one exchange, for any number of them and any number of rows; shares without rows add zeros. In f64 its
+// error is about 2^-52 (E[d]^2 + var). The single-device formula sums squared differences from the mean in f32; its
+// error is the square of the mean's own rounding, 2^-48 E[x]^2, plus the rounding of its sums, which is no smaller. s
+// is the running mean, which approaches the batch's mean. For f64 inputs there is no wider type, so replicas exchange
+// the mean first and then the squares. Rejected: merging counts, means and sums of squares in pairs, because it needs
+// the values of all replicas side by side and so a program for a known number of them.

@@ -1,4 +1,5 @@
-// What batch normalisation and its gradient share: the one's are the other's common subexpressions.
+// Code shared by batch normalization and its gradient, so that the values of one are common subexpressions of the
+// other.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -7,35 +8,35 @@
 
 namespace sluice::ir {
 
-/// Whether an op's statistics are those of rows that replicas or microbatches share.
+/// Whether an op's statistics cover rows that replicas or microbatches share.
 bool sharesStatistics(mlir::Operation *op);
 
-/// Operands and attributes of a batch normalisation.
+/// Operands and attributes of a batch normalization.
 struct NormOperands {
   mlir::Value x, runningMean, runningVar;
   llvm::APFloat eps;
   bool training;
-  bool isShared; ///< the statistics are those of rows that are apart
+  bool isShared; ///< the statistics cover sharded rows
 
-  /// Of a batch normalisation or its gradient.
+  /// From a batch normalization or its gradient.
   template <typename Op> static NormOperands of(Op op) {
     return {op.getX(), op.getRunningMean(), op.getRunningVar(), op.getEps(), op.getTraining(), sharesStatistics(op)};
   }
 };
 
-/// Of each channel.
+/// Per channel.
 struct Moments {
   Node mean, var;
 };
 
-/// x with mean 0 and variance 1 in each channel. Halves are computed in f32.
+/// x with mean 0 and variance 1 in each channel. Two-byte floats are computed in f32.
 struct Normalised {
   llvm::SmallVector<int64_t> axes; // all but the channels
   Node x, mean, centred, var, inverseDeviation, xHat;
 
   Normalised(mlir::OpBuilder &builder, mlir::Location loc, const NormOperands &of);
 
-  /// A value per channel, repeated to x's shape.
+  /// A value per channel, broadcast to x's shape.
   Node overChannels(Node value) const { return expand(value, 1, x.type()); }
 
 private:

@@ -1,4 +1,4 @@
-// Normalisation by the elements of a row. Batch normalisation, by the rows of a call, is in BatchNorm.cpp.
+// Normalization over the elements of a row. Batch normalization, over the rows of a call, is in BatchNorm.cpp.
 #include "ir/Dialect.h"
 #include "ir/build/Fold.h"
 #include "ir/build/Lane.h"
@@ -40,7 +40,7 @@ static LogicalResult inferNorm(MaybeLocation loc, ValueRange operands, Adaptor o
 
 namespace {
 
-/// The elements of one row of x: where it begins, their mean and 1 / sqrt(var + eps).
+/// The elements of one row of x: its offset, their mean and 1 / sqrt(var + eps).
 struct HostNormRow {
   size_t first, count;
   double mean = 0, inverseDeviation = 0;
@@ -58,7 +58,7 @@ struct HostNormRow {
 
 } // namespace
 
-/// Calls `body` with each row of x that is normalised.
+/// Calls `body` with each normalized row of x.
 template <typename Op>
 static void forEachNormRow(Op op, const HostTensor &x, llvm::function_ref<void(const HostNormRow &)> body) {
   size_t count = 1;
@@ -68,7 +68,7 @@ static void forEachNormRow(Op op, const HostTensor &x, llvm::function_ref<void(c
     body(HostNormRow(op, x, first, count));
 }
 
-/// A vector's elements in the places of x's.
+/// A vector broadcast to the positions of x's elements.
 static std::vector<double> spreadHost(const HostTensor &vector, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
   std::vector<double> values;
   forEachIndex(shape, [&](ArrayRef<int64_t> index) { values.push_back(vector.at(sizesAlong(dims, index))); });
@@ -171,7 +171,7 @@ SmallVector<Value> NormalizeOp::buildGradient(OpBuilder &builder, ValueRange dRe
   return {dX, castTo(sum(dY * xHat, others), elementOf(getX())), castTo(sum(dY, others), elementOf(getX()))};
 }
 
-/// Layers, groups, several dimensions, a weight of other dimensions than those that are normalised over, and of none.
+/// Layers, groups, several dimensions, a weight with other dimensions than the normalized ones, and no weight.
 SmallVector<Sample> NormalizeOp::samples() {
   auto sample = [](const std::string &attributes, const std::string &x, const std::string &vector) {
     std::string type = "tensor<" + x + "xf64>", vectorType = "tensor<" + vector + "f64>";
@@ -200,7 +200,7 @@ LogicalResult NormalizeGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
   return success();
 }
 
-/// As autograd would: through the variance and the mean one after the other, not in closed form.
+/// As in autograd: through the variance and the mean one after the other, not in closed form.
 SmallVector<HostTensor> NormalizeGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
   const HostTensor &x = operands[0], &dY = operands[2];
   HostTensor dX(x.shape);

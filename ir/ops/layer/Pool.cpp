@@ -20,7 +20,7 @@ static SmallVector<int64_t> getPooledShape(ArrayRef<int64_t> x, const Windows &w
   return {x[0], x[1], windows[0].positions(ceil), windows[1].positions(ceil)};
 }
 
-/// Calls `body` with each tap of window (i, j) that is an element: the tap's number and the element's indices.
+/// Calls `body` with each tap of window (i, j) that is not padding: the tap's number and the element's indices.
 static void forEachTap(const Windows &windows, int64_t i, int64_t j,
                        llvm::function_ref<void(int64_t, int64_t, int64_t)> body) {
   for (int64_t u = 0; u < windows[0].kernel; ++u)
@@ -31,7 +31,7 @@ static void forEachTap(const Windows &windows, int64_t i, int64_t j,
     }
 }
 
-/// Checks dY's shape; where the op does not say how the last window was rounded, either is right.
+/// Checks dY's shape. If the op does not specify the rounding of the last window, both are valid.
 static LogicalResult checkPooled(MaybeLocation loc, ArrayRef<int64_t> dy, const Windows &windows,
                                  ArrayRef<bool> roundings) {
   for (bool ceil : roundings)
@@ -266,15 +266,15 @@ SmallVector<Sample> MaxPool2dGradOp::samples() {
 
 //===- avg_pool2d ------------------------------------------------------------------------------------------------===//
 
-/// The elements of one dimension that a window's mean counts: those of the input, and of the padding if asked, but
-/// never what lies beyond the padding.
+/// The number of elements along one dimension that a window's mean counts: those of the input, and the padding if
+/// `includePad`, but none beyond the padding.
 static int64_t countElements(const Window &window, int64_t position, bool includePad) {
   int64_t start = window.element(position, 0);
   int64_t end = std::min(start + window.kernel, window.size + (includePad ? window.after : 0));
   return end - std::max(start, includePad ? -window.before : 0);
 }
 
-/// The same as a value: a constant where all windows agree.
+/// The same as a value: a constant if all windows agree.
 static Lane buildCount(ElementBuilder &builder, const Window &window, int64_t count, AffineExpr position,
                        bool includePad, Type element) {
   Lane whole(builder.builder(), builder.loc(), builder.constant(double(window.kernel), element));

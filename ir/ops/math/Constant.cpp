@@ -1,4 +1,4 @@
-// Constants, and what is known from a shape or a label alone.
+// Constants, and values that depend only on a shape or a label.
 #include "ir/Dialect.h"
 #include "ir/build/Lane.h"
 #include "ir/build/Node.h"
@@ -109,7 +109,7 @@ SmallVector<HostTensor> ConstantOp::evaluate(ArrayRef<HostTensor>, int64_t rows)
   return {y};
 }
 
-/// Only a splat is a formula; the elements of others are data.
+/// Only a splat is a formula; other constants are data.
 Value ConstantOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr>) {
   auto value = cast<DenseElementsAttr>(getValue());
   if (!value.isSplat())

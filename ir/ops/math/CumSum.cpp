@@ -1,4 +1,4 @@
-// Sums of all that is before an element.
+// Cumulative sums.
 #include "ir/Dialect.h"
 #include "ir/build/Fold.h"
 #include "ir/build/Node.h"
@@ -41,7 +41,7 @@ SmallVector<HostTensor> CumSumOp::evaluate(ArrayRef<HostTensor> operands, int64_
   return {y};
 }
 
-// All elements of the line are looked at for each of y: what backends do, which know the op, is the same in fewer steps.
+// Each element of y visits all elements of its line. Backends that recognize the op compute the same with fewer steps.
 Value CumSumOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
   int64_t axis = getAxis();
   Type element = elementOf(getX());

@@ -1,4 +1,4 @@
-// Dropout: PyTorch's semantics, and its expansion into numbers that are drawn where they are needed.
+// Dropout: PyTorch's semantics, and its expansion into random numbers that are drawn where they are needed.
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
@@ -22,7 +22,7 @@ static RankedTensorType typeOfDropped(DropoutOp op) {
   return RankedTensorType::get(shapeOf(op.getX()), IntegerType::get(op.getContext(), 1));
 }
 
-/// What is left is scaled by; where nothing is, by nothing.
+/// The scale of the remaining elements; 0 if none remain.
 static double scaleOf(DropoutOp op) {
   double kept = 1 - op.getP().convertToDouble();
   return kept > 0 ? 1 / kept : 0;

@@ -1,5 +1,5 @@
-// Elementwise ops, whose meanings Elementwise.td holds, and with them the definitions that are generated for all ops:
-// the snippets in the table use Lane, Node and the functions here.
+// Elementwise ops, whose semantics are in Elementwise.td, and the definitions generated for all ops. The snippets in
+// the table use Lane, Node and the functions here.
 #include "ir/Dialect.h"
 #include "ir/build/Lane.h"
 #include "ir/build/Node.h"
@@ -188,7 +188,7 @@ LogicalResult CastOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRa
   return success();
 }
 
-/// `value` as the nearest number of an integer type, towards zero.
+/// `value` as the nearest number of an integer type, rounded towards zero.
 static double saturateTo(IntegerType type, double value) {
   if (std::isnan(value))
     return 0;
@@ -220,7 +220,7 @@ bool DivOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && !sums[1] && isa<
 
 //===- cast ------------------------------------------------------------------------------------------------------===//
 
-/// Whether every element of type `narrow` is one of type `wide`, too.
+/// Whether type `wide` can represent every element of type `narrow`.
 static bool holdsAll(Type wide, Type narrow) {
   if (!isa<FloatType>(wide) || !isa<FloatType>(narrow))
     return false;
@@ -231,7 +231,7 @@ static bool holdsAll(Type wide, Type narrow) {
          APFloat::semanticsMinExponent(to) <= APFloat::semanticsMinExponent(from);
 }
 
-/// A cast to the operand's own type, or back from a type that has all its elements, changes nothing.
+/// A cast to the operand's own type, or back from a type that represents all its elements, is the identity.
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getA().getType() == getY().getType())
     return getA();
@@ -251,7 +251,7 @@ SmallVector<Value> CastOp::buildGradient(OpBuilder &builder, ValueRange dResults
   return {builder.create<CastOp>(getLoc(), dResults[0], elementOf(getA()))};
 }
 
-/// An index stays the same in another integer type, or was none.
+/// A valid index is unchanged in another integer type.
 Value CastOp::getElementsSource() {
   return isa<IntegerType>(elementOf(getA())) && isa<IntegerType>(getTo()) ? getA() : Value();
 }

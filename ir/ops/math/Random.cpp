@@ -67,10 +67,10 @@ static uint32_t drawBits(RandomBlock key, uint64_t element, uint64_t count, bool
   return encrypt(key, {uint32_t(first), uint32_t(second < count ? second : 0)})[element / half];
 }
 
-/// What moves the first word of a key to that of stream `stream`: an odd number, so that no two are alike.
+/// Maps the first word of a key to that of stream `stream`: the factor is odd, so streams have distinct keys.
 static uint32_t moveToStream(uint64_t stream) { return 0x85EBCA77 * uint32_t(stream); }
 
-/// The fraction below which there are `p` of all, in units of one.
+/// The fraction, in units, below which a share `p` of all draws is.
 static double unitsBelow(const APFloat &p) { return std::ceil(p.convertToDouble() / kFraction); }
 
 /// Fills a tensor with `convert(fraction)` of each element's bits.
@@ -125,7 +125,7 @@ static LaneBlock encrypt(const LaneKey &key, LaneBlock block) {
 
 static Lane laneOf(ElementBuilder &builder, Value value) { return Lane(builder.builder(), builder.loc(), value); }
 
-/// As a function of its own: every weight of a model is drawn with it.
+/// As a function, because every weight of a model is drawn with it.
 static LaneBlock callEncrypt(ElementBuilder &builder, LaneBlock key, LaneBlock block) {
   const Value operands[] = {key.first, key.second, block.first, block.second};
   SmallVector<Value> made = builder.call("threefry", operands, [&](ValueRange words) -> SmallVector<Value> {
@@ -212,7 +212,7 @@ SmallVector<HostTensor> UniformOp::evaluate(ArrayRef<HostTensor> operands, int64
                [&](double fraction) { return std::fmax(a, fraction * (b - a) + a); })};
 }
 
-/// An element is drawn by its index among those of all rows.
+/// An element is drawn by its index among the elements of all rows.
 RowFlow UniformOp::getRowFlow() { return RowFlow::Whole; }
 RowFlow NormalOp::getRowFlow() { return RowFlow::Whole; }
 
@@ -255,8 +255,7 @@ LogicalResult BernoulliOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
   return addResult(loc, type.getShape(), type.getElementType(), types);
 }
 
-/// The index in the dimension `?`, and the number of the element among those of its row, of an index that is made of
-/// numbers or expressions.
+/// The index in the dimension `?`, and the element's number within its row, for an index of numbers or expressions.
 template <typename Index>
 static std::pair<Index, Index> splitIndex(RankedTensorType type, ArrayRef<Index> index, Index zero) {
   Index row = zero, place = zero;

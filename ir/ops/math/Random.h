@@ -1,4 +1,4 @@
-// What ops draw by the reference function of another.
+// Reference functions for ops that draw like another op.
 #pragma once
 
 #include "ir/reference/HostTensor.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::ir {
 
-/// What `bernoulli` gives, where `first` is the number of the first row.
+/// The result of `bernoulli`, where `first` is the number of the first row.
 HostTensor drawBernoulli(const HostTensor &key, int64_t first, uint64_t stream, const llvm::APFloat &p,
                          mlir::RankedTensorType type, int64_t rows);
 

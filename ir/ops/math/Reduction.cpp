@@ -1,4 +1,4 @@
-// Reductions over axes. Softmax is in Softmax.cpp, batch normalisation is in BatchNorm.cpp.
+// Reductions over axes. Softmax is in Softmax.cpp, batch normalization is in BatchNorm.cpp.
 #include "ir/Dialect.h"
 #include "ir/build/Fold.h"
 #include "ir/build/Lane.h"
@@ -28,7 +28,7 @@ static LogicalResult inferReduction(MaybeLocation loc, Value x, ArrayRef<int64_t
   return addResult(loc, shape, elementOf(x), types);
 }
 
-/// Folds x over `axes`; with keepdims or not, the result's elements lie in the same order.
+/// Folds x over `axes`. The order of the result's elements does not depend on keepdims.
 static HostTensor reduceHost(const HostTensor &x, ArrayRef<int64_t> axes, ArrayRef<int64_t> shape, double initial,
                              double (*combine)(double, double)) {
   HostTensor kept(x.shape, 0), y(shape, initial);
@@ -78,7 +78,7 @@ static Value buildReduction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr>
   });
 }
 
-/// A reduction's result or its gradient, repeated along the axes.
+/// A reduction's result or its gradient, broadcast along the axes.
 template <typename Op> static Node spread(Op op, Node value) {
   auto type = tensorOf(op.getX());
   if (op.getKeepdims())
@@ -172,7 +172,7 @@ SmallVector<Value> MeanOp::buildGradient(OpBuilder &builder, ValueRange dResults
 
 bool MeanOp::isLinearIn(ArrayRef<bool>) { return true; }
 
-/// The sum of all replicas', divided by the number of elements of all; halves are added up and divided in f32.
+/// The sum over all replicas divided by the number of all elements; two-byte floats are added and divided in f32.
 SmallVector<Value> MeanOp::expandForReplicas(OpBuilder &builder, const RowNumbers &rows) {
   if (!reducesRows(*this))
     return {};
@@ -205,7 +205,8 @@ LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
   return inferReduction(loc, op.getX(), op.getAxes(), op.getKeepdims(), types);
 }
 
-// Of i64 the greatest is no double; the nearest below it serves, as the reference holds integers only up to 2^53.
+// The greatest i64 is not a double. The double below it suffices, because the reference represents integers only up to
+// 2^53.
 static double greatestOf(Type element) {
   switch (*dtypeOf(element)) {
   case SLUICE_DTYPE_f32:
@@ -265,7 +266,7 @@ SmallVector<Value> ReduceMinOp::buildGradient(OpBuilder &builder, ValueRange dRe
   return buildExtremumGradient(*this, builder, dResults[0]);
 }
 
-/// A maximum of what is in the opposite order: -x, or -1 - x of integers, which the least has, too.
+/// A maximum of the values in reverse order: -x, or -1 - x for integers, which is also defined for the least integer.
 SmallVector<Value> ReduceMinOp::expandForReplicas(OpBuilder &builder, const RowNumbers &) {
   if (!reducesRows(*this))
     return {};
@@ -298,8 +299,8 @@ Value ProdOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
   return buildReduction(*this, builder, index, 1, multiplyLanes);
 }
 
-// With `rest` the product of what is not 0: dX = dY * rest / x without zeros; of one zero, dY * rest there and 0 elsewhere; of
-// more, 0.
+// With `rest` the product of the nonzero elements: dX = dY * rest / x without zeros; with one zero, dY * rest there and
+// 0 elsewhere; with more zeros, 0.
 SmallVector<Value> ProdOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   Node x = widened(Node(builder, getLoc(), getX())), dY = widened(Node(builder, getLoc(), dResults[0]));
   Node isZero = where(x == x.like(0.0), x.like(1.0), 0.0), others = where(x == x.like(0.0), x.like(1.0), x);
@@ -351,8 +352,8 @@ SmallVector<HostTensor> ArgMaxOp::evaluate(ArrayRef<HostTensor> operands, int64_
   return {y};
 }
 
-// Two values are folded together: the maximum and its index. Of equal maxima the lower index wins in whatever order
-// partial results are combined.
+// Two values are folded together: the maximum and its index. Of equal maxima the lower index wins, whatever the order
+// in which partial results are combined.
 Value ArgMaxOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
   Type element = getLaneElement(elementOf(getX())), i32 = builder.builder().getI32Type();
   auto lane = [&](Value value) { return Lane(builder.builder(), builder.loc(), value); };

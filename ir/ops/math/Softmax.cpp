@@ -52,7 +52,7 @@ static SmallVector<AffineExpr> withAxis(ArrayRef<AffineExpr> index, int64_t axis
   return source;
 }
 
-// Never a NaN, which is in the sum in any case: `max` would have to look for it at every element.
+// Ignores NaN, which reaches the sum in any case; `max` would have to test for it at every element.
 static Lane larger(Lane a, Lane b) { return where(b > a, b, a); }
 
 namespace {
@@ -96,7 +96,7 @@ SmallVector<HostTensor> SoftmaxOp::evaluate(ArrayRef<HostTensor> operands, int64
   return {y};
 }
 
-/// A line of rows is looked at as a whole.
+/// A line of rows needs all rows.
 template <typename Op> static RowFlow flowOfLines(Op op) {
   return tensorOf(op.getX()).isDynamicDim(op.getAxis()) ? RowFlow::Whole : RowFlow::Apart;
 }
@@ -141,7 +141,7 @@ SmallVector<Sample> LogSoftmaxOp::samples() { return softmaxSamples("log_softmax
 
 //===- softmax_cross_entropy -------------------------------------------------------------------------------------===//
 
-/// Logits and the axis of their classes, of which there is a known number.
+/// Logits and the axis of their classes, whose number is static.
 static LogicalResult checkLogits(MaybeLocation loc, Value logits, int64_t axis) {
   if (failed(checkFloats(loc, logits)) || failed(checkAxes(loc, axis, shapeOf(logits))))
     return failure();
@@ -156,14 +156,14 @@ static SmallVector<int64_t> withoutAxis(ArrayRef<int64_t> shape, int64_t axis) {
   return others;
 }
 
-/// Where class number `at` of an element is among the logits.
+/// The index of class `at` of an element in the logits.
 static SmallVector<AffineExpr> insertAxis(ArrayRef<AffineExpr> index, int64_t axis, AffineExpr at) {
   SmallVector<AffineExpr> inserted(index);
   inserted.insert(inserted.begin() + axis, at);
   return inserted;
 }
 
-/// The last dimension at `axis`, the others behind one another as they are.
+/// Moves the last dimension to `axis`; the others keep their order.
 static Node moveLast(Node x, int64_t axis) {
   int64_t last = x.type().getRank() - 1;
   if (axis == last)
@@ -173,7 +173,7 @@ static Node moveLast(Node x, int64_t axis) {
   return Node(*x.builder, x.loc, x.builder->create<TransposeOp>(x.loc, x, order));
 }
 
-/// The transposition of a cross-entropy's logits that moves their classes and nothing else, or null.
+/// The transposition of a cross-entropy's logits that moves only the classes, or null.
 template <typename Op> static TransposeOp movedClasses(Op op) {
   auto transpose = op.getLogits().template getDefiningOp<TransposeOp>();
   if (!transpose || !canTakeIn(op, transpose) ||
@@ -197,7 +197,7 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(MLIRContext *, MaybeLocati
   return addResult(loc, label, elementOf(op.getLogits()), types);
 }
 
-// A label out of range picks a logit of 0, as one_hot's row of zeros does.
+// A label out of range selects a logit of 0, like one_hot's row of zeros.
 SmallVector<HostTensor> SoftmaxCrossEntropyOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
   const HostTensor &logits = operands[0], &label = operands[1];
   int64_t axis = getAxis();
@@ -238,7 +238,7 @@ SmallVector<Value> SoftmaxCrossEntropyOp::buildGradient(OpBuilder &builder, Valu
 
 SmallVector<int64_t> SoftmaxCrossEntropyOp::getIndexBounds() { return {0, shapeOf(getLogits())[getAxis()]}; }
 
-// What moves the classes is taken in, so that logits are read where they lie.
+// Absorbs a transposition of the classes, so that logits are read in place.
 static LogicalResult takeInTranspose(SoftmaxCrossEntropyOp op, PatternRewriter &rewriter) {
   TransposeOp transpose = movedClasses(op);
   if (!transpose)

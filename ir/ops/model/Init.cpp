@@ -16,8 +16,8 @@ namespace sluice::ir {
 /// Counters are positive 32-bit integers, so this many elements can be drawn at once.
 static constexpr int64_t kMostDrawn = int64_t(1) << 30;
 
-/// 2^32 divided by the golden ratio, as a signed word: keys of any number of steps are far apart, so that those of seeds
-/// which are near each other do not meet.
+/// 2^32 divided by the golden ratio, as a signed word. Keys of any number of steps are far apart, so keys of close
+/// seeds do not collide.
 static constexpr double kKeyOfStep = double(int32_t(0x9E3779B9));
 
 bool holds(Type element, double value) {
@@ -64,7 +64,7 @@ static std::string problemOfRandom(StringRef kind, double a, double b, RankedTen
     return "the bounds of uniform numbers are reversed: " + both;
   if (kind == "normal" && b < 0)
     return "a deviation cannot be negative: " + printNumber(b);
-  for (double number : {a, b, kind == "uniform" ? b - a : b}) // b - a is what a uniform fraction is multiplied with
+  for (double number : {a, b, kind == "uniform" ? b - a : b}) // b - a is the factor of a uniform fraction
     if (!std::isfinite(number) || !holds(type.getElementType(), number))
       return "numbers out of the range of " + printType(type.getElementType()) + ": " + both;
   if (countElements(type.getShape()).known > kMostDrawn)

@@ -147,7 +147,7 @@ StringRef getModelName(ModuleOp module) {
   return model ? model.getName() : "model";
 }
 
-/// The number behind `format` in the text of a model, in either of MLIR's forms.
+/// The number after `format` in the text of a model, in either of MLIR's forms.
 static std::optional<int64_t> formatIn(StringRef line) {
   StringRef rest = line.substr(line.find("format")).drop_front(StringRef("format").size()).ltrim(" =");
   int64_t format = 0;
@@ -169,7 +169,7 @@ std::string problemOfFormat(StringRef text) {
   if (line.contains("format"))
     if (std::optional<int64_t> format = formatIn(line); format && *format != kTextFormat)
       return wrongFormat(text, model, "format " + Twine(*format));
-  // Before the first format all of this stood in attributes of the module.
+  // Before the first format these were attributes of the module.
   for (StringRef old : {"sluice.capacity = ", "sluice.phase = ", "sluice.devices = ", "sluice.model = "})
     if (size_t at = text.find(old); at != StringRef::npos)
       return wrongFormat(text, at, "a time before format 1, by its '" + old.rtrim(" =") + "'");

@@ -1,4 +1,4 @@
-// State, and the ops that read and write it: what holds them together.
+// State, and the ops that read and write it: verification.
 #include "ir/Dialect.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"
@@ -23,7 +23,7 @@ static LogicalResult verifyZeroRow(StateOp state) {
   return success();
 }
 
-/// What is data says which, by its sum; the bytes stand elsewhere.
+/// A state with data names them by checksum; the bytes are stored elsewhere.
 static LogicalResult verifyData(StateOp state) {
   InitAttr init = state.getInit();
   IntegerAttr sum = init.getCrc32();
@@ -61,7 +61,7 @@ static LogicalResult verifyInit(StateOp state) {
   return verifyZeroRow(state);
 }
 
-/// What another state begins with is there before.
+/// A state that another one mirrors is defined before it.
 static LogicalResult verifyLike(StateOp state, SymbolTableCollection &symbols) {
   if (!state.getLike())
     return success();
@@ -73,7 +73,7 @@ static LogicalResult verifyLike(StateOp state, SymbolTableCollection &symbols) {
   return success();
 }
 
-/// Each of its other names is its own: no state has it, and no other one has it, too.
+/// Aliases are unique: no state and no other alias has the name.
 static LogicalResult verifyAliases(StateOp state) {
   auto taken = [&](StringRef alias) { return state.emitOpError("has another name that is taken: ") << alias; };
   auto module = state->getParentOfType<ModuleOp>();
@@ -97,7 +97,7 @@ static LogicalResult verifyAliases(StateOp state) {
   return success();
 }
 
-/// A slot, or the accumulator of a gradient, lies as its parameter does, so it has the same shape.
+/// A slot, or the accumulator of a gradient, has its parameter's layout and therefore its shape.
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyLike(*this, symbols)) || failed(verifyAliases(*this)))
     return failure();
@@ -120,7 +120,7 @@ RankedTensorType StateOp::getKeptType() {
                                all.getElementType());
 }
 
-/// Every replica has a shard of its own.
+/// Every replica has a separate shard.
 static LogicalResult verifyStateShards(StateOp state) {
   auto module = state->getParentOfType<ModuleOp>();
   if (state.getShards() == 1)
@@ -133,7 +133,7 @@ static LogicalResult verifyStateShards(StateOp state) {
   return success();
 }
 
-/// Rows carry what is no parameter's slot: dimension 0 counts them, and they begin with zeros.
+/// A row-carried state is not a parameter's slot: dimension 0 counts the rows, and the initial value is zeros.
 static LogicalResult verifyRows(StateOp state) {
   if (state.getKind() != StateKind::Slot || state.getOf() || !state.getTensorType().isDynamicDim(0))
     return state.emitOpError("has a symbolic shape: ") << printShape(state.getTensorType().getShape());
@@ -162,13 +162,13 @@ LogicalResult StateOp::verify() {
   return verifyInit(*this);
 }
 
-/// The state that `op` names, if its type is the one given.
+/// The state that `op` names, if it has this type.
 static LogicalResult verifyStateUse(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {
   auto state = symbols.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
     return op->emitOpError("names no state: ") << name;
   RankedTensorType kept = state.getKeptType();
-  if (!kept.hasStaticShape() && cast<RankedTensorType>(type).hasStaticShape()) // all rows that there may be
+  if (!kept.hasStaticShape() && cast<RankedTensorType>(type).hasStaticShape()) // the maximum number of rows
     kept = kept.clone(runtimeShape(kept, getCapacity(op->getParentOfType<ModuleOp>())));
   if (!sameShapesAndElements({kept}, {type}))
     return op->emitOpError("has type ") << type << ", the state has " << state.getKeptType();
@@ -181,7 +181,7 @@ LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols);
 }
 
-/// In a graph, caches alone are of entry points of its own, which are all that set them.
+/// In a graph, only caches belong to the graph's own entry points, and only these set them.
 LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols)))
     return failure();

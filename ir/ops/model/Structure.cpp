@@ -1,4 +1,4 @@
-// Graphs, entry points, kernels and copies: their text forms and what holds them together.
+// Graphs, entry points, kernels and copies: text forms and verification.
 #include "ir/CallFlow.h"
 #include "ir/ops/Inference.h"
 #include "llvm/ADT/SetVector.h"
@@ -35,7 +35,7 @@ static ParseResult parseAttributeAs(OpAsmParser &parser, OperationState &result,
   return parser.parseAttribute(attribute, name, result.attributes);
 }
 
-/// One in each entry point of a graph.
+/// At most one set in each entry point of a graph.
 static LogicalResult verifyOneSetEach(Block &body) {
   llvm::DenseSet<std::pair<Attribute, Attribute>> set;
   for (auto write : body.getOps<SetOp>())
@@ -51,7 +51,7 @@ static LogicalResult verifyInputs(Operation *op, ArrayAttr names, Block &body) {
   return success();
 }
 
-/// Behind the inputs there are events, as many as are carried.
+/// After the inputs come the carried events.
 static LogicalResult verifyCarried(EntryOp entry) {
   for (BlockArgument argument : entry.getCarriedArguments())
     if (!isa<EventType>(argument.getType()))
@@ -222,12 +222,12 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   for (auto [argument, type] : llvm::zip_equal(arguments, operandTypes))
     argument.type = type;
   result.addTypes(resultTypes);
-  // Operands after the region: what it defines would take the place of a name that was resolved before, and free that.
+  // Operands after the region: definitions in it would otherwise replace a name that is already resolved, and free it.
   return failure(parser.parseRegion(*result.addRegion(), arguments) ||
                  parser.resolveOperands(operands, operandTypes, loc, result.operands));
 }
 
-/// Every operand, and what comes out, stands on a line of its own.
+/// Every operand and result is on a separate line.
 void KernelOp::print(OpAsmPrinter &printer) {
   auto beginLine = [&](StringRef text) {
     printer.printNewline();
@@ -284,7 +284,7 @@ Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
   return builder.operand(0, index);
 }
 
-/// The gradient travels back.
+/// The gradient is copied back.
 bool CopyOp::isLinearIn(ArrayRef<bool>) { return true; }
 
 SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {

@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-/// `shape` with `inner` in place of `count` dimensions from `axis` on.
+/// `shape` with `inner` in place of `count` dimensions from `axis`.
 template <typename T>
 static SmallVector<T> replaceDims(ArrayRef<T> shape, int64_t axis, int64_t count, ArrayRef<T> inner) {
   SmallVector<T> replaced(shape.take_front(axis));
@@ -58,7 +58,7 @@ Value GatherOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineE
   return builder.operand(0, replaceDims<AffineExpr>(at, axis, count, chosen));
 }
 
-// Sums of halves are those of floats, rounded once.
+// Two-byte floats are summed in f32 and rounded once.
 SmallVector<Value> GatherOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   Node dY = widened(Node(builder, getLoc(), dResults[0]));
   int64_t axis = getAxis();
@@ -118,7 +118,7 @@ SmallVector<HostTensor> ScatterAddOp::evaluate(ArrayRef<HostTensor> operands, in
   return {y};
 }
 
-// All elements of the index are looked at for each of y: what backends do, which know the op, is the same in fewer steps.
+// Each element of y visits all elements of the index. Backends that recognize the op compute the same with fewer steps.
 Value ScatterAddOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
   int64_t axis = getAxis(), size = getSize();
   Type element = elementOf(getX());
@@ -160,7 +160,7 @@ SmallVector<Sample> ScatterAddOp::samples() {
 
 //===- take_along ------------------------------------------------------------------------------------------------===//
 
-/// `shape` with another size along an axis, for what has the index in place of x.
+/// `shape` with another size along an axis, for an index in place of x.
 static LogicalResult checkAlong(MaybeLocation loc, int64_t axis, ArrayRef<int64_t> shape, ArrayRef<int64_t> index) {
   if (failed(checkAxes(loc, axis, shape)))
     return failure();
@@ -196,7 +196,7 @@ Value TakeAlongOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<Affi
   return builder.operand(0, replaceDims<AffineExpr>(at, getAxis(), 1, chosen));
 }
 
-// Sums of halves are those of floats, rounded once.
+// Two-byte floats are summed in f32 and rounded once.
 SmallVector<Value> TakeAlongOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   Node dY = widened(Node(builder, getLoc(), dResults[0]));
   Value dX = builder.create<AddAlongOp>(getLoc(), dY, getIndex(), getAxis(), shapeOf(getX())[getAxis()]);
@@ -247,7 +247,7 @@ SmallVector<HostTensor> AddAlongOp::evaluate(ArrayRef<HostTensor> operands, int6
   return {y};
 }
 
-// Each element of y looks for its terms, all along the index: nothing is written by two.
+// Each element of y collects its terms along the index, so no element has two writers.
 Value AddAlongOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
   int64_t axis = getAxis(), size = getSize();
   auto term = [&](ArrayRef<AffineExpr> step) -> Value {
@@ -280,7 +280,7 @@ SmallVector<Sample> AddAlongOp::samples() {
 
 //===- dynamic_slice ---------------------------------------------------------------------------------------------===//
 
-/// What both have: a position along an axis of x at which `size` elements are.
+/// A check of both ops: a position along an axis of x with room for `size` elements.
 static LogicalResult checkPosition(MaybeLocation loc, Value x, Value index, int64_t axis, int64_t size) {
   ArrayRef<int64_t> shape = shapeOf(x);
   if (failed(checkAxes(loc, axis, shape)) || failed(checkNumbers(loc, "size", size, 1, 1)))
@@ -374,7 +374,7 @@ SmallVector<HostTensor> DynamicUpdateSliceOp::evaluate(ArrayRef<HostTensor> oper
   return {y};
 }
 
-// What backends do in place is the part of it that is new.
+// Backends that update in place write only the part.
 Value DynamicUpdateSliceOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> at) {
   int64_t axis = getAxis(), size = shapeOf(getPart())[axis];
   AffineExpr place = at[axis] - builder.dataIndex(2, {}, getIndexBounds()[2]);

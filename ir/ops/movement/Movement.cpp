@@ -11,7 +11,7 @@ namespace sluice::ir {
 
 static SmallVector<int64_t> iota(int64_t count) { return llvm::to_vector(llvm::seq<int64_t>(0, count)); }
 
-/// A shape in an attribute, where -1 stands for `?` as the type's own number does.
+/// A shape in an attribute, where -1 stands for `?`.
 static SmallVector<int64_t> readShape(ArrayRef<int64_t> attribute) {
   return llvm::map_to_vector(attribute, [](int64_t size) { return size == -1 ? ShapedType::kDynamic : size; });
 }
@@ -72,7 +72,7 @@ static AffineExpr linearise(ArrayRef<AffineExpr> index, ArrayRef<int64_t> sizes,
   return linear;
 }
 
-// Dimensions are matched in groups of equal products, so that those which a reshape does not touch keep their own
+// Dimensions are matched in groups of equal products, so that dimensions unaffected by the reshape keep their own
 // index.
 Value ReshapeOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
   ArrayRef<int64_t> from = shapeOf(getX()), to = shapeOf(getY());
@@ -198,7 +198,7 @@ Value ExpandOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineE
   return builder.operand(0, source);
 }
 
-// Dimensions that x lacks are summed away first, then those that it has with size 1.
+// Sums first over dimensions that x lacks, then over those that it has with size 1.
 SmallVector<Value> ExpandOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   SmallVector<int64_t> added, stretched;
   for (int64_t dim : iota(tensorOf(getY()).getRank()))

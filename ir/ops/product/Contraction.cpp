@@ -1,4 +1,4 @@
-// Convolutions. Their gradients are convolutions again.
+// Convolutions. Their gradients are also convolutions.
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/product/Window.h"
@@ -15,7 +15,7 @@ RowFlow Conv2dWeightGradOp::getRowFlow() { return RowFlow::Sum; }
 
 //===- conv2d ----------------------------------------------------------------------------------------------------===//
 
-/// Checks what convolution and its gradients share: x [N, C, H, W], weight [O, C / groups, kH, kW], y [N, O, H', W'].
+/// Checks shared by convolution and its gradients: x [N, C, H, W], weight [O, C / groups, kH, kW], y [N, O, H', W'].
 static LogicalResult checkConvolution(MaybeLocation loc, ArrayRef<int64_t> x, ArrayRef<int64_t> weight, int64_t groups,
                                       ArrayRef<int64_t> stride, ArrayRef<int64_t> padding, ArrayRef<int64_t> dilation) {
   if (llvm::is_contained(x.drop_front(), ShapedType::kDynamic) || llvm::is_contained(weight, ShapedType::kDynamic))
@@ -41,7 +41,7 @@ static LogicalResult checkConvolved(MaybeLocation loc, ArrayRef<int64_t> dy, Arr
                           printShape(expected));
 }
 
-/// Products of a convolution that share a weight: it meets x[x + k * stride] for y[y + k], with k < count.
+/// Products of a convolution that share a weight: y[y + k] += weight * x[x + k * stride] for k < count.
 struct ProductRow {
   int64_t x, weight, y, stride, count;
 };
@@ -57,7 +57,7 @@ static void forEachProductRow(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, con
       for (int64_t c = 0; c < channels; ++c)
         for (int64_t u = 0; u < weight[2]; ++u)
           for (int64_t v = 0; v < weight[3]; ++v) {
-            // The windows in which tap v is not in the padding.
+            // The windows in which tap v is not padding.
             int64_t start = windows[1].element(0, v),
                     first = std::max<int64_t>(0, llvm::divideCeilSigned(-start, stride)),
                     end = std::min(width, llvm::divideFloorSigned(x[3] - 1 - start, stride) + 1);

@@ -1,5 +1,5 @@
-// Products by an equation. Their gradients are such products again, and so is a product of an operand that was permuted or
-// repeated, or one whose result is permuted.
+// Products by an equation. Their gradients are also such products. So are a product of a permuted or broadcast operand
+// and a product with a permuted result.
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
 #include "mlir/IR/PatternMatch.h"
@@ -59,7 +59,7 @@ LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Value
 
 Equation EinsumOp::getLetters() { return *Equation::parse(std::nullopt, getEquation()); }
 
-/// How far apart neighbours along each of `order` lie in a row-major tensor; 0 where it has no such letter.
+/// The stride of each letter of `order` in a row-major tensor; 0 if the tensor lacks the letter.
 static SmallVector<int64_t> stridesAlong(StringRef order, StringRef letters, ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(order.size(), 0);
   int64_t stride = 1;
@@ -72,7 +72,7 @@ SmallVector<HostTensor> EinsumOp::evaluate(ArrayRef<HostTensor> operands, int64_
   Equation letters = getLetters();
   const HostTensor &a = operands[0], &b = operands[1];
   HostTensor y(runtimeShape(getY().getType(), rows));
-  // The result's innermost letter goes innermost.
+  // The result's innermost letter becomes the innermost loop.
   size_t outer = letters.y.empty() ? 0 : letters.y.size() - 1;
   std::string order = letters.y.substr(0, outer) + letters.summed() + letters.y.substr(outer);
   SmallVector<int64_t> sizes = llvm::map_to_vector(order, [&](char letter) {
@@ -103,7 +103,7 @@ Value EinsumOp::multiply(OpBuilder &builder, Location loc, Value a, Value b, con
   return builder.create<EinsumOp>(loc, a, b, letters.canonical().str());
 }
 
-/// The operand along which the result's innermost free letter runs goes second, as in x [m, k] times w [k, n].
+/// The operand with the result's innermost free letter comes second, as in x [m, k] times w [k, n].
 static Value multiplyInOrder(OpBuilder &builder, Location loc, Value first, Value second, const Equation &letters) {
   auto free = std::find_if(letters.y.rbegin(), letters.y.rend(), [&](char letter) { return letters.isFree(letter); });
   bool inOrder = free == letters.y.rend() || Equation::isIn(letters.b, *free);
@@ -117,7 +117,7 @@ SmallVector<Value> EinsumOp::buildGradient(OpBuilder &builder, ValueRange dResul
           multiplyInOrder(builder, getLoc(), getA(), dResults[0], {letters.a, letters.y, letters.b})};
 }
 
-// The steps are one more letter that is summed over.
+// The steps become one more letter that is summed over.
 Value EinsumOp::buildStepSum(OpBuilder &builder, ValueRange stacked, ArrayRef<int64_t> dims) {
   Equation letters = getLetters();
   char steps = 'a';
@@ -141,16 +141,16 @@ SmallVector<Sample> EinsumOp::samples() {
     return Sample{std::string("\"sluice.einsum\"(%0, %1) {equation = \"") + equation + "\"} : " + type, {range, range}};
   };
   return {
-      // Matrices, either one transposed, and the rows in each place.
+      // Matrices, either one transposed, and the rows in each position.
       sample("ab,bc->ac", "(tensor<?x4xf64>, tensor<4x5xf64>) -> tensor<?x5xf64>"),
       sample("ab,cb->ac", "(tensor<?x4xf64>, tensor<5x4xf64>) -> tensor<?x5xf64>"),
       sample("ab,ac->bc", "(tensor<?x4xf64>, tensor<?x5xf64>) -> tensor<4x5xf64>"),
       sample("abc,adb->acd", "(tensor<2x4x3xf64>, tensor<2x5x4xf64>) -> tensor<2x3x5xf64>"),
       sample("abc,acd->abd", "(tensor<2x3x4xf64>, tensor<2x4x2xf64>) -> tensor<2x3x2xf64>"),
       sample("ab,cb->ac", "(tensor<3x4xf64>, tensor<?x4xf64>) -> tensor<3x?xf64>"),
-      // So many columns that backends may pad them.
+      // Enough columns that backends may pad them.
       sample("ab,bc->ac", "(tensor<2x3xf64>, tensor<3x257xf64>) -> tensor<2x257xf64>"),
-      // Several free letters, several summed ones, several of the batch, and the rows apart from others of their role.
+      // Several free, summed and batch letters, and the rows as a separate letter of their role.
       sample("abc,dc->abd", "(tensor<?x3x4xf64>, tensor<5x4xf64>) -> tensor<?x3x5xf64>"),
       sample("abc,abd->cd", "(tensor<?x3x4xf64>, tensor<?x3x5xf64>) -> tensor<4x5xf64>"),
       sample("abc,cde->abde", "(tensor<?x3x4xf64>, tensor<4x2x5xf64>) -> tensor<?x3x2x5xf64>"),
@@ -172,7 +172,7 @@ SmallVector<Sample> EinsumOp::samples() {
 
 //===- canonical forms --------------------------------------------------------------------------------------------===//
 
-/// The same work on other values: with what was noted on the product.
+/// The same product with other operands, and with its attributes.
 static Value multiplyInstead(PatternRewriter &rewriter, EinsumOp product, Value a, Value b, const Equation &letters,
                              Type type) {
   auto made = EinsumOp::multiply(rewriter, product.getLoc(), a, b, letters).getDefiningOp<EinsumOp>();
@@ -183,13 +183,13 @@ static Value multiplyInstead(PatternRewriter &rewriter, EinsumOp product, Value 
 
 namespace {
 
-/// A way to find an operand's elements in another value: that value, and its letters; nothing where there is none.
+/// The value from which an operand's elements can be read, and its letters; none if there is none.
 struct Source {
   Value value;
   std::string letters;
 };
 
-/// Takes what an operand is made by into the equation.
+/// Absorbs an operand's producer into the equation.
 class TakeInOperand : public OpRewritePattern<EinsumOp> {
 public:
   using OpRewritePattern::OpRewritePattern;
@@ -200,7 +200,7 @@ public:
                           b = sourceOf(op, op.getB(), letters, letters.b);
     if (!a && !b)
       return failure();
-    // Both at once only where letters that one gives up are not those of the other.
+    // Both at once only if the letters that one operand drops are not dropped by the other.
     if (a && b && isBroadcast(*a, letters.a) && isBroadcast(*b, letters.b))
       b.reset();
     Source first = a.value_or(Source{op.getA(), letters.a}), second = b.value_or(Source{op.getB(), letters.b});
@@ -224,7 +224,7 @@ private:
     return std::nullopt;
   }
 
-  /// An operand that repeats along letters of the batch is one without them.
+  /// An operand that is broadcast along batch letters is equivalent to one without them.
   static std::optional<Source> sourceOfExpanded(ExpandOp expand, const Equation &equation, StringRef letters) {
     ArrayRef<int64_t> x = shapeOf(expand.getX()), y = shapeOf(expand.getY());
     std::string source;
@@ -240,7 +240,7 @@ private:
   }
 };
 
-/// Writes the result as it is permuted, where nobody else reads it.
+/// Writes the result in permuted form if it has no other consumers.
 class TakeInPermutedResult : public OpRewritePattern<TransposeOp> {
 public:
   using OpRewritePattern::OpRewritePattern;

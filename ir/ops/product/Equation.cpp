@@ -34,7 +34,7 @@ static LogicalResult checkOnce(MaybeLocation loc, StringRef letters, StringRef w
   return success();
 }
 
-/// Letters of the result are of an operand, and letters of one operand alone are of the result.
+/// Letters of the result are in an operand, and letters of one operand alone are in the result.
 static LogicalResult checkRoles(MaybeLocation loc, const Equation &equation) {
   for (char letter : equation.y)
     if (!Equation::isIn(equation.a + equation.b, letter))

@@ -1,7 +1,7 @@
-// The equation of a product, "abd,cd->abc": a letter for each dimension of its two operands and of its result.
+// The equation of a product, "abd,cd->abc": one letter for each dimension of the two operands and of the result.
 //
-// A letter of both operands and the result is of the batch; of one operand and the result, free; of both operands alone,
-// summed over.
+// A letter of both operands and the result is a batch letter; of one operand and the result, free; of both operands
+// alone, summed.
 #pragma once
 
 #include "ir/Types.h"
@@ -14,7 +14,7 @@ namespace sluice::ir {
 struct Equation {
   std::string a, b, y; ///< the letters, outermost dimension first
 
-  /// Of "abd,cd->abc"; fails where this is none, and where letters are none of a product's.
+  /// Parses "abd,cd->abc"; fails on malformed equations and on letters without one of these roles.
   static mlir::FailureOr<Equation> parse(std::optional<mlir::Location> loc, llvm::StringRef text);
 
   /// With letters in the order of their first appearance in the operands: a, b, c, ...

@@ -1,8 +1,8 @@
-// Convolutions in groups, and their gradients, as one convolution a group.
+// Grouped convolutions and their gradients, as one convolution per group.
 //
 //   conv2d %x, %w {groups = 2}   ==>   concat(conv2d %x[:, 0:C/2], %w[0:O/2], conv2d %x[:, C/2:C], %w[O/2:O])
 //
-// Every sum is that of the same products, so that the reference functions give the same bits either way.
+// Every sum has the same products, so the reference functions give the same bits either way.
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
 
@@ -18,7 +18,8 @@ struct Group {
   Location loc;
   int64_t number, count;
 
-  /// The group's share of `x` along `dim`. To be asked for one by one: compilers differ in the order of arguments.
+  /// The group's share of `x` along `dim`. Call it in separate statements: compilers differ in the evaluation order of
+  /// arguments.
   Value of(Value x, unsigned dim) const {
     SmallVector<int64_t> starts(shapeOf(x).size(), 0), ends(shapeOf(x)), steps(shapeOf(x).size(), 1);
     int64_t size = ends[dim] / count;
@@ -30,7 +31,7 @@ struct Group {
 
 } // namespace
 
-/// What `build` makes of each group, joined along `axis`; nothing where there is one group.
+/// Concatenates the result of `build` for each group along `axis`; nothing if there is one group.
 static SmallVector<Value> joinGroups(OpBuilder &builder, Location loc, int64_t groups, int64_t axis,
                                      llvm::function_ref<Value(const Group &)> build) {
   if (groups == 1)

@@ -1,4 +1,4 @@
-// What bounds gradients between their computation and the updates: torch.nn.utils.clip_grad_*.
+// Limits gradients between their computation and the updates: torch.nn.utils.clip_grad_*.
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
 
@@ -14,8 +14,8 @@ Value ClipGradNormAttr::buildTerm(OpBuilder &builder, Location loc, Value gradie
   return sum(g * g, llvm::to_vector(llvm::seq<int64_t>(0, g.type().getRank())));
 }
 
-// g * min(1, max_norm / (norm + 1e-6)) of the norm of all elements of all gradients. It is no number where the norm is
-// none, so that what went wrong stays seen.
+// g * min(1, max_norm / (norm + 1e-6)), with the norm over all elements of all gradients. NaN if the norm is NaN, so
+// errors stay visible.
 Value ClipGradNormAttr::buildClipped(OpBuilder &builder, Location loc, Value gradient, Value sum) const {
   Node g = widened(Node(builder, loc, gradient)),
        norm = sqrt(castTo(Node(builder, loc, sum), g.type().getElementType()));

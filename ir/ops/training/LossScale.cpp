@@ -1,5 +1,5 @@
-// The scale of the loss, as torch.amp.GradScaler keeps it. A gradient of f16 is 0 below 2^-25; times a power of two that is
-// as large as its largest elements allow, fewer of them are.
+// The scale of the loss, as in torch.amp.GradScaler. An f16 gradient underflows to 0 below 2^-25. Multiplied with the
+// largest power of two that its elements allow, fewer underflow.
 #include "ir/Dialect.h"
 #include "ir/build/Fold.h"
 #include "ir/build/Node.h"
@@ -15,7 +15,7 @@ LossScaleAttr LossScaleAttr::getDefault(MLIRContext *context) {
   return get(context, b.getF64FloatAttr(65536), b.getF64FloatAttr(2), b.getF64FloatAttr(0.5), 2000);
 }
 
-/// A scale is kept in f32.
+/// A scale is stored in f32.
 LogicalResult LossScaleAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr initScale,
                                     FloatAttr growthFactor, FloatAttr backoffFactor, int64_t growthInterval) {
   double init = initScale.getValueAsDouble(), growth = growthFactor.getValueAsDouble(),
@@ -31,8 +31,9 @@ LogicalResult LossScaleAttr::verify(function_ref<InFlightDiagnostic()> emitError
   return success();
 }
 
-// 0 times an element is 0, or no number if the element is none or infinite; so is a sum of these, in any order. Of the size of an
-// element, which of all replicas none has a part of: their sum may be infinite where no part is.
+// 0 times an element is 0, or NaN if the element is NaN or infinite; so is a sum of these, in any order. The absolute
+// value is not linear, so partial gradients of replicas are reduced first: their sum may be infinite although no part
+// is.
 Value LossScaleAttr::buildTerm(OpBuilder &builder, Location loc, Value gradient) const {
   Node g = widened(Node(builder, loc, gradient));
   return sum(abs(g) * 0.0, llvm::to_vector(llvm::seq<int64_t>(0, g.type().getRank())));
@@ -42,8 +43,9 @@ Value LossScaleAttr::buildIsFinite(OpBuilder &builder, Location loc, Value sum) 
   return Node(builder, loc, sum) == 0.0;
 }
 
-// The factor is of the decision, too, though nobody reads what is multiplied with 0. So it is known no earlier, and updates that
-// are made of it fuse with the choice between old and new values; they would else be stored before.
+// The factor also depends on the decision, although nothing reads a product with 0. So it is available no earlier than
+// the decision, and updates computed from it fuse with the selection of old or new values. Otherwise they would be
+// stored before.
 Value LossScaleAttr::buildUnscaled(OpBuilder &builder, Location loc, Value gradient, Value scale,
                                    Value isFinite) const {
   Node g = widened(Node(builder, loc, gradient)), finite(builder, loc, isFinite);

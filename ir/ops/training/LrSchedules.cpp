@@ -1,4 +1,4 @@
-// Learning rates as functions of the step: the closed forms of torch.optim.lr_scheduler, of steps of the optimizer.
+// Learning rates as functions of the optimizer's step: the closed forms of torch.optim.lr_scheduler.
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
 
@@ -16,7 +16,7 @@ static LogicalResult requirePositive(EmitError emitError, const char *what, int6
   return success();
 }
 
-/// The number of steps taken before, in the type of the rate.
+/// The number of earlier steps, in the type of the rate.
 static Node stepsAs(Node lr, Value step) { return castTo(Node(*lr.builder, lr.loc, step), lr.type().getElementType()); }
 
 //===- StepLR -----------------------------------------------------------------------------------------------------===//
@@ -50,7 +50,7 @@ LogicalResult CosineAnnealingLrAttr::verify(EmitError emitError, int64_t most, F
   return requirePositive(emitError, "T_max", most);
 }
 
-// eta_min + (lr - eta_min) * (1 + cos(pi * step / T_max)) / 2: behind T_max it rises again.
+// eta_min + (lr - eta_min) * (1 + cos(pi * step / T_max)) / 2: after T_max it rises again.
 Value CosineAnnealingLrAttr::buildRate(OpBuilder &builder, Location loc, Value lr, Value step) const {
   Node base(builder, loc, lr), wave = cos(stepsAs(base, step) * (std::numbers::pi / double(getTMax())));
   Node least = base.like(getEtaMin().getValueAsDouble());

@@ -1,5 +1,5 @@
-// The updates of optimizers, as plain elementwise ops that fuse with the gradients they consume. What is stored as
-// halves is computed in f32 and rounded at the end, once.
+// The updates of optimizers, as plain elementwise ops that fuse with the producers of gradients. Values stored in
+// two-byte types are computed in f32 and rounded once, at the end.
 #include "ir/Dialect.h"
 #include "ir/build/Node.h"
 
@@ -14,7 +14,7 @@ static double numberOf(FloatAttr value) { return value.getValueAsDouble(); }
 
 namespace {
 
-/// The update of one parameter: its values as they are computed with, and a scalar expanded to them.
+/// The update of one parameter: its values in the compute type, and scalars broadcast to them.
 struct Update {
   Update(OpBuilder &builder, Location loc, Value parameter, Value gradient, Value lr)
       : stored(builder, loc, parameter), p(widened(stored)), g(widened(Node(builder, loc, gradient))),
@@ -23,12 +23,12 @@ struct Update {
   Node slot(Value value) const { return widened(Node(*p.builder, p.loc, value)); }
   Node expanded(Node scalar) const { return expand(scalar, {}, p.type()); }
 
-  /// All of them, as they are stored.
+  /// The results, in their storage types.
   SmallVector<Value> results(ArrayRef<Node> nodes) const {
     return llvm::map_to_vector(nodes, [&](Node node) -> Value { return castTo(node, stored.type().getElementType()); });
   }
 
-  Node stored, p, g, lr; ///< g: by which it is updated
+  Node stored, p, g, lr; ///< g: the gradient of the update
 };
 
 } // namespace
@@ -36,7 +36,7 @@ struct Update {
 /// g + decay * p
 static Node decayed(const Update &u, FloatAttr decay) { return isZero(decay) ? u.g : u.g + u.p * numberOf(decay); }
 
-/// share * average + (1 - share) * value, as torch.lerp has it. All of it reads `value`, with which it fuses.
+/// share * average + (1 - share) * value, like torch.lerp. All terms read `value`, with which they fuse.
 static Node averaged(Node average, Node value, double share) {
   return share < 0.5 ? value + (average - value) * share : average + (value - average) * (1.0 - share);
 }
@@ -59,7 +59,7 @@ SmallVector<StringRef> SgdAttr::getSlots() const {
   return isZero(getMomentum()) ? SmallVector<StringRef>{} : SmallVector<StringRef>{"momentum_buffer"};
 }
 
-/// PyTorch's first step takes the gradient undampened into the buffer.
+/// In PyTorch's first step the gradient enters the buffer undampened.
 bool SgdAttr::needsStep() const { return !isZero(getMomentum()) && !isZero(getDampening()); }
 
 // torch.optim.SGD: d = g + weight_decay * p;  b = momentum * b + (1 - dampening) * d, but b = d at the first step;
@@ -92,8 +92,8 @@ SmallVector<StringRef> AdamAttr::getSlots() const {
 
 bool AdamAttr::needsStep() const { return true; }
 
-/// 1 - beta^t, of the steps taken before and this one, in the type of `like`. A difference would cancel, the more the
-/// closer beta is to 1; with h = -t ln(beta) / 2 it is 2 tanh(h) / (1 + tanh(h)).
+/// 1 - beta^t over the earlier steps and this one, in the type of `like`. A difference would cancel, the more the
+/// closer beta is to 1. With h = -t ln(beta) / 2 it is 2 tanh(h) / (1 + tanh(h)).
 static Node biasCorrection(double beta, Value step, Node like) {
   if (beta == 0)
     return like.like(1.0);
