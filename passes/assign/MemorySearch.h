@@ -1,5 +1,4 @@
-// How much of a device's memory a placement problem may be given so that the plan of its solution keeps the device's
-// cap.
+// Searches the memory limits of a placement problem with which the plan of its solution stays within the devices' caps.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +8,32 @@
 
 namespace sluice::passes {
 
-/// The problem knows how many bytes values have; only a plan knows which are alive together, and of workspaces. So a
-/// share of the caps is looked for, between shares whose plans were too large and those that left no placement or
-/// memory unused. It is one for all devices: what does not fit on one of several alike goes to another, and does not
-/// fit there.
+/// The problem only has the sizes of values; lifetimes and workspaces are known from a plan. So the search varies a
+/// share of the caps, between shares whose plans were too large and shares that left no placement or unused memory. One
+/// share applies to all devices: groups that exceed one of several equal devices would move to another and exceed that.
 class MemorySearch {
 public:
-  /// Bytes of each device, none where there is no cap.
+  /// Bytes per device; none if it has no cap.
   explicit MemorySearch(std::vector<std::optional<int64_t>> caps) : caps(std::move(caps)) {}
 
-  /// What the problem is to be given now.
+  /// The limits for the next solution.
   std::vector<std::optional<int64_t>> given() const;
 
-  /// What came of it: no placement, or a plan with these peaks.
+  /// Records the outcome: no placement, or a plan with these peaks.
   void noteNone();
   void notePlan(const std::vector<int64_t> &peaks);
 
-  /// Whether another share is worth a try after what was noted last.
+  /// Whether another share should be tried after the last outcome.
   bool goesOn() const;
-  /// Forgets what was tried, and begins where the last plan fitted.
+  /// Resets the search to the last share whose plan fitted.
   void restart();
 
 private:
   void tryBetween();
 
   std::vector<std::optional<int64_t>> caps;
-  double share = 1, fitting = 1;   // to be given; of the last plan that fitted
-  double least = 0;                // the largest that left no placement, or whose plan fitted
+  double share = 1, fitting = 1;   // next; of the last plan that fitted
+  double least = 0;                // the largest without a placement, or whose plan fitted
   std::optional<double> most = {}; // the smallest whose plan was too large
 };
 

@@ -1,5 +1,5 @@
-// What plans need of memory beside what the model of assignments knows of: relayouts, and workspaces of kernels whose
-// layouts differ from those that the model was told of.
+// Memory of plans beyond the model of assignments: relayouts, and workspaces of kernels whose layouts differ from those
+// that the model knows.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace sluice::passes {
 
 class PlannedMemory {
 public:
-  /// By device: what the model says of an assignment of groups to devices, and what its plan needs.
+  /// By device: the modeled memory of an assignment of groups to devices, and the memory of its plan.
   void note(const std::vector<uint32_t> &devices, const std::vector<int64_t> &modelled,
             const std::vector<int64_t> &needed);
 
-  /// What a plan is likely to need by device: as many times what the model says as the plan of the most similar
-  /// assignment noted so far did.
+  /// The probable memory of a plan by device: the modeled memory, scaled as in the most similar assignment noted so
+  /// far.
   std::vector<int64_t> likely(const std::vector<uint32_t> &devices, const std::vector<int64_t> &modelled) const;
 
 private:

@@ -31,14 +31,14 @@ static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Processor time of this thread: what one thread needs even where other programs take the core from it now and then.
+// CPU time of this thread, which excludes the time when other programs use the core.
 static double threadTime() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// A second thread that spins for work for a while, so that handing over costs well under a microsecond.
+// A second thread that spins for work, so that a handover costs well under a microsecond.
 class Pair {
 public:
   Pair() : helper([this] { serve(); }) {}
@@ -149,7 +149,7 @@ static Contraction emitPeak(mlir::ModuleOp module, mlir::Location loc, mlir::Typ
   auto type = mlir::VectorType::get({target.lanes(32)}, f32);
   stage.forEachTask([&](mlir::OpBuilder &b, mlir::Value) {
     mlir::Value factor = loadVector(b, loc, type, stage.buffer(0));
-    Sums sums; // from different places, or LLVM would see that all chains are one
+    Sums sums; // different initial values, or LLVM would merge all chains
     for (int64_t i = 0; i < 12; ++i)
       sums.push_back(loadVector(b, loc, type, elementAddress(b, loc, f32, stage.buffer(0), i)));
     sums = accumulateOver(b, loc, 4096, 1, sums, [&](mlir::OpBuilder &body, mlir::Value, int64_t, Sums &carried) {
@@ -222,7 +222,7 @@ public:
     if (c.workspaceBytes > static_cast<int64_t>(bufferElements * sizeof(float)))
       llvm::report_fatal_error("workspace too small");
     double rate[2], share[2];
-    for (bool two : {false, true}) { // beside the peak of the same moment
+    for (bool two : {false, true}) { // with the peak measured at the same time
       double peak = measure(*peakKernel, 0, two, options.seconds / 4);
       rate[two] = measure(kernel, rows, two, options.seconds);
       peak = std::max(peak, measure(*peakKernel, 0, two, options.seconds / 4));

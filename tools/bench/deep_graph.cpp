@@ -74,7 +74,7 @@ template <class Block> struct Network : nn::Module {
 
 static void train(Graph &graph, nn::Module &net, const Shape &shape, const optim::Optimizer &optimizer) {
   Tensor x = graph.input("x", f32, shape), label = graph.input("label", i32, {rows});
-  net.initialize("*", init::constant(0.01)); // random numbers would need a kernel for each parameter
+  net.initialize("*", init::constant(0.01)); // random numbers would require a kernel per parameter
   Tensor logits = net(x);
   graph.output("logits", logits);
   graph.minimize(cross_entropy(logits, label), optimizer);

@@ -60,7 +60,7 @@ struct BenchRank {
   std::vector<float> send, receive;
 };
 
-/// The best of several times, in seconds, that all threads take for `body`.
+/// The shortest of several times, in seconds, in which all threads complete `body`.
 template <typename Body> static double bestOf(size_t threads, int repetitions, const Body &body) {
   using Clock = std::chrono::steady_clock;
   std::barrier<> together(static_cast<std::ptrdiff_t>(threads));

@@ -1,8 +1,8 @@
-"""One network of models/ in PyTorch: peers_torch.py NET MODE BATCH VARIANT THREADS. MODE is train or infer; VARIANT eager or
-compile, followed by +cl for channels_last.
+"""One network of models/ in PyTorch: peers_torch.py NET MODE BATCH VARIANT THREADS. MODE is train or infer; VARIANT
+eager or compile, followed by +cl for channels_last.
 
-Says that its step is ready, and then, for each line of seconds that it is given, the median of steps that took at least so
-long. Says nothing where this PyTorch cannot compile and should."""
+Prints a line when its step is ready. Then, for each input line with a number of seconds, it prints the median of
+steps that took at least that long. Prints nothing if the variant is compile and this PyTorch cannot compile."""
 
 import json
 import statistics

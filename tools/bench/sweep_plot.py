@@ -1,4 +1,5 @@
-"""The plot of tools/bench/placement_sweep: a step's time over the link's speed, both logarithmic, a panel for each cap."""
+"""The plot of tools/bench/placement_sweep: the time of a step over the link's speed, both logarithmic, one panel per
+cap."""
 
 import math
 
@@ -49,7 +50,7 @@ class LogAxis:
         return self.start + (self.end - self.start) * math.log(value / self.low) / math.log(self.high / self.low)
 
     def ticks(self):
-        """Powers of ten; where there are few, twice and five times them too."""
+        """Powers of ten; if there are few, also twice and five times them."""
         few = self.high / self.low < 300
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         every = [factor * 10.0**decade for decade in decades for factor in ((1, 2, 5) if few else (1,))]
@@ -99,7 +100,8 @@ def draw_panel(heading, sweep, top, y_range):
 
 
 def draw(title, panels):
-    """SVG text; `panels` are pairs of a heading and a sweep, with its points from the slowest link to the fastest."""
+    """SVG text; `panels` are pairs of a heading and a sweep, with its points ordered from the slowest link to the
+    fastest."""
     points = [point for _, sweep in panels for point in sweep.points]
     times = [ms for point in points for ms in (*point.lines().values(), point.report["predicted_ms"]) if ms is not None]
     y_range = min(times) / 1.3, max(times) * 1.3

@@ -1,5 +1,5 @@
-// The backends that models can be compiled for: those whose compile half is linked in, and those found in
-// SLUICE_BACKEND_PATH and in the installation.
+// The backends available for compilation: those whose compile half is linked in, and those found in SLUICE_BACKEND_PATH
+// and in the installation.
 #pragma once
 
 #include "ir/Target.h"
@@ -13,19 +13,19 @@ namespace sluice::compiler {
 
 const sluice_backend_compile &hostBackend();
 
-/// The compile halves that are linked in, the host's first.
+/// The linked compile halves, the host's first.
 llvm::ArrayRef<const sluice_backend_compile *> builtInBackends();
 
-/// What the host's run half says of it.
+/// The description of the host by its run half.
 runtime::BackendDevice describeHost();
 
-/// Every shared object that there is, tried.
+/// The result of loading every shared object found.
 std::vector<runtime::BackendFile> tryBackends();
 
-/// The compile half of this name; the error says what was refused and why.
+/// The compile half with this name; the error lists rejected files with reasons.
 llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name);
 
-/// As sluice_peak.
+/// Mirrors sluice_peak.
 struct PublishedPeak {
   std::string architecture;
   int64_t computeMajor, computeMinor;
@@ -37,15 +37,15 @@ struct PublishedPeak {
   }
 };
 
-/// What a device says of itself; null if it is not here.
+/// A device's description of itself; null if this machine lacks the device.
 const runtime::BackendDevice *findDevice(llvm::ArrayRef<runtime::BackendFile> files, const ir::TargetDevice &device);
 
-/// What a backend says of a target, and of settings of its own; the error is its reason to refuse.
+/// A backend's description of a target with its settings; the error is its reason to refuse.
 struct TargetDescription {
   std::string deviceType, cpu;
   unsigned vectorBits;
   std::string instructions; // "avx2,fma"
-  std::string noTreeSums;   // why its devices do not add in a tree what replicas exchange; empty: they may
+  std::string noTreeSums;   // reason why its devices cannot add exchanged values in a tree; empty: they can
   std::vector<PublishedPeak> peaks;
 };
 llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu,

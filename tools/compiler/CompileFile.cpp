@@ -1,4 +1,4 @@
-// From a file to a file.
+// Compiles from a file to a file.
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
 #include "tools/compiler/Compiler.h"
@@ -35,14 +35,14 @@ static std::string defaultOutput(llvm::StringRef input, Emit emit) {
   llvm::SmallString<128> name(llvm::sys::path::filename(input));
   llvm::sys::path::replace_extension(name, emit == Emit::SharedLibrary ? "so" : emit == Emit::Object ? "o" : "");
   if (name == llvm::sys::path::filename(input))
-    name += ".out"; // never over the model itself
+    name += ".out"; // never overwrites the model
   return name.str().str();
 }
 
-/// What stands behind the name of an artifact in that of its file of large initial data.
+/// The suffix of an artifact's file of large initial data.
 static constexpr llvm::StringLiteral kValuesEnding = ".values.safetensors";
 
-/// Those of all variants, whose kernels have the same names.
+/// The objects of all variants, whose kernels have equal names.
 static llvm::Expected<std::vector<std::string>> objectsOf(const Compiled &compiled) {
   if (compiled.others.empty())
     return compiled.objects;
@@ -58,7 +58,7 @@ static llvm::Expected<std::vector<std::string>> objectsOf(const Compiled &compil
   return objects;
 }
 
-/// The artifact, and its file of initial data where there is much: both or none.
+/// Writes the artifact, and its file of large initial data if there is any: both or neither.
 static llvm::Error writeArtifact(ModuleOp module, const Compiled &compiled, Emit emit) {
   auto objects = objectsOf(compiled);
   if (!objects)
@@ -103,18 +103,19 @@ static llvm::Expected<ir::Target> targetOf(llvm::StringRef list) {
   return target ? std::move(target) : withCode(ExitCode::Usage, target.takeError());
 }
 
-/// Settings of a backend for one of several lists of devices, which has a folder of its own in the one of `dump=FOLDER`.
+/// A backend's settings for one of several lists of devices. Each list has its own subfolder of `dump=FOLDER`.
 static std::string settingsFor(llvm::StringRef list, llvm::StringRef settings) {
   llvm::SmallVector<std::string> all;
   for (llvm::StringRef setting : llvm::split(settings, ',')) {
     std::string &its = all.emplace_back(setting);
     if (auto [name, folder] = setting.split('='); name == "dump" && !folder.empty())
-      its += "/" + llvm::join(llvm::split(list, ','), "+"); // a comma begins another setting
+      its += "/" + llvm::join(llvm::split(list, ','), "+"); // a comma separates settings
   }
   return llvm::join(all, ",");
 }
 
-/// The options for each list of devices. Settings of a backend are for those that have it, and of none are refused by the first.
+/// The options for each list of devices. A backend's settings go to the lists that contain it; settings of a backend in
+/// no list are rejected by the first.
 static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const CompileOptions &options) {
   if (options.otherDevices.empty())
     return std::vector{options};
@@ -164,7 +165,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   if (!variants)
     return variants.takeError();
 
-  MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
+  MLIRContext context(MLIRContext::Threading::DISABLED); // failure to create a thread would end the process
   std::vector<OwningOpRef<ModuleOp>> modules;
   std::optional<Compiled> compiled;
   for (CompileOptions &how : *variants) {

@@ -26,7 +26,7 @@ using namespace mlir;
 
 namespace sluice::compiler {
 
-/// MLIR takes memory without looking whether it was given any, so a phase begins only where there is some.
+/// MLIR does not check allocations, so a phase only begins if this much memory is free.
 static constexpr size_t kMemoryOfAPhase = size_t(32) << 20;
 
 static constexpr std::array<llvm::StringLiteral, 3> kResumable = {"model", "train", "fused"};
@@ -37,7 +37,7 @@ std::vector<llvm::StringRef> phaseNames() {
   return names;
 }
 
-/// That there is such a CPU, and that the host's backend makes code for it.
+/// Checks that the CPU exists and that the host's backend can compile for it.
 static llvm::Error checkCpu(const std::string &text) {
   llvm::StringRef cpu = llvm::StringRef(text).split(':').first;
   if (cpu == "native" || llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) != llvm::X86::CK_None)
@@ -55,7 +55,7 @@ static llvm::Error checkPhase(llvm::StringRef phase) {
                                         "; the phases are " + llvm::join(names, ", "));
 }
 
-/// The phase to resume after: the one asked for, or the one that the module says it is in.
+/// The phase to resume after: the requested phase, or that of the module.
 static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOptions &options) {
   ir::ModelOp model = ir::findModel(module);
   std::string phase = !options.compileFrom.empty() ? options.compileFrom : model ? model.getPhase().str() : "model";
@@ -86,7 +86,7 @@ static llvm::Error setCopies(ModuleOp module, llvm::StringRef copies) {
   return llvm::Error::success();
 }
 
-/// The precision that is asked for, of a model that is in `phase`; none: what the model says.
+/// The requested precision for a model in `phase`; none: as in the model.
 static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp module, llvm::StringRef phase,
                                                                     const CompileOptions &options) {
   static constexpr llvm::StringRef known[] = {"f32", "bf16", "f16"};
@@ -105,8 +105,7 @@ static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp mod
   return precision;
 }
 
-/// How many replicas of the model there are to be, and whether they normalise by all rows: as the options say, else as the
-/// model does.
+/// Checks the number of replicas and whether they normalize over all rows: from the options, else from the model.
 static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   int64_t recorded = ir::getReplicas(module);
   int64_t replicas = options.replicas.value_or(recorded);
@@ -142,7 +141,7 @@ static bool normalisesAllRows(ModuleOp module, const CompileOptions &options) {
   return options.batchNorm.empty() ? model && model.getSyncBatchNorm() : options.batchNorm == "sync";
 }
 
-/// In how many microbatches calls are to be done.
+/// Checks the number of microbatches per call.
 static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   int64_t recorded = ir::getMicrobatches(module), microbatches = options.accumulate.value_or(recorded);
   if (microbatches != recorded && phase != "model")
@@ -159,7 +158,7 @@ static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, con
   return llvm::Error::success();
 }
 
-/// Whether replicas are to share out what the optimizer keeps.
+/// Checks whether replicas shard the optimizer state.
 static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   ir::ModelOp model = ir::findModel(module);
   int64_t recorded = model ? int64_t(model.getZero()) : 0, zero = options.zero.value_or(recorded);
@@ -180,7 +179,7 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
   return llvm::Error::success();
 }
 
-/// Into how many logical shards calls are cut, so that the number of replicas changes no bit.
+/// Checks the number of logical shards of calls, with which the number of replicas changes no bit.
 static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   int64_t recorded = ir::getLogicalShards(module), shards = options.shards.value_or(recorded);
   if (shards != recorded && phase != "model")
@@ -210,8 +209,8 @@ static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const Com
   return llvm::Error::success();
 }
 
-/// Puts the model, in so many replicas, on other devices than it was written for; never on fewer accelerators, which its
-/// types may name.
+/// Sets the devices and replicas of the model. There may not be fewer accelerators than in the model, because its types
+/// may name them.
 static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, int64_t replicas, PlacementRequest &placement) {
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> written = ir::Target::of(module);
@@ -237,7 +236,7 @@ static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, int64_t rep
   return llvm::Error::success();
 }
 
-/// The compile halves that the module's target needs, the host's first.
+/// The compile halves for the module's target, the host's first.
 static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(ModuleOp module) {
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> target = ir::Target::of(module);
@@ -254,7 +253,7 @@ static llvm::Expected<std::vector<const sluice_backend_compile *>> backendsFor(M
   return backends;
 }
 
-/// Settings are of backends that the module's target has, which know them.
+/// Settings must belong to backends of the module's target, which must accept them.
 static llvm::Error checkSettings(const passes::BackendSettings &settings, const std::string &cpu,
                                  llvm::ArrayRef<const sluice_backend_compile *> backends) {
   for (const auto &[name, text] : settings) {
@@ -274,7 +273,7 @@ static llvm::Error checkInput(ModuleOp module, llvm::StringRef phase, int64_t ca
   return llvm::Error::success();
 }
 
-/// What is said of placement must have a placement to be about; the link between replicas is for these.
+/// Placement options require a placement to decide; the replicas' link requires replicas.
 static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t replicas) {
   bool hasOtherLinks = llvm::any_of(placement.links, [&](const GivenLink &link) { return !link.isBetweenReplicas(); });
   if (!placement.chooses && (hasOtherLinks || !placement.caps.empty() || !placement.entry.empty()))
@@ -286,7 +285,7 @@ static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t rep
   return llvm::Error::success();
 }
 
-/// The costs of replicas' devices, by which their collectives share, and are predicted.
+/// The costs of the replicas' devices, for bucketing and predicting their collectives.
 static llvm::Expected<TargetCosts> costsOfReplicas(ModuleOp module, const PlacementRequest &request,
                                                    const passes::BackendSettings &settings) {
   ir::DiagnosticText diagnostics(module.getContext());
@@ -296,7 +295,7 @@ static llvm::Expected<TargetCosts> costsOfReplicas(ModuleOp module, const Placem
   return costsOf(*target, request, settings);
 }
 
-/// The backends of devices of which something is added in a tree.
+/// The backends of devices that add values in a tree.
 static std::set<std::string> backendsOfTrees(const runtime::Plan &plan) {
   std::set<std::string> backends;
   for (const runtime::Entry &entry : plan.entries)
@@ -307,7 +306,7 @@ static std::set<std::string> backendsOfTrees(const runtime::Plan &plan) {
   return backends;
 }
 
-/// Replicas' logical shards are added in a tree, which not all backends do.
+/// Logical shards of replicas are added in a tree, which not all backends support.
 static llvm::Error checkTrees(const runtime::Plan &plan, const CompileOptions &options) {
   for (const std::string &name : backendsOfTrees(plan)) {
     auto backend = findBackend(name);
@@ -323,7 +322,7 @@ static llvm::Error checkTrees(const runtime::Plan &plan, const CompileOptions &o
   return llvm::Error::success();
 }
 
-/// Predicts what the replicas of the plan exchange.
+/// Predicts the communication of the plan's replicas.
 static void forecastReplicas(const TargetCosts &costs, Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
   auto runsHere = [&](size_t queue) { return costs.hostRunsHere && plan.queues[queue].device == 0; };
@@ -342,7 +341,7 @@ static void forecastReplicas(const TargetCosts &costs, Compiled &compiled) {
   }
 }
 
-/// Runs the phases up to `train` and chooses devices. The pipeline goes on from there, with the costs of the choice.
+/// Runs the phases up to `train` and chooses devices. The pipeline continues from there with the costs of the choice.
 static llvm::Error place(ModuleOp module, const PlacementRequest &request, passes::PipelineOptions &pipeline,
                          Compiled &compiled) {
   passes::PipelineOptions before = pipeline;
@@ -365,7 +364,7 @@ static llvm::Error place(ModuleOp module, const PlacementRequest &request, passe
   return llvm::Error::success();
 }
 
-/// Whether somebody is to choose into how many collectives the shards of replicas go.
+/// Whether the compiler chooses the number of buckets for the replicas' shards.
 static bool choosesShardBuckets(ModuleOp module, const PlacementRequest &request,
                                 const passes::PipelineOptions &pipeline) {
   ir::ModelOp model = ir::findModel(module);

@@ -8,8 +8,8 @@ using sluice::ir::HostTensor;
 
 namespace sluice::compiler {
 
-/// A few hundred roundings. The reference also rounds f16 and bf16. Therefore these differ only where their f32 value
-/// is close to the midpoint between two neighbors. Integers result from comparisons of floats, of which a few tie.
+/// A few hundred roundings. The reference also rounds f16 and bf16, so these differ only if their f32 value is close to
+/// the midpoint between two neighbors. Integers result from comparisons of floats, a few of which tie.
 double toleranceOf(Type element) {
   switch (*ir::dtypeOf(element)) {
   case SLUICE_DTYPE_f32:

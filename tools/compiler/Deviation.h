@@ -1,4 +1,4 @@
-// How far a kernel's result is from the reference's, element by element.
+// The deviation of a kernel's result from the reference, element by element.
 #pragma once
 
 #include "ir/Dialect.h"

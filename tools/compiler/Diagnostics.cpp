@@ -23,7 +23,7 @@ Failure takeFailure(llvm::Error error) {
 }
 
 llvm::StringRef nearest(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known) {
-  unsigned best = static_cast<unsigned>(wrong.size()) / 3 + 2; // further away is another word, not a slip
+  unsigned best = static_cast<unsigned>(wrong.size()) / 3 + 2; // a larger distance is another word, not a typo
   llvm::StringRef found;
   for (llvm::StringRef word : known) {
     unsigned distance = wrong.edit_distance(word, /*AllowReplacements=*/true, best);

@@ -1,4 +1,4 @@
-// Errors at the tools' edge: what kind of failure it was decides the exit code.
+// Errors at the boundary of the tools: the kind of failure determines the exit code.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -12,14 +12,14 @@ namespace sluice::compiler {
 enum class ExitCode {
   Fine = 0,
   Mismatch = 1,    // a comparison failed
-  Usage = 2,       // an unknown flag or name, an absurd value
+  Usage = 2,       // an unknown flag or name, an invalid value
   Invalid = 3,     // input or output that is invalid, missing or full
-  Unsupported = 4, // an op or device that is not there
+  Unsupported = 4, // an op or device that is not available
   Exhausted = 5,   // out of memory
-  Internal = 70    // our own error
+  Internal = 70    // a bug in Sluice
 };
 
-/// An error that knows its exit code.
+/// An error with an exit code.
 class ToolError : public llvm::ErrorInfo<ToolError> {
 public:
   static char ID;
@@ -35,17 +35,17 @@ private:
 
 llvm::Error makeError(ExitCode code, const llvm::Twine &message);
 
-/// The same error with a code, for errors of libraries that know none.
+/// The same error with a code, for errors of libraries without codes.
 llvm::Error withCode(ExitCode code, llvm::Error error);
 
-/// Takes the error apart: its code (Internal if it has none) and text.
+/// The parts of an error: its code (Internal if it has none) and text.
 struct Failure {
   ExitCode code;
   std::string text;
 };
 Failure takeFailure(llvm::Error error);
 
-/// The known word nearest to a wrong one, by edit distance; empty if none is near.
+/// The known word nearest to a misspelled one, by edit distance; empty if none is near.
 llvm::StringRef nearest(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known);
 
 /// "; did you mean 'x'?", or nothing.

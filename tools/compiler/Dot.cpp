@@ -39,7 +39,7 @@ static std::string copyLabel(CopyReason reason, int64_t fixed, int64_t perRow) {
   return label;
 }
 
-/// What stands in an op's node.
+/// The label of an op's node.
 static std::string labelOf(Operation *op) {
   if (auto kernel = dyn_cast<KernelOp>(op))
     return kernel.getName().str();
@@ -64,7 +64,7 @@ static std::string labelOf(Operation *op) {
   return op->getName().stripDialect().str();
 }
 
-/// The device that an op's node is drawn in; empty before placement, and for what crosses devices.
+/// The device of an op's node; empty before placement and for crossings.
 static std::string deviceOf(Operation *op) {
   if (crossesDevices(op) || isa<LoopOp>(op))
     return "";
@@ -102,10 +102,10 @@ public:
   }
 
 private:
-  /// Values and what makes them; the host's part and events are not drawn.
+  /// Whether an op is drawn: values and their producers are; the host's actions and events are not.
   static bool isDrawn(Operation &op) { return !isa<ReceiveOp>(op) && op.getNumOperands() + op.getNumResults() > 0; }
 
-  /// With what is in loops.
+  /// Includes the bodies of loops.
   static void addDrawn(Block &block, SmallVector<Operation *> &drawn) {
     for (Operation &op : block) {
       if (isDrawn(op) && !isa<NextOp>(op))
@@ -121,7 +121,7 @@ private:
     return name + " [label=" + quotedLabel(label) + " " + style + "]";
   }
 
-  /// A label may hold line breaks of Graphviz's own.
+  /// A label may contain Graphviz's line breaks.
   static std::string quotedLabel(const std::string &label) { return "\"" + label + "\""; }
 
   void printBox(const std::string &device, const std::vector<std::string> &nodes) {
@@ -136,7 +136,7 @@ private:
 
   void printEdge(Value from, Operation *to) {
     Operation *def = from.getDefiningOp();
-    if (!def && isa<LoopOp>(from.getParentBlock()->getParentOp())) // the loop has what it carries
+    if (!def && isa<LoopOp>(from.getParentBlock()->getParentOp())) // the loop's node represents its carried values
       def = from.getParentBlock()->getParentOp();
     void *key = def ? static_cast<void *>(def) : from.getAsOpaquePointer();
     bool crosses = crossesDevices(to) || crossesDevices(def);
@@ -145,7 +145,7 @@ private:
   }
 
   llvm::raw_ostream &out;
-  std::string prefix; // of the entry point at hand
+  std::string prefix; // of the current entry point
   DenseMap<void *, std::string> names;
 };
 

@@ -1,4 +1,4 @@
-// A module as a picture in Graphviz's language.
+// A module as a Graphviz graph.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -6,8 +6,8 @@
 
 namespace sluice::compiler {
 
-/// The graph or every entry point of a module: ops (kernels, once there are any) as nodes in a box for each device,
-/// values as edges labelled with shape and type; copies between devices are bold and say their bytes and reason.
+/// The graph or every entry point of a module. Ops (kernels, after fusion) are nodes in a box per device; values are
+/// edges labeled with shape and type. Copies between devices are bold, with their bytes and reason.
 std::string printDot(mlir::ModuleOp module);
 
 } // namespace sluice::compiler

@@ -17,7 +17,7 @@ static llvm::Error invalid(llvm::StringRef path, const llvm::Twine &reason) {
 
 namespace {
 
-/// A file that is removed by the signals that end a process, too, until it is kept.
+/// A file that is removed unless it is kept, also by signals that end the process.
 class PendingFile {
 public:
   PendingFile(PendingFile &&) = default;
@@ -89,7 +89,7 @@ llvm::Error writeStandardOutput(llvm::StringRef contents) {
   files::Failure failure;
   if (stream.has_error())
     failure = "cannot write: " + stream.error().message();
-  stream.clear_error(); // it would end the process later, with LLVM's words and code
+  stream.clear_error(); // else LLVM would end the process later with its own message
   if (failure.empty())
     failure = files::writeTo(STDOUT_FILENO, contents);
   return failure.empty() ? llvm::Error::success() : invalid("standard output", failure);

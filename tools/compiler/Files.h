@@ -1,4 +1,4 @@
-// Files of the tools: runtime/files/, with errors that know their exit code.
+// Files of the tools: runtime/files/, with errors that have exit codes.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -7,19 +7,19 @@
 
 namespace sluice::compiler {
 
-/// Writes `contents` to `output`, which appears whole or not at all.
+/// Writes `contents` to `output` atomically.
 llvm::Error writeWhole(llvm::StringRef contents, llvm::StringRef output, bool executable = false);
 
 struct OutputText {
   std::string path, contents;
 };
-/// Writes several files, all of them or none.
+/// Writes several files, all or none.
 llvm::Error writeAll(llvm::ArrayRef<OutputText> files);
 
-/// The text of a file that says how to work, such as a placement: a regular file or a pipe, of 64 MB at most.
+/// The text of an input file such as a placement: a regular file or a pipe, of at most 64 MB.
 llvm::Expected<std::string> readText(const std::string &path);
 
-/// Writes to the standard output what LLVM's stream and the arguments hold. A full or closed one is an error.
+/// Writes LLVM's buffered output and `contents` to standard output. A full or closed one is an error.
 llvm::Error writeStandardOutput(llvm::StringRef contents = "");
 
 } // namespace sluice::compiler

@@ -1,4 +1,4 @@
-// sluice::compile: what `sluice compile --emit=so` writes, loaded into the program that built the graph.
+// sluice::compile: the output of `sluice compile --emit=so`, loaded into the program that built the graph.
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 #include "runtime/base/Status.h"
@@ -19,7 +19,7 @@
 namespace sluice {
 
 namespace {
-/// A folder, while this lives.
+/// A temporary folder for the lifetime of this object.
 struct DataFolder {
   llvm::SmallString<128> path; ///< empty: none
   DataFolder() = default;
@@ -32,7 +32,7 @@ struct DataFolder {
 };
 } // namespace
 
-/// Inputs wait here for the run that takes them, because their rows are known only then.
+/// Inputs are kept until the run that consumes them, because their number of rows is only known then.
 struct Program::Impl {
   struct Pending {
     DType dtype;
@@ -40,7 +40,7 @@ struct Program::Impl {
     size_t count;
   };
 
-  DataFolder data; ///< of large data, which `init` reads
+  DataFolder data; ///< large data, read by `init`
   std::unique_ptr<compiler::LoadedModel> model;
   std::map<std::string, Pending, std::less<>> inputs;
   std::optional<Pending> key; ///< of `init`; separate, because a graph may have an input of the same name
@@ -55,7 +55,8 @@ struct Program::Impl {
   throw Error(what + failure.text, location, {}, int(failure.code));
 }
 
-/// Runs a call into the runtime, with its errors as the graph API's: at the user's line, beginning with the method.
+/// Runs a call into the runtime and converts its errors to the graph API's: at the user's line, prefixed with the
+/// method.
 template <typename Body> static void guarded(const char *method, std::source_location where, Body body) {
   llvm::Error error = compiler::guardRuntime([&] {
     body();
@@ -65,7 +66,7 @@ template <typename Body> static void guarded(const char *method, std::source_loc
     failBy(std::move(error), std::string(method) + ": ", where);
 }
 
-/// The graph API and the runtime make their element types of one table.
+/// The graph API and the runtime generate their element types from one table.
 static runtime::DType toRuntime(DType dtype) { return runtime::DType(dtype); }
 
 static void checkDType(const std::string &name, runtime::DType has, DType given) {
@@ -227,14 +228,14 @@ std::vector<TransferCount> Program::transfers(Where where) const {
   return result;
 }
 
-/// LLVM ends the process where it gets no memory, unless it is told to throw.
+/// LLVM ends the process if an allocation fails, unless it is configured to throw.
 static void throwWhenExhausted() {
   static std::once_flag once;
   std::call_once(
       once, [] { llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { throw std::bad_alloc(); }); });
 }
 
-/// Writes the data of a graph, if it has any, to a folder of its own.
+/// Writes the data of a graph, if it has any, to a temporary folder.
 static void writeData(const Graph &graph, DataFolder &folder, std::source_location where) {
   detail::GraphImpl &impl = *detail::Access::graph(graph);
   if (!impl.hasData())
@@ -290,7 +291,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
     impl->model = std::move(*loaded);
     return llvm::Error::success();
   });
-  if (error) // at the lines of the graph, which its text names
+  if (error) // at the lines of the graph, which its text contains
     failBy(std::move(error), "", SourceLocation());
   return Program(std::move(impl));
 }

@@ -18,7 +18,7 @@ using namespace mlir;
 namespace sluice::compiler {
 
 namespace {
-/// A state and the data that it begins with.
+/// A state and its initial data.
 struct StateData {
   ir::StateOp state;
   runtime::TensorSource source;
@@ -54,15 +54,15 @@ static runtime::DType typeOf(ir::StateOp state, bool promoteF64) {
 
 static StateData readState(ir::StateOp state, const std::shared_ptr<const runtime::SafetensorsFile> &file,
                            const std::string &path) {
-  llvm::StringRef name = state.getLike().value_or(state.getSymName()); // what is like another has no data of its own
+  llvm::StringRef name = state.getLike().value_or(state.getSymName()); // a mirror has no data of its own
   runtime::TensorSource source = runtime::sourceIn(file, path, name.str());
-  source.as(typeOf(state, false), state.getTensorType().getShape().vec()); // fails where it does not fit
+  source.as(typeOf(state, false), state.getTensorType().getShape().vec()); // throws on a mismatch
   if (source.crc32() != uint32_t(state.getInit().getCrc32().getInt()))
     runtime::failInvalid(source.what + " is not what the graph was written with: its checksum differs");
   return {state, source};
 }
 
-/// All data that the module's states begin with.
+/// The initial data of all states of the module.
 static llvm::Expected<std::vector<StateData>> readAll(ModuleOp module) {
   std::vector<StateData> all;
   std::shared_ptr<const runtime::SafetensorsFile> file;
@@ -86,7 +86,7 @@ static llvm::Expected<std::vector<StateData>> readAll(ModuleOp module) {
   return all;
 }
 
-/// Puts the elements behind what is there, at a place that suits any type.
+/// Appends the elements at an offset aligned for any type.
 static runtime::InitialData embed(const runtime::TensorSource &source, std::string &constants) {
   constants.resize(llvm::alignTo(constants.size(), 64));
   runtime::InitialData data{source.crc32(), int64_t(constants.size())};

@@ -11,7 +11,7 @@ namespace path = llvm::sys::path;
 
 namespace sluice::compiler {
 
-/// The file that this code was loaded from.
+/// The file from which this code was loaded.
 static std::string ownFile() {
   Dl_info info{};
   llvm::SmallString<256> file;
@@ -20,7 +20,7 @@ static std::string ownFile() {
   return fs::getMainExecutable(nullptr, nullptr);
 }
 
-/// A folder of the installation; empty if it does not have it.
+/// A folder of the installation; empty if absent.
 static std::string findFolder(llvm::StringRef name) {
   static const std::string file = ownFile();
   llvm::SmallString<256> folder(path::parent_path(path::parent_path(file)));
@@ -39,7 +39,7 @@ std::string findBackendFolder() { return findFolder("lib/sluice/backends"); }
 
 std::string findData(llvm::StringRef name) { return findFolder(("share/sluice/" + name).str()); }
 
-/// The Debian package of a library that an executable needs, for the message when it is absent.
+/// The Debian package of a library that an executable needs, for the message if it is absent.
 static llvm::StringRef packageOf(llvm::StringRef soname) {
   return soname == "libtbb.so.12" ? "libtbb12" : soname == "libz.so.1" ? "zlib1g" : "libstdc++6";
 }

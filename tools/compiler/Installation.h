@@ -1,5 +1,5 @@
-// Where the installation's files lie: in <root>, if the program or shared library that this is part of is <root>/bin/x
-// or <root>/lib/x. A build tree is laid out as an installation is.
+// Locations of the installation's files: <root>, if the program or shared library of this code is <root>/bin/x or
+// <root>/lib/x. A build tree has the layout of an installation.
 #pragma once
 
 #include "llvm/Support/Error.h"
@@ -7,16 +7,16 @@
 
 namespace sluice::compiler {
 
-/// The folder that holds the runtime's archives and the C runtime's start-up objects.
+/// The folder with the runtime's archives and the C runtime's start-up objects.
 llvm::Expected<std::string> findLinkFolder();
 
-/// The folder of the backends that came with the installation; empty if it has none.
+/// The folder of the installation's backends; empty if it has none.
 std::string findBackendFolder();
 
-/// The folder of data that came with the installation; empty if there is none of this name.
+/// A folder of the installation's data; empty if there is none with this name.
 std::string findData(llvm::StringRef name);
 
-/// A shared library of the system by the name that programs load it by, such as "libc.so.6".
+/// A shared library of the system by its soname, such as "libc.so.6".
 llvm::Expected<std::string> findSystemLibrary(llvm::StringRef soname);
 
 } // namespace sluice::compiler

@@ -1,4 +1,4 @@
-// JSON files that other programs or people may have written.
+// JSON files from other programs or users.
 #pragma once
 
 #include "runtime/base/Json.h"

@@ -1,5 +1,5 @@
-# lib/sluice/link: all that executables are linked with, so that no compiler is needed afterwards. The start-up objects and
-# the static parts of libc and libgcc come from the compiler that builds Sluice.
+# lib/sluice/link: all linker inputs of executables, so that no compiler is needed after installation. The start-up
+# objects and the static parts of libc and libgcc come from the compiler that builds Sluice.
 set(SLUICE_LINK_FOLDER "${PROJECT_BINARY_DIR}/lib/sluice/link")
 file(MAKE_DIRECTORY "${SLUICE_LINK_FOLDER}")
 foreach(name Scrt1.o crti.o crtn.o crtbeginS.o crtendS.o libgcc.a libc_nonshared.a)
@@ -10,7 +10,8 @@ foreach(name Scrt1.o crti.o crtn.o crtbeginS.o crtendS.o libgcc.a libc_nonshared
   configure_file("${found}" "${SLUICE_LINK_FOLDER}/${name}" COPYONLY)
 endforeach()
 
-# What the runtime's own code needs beside libraries: nothing, or the parts of sanitizers that are in every program.
+# Additional linker inputs of the runtime besides libraries: none, or the parts of sanitizers that every program
+# contains.
 set(arguments "")
 if(SLUICE_SANITIZE)
   foreach(part asan_static asan asan_cxx)

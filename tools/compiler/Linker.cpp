@@ -24,7 +24,7 @@ LLD_HAS_DRIVER(elf)
 namespace sluice::compiler {
 
 namespace {
-/// A file that exists in memory only; its path is good while it lives.
+/// A file in memory; its path is valid during its lifetime.
 class MemoryFile {
 public:
   explicit MemoryFile(llvm::StringRef contents) : descriptor(memfd_create("sluice-object", MFD_CLOEXEC)) {
@@ -48,14 +48,13 @@ public:
   MemoryFile &operator=(const MemoryFile &) = delete;
   std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
 
-  std::error_code error; // why there is no such file, if there is none
+  std::error_code error; // error of its creation, if any
 
 private:
   int descriptor;
 };
 
-/// A path that can be written to, with the other end in memory: a full disk cannot fail lld, which maps its output and
-/// would die of SIGBUS.
+/// A path whose output goes to memory. lld maps its output, so a full disk would kill it with SIGBUS.
 class MemoryOutput {
 public:
   MemoryOutput() {
@@ -76,7 +75,7 @@ public:
   MemoryOutput &operator=(const MemoryOutput &) = delete;
 
   std::string path() const { return "/proc/self/fd/" + std::to_string(ends[1]); }
-  /// What was written. Nothing can be written afterwards.
+  /// The output. No further writes are possible.
   const std::string &finish() {
     if (reader.joinable()) {
       close(ends[1]);
@@ -86,10 +85,10 @@ public:
     return contents;
   }
 
-  std::error_code error; // why there is no such output, or not all of it
+  std::error_code error; // error of its creation, or of an incomplete output
 
 private:
-  /// Reads to the end, even what there is no memory for: who writes must not wait for ever.
+  /// Reads to the end, even if memory is exhausted, because the writer must not block.
   void drain() {
     char buffer[65536];
     ssize_t count;
@@ -119,8 +118,7 @@ static llvm::Error appendSharedLibraries(std::vector<std::string> &arguments, ll
   return llvm::Error::success();
 }
 
-/// The command line that a compiler's driver would give, with the start-up objects that were copied when Sluice was
-/// built.
+/// The command line of a compiler driver, with the start-up objects that were copied when Sluice was built.
 static llvm::Expected<std::vector<std::string>> makeArguments(llvm::ArrayRef<std::string> objects,
                                                               llvm::StringRef output, LinkOutput kind) {
   std::vector<std::string> arguments = {"ld.lld", "-o", output.str(), "--build-id=none", "--threads=1"};
@@ -157,7 +155,7 @@ static llvm::Expected<std::vector<std::string>> makeArguments(llvm::ArrayRef<std
   return arguments;
 }
 
-/// Runs lld. It keeps its state in globals, so one call at a time; after a crash inside it none can follow.
+/// Runs lld. Its state is global, so calls are serialized; after a crash inside it no further call is possible.
 static llvm::Error runLinker(llvm::ArrayRef<std::string> arguments) {
   static std::mutex mutex;
   static bool usable = true;
@@ -180,7 +178,7 @@ static llvm::Error runLinker(llvm::ArrayRef<std::string> arguments) {
   return makeError(environment ? ExitCode::Invalid : ExitCode::Internal, "linking failed: " + message);
 }
 
-/// What is linked from object files held in memory.
+/// Links object files in memory and returns the output.
 static llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects, LinkOutput kind) {
   std::deque<MemoryFile> inputs;
   std::vector<std::string> inputPaths;
@@ -197,7 +195,7 @@ static llvm::Expected<std::string> link(llvm::ArrayRef<std::string> objects, Lin
   auto arguments = makeArguments(inputPaths, linked.path(), kind);
   if (!arguments)
     return arguments.takeError();
-  // Kernels have the names of their ops: in a library others could take their place, and they that of others.
+  // Kernels are named after their ops. In a library, symbols of other libraries could replace them and vice versa.
   MemoryFile symbols("{ global: sluice_artifact_query; local: *; };");
   if (symbols.error)
     return makeError(ExitCode::Exhausted, "linking: " + symbols.error.message());

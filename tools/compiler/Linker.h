@@ -1,4 +1,4 @@
-// Links compiled models into programs, in process: no compiler or linker needs to be installed.
+// Links compiled models to programs in process, without an installed compiler or linker.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -8,16 +8,16 @@
 namespace sluice::compiler {
 
 enum class LinkOutput {
-  Executable,    // the artifact with the runner: needs libc, libm, libstdc++, libgcc_s, libtbb and libz, nothing else
-  SharedLibrary, // the artifact alone; `sluice_artifact_query` is its one symbol
-  Object         // the artifact as one object, for a linker to come
+  Executable,    // artifact and runner: depends only on libc, libm, libstdc++, libgcc_s, libtbb and libz
+  SharedLibrary, // artifact alone; its only symbol is `sluice_artifact_query`
+  Object         // artifact as one object, for another linker
 };
 
-/// One object in place of several, in which all that they define is hidden but `symbol`: so that what has the same names
-/// can be linked with it.
+/// Merges objects into one and hides all symbols except `symbol`, so that it can be linked with objects that define the
+/// same names.
 llvm::Expected<std::string> joinObjects(llvm::ArrayRef<std::string> objects, llvm::StringRef symbol);
 
-/// Links object files held in memory. `output` appears whole or not at all, and is the same for the same objects.
+/// Links object files in memory. `output` is written atomically, and is reproducible.
 llvm::Error linkArtifact(llvm::ArrayRef<std::string> objects, llvm::StringRef output, LinkOutput kind);
 
 } // namespace sluice::compiler

@@ -10,8 +10,8 @@
 
 namespace sluice::compiler {
 
-/// Links the objects into a library, loads it, and makes an instance of it, which finds the installation's backends.
-/// The library's file is gone when this returns.
+/// Links the objects to a library, loads it and creates an instance, which uses the installation's backends. The
+/// library's file is deleted before this returns.
 class LoadedModel {
 public:
   static llvm::Expected<std::unique_ptr<LoadedModel>> load(llvm::ArrayRef<std::string> objects,
@@ -28,7 +28,7 @@ private:
   std::unique_ptr<runtime::Instance> model;
 };
 
-/// Runs what may throw an error of the runtime, and returns it as one of ours.
+/// Runs code that may throw a runtime error, and returns the error as one of the tools.
 llvm::Error guardRuntime(llvm::function_ref<llvm::Error()> body);
 
 } // namespace sluice::compiler

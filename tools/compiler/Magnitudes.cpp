@@ -113,7 +113,7 @@ private:
                                  ArrayRef<HostTensor> results) {
     auto reference = cast<ir::ReferenceOp>(op);
     SmallVector<HostTensor> sums = reference.evaluate(withFloats(op, values, magnitudes), rows);
-    if (measure.ofOperands == 0) // for errors, results of exact operands are not errors
+    if (measure.ofOperands == 0) // results of exact operands have no error
       subtract(sums, reference.evaluate(withFloats(op, values, {}), rows));
     for (auto [result, sum] : llvm::zip_equal(op.getResults(), sums))
       for (double &element : sum.data)

@@ -1,4 +1,4 @@
-// How large the numbers are that a kernel adds up on the way to each element of its results.
+// Magnitudes of the terms that a kernel adds for each element of its results.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -18,8 +18,8 @@ namespace sluice::compiler {
 llvm::SmallVector<ir::HostTensor> magnitudesOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands, int64_t rows,
                                                bool perturbs = false);
 
-/// For each result how far its elements may be off because halves on the way to them were rounded the other way: those that
-/// ops of the body give. It is zero where there are none.
+/// For each result, the possible error of its elements from two-byte floats that the body's ops round to the other
+/// neighbor. Zero if there are none.
 llvm::SmallVector<ir::HostTensor> errorsOfHalves(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
                                                  int64_t rows);
 

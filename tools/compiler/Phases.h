@@ -1,4 +1,4 @@
-// Running the compiler's phases, with what they say as errors of the tools.
+// Runs the compiler's phases and converts their diagnostics to errors of the tools.
 #pragma once
 
 #include "ir/text/DiagnosticText.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::compiler {
 
-/// The errors that were caught: of something unsupported if one says so, else of an invalid model.
+/// The collected errors as one: of kind Unsupported if one of them is, else Invalid.
 llvm::Error errorOf(const ir::DiagnosticText &diagnostics);
 
 /// Runs the pipeline on the module in place and adds its warnings to `warnings`.

@@ -10,9 +10,9 @@ using namespace mlir;
 
 namespace sluice::compiler {
 
-static constexpr double kGain = 0.999; // fewer collectives are as fast
+static constexpr double kGain = 0.999; // prefer fewer collectives at the same speed
 
-/// Of a training step; without end where it cannot be compiled, which is said when it is.
+/// Seconds of a training step; infinite if it cannot be compiled, which is reported by the final compilation.
 static double secondsWith(int64_t buckets, ModuleOp module, passes::PipelineOptions pipeline,
                           const TargetCosts &costs) {
   OwningOpRef<ModuleOp> copy(module.clone());
@@ -24,13 +24,13 @@ static double secondsWith(int64_t buckets, ModuleOp module, passes::PipelineOpti
   return std::numeric_limits<double>::infinity();
 }
 
-/// A module of our own in phase `train`; null if there is none, which is said when it is compiled.
+/// A clone in phase `train`; null on errors, which the final compilation reports.
 static OwningOpRef<ModuleOp> trained(ModuleOp module, passes::PipelineOptions pipeline) {
   OwningOpRef<ModuleOp> copy(module.clone());
   pipeline.compileTo = "train";
   pipeline.dumpIrDir.clear();
   pipeline.progress = nullptr;
-  std::string warnings; // said then, too
+  std::string warnings; // also reported then
   auto run = runPhases(*copy, pipeline, warnings);
   if (run)
     return copy;

@@ -1,4 +1,4 @@
-// Into how many collectives the shards of replicas go: as many as calls are the fastest with.
+// Chooses the number of collectives for the replicas' shards by predicted speed.
 #pragma once
 
 #include "passes/Pipeline.h"
@@ -6,8 +6,8 @@
 
 namespace sluice::compiler {
 
-/// For a module in phase `model` or `train` that is compiled as `pipeline` says: the number of buckets, of those that are tried,
-/// with which a training step is predicted to take the least time; the fewest of those that are as fast. 0 is each alone.
+/// For a module in phase `model` or `train` and its pipeline options: the number of buckets with the fastest predicted
+/// training step, the smallest among equally fast ones. 0: one bucket per shard.
 int64_t chooseShardBuckets(mlir::ModuleOp module, const passes::PipelineOptions &pipeline, const TargetCosts &costs);
 
 } // namespace sluice::compiler

@@ -1,8 +1,8 @@
-// Every entry point runs twice on the same inputs and states: compiled, launch by launch, keeping what each left in its
-// buffers before anything is written over it, and in the reference interpreter. A kernel of the interpreter reads what
-// the compiled kernels before it left, and its results are compared with what the compiled one left; so errors do not
-// add up over the depth of a network, and a value that was overwritten too early is seen where it is read. What lies in
-// outputs and states at the end must be what was left in them.
+// Every entry point runs twice on the same inputs and states: compiled and in the reference interpreter. The compiled
+// run keeps the results of each launch before its buffers are overwritten. Each kernel of the interpreter reads the
+// results of the compiled kernels before it, and its results are compared with the compiled kernel's. So errors do not
+// accumulate over the depth of a network, and a value that was overwritten too early is detected at its consumer.
+// Finally, outputs and states must equal the results of the kernels that produced them.
 #include "tools/compiler/Verify.h"
 
 #include "ir/Layout.h"
@@ -57,7 +57,7 @@ static std::vector<int64_t> indexOf(size_t element, llvm::ArrayRef<int64_t> shap
   return index;
 }
 
-/// The place in memory of an element of a type with a layout.
+/// The offset in memory of an element of a type with a layout.
 class PhysicalIndex {
 public:
   PhysicalIndex(RankedTensorType type, int64_t capacity)
@@ -138,7 +138,7 @@ HostTensor Comparison::makeKey() const {
   return tensor;
 }
 
-/// Random values that every model accepts: classes are 0 or 1.
+/// Random values that are valid for every model: classes are 0 or 1.
 HostTensor Comparison::makeInput(const runtime::Value &input) {
   HostTensor tensor(input.shapeFor(rows, plan.capacity));
   int64_t whole = input.dtype == runtime::DType::u8 ? 256 : 2,
@@ -219,8 +219,8 @@ void Comparison::note(Difference difference, const Deviation &worst, const HostT
   result.first = std::move(difference);
 }
 
-/// Compares a kernel's results with the reference's for the same operands. Others then read what the kernel left, so
-/// that no kernel is blamed for what one before it did.
+/// Compares a kernel's results with the reference's for the same operands. Consumers then read the compiled kernel's
+/// results, so that an error is attributed to the kernel that made it.
 void Comparison::compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left,
                                llvm::MutableArrayRef<HostTensor> results) {
   ++result.kernels;
@@ -232,7 +232,7 @@ void Comparison::compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> lef
   }
 }
 
-/// Outputs and states must have the very bits that their kernels left: else something else was written over them.
+/// Outputs and states must have exactly the bits of their kernels' results; otherwise another action overwrote them.
 void Comparison::compareValue(const std::string &entry, const std::string &name, const HostTensor &actual,
                               const HostTensor &expected) {
   Deviation worst = compareIntegers(actual, expected);
@@ -277,7 +277,7 @@ SmallVector<HostTensor> Comparison::setInputs(const runtime::Entry &entry) {
   return inputs;
 }
 
-/// Runs a call and keeps what each launch, each time, left in the buffers of its results, before anything can be written over it.
+/// Runs a call and keeps the results of each run of each launch before their buffers are overwritten.
 std::vector<std::vector<Comparison::Bytes>> Comparison::runKeeping(const runtime::Entry &entry,
                                                                    llvm::ArrayRef<Operation *> actions) {
   std::vector<std::vector<Bytes>> left;
@@ -314,7 +314,7 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
   const runtime::Entry &planned = instance.entry(entry.getSymName());
   ir::StateMap states = readStates();
   SmallVector<HostTensor> inputs = setInputs(planned);
-  SmallVector<Operation *> actions; // by the numbers that the plan gives them
+  SmallVector<Operation *> actions; // by their numbers in the plan
   entry.walk<WalkOrder::PreOrder>([&](ir::ActionOp action) { actions.push_back(action); });
   std::vector<std::vector<Bytes>> left = runKeeping(planned, actions);
 
@@ -337,7 +337,7 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
 }
 
 llvm::Expected<Verification> Comparison::run() {
-  std::vector<ir::EntryOp> entries; // `init` first: the others start from what it leaves
+  std::vector<ir::EntryOp> entries; // `init` first: the others start from its states
   for (ir::EntryOp entry : module.getOps<ir::EntryOp>())
     entries.insert(entry.getSymName() == "init" ? entries.begin() : entries.end(), entry);
   for (ir::EntryOp entry : entries) {
@@ -355,7 +355,7 @@ llvm::Expected<Verification> compareWithReference(ModuleOp module, runtime::Inst
 }
 
 llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOptions &options) {
-  MLIRContext context(MLIRContext::Threading::DISABLED); // a thread that cannot be had would end the process
+  MLIRContext context(MLIRContext::Threading::DISABLED); // failure to create a thread would end the process
   auto module = readModel(path, context);
   if (!module)
     return module.takeError();

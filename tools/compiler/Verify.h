@@ -1,5 +1,5 @@
-// Compares what a compiled model computes with the reference interpreter, kernel by kernel: the very plan that is
-// shipped, in which values share memory.
+// Compares a compiled model with the reference interpreter, kernel by kernel. It checks the actual plan, in which
+// values share memory.
 #pragma once
 
 #include "runtime/instance/Instance.h"
@@ -13,31 +13,30 @@ struct VerifyOptions {
   int64_t rows = 4;  // of the batch, at most the capacity
   uint64_t seed = 0; // of the inputs and of `init`
   double zeros = 0;  // the share of exact zeros in the elements of float inputs
-  double nans = 0;   // the share of NaNs in them
+  double nans = 0;   // share of NaNs
 };
 
-/// A kernel's result that is not what the reference gives for what the kernel had to read; or an output or state that
-/// is not what the kernel that makes it left.
+/// A kernel result that differs from the reference for the same operands; or an output or state that differs from the
+/// result of its kernel.
 struct Difference {
-  std::string entry, kernel, place; // no kernel: of an output or a state
+  std::string entry, kernel, place; // no kernel for an output or a state
   std::string value;                // the output's or state's name
   std::vector<std::string> ops;     // of the kernel
-  unsigned result = 0;              // its number among the kernel's
-  std::vector<int64_t> index;       // of the element that differs most
+  unsigned result = 0;              // index among the kernel's results
+  std::vector<int64_t> index;       // of the element with the largest error
   double actual = 0, expected = 0;
-  double error = 0, tolerance = 0; // relative to what the element is made of, at least the result's largest value
+  double error = 0, tolerance = 0; // relative to the element's magnitude, at least the result's largest value
 };
 
 struct Verification {
   std::vector<std::string> entries;
-  int64_t kernels = 0; // that were compared
+  int64_t kernels = 0; // number compared
   double largestError = 0;
   std::optional<Difference> first; // in the order of execution
 };
 
-/// Compares what `instance` computes with what the reference interpreter makes of `module`. The module is in phase
-/// `lowered`; the instance has the same entry points, kernels and values. Fails when the interpreter or the runtime
-/// does; a difference is a result.
+/// Compares `instance` with the reference interpreter on `module`, which is in phase `lowered`. The instance has the
+/// same entry points, kernels and values. Fails if the interpreter or the runtime fails; a difference is a result.
 llvm::Expected<Verification> compareWithReference(mlir::ModuleOp module, runtime::Instance &instance,
                                                   const VerifyOptions &options);
 

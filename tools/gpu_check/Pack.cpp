@@ -145,7 +145,7 @@ Places::Places(const PackedBuffer &buffer, int64_t rows, int64_t capacity)
   for (int dim = 0; buffer.layout.empty() && dim < int(shape.size()); ++dim)
     layout.push_back({dim, runtime::PhysicalDim::Part::whole, 0});
   sizes = runtime::physicalShape(shapeOf(buffer, capacity), layout);
-  // Only the outermost size may differ from that of all rows.
+  // Only the outermost size may differ from that with all rows.
   isRowMajor = sizes.size() == shape.size() &&
                std::equal(sizes.begin() + !sizes.empty(), sizes.end(), shape.begin() + !shape.empty());
   for (int dim = 0; isRowMajor && dim < int(shape.size()); ++dim)
@@ -177,7 +177,7 @@ static uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// As memory holds it.
+/// The value after rounding to its storage type.
 static double rounded(DType dtype, double value) {
 #define SLUICE_GPU_CHECK_ROUND(name, number, type, ...)                                                                \
   case DType::name:                                                                                                    \

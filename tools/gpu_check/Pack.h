@@ -1,10 +1,10 @@
-// A pack of kernels: device code, how each kernel is launched, and what the reference interpreter makes of operands that
-// are drawn anew where the pack is used, so that they need no room in it.
+// A pack of kernels: device code, launch parameters of each kernel, and the reference interpreter's results. Operands
+// are pseudo-random and drawn again at run time, so the pack does not store them.
 //
-//   lenet.json     the kernels, and where their figures lie
-//   lenet.bin      the image of the device code, then pairs of an expected value and how far a result may be from it
+//   lenet.json     the kernels, and the offsets of their figures
+//   lenet.bin      the image of the device code, then pairs of an expected value and the allowed error
 //
-// Of a result with many elements a fixed sample is kept; see `sampledElement`.
+// Of large results a fixed sample is kept; see `sampledElement`.
 #pragma once
 
 #include "runtime/plan/Layout.h"
@@ -18,7 +18,7 @@ namespace sluice::gpu_check {
 
 using runtime::DType;
 
-/// What an operand is drawn of: the reals, or the whole numbers, of [low, high).
+/// The distribution of an operand: the reals, or the integers, of [low, high).
 struct Range {
   double low = 0, high = 1;
 };
@@ -32,12 +32,12 @@ struct PackedBuffer {
   Range range;       ///< of an operand
 };
 
-/// What is expected of a result: `count` pairs of doubles from `offset` of the binary file on.
+/// The expected values of a result: `count` pairs of doubles at `offset` in the binary file.
 struct Expected {
   int64_t offset = 0, count = 0;
 };
 
-/// One call: its rows, and what is expected of each result.
+/// One call: its rows, and the expected values of each result.
 struct PackedCall {
   int64_t rows = 0;
   std::vector<Expected> results;
@@ -45,8 +45,8 @@ struct PackedCall {
 
 struct PackedKernel {
   std::string name, place;           ///< "conv2d_add_relu", "lenet.cpp:11:25"
-  std::string function;              ///< of the image
-  std::vector<std::byte> parameters; ///< handed to the run half
+  std::string function;              ///< in the image
+  std::vector<std::byte> parameters; ///< for the run half
   int64_t workspaceBytes = 0;
   std::vector<PackedBuffer> operands, results;
   std::vector<PackedCall> calls;
@@ -55,11 +55,11 @@ struct PackedKernel {
 struct Pack {
   std::string model;
   int64_t capacity = 0;
-  int64_t imageBytes = 0; ///< at the beginning of the binary file
+  int64_t imageBytes = 0; ///< at the start of the binary file
   std::vector<PackedKernel> kernels;
 };
 
-/// Throw std::runtime_error where a file cannot be read, or is none.
+/// Throw std::runtime_error if the file cannot be read or is malformed.
 Pack readPack(const std::string &path);
 std::string readFile(const std::string &path);
 std::string writePack(const Pack &pack);
@@ -67,7 +67,7 @@ std::string writePack(const Pack &pack);
 /// The shape in a call with `rows` rows.
 runtime::Shape shapeOf(const PackedBuffer &buffer, int64_t rows);
 
-/// Where the elements of a call with `rows` rows lie in a buffer for `capacity` rows: by their numbers in row-major order.
+/// The positions of the elements of a call with `rows` rows in a buffer for `capacity` rows, by their row-major index.
 class Places {
 public:
   Places(const PackedBuffer &buffer, int64_t rows, int64_t capacity);
@@ -78,13 +78,13 @@ public:
 private:
   int64_t find(int64_t element) const;
 
-  runtime::Shape shape, sizes; // of the call, and of the physical dimensions
+  runtime::Shape shape, sizes; // of the call; of the physical dimensions
   runtime::Layout layout;
   int64_t elements_;
-  bool isRowMajor; // a place is its element's number
+  bool isRowMajor; // a position equals the element's index
 };
 
-/// The elements of operand `operand` of kernel number `kernel`, the same everywhere, as their type holds them.
+/// The elements of operand `operand` of kernel number `kernel`, equal on every machine, rounded to their type.
 class DrawnElements {
 public:
   DrawnElements(size_t kernel, size_t operand, const PackedBuffer &buffer);
@@ -96,8 +96,8 @@ private:
   Range range;
 };
 
-/// Elements that are kept of a result with `elements` elements, and which one is number `number` of them: all of a small
-/// one, else one of each of as many stretches, the first and the last element among them.
+/// The number of sampled elements of a result with `elements` elements, and the index of sample `number`. Small results
+/// are sampled completely, others once in each of equal intervals, including the first and the last element.
 int64_t sampleSize(int64_t elements);
 int64_t sampledElement(int64_t elements, int64_t number);
 

@@ -1,4 +1,4 @@
-"""Graphs of the exercises that compare a device with the host, one launch with many, and two devices with one."""
+"""Graphs of the exercises: device and host, one launch and many, two devices and one."""
 
 
 def model(name, states, ops, type_):
@@ -24,7 +24,7 @@ def product(size):
 
 
 def two_products(size, second):
-    """The sums of two products, of which one is on the first device, and the other on this one."""
+    """The sums of two products, one on the first device and the other on this one."""
     type_, lines = f"tensor<{size}x{size}xf32>", ['  sluice.device "cpu" = "cpu" 0']
     lines += [f'  sluice.device "acc{number}" = "cuda" {number}' for number in range(second + 1)]
     body = []
@@ -41,7 +41,7 @@ def two_products(size, second):
 
 
 def chain(ops):
-    """Cheap operations behind each other, on a matrix of 256 KiB."""
+    """A chain of cheap operations on a matrix of 256 KiB."""
     type_ = "tensor<256x256xf32>"
     names = ["a", *(f"x{i}" for i in range(ops - 1)), "y"]
     lines = (f"    %{to} = sluice.tanh %{of} : ({type_}) -> {type_}" for of, to in zip(names, names[1:]))

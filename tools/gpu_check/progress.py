@@ -1,11 +1,10 @@
-"""What `prepare` does meanwhile, on the standard error: on a terminal in one line that is written anew, else a line for each
-thing."""
+"""Progress output of `prepare` on standard error: on a terminal one updated line, otherwise a line per item."""
 
 import sys
 import threading
 import time
 
-LEAST_SHARE = 0.25  # of the things, before which they do not tell how long the others take
+LEAST_SHARE = 0.25  # minimum share of completed items for an estimate
 
 
 def duration(seconds):
@@ -13,14 +12,14 @@ def duration(seconds):
 
 
 class Progress:
-    """Of one part, whose things begin and end in any order, several at once."""
+    """The progress of one part, whose items run concurrently in any order."""
 
     def __init__(self, doing, count):
         self.doing, self.count, self.begun, self.ended = doing, count, 0, 0
         self.start, self.lock, self.is_terminal = time.monotonic(), threading.Lock(), sys.stderr.isatty()
 
     def left(self):
-        """How long all others take, where they take as long as those that have ended."""
+        """The estimated remaining time, assuming that all items take as long as the completed ones."""
         if self.ended < max(1, LEAST_SHARE * self.count):
             return ""
         return f", about {duration((time.monotonic() - self.start) / self.ended * (self.count - self.ended))} left"
@@ -39,6 +38,6 @@ class Progress:
             self.ended += 1
 
     def close(self):
-        """Leaves one line, where all have ended."""
+        """Leaves one line when all items are complete."""
         took = f"prepare: {self.doing} {self.count} took {duration(time.monotonic() - self.start)}\n"
         self.write("", took if self.ended == self.count else "")

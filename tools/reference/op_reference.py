@@ -23,14 +23,14 @@ class Ops:
         self.ops = sorted((records[name] for name in names), key=lambda op: op["opName"])
 
     def of_value(self, record):
-        """The type or attribute that an argument has, and what is said of it."""
+        """The type or attribute of an argument, and its description."""
         record = self.records[record["def"]]
         if "OpVariable" in record["!superclasses"]:
             return self.records[record["constraint"]["def"]], record["summary"]
         return record, ""
 
     def arguments(self, op, kind):
-        """(name, constraint, text) of the operands or attributes, in their order."""
+        """(name, constraint, text) of the operands or attributes, in order."""
         for value, name in op["arguments"]["args"]:
             constraint, text = self.of_value(value)
             if (kind == "attribute") == ("AttrConstraint" in constraint["!superclasses"]):
@@ -41,7 +41,7 @@ class Ops:
             yield name, self.of_value(value)[0]
 
     def view(self, attribute, otherwise):
-        """Its form in the C view, `otherwise` if it is no number and no type; and its default."""
+        """Its form in the C view, `otherwise` if it is neither a number nor a type; and its default."""
         base, default = attribute, attribute["defaultValue"]
         while base["baseAttr"]:
             base = self.records[base["baseAttr"]["def"]]
@@ -49,7 +49,7 @@ class Ops:
         return form + (f", {default} by default" if default else ", if any" if attribute["isOptional"] else "")
 
     def lacks(self, op):
-        """What the reference cannot say of an op."""
+        """The undocumented parts of an op."""
         for field in ["summary", "description"] + (["rows", "rounding"] if is_on_values(op) else []):
             if not words(op.get(field)):
                 yield f"no {field}"
@@ -63,13 +63,13 @@ def is_on_values(op):
 
 
 def words(text):
-    """Text without the indentation of the file that it stands in; paragraphs stay."""
+    """Text without the indentation of its file; paragraphs stay."""
     paragraphs = re.split(r"\n\s*\n", (text or "").strip())
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def type_words(constraint):
-    """A type as the C view spells it: "tensor of f32 or f64"."""
+    """A type in the notation of the C view: "tensor of f32 or f64"."""
     text = constraint["summary"].replace("ranked tensor", "tensor").replace(" values", "").replace("variadic of ", "any number: ")
     text = text.replace("1-bit signless integer", "bool").replace("8-bit unsigned integer", "u8").replace("bfloat16 type", "bf16")
     return re.sub(r"(\d+)-bit float", r"f\1", re.sub(r"(\d+)-bit signless integer", r"i\1", text))
@@ -94,7 +94,7 @@ def describe(ops, op):
 
 
 def family(op):
-    """The file that the op's definition begins in."""
+    """The file in which the op's definition begins."""
     return os.path.splitext(os.path.basename(op["!locs"][0].rsplit(":", 1)[0]))[0]
 
 

@@ -15,10 +15,10 @@ using namespace sluice::scale;
 
 namespace {
 
-/// A device's times of a step in one case.
+/// A device's step times in one case.
 struct DeviceTimes {
   std::vector<TimedRows> points;
-  double fixed = 0; ///< where there is one point only
+  double fixed = 0; ///< used if there is only one point
 
   double at(int64_t rows) const { return timeThrough(points, fixed)(rows); }
 };
@@ -26,7 +26,7 @@ struct DeviceTimes {
 struct Outcome {
   const PublishedCase *published;
   const PublishedPoint *point;
-  double measured, predicted, linear; ///< rows a second
+  double measured, predicted, linear; ///< rows per second
   bool isScored;
 
   double error() const { return predicted / measured - 1; }
@@ -36,7 +36,7 @@ using TimesByCase = std::map<std::string, DeviceTimes>;
 
 } // namespace
 
-/// The time alone that explains a published step on several devices.
+/// The step time of a single device that explains a published step on several devices.
 static double timeAlone(const PublishedCase &published, const PublishedPoint &point) {
   double seconds = double(point.replicas * point.rows) / point.rowsPerSecond;
   double low = 0, high = seconds;
@@ -84,7 +84,7 @@ static std::vector<Outcome> predictAll(const std::vector<PublishedCase> &cases) 
   return outcomes;
 }
 
-/// The root of the mean squared error of cases that the shared constants are fitted to.
+/// The root mean squared error of the cases to which the shared constants are fitted.
 static double calibrationError(std::vector<PublishedCase> cases, double straggler, double contention) {
   for (PublishedCase &published : cases) {
     published.cluster.straggler = straggler;
@@ -112,7 +112,7 @@ static void printFit(std::vector<PublishedCase> cases) {
                               kFittedContention, 100 * calibrationError(cases, kFittedStraggler, kFittedContention));
 }
 
-/// Prints the points; returns the mean absolute error of those that were not fitted, in percent.
+/// Prints the points; returns the mean absolute error of the predicted ones, in percent.
 static double printOutcomes(const std::vector<Outcome> &outcomes) {
   llvm::outs() << fmt::format("{:<34} {:>8} {:>6} {:>11} {:>11} {:>8}\n", "", "replicas", "batch", "published",
                               "predicted", "error");

@@ -12,16 +12,16 @@ namespace sluice::scale {
 
 namespace {
 
-/// A part of a network, in the order of its forward pass.
+/// A part of a network, in forward order.
 struct Part {
   double parameters = 0, work = 0;
-  int64_t tensors = 1; ///< of alike sizes
+  int64_t tensors = 1; ///< of about equal size
 };
 
 } // namespace
 
-/// Backward work is twice the forward's, in the opposite order; a tensor's gradient is ready when its share of the
-/// part's backward work is done.
+/// Backward work is twice the forward work, in reverse order. A tensor's gradient is ready when its share of the part's
+/// backward work is done.
 static std::vector<Gradient> gradientsOf(const std::vector<Part> &parts) {
   constexpr double kForward = 1.0 / 3;
   double total = 0, done = 0;
@@ -49,7 +49,7 @@ static PublishedPoint readPoint(JsonFields &fields) {
   return point;
 }
 
-/// What the program decided, whatever the cluster.
+/// Settings of the program, independent of the cluster.
 static void readProgram(JsonFields &fields, Cluster &cluster) {
   cluster.overlap = fields.number("overlap", 0, 1);
   cluster.bucketBytes.reset();

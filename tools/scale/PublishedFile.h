@@ -1,4 +1,4 @@
-// Published measurements of data-parallel training, as published.json keeps them.
+// Published measurements of data-parallel training, the content of published.json.
 #pragma once
 
 #include "tools/compiler/scale/StepModel.h"
@@ -8,9 +8,9 @@ namespace sluice::scale {
 
 struct PublishedPoint {
   int64_t replicas = 1, rows = 1; ///< rows of each replica's batch
-  double rowsPerSecond = 0;       ///< 0 where an efficiency was published
-  double efficiency = 0;          ///< of so many times one device's throughput; 0 where rows were published
-  bool isFitted = false;          ///< whether the device's own time of a step is taken from it
+  double rowsPerSecond = 0;       ///< 0 if an efficiency was published
+  double efficiency = 0;          ///< relative to n times one device's throughput; 0 if rows were published
+  bool isFitted = false;          ///< whether the device's own step time is fitted to it
 };
 
 /// Runs of one program on one cluster.
@@ -22,7 +22,7 @@ struct PublishedCase {
   std::vector<PublishedPoint> points;
 };
 
-/// Fails, as Invalid, on what is wrong with the file or one of its clusters, which are named relative to `clusters`.
+/// Fails with kind Invalid on errors in the file or in one of its clusters, whose paths are relative to `clusters`.
 llvm::Expected<std::vector<PublishedCase>> readPublished(const std::string &path, const std::string &clusters);
 
 } // namespace sluice::scale

@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace sluice::tool {
 
-/// The functions of passes/Passes.h are the passes; this makes one of them a pass of MLIR's pass manager.
+/// The functions of passes/Passes.h are the passes; this wraps one as a pass of MLIR's pass manager.
 using PassBody = std::function<LogicalResult(ModuleOp)>;
 
 namespace {
@@ -53,7 +53,7 @@ template <typename Body> static PassBody always(Body body) {
   };
 }
 
-/// The compile halves that the module's target needs.
+/// The compile halves for the module's target.
 static FailureOr<std::vector<const sluice_backend_compile *>> backendsFor(ModuleOp module) {
   FailureOr<ir::Target> target = ir::Target::of(module);
   if (failed(target))
@@ -68,7 +68,7 @@ static FailureOr<std::vector<const sluice_backend_compile *>> backendsFor(Module
   return tables;
 }
 
-/// A pass that asks the backends of the module's target, in sessions of its own.
+/// A pass that uses the backends of the module's target, in its own sessions.
 template <typename Body> static PassBody withBackends(Body body) {
   return [=](ModuleOp module) -> LogicalResult {
     auto tables = backendsFor(module);
@@ -79,7 +79,7 @@ template <typename Body> static PassBody withBackends(Body body) {
   };
 }
 
-/// A pass that asks for the module's target alone.
+/// A pass that only needs the module's target.
 template <typename Body> static PassBody withTarget(Body body) {
   return [=](ModuleOp module) -> LogicalResult {
     FailureOr<ir::Target> target = ir::Target::of(module);
@@ -98,7 +98,7 @@ static LogicalResult runPhase(ModuleOp module, StringRef before, StringRef phase
   return success(succeeded(passes::runPipeline(module, options)));
 }
 
-/// Puts ops into kernels, several where they fuse or one each.
+/// Puts ops into kernels, fused or one each.
 static PassBody fuseKernels(bool fuse) {
   return withBackends([=](ModuleOp module, const passes::DeviceBackends &backends) {
     passes::fuseKernels(module, backends, fuse);
@@ -106,7 +106,7 @@ static PassBody fuseKernels(bool fuse) {
   });
 }
 
-/// One pass for each way in which collectives share.
+/// One pass per bucketing policy.
 static void addSchedules() {
   auto schedule = [](passes::BucketPolicy buckets) {
     return withTarget([=](ModuleOp module, const ir::Target &target) {

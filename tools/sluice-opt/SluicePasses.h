@@ -6,8 +6,7 @@
 
 namespace sluice::tool {
 
-/// Registers each pass as --sluice-<what it does>, and each phase as --sluice-phase-<name>, which runs that phase
-/// alone.
+/// Registers each pass as --sluice-<effect>, and each phase as --sluice-phase-<name>, which runs that phase alone.
 void registerSluicePasses();
 
 struct PassSummary {

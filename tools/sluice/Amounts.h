@@ -1,4 +1,4 @@
-// Amounts as the tool prints them.
+// Formats quantities for the tool's output.
 #pragma once
 
 #include <cstdint>

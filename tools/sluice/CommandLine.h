@@ -1,4 +1,4 @@
-// Reading the command line of `sluice`.
+// Parses the command line of `sluice`.
 #pragma once
 
 #include "tools/sluice/Commands.h"
@@ -6,10 +6,10 @@
 
 namespace sluice::tool {
 
-/// Adds the flags that every command has.
+/// Adds the flags common to all commands.
 void addTalk(CLI::App &command, Talk &talk);
 
-/// Why the arguments name a command or flag that is not there, with the nearest one that is; empty if they do not.
+/// The error if the arguments name an unknown command or flag, with the nearest known one; empty if they do not.
 std::string unknownName(const CLI::App &app, const std::vector<std::string> &arguments);
 
 } // namespace sluice::tool

@@ -1,4 +1,4 @@
-// The commands of `sluice`: each adds itself to the command line and runs afterwards.
+// The commands of `sluice`: each registers itself on the command line and runs afterwards.
 #pragma once
 
 #include "llvm/Support/Error.h"
@@ -8,14 +8,14 @@
 
 namespace sluice::tool {
 
-/// Flags that every command has.
+/// Flags common to all commands.
 struct Talk {
   bool json = false;
   bool quiet = false;
   bool verbose = false;
 };
 
-/// What a command does once its flags are read; results go to stdout, talk to stderr.
+/// The action of a command after its flags are parsed. Results go to stdout, messages to stderr.
 using Action = std::function<llvm::Error(const Talk &)>;
 
 struct Command {

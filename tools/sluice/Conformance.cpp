@@ -34,7 +34,7 @@ struct Found {
 
 } // namespace
 
-/// Those of a folder, unless there were some in another one.
+/// Reads the exclusions in a folder, unless another folder had some.
 static void addExclusions(llvm::StringRef folder, Found &found) {
   llvm::SmallString<256> path(folder);
   llvm::sys::path::append(path, found.subject.name + ".exclusions");

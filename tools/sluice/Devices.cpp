@@ -18,11 +18,11 @@ namespace sluice::tool {
 
 namespace {
 
-/// One backend, whose halves may lie in two files.
+/// One backend, whose halves may be in two files.
 struct Listed {
   std::string name, description, version;
   std::string compileFile, runFile;     // empty: that half is absent; "built in" for the host
-  std::string compileReason, runReason; // why a half that is there cannot be used here
+  std::string compileReason, runReason; // reasons why an existing half cannot be used here
   std::vector<BackendDevice> devices;
 };
 
@@ -51,7 +51,7 @@ static Listed listHost() {
   return host;
 }
 
-/// The host and what else is linked in, then the plugins in the order in which they were found.
+/// The host and other linked backends, then the plugins in discovery order.
 static std::vector<Listed> listBackends(const std::vector<BackendFile> &files) {
   std::vector<Listed> backends = {listHost()};
   for (const sluice_backend_compile *backend : builtInBackends().drop_front())
@@ -92,12 +92,12 @@ static std::vector<std::string> namesOf(const std::string &backend, const std::v
   return names;
 }
 
-/// "9.0"; empty: it has none.
+/// For example "9.0"; empty if it has none.
 static std::string capabilityOf(const BackendDevice &device) {
   return device.computeMajor > 0 ? fmt::format("{}.{}", device.computeMajor, device.computeMinor) : "";
 }
 
-/// What is known of a device: "64 cores at 1 GHz, 4.1 TFLOP/s, 16 GB of memory, 0 B of it used".
+/// The known properties of a device: "64 cores at 1 GHz, 4.1 TFLOP/s, 16 GB of memory, 0 B of it used".
 static std::string describe(const std::string &backend, const BackendDevice &device) {
   std::string text = device.name;
   if (device.cores > 0)

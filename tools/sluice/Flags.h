@@ -1,4 +1,4 @@
-// Flags that several commands share.
+// Flags shared by several commands.
 #pragma once
 
 #include "tools/compiler/Compiler.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::tool {
 
-/// The model to read, a required argument.
+/// The input model, a required argument.
 void addModel(CLI::App &command, std::string &model);
 
 void addEmit(CLI::App &command, compiler::Emit &emit);
@@ -20,7 +20,7 @@ enum class DeviceLists { One, Several };
 /// --devices, --copies, --target-cpu, --backend, --dtype, --precision, --no-fuse
 void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists = DeviceLists::One);
 
-/// Those, and --batch.
+/// The flags above, and --batch.
 void addCodeFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists = DeviceLists::One);
 
 /// --replicas, --batch-norm, --wire, --buckets, --accumulate, --zero, --deterministic

@@ -1,4 +1,4 @@
-// `sluice`: compiles models, and shows and checks what it does.
+// `sluice`: compiles models, and inspects and verifies them.
 #include "runtime/files/Process.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
@@ -93,7 +93,7 @@ static int run(int argc, char **argv, Talk &talk) {
     addTalk(*command.app, talk);
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  talk.json = llvm::is_contained(arguments, "--json"); // for errors in the arguments, which leave the flags unread
+  talk.json = llvm::is_contained(arguments, "--json"); // for errors in the arguments, when flags are not parsed
   if (std::string unknown = unknownName(app, arguments); !unknown.empty())
     return fail({ExitCode::Usage, unknown}, talk);
   try {

@@ -8,7 +8,7 @@ namespace sluice::tool {
 
 void addMeasureFlags(CLI::App &command, compiler::MeasureRequest &request);
 
-/// Measures, keeps what was measured for this machine, and prints the rates.
+/// Measures, saves the measurements for this machine, and prints the rates.
 llvm::Error measureAndKeep(compiler::MeasureRequest request, const Talk &talk);
 
 } // namespace sluice::tool

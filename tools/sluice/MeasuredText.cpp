@@ -12,7 +12,7 @@ namespace json = llvm::json;
 
 namespace sluice::tool {
 
-/// The largest factor by which the rates miss a sample.
+/// The largest factor by which the rates deviate from a sample.
 static double worstMiss(const KernelRates &rates) {
   double worst = 1;
   for (const KernelSample &sample : rates.samples) {
@@ -24,7 +24,7 @@ static double worstMiss(const KernelRates &rates) {
 
 static std::string rate(double value) { return value < 1e20 ? fmt::format("{:.1f}", value / 1e9) : std::string("-"); }
 
-/// Kinds that were not measured and are there, as another one with such an ending is.
+/// Kinds without measurements that have an estimate from another kind with the same ending.
 static std::map<std::string, std::string> estimatedKinds(const DeviceCosts &costs) {
   std::map<std::string, std::string> kinds;
   for (const auto &[kind, like] : costs.estimated)

@@ -1,4 +1,4 @@
-// What was measured of devices, for people and scripts.
+// Prints the measurements of devices, for people and scripts.
 #pragma once
 
 #include "tools/compiler/placement/costs/Calibration.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::tool {
 
-/// With what kernels cost on each of its devices; kinds that were not measured are told apart.
+/// With the cost of kernels on each device; kinds without measurements are listed separately.
 void printMeasured(llvm::raw_ostream &out, const compiler::ClockCalibration &clock,
                    llvm::ArrayRef<passes::DeviceCosts> costs);
 llvm::json::Value toJson(const compiler::ClockCalibration &clock, llvm::ArrayRef<passes::DeviceCosts> costs);

@@ -16,9 +16,10 @@ using sluice::compiler::ExitCode;
 namespace sluice::tool {
 
 static constexpr unsigned kStackBytes = 64u << 20;
-static constexpr size_t kLeastMemoryLeft = size_t(128) << 20; // what malloc maps at once in a thread
+static constexpr size_t kLeastMemoryLeft = size_t(128) << 20; // malloc's mapping granularity per thread
 
-/// Copies the models among the arguments, and writes the command that names the copies. Gives the folder, or nothing.
+/// Copies the models among the arguments, and writes the command with the names of the copies. Returns the folder, or
+/// an empty string.
 static std::string writeReproducer(const std::vector<std::string> &arguments) {
   llvm::SmallString<128> folder;
   if (fs::createUniqueDirectory("sluice-reproducer", folder))
@@ -56,7 +57,7 @@ llvm::Error runGuarded(llvm::function_ref<llvm::Error()> action, const std::vect
     return llvm::Error::success();
   if (returned && failure.code != ExitCode::Internal)
     return compiler::makeError(failure.code, failure.text);
-  // MLIR does not look at what malloc gives it; what it has crashed with is still taken.
+  // MLIR does not check the result of malloc; the memory that it exhausted is still allocated.
   if (!returned && !files::memoryIsLeft(kLeastMemoryLeft))
     return compiler::makeError(compiler::ExitCode::Exhausted, "out of memory");
   std::string folder = writeReproducer(arguments);

@@ -1,4 +1,4 @@
-// What remains of a crash of ours: a folder with the model and the command.
+// Saves the input of an internal crash: a folder with the model and the command.
 #pragma once
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -8,8 +8,8 @@
 
 namespace sluice::tool {
 
-/// Runs `action` on a large stack. A crash inside becomes an error with exit code 70 that names a folder, in which the
-/// files among the arguments and the command line itself are.
+/// Runs `action` on a large stack. A crash in it becomes an error with exit code 70 that names a folder, which contains
+/// the command line and the files among its arguments.
 llvm::Error runGuarded(llvm::function_ref<llvm::Error()> action, const std::vector<std::string> &arguments);
 
 } // namespace sluice::tool

@@ -34,7 +34,7 @@ struct ScaleOptions {
 
 static constexpr int64_t kMostReplicas = 1'000'000'000;
 
-/// "1,2,4": numbers that grow.
+/// "1,2,4": increasing numbers.
 static std::vector<int64_t> parseReplicas(const std::string &list) {
   std::vector<int64_t> counts;
   for (llvm::StringRef text : llvm::split(list, ',')) {
@@ -48,7 +48,7 @@ static std::vector<int64_t> parseReplicas(const std::string &list) {
   return counts;
 }
 
-/// The costs of the devices that a plan is for, on this machine.
+/// The costs of the plan's devices on this machine.
 static llvm::Expected<passes::CostModel> costsOfPlan(const runtime::Plan &plan) {
   std::vector<std::string> devices;
   passes::BackendSettings settings;

@@ -24,33 +24,33 @@ struct DeviceFigures {
   int64_t kernels = 0, ops = 0, stateBytes = 0, peakBytes = 0;
 };
 
-/// The copies between devices in each call of an entry point with all rows; those of changed states not counted.
+/// The copies between devices in each call of an entry point with all rows, without those of changed states.
 struct CopyFigures {
   std::string entry;
   int64_t copies = 0, bytes = 0;
   bool growsWithRows = false;
 };
 
-/// What the replicas do together in each call of an entry point.
+/// The collectives in each call of an entry point.
 struct CollectiveFigures {
   std::string entry;
   int64_t collectives = 0, bytes = 0;
   const runtime::CommunicationForecast *forecast = nullptr;
 };
 
-/// The figures of a plan that users ask for.
+/// The figures of a plan for users.
 struct Figures {
   std::string model, precision;
   std::vector<std::string> entries;
-  std::vector<int64_t> launches; // of each entry
+  std::vector<int64_t> launches; // per entry
   std::vector<DeviceFigures> devices;
-  std::vector<CopyFigures> copies;            // of entries that have any, in one replica
-  std::vector<CollectiveFigures> collectives; // the same
+  std::vector<CopyFigures> copies;            // of entries with copies, per replica
+  std::vector<CollectiveFigures> collectives; // of entries with collectives
   int64_t parameters = 0, parameterTensors = 0, kernels = 0, capacity = 0, fileBytes = 0;
-  int64_t replicas = 1, shareCapacity = 0;      // and the rows that each may have
-  int64_t microbatches = 1, microbatchRows = 0; // the same
-  int64_t slotBytes = 0, allSlotBytes = 0;      // of the optimizer: what a replica keeps, and what one alone would
-  int64_t shards = 1;                           // of the optimizer's
+  int64_t replicas = 1, shareCapacity = 0;      // and the maximum rows of each
+  int64_t microbatches = 1, microbatchRows = 0; // and the maximum rows of each
+  int64_t slotBytes = 0, allSlotBytes = 0;      // of the optimizer: per replica, and of a single replica
+  int64_t shards = 1;                           // of the optimizer state
   int64_t logicalShards = 0;                    // of all replicas; 0: none
   double seconds = 0;
 
@@ -110,10 +110,10 @@ static void addEntry(Figures &figures, const runtime::Plan &plan, const runtime:
     figures.collectives.push_back(collectives);
 }
 
-/// What functions need at most, of one target.
+/// The maximum requirements of the functions for one target.
 struct TargetFigures {
   size_t functions = 0;
-  int64_t registers = 0, sharedBytes = 0, spilledBytes = 0; ///< the last of all of them
+  int64_t registers = 0, sharedBytes = 0, spilledBytes = 0; ///< the last one in total
 };
 
 static std::map<std::string, TargetFigures> targetsOf(llvm::ArrayRef<passes::FunctionNeeds> functions) {
@@ -182,7 +182,7 @@ static Figures figuresOf(const Compiled &compiled) {
   return figures;
 }
 
-/// 128790 as "128,790".
+/// For example 128790 as "128,790".
 static std::string printCount(int64_t count) {
   std::string digits = std::to_string(count);
   for (size_t at = digits.size(); at > 3; at -= 3)

@@ -1,4 +1,4 @@
-// What `sluice compile` says of what it made.
+// The summary printed by `sluice compile`.
 #pragma once
 
 #include "tools/compiler/Compiler.h"
@@ -13,7 +13,7 @@ void printSummary(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 /// "ready_ms", "start_ms", "end_ms", "exposed_ms"}]}], "seconds", "phases"}
 void printSummaryAsJson(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
-/// A line for each phase with its time.
+/// One line per phase with its time.
 void printPhases(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
 } // namespace sluice::tool

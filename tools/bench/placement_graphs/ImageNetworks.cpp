@@ -1,5 +1,5 @@
 // Convolutional networks on 3x224x224 or 3x299x299 images of 1000 classes. Batch norm, activation and pooling are
-// groups of their own.
+// separate groups.
 #include "tools/bench/placement_graphs/GraphFamilies.h"
 #include "tools/bench/placement_graphs/Repeat.h"
 #include "tools/bench/placement_graphs/TrainingGraph.h"
@@ -24,7 +24,8 @@ struct Window {
   static Window square(int size, int stride, int pad) { return {size, size, stride, pad, pad}; }
 };
 
-/// Layers on a batch of images. Each batch asks for the same parameters in the same order, and gets those of the first.
+/// Layers on a batch of images. Each batch requests the same parameters in the same order, and shares those of the
+/// first batch.
 class ImageLayers {
 public:
   explicit ImageLayers(int size) : size(size) {}

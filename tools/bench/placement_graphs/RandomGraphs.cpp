@@ -7,12 +7,13 @@ namespace sluice::bench {
 
 namespace {
 
-/// Builds a graph whose first group, the input, and last group, which is read, are on the host.
+/// Builds a graph whose first group, the input, and last group, which the host reads, are on the host.
 class RandomGraph {
 public:
   explicit RandomGraph(uint32_t seed) : random(seed) {}
 
-  // The standard leaves the numbers of its distributions to each library, so they are made here from the engine's.
+  // The standard leaves the results of distributions to each library, so they are computed here from the engine's
+  // numbers.
   double uniform(double low, double high) { return low + (high - low) * (double(random()) / double(random.max())); }
   uint32_t below(uint32_t limit) { return uint32_t(random() % limit); }
 
@@ -82,7 +83,7 @@ WorkGraph residualBlocks(uint32_t groups, uint32_t seed) {
   return graph.finish(gradient);
 }
 
-/// About `budget` groups after `from`; gives the last one.
+/// Adds about `budget` groups after `from`; returns the last one.
 static uint32_t addSeriesParallel(RandomGraph &graph, uint32_t from, uint32_t budget) {
   uint32_t last = from;
   while (budget > 0) {

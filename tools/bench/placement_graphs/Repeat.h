@@ -1,4 +1,4 @@
-// Brings a network to a size by repeating it.
+// Scales a network to a size by repeating it.
 #pragma once
 
 #include "tools/bench/placement_graphs/WorkGraph.h"
@@ -7,7 +7,8 @@
 
 namespace sluice::bench {
 
-/// `make(repeats)` with as many repeats as come closest to a number of groups, of which each repeat adds the same.
+/// `make(repeats)` with the number of repeats that comes closest to a number of groups, if each repeat adds the same
+/// number.
 template <typename Make> WorkGraph repeatToSize(uint32_t groups, Make make) {
   double once = double(make(1).groups.size()), added = double(make(2).groups.size()) - once;
   return make(uint32_t(std::max(1.0, 1 + std::round((groups - once) / added))));

@@ -1,4 +1,4 @@
-// Networks on sentences: one whose size grows with the batches, and one that is unrolled over words.
+// Networks on sentences: one whose size grows with the batches, and one unrolled over words.
 #include "tools/bench/placement_graphs/GraphFamilies.h"
 #include "tools/bench/placement_graphs/Repeat.h"
 #include "tools/bench/placement_graphs/TrainingGraph.h"
@@ -50,7 +50,7 @@ private:
   Node normalize(Node x) {
     return graph.layer(Gradient::Nonlinear, 8 * kTokens * kWidth, kTokens * kWidth, {x}, {parameter(2 * kWidth)});
   }
-  /// Each batch asks for the same parameters in the same order, and gets those of the first.
+  /// Each batch requests the same parameters in the same order, and shares those of the first batch.
   Node parameter(double elements) {
     if (asked == parameters.size())
       parameters.push_back(graph.parameter(elements));
@@ -62,9 +62,9 @@ private:
   size_t asked = 0;
 };
 
-/// Wu et al., "Google's Neural Machine Translation System" (arXiv:1609.08144), section 3: 8 encoder layers of which the
-/// lowest has two directions, 8 decoder layers, residual connections from the third layer on, attention from the lowest
-/// decoder layer; 1024 units, 32,000 word pieces; 128 sentences.
+/// Wu et al., "Google's Neural Machine Translation System" (arXiv:1609.08144), section 3: 8 encoder layers, the lowest
+/// of them bidirectional; 8 decoder layers; residual connections from the third layer on; attention from the lowest
+/// decoder layer; 1024 units; 32,000 word pieces; 128 sentences.
 class Gnmt {
 public:
   explicit Gnmt(uint32_t words) : words(words) {}
@@ -129,7 +129,7 @@ private:
     return x;
   }
 
-  /// What attention reads is projected once.
+  /// The input of attention is projected once.
   void attend(Nodes encoded) {
     memory = graph.pointwise(Gradient::Slices, words * kState, std::move(encoded));
     keys = graph.layer(Gradient::Linear, 2 * words * kState * kUnits, words * kState, {memory},

@@ -91,11 +91,11 @@ void TrainingGraph::addParameterGradient(const Layer &layer, Node parameter, Nod
     operands.push_back(contributions[parameter].back());
   Node gradient = addGroup(layer.flops, elements(parameter), std::move(operands));
   if (!isFirst)
-    graph.groups[gradient].memory = 0; // adds in place
+    graph.groups[gradient].memory = 0; // accumulates in place
   contributions[parameter].push_back(gradient);
 }
 
-/// A loss starts from one, which takes nothing to make.
+/// The gradient of a loss is one, which costs nothing.
 Node TrainingGraph::gradientOf(Node node) {
   const Nodes &parts = contributions[node];
   if (parts.empty())

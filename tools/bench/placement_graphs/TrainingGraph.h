@@ -13,23 +13,23 @@ public:
   using Node = uint32_t;
   using Nodes = std::vector<Node>;
 
-  /// How a layer's gradient for an input comes about.
+  /// How the gradient of a layer's input is computed.
   enum class Gradient {
-    Passes,   ///< it is the gradient of the result: a sum, a view
-    Slices,   ///< it is a part of the gradient of the result: a concatenation
-    Linear,   ///< from that of the result, the weights and the other inputs: a product, a convolution, a pooling
-    Nonlinear ///< and from the input itself
+    Passes,   ///< equals the gradient of the result: a sum, a view
+    Slices,   ///< a part of the gradient of the result: a concatenation
+    Linear,   ///< from that of the result, the weights and the other inputs: a product, a pooling
+    Nonlinear ///< also from the input itself
   };
 
-  /// A batch that the host reads; it needs no gradient.
+  /// A batch that the host reads; it has no gradient.
   Node data(double elements);
   /// Weights with their momentum.
   Node parameter(double elements);
-  /// `flops` are those of the forward pass, and of the gradient for each input and parameter.
+  /// `flops` is the work of the forward pass, and of the gradient of each input and parameter.
   Node layer(Gradient gradient, double flops, double elements, Nodes inputs, Nodes parameters = {});
-  /// A layer with one flop an element.
+  /// A layer with one flop per element.
   Node pointwise(Gradient gradient, double elements, Nodes inputs, Nodes parameters = {});
-  /// The loss of a batch, which the host reads.
+  /// The loss of a batch, fetched by the host.
   void loss(Node prediction, Node labels);
 
   double elements(Node node) const { return double(graph.groups[node].output) / kBytes; }
@@ -49,7 +49,7 @@ private:
   void addGradients(const Layer &layer);
   void addInputGradient(const Layer &layer, size_t input, Node resultGradient);
   void addParameterGradient(const Layer &layer, Node parameter, Node resultGradient);
-  /// The sum of what a node's readers have contributed.
+  /// The sum of the contributions of a node's consumers.
   Node gradientOf(Node node);
 
   WorkGraph graph;

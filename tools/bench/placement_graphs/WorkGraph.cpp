@@ -7,7 +7,7 @@ using passes::PlacementProblem;
 
 namespace {
 
-/// A device computes and moves bytes at the same time, after the start of a launch.
+/// After the launch overhead, a device computes and moves bytes at the same time.
 struct DeviceSpeed {
   double flopsPerSecond, bytesPerSecond, launchSeconds;
 

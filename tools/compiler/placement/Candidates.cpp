@@ -65,8 +65,8 @@ Assignment asPinned(const PlacementGraph &graph, const ir::Target &target) {
 
 namespace {
 
-/// Where states and ops of the entry point that counts went, so that those of others go there too: states by name, ops
-/// of one line.
+/// The devices of states and ops of the entry point that counts, to place those of other entry points alike: states by
+/// name, ops by line.
 class KnownDevices {
 public:
   void note(const PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices) {
@@ -78,7 +78,7 @@ public:
     }
   }
 
-  /// Pins what has a place.
+  /// Pins groups with a known device.
   void follow(PlacementGraph &graph) const {
     for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
       if (group.kind == PlacedGroup::State)
@@ -107,8 +107,8 @@ private:
 
 } // namespace
 
-/// What no strategy places, such as the random numbers of a device that has none, goes where it can: within the caps,
-/// if that can be.
+/// Groups that no strategy places, such as random numbers of a device without support, go to a device that can run
+/// them, within the caps if possible.
 static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optional<int64_t>> &caps) {
   constexpr int64_t kEffort = 100'000;
   graph.problem.memoryCaps = caps;
@@ -122,7 +122,7 @@ static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optio
   return {placement->devices};
 }
 
-/// A module of our own, and the candidate's devices for it.
+/// A clone of the module, with the candidate's devices.
 static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const Candidate &candidate,
                                          passes::ChosenDevices &chosen) {
   IRMapping clone;
@@ -133,7 +133,7 @@ static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const 
   return copy;
 }
 
-/// Compiles the candidate to its plan, unless one that places all as it does has been.
+/// Compiles the candidate to its plan, unless an equal placement was compiled before.
 static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRef<Candidate> known) {
   const Candidate *same = llvm::find_if(
       known, [&](const Candidate &other) { return other.evaluation && other.devices == candidate.devices; });
@@ -161,14 +161,14 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
   }
 }
 
-/// The devices of all entry points' groups; an obstacle if the strategy finds one for the entry point that counts.
+/// The devices of all entry points' groups; an obstacle if the strategy has one for the entry point that counts.
 static Failure assign(const PlacementSetting &setting, const Strategy &strategy, Candidate &candidate) {
   KnownDevices devices;
   for (const std::string &entry : setting.entries()) {
     bool counts = entry == setting.entry;
     PlacementGraph graph = setting.graphs.at(entry);
     devices.follow(graph);
-    PlacementGraph asked = graph; // a strategy may ask things of it
+    PlacementGraph asked = graph; // a strategy may modify it
     Assignment assignment = strategy(asked);
     if (!counts && assignment.obstacle.code != ExitCode::Fine)
       assignment = whereItCan(graph, setting.costs.memoryCaps);

@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace sluice::compiler {
 
-static constexpr int64_t kCalls = 24; // of a simulated run, whose second half counts
+static constexpr int64_t kCalls = 24; // length of a simulated run, whose second half counts
 
 static double secondsOf(const runtime::Collective &collective, const runtime::Plan &plan,
                         const passes::CostModel &costs) {
@@ -27,7 +27,7 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
   };
   if (const runtime::Collective *collective = action.collective())
     return secondsOf(*collective, plan, costs);
-  double longest = 0; // of what moves at once
+  double longest = 0; // of copies that run at once
   for (const runtime::Copy &copy : action.copies())
     longest = std::max(longest, costs.copySeconds(nameOf(copy.from), nameOf(copy.to), double(copy.bytesFor(rows))));
   if (!action.launch())
@@ -52,10 +52,10 @@ llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pip
                                     bool hostRunsHere) {
   pipeline.compileFrom = "train";
   pipeline.compileTo = "planned";
-  pipeline.verifies = false; // nothing is kept of its IR
+  pipeline.verifies = false; // the IR is discarded
   pipeline.dumpIrDir.clear();
   pipeline.progress = nullptr;
-  std::string warnings; // said when the chosen placement is compiled
+  std::string warnings; // reported when the chosen placement is compiled
   auto planned = runPhases(module, pipeline, warnings);
   if (!planned)
     return planned.takeError();

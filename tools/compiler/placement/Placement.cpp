@@ -78,10 +78,10 @@ private:
     candidates.push_back(tryPinned(setting, candidates));
   }
 
-  //===- what plans tell ------------------------------------------------------------------------------------------===//
+  //===- figures of plans -----------------------------------------------------------------------------------------===//
 
-  /// From a plan with everything on one device: what its kernels take there, and how much more memory it needs than
-  /// the model of assignments knows.
+  /// Takes from a plan with everything on one device the times of its kernels there, and its memory beyond the model of
+  /// assignments.
   void learn(uint32_t device, const Candidate &all) {
     const Evaluation &plan = *all.evaluation;
     const std::vector<uint32_t> &devices = all.devices.at(setting.entry);
@@ -117,7 +117,7 @@ private:
     tryFound(assignments);
   }
 
-  /// No assignment's sum is less, whatever the memory. Each time in it is rounded to a picosecond.
+  /// A lower bound of all assignments' sums, regardless of memory. Each of its times is rounded to a picosecond.
   int64_t leastSum() const {
     const PlacementProblem &problem = setting.graph().problem;
     auto terms = int64_t(problem.groups.size() + deviceCount() * problem.values.size());
@@ -125,8 +125,8 @@ private:
     return placement ? std::max<int64_t>(placement->bound - terms, 0) : 0;
   }
 
-  /// Minimum cuts under the caps: with the memory of all values, shared as plans share it, and with that of the values
-  /// alive at the peak.
+  /// Minimum cuts under the caps: with the memory of all values, scaled to the sharing in plans, and with that of the
+  /// values live at the peak.
   void offerCuts(AssignmentSearch &assignments) {
     PlacementGraph shared = setting.graph();
     scaleTransients(shared, transientShares(shared));
@@ -140,7 +140,7 @@ private:
     offerSmallerCuts(assignments, shared.problem);
   }
 
-  /// With copies at full weight, and at less of it: a schedule hides some of them.
+  /// With copies at full weight and at lower weights, because a schedule hides some of them.
   void offerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
     passes::MemorySearch caps(setting.costs.memoryCaps);
     for (double weight : {1.0, 0.4, 0.1}) {
@@ -158,7 +158,7 @@ private:
     }
   }
 
-  /// What might be chosen with less memory: more of it is no reason to be slower.
+  /// Choices that would be made with less memory, so that more memory never gives a slower placement.
   void offerSmallerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
     for (double share : {0.7, 0.5, 0.35, 0.25}) {
       std::vector<std::optional<int64_t>> caps = setting.costs.memoryCaps;
@@ -174,7 +174,7 @@ private:
     }
   }
 
-  /// How much of the transient memory that a graph counts on a device a plan with everything there needs.
+  /// By device: the share of the graph's transient memory that a plan with everything there needs.
   std::vector<double> transientShares(const PlacementGraph &graph) const {
     std::vector<double> shares(deviceCount(), 1);
     for (uint32_t device = 0; device < deviceCount(); ++device) {
@@ -200,8 +200,9 @@ private:
     return passes::placeGroups(weighted, kCutEffort);
   }
 
-  /// Compiles the fastest that were found, until none that is left can be faster. The model leaves relayouts out, and
-  /// takes kernels for those of other plans, whose layouts may differ: what it finds nearly as fast may be faster.
+  /// Compiles the fastest assignments until no remaining one can be faster. The model omits relayouts, and takes kernel
+  /// times from other plans, whose layouts may differ; so an assignment that it predicts as nearly as fast may be
+  /// faster.
   void tryFound(const AssignmentSearch &assignments) {
     std::vector<const FoundAssignment *> left; // the fastest first
     for (const FoundAssignment &one : assignments.found())
@@ -211,7 +212,7 @@ private:
     constexpr double kNearly = 1.03;
     constexpr size_t kMostGroupsCompiled = 800, kLeast = 3;
     size_t most = std::max(kLeast, kMostGroupsCompiled / setting.graph().groups.size());
-    double least = most == kLeast ? 1 : kNearly; // of what was compiled
+    double least = most == kLeast ? 1 : kNearly; // of compiled assignments
     for (size_t plans = 0; plans < most; ++plans) {
       if (const Candidate *best = fastest())
         llvm::erase_if(left, [&](const FoundAssignment *one) {
@@ -227,7 +228,7 @@ private:
       candidates.pop_back();
   }
 
-  /// The fastest of those that are likely to fit by what plans have told so far, or of all.
+  /// The fastest assignment that probably fits, judging by plans so far; else the fastest of all.
   const FoundAssignment *takeNext(std::vector<const FoundAssignment *> &left) const {
     auto next = llvm::find_if(left, [&](const FoundAssignment *one) { return isLikelyToFit(*one); });
     const FoundAssignment *taken = next != left.end() ? *next : left.front();
@@ -235,7 +236,7 @@ private:
     return taken;
   }
 
-  /// A group, or two, go elsewhere in the fastest plan, as long as plans say that it pays.
+  /// Moves one group or two in the fastest plan as long as plans confirm an improvement.
   void improvePlan(llvm::ArrayRef<uint32_t> groups) {
     for (bool improves = fastest() && fastest()->devices.contains(setting.entry); improves;) {
       improves = false;
@@ -247,7 +248,7 @@ private:
   }
 
   bool tryMoves(uint32_t one, uint32_t other) {
-    constexpr double kMaySay = 1.25; // the model, of what is the fastest after all
+    constexpr double kMaySay = 1.25; // largest predicted slowdown of the true optimum
     const PlacementProblem &problem = setting.graph().problem;
     bool improves = false;
     for (uint32_t to = 0; to < deviceCount(); ++to)
@@ -264,7 +265,7 @@ private:
     return improves;
   }
 
-  /// Whether the plan of an assignment is the fastest so far that can be.
+  /// Whether the plan of an assignment is the fastest feasible one so far.
   bool tryPlan(const FoundAssignment &assignment) {
     compiled.insert(assignment.devices);
     auto asAssigned = forEntryThatCounts(setting, [&](PlacementGraph &) { return Assignment{assignment.devices}; });
@@ -282,7 +283,7 @@ private:
 
   //===- the choice -----------------------------------------------------------------------------------------------===//
 
-  /// The fastest candidate; of several that are as fast, the one that was thought of first.
+  /// The fastest candidate; of equal ones, the first.
   const Candidate *fastest(bool amongSimple = false) const {
     const Candidate *best = nullptr;
     for (const Candidate &candidate : candidates)
@@ -295,7 +296,7 @@ private:
     return !than || candidate.evaluation->seconds < than->evaluation->seconds;
   }
 
-  /// The fastest, unless everything on one device is as fast but for what the figures are sure to.
+  /// The fastest candidate, unless everything on one device is as fast within the uncertainty of the figures.
   const Candidate *choose() const {
     const Candidate *best = fastest(), *simple = fastest(/*amongSimple=*/true);
     bool isFaster =
@@ -315,7 +316,7 @@ private:
                : "";
   }
 
-  /// A group that no device can run.
+  /// The failure for a group that no device can run.
   static Failure whyNowhere(const PlacementGraph &graph) {
     for (uint32_t i = 0; i < graph.groups.size(); ++i) {
       auto canRun = [&](uint32_t device) { return graph.problem.canRun(i, device); };
@@ -340,7 +341,7 @@ private:
   passes::AssignmentModel model;
   passes::PlannedMemory memory;
   std::vector<Candidate> candidates;
-  std::set<std::vector<uint32_t>> compiled; // assignments that were found
+  std::set<std::vector<uint32_t>> compiled; // found assignments
   SearchSummary summary;
 };
 

@@ -1,4 +1,4 @@
-// What the user asks of the placement.
+// Placement options of the user.
 #pragma once
 
 #include "ir/Target.h"
@@ -10,10 +10,10 @@
 
 namespace sluice::compiler {
 
-/// What a link is called that is between the devices of replicas.
+/// The name of the link between the devices of replicas.
 inline constexpr llvm::StringLiteral kReplicaLink = "replicas";
 
-/// A link between the host and an accelerator, the same in both directions, or that between replicas.
+/// A link between the host and an accelerator, equal in both directions, or the link between replicas.
 struct GivenLink {
   std::string device; ///< as in `--devices`: "sim:0"; or kReplicaLink
   double bytesPerSecond = 0;
@@ -23,15 +23,15 @@ struct GivenLink {
 };
 
 struct PlacementRequest {
-  bool chooses = false;                ///< whether the compiler is to choose where the user has not
-  std::string file;                    ///< decisions to keep, as `--save` writes them; empty: none
-  std::string entry;                   ///< whose step time counts; empty: train_step if there is one, else the first
+  bool chooses = false; ///< whether the compiler chooses devices that the user left open
+  std::string file;     ///< decisions to keep, as written by `--save`; empty: none
+  std::string entry;    ///< the entry point whose step time counts; empty: train_step if it exists, else the first
   std::map<std::string, int64_t> caps; ///< bytes, by device as in `--devices`
   std::vector<GivenLink> links;
-  std::string prefer; ///< a device that gets all it can run, whatever that costs; for measuring
+  std::string prefer; ///< a device that gets all work it can run, at any cost; for measuring
 };
 
-/// `--devices cpu,sim:0=16GB`: the target as text, and the caps, which are put into the request.
+/// `--devices cpu,sim:0=16GB`: returns the target as text and adds the caps to the request.
 llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &request);
 
 /// `--link sim:0=12GB/s,5us`, `--link replicas=12GB/s,5us`.

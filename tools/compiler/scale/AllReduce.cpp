@@ -1,7 +1,7 @@
-// An all-reduce moves 2 (n-1)/n of its bytes out of each replica, whatever the algorithm; how many hops follow each
-// other is what algorithms differ in. In a ring each of the 2 (n-1) steps waits for the one before. A tree goes along
-// the accelerators of a node and up and down a binary tree of nodes. The hierarchical one reduces within each node,
-// then between nodes over all their network links at once, each accelerator its part, and gathers within each node.
+// An all-reduce moves 2 (n-1)/n of its bytes out of each replica with any algorithm. The algorithms differ in the
+// number of sequential hops. In a ring each of the 2 (n-1) steps waits for the previous one. A tree uses a chain of the
+// accelerators of a node and goes up and down a binary tree of nodes. The hierarchical algorithm reduces within each
+// node, then between nodes over all network links at once, each accelerator its part, and gathers within each node.
 #include "tools/compiler/scale/AllReduce.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace sluice::compiler {
 
 namespace {
 
-/// The part of a cluster that takes part.
+/// The participating part of a cluster.
 struct Group {
   const Cluster &cluster;
   int64_t replicas, nodes, inNode;
@@ -20,10 +20,10 @@ struct Group {
       : cluster(cluster), replicas(replicas), nodes(cluster.nodesFor(replicas)),
         inNode(std::min(replicas, cluster.accelerators)) {}
 
-  /// Levels of a binary tree of the nodes.
+  /// The number of levels of a binary tree of the nodes.
   int64_t treeHops() const { return int64_t(std::bit_width(uint64_t(nodes - 1))); }
   double networkBytesPerSecond() const { return cluster.network.bytesPerSecond * double(cluster.networkLinks); }
-  /// Of the slowest link on a ring through all replicas.
+  /// The rate of the slowest link on a ring through all replicas.
   double ringBytesPerSecond() const {
     if (nodes == 1)
       return cluster.nodeLink.bytesPerSecond;
@@ -33,7 +33,7 @@ struct Group {
 
 } // namespace
 
-/// The share of its bytes that each of n sends.
+/// The share of its bytes that each of n replicas sends.
 static double shareSent(int64_t n) { return 2 * double(n - 1) / double(n); }
 
 static CollectiveTime ringTime(const Group &group, double bytes) {
@@ -61,7 +61,7 @@ static CollectiveTime hierarchicalTime(const Group &group, double bytes) {
   }
   if (group.nodes > 1) {
     int64_t hops = std::min(2 * (group.nodes - 1), 2 * group.treeHops());
-    int64_t phases = group.inNode > 1 ? 2 : 0; // that begin when others have ended
+    int64_t phases = group.inNode > 1 ? 2 : 0; // sequential phases
     time.latency += double(hops) * cluster.network.latency + double(phases) * cluster.collectiveSeconds;
     time.transfer += shareSent(group.nodes) * bytes / group.networkBytesPerSecond();
   }

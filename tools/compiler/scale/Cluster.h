@@ -1,4 +1,4 @@
-// A cluster of accelerators, as far as the time of a data-parallel step depends on it.
+// A cluster of accelerators: the properties that determine the time of a data-parallel step.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace sluice::compiler {
 
-/// A link as a collective finds it.
+/// A link as seen by a collective.
 struct ClusterLink {
   std::string kind;          ///< "nvlink", "pcie", "infiniband", ..., for reports
-  double bytesPerSecond = 0; ///< that a ring moves over it, in each direction
-  double latency = 0;        ///< seconds of one hop, with the software's part in it
+  double bytesPerSecond = 0; ///< of a ring, in each direction
+  double latency = 0;        ///< seconds per hop, including software
 };
 
-/// A step of a model that somebody has timed on one device, alone.
+/// A timed step of a model on a single device.
 struct MeasuredStep {
   std::string model;
   int64_t rows = 0; ///< of its batch
@@ -24,10 +24,10 @@ struct MeasuredStep {
 
 struct ClusterDevice {
   std::string name;
-  double peakFlops = 0;            ///< a second; 0: not described
-  double efficiency = 1;           ///< the share of the peak that large kernels reach
+  double peakFlops = 0;            ///< per second; 0: not described
+  double efficiency = 1;           ///< share of the peak that large kernels reach
   double memoryBytesPerSecond = 0; ///< 0: not described
-  double kernelSeconds = 0;        ///< that the smallest kernel takes, its launch included
+  double kernelSeconds = 0;        ///< of the smallest kernel, including its launch
   std::vector<MeasuredStep> measured;
 
   bool isDescribed() const { return peakFlops > 0; }
@@ -35,28 +35,28 @@ struct ClusterDevice {
 
 enum class AllReduceAlgorithm { Ring, Tree, Hierarchical, Fastest };
 
-/// What has been fitted to published measurements, and holds where a cluster's file says nothing else: SCALE.md tells
-/// to which. `tools/scale/published --fit` finds them anew.
+/// Constants fitted to published measurements, the defaults of a cluster's file; SCALE.md lists the measurements.
+/// `tools/scale/published --fit` fits them again.
 inline constexpr double kFittedStraggler = 0.037, kFittedContention = 0, kFittedCopyBytesPerSecond = 34e9;
 
 struct Cluster {
   std::string name;
-  int64_t nodes = 1, accelerators = 1; ///< accelerators of each node
+  int64_t nodes = 1, accelerators = 1; ///< accelerators per node
   ClusterDevice device;
   ClusterLink nodeLink;     ///< between the accelerators of a node
   ClusterLink network;      ///< between nodes
-  int64_t networkLinks = 1; ///< of each node
+  int64_t networkLinks = 1; ///< per node
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::Fastest;
-  double collectiveSeconds = 0;          ///< that a collective takes before anything moves
-  std::optional<double> bucketBytes;     ///< gradients of so many bytes share a collective; none: all share one
-  int64_t wireBytes = 4;                 ///< of an element on its way
-  double overlap = 1;                    ///< the share of the work after a gradient that may hide its collective
-  double straggler = kFittedStraggler;   ///< standard deviation of a device's time of a step, as a share of it
-  double contention = kFittedContention; ///< seconds of work lost for each second that a collective runs behind it
+  double collectiveSeconds = 0;          ///< fixed overhead of a collective
+  std::optional<double> bucketBytes;     ///< maximum bytes of gradients per collective; none: one collective for all
+  int64_t wireBytes = 4;                 ///< per element in transit
+  double overlap = 1;                    ///< share of the work after a gradient that may hide its collective
+  double straggler = kFittedStraggler;   ///< standard deviation of a device's step time, as a share of it
+  double contention = kFittedContention; ///< seconds of work lost per second of a concurrent collective
   double copyBytesPerSecond = kFittedCopyBytesPerSecond; ///< of gradients into buckets and back
 
   int64_t devices() const { return nodes * accelerators; }
-  /// How many nodes so many replicas fill, one after the other.
+  /// The number of nodes that `replicas` replicas fill, one node after the other.
   int64_t nodesFor(int64_t replicas) const { return (replicas + accelerators - 1) / accelerators; }
 };
 

@@ -17,7 +17,7 @@ std::function<double(int64_t rows)> timeThrough(std::vector<TimedRows> points, d
     const TimedRows &low = points[next - 1], &high = points[next];
     double perRow = (high.seconds - low.seconds) / double(high.rows - low.rows);
     double seconds = low.seconds + perRow * double(rows - low.rows);
-    // Times that grow faster than their rows, or shrink, do not go on to do so.
+    // Superlinear growth and shrinking times are not extrapolated.
     double least = rows <= low.rows ? low.seconds * double(rows) / double(std::max<int64_t>(low.rows, 1)) : low.seconds;
     return std::max(seconds, least);
   };

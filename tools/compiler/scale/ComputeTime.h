@@ -1,5 +1,5 @@
-// How long one device, alone, works on a step, by the rows of its batch. What small batches lose is in here: they are
-// no faster than kernels can be, and that is most of what data parallelism at a fixed global batch loses.
+// The time of a step on one device alone, as a function of the rows of its batch. It includes the inefficiency of small
+// batches: kernels have a minimum time, the main loss of data parallelism at a fixed global batch.
 #pragma once
 
 #include "passes/analysis/CostModel.h"
@@ -10,7 +10,7 @@
 namespace sluice::compiler {
 
 struct ComputeTime {
-  std::string source; ///< where it comes from, in words
+  std::string source; ///< origin, as text
   std::function<double(int64_t rows)> seconds;
 };
 
@@ -19,12 +19,12 @@ struct TimedRows {
   double seconds = 0;
 };
 
-/// The line through the two points next to a batch. Through a single one it starts at `fixedSeconds`, which a step takes
-/// whatever its rows. `points` is not empty.
+/// The line through the two points nearest to a batch. Through a single point it starts at `fixedSeconds`, the time
+/// independent of rows. `points` is not empty.
 std::function<double(int64_t rows)> timeThrough(std::vector<TimedRows> points, double fixedSeconds);
 
-/// What the cluster's file has of the model: its measurements; else its device's description; else, of a file that
-/// describes none, the costs of the devices that the model was compiled for, as `sluice place` takes them.
+/// From the cluster's file: its measurements of the model, else its device's description. If the file describes no
+/// device: the costs of the devices that the model was compiled for, as in `sluice place`.
 ComputeTime computeTimeOf(const ReplicaStep &step, const Cluster &cluster, const passes::CostModel &compiled);
 
 } // namespace sluice::compiler

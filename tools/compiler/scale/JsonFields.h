@@ -1,4 +1,4 @@
-// Strict reading of objects of JSON that people write: what is missing, wrong or unknown is an error that names the file,
+// Strict reading of JSON objects written by users: missing, invalid and unknown fields are errors that name the file,
 // the field and the value.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace sluice::compiler {
 
-/// What is wrong with a file; the first fault is kept.
+/// The errors in a file; the first one is kept.
 class JsonFaults {
 public:
   explicit JsonFaults(std::string path) : path(std::move(path)) {}
@@ -29,15 +29,15 @@ private:
   std::string path, first;
 };
 
-/// The fields of one object. Who reads a field says what it must be; after a fault, values mean nothing.
+/// The fields of one object. The reader of a field states its constraints; after a fault, values are meaningless.
 class JsonFields {
 public:
-  /// `name` is where the object is in its file: "device", "device.measured[0]"; empty for the file's own.
+  /// `name` is the path of the object in its file: "device", "device.measured[0]"; empty for the top-level object.
   JsonFields(const runtime::Json &value, std::string name, JsonFaults &faults);
 
   bool has(llvm::StringRef field) { return find(field) != nullptr; }
   std::string text(llvm::StringRef field);
-  /// One of `words`; the first of them if the field is absent and may be.
+  /// One of `words`; if the field is optional and absent, the first one.
   std::string word(llvm::StringRef field, llvm::ArrayRef<llvm::StringRef> words, bool isRequired = true);
   int64_t integer(llvm::StringRef field, int64_t least, int64_t most);
   double number(llvm::StringRef field, double least, double most);
@@ -45,14 +45,14 @@ public:
   double bytes(llvm::StringRef field);
   double bytesPerSecond(llvm::StringRef field);
   double seconds(llvm::StringRef field);
-  /// What is in an object or in each element of a list; an absent list is empty.
+  /// Reads an object or each element of a list; an absent list is empty.
   void object(llvm::StringRef field, llvm::function_ref<void(JsonFields &)> read);
   void list(llvm::StringRef field, llvm::function_ref<void(JsonFields &)> read);
   /// An object of texts.
   std::vector<std::pair<std::string, std::string>> texts(llvm::StringRef field);
-  /// Faults what nobody has asked for.
+  /// Reports fields that were not read.
   void finish();
-  /// For rules that are about more than one field.
+  /// For constraints on several fields.
   void fault(llvm::StringRef field, const llvm::Twine &what);
 
 private:
@@ -62,10 +62,10 @@ private:
   std::string nameOf(llvm::StringRef field) const;
   double quantity(llvm::StringRef field, std::optional<double> (*parse)(llvm::StringRef), llvm::StringRef what);
 
-  const runtime::Json *object_; ///< null if the value is no object
+  const runtime::Json *object_; ///< null if the value is not an object
   std::string name;
   JsonFaults &faults;
-  std::vector<llvm::StringRef> known; ///< fields that were asked for
+  std::vector<llvm::StringRef> known; ///< fields that were read
 };
 
 } // namespace sluice::compiler

@@ -1,4 +1,4 @@
-// Reading the file of a cluster: clusters/ has examples, SCALE.md tells what each field means.
+// Reads the file of a cluster: clusters/ has examples, SCALE.md documents the fields.
 #pragma once
 
 #include "tools/compiler/scale/Cluster.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::compiler {
 
-/// Fails, as Invalid, on what is no cluster: the error names the file, the field and its value.
+/// Fails with kind Invalid on malformed clusters: the error names the file, the field and its value.
 llvm::Expected<Cluster> readCluster(const std::string &path);
 
 } // namespace sluice::compiler

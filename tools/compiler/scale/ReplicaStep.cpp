@@ -24,7 +24,7 @@ double ReplicaStep::parameters() const {
                          [](double sum, const Gradient &gradient) { return sum + gradient.elements; });
 }
 
-/// Notes the gradients that an action uses up, at `done` seconds from the start of the step's work.
+/// Records the gradients that an action consumes, at `done` seconds from the start of the step's work.
 static void noteGradients(const runtime::Plan &plan, const runtime::Action &action, double done,
                           std::vector<Gradient> &gradients) {
   for (const runtime::State &state : plan.states) {

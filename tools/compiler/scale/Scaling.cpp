@@ -22,7 +22,7 @@ static std::vector<int64_t> powersOfTwo(int64_t most) {
   return counts;
 }
 
-/// The largest of what a step takes longer than `ideal`; compute if nothing is 2 % of the step.
+/// The largest component of a step's time beyond `ideal`; compute if none is 2 % of the step.
 static ScalingLimit limitOf(const StepPrediction &step, double ideal) {
   constexpr double kNoticed = 0.02;
   double exposedShare = step.exposed > 0 ? step.exposed / step.communication() : 0;

@@ -8,12 +8,12 @@
 namespace sluice::compiler {
 
 struct ScalingRequest {
-  std::vector<int64_t> replicas; ///< empty: powers of two up to the whole cluster, and that
-  int64_t rows = 0;              ///< of each replica, or of all with `isStrong`; 0: what the model was compiled for
-  bool isStrong = false;         ///< whether replicas divide the rows, the first ones taking what is left over
+  std::vector<int64_t> replicas; ///< empty: powers of two up to the whole cluster, and the whole cluster
+  int64_t rows = 0;              ///< per replica, or in total with `isStrong`; 0: as compiled
+  bool isStrong = false;         ///< whether replicas divide the rows; the first ones take the remainder
 };
 
-/// What loses the most against as many times one replica's throughput.
+/// The largest loss compared with n times one replica's throughput.
 enum class ScalingLimit { Compute, SmallBatch, Latency, Bandwidth, Stragglers, Contention, Copies };
 llvm::StringRef nameOf(ScalingLimit limit);
 
@@ -22,7 +22,7 @@ struct ScalingPoint {
   int64_t rows = 0;       ///< of the largest shard
   int64_t globalRows = 0; ///< of all replicas
   StepPrediction step;
-  double efficiency = 1; ///< the share of as many times one replica's throughput
+  double efficiency = 1; ///< share of n times one replica's throughput
   ScalingLimit limit = ScalingLimit::Compute;
 
   double rowsPerSecond() const { return double(globalRows) / step.seconds(); }
@@ -33,11 +33,11 @@ struct ScalingReport {
   Cluster cluster;
   bool isStrong = false;
   int64_t rows = 0;
-  double parameters = 0; ///< that have gradients
+  double parameters = 0; ///< parameters with gradients
   std::vector<ScalingPoint> points;
 };
 
-/// Fails, as Usage, on more replicas than the cluster has accelerators.
+/// Fails with kind Usage if there are more replicas than accelerators in the cluster.
 llvm::Expected<ScalingReport> predictScaling(const ReplicaStep &step, const ComputeTime &compute,
                                              const Cluster &cluster, const ScalingRequest &request);
 

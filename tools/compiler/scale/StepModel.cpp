@@ -19,7 +19,7 @@ double expectedMaximum(int64_t n) {
   return low;
 }
 
-/// Fills one bucket after the other, in the order of the gradients; each is ready with its last.
+/// Fills one bucket after the other, in the order of the gradients; a bucket is ready with its last gradient.
 static std::vector<GradientBucket> fillBuckets(const Cluster &cluster, const std::vector<Gradient> &gradients) {
   std::vector<GradientBucket> buckets;
   for (const Gradient &gradient : gradients) {
@@ -33,7 +33,7 @@ static std::vector<GradientBucket> fillBuckets(const Cluster &cluster, const std
   return buckets;
 }
 
-/// One collective after the other, each once its bucket is ready; returns when the last has ended.
+/// Runs collectives in sequence, each once its bucket is ready; returns the end of the last.
 static double runCollectives(const Cluster &cluster, double work, StepPrediction &step) {
   double free = 0;
   for (GradientBucket &bucket : step.buckets) {

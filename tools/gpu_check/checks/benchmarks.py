@@ -1,5 +1,5 @@
-"""Training steps on the device beside the frameworks found here. Ours and a peer's alternate, so that what a machine does
-meanwhile is done to both; of each the median of its rounds counts."""
+"""Training steps on the device compared with the installed frameworks. Sluice and a peer alternate, so that other
+load affects both; the median of the rounds counts."""
 
 import json
 import queue
@@ -11,15 +11,15 @@ from machine import end_of
 from parts import Talk
 from report import row
 
-SECONDS = 0.3  # of a round
-BEGIN = 100  # seconds in which a peer must be ready: it may compile, and others beside it
+SECONDS = 0.3  # per round
+BEGIN = 100  # limit in seconds until a peer is ready: it may compile, with others at the same time
 ENTRIES = {"train": "train_step", "infer": "predict"}
 
-# In this order, what tells most first: of every network ours, then the peers that begin at once, then those that compile.
+# The most informative first: for every network Sluice, then peers that start at once, then those that compile.
 ORDER = (("train", "bf16"), ("train", "f32"), ("infer", "bf16"), ("infer", "f32"), ("train", "tf32"), ("infer", "tf32"))
 QUICK = ("eager", "jit")
 
-# What is measured of each framework, by what it computes in, and what it calls the device.
+# For each framework: the variants by precision, and the name of the device.
 PEERS = {
     "torch": ({"f32": ("eager", "eager+cl", "compile", "compile+cl", "compile+cl+graphs"),
                "tf32": ("eager+cl+tf32", "compile+cl+graphs+tf32"),
@@ -37,7 +37,8 @@ class TimeIsOver(Unmeasured):
 
 
 def bench(machine, program, entry, deadline, flags=(), seconds=SECONDS):
-    """What the program says, with the milliseconds of a step as `ms`: of steps that follow each other, until the last has ended."""
+    """The program's output, with the milliseconds of a step as `ms`: the average over consecutive steps, until the
+    last has ended."""
     command = [machine.program(program), "bench", "--entry", entry, "--json", "-q", "--seconds", str(seconds), *flags]
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=machine.environment(), check=False,
@@ -52,7 +53,7 @@ def bench(machine, program, entry, deadline, flags=(), seconds=SECONDS):
 
 
 class Peer:
-    """A process that makes its step ready, while others do, and measures when it is told to."""
+    """A process that prepares its step in parallel with others, and measures on request."""
 
     def __init__(self, machine, framework, net, mode, variant):
         script, batch = machine.folder / "peers" / f"peer_{framework}.py", rows_of(net)
@@ -60,7 +61,7 @@ class Peer:
         self.times, self.why = [], ""
 
     def try_to(self, what, deadline):
-        """Says why it cannot, once; it is asked no more then."""
+        """Reports its failure once; afterwards it is not queried."""
         if self.why:
             return
         try:
@@ -90,7 +91,7 @@ class Peer:
 
 
 def frameworks(machine, deadline):
-    """The names of those that see the device, and why others are left out."""
+    """The frameworks that can use the device, and the reasons why others are skipped."""
     asks = {"torch": "import torch; assert torch.cuda.is_available(), 'it sees no device'; print(torch.__version__)",
             "jax": "import jax; assert jax.devices()[0].platform in ('gpu', 'cuda'), 'it sees no device'; print(jax.__version__)"}
     for name, ask in asks.items():
@@ -126,7 +127,7 @@ def figure(name, ms, ratio, **more):
 
 
 def most_of(machine, precision, peak, deadline):
-    """Operations a second: those of multiply-adds alone, or where tensor cores do them, those of a large product."""
+    """Operations per second: of multiply-adds alone or, with tensor cores, of a large product."""
     if precision == "f32":
         return peak.get("flops")
     try:
@@ -160,7 +161,7 @@ class Benchmark:
             peer.try_to(Peer.begin, deadline)
 
     def alone(self, most, deadline):
-        """Ours, in one row."""
+        """Sluice alone, in one row."""
         if time.monotonic() >= deadline - 1:
             return row("benchmarks", f"{self.label} sluice", "not tried", "there is no time left")
         try:
@@ -170,7 +171,7 @@ class Benchmark:
         return figure(f"{self.label} sluice", ours["ms"], 1.0, **({"share": ours["gflops"] * 1e9 / most} if most else {}))
 
     def measure(self, deadline):
-        """Ours and the peers' alternate."""
+        """Sluice and the peers alternate."""
         times = []
         for _ in range(self.machine.rounds if any(not peer.why for peer in self.peers.values()) else 0):
             times.append(self.ours(deadline)["ms"])
@@ -196,7 +197,7 @@ class Benchmark:
 
 
 def several(machine, jobs, deadline):
-    """Benchmarks whose peers get ready at once."""
+    """Benchmarks whose peers prepare in parallel."""
     if time.monotonic() >= deadline - 1:
         for net, mode, peers in jobs:
             for framework, variant in peers:

@@ -1,6 +1,6 @@
-"""The exercises of a first course on devices: from which size on a product is faster on the device than on the host, what many
-launches cost beside one, when calls return and what looking at each one's results costs, and what a second device saves. On an
-emulated device the programs run, and nothing is measured."""
+"""The exercises of an introductory course on devices: the size from which a product is faster on the device than on
+the host, the cost of many launches compared with one, when calls return, the cost of reading each one's results,
+and the gain of a second device. On an emulated device the programs run without measurements."""
 
 import time
 
@@ -12,7 +12,7 @@ TWO_PRODUCTS = "two products, on one device"
 
 
 def compared(machine, name, ours, other, entry, deadline):
-    """A row of two programs: the other's time to ours. None of an emulated device has a figure."""
+    """A row of two programs: the ratio of the other's time to Sluice's. Rows of an emulated device have no figures."""
     seconds = EMULATED_SECONDS if machine.emulated else SECONDS
     if time.monotonic() >= deadline - 1:
         return row("exercises", name, "not tried", "there is no time left")
@@ -27,9 +27,9 @@ def compared(machine, name, ours, other, entry, deadline):
 
 
 def calls_of(machine, name, program, entry, deadline):
-    """Rows of one program: what submitting calls as graphs saves; how much sooner a call returns than it is done; what reading each
-    call's results costs beside keeping them on the device; and what calls of single kernels, each one's results read, cost beside
-    all that."""
+    """Rows of one program: the gain of submitting calls as graphs; the time between a call's return and its end; the
+    cost of reading each call's results instead of keeping them on the device; and the cost of calls of single
+    kernels, with results read each time, compared with all of these."""
     names = [f"{name}, {what}" for what in ("without graphs", "done beside returned", "results read beside kept", "calls and reads beside graphs")]
     seconds = EMULATED_SECONDS if machine.emulated else SECONDS
     if time.monotonic() >= deadline - 1:
@@ -47,7 +47,7 @@ def calls_of(machine, name, program, entry, deadline):
 
 
 def crossover(rows, sizes):
-    """The least size from which on the device is always faster."""
+    """The least size from which the device is always faster."""
     slower = [size for size, entry in zip(sizes, rows) if entry["ratio"] < 1]
     after = [size for size in sizes if not slower or size > max(slower)]
     return f"the device is faster from {after[0]} on" if after else f"the host is faster at {max(sizes)}"

@@ -1,5 +1,5 @@
-"""The libraries that a toolkit or a Python brings, which kernels and exchanges use where they are: looked for as the backend does,
-and in the Python with peers, too. Each is loaded in a process of its own, and asked for its version."""
+"""The libraries of a toolkit or a Python that kernels and exchanges use if present. They are searched like in the
+backend, and in the Python with peers. Each is loaded in a separate process that prints its version."""
 
 import os
 import subprocess
@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-SECONDS = 30  # for a process
+SECONDS = 30  # limit per process
 
 
 class Library(NamedTuple):
-    variable: str  # that names it
-    files: tuple  # the best first
+    variable: str  # environment variable with its path
+    files: tuple  # in order of preference
     version: str  # its function
 
 
@@ -53,13 +53,13 @@ def said_by(command):
 
 
 def site_packages(python):
-    """Of the Python with peers."""
+    """For the Python with peers."""
     script = "import site, sys; print('\\n'.join([*site.getsitepackages(), site.getusersitepackages(), *sys.path]))"
     return [Path(folder) for folder in dict.fromkeys(filter(None, said_by([python, "-c", script])))]
 
 
 def places_of(files, packages):
-    """Where a library may be: where the loader looks, in a toolkit, in Python packages."""
+    """Candidate locations of a library: the loader's path, a toolkit, Python packages."""
     yield from files
     homes = [Path(os.environ["CUDA_HOME"])] if os.environ.get("CUDA_HOME") else []
     for home in (*homes, Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), reverse=True)):
@@ -70,7 +70,7 @@ def places_of(files, packages):
 
 
 def find(library, packages):
-    """The one that its variable names, or the first that can be loaded."""
+    """The library named by its variable, else the first that can be loaded."""
     named = os.environ.get(library.variable)
     places = [named] if named else list(places_of(library.files, packages))
     said = said_by([sys.executable, "-c", LOADER, library.version, *places])
@@ -80,11 +80,11 @@ def find(library, packages):
 
 
 def find_all(python):
-    """By name. A Python is asked once."""
+    """By name. A Python is queried once."""
     packages = site_packages(python)
     return {name: find(library, packages) for name, library in LIBRARIES.items()}
 
 
 def variables(found):
-    """What programs are told."""
+    """The environment variables for programs."""
     return {LIBRARIES[name].variable: library.path for name, library in found.items() if library.path}

@@ -1,4 +1,4 @@
-"""What there is to check and to check with: the device, the prebuilt files, tools and peers."""
+"""The environment of the check: the device, the prebuilt files, tools and peers."""
 
 import json
 import lzma
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import libraries
 
-OLDEST_DRIVER = 13000  # of CUDA, as driver 580 says: prebuilt code is of that version's compiler
+OLDEST_DRIVER = 13000  # CUDA version of driver 580, whose compiler built the prebuilt code
 
 
 class NoDevice(Exception):
-    """There is nothing here to check, and why."""
+    """There is nothing to check, and the reason."""
 
 
 def version_text(number):
@@ -25,7 +25,7 @@ def version_text(number):
 
 
 def end_of(code):
-    """How a process ended, in words."""
+    """A description of how a process ended."""
     if code >= 0:
         return f"ended with code {code}"
     try:
@@ -35,7 +35,7 @@ def end_of(code):
 
 
 def stop(process):
-    """Ends a process with all that it began, which has a group of its own."""
+    """Ends a process and its children, which are in one process group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -79,7 +79,7 @@ class Machine:
                 shutil.copy(path, self.packs)
 
     def program(self, name):
-        """The path of a program. All are unpacked when one is first asked for that does not lie beside their archive."""
+        """The path of a program. The first request for a program that is not next to the archive unpacks all."""
         path = self.folder / "models" / name
         if path.exists():
             return path
@@ -122,7 +122,7 @@ class Machine:
         return [str(self.runner), part, str(self.plugin), *map(str, flags)]
 
     def environment(self, **more):
-        """For programs of ours alone: a Python has libraries of its own."""
+        """For Sluice's programs alone: a Python has its own libraries."""
         folders = [str(self.folder / "lib"), *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
         return dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, folders)), SLUICE_BACKEND_PATH=str(self.folder / "backends"),
                     **libraries.variables(self.libraries), **more)

@@ -1,4 +1,4 @@
-"""The parts that the runner does: each in processes of its own, which may crash and hang."""
+"""The parts that the runner executes, each in separate processes, which may crash or hang."""
 
 import json
 import os
@@ -12,15 +12,15 @@ from machine import end_of, stop
 from report import row
 
 MOST_RESTARTS = 8
-LAST_SECONDS = 10  # between the last word of a process and its end
+LAST_SECONDS = 10  # between the last output of a process and its end
 
-# Of compute-sanitizer.
+# Tools of compute-sanitizer.
 TOOLS = ("memcheck", "racecheck", "initcheck")
 FAULTS_FOUND = 9
 
 
 class Talk:
-    """A process, and the lines of JSON that it prints."""
+    """A process and the lines of JSON that it prints."""
 
     def __init__(self, command, environment, stdin=subprocess.DEVNULL):
         self.process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
@@ -40,7 +40,7 @@ class Talk:
         self.errors += self.process.stderr.readlines()[-5:]
 
     def next(self, deadline, silence):
-        """The next line, None at the end; queue.Empty where none comes before the deadline, or in so many seconds."""
+        """The next line, None at the end; raises queue.Empty at the deadline or after `silence` seconds."""
         return self.lines.get(timeout=max(0.01, min(silence, deadline - time.monotonic())))
 
     def close(self):
@@ -52,7 +52,7 @@ class Talk:
                 pipe.close()
 
     def end(self):
-        """Its code, and how it ended, with the last that it said."""
+        """Its exit code, and a description of its end with its last output."""
         try:
             code = self.process.wait(LAST_SECONDS)
         except subprocess.TimeoutExpired:
@@ -63,7 +63,8 @@ class Talk:
 
 
 def listen(machine, part, name, deadline, *flags):
-    """The rows of a run of the runner; the last fails where it did not end well. Yields (row, kernel that is begun)."""
+    """The rows of a run of the runner; the last one is a failure if the run ended abnormally. Yields (row, kernel
+    that has begun)."""
     talk, begun = Talk(machine.command(name, *flags), machine.environment()), None
     try:
         while True:
@@ -100,7 +101,7 @@ def conformance(machine, deadline):
 
 
 def kernels_of(machine, model, deadline):
-    """Goes on behind a kernel that ended the process."""
+    """Continues after a kernel that ended the process."""
     products = ("--products", "both") if machine.libraries["cublasLt"].path else ()
     flags, after = ("--folder", machine.packs, "--model", model, *products), ()
     for _ in range(MOST_RESTARTS):
@@ -127,7 +128,7 @@ def kernels(machine, deadline):
 
 
 def sanitize(machine, tool, model, deadline):
-    """Over kernels of ours alone, which find memory as the driver gives it."""
+    """Only kernels of Sluice, whose memory is as the driver returns it."""
     flags = ("--folder", machine.packs, "--model", model, "--bare", "--products", "own")
     command = [machine.sanitizer, "--tool", tool, "--error-exitcode", str(FAULTS_FOUND), *machine.command("kernels", *flags)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=machine.environment(), start_new_session=True)
@@ -159,7 +160,7 @@ def sanitizer(machine, deadline):
 
 
 def libraries(machine, _deadline):
-    """Those that every program is told of."""
+    """Libraries passed to every program."""
     for name, found in machine.libraries.items():
         if found.path:
             yield row("libraries", name, "passed", f"{found.path}, version {found.version}")

@@ -1,4 +1,4 @@
-"""Rows of what was tried, and the table and JSON made of them."""
+"""Result rows, and the table and JSON made from them."""
 
 import collections
 import json
@@ -25,7 +25,7 @@ def write(path, contents):
 
 
 def lines_of_reasons(rows):
-    """What was not tried, with its reason once."""
+    """The skipped checks, with each reason once."""
     names = collections.defaultdict(list)
     for entry in rows:
         if entry["result"] == "not tried":

@@ -1,4 +1,5 @@
-"""LeNet trains on the device as it does on the host: the same losses, and the same weights but for the order of sums."""
+"""LeNet's training on the device compared with the host: the same losses, and the same weights except for the order
+of sums."""
 
 import json
 import math
@@ -11,13 +12,13 @@ from pathlib import Path
 from machine import end_of
 from report import row
 
-# Of losses, and of the norm of a parameter's change: kernels add in another order than the host's.
+# For losses, and for the norm of a parameter's change: kernels add in another order than the host's.
 LOSS_ERROR, CHANGE_ERROR = 1e-5, 1e-4
 SEED = "3"
 
 
 class TimeIsOver(Exception):
-    """Of the part, before a program had as long as one may take."""
+    """Of the part's time, reserved before a program may use its maximum."""
 
 
 def read_weights(path):
@@ -56,7 +57,7 @@ def train(machine, program, epochs, folder, deadline):
 
 
 def differences(expected, found, before):
-    """What is more than another order of sums, in words."""
+    """Differences beyond the order of sums, as text."""
     for number, (want, have) in enumerate(zip(expected[0], found[0])):
         if not abs(have - want) <= LOSS_ERROR * abs(want):
             yield f"the loss of epoch {number + 1} is {have:.9g} instead of {want:.9g}"
@@ -72,7 +73,7 @@ def differences(expected, found, before):
 
 
 def compare(machine, program, expected, before, folder, deadline):
-    """Whether a program trains as the host does, and what differs."""
+    """Whether a program trains as on the host, and the differences."""
     try:
         wrong = list(differences(expected, train(machine, program, 1, folder, deadline), before))
     except TimeIsOver:

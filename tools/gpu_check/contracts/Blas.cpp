@@ -1,5 +1,4 @@
-// Of cublasLt: what products it makes, how it rounds, what comes behind a sum, what an algorithm is good for, and what may happen
-// in a capture.
+// cublasLt: supported products, rounding, epilogues, when an algorithm is valid, and captures.
 #include "tools/gpu_check/contracts/BlasProduct.h"
 
 #include <algorithm>
@@ -34,7 +33,7 @@ static void transposesOperands(Machine &machine) {
     }
 }
 
-/// Of sizes that are no multiples of anything; what lies between the columns stays as it was.
+/// With sizes that are multiples of nothing; the gaps between columns stay unchanged.
 static void columnsMayLieApart(Machine &machine) {
   for (BlasType type : {BlasType::F32, BlasType::BF16})
     for (int which = 0; which < 4; ++which) {
@@ -55,14 +54,14 @@ static void batchesHaveStrides(Machine &machine) {
 
 static void sizesMustFit(Machine &machine) {
   BlasProduct narrow(machine, {}), other(machine, {});
-  uint64_t rows = 41; // of B, which A has 40 columns for
+  uint64_t rows = 41; // of B; A has only 40 columns
   narrow.setRowsOfB(rows);
   expect(narrow.choose().empty(), "there is an algorithm for 40 columns and 41 rows");
   other.setRowsOfB(other.shape.k);
   expect(!other.choose().empty(), "there is no algorithm for 40 columns and 40 rows");
 }
 
-/// The smallest that there is, where the library has an algorithm for it, and that of the backend's buffers.
+/// The smallest alignment, if the library has an algorithm for it, and the alignment of the backend's buffers.
 static void keepsToPromisedAlignment(Machine &machine) {
   for (BlasType type : {BlasType::F32, BlasType::F64, BlasType::F16, BlasType::BF16})
     for (bool isSmallest : {true, false}) {
@@ -91,14 +90,14 @@ static BlasProduct productOfFractions(Machine &machine, BlasShape shape) {
   return product;
 }
 
-/// Each of the terms is rounded to f32, and so is each sum, in any order.
+/// Each term is rounded to f32, and so is each sum, in any order.
 static void sumsF32(Machine &machine) {
   BlasShape shape;
   shape.k = 64;
   productOfFractions(machine, shape).expectWithin(double(shape.k) * 0x1p-24);
 }
 
-/// Operands may lose all but 11 bits, by whatever rounding.
+/// Operands may lose all but 11 bits, with any rounding.
 static void sumsTf32(Machine &machine) {
   BlasShape shape;
   shape.compute = BlasCompute::Tf32;
@@ -107,7 +106,8 @@ static void sumsTf32(Machine &machine) {
   productOfFractions(machine, shape).expectWithin(0x1p-9 + double(shape.k) * 0x1p-22);
 }
 
-/// Of one large term and many that it would swallow; with C and a bias, which make of a number in the middle one that the type has.
+/// Sums of one large term and many that it would absorb; with C and a bias that turn a midpoint into a representable
+/// number.
 static void sumsOfHalvesAreRoundedOnce(Machine &machine) {
   for (auto [type, large] : {std::pair(BlasType::BF16, 256.0), {BlasType::F16, 2048.0}}) {
     BlasShape shape = shapeOf(type);
@@ -119,7 +119,7 @@ static void sumsOfHalvesAreRoundedOnce(Machine &machine) {
       std::fill(product.d.begin(), product.d.end(), 1);
       std::fill(product.bias.begin(), product.bias.end(), beta == 0 ? 1 : 2);
       for (uint64_t row = 0; row < shape.m; ++row) {
-        product.a[product.indexIn(0, row, 0, 0)] = large; // and 37 times 1
+        product.a[product.indexIn(0, row, 0, 0)] = large; // plus 37 times 1
         product.a[product.indexIn(0, row, 38, 0)] = product.a[product.indexIn(0, row, 39, 0)] = 0;
       }
       product.expectExact(beta);
@@ -127,7 +127,7 @@ static void sumsOfHalvesAreRoundedOnce(Machine &machine) {
   }
 }
 
-/// Of long sums, and with room for algorithms that cut them.
+/// Long sums, with enough workspace for split-K algorithms.
 static BlasShape shapeOfLongSums(const Machine &machine) {
   BlasShape shape;
   shape.k = machine.isEmulated() ? 128 : 4096;
@@ -135,7 +135,7 @@ static BlasShape shapeOfLongSums(const Machine &machine) {
   return shape;
 }
 
-/// What each algorithm leaves, when it is run twice.
+/// Runs each algorithm twice and compares the bits.
 static void expectItsBitsAgain(BlasProduct &product, std::vector<double> (BlasProduct::*download)()) {
   for (const BlasChoice &choice : product.choose()) {
     product.algorithm = choice.algorithm;
@@ -154,7 +154,7 @@ static void repeatsItsBits(Machine &machine) {
   expectItsBitsAgain(product, &BlasProduct::download);
 }
 
-/// An algorithm that was chosen for many columns of D and is taken for few.
+/// An algorithm that was chosen for many columns of D and is used for few.
 static void fewerColumnsHaveTheSameBits(Machine &machine) {
   BlasShape shape;
   shape.n = 64, shape.k = machine.isEmulated() ? 128 : 1024;
@@ -181,7 +181,7 @@ static void fewerColumnsHaveTheSameBits(Machine &machine) {
     throw NotTried("the check refuses the algorithm for fewer columns");
 }
 
-//===- what comes behind a sum ------------------------------------------------------------------------------------===//
+//===- epilogues --------------------------------------------------------------------------------------------------===//
 
 static void resultIsNotReadWithoutBeta(Machine &machine) {
   for (BlasType type : {BlasType::F32, BlasType::F64, BlasType::F16, BlasType::BF16}) {
@@ -191,12 +191,12 @@ static void resultIsNotReadWithoutBeta(Machine &machine) {
   }
 }
 
-/// And before the epilogue: a ReLU is of all.
+/// Before the epilogue: a ReLU applies to the whole sum.
 static void resultIsAddedTo(Machine &machine) {
   for (BlasType type : {BlasType::F32, BlasType::F64, BlasType::BF16})
     for (auto epilogue : {BlasEpilogue::None, BlasEpilogue::Bias, BlasEpilogue::ReluBias}) {
       if (type == BlasType::F64 && epilogue != BlasEpilogue::None)
-        continue; // nobody asks for it
+        continue; // unused by the backend
       BlasShape shape = shapeOf(type);
       shape.epilogue = epilogue;
       BlasProduct(machine, shape).expectExact(1);
@@ -218,12 +218,12 @@ static void reluKeepsNaN(Machine &machine) {
       BlasShape shape = shapeOf(type);
       shape.epilogue = epilogue;
       BlasProduct product(machine, shape);
-      product.a[product.indexIn(0, 3, 5, 0)] = kNaN; // all of row 3
+      product.a[product.indexIn(0, 3, 5, 0)] = kNaN; // affects row 3
       product.expectExact();
     }
 }
 
-/// The result of a product that the library need not do with its epilogue; throws NotTried if it does not.
+/// The result of a product whose epilogue is optional for the library; throws NotTried if unsupported.
 static std::vector<double> resultIfThereIsAny(BlasProduct &product, double beta) {
   std::vector<BlasChoice> choices = product.choose();
   if (choices.empty())
@@ -236,7 +236,7 @@ static std::vector<double> resultIfThereIsAny(BlasProduct &product, double beta)
 
 static constexpr double kFactorOfGelu = 0.7978845608028654, kShareOfGelu = 1e-5, kRoundingOfGelu = 0x1p-22;
 
-/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), but for what is lost where 1 + tanh cancels.
+/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), except for the cancellation in 1 + tanh.
 static void geluIsByTanh(Machine &machine) {
   for (auto [epilogue, hasBias] : {std::pair(BlasEpilogue::Gelu, false), {BlasEpilogue::GeluBias, true}}) {
     BlasShape shape;
@@ -261,7 +261,8 @@ static double derivativeOfGelu(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kFactorOfGelu * (1 + 3 * 0.044715 * x * x);
 }
 
-/// The sum, with C, times the derivative of that GELU at the matrix that the epilogue reads, each of a batch at its own.
+/// The sum, with C, times the derivative of that GELU at the matrix that the epilogue reads, separate for each matrix
+/// of a batch.
 template <BlasCompute compute> static void geluGradientIsByTanh(Machine &machine) {
   for (double beta : {0.0, 1.0}) {
     BlasShape shape;
@@ -284,7 +285,7 @@ template <BlasCompute compute> static void geluGradientIsByTanh(Machine &machine
   }
 }
 
-/// Calls `check` for the sums of either operand, however they lie, that the library has; throws NotTried if it has none.
+/// Calls `check` for the supported sums of either operand, in every memory order; throws NotTried if there are none.
 static void forEachOfSums(Machine &machine, BlasShape shape, const std::function<void(BlasProduct &)> &check) {
   bool isTried = false;
   for (auto epilogue : {BlasEpilogue::SumsOfA, BlasEpilogue::SumsOfB})
@@ -312,7 +313,7 @@ template <BlasCompute compute> static void operandsAreSummed(Machine &machine) {
   forEachOfSums(machine, shape, expectExactSums);
 }
 
-/// Of one large term and many that it would swallow.
+/// Sums of one large term and many that it would absorb.
 static void operandsOfHalvesAreSummed(Machine &machine) {
   for (auto [type, large] : {std::pair(BlasType::BF16, 256.0), {BlasType::F16, 2048.0}})
     forEachOfSums(machine, shapeOf(type), [large = large](BlasProduct &product) {
@@ -352,7 +353,7 @@ static void workspacesAreBounded(Machine &machine) {
   }
 }
 
-/// Refused, or not needed.
+/// Rejected, or not needed.
 static void workspacesThatAreTooSmall(Machine &machine) {
   BlasProduct product(machine, longSum(machine, 32 << 20));
   bool wantsSome = false;
@@ -380,7 +381,7 @@ static void choicesPassTheCheck(Machine &machine) {
 
 //===- streams and captures ---------------------------------------------------------------------------------------===//
 
-/// Of one number, behind what the stream has.
+/// Of one number, after all earlier work of the stream.
 static void copyNumberLate(BlasProduct &product, DeviceAddress to, float number) {
   Machine &machine = product.machine;
   DeviceAddress from = machine.place(product.stream, std::vector<float>{number});
@@ -412,7 +413,7 @@ static void descriptionsAreReadAtOnce(Machine &machine) {
   product.expectSame(product.download(), product.expected(0));
 }
 
-/// As with the backend's, the product has been done once before; all else is done again in the capture.
+/// As in the backend, the product has run once before; everything else is repeated in the capture.
 static void mayBeCaptured(Machine &machine) {
   BlasShape shape = longSum(machine, 32 << 20);
   BlasProduct product(machine, shape);

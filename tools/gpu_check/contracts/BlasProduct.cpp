@@ -88,13 +88,13 @@ BlasProduct::BlasProduct(Machine &machine, const BlasShape &shape)
   describe();
   a = wholeNumbers(extentOf(0), 1), b = wholeNumbers(extentOf(1), 2),
   bias = wholeNumbers(std::max(shape.m, shape.n), 3);
-  d = std::vector<double>(extentOf(2), -77); // which no sum is in all elements
+  d = std::vector<double>(extentOf(2), -77); // an invalid sum for all elements
   input = wholeNumbers(extentOf(2), 4);
   placeOfA = reserve(a.size()), placeOfB = reserve(b.size()), placeOfD = reserve(d.size());
   placeOfBias = reserve(bias.size()), placeOfInput = reserve(input.size());
   workspace = machine.allocate(std::max<uint64_t>(shape.workspace, 256));
   uintptr_t aligned = shape.alignment;
-  setBias(aligned), setInput(aligned); // where nothing is: heuristics look at their alignment
+  setBias(aligned), setInput(aligned); // unused: heuristics read their alignment
 }
 
 BlasProduct::Matrix BlasProduct::matrixOf(int operand) const {
@@ -111,7 +111,7 @@ size_t BlasProduct::extentOf(int operand) const {
   return matrix.leading(shape.padding) * matrix.columns + size_t(shape.batch - 1) * size_t(matrix.stride);
 }
 
-/// Of an element of the operand, which may be transposed in memory.
+/// The index of an element of the operand, which may be transposed in memory.
 size_t BlasProduct::indexIn(int operand, uint64_t row, uint64_t column, int32_t number) const {
   Matrix matrix = matrixOf(operand);
   if (operand < 2 && shape.transposed[operand])
@@ -155,7 +155,7 @@ void BlasProduct::set(DescriptionAttribute attribute, const void *value, size_t 
   succeed(blasLibrary().setDescription(description, attribute, value, bytes), what);
 }
 
-/// At a multiple of the alignment, and of no more.
+/// At a multiple of the alignment, but of no larger power of two.
 DeviceAddress BlasProduct::reserve(size_t elements) {
   return machine.allocate(elements * bytesOf(shape.type) + 256) + shape.alignment % 256;
 }
@@ -281,7 +281,7 @@ std::vector<double> BlasProduct::expectedSums() const {
   return rounded(sums);
 }
 
-/// A NaN stays one.
+/// Preserves NaN.
 static double reluOf(double x) { return x < 0 ? 0 : x; }
 
 std::vector<double> BlasProduct::expected(double beta) const {

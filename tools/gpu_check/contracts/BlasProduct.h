@@ -1,4 +1,4 @@
-// One product as cublasLt is asked for it, its operands, and what it must give.
+// A product as requested from cublasLt, its operands, and its expected result.
 #pragma once
 
 #include "backends/cuda/runtime/BlasLt.h"
@@ -6,60 +6,60 @@
 
 namespace sluice::gpu_check {
 
-/// Of the library that there is; throws NotTried where there is none.
+/// The loaded library; throws NotTried if there is none.
 const cuda::BlasLt &blasLibrary();
 
-/// D[m, n] = epilogue(beta C + A[m, k] B[k, n] + bias), column-major; C is D. What an epilogue reads besides lies as D does.
-/// Sums of an operand are left where the bias lies.
+/// D[m, n] = epilogue(beta C + A[m, k] B[k, n] + bias), column-major; C is D. The epilogue's input has the layout of D.
+/// Sums of an operand are written to the bias.
 struct BlasShape {
   uint64_t m = 24, n = 16, k = 40;
   cuda::BlasType type = cuda::BlasType::F32;
   cuda::BlasCompute compute = cuda::BlasCompute::F32;
-  bool transposed[2] = {}; ///< A and B lie in memory as [k, m] and [n, k]
+  bool transposed[2] = {}; ///< A and B are [k, m] and [n, k] in memory
   int64_t padding = 0;     ///< elements between the columns of each matrix
   int32_t batch = 1;
   int64_t betweenBatches = 0; ///< elements between the matrices of a batch
-  bool sharesB = false;       ///< all of the batch have one
+  bool sharesB = false;       ///< one B for the whole batch
   cuda::BlasEpilogue epilogue = cuda::BlasEpilogue::None;
-  uint32_t alignment = 256; ///< that is promised, and that addresses have no more of
-  uint64_t workspace = 0;   ///< bytes that algorithms may want
+  uint32_t alignment = 256; ///< promised, and the largest power of two that divides addresses
+  uint64_t workspace = 0;   ///< limit in bytes
 };
 
 class BlasProduct {
 public:
-  /// Operands are whole numbers from -4 to 4, of which every sum is exact.
+  /// Operands are integers from -4 to 4, so every sum is exact.
   BlasProduct(Machine &machine, const BlasShape &shape);
 
-  /// What the heuristic offers, the best first; the status in `status`, if it is asked for.
+  /// The heuristic's algorithms, the best first; stores the status in `status` if given.
   std::vector<cuda::BlasChoice> choose(int *status = nullptr);
-  /// The first of these; throws Contradicted if there is none.
+  /// Takes the first of these; throws Contradicted if there is none.
   void takeBest();
   int check(cuda::BlasChoice &result);
-  /// Puts it into the stream, with a workspace of as many bytes; gives the library's status.
+  /// Launches it on the stream with a workspace of this size; returns the library's status.
   int launch(double beta, uint64_t workspaceBytes);
   void setColumns(uint64_t n);    ///< of B and D
-  void setRowsOfB(uint64_t rows); ///< as it lies in memory
+  void setRowsOfB(uint64_t rows); ///< in memory
   void setBias(cuda::DeviceAddress address);
   void setInput(cuda::DeviceAddress address);
 
-  // Of the numbers, in the order of memory.
+  // Of the numbers, in memory order.
   double sumOf(uint64_t row, uint64_t column, int32_t number = 0) const { return sumsOf(row, column, number).first; }
   void upload();
   std::vector<double> download() { return download(placeOfD, d.size()); }
   std::vector<double> downloadSums() { return download(placeOfBias, expectedSums().size()); }
-  std::vector<double> expected(double beta) const; ///< of exact sums, rounded once
-  std::vector<double> expectedSums() const;        ///< of the operand that the epilogue is of, so
-  /// Uploads, multiplies and compares all of D, between its columns, too.
+  std::vector<double> expected(double beta) const; ///< exact sums, rounded once
+  std::vector<double> expectedSums() const;        ///< the same for the operand summed by the epilogue
+  /// Uploads, multiplies and compares all of D, including the gaps between its columns.
   void expectExact(double beta = 0);
   void expectSame(const std::vector<double> &found, const std::vector<double> &wanted) const;
-  /// Multiplies and compares: errors are at most that share of the sum of an element's |a b|.
+  /// Multiplies and compares: the allowed error is this share of the sum of an element's |a b|.
   void expectWithin(double share);
 
   Machine &machine;
   BlasShape shape;
   cuda::DriverStream stream;
   cuda::BlasAlgorithm algorithm{};
-  std::vector<double> a, b, d, bias, input; ///< `d`: before
+  std::vector<double> a, b, d, bias, input; ///< `d`: initial value
   cuda::DeviceAddress placeOfA, placeOfB, placeOfD, placeOfBias, placeOfInput, workspace;
 
   size_t indexIn(int operand, uint64_t row, uint64_t column, int32_t number) const; ///< of A, B and D

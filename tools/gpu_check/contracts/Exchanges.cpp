@@ -1,4 +1,4 @@
-// Of NCCL: that it is there, and what communicators do that do not block, of one rank alone and of two devices.
+// NCCL: its presence, and non-blocking communicators of one rank and of two devices.
 #include "backends/cuda/runtime/Nccl.h"
 #include "tools/gpu_check/contracts/Machine.h"
 
@@ -23,7 +23,7 @@ static void check(NcclResult result, const std::string &what) {
   expect(isFine(result), what + " gives " + library().resultText(result) + ": " + library().lastError(nullptr));
 }
 
-/// What the communicator's state is once it is no longer in progress.
+/// The communicator's state after it is no longer in progress.
 static NcclResult finalStateOf(NcclCommunicator communicator) {
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   NcclResult state = NcclResult::InProgress;
@@ -41,7 +41,7 @@ static void waitUntilReady(NcclCommunicator communicator, const std::string &wha
 
 namespace {
 
-/// Ranks on devices from 0 on, made in one group.
+/// Ranks on the devices from 0, created in one group.
 struct Ranks {
   explicit Ranks(Machine &machine, int size = 1) : machine(machine), communicators(size_t(size)) {
     NcclId id;
@@ -77,7 +77,7 @@ struct Ranks {
 
 static void isThere(Machine &) { expect(!library().versionText.empty(), "NCCL has no version"); }
 
-/// Of one rank everything is a copy, whatever the bits; from one place to another, or nothing where it is in place.
+/// With one rank every exchange is a bitwise copy, or nothing if in place.
 static void copiesAlone(Machine &machine) {
   Ranks one(machine);
   const Nccl &nccl = library();
@@ -95,7 +95,7 @@ static void copiesAlone(Machine &machine) {
         for (bool inPlace : {false, true}) {
           std::vector<unsigned char> data(kCount * size_t(bytes));
           for (size_t i = 0; i < data.size(); ++i)
-            data[i] = static_cast<unsigned char>(i % 61); // no element is not-a-number
+            data[i] = static_cast<unsigned char>(i % 61); // no element is NaN
           DeviceAddress from = machine.place(stream, data), to = inPlace ? from : machine.allocate(data.size());
           void *send = Ranks::pointer(from), *receive = Ranks::pointer(to);
           check(kind == 0   ? nccl.allReduce(send, receive, kCount, type, reduction, its, stream)
@@ -114,7 +114,7 @@ static void copiesAlone(Machine &machine) {
         }
 }
 
-/// An exchange waits for an event of work in another stream, and an event behind it is waited for by a third.
+/// An exchange waits for an event of work in another stream, and a third stream waits for an event after the exchange.
 static void keepsTheOrderOfStreams(Machine &machine) {
   Ranks one(machine);
   DriverStream work = machine.stream(), reader = machine.stream();
@@ -154,7 +154,7 @@ static void isDestroyedWhenFinalized(Machine &machine) {
   expect(machine.read<float>(one.streams[0], number, 1)[0] == 3, "an exchange is lost with its communicator");
 }
 
-/// Without end, and for the backend to see.
+/// Permanently, and visible to the backend.
 static void errorsStay(Machine &machine) {
   Ranks one(machine);
   DeviceAddress number = machine.place(one.streams[0], std::vector<float>{3});

@@ -1,4 +1,5 @@
-// Of graphs: what a stream captures, what it keeps of arguments and order, what it refuses, and what may be destroyed when.
+// Graphs: what a stream captures, how arguments and order are kept, what is rejected, and when objects may be
+// destroyed.
 #include "tools/gpu_check/contracts/Machine.h"
 
 namespace sluice::gpu_check {
@@ -7,7 +8,7 @@ using namespace cuda;
 
 namespace {
 
-/// A stream that captures, and numbers on the device. As with the backend's, what is captured has been done once before.
+/// A capturing stream, and numbers on the device. As in the backend, captured work has run once before.
 struct Capture {
   explicit Capture(Machine &machine)
       : machine(machine), stream(machine.stream()), first(machine.place(stream, std::vector<int>{1})),
@@ -19,7 +20,7 @@ struct Capture {
   }
 
   void store(DeviceAddress to, int value) { machine.launch(stream, "store", 1, 1, {&to, &value}); }
-  /// The first to the second.
+  /// Copies the first to the second.
   void copyLate(int turns) {
     int zero = 0;
     machine.launch(stream, "copy_late", 1, 1, {&second, &first, &turns, &zero});
@@ -54,7 +55,7 @@ static void captureDoesNothing(Machine &machine) {
   expect(capture.read(capture.first) == 1, "what a stream captured was done");
 }
 
-/// Also behind what the stream had before, and before what comes behind.
+/// Also after the stream's earlier work and before its later work.
 static void launchesKeepTheirOrder(Machine &machine) {
   Capture capture(machine);
   capture.store(capture.first, 7);
@@ -69,7 +70,7 @@ static void launchesKeepTheirOrder(Machine &machine) {
   }
 }
 
-/// The memory that arguments were passed in may be something else by the time of the launch.
+/// The memory of the arguments may be reused before the launch.
 static void argumentsAreKept(Machine &machine) {
   Capture capture(machine);
   int value = 7;
@@ -91,7 +92,7 @@ static void otherStreamsTakeIt(Machine &machine) {
   expect(capture.read(capture.first) == 7, "a graph that one stream captured is not done in another");
 }
 
-/// Launches of one graph are done one after the other, whatever streams they are in.
+/// Launches of one graph run one after the other, in any streams.
 static void launchesDoNotOverlap(Machine &machine) {
   Capture capture(machine);
   capture.copyLate(machine.turns());
@@ -116,14 +117,14 @@ static void eventsStandBehindIt(Machine &machine) {
 static void graphsMayGoBeforeTheirExecutables(Machine &machine) {
   Capture capture(machine);
   capture.store(capture.first, 7);
-  DriverExecutable graph = capture.end(); // which destroys the graph
+  DriverExecutable graph = capture.end(); // destroys the captured graph
   capture.launch(graph, capture.stream);
   machine.finish(capture.stream);
   machine.check(machine.driver.executableDestroy(graph), "cuGraphExecDestroy");
   expect(capture.read(capture.first) == 7, "an executable needs the graph that it was made of");
 }
 
-/// Of memory that the driver allocated: each launch reads and writes what is there then.
+/// Memory allocated by the driver: each launch reads and writes its contents at that time.
 static void copiesOfPinnedMemoryAreKept(Machine &machine) {
   int *pinned = nullptr;
   machine.check(

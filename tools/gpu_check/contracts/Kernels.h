@@ -1,5 +1,5 @@
-// The kernels that contracts are tried with, as text for NVRTC behind the prelude of generated kernels: see contracts/*.cpp for
-// what each must do.
+// The kernels that the contracts launch, as text for NVRTC after the prelude of generated kernels. contracts/*.cpp
+// documents the expected behavior of each.
 #pragma once
 
 namespace sluice::gpu_check {

@@ -1,5 +1,5 @@
-// Of CUDA C++ on the device: what threads of a warp and a block give each other, and how numbers are rounded. The emulated
-// threads of the tests assume the same.
+// CUDA C++ on the device: communication between threads of a warp and a block, and rounding. The emulated threads of
+// the tests rely on the same.
 #include "tools/gpu_check/contracts/Machine.h"
 
 #include "sluice/backend/halves.h"
@@ -33,7 +33,7 @@ static void shufflesStayInTheirSegment(Machine &machine) {
 
 static void shufflesOfHalfAWarp(Machine &machine) {
   std::vector<int> found = run(machine, "shuffle_half", 32, 32);
-  for (int lane = 16; lane < 32; ++lane) // lane 16 modulo a width of 16 is the first of the segment
+  for (int lane = 16; lane < 32; ++lane) // lane 16 modulo the width 16 is the first lane of the segment
     expect(found[size_t(lane)] == 16, "half a warp shuffles wrongly");
 }
 
@@ -77,7 +77,7 @@ static void smallCopiesMayBeOfNothing(Machine &machine) {
     }
 }
 
-/// What the host's processor makes of the same operations, each rounded by itself.
+/// Compares with the same operations on the host's processor, each rounded separately.
 template <typename T> static void roundsAsIeee(Machine &machine, const char *kernel, T smallest) {
   volatile T a = T(1) + T(1) / 3, b = T(1) - T(1) / 7, c = T(-8) / 7; // a * b + c cancels
   DriverStream stream = machine.stream();
@@ -109,7 +109,7 @@ template <typename T> static void roundsAsIeee(Machine &machine, const char *ker
 static void roundsF32(Machine &machine) { roundsAsIeee<float>(machine, "arithmetic_f32", 0x1p-126f); }
 static void roundsF64(Machine &machine) { roundsAsIeee<double>(machine, "arithmetic_f64", 0x1p-1022); }
 
-/// Numbers between neighbours of either type, in their middles and beside these.
+/// Numbers between neighbors of either type, their midpoints and the numbers next to these.
 static void convertsHalves(Machine &machine) {
   std::vector<float> from;
   for (uint32_t high = 0; high < 0x10000; ++high)
@@ -123,7 +123,7 @@ static void convertsHalves(Machine &machine) {
   for (size_t i = 0; i < from.size(); ++i) {
     uint16_t bf16 = sluice_bf16_of_float(from[i]), f16 = sluice_f16_of_float(from[i]);
     const float wanted[] = {float(bf16), float(f16), sluice_float_of_bf16(bf16), sluice_float_of_f16(f16)};
-    for (size_t j = std::isnan(from[i]) ? 2 : 0; j < 4; ++j) // which of its bits a NaN has is the device's own
+    for (size_t j = std::isnan(from[i]) ? 2 : 0; j < 4; ++j) // the bits of a NaN depend on the device
       if (float its = found[4 * i + j]; !(its == wanted[j] || (std::isnan(its) && std::isnan(wanted[j])))) {
         char text[128];
         std::snprintf(text, sizeof text, "%a as %s is %a, not %a", double(from[i]), j % 2 ? "f16" : "bf16", double(its),
@@ -133,8 +133,8 @@ static void convertsHalves(Machine &machine) {
   }
 }
 
-/// Functions of f32 within the errors that NVIDIA's guide gives ("Mathematical Functions", single precision, in units of
-/// the last place), and half a unit for the rounding of the exact value.
+/// Functions of f32 within the errors in NVIDIA's guide ("Mathematical Functions", single precision, in units of the
+/// last place), and half a unit for the rounding of the exact value.
 static void functionsAreAccurate(Machine &machine) {
   struct Function {
     const char *name;

@@ -1,4 +1,4 @@
-// Of launches: when arguments are read, and which sizes there may be.
+// Launches: when arguments are read, and the valid sizes.
 #include "tools/gpu_check/contracts/Machine.h"
 
 namespace sluice::gpu_check {
@@ -47,7 +47,7 @@ static void gridsMayBeLarge(Machine &machine) {
   machine.check(launchSized(machine, machine.isEmulated() ? 1000 : 100'000, 32), "cuLaunchKernel with many blocks");
 }
 
-/// More than 48 KB are for functions that were told so, and 227 KB are the most.
+/// More than 48 KB require a function attribute; 227 KB is the maximum.
 static void sharedMemoryIsAskedFor(Machine &machine) {
   constexpr int kCount = 20 << 10, kBytes = kCount * int(sizeof(int));
   DriverStream stream = machine.stream();
@@ -78,7 +78,8 @@ static void everyThreadHasItsPlace(Machine &machine) {
       expect(found[size_t(96 * block + thread)] == 70000 + 100 * block + thread, "a thread has another place");
 }
 
-/// A kernel that writes where nothing is: the error comes with the wait, is one of those that lose a device, and stays.
+/// A kernel that writes to unmapped memory: the wait returns the error, it is one of those that lose a device, and it
+/// is permanent.
 static void faultsLoseTheDevice(Machine &machine) {
   if (machine.isEmulated())
     throw NotTried("the emulated device ends the process");

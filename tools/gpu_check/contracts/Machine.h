@@ -1,4 +1,4 @@
-// A CUDA device through its driver alone, as contracts see it: nothing of the backend lies between.
+// A CUDA device through its driver alone, for contracts: no code of the backend is involved.
 #pragma once
 
 #include "backends/cuda/runtime/Driver.h"
@@ -9,7 +9,7 @@
 
 namespace sluice::gpu_check {
 
-/// Ends the check of a contract: the driver, or the device, does something else.
+/// Ends the check of a contract: the driver or the device behaves differently.
 class Contradicted : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -24,7 +24,7 @@ public:
 /// Throws Contradicted unless `holds`.
 void expect(bool holds, const std::string &what);
 
-/// The first device's primary context is current after this; whatever a check takes goes with its process.
+/// Makes the first device's primary context current. Resources of a check are released with its process.
 class Machine {
 public:
   /// With the code of own.image in `folder`.
@@ -35,22 +35,22 @@ public:
   std::string name;
   int major = 0, minor = 0; ///< compute capability
   bool isEmulated() const { return name == "Emulated CUDA device"; }
-  /// Of a kernel's loop, for tens of milliseconds on a device.
+  /// Iterations of a kernel's loop, for tens of milliseconds on a device.
   int turns() const { return isEmulated() ? 1000 : 20'000'000; }
 
-  /// Throws NotTried where there are fewer.
+  /// Throws NotTried if there are fewer.
   void needDevices(int count) const;
   cuda::DriverContext context(int device);
   void makeCurrent(int device) { check(driver.contextSetCurrent(context(device)), "cuCtxSetCurrent"); }
 
-  // Of the current device; a status that is none of success is thrown as Contradicted.
+  // For the current device; throws Contradicted on a status other than success.
   void check(int status, const std::string &what) const;
   cuda::DriverStream stream();
   cuda::DriverEvent event(unsigned flags = cuda::kEventWithoutTimes);
   cuda::DeviceAddress allocate(size_t bytes);
-  /// The first device's code.
+  /// A function of the first device's code.
   cuda::DriverFunction function(const char *name);
-  /// The code of own.image for an architecture such as "sm_80"; empty if it has none.
+  /// The code of own.image for an architecture such as "sm_80"; empty if absent.
   std::string codeFor(const std::string &architecture) const;
 
   void launch(cuda::DriverStream stream, const char *kernel, unsigned blocks, unsigned threads,
@@ -81,13 +81,13 @@ private:
   cuda::DriverModule module = nullptr;
 };
 
-/// One thing that the backend, or the double of the driver that it is tested on, takes for granted.
+/// One assumption of the backend, or of the test double of the driver.
 struct Contract {
   const char *name; ///< "memory.aligned"
   void (*check)(Machine &);
 };
 
-// A new family is a file beside these, its function here, and its line in `allContracts`.
+// A new family is a file in this folder, its function here, and its line in `allContracts`.
 std::vector<Contract> blasContracts();
 std::vector<Contract> exchangeContracts();
 std::vector<Contract> graphContracts();

@@ -1,4 +1,4 @@
-// Of memory: where it lies, what frees wait for, and when copies look at the host's memory.
+// Memory: alignment and addresses, what frees wait for, and when copies read the host's memory.
 #include "tools/gpu_check/contracts/Machine.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace sluice::gpu_check {
 
 using namespace cuda;
 
-/// Puts a copy of one number, which comes late, into a stream.
+/// Adds a delayed copy of one number to a stream.
 static void copyLate(Machine &machine, DriverStream stream, DeviceAddress to, DeviceAddress from) {
   int turns = machine.turns(), zero = 0;
   machine.launch(stream, "copy_late", 1, 1, {&to, &from, &turns, &zero});
@@ -39,7 +39,7 @@ static void foreignIsNotFreed(Machine &machine) {
   machine.check(machine.driver.release(address), "cuMemFree");
 }
 
-/// Memory that a kernel still reads is freed, taken again and written by another stream.
+/// Memory that a kernel still reads is freed, allocated again and written by another stream.
 static void freeWaits(Machine &machine) {
   DriverStream working = machine.stream(), other = machine.stream();
   std::vector<int> first(1 << 18, 7), second(1 << 18, 9);
@@ -59,7 +59,7 @@ static void fillIsOrdered(Machine &machine) {
   expect(machine.read<int>(stream, to, 1)[0] == -1, "a fill is not done in its place in the stream");
 }
 
-/// Of pageable memory: a copy to the device comes to it in the stream's order, whenever the host's memory is read.
+/// Pageable memory: a copy to the device completes in the stream's order, whenever the host's memory is read.
 static void uploadIsOrdered(Machine &machine) {
   DriverStream stream = machine.stream();
   DeviceAddress first = machine.allocate(4), second = machine.allocate(4),

@@ -1,4 +1,4 @@
-// Of the driver, its contexts and the code that it loads.
+// The driver, its contexts and the code that it loads.
 #include "tools/gpu_check/contracts/Machine.h"
 
 #include <optional>
@@ -32,7 +32,7 @@ static void callsNeedAContext(Machine &machine) {
          "a stream is created without a context");
 }
 
-/// Others in the process share the context, and none ends while one is left.
+/// Other users in the process share the context, which ends with the last.
 static void primaryContextIsShared(Machine &machine) {
   DriverContext again = nullptr;
   int number = 0;
@@ -44,7 +44,7 @@ static void primaryContextIsShared(Machine &machine) {
   machine.check(machine.driver.release(address), "cuMemFree after the context was released by another");
 }
 
-/// As where another library of the process was there first: copies are as before.
+/// As if another library of the process had enabled it first: copies still work.
 static void peerAccessIsEnabledOnce(Machine &machine) {
   machine.needDevices(2);
   int can = 0;
@@ -89,7 +89,7 @@ static void absentFunctions(Machine &machine) {
   machine.check(machine.driver.moduleUnload(module), "cuModuleUnload");
 }
 
-/// The status of loading the code for an architecture, or nothing where there is none.
+/// The status of loading the code for an architecture; none if there is no code.
 static std::optional<int> load(Machine &machine, int version) {
   std::string code = machine.codeFor("sm_" + std::to_string(version));
   if (code.empty())

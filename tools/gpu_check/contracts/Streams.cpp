@@ -1,4 +1,4 @@
-// Of streams and events: what keeps its order, what waits for what, to which context each belongs, and when it was.
+// Streams and events: order, waits, contexts and timing.
 #include "tools/gpu_check/contracts/Machine.h"
 
 #include <atomic>
@@ -11,7 +11,7 @@ using namespace cuda;
 
 namespace {
 
-/// Two numbers on the device, the second a late copy of the first.
+/// Two numbers on the device; the second becomes a delayed copy of the first.
 struct LateCopy {
   explicit LateCopy(Machine &machine)
       : machine(machine), stream(machine.stream()), from(machine.place(stream, std::vector<int>{1})),
@@ -26,7 +26,7 @@ struct LateCopy {
     machine.check(machine.driver.eventRecord(event, stream), "cuEventRecord");
     return event;
   }
-  /// The copy as `reader` finds it.
+  /// The copy as read by `reader`.
   int readIn(DriverStream reader) { return machine.read<int>(reader, to, 1)[0]; }
 
   Machine &machine;
@@ -69,7 +69,7 @@ static void unrecordedIsDone(Machine &machine) {
   machine.finish(stream);
 }
 
-/// A wait means the place that an event stood for when it was asked for.
+/// A wait refers to the event's record at the time of the call.
 static void waitMeansTheLastRecord(Machine &machine) {
   LateCopy copy(machine);
   DriverStream reader = machine.stream();
@@ -107,7 +107,7 @@ static void hostFunctionsKeepTheirPlace(Machine &machine) {
   expect(seen == 1, "a function of the host came before the work that it stands behind");
 }
 
-/// The number comes from the host, which the stream's work does not outrun.
+/// The number comes from the host, and the stream's work must wait for it.
 static void waitsForNumbers(Machine &machine) {
   DriverStream stream = machine.stream(), other = machine.stream();
   DriverEvent behind = machine.event();
@@ -120,7 +120,7 @@ static void waitsForNumbers(Machine &machine) {
   machine.check(machine.driver.eventRecord(behind, stream), "cuEventRecord");
   for (uint64_t early : {0, 1}) {
     number.store(early);
-    machine.finish(other); // which nothing holds
+    machine.finish(other); // which does not wait
     int status = machine.driver.eventQuery(behind);
     expect(status == kNotReady,
            "a stream that waits for 2 goes on at " + std::to_string(early) + ": " + machine.driver.textOf(status));
@@ -159,7 +159,7 @@ static void streamsBelongToAContext(Machine &machine) {
          "a kernel is launched in another device's stream");
 }
 
-/// Streams of ours do not wait for the default one, and the driver takes many of them.
+/// Non-blocking streams do not wait for the default stream, and the driver supports many of them.
 static void manyAtOnce(Machine &machine) {
   std::vector<DriverStream> streams;
   std::vector<DeviceAddress> numbers;
@@ -187,9 +187,9 @@ static double millisecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Milliseconds, of the work between two events.
+/// Milliseconds of the work between two events.
 static void timesAreTold(Machine &machine) {
-  constexpr double kRounding = 1.01, kOverhead = 10; // of the host, which may have other work
+  constexpr double kRounding = 1.01, kOverhead = 10; // of the host, which may be busy
   LateCopy copy(machine);
   copy.begin();
   machine.finish(copy.stream); // the code is loaded

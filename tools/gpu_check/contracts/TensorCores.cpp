@@ -1,4 +1,4 @@
-// Of tensor cores: where a product's elements lie in a warp's registers, what is loaded into them, and how sums are rounded.
+// Tensor cores: the positions of a product's elements in a warp's registers, loads into them, and the rounding of sums.
 #include "tools/gpu_check/contracts/Machine.h"
 
 #include "sluice/backend/halves.h"
@@ -12,7 +12,7 @@ using namespace cuda;
 
 static constexpr size_t kRows = 16, kColumns = 8;
 
-/// Of A [16, terms], B [terms, 8] and C [16, 8], row by row, by one warp.
+/// With A [16, terms], B [terms, 8] and C [16, 8], row-major, by one warp.
 template <typename T>
 static std::vector<float> multiplyBy(Machine &machine, const char *kernel, const std::vector<T> &a,
                                      const std::vector<T> &b, const std::vector<float> &c) {
@@ -23,7 +23,7 @@ static std::vector<float> multiplyBy(Machine &machine, const char *kernel, const
   return machine.read<float>(stream, to, c.size());
 }
 
-/// From -8 to 8, which every type has.
+/// Integers from -8 to 8, which every type represents.
 static std::vector<float> drawWhole(size_t count, uint32_t state) {
   std::vector<float> numbers(count);
   for (float &number : numbers) {
@@ -33,7 +33,7 @@ static std::vector<float> drawWhole(size_t count, uint32_t state) {
   return numbers;
 }
 
-/// Not rounded to any type, from -1 to 1.
+/// Unrounded numbers from -1 to 1.
 static std::vector<float> drawBetweenOnes(size_t count, uint32_t state) {
   std::vector<float> numbers(count);
   for (float &number : numbers) {
@@ -55,7 +55,7 @@ template <typename T> struct Tile {
     return bits;
   }
 
-  /// Errors are at most that share of the sum of an element's magnitudes.
+  /// The allowed error is this share of the sum of an element's magnitudes.
   void expectWithin(Machine &machine, const char *kernel, const std::vector<float> &a, const std::vector<float> &b,
                     const std::vector<float> &c, double share) const {
     std::vector<T> ofA = encoded(a), ofB = encoded(b);
@@ -72,12 +72,12 @@ template <typename T> struct Tile {
     }
   }
 
-  /// Of whole numbers, whose sums are exact.
+  /// With integers, whose sums are exact.
   void expectPlaces(Machine &machine, const char *kernel) const {
     expectWithin(machine, kernel, drawWhole(kRows * terms, 1), drawWhole(terms * kColumns, 2),
                  drawWhole(kRows * kColumns, 3), 0);
   }
-  /// As sums in f32 are, of which a device may cut off the ends of terms.
+  /// As for sums in f32, where a device may truncate terms.
   void expectSumsInF32(Machine &machine, const char *kernel) const {
     expectWithin(machine, kernel, drawBetweenOnes(kRows * terms, 1), drawBetweenOnes(terms * kColumns, 2),
                  drawBetweenOnes(kRows * kColumns, 3), double(terms) * 0x1p-23);
@@ -134,7 +134,7 @@ static std::vector<float> applyTo(Machine &machine, const char *kernel, const st
   return machine.read<float>(stream, to, numbers.size());
 }
 
-/// To the nearest, ties away from zero.
+/// To nearest, ties away from zero.
 static void roundsToTf32(Machine &machine) {
   std::vector<float> numbers;
   for (uint32_t high : {0x3f800000u, 0x3f802000u, 0x3fffe000u, 0xbf800000u, 0x7f7fc000u, 0x00800000u})
@@ -145,7 +145,7 @@ static void roundsToTf32(Machine &machine) {
     expect(found[i] == tf32OfFloat(numbers[i]), std::to_string(numbers[i]) + " is rounded to another tf32");
 }
 
-/// Within 2^-22 of itself; what is not normal may be 0, as it is of minus infinity.
+/// Relative error at most 2^-22; subnormals may be 0, as is the result for minus infinity.
 static void powersAreNear(Machine &machine) {
   std::vector<float> numbers = {-INFINITY, -200, 0, 127.5f};
   for (int i = -126 * 8; i < 127 * 8; ++i)

@@ -15,7 +15,7 @@ static int report(llvm::Error error) {
   return int(failure.code);
 }
 
-/// Those of all packs, and those of one.
+/// The common settings and those of one pack.
 static passes::BackendSettings settingsOf(llvm::StringRef all, llvm::StringRef more) {
   std::string both = (all + (all.empty() || more.empty() ? "" : ",") + more).str();
   return both.empty() ? passes::BackendSettings() : passes::BackendSettings{{"cuda", both}};

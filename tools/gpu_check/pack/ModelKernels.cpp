@@ -19,11 +19,11 @@ namespace sluice::gpu_check {
 
 static constexpr const char *kDevice = "cuda:0";
 
-/// What a product's results may be off relative to their magnitudes where tensor cores do it in TF32: they round each operand by
-/// 2^-11 of itself.
+/// The allowed error of TF32 products on tensor cores, relative to the magnitudes of their results: tensor cores round
+/// each operand by up to 2^-11 relative.
 static constexpr double kTf32Tolerance = 0x1p-9;
 
-/// Those of one device, each of several equal ones once.
+/// The kernels of one device, without duplicates.
 static std::vector<ir::KernelOp> distinctKernels(ModuleOp module, StringRef device) {
   std::vector<ir::KernelOp> kernels;
   module.walk([&](ir::KernelOp kernel) {
@@ -39,7 +39,7 @@ static std::vector<ir::KernelOp> distinctKernels(ModuleOp module, StringRef devi
   return kernels;
 }
 
-/// The session that makes the kernels of a module in phase `fused`.
+/// Begins the session that prepares the kernels of a module in phase `fused`.
 static llvm::Expected<std::unique_ptr<passes::DeviceBackends>> beginSessions(ModuleOp module,
                                                                              const passes::BackendSettings &settings) {
   auto backend = compiler::findBackend("cuda");

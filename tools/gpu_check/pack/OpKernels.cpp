@@ -31,14 +31,14 @@ static std::vector<ir::Sample> samplesOf(const std::string &op) {
 
 namespace {
 
-/// The kernels as they are gathered; those that the backend refuses are left out.
+/// The collected kernels; kernels that the backend rejects are omitted.
 struct OpKernels {
   passes::Backend &backend;
   std::deque<conformance::OpKernel> kernels;
   std::vector<KernelToPack> packed;
 
   void add(const ir::Sample &sample, llvm::StringRef op) {
-    std::set<std::string> known; // layouts may come to the same
+    std::set<std::string> known; // different layouts may be equivalent
     for (Layouts layouts : {Layouts::RowMajor, Layouts::Preferred, Layouts::Reversed, Layouts::Tiled}) {
       conformance::OpKernel &kernel = kernels.emplace_back(sample);
       bool isRefused = !backend.reasonAgainst(kernel.op()).empty();

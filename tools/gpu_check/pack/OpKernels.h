@@ -1,4 +1,4 @@
-// Packs the kernels of single ops that the conformance suite tries: every op, in f32 and f64, with and without rows, in every
+// Packs the kernels of single ops from the conformance suite: every op, in f32 and f64, with and without rows, in every
 // layout that a backend must accept.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace sluice::gpu_check {
 
-/// Packs those of all ops, or of those that `only` names ("conv2d,sum"), under a name, and gives the number of kernels.
+/// Packs the kernels of all ops, or of those in `only` ("conv2d,sum"), under a name, and returns the number of kernels.
 llvm::Expected<size_t> packOps(llvm::StringRef only, const std::string &name, const std::string &folder,
                                const passes::BackendSettings &settings);
 

@@ -52,7 +52,7 @@ static PackedBuffer describe(Value value, int64_t capacity) {
 
 //===- values -----------------------------------------------------------------------------------------------------===//
 
-/// Classes, keys and booleans are 0 or 1, pixels bytes.
+/// Classes, keys and booleans are 0 or 1; pixels are bytes.
 static Range rangeOf(Value operand, const Range &reals) {
   Type element = typeOf(operand).getElementType();
   if (isa<FloatType>(element))
@@ -83,7 +83,7 @@ static std::vector<HostTensor> evaluate(Block &body, ArrayRef<HostTensor> operan
     SmallVector<HostTensor> results = cast<ir::ReferenceOp>(op).evaluate(values, rows);
     for (auto [result, value] : llvm::zip_equal(op.getResults(), results)) {
       Type element = typeOf(result).getElementType();
-      for (double &number : value.data) // integers wrap around
+      for (double &number : value.data) // integers wrap
         number = isFloat(result) ? number : ir::roundTo(element, number);
       known[result] = std::move(value);
     }
@@ -100,7 +100,8 @@ static bool areFinite(ArrayRef<HostTensor> tensors) {
   });
 }
 
-/// Those given, else reals of either sign, unless the kernel makes no numbers of them, such as roots: then positive ones.
+/// The given ranges, else reals of either sign. If the kernel's results would be NaN, for example with roots, positive
+/// reals.
 static void chooseRanges(const KernelToPack &given, PackedKernel &packed, size_t number, int64_t rows) {
   ir::KernelOp kernel = given.op;
   for (auto [buffer, range] : llvm::zip(packed.operands, given.ranges))
@@ -117,23 +118,24 @@ static void chooseRanges(const KernelToPack &given, PackedKernel &packed, size_t
 
 namespace {
 
-/// Of f64, and of integers, which have none.
+/// For f64 and integers, whose types have no tolerance.
 constexpr double kTolerancesOfDoubles = 1e-9;
 
-/// The binary file, as it grows.
+/// The binary file under construction.
 struct Figures {
   std::string bytes;
 
   void add(double value) { bytes.append(reinterpret_cast<const char *>(&value), sizeof value); }
 
-  /// With four bits, and no less: the others would take room in a pack that is compressed.
+  /// Rounded up to four bits, because further bits would take space in a compressed pack.
   static double roundUp(double allowed) {
     int exponent = 0;
     double share = std::frexp(allowed, &exponent);
     return std::ldexp(std::ceil(share * 16) / 16, exponent);
   }
 
-  /// A sample of a result. Of integers nothing may be off; what f32 rounds away is nothing beside what f32 may be off.
+  /// A sample of a result. Integers must be exact; the rounding of figures to f32 is negligible compared with an f32
+  /// tolerance.
   Expected addResult(const HostTensor &result, const HostTensor &magnitude, double tolerance) {
     double largest = 1e-30;
     for (double value : result.data)
@@ -151,7 +153,7 @@ struct Figures {
 
 } // namespace
 
-/// Relative to the magnitudes of its results: that of the narrowest floats that the kernel makes.
+/// Relative to the magnitudes of the results: the tolerance of the narrowest float type of the kernel.
 static double toleranceOf(Block &body, double productTolerance) {
   double allowed = 0;
   for (Operation &op : body.without_terminator()) {

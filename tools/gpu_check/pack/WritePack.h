@@ -1,5 +1,5 @@
-// Has a backend make kernels, and packs them with what the reference interpreter, in double precision, makes of drawn
-// operands, and with the error that `sluice verify` allows of each element.
+// Prepares kernels with a backend, and packs them with the reference interpreter's double-precision results for drawn
+// operands and the error that `sluice verify` allows for each element.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -14,11 +14,11 @@ namespace sluice::gpu_check {
 struct KernelToPack {
   ir::KernelOp op;
   std::string name;
-  std::vector<Range> ranges = {}; ///< that operands are drawn from; none: what the kernel makes numbers of
+  std::vector<Range> ranges = {}; ///< of operands; none: ranges with which the kernel's results are numbers
 };
 
-/// Writes `<folder>/<model>.json` and `.bin` of a pack that has its name and its capacity. There is a kernel. Floats that products
-/// give may be off by `productTolerance` of their magnitude, if that is more than their types allow.
+/// Writes `<folder>/<model>.json` and `.bin` of a pack whose name and capacity are set. There must be a kernel. The
+/// error of product results may be `productTolerance` of their magnitude, if that is more than their types allow.
 llvm::Error packKernels(Pack pack, llvm::ArrayRef<KernelToPack> kernels, passes::Backend &backend,
                         const std::string &folder, double productTolerance = 0);
 

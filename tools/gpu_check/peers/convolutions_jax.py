@@ -1,4 +1,4 @@
-"""Networks of models/ that are mostly convolutions, as pure JAX functions: of each its parameters, and what it does with them."""
+"""Convolutional networks of models/ as pure JAX functions: for each its parameters and its forward pass."""
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +84,7 @@ def resnet(block):
 
 
 def resnet_p(block, expansion, blocks):
-    """With so many blocks in each stage."""
+    """With this number of blocks in each stage."""
 
     def build():
         stages, cin = [], 64
@@ -119,7 +119,7 @@ def resnet56_p():
     return {"c": conv_p(3, 16, 3, False), "bn": bn_p(16), "blocks": blocks, "f": lin_p(64, 10)}
 
 
-# Of MobileNetV2: by how much blocks widen, their channels, how many of them there are, and the stride of the first.
+# MobileNetV2: expansion factor, channels, number of blocks, and the stride of the first block.
 INVERTED = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 
 
@@ -155,7 +155,7 @@ def double_p(cin, cout):
 
 
 def unet(p, x):
-    """Scores of every pixel's classes behind each other, as of every word's."""
+    """Scores of all pixels' classes in sequence, as for words."""
     skipped = [double(p["in"], x)]
     for d in p["down"]:
         skipped.append(double(d, pool(skipped[-1], 2, 2)))

@@ -1,4 +1,4 @@
-"""Networks of models/ that are mostly convolutions, in PyTorch."""
+"""Convolutional networks of models/, in PyTorch."""
 
 import torch
 import torch.nn.functional as F
@@ -49,7 +49,7 @@ class AlexNetR(nn.Module):
 
 
 def downsample(cin, cout, stride):
-    """To what a block adds its convolutions where the shape changes."""
+    """The shortcut of a block where the shape changes."""
     return nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout)) if cin != cout or stride != 1 else None
 
 
@@ -85,7 +85,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """For 224 x 224 images of 1000 classes, with so many blocks in each stage."""
+    """For 224 x 224 images of 1000 classes, with this number of blocks in each stage."""
 
     def __init__(self, block, blocks):
         super().__init__()

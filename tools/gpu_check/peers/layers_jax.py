@@ -1,5 +1,6 @@
-"""Layers of the networks in JAX, NHWC and HWIO, and their parameters: those of a layer, and layers in a network, stand in PyTorch's
-order. Batch normalisation uses the batch's statistics in training, in inference others that are there; no averages are kept."""
+"""Layers of the networks in JAX, NHWC and HWIO, and their parameters. The parameters of a layer, and the layers of a
+network, are in PyTorch's order. Batch normalization uses the batch's statistics in training and stored ones in
+inference; no averages are kept."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,8 +29,8 @@ def conv_p(cin, cout, k, bias=True, groups=1):
 
 
 def up(p, x):
-    """A transposed convolution that makes images as many times larger as its window is, whose weights stand as a convolution's to
-    the other side do."""
+    """A transposed convolution that scales images by its window size. Its weights have the layout of the convolution
+    in the opposite direction."""
     stride = p["w"].shape[0]
     return lax.conv_transpose(x, p["w"], (stride, stride), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"), transpose_kernel=True) + p["b"]
 
@@ -50,7 +51,7 @@ def bn_p(c):
     return {"g": np.ones(c, np.float32), "b": zeros(c)}
 
 
-TRAINING = [True]  # what is traced now
+TRAINING = [True]  # mode of the current trace
 
 
 def bn(p, x):

@@ -39,7 +39,7 @@ def lstm_loss(o, y):
 
 
 def image(c, s, k, labels=()):
-    """Each image has a class, or so many."""
+    """Each image has one class, or several."""
     return lambda n, _length=0: (rng.random((n, s, s, c), np.float32), rng.integers(0, k, (n, *labels), np.int32))
 
 
@@ -48,7 +48,7 @@ def vector(d, k):
 
 
 def tokens(t, k, classes=None):
-    """Each word's target is the next one, or each row has a class."""
+    """Each word's target is the next word, or each row has a class."""
     return lambda n, length=t: (rng.integers(0, k, (n, length), np.int32), rng.integers(0, classes or k, n if classes else (n, length), np.int32))
 
 
@@ -77,7 +77,7 @@ NETS = {
 
 
 def in_dtype(apply, dtype):
-    """With parameters and numbers rounded to `dtype`, and the result in f32 again."""
+    """With parameters and inputs rounded to `dtype`, and the result in f32."""
     def rounded(value):
         return value.astype(dtype) if jnp.issubdtype(value.dtype, jnp.floating) else value
 

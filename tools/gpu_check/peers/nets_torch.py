@@ -15,14 +15,14 @@ from transformers_torch import BERT, GPT2, MlpMixer, ViTS16
 @dataclass
 class Net:
     build: Callable[[], nn.Module]
-    batch: Callable[..., tuple]  # of so many rows, and of so many words each: inputs and targets
+    batch: Callable[..., tuple]  # of n rows, and n words each: inputs and targets
     optimizer: Callable
     loss: Callable = F.cross_entropy
-    clip: float = 0.0  # of the norm of all gradients
+    clip: float = 0.0  # maximum norm of all gradients
 
 
 class MLP(nn.Module):
-    """784-256-128-10, tanh then ReLU: the small oracle for momentum and weight decay."""
+    """784-256-128-10, tanh then ReLU: the small reference for momentum and weight decay."""
 
     def __init__(self):
         super().__init__()
@@ -48,12 +48,12 @@ def sgd(lr, **settings):
 
 
 def images(shape, classes, labels=()):
-    """Each image has a class, or so many."""
+    """Each image has one class, or several."""
     return lambda rows, _length=0: (torch.rand(rows, *shape), torch.randint(classes, (rows, *labels)))
 
 
 def words(length, count, classes=None):
-    """Each word's target is the next one, or each row has a class."""
+    """Each word's target is the next word, or each row has a class."""
 
     def of(rows, length=length):
         return torch.randint(count, (rows, length)), torch.randint(classes or count, (rows,) if classes else (rows, length))
@@ -74,7 +74,7 @@ def adamw(**settings):
 
 
 def fused(optimizer_of):
-    """With the one kernel for all parameters that PyTorch has for the optimizer, where it has one."""
+    """With PyTorch's fused kernel for all parameters, if the optimizer has one."""
 
     def make(parameters):
         parameters = [p for p in parameters if p.requires_grad]

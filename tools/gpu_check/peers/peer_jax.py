@@ -6,7 +6,7 @@ MODE is train or infer; BATCH rows, or rows and their length, as 4x1024. VARIANT
 import os
 import sys
 
-os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or there is no memory for the program that it alternates with
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # leaves memory for the program that it alternates with
 
 import jax  # noqa: E402
 

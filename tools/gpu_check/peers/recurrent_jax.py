@@ -1,4 +1,4 @@
-"""Networks of models/ with LSTM layers, as pure JAX functions. They begin each batch with zeros, and drop nothing."""
+"""Networks of models/ with LSTM layers, as pure JAX functions, without dropout. Each batch starts from zeros."""
 
 import jax
 import jax.numpy as jnp

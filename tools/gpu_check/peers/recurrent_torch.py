@@ -5,8 +5,8 @@ from torch import nn
 
 
 class Recurrent(nn.LSTM):
-    """Layers with one bias each: the second of torch.nn stays zero. In training each row of a batch begins with what the same
-    row of the batch before left."""
+    """Layers with one bias each: the second bias of torch.nn stays zero. In training each row starts with the final
+    state of the same row of the previous batch."""
 
     def __init__(self, width, layers):
         super().__init__(width, width, layers, batch_first=True)
@@ -22,7 +22,7 @@ class Recurrent(nn.LSTM):
         if is_short := before is not None and rows < before[0].shape[1]:
             before = tuple(part[:, :rows].contiguous() for part in before)
         y, state = super().forward(x, before)
-        if is_short:  # rows that are not in the batch keep what they have
+        if is_short:  # rows outside the batch keep their state
             state = tuple(torch.cat((new, old[:, rows:]), 1) for new, old in zip(state, self.state))
         self.state = tuple(part.detach() for part in state)
         return y

@@ -1,6 +1,6 @@
-"""What a peer's process says and hears: `{"ready": ...}` once its step runs, then for each line of seconds that it is given
-the mean of steps that took at least so long, one behind the other, until the last has ended. It stays warm between rounds, which
-alternate with others'."""
+"""The protocol of a peer's process: it prints `{"ready": ...}` once its step runs. For each input line with a number
+of seconds it prints the mean of consecutive steps that took at least that long, until the last has ended. It
+stays warm between rounds, which alternate with others'."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ def say(**line):
 
 
 def serve(step, finish, **ready):
-    """`step` begins one step, `finish` waits for what was begun."""
+    """`step` begins one step; `finish` waits for all begun steps."""
     for _ in range(5):
         step()
     finish()

@@ -1,4 +1,5 @@
-"""Networks of models/ that are equal blocks of products, as pure JAX functions: transformers, and a mixer. They drop nothing."""
+"""Networks of models/ with equal blocks of products, as pure JAX functions without dropout: transformers and a
+mixer."""
 
 import jax
 import jax.numpy as jnp

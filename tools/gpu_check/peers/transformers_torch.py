@@ -1,4 +1,4 @@
-"""Networks of models/ that are equal blocks of products, in PyTorch: transformers, and a mixer."""
+"""Networks of models/ with equal blocks of products, in PyTorch: transformers and a mixer."""
 
 import torch
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ from torch import nn
 
 
 def by_products(q, k, v, is_causal):
-    """Attention as it is defined."""
+    """Attention by its definition."""
     scores = q @ k.transpose(2, 3) / 8
     if is_causal:
         scores = scores.masked_fill(torch.ones(scores.shape[2:], dtype=torch.bool, device=q.device).triu(1), -torch.inf)
@@ -17,7 +17,7 @@ def by_op(q, k, v, is_causal):
     return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
 
 
-FASTEST = by_op if hasattr(F, "scaled_dot_product_attention") else by_products  # an old PyTorch has no op for it
+FASTEST = by_op if hasattr(F, "scaled_dot_product_attention") else by_products  # old versions of PyTorch lack the op
 
 
 def attended(qkv, is_causal=False, attention=FASTEST):
@@ -54,7 +54,7 @@ class GPT2(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer of a transformer: norms before what is added, or behind it."""
+    """One layer of a transformer, with norms before or after the residual addition."""
 
     def __init__(self, width, eps, before):
         super().__init__()

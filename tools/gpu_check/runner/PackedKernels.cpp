@@ -11,14 +11,14 @@ namespace sluice::gpu_check {
 using conformance::Bytes;
 using conformance::Failed;
 
-static constexpr size_t kGuardBytes = 1024; // before and behind every buffer; addresses stay multiples of 256
+static constexpr size_t kGuardBytes = 1024; // before and after every buffer; addresses stay multiples of 256
 static constexpr unsigned char kGuardByte = 0x5a;
-static constexpr unsigned char kPoison = 0xff;   // not-a-number, and -1
-static constexpr double kUnequalIntegers = 1e-2; // they follow from comparisons of floats, of which a few tie
+static constexpr unsigned char kPoison = 0xff;   // NaN, and -1
+static constexpr double kUnequalIntegers = 1e-2; // results of float comparisons, a few of which tie
 
 namespace {
 
-/// Memory of the context that is current, from the driver itself, until this goes.
+/// Memory of the current context, allocated from the driver, for the lifetime of this object.
 class DriverMemory {
 public:
   DriverMemory() = default;
@@ -82,7 +82,7 @@ bool PackedKernels::isProduct(size_t number) const {
   return found != image.kernels.end() && found->product.has_value();
 }
 
-/// Rows beyond those of the call are not-a-number, padding is zero.
+/// Rows beyond those of the call are NaN, padding is zero.
 Bytes PackedKernels::drawOperand(size_t kernel, size_t operand, int64_t rows) const {
   const PackedBuffer &buffer = pack_.kernels[kernel].operands[operand];
   size_t size = runtime::sizeOf(buffer.dtype);
@@ -101,7 +101,7 @@ PackedKernels::Placed PackedKernels::place(size_t bytes) {
   return {block, block + guardBytes, bytes, {}};
 }
 
-/// Guards around a buffer, and poison in it.
+/// Writes guards around a buffer and poison into it.
 void PackedKernels::poison(const Placed &placed) {
   auto fill = [&](unsigned char *at, unsigned char value, size_t bytes) {
     if (bytes > 0)
@@ -157,7 +157,7 @@ std::vector<PackedKernels::Placed> PackedKernels::placeOperands(size_t number, i
   return placed;
 }
 
-/// One call, whose results nobody looks at: not all of their memory has been written.
+/// One call without comparison, because parts of the results' memory are uninitialized.
 void PackedKernels::runBare(size_t number, const PackedCall &call) {
   const PackedKernel &kernel = pack_.kernels[number];
   std::vector<Placed> placed = placeOperands(number, call.rows);
@@ -172,13 +172,13 @@ void PackedKernels::runBare(size_t number, const PackedCall &call) {
     add(result.bytes);
   if (kernel.workspaceBytes > 0)
     add(kernel.workspaceBytes);
-  half.finish(queue); // what is uploaded goes where a launch fails
+  half.finish(queue); // uploads are freed if a launch fails
   launch(kernel, call.rows, placed);
   for (size_t operand = 0; operand < kernel.operands.size(); ++operand)
     half.release(placed[operand].block);
 }
 
-/// The results of one call, which found poison where they are.
+/// The results of one call, whose buffers were poisoned before.
 std::vector<Bytes> PackedKernels::runCall(size_t number, const PackedCall &call) {
   const PackedKernel &kernel = pack_.kernels[number];
   std::vector<Placed> placed = placeOperands(number, call.rows);
@@ -191,7 +191,7 @@ std::vector<Bytes> PackedKernels::runCall(size_t number, const PackedCall &call)
   driver.check(driver.streamSynchronize(stream), "poison");
   for (size_t operand = 0; operand < kernel.operands.size(); ++operand)
     half.upload(queue, placed[operand].contents, placed[operand].address);
-  half.finish(queue); // what is uploaded goes where a launch fails
+  half.finish(queue); // uploads are freed if a launch fails
   launch(kernel, call.rows, placed);
   std::vector<Bytes> results;
   for (size_t i = 0; i < placed.size(); ++i) {
@@ -219,7 +219,7 @@ void PackedKernels::compare(const PackedBuffer &buffer, const Expected &expected
     throw Failed(what + ": the pack's figures are not those of this result");
   int64_t unequal = 0;
   for (int64_t i = 0; i < expected.count; ++i) {
-    double figure[2]; // what is expected, and by how much it may be missed
+    double figure[2]; // expected value, and allowed error
     std::memcpy(figure, &figures[size_t(expected.offset) + size_t(i) * sizeof figure], sizeof figure);
     int64_t element = sampledElement(elements, i);
     if ((size_t(places[element]) + 1) * runtime::sizeOf(buffer.dtype) > found.size())

@@ -1,5 +1,5 @@
-// The kernels of a pack on a device: run with every number of rows that the pack has, between guards, and compared with
-// what the interpreter made of the same operands; or bare, for a tool that watches what they read and write.
+// Runs the kernels of a pack on a device with every packed number of rows, between guards, and compares the results
+// with the interpreter's. Or runs them bare, for a tool that tracks their accesses.
 #pragma once
 
 #include "backends/cuda/runtime/Driver.h"
@@ -10,23 +10,23 @@
 namespace sluice::gpu_check {
 
 struct KernelResult {
-  double largestShare = 0; ///< of the error that is allowed
+  double largestShare = 0; ///< of the allowed error
   int64_t compared = 0;    ///< elements
 };
 
 class PackedKernels {
 public:
-  /// Loads the code of the pack `<folder>/<model>` on the first device. Kernels that are bare find results and workspace as the
-  /// driver gives them, where the run half would have written zeros, and nothing is compared.
+  /// Loads the code of the pack `<folder>/<model>` on the first device. The results and workspaces of bare kernels are
+  /// as the driver returns them, without the zeros that the run half would write, and nothing is compared.
   PackedKernels(conformance::RunHalf &half, const std::string &folder, const std::string &model, bool bare);
   ~PackedKernels();
   PackedKernels(const PackedKernels &) = delete;
 
   const Pack &pack() const { return pack_; }
-  /// Whether a library may do its product.
+  /// Whether a library may compute the kernel's product.
   bool isProduct(size_t number) const;
 
-  /// Throws conformance::Failed where a kernel does something else than it must, and what the run half says.
+  /// Throws conformance::Failed with the error of the run half, or if a kernel's results are wrong.
   KernelResult check(size_t number);
 
 private:
@@ -34,7 +34,7 @@ private:
   struct Placed {
     unsigned char *block, *address;
     size_t bytes;
-    conformance::Bytes contents; ///< that an operand has
+    conformance::Bytes contents; ///< of an operand
   };
 
   conformance::Bytes drawOperand(size_t kernel, size_t operand, int64_t rows) const;
@@ -51,14 +51,14 @@ private:
 
   conformance::RunHalf &half;
   Pack pack_;
-  std::string figures;     // the pack's binary file
-  cuda::ModuleImage image; // of these
+  std::string figures;     // contents of the pack's binary file
+  cuda::ModuleImage image; // from the binary file
   bool bare;
   size_t guardBytes;
   sluice_module *module = nullptr;
   sluice_queue *queue = nullptr;
   const cuda::Driver &driver = cuda::Driver::get();
-  cuda::DriverStream stream = nullptr; // for what the run half does not do
+  cuda::DriverStream stream = nullptr; // for work outside the run half
 };
 
 } // namespace sluice::gpu_check

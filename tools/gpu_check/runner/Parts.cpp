@@ -15,7 +15,7 @@ namespace sluice::gpu_check {
 
 using runtime::Json;
 
-static constexpr std::chrono::seconds kLimit{20}; // for one contract
+static constexpr std::chrono::seconds kLimit{20}; // per contract
 static constexpr int kUnsupported = 4;
 
 void print(const Json &line) { std::cout << line.dump() << std::endl; }
@@ -26,7 +26,7 @@ static double secondsSince(std::chrono::steady_clock::time_point start) {
 
 //===- devices ----------------------------------------------------------------------------------------------------===//
 
-/// What there is, or why there is nothing.
+/// The device, or the reason why there is none.
 int probe(const sluice_backend_run &half) {
   try {
     const cuda::Driver &driver = cuda::Driver::get();
@@ -63,7 +63,7 @@ int hold(const sluice_backend_run &half) {
   return 0;
 }
 
-//===- what needs no compiler -------------------------------------------------------------------------------------===//
+//===- checks without a compiler ----------------------------------------------------------------------------------===//
 
 int runConformance(const sluice_backend_run &half) {
   conformance::runSuite(
@@ -76,7 +76,7 @@ int runConformance(const sluice_backend_run &half) {
 
 //===- contracts --------------------------------------------------------------------------------------------------===//
 
-/// In a process of its own: a device that is lost is lost for that contract alone.
+/// In a separate process: a lost device is lost for that contract alone.
 static Json tryContract(const Contract &contract, const std::string &folder) {
   auto start = std::chrono::steady_clock::now();
   runtime::ChildResult child = runtime::runInChild(
@@ -121,14 +121,14 @@ int nameContracts() {
 
 //===- kernels ----------------------------------------------------------------------------------------------------===//
 
-/// A name that tells kernels apart: "3 conv2d_add_relu".
+/// A unique name of a kernel: "3 conv2d_add_relu".
 static std::string nameOf(const Pack &pack, size_t number) {
   return std::to_string(number) + " " + pack.kernels[number].name;
 }
 
 namespace {
 
-/// The kernels of a pack in a context of their own, which is begun when it is needed.
+/// The kernels of a pack in a separate context, created on first use.
 class Kernels {
 public:
   Kernels(const sluice_backend_run &half, const PartOptions &options, const char *settings)
@@ -151,7 +151,7 @@ private:
   std::optional<PackedKernels> kernels;
 };
 
-/// A kernel to try, and with whose products.
+/// A kernel to check, and the implementation of its product.
 struct Trial {
   std::string name;
   size_t kernel;

@@ -1,5 +1,5 @@
-// The parts of the check that run in this program. Each prints one line of JSON for everything that it tries, at once, so
-// that nothing is lost when the process is.
+// The parts of the check that run in this program. Each prints one line of JSON per item immediately, so that a crash
+// loses nothing.
 #pragma once
 
 #include "runtime/base/Json.h"
@@ -11,26 +11,27 @@ namespace sluice::gpu_check {
 
 struct PartOptions {
   std::string folder; ///< of the packs
-  std::string model;  ///< whose kernels
-  std::string only;   ///< contracts, with commas between their names; empty: all
-  std::string after;  ///< goes on behind this kernel or contract
-  int64_t most = 0;   ///< kernels; 0: all
-  bool bare = false;  ///< no memory lies around buffers, and results are neither written before nor looked at
-  /// Whose products are tried: "own" ours, "both" what the run half does by itself and then ours, "" the former alone.
+  std::string model;  ///< of the kernels
+  std::string only;   ///< contracts, comma-separated; empty: all
+  std::string after;  ///< continues after this kernel or contract
+  int64_t most = 0;   ///< maximum number of kernels; 0: all
+  bool bare = false;  ///< no guards around buffers, and results are neither initialized nor compared
+  /// Implementations of products: "own" for Sluice's, "both" for the run half's choice and then Sluice's, "" for the
+  /// former alone.
   std::string products;
-  double seconds = 0; ///< to measure for
+  double seconds = 0; ///< of measurement
 };
 
 void print(const runtime::Json &line);
 
-// Give the exit code.
+// Return the exit code.
 int probe(const sluice_backend_run &half);
-/// Keeps the first device in use until the input ends: a driver may let go of one that nobody uses, and take seconds to
-/// begin with it again.
+/// Keeps the first device in use until the end of the input: a driver may shut down an unused device, and take seconds
+/// to start it again.
 int hold(const sluice_backend_run &half);
 int runConformance(const sluice_backend_run &half);
 int runContracts(const PartOptions &options);
-/// Of all contracts, without trying them.
+/// Prints the names of all contracts without checking them.
 int nameContracts();
 int runKernels(const sluice_backend_run &half, const PartOptions &options);
 int measurePeaks(const PartOptions &options);

@@ -1,5 +1,5 @@
-// What the device can do: multiply-adds in f32 a second by a kernel of nothing else, and bytes a second by a copy within it
-// and by copies from and to the host's pinned memory. An emulated device does all that once, on little.
+// The peaks of the device: f32 multiply-adds per second in a kernel of nothing else, and bytes per second of copies
+// within it and from and to the host's pinned memory. An emulated device runs each once, on little data.
 #include "tools/gpu_check/contracts/Machine.h"
 #include "tools/gpu_check/runner/Parts.h"
 
@@ -12,7 +12,7 @@ namespace sluice::gpu_check {
 
 using namespace cuda;
 
-/// The seconds of one run, the best of those that fit into `limit`; where that is 0, it runs once and gives nothing.
+/// The seconds of the fastest run within `limit`; if that is 0, it runs once and returns nothing.
 static double bestOf(Machine &machine, DriverStream stream, double limit, const std::function<void()> &begin) {
   using Clock = std::chrono::steady_clock;
   auto since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };

@@ -18,14 +18,14 @@ static std::string embed(StringRef json) {
   return text;
 }
 
-/// How a content security policy names the text of an element that may take effect.
+/// The hash source of an inline script or style for a content security policy.
 static std::string hashSource(StringRef text) {
   return "'sha256-" + encodeBase64(SHA256::hash(arrayRefFromStringRef(text))) + "'";
 }
 
 std::string assemblePage(const PageFiles &files, ArrayRef<std::pair<StringRef, std::string>> data) {
   auto part = [&](StringRef name) -> std::string {
-    if (name == "policy") // our script and style, and nothing else: no network either
+    if (name == "policy") // this script and style only; no network access
       return "default-src 'none'; script-src " + hashSource(files.script) + "; style-src " + hashSource(files.style);
     if (name == "style")
       return files.style.str();

@@ -1,4 +1,4 @@
-// Pages that a browser shows without a network: one file of HTML with its style, its scripts and its data.
+// HTML pages that work offline: one file with its style, its scripts and its data.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -8,13 +8,14 @@
 
 namespace sluice::page {
 
-/// The files of a page. `html` has `{{policy}}`, `{{style}}`, `{{script}}` and the names of its data where these go.
+/// The files of a page. `html` contains the placeholders `{{policy}}`, `{{style}}`, `{{script}}` and the names of its
+/// data.
 struct PageFiles {
   llvm::StringRef html, style, script;
 };
 
-/// The page with its data: JSON texts by name. Data comes from files that nobody vouches for: whatever its strings hold stays text,
-/// and nothing but the page's own style and script may take effect.
+/// The page with its data: JSON texts by name. The data is untrusted: its strings are only shown as text, and only the
+/// page's own style and script can run.
 std::string assemblePage(const PageFiles &files, llvm::ArrayRef<std::pair<llvm::StringRef, std::string>> data);
 
 } // namespace sluice::page

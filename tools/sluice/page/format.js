@@ -1,7 +1,7 @@
-// Numbers as text, and elements of the page. Text enters elements as text, never as HTML.
+// Formats numbers and builds elements of the page. Text is inserted as text, never as HTML.
 "use strict";
 
-/// A number with three digits in the largest of `units`, of which each is 1000 of the one before.
+/// A number with three digits in the largest of `units`, each 1000 times the previous one.
 function scaledText(value, units) {
   let unit = 0;
   for (; Math.abs(value) >= 999.5 && unit + 1 < units.length; ++unit)
@@ -16,7 +16,7 @@ function timeText(ms) {
   return isNumber(ms) ? (ms === 0 ? "0 ms" : scaledText(ms * 1e6, ["ns", "µs", "ms", "s"])) : "unknown";
 }
 
-/// As the command line prints bytes: one decimal below 100 of a unit.
+/// As in the command line's output: one decimal below 100 of a unit.
 function bytesText(bytes) {
   if (!isNumber(bytes))
     return "unknown";
@@ -38,12 +38,12 @@ function percentText(fraction) {
   return percent.toFixed(percent === 0 || Math.abs(percent) >= 9.95 ? 0 : Math.abs(percent) >= 0.1 ? 1 : 2) + " %";
 }
 
-/// How many times, as ×1.07.
+/// A factor such as ×1.07.
 function ratioText(ratio) {
   return isNumber(ratio) ? "×" + (ratio >= 99.5 ? ratio.toFixed(0) : ratio.toPrecision(ratio >= 1 ? 3 : 2)) : "";
 }
 
-/// el("div.card", "text", child, ...): what is null is left out.
+/// el("div.card", "text", child, ...): null children are omitted.
 function el(what, ...children) {
   const [tag, ...classes] = what.split(".");
   const element = document.createElement(tag);
@@ -54,7 +54,7 @@ function el(what, ...children) {
   return element;
 }
 
-/// A button that looks like text and does `action`.
+/// A text-like button that performs `action`.
 function link(text, action) {
   const button = el("button.link", text);
   button.addEventListener("click", action);
@@ -84,5 +84,5 @@ function card(name, heading, ...children) {
   return element;
 }
 
-/// What an element holds as JSON.
+/// The content of an element, parsed as JSON.
 function readData(id) { return JSON.parse(document.getElementById(id).textContent); }

@@ -1,4 +1,4 @@
-// A placement as one HTML page that a browser shows without a network: `sluice place --html`.
+// A placement as one HTML page that works offline: `sluice place --html`.
 #pragma once
 
 #include <string>

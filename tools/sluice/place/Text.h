@@ -1,4 +1,4 @@
-// A placement decision in words, for a terminal.
+// A placement decision as text for a terminal.
 #pragma once
 
 #include "tools/compiler/placement/report/Report.h"
@@ -9,8 +9,8 @@ namespace sluice::tool {
 
 void printPlacement(llvm::raw_ostream &out, const compiler::PlacementReport &report);
 
-/// What each device would have cost for the groups that `name` means: a group, an op ("conv2d"), a state or a source
-/// line ("lenet.cpp:20"). The error names what is nearest.
+/// The cost on each device of the groups that match `name`: a group, an op ("conv2d"), a state or a source line
+/// ("lenet.cpp:20"). The error suggests the nearest name.
 llvm::Expected<std::string> explainPlacement(const compiler::PlacementReport &report, llvm::StringRef name);
 
 } // namespace sluice::tool

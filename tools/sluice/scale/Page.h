@@ -1,4 +1,4 @@
-// A scaling curve as one HTML page that a browser shows without a network: `sluice scale --html`.
+// A scaling curve as one HTML page that works offline: `sluice scale --html`.
 #pragma once
 
 #include "llvm/Support/JSON.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::scale {
 
-/// The page of what `sluice scale --json` prints.
+/// The page of the output of `sluice scale --json`.
 std::string scalingPage(const llvm::json::Value &report);
 
 } // namespace sluice::scale

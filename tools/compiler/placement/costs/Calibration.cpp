@@ -85,8 +85,7 @@ std::string machineName() {
   return host.name + ", " + std::to_string(host.cores) + " threads";
 }
 
-/// Where caches go, by the XDG specification: what is empty or relative does not count. Empty if there is no such
-/// place.
+/// The XDG cache folder; empty and relative values are ignored. Empty if there is none.
 static std::string cacheFolder() {
   if (auto folder = llvm::sys::Process::GetEnv("XDG_CACHE_HOME"); folder && llvm::sys::path::is_absolute(*folder))
     return *folder;

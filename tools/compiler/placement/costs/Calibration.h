@@ -1,5 +1,4 @@
-// Rates that were measured on this machine, and the file that keeps them: `sluice devices --measure` writes it,
-// placement reads it.
+// Measured rates of this machine, and their file: `sluice devices --measure` writes it, placement reads it.
 #pragma once
 
 #include "ir/Target.h"
@@ -13,7 +12,7 @@
 
 namespace sluice::compiler {
 
-/// The kernels that were timed on a device, by kind.
+/// The timed kernels of a device, by kind.
 struct DeviceCalibration {
   std::string device; ///< as in `--devices`: "cpu", "sim:0"
   std::map<std::string, std::vector<passes::KernelSample>> kinds;
@@ -26,14 +25,14 @@ struct LinkCalibration {
   double bytesPerSecond = 0, latency = 0;
 };
 
-/// A kind of kernel that a device could not be timed with; placement then goes by its other kinds, or by what the
-/// device tells of itself.
+/// A kind of kernel that could not be timed on a device; placement then uses its other kinds, or the device's
+/// description.
 struct UnmeasuredKind {
   std::string device, kind, reason;
 };
 
-/// What was measured by one clock. A simulator that takes the host's work too has a clock of its own, by which the same
-/// host is another one.
+/// Measurements by one clock. A simulator that also runs the host's work has its own clock, with separate measurements
+/// of the host.
 struct ClockCalibration {
   std::string clock;   ///< "cpu" for the wall clock, else the backend's name
   std::string machine; ///< the CPU and its number of threads
@@ -41,7 +40,7 @@ struct ClockCalibration {
   std::vector<LinkCalibration> links;
   std::vector<UnmeasuredKind> unmeasured;
 
-  /// Of the device, or of another one of its backend; null if there is none.
+  /// Of the device, or of another device of its backend; null if there is none.
   const DeviceCalibration *findDevice(const ir::TargetDevice &device) const;
   const LinkCalibration *findLink(const ir::TargetDevice &from, const ir::TargetDevice &to) const;
 };
@@ -49,11 +48,11 @@ struct ClockCalibration {
 struct Calibration {
   std::vector<ClockCalibration> clocks;
 
-  /// What was measured by this clock on this machine; null if nothing was.
+  /// The measurements by this clock on this machine; null if there are none.
   const ClockCalibration *find(llvm::StringRef clock) const;
 };
 
-/// The name of the clock that a target's work is timed by.
+/// The name of the clock that times a target's work.
 std::string clockOf(const ir::Target &target, const std::vector<runtime::BackendFile> &backends);
 /// "AMD EPYC 9R45, 2 threads"
 std::string machineName();
@@ -61,12 +60,12 @@ std::string machineName();
 /// SLUICE_CALIBRATION, else sluice/calibration.json in the user's cache folder; empty if there is none.
 std::string calibrationPath();
 
-/// Why nothing that is measured could be kept, better learnt before measuring. Makes the folder of the file.
+/// The reason why measurements could not be saved, checked before measuring. Creates the file's folder.
 llvm::Error checkCalibrationPath();
-/// Empty if there is no file; a file that is damaged is an error that names it.
+/// Empty if there is no file; a damaged file is an error that names it.
 llvm::Expected<Calibration> readCalibration();
 llvm::json::Value toJson(const ClockCalibration &clock);
-/// Replaces what the file has of the same clock and machine.
+/// Replaces the measurements of the same clock and machine in the file.
 llvm::Error writeCalibration(const ClockCalibration &measured);
 
 } // namespace sluice::compiler

@@ -20,7 +20,7 @@ struct SmallNet : nn::Module {
   }
 };
 
-/// Convolutions that move much for what they compute: few channels, few taps.
+/// Convolutions with much memory traffic for their work: few channels, few taps.
 struct ThinNet : nn::Module {
   using Module::Module;
   nn::Conv2d conv1{this, "conv1", 1, 8, 3}, conv2{this, "conv2", 8, 16, 1}, conv3{this, "conv3", 16, 32, 1};
@@ -32,7 +32,7 @@ struct ThinNet : nn::Module {
   }
 };
 
-/// Strided, wide and padded convolutions with overlapping max pools, and dense layers that are bound by their weights.
+/// Strided, wide and padded convolutions with overlapping max pools, and dense layers bound by reading their weights.
 struct LargeNet : nn::Module {
   using Module::Module;
   nn::Conv2d conv1{this, "conv1", 3, 64, 11, {.stride = 4, .padding = 2}};
@@ -49,7 +49,7 @@ struct LargeNet : nn::Module {
   }
 };
 
-/// Normalised convolutions beside a shortcut, at three widths.
+/// Normalized convolutions with a shortcut, at three widths.
 struct Residual : nn::Module {
   nn::Conv2d conv1, conv2;
   nn::BatchNorm2d bn1, bn2;

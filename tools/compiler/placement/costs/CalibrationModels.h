@@ -1,5 +1,5 @@
-// Networks whose kernels are timed to learn what devices reach: small and large, narrow and wide, of every kind that
-// training classifiers takes.
+// Networks whose kernels are timed to calibrate devices: small and large, narrow and wide, with every kind of op for
+// training classifiers.
 #pragma once
 
 #include "sluice/graph.h"

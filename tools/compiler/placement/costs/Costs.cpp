@@ -82,7 +82,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Both directions between the host and a device, and those between accelerators through it.
+  /// Both directions between the host and a device, and those between accelerators through the host.
   template <typename Set> void setLinks(const ir::TargetDevice &device, Set set) {
     for (const ir::TargetDevice &other : target.devices())
       if (&other != &device) {
@@ -91,7 +91,7 @@ private:
       }
   }
 
-  /// Between the devices that replicas have for this one.
+  /// Between the devices of replicas for this device.
   passes::LinkCosts &replicaLink(const ir::TargetDevice &device) { return costs.model.link(device.name, device.name); }
 
   void apply(const GivenLink &given) {

@@ -4,8 +4,8 @@ using sluice::runtime::BackendDevice;
 
 namespace sluice::compiler {
 
-/// What makers publish of the architectures that code for the device is made for. Empty of a backend that refuses: whoever
-/// compiles hears of that.
+/// Published peaks of the architectures that the device's code is compiled for. Empty if the backend refuses, which the
+/// compilation reports.
 static std::vector<PublishedPeak> peaksFor(const ir::TargetDevice &device, const std::string &settings) {
   auto backend = findBackend(device.backend);
   if (!backend)
@@ -16,7 +16,7 @@ static std::vector<PublishedPeak> peaksFor(const ir::TargetDevice &device, const
   return std::move(described->peaks);
 }
 
-/// Of the device's own architecture, if it is here and among them; else of the slowest.
+/// Of the device's own architecture if it is known and listed; else of the slowest.
 static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevice *known, passes::DeviceCosts &costs) {
   const PublishedPeak *chosen = nullptr;
   auto isOfDevice = [&](const PublishedPeak &peak) { return known && peak.isOf(*known); };
@@ -36,7 +36,7 @@ static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevi
     }
 }
 
-/// What a device says of itself goes before what is published; kinds that are faster there are so by as much as there.
+/// A device's description takes precedence over published figures. Faster kinds keep their published ratio.
 static void takeDescribed(const BackendDevice &known, passes::DeviceCosts &costs) {
   if (known.peakFlops > 0) {
     for (auto &ending : costs.endings)

@@ -1,4 +1,4 @@
-// What kernels take on a device by what its makers publish and what it says of itself, where nothing was measured.
+// Kernel times on a device from published peaks and its own description, for devices without measurements.
 #pragma once
 
 #include "passes/analysis/CostModel.h"
@@ -7,12 +7,12 @@
 
 namespace sluice::compiler {
 
-/// Of a device for which code is made with these settings of its backend; `known` is what it says of itself, null if it is not
-/// here.
+/// For a device whose code is compiled with these settings of its backend. `known` is its description, null if this
+/// machine lacks it.
 passes::DeviceCosts describedCosts(const ir::TargetDevice &device, const runtime::BackendDevice *known,
                                    const std::string &settings);
 
-/// What was measured; kinds that were not have their share of what is published.
+/// Measured rates; kinds without measurements are estimated as a share of the published peaks.
 passes::DeviceCosts measuredCosts(const DeviceCalibration &measured, const passes::DeviceCosts &described);
 
 } // namespace sluice::compiler

@@ -1,4 +1,4 @@
-// Every model is put on every device as a whole, and each of its kernels is timed alone.
+// Every model is placed on every device as a whole, and each of its kernels is timed alone.
 #include "tools/compiler/placement/costs/Measure.h"
 
 #include "frontend/graph/GraphImpl.h"
@@ -24,7 +24,7 @@ namespace sluice::compiler {
 
 namespace {
 
-/// The devices of one clock.
+/// The devices timed by one clock.
 struct Clock {
   std::string name;
   std::vector<ir::TargetDevice> devices;
@@ -83,7 +83,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// A backend that takes the host's work has a clock of its own, and the host by it; the rest goes by the wall clock.
+  /// A backend that runs the host's work has its own clock for itself and the host; all other devices use the wall
+  /// clock.
   std::vector<Clock> clocksOf(const ir::Target &target) const {
     std::vector<Clock> clocks{{ir::kHostDevice.str(), {}}};
     for (const ir::TargetDevice &device : target.devices()) {
@@ -110,7 +111,7 @@ private:
           return std::move(error);
         if (settings.empty())
           continue;
-        // Products of halves have kinds of their own where there are published peaks of them.
+        // Products of two-byte floats have separate kinds if there are published peaks of them.
         if (llvm::Error error = timeModel(*model, clock, device, {settings, "bf16"}, measured))
           return std::move(error);
       }
@@ -129,7 +130,7 @@ private:
     return result;
   }
 
-  /// What some device was timed with, or ran without a time, and another was not timed with.
+  /// Records kinds that one device was timed with, or ran without a time, and another was not timed with.
   void noteUnmeasured(ClockCalibration &clock) {
     std::map<std::string, std::string> kinds = timedKinds;
     for (const auto &[which, reason] : refusals)
@@ -148,14 +149,14 @@ private:
         }
   }
 
-  /// The target in which the device's work goes by this clock.
+  /// The target in which this clock times the device's work.
   std::string targetFor(const Clock &clock, const ir::TargetDevice &device) const {
     if (device.name != ir::kHostDevice)
       return "cpu," + device.spelling();
     return clock.name == ir::kHostDevice ? "cpu" : "cpu," + clock.devices[1].spelling();
   }
 
-  /// That make code for the device's own architecture alone; empty where its backend has no others.
+  /// Settings that compile for the device's own architecture alone; empty if its backend has no choice.
   std::string settingsFor(const ir::TargetDevice &device) const {
     auto backend = findBackend(device.backend);
     auto target = backend ? describeTarget(**backend, "native") : backend.takeError();
@@ -168,7 +169,7 @@ private:
     return "";
   }
 
-  /// How a model is compiled: with settings of the device's backend, and in a precision; empty: as it says.
+  /// How a model is compiled: the settings of the device's backend, and the precision (empty: as in the model).
   struct Manner {
     std::string settings, precision;
   };
@@ -188,7 +189,7 @@ private:
     if (!manner.settings.empty())
       options.settings[device.backend] = manner.settings;
     auto compiled = compileModule(*module, options);
-    if (!compiled) { // a device need not run every model, and a model need not have a precision, as a dump has one already
+    if (!compiled) { // devices may not support every model, and a dump may already have a precision
       Failure failure = takeFailure(compiled.takeError());
       bool isRefused = failure.code == ExitCode::Usage && !manner.precision.empty();
       if (failure.code != ExitCode::Unsupported && !isRefused)
@@ -209,7 +210,7 @@ private:
     });
   }
 
-  /// Kernels of the same work are one sample; a further one moves its time halfway, as a ratio.
+  /// Kernels of equal work are one sample; a further one moves its time halfway, as a ratio.
   static void add(std::vector<KernelSample> &samples, const KernelSample &sample) {
     auto alike = llvm::find_if(
         samples, [&](const KernelSample &known) { return known.flops == sample.flops && known.bytes == sample.bytes; });
@@ -246,11 +247,11 @@ private:
   }
 
   const MeasureRequest &request;
-  std::map<std::string, std::string> timedKinds;                       // on some device, and on which
+  std::map<std::string, std::string> timedKinds;                       // kinds timed on some device, with that device
   std::map<std::pair<std::string, std::string>, std::string> refusals; // by device and kind, or of whole models
   std::vector<BackendFile> files;
   std::vector<Graph> graphs = calibrationModels();       // own their modules' context
-  MLIRContext context{MLIRContext::Threading::DISABLED}; // a thread that cannot be had would end the process
+  MLIRContext context{MLIRContext::Threading::DISABLED}; // failure to create a thread would end the process
   std::vector<OwningOpRef<ModuleOp>> models;
 };
 

@@ -66,7 +66,7 @@ private:
   }
 
   DeviceContext &context;
-  bool hasClock; // that the host goes by, too
+  bool hasClock; // that also times the host
   int32_t fromDevice, toDevice;
   runtime::DeviceQueue queue;
   runtime::CopiedHostMemory host;

@@ -6,12 +6,12 @@
 
 namespace sluice::compiler {
 
-/// One direction by the clock of the devices' backend where it takes the host's work too, as nothing else knows its
-/// time; else by the host's clock, from before a copy is put into its queue until the host knows that it is done: a
-/// backend's own clock need not see what its copies cost the host.
+/// Times one direction. If the devices' backend also runs the host's work, its own clock is used, because no other
+/// clock has its time. Else the host's clock is used, from before a copy is queued until the host has been notified: a
+/// backend's clock may not include the host's cost of a copy.
 LinkCalibration timeLink(const ir::TargetDevice &from, const ir::TargetDevice &to, runtime::DeviceContext &context);
 
-/// One direction: latency and bytes a second, from copies of several sizes.
+/// One direction: latency and bytes per second, from copies of several sizes.
 llvm::Expected<LinkCalibration> measureLink(const ir::TargetDevice &from, const ir::TargetDevice &to,
                                             const std::vector<runtime::BackendFile> &backends,
                                             const MeasureRequest &request);

@@ -24,13 +24,13 @@ static std::string timeText(double seconds) {
 
 namespace {
 
-/// What moving single groups would do to the objective.
+/// The change of the objective when single groups move.
 class Marginals {
 public:
   Marginals(const PlacementProblem &problem, std::vector<uint32_t> devices)
       : problem(problem), devices(std::move(devices)), values(problem) {}
 
-  /// The seconds that work and copies take more with this group on `device`.
+  /// The additional seconds of work and copies with this group on `device`.
   double added(uint32_t group, uint32_t device) {
     int64_t before = costAround(group);
     uint32_t home = std::exchange(devices[group], device);
@@ -74,7 +74,7 @@ public:
   }
 
 private:
-  /// What would be chosen if memory had no caps.
+  /// The choice without memory caps.
   static const Candidate &fastestWithoutCaps(const Candidate &chosen, llvm::ArrayRef<Candidate> candidates) {
     const Candidate *best = &chosen;
     for (const Candidate &candidate : candidates)
@@ -109,11 +109,11 @@ private:
     }
   }
 
-  /// What is alive beside the states, at each change.
+  /// The live bytes besides the states, at each change.
   std::vector<std::pair<double, int64_t>> memoryOver(size_t device) const {
     const runtime::Plan &plan = evaluation.plan;
     std::map<double, int64_t> changes;
-    std::map<std::pair<size_t, int64_t>, int64_t> alive; // place to bytes
+    std::map<std::pair<size_t, int64_t>, int64_t> alive; // offset to bytes
     for (auto [listed, interval] : llvm::zip_equal(evaluation.actions(), evaluation.timeline)) {
       auto note = [&](const runtime::Slot &slot, int64_t size) {
         bool isTransient = plan.deviceOf(slot) == device && plan.arenas[slot.arena].name == "transient";
@@ -209,7 +209,7 @@ private:
     return reason.empty() ? "there is no other device" : reason;
   }
 
-  /// Names the cap if, but for it, the group would be elsewhere.
+  /// Names the cap without which the group would be on another device, if there is one.
   std::string capAgainst(uint32_t i) const {
     uint32_t wanted = unhindered.devices.at(setting.entry)[i];
     std::string text;
@@ -222,7 +222,7 @@ private:
     return text;
   }
 
-  /// When the plan's kernels run.
+  /// Sets the times at which the plan's kernels run.
   void schedule(PlacementReport &report, llvm::ArrayRef<std::optional<size_t>> numbers) const {
     for (auto [number, launch] : llvm::zip_equal(numbers, findGroupLaunches(graph, devices, evaluation))) {
       if (!launch)
@@ -243,7 +243,7 @@ private:
       if (!group.kernel.empty())
         groups[group.kernel] = i;
     for (auto [i, listed] : llvm::enumerate(actions)) {
-      const runtime::Copy *copy = listed.action->copy(); // nothing else moves values before phase `fused`
+      const runtime::Copy *copy = listed.action->copy(); // no other action moves values before phase `fused`
       if (!copy)
         continue;
       PlacementReport::Copy &item = report.copies.emplace_back();
@@ -273,7 +273,7 @@ private:
                         [&](const runtime::Buffer &buffer) { return !buffer.isWritten() && buffer.slot == slot; });
   }
 
-  /// Whether some device computes all the while.
+  /// Whether some device computes during the whole copy.
   bool overlapsWork(size_t copy) const {
     const auto &moved = evaluation.timeline[copy];
     double covered = 0;

@@ -1,4 +1,4 @@
-// Puts a decision into words and figures.
+// Describes a decision in text and figures.
 #pragma once
 
 #include "tools/compiler/placement/Candidates.h"
@@ -6,11 +6,11 @@
 
 namespace sluice::compiler {
 
-/// What was searched.
+/// The extent of the search.
 struct SearchSummary {
-  int64_t leastSum = 0;               ///< no placement's work and copies take less in all, picoseconds
-  std::optional<int64_t> assignments; ///< there are; none if more than can be counted
-  int64_t judged = 0;                 ///< of them
+  int64_t leastSum = 0;               ///< lower bound of all placements' work and copies, picoseconds
+  std::optional<int64_t> assignments; ///< number of assignments; none if it overflows
+  int64_t judged = 0;                 ///< number evaluated
 };
 
 PlacementReport describePlacement(const PlacementSetting &setting, const Candidate &chosen,

@@ -8,7 +8,7 @@ using sluice::passes::PlacedGroup;
 
 namespace sluice::compiler {
 
-/// A kernel's name without the number that tells it from others, and that number.
+/// A kernel's name without its distinguishing number, and that number.
 static std::pair<std::string, unsigned> partsOf(llvm::StringRef name) {
   llvm::StringRef base = name.rtrim("0123456789");
   unsigned number = 0;
@@ -19,7 +19,7 @@ static std::pair<std::string, unsigned> partsOf(llvm::StringRef name) {
 std::vector<std::optional<GroupLaunch>>
 findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation) {
   using Key = std::tuple<size_t, std::string, std::string>;             // device, line, base
-  std::map<Key, std::vector<std::pair<unsigned, GroupLaunch>>> actions; // by number: the order of the program
+  std::map<Key, std::vector<std::pair<unsigned, GroupLaunch>>> actions; // by number: program order
   const runtime::Plan &plan = evaluation.plan;
   for (auto [i, listed] : llvm::enumerate(evaluation.actions())) {
     const runtime::Launch *launch = listed.action->launch();
@@ -50,7 +50,7 @@ findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> 
 }
 
 int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const runtime::Launch &launch) {
-  // A workspace is the last buffer of a launch, behind what it reads and leaves.
+  // A workspace is the last buffer of a launch, after its operands and results.
   const std::vector<runtime::Buffer> &buffers = launch.buffers;
   auto written = size_t(llvm::count_if(buffers, [](const runtime::Buffer &buffer) { return buffer.isWritten(); }));
   return written > graph.flow.launches[group].outputs.size() ? buffers.back().bytes : 0;

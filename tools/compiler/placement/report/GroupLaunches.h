@@ -1,4 +1,4 @@
-// Which of a plan's actions runs which group of the placement graph that it was planned for.
+// Maps the groups of a placement graph to the actions of the plan made from it.
 #pragma once
 
 #include "passes/assign/PlacementGraph.h"
@@ -7,16 +7,16 @@
 namespace sluice::compiler {
 
 struct GroupLaunch {
-  size_t action; ///< its number in the entry point that counts
+  size_t action; ///< number in the entry point that counts
   const runtime::Launch *launch;
 };
 
-/// For each group its launch among the actions of the entry point that counts; none of groups that are no launches, or
-/// whose kernel became another. A launch is that of a group of the same ops and line on the same device.
+/// For each group its launch among the actions of the entry point that counts. None for groups that are not launches,
+/// or whose kernel became another. A launch belongs to a group with the same ops and line on the same device.
 std::vector<std::optional<GroupLaunch>>
 findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation);
 
-/// The bytes that a group's launch needs beside what it reads and leaves.
+/// The workspace of a group's launch, besides its operands and results.
 int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const runtime::Launch &launch);
 
 } // namespace sluice::compiler

@@ -23,7 +23,7 @@ static std::string keyOf(const PlacedGroup &group) { return keyOf(group.name, gr
 
 namespace {
 
-/// Reads a file's content against the graph that it speaks of.
+/// Reads a file's content and checks it against its graph.
 class Reading {
 public:
   Reading(const std::string &path, const PlacementGraph &graph, const ir::Target &target)
@@ -118,7 +118,7 @@ private:
   const PlacementGraph &graph;
   const ir::Target &target;
   ir::EntryOp entry;
-  std::map<std::string, size_t> groups; // that a file may speak of, by key
+  std::map<std::string, size_t> groups; // groups that a file may name, by key
 };
 
 } // namespace

@@ -3,7 +3,7 @@
 //   {"format": 1, "model": "lenet", "entry": "train_step",
 //    "placement": {"conv2d_add_relu": "acc0", ..., "state conv1.weight": "acc0"}}
 //
-// What is left out is chosen anew.
+// Omitted groups are chosen again.
 #pragma once
 
 #include "ir/Target.h"
@@ -16,22 +16,22 @@ namespace sluice::compiler {
 
 class PlacementFile {
 public:
-  /// Fails on a file of another model or entry point than the graph's, on groups or devices that are not there, with
-  /// the nearest that are, and on what contradicts the model.
+  /// Fails if the file is of another model or entry point, names unknown groups or devices (the error suggests the
+  /// nearest), or contradicts the model.
   static llvm::Expected<PlacementFile> read(const std::string &path, const passes::PlacementGraph &graph,
                                             const ir::Target &target);
 
   bool empty() const { return devices.empty(); }
-  /// Whether the file has the group's device.
+  /// Whether the file contains the group's device.
   bool names(const passes::PlacedGroup &group) const;
-  /// Pins the groups of the same entry point, in any module that is a clone of the one that the file was read for.
+  /// Pins the groups of the same entry point, in any clone of the module that the file was read for.
   void fix(passes::PlacementGraph &graph) const;
 
 private:
   std::map<std::string, uint32_t> devices; // by the group's key
 };
 
-/// The text of the file that keeps a decision whole.
+/// The text of a file that keeps the whole decision.
 std::string printPlacementFile(const PlacementReport &report);
 
 } // namespace sluice::compiler

@@ -1,4 +1,4 @@
-// The part of a step's time that the views show, which they share.
+// The visible part of a step's time, shared by the views.
 
 class TimeAxis {
   constructor(span) {
@@ -25,7 +25,7 @@ class TimeAxis {
 
   showAll() { this.show(-0.01 * this.span, 1.01 * this.span); }
 
-  /// `factor` below 1 shows less time, and leaves `ms` where it is.
+  /// `factor` below 1 zooms in; `ms` keeps its position.
   zoom(factor, ms = (this.start + this.end) / 2) {
     this.show(ms - (ms - this.start) * factor, ms + (this.end - ms) * factor);
   }

@@ -1,6 +1,6 @@
-// Arrows between bars: what an item reads and who reads it; for a copy, the lanes that it connects.
+// Arrows between bars: the producers and consumers of an item; for a copy, the lanes that it connects.
 
-const kMostEdges = 100; // of one item
+const kMostEdges = 100; // per item
 
 function drawEdges(context, lanes, item, {colour, opacity, width}) {
   context.strokeStyle = context.fillStyle = colour;
@@ -11,14 +11,14 @@ function drawEdges(context, lanes, item, {colour, opacity, width}) {
   context.globalAlpha = 1;
 }
 
-/// Pairs of boxes: an arrow leaves the end of the first and arrives at the start of the second.
+/// Pairs of boxes: an arrow goes from the end of the first to the start of the second.
 function edgesOf(lanes, item) {
   const box = lanes.boxOf(item);
   if (!box)
     return [];
   const reads = item.reads.slice(0, kMostEdges).map((read) => lanes.boxOf(read));
   const readers = item.readers.slice(0, kMostEdges).map((reader) => lanes.boxOf(reader));
-  if (item.type === "copy") { // from and to the lanes of its devices, as long as nothing better is known
+  if (item.type === "copy") { // the lanes of its devices, unless the groups are known
     const laneBox = (device, left) => lanes.laneBoxes.has(device) && {...lanes.laneBoxes.get(device), left, width: 0};
     if (reads.length === 0)
       reads.push(laneBox(item.json.from, box.left));
@@ -32,7 +32,7 @@ function edgesOf(lanes, item) {
 function drawArrow(context, from, to) {
   const [x0, x1] = [from.left + from.width, to.left];
   const down = to.top > from.top + from.height, up = to.top + to.height < from.top;
-  const sign = down ? 1 : -1; // where the arrow arrives it points down or up
+  const sign = down ? 1 : -1; // direction of the arrowhead, down or up
   const y0 = down ? from.top + from.height : from.top;
   const y1 = up ? to.top + to.height : to.top;
   const bend = down || up ? Math.max(10, Math.abs(y1 - y0) / 2) * sign : 0;

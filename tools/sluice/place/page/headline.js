@@ -1,4 +1,4 @@
-// The first screen: how long a step takes and what else it could take, what runs where and why, what moves.
+// The first screen: the time of a step and of its alternatives, the work of each device with reasons, and the copies.
 
 function drawHeadline(report, title, section) {
   const {model = "model", entry = "", rows} = report.json;
@@ -48,7 +48,7 @@ function differenceText(ratio) {
              : `, ${Math.abs(percent).toFixed(1)} % ${percent > 0 ? "longer" : "shorter"} than predicted`;
 }
 
-/// The alternatives that are possible, the fastest first.
+/// The feasible alternatives, the fastest first.
 function feasible(report) {
   return Object.entries(report.json.alternatives ?? {}).filter(([, ms]) => isNumber(ms)).sort((a, b) => a[1] - b[1]);
 }
@@ -64,7 +64,7 @@ function alternativesCard(report) {
   return card("alternatives", "Alternatives", ...lines);
 }
 
-/// A line for each device: what it runs, for how long, why, and in how much memory.
+/// A line per device: its work, its time, the reason, and its memory.
 function devicesCard(report) {
   return card("devices", "What runs where, and why", ...report.devices.map((device) => deviceLine(report, device)));
 }
@@ -82,7 +82,7 @@ function deviceLine(report, device) {
             reasonsOf(groups), memoryOf(report, device));
 }
 
-/// The kinds of which there are most.
+/// The most frequent kinds.
 function kindsOf(groups) {
   const counts = new Map();
   for (const {kind} of groups)
@@ -92,7 +92,7 @@ function kindsOf(groups) {
          (sorted.length > 3 ? ", …" : "");
 }
 
-/// What a device's groups would take on each other device.
+/// The time of a device's groups on each other device.
 function elsewhereText(report, {name}, groups) {
   const parts = report.devices.filter((other) => other.name !== name && groups.length > 0).map((other) => {
     const possible = groups.filter((group) => isNumber(group.json.ms?.[other.name]));
@@ -126,7 +126,7 @@ function memoryOf(report, {name, cap_bytes}) {
             capped ? meter(peak / cap_bytes, peak > cap_bytes ? "over" : "other") : null, el("p.sub", "peak memory"));
 }
 
-/// What moves between each two devices, and over which link.
+/// The copies between each pair of devices, with their link.
 function movesCard(report) {
   const pairs = new Map((report.json.links ?? []).map((link) => [link.from + "\0" + link.to, {link, copies: []}]));
   for (const copy of report.stepCopies()) {

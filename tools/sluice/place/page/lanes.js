@@ -1,5 +1,5 @@
-// The swimlanes: a canvas with a lane for each queue, in which a step's groups and copies are bars over time. With a
-// measured run each lane has a second, lower part. Only what is in view is drawn, and bars within a pixel are drawn
+// The swimlanes: a canvas with a lane per queue, in which a step's groups and copies are bars over time. With a
+// measured run each lane has a second, lower part. Only the visible part is drawn, and bars within one pixel are drawn
 // once.
 
 const kRulerHeight = 24, kLaneGap = 10;
@@ -11,9 +11,9 @@ const kRanHeights = {
   work: 14,
   copies: 8
 };
-const kMostArrows = 300; // of copies in view: more would hide what they connect
+const kMostArrows = 300; // limit of visible copies: more arrows would hide the bars
 
-/// Makes a canvas as large as it is shown, in the screen's own pixels, and clears it.
+/// Sizes a canvas to its displayed size in device pixels, and clears it.
 function prepareCanvas(canvas, width, height) {
   const scale = window.devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
@@ -47,9 +47,9 @@ class Swimlanes {
   constructor(canvas, labels, report, axis, palette) {
     Object.assign(this, {canvas, report, axis, palette});
     this.selected = this.hovered = this.matches = null;
-    this.shown = [];            // the rows of bars, with their places
-    this.places = new Map();    // of each item: [y, height]
-    this.laneBoxes = new Map(); // {top, height} of each queue's
+    this.shown = []; // visible rows of bars, with their positions
+    this.places = new Map(); // by item: [y, height]
+    this.laneBoxes = new Map(); // by queue: {top, height}
     this.height = kRulerHeight;
     for (const lane of report.lanes)
       this.placeLane(lane, labels);
@@ -118,8 +118,8 @@ class Swimlanes {
     this.firstDrawn ??= now;
   }
 
-  /// The ends of the step that have a line: their times and what the lines say. The measured one says it at the bottom,
-  /// as the two are close.
+  /// The marked ends of the step: their times and labels. The measured label is at the bottom, because the two are
+  /// close.
   ends() {
     const {json, measured} = this.report;
     const all = [
@@ -133,7 +133,7 @@ class Swimlanes {
     context.font = "11px " + kTextFont;
     context.textBaseline = "middle";
     const width = context.measureText(text).width, left = this.axis.x(ms) - 4 - width;
-    context.fillStyle = this.palette.surface; // over the ruler's numbers
+    context.fillStyle = this.palette.surface; // covers the ruler's numbers
     context.fillRect(left - 3, y - 7, width + 5, 14);
     context.fillStyle = colour;
     context.fillText(text, left, y);
@@ -146,7 +146,7 @@ class Swimlanes {
 
   drawRow(context, {rows, row, y, height, ran}, wanted, opacity) {
     const {axis, palette} = this;
-    let drawnTo = -1; // the last pixel that has a bar
+    let drawnTo = -1; // last pixel with a bar
     context.globalAlpha = opacity;
     rows.visit(row, axis.start, axis.end, (item) => {
       if (!wanted(item))
@@ -196,7 +196,7 @@ class Swimlanes {
     context.strokeRect(box.left - 1, box.top - 1, box.width + 1, box.height + 2);
   }
 
-  /// Where an item is on the canvas, or null for one that has no time in the step.
+  /// The box of an item on the canvas; null if it has no time in the step.
   boxOf(item) {
     const place = this.places.get(item);
     if (!place)
@@ -206,7 +206,7 @@ class Swimlanes {
     return {left, top: place[0], width: Math.max(1, this.axis.x(end) - left), height: place[1]};
   }
 
-  /// The item at a place on the canvas, or the nearest within three pixels.
+  /// The item at a position on the canvas, or the nearest within three pixels.
   itemAt(x, y) {
     const shown = this.shown.find((shown) => y >= shown.y - 1 && y <= shown.y + shown.height + 1);
     if (!shown)

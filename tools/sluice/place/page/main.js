@@ -1,4 +1,4 @@
-// Puts the views together: one selection, one time axis, one filter.
+// Combines the views: one selection, one time axis, one filter.
 
 class Page {
   constructor(report) {
@@ -45,7 +45,7 @@ class Page {
     this.redraw();
   }
 
-  /// Draws once before the next frame, however often it is asked to.
+  /// Draws once before the next frame, however many requests there are.
   redraw() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
@@ -65,7 +65,7 @@ class Page {
     this.redraw();
   }
 
-  /// Shows the time around an item, as much of it as before.
+  /// Scrolls to an item, at the same zoom.
   centre(item) {
     const middle = isTimed(item) ? (item.start + item.end) / 2 : (item.ran.start + item.ran.end) / 2;
     this.axis.pan(middle - (this.axis.start + this.axis.end) / 2);
@@ -100,7 +100,7 @@ class Page {
   }
 
   listenToLanes(canvas) {
-    let grip = null; // where a drag began
+    let grip = null; // start of a drag
     const itemAt = (event) => this.lanes.itemAt(event.offsetX, event.offsetY);
     canvas.addEventListener("pointerdown", (event) => {
       grip = {x: event.offsetX, ms: this.axis.ms(event.offsetX), moved: false};
@@ -136,7 +136,7 @@ class Page {
     const length = this.axis.end - this.axis.start;
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
     if (!sideways && !event.ctrlKey && document.activeElement !== canvas)
-      return; // the page scrolls
+      return; // lets the page scroll
     event.preventDefault();
     if (sideways)
       this.axis.pan(((event.deltaX || event.deltaY) / this.axis.width) * length);
@@ -189,7 +189,7 @@ class Page {
     this.redraw();
   }
 
-  /// The next of what the search has found, in the order of the step.
+  /// Selects the next search result, in the order of the step.
   selectNext() {
     const next = this.matches?.[(this.matches.indexOf(this.lanes.selected) + 1) % this.matches.length];
     if (next)
@@ -197,7 +197,7 @@ class Page {
   }
 }
 
-/// What a search looks through.
+/// The searchable text of an item.
 function searchText(item) {
   const {source, ops = [], from = "", to = ""} = item.json;
   return (item.searchText ??= [item.name, item.kind, source, from, to, ...ops].join("\n").toLowerCase());

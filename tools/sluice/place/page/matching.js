@@ -1,4 +1,4 @@
-// Measured work beside the group or copy that it is: by name, and among equal names in the order of time.
+// Matches measured work to groups and copies: by name, and among equal names in time order.
 
 class Matching {
   constructor(report, measured) {
@@ -28,5 +28,5 @@ class Matching {
   }
 }
 
-/// Measured over predicted.
+/// Measured time divided by predicted time.
 function ratioOf(item) { return item.ran && item.ms > 0 ? item.ran.ms / item.ms : null; }

@@ -1,4 +1,4 @@
-// Memory of each device over the step: state below, what the step itself uses above it, and the cap as a line.
+// Memory of each device over the step: states at the bottom, the step's transient memory above, and the cap as a line.
 
 const kChartHeight = 66, kChartGap = 10;
 
@@ -65,7 +65,7 @@ class MemoryCharts {
     }
   }
 
-  /// The most bytes in the time of each pixel from `left` to `right`.
+  /// The maximum bytes in the time of each pixel from `left` to `right`.
   columns({steps}, left, right) {
     const columns = new Float64Array(Math.max(0, Math.ceil(right - left)));
     let next = 0, bytes = 0;
@@ -82,7 +82,7 @@ class MemoryCharts {
     return columns;
   }
 
-  /// What a device holds at a place on the canvas, or null.
+  /// The memory of a device at a position on the canvas, or null.
   textAt(x, y) {
     const chart = this.charts[Math.floor(y / (kChartHeight + kChartGap))];
     const ms = this.axis.ms(x);

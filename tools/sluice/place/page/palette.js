@@ -1,5 +1,5 @@
-// Colours: a hue for each kind of group, the most time first; copies have their own. Those of text and lines are the
-// style's, read again when the reader's scheme changes.
+// Colors: a hue per kind of group, in order of time; copies have their own. Text and line colors come from the style,
+// and are read again when the color scheme changes.
 
 const kHues = ["#4269d0", "#3ca951", "#a463f2", "#6cc5b0", "#ff8ab7", "#9c6b4e", "#97bbf5", "#c2a83e"];
 const kOtherHue = "#9498a0";
@@ -28,14 +28,14 @@ class Palette {
   }
 }
 
-/// A square of a colour.
+/// A color swatch.
 function swatchOf(colour) {
   const swatch = el("span.swatch");
   swatch.style.background = colour;
   return swatch;
 }
 
-/// Black or white, whichever is read better on a colour.
+/// Black or white, whichever has more contrast on a color.
 function inkOn(colour) {
   const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111827" : "#ffffff";

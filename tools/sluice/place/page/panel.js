@@ -1,9 +1,9 @@
-// The side panel: everything known of the selected group or copy; without one, where the time goes.
+// The side panel: all properties of the selected group or copy; without a selection, a summary of the time.
 
 const kMostListed = 40;
 
 class Panel {
-  /// `select(item)` is called when the reader follows a link.
+  /// `select(item)` is called when the user follows a link.
   constructor(element, report, palette, select) { Object.assign(this, {element, report, palette, select}); }
 
   show(item) {

@@ -1,6 +1,6 @@
-// The report as the views use it: items (groups and copies) in the lanes where they run, and who reads whom.
+// The report in the form that the views use: items (groups and copies) in their lanes, and their consumers.
 
-/// Items of one kind side by side over time: as few rows as keep them apart, up to `most`.
+/// Items of one kind over time, in as few rows as avoid overlaps, up to `most`.
 class Rows {
   constructor(items, startOf, endOf, most) {
     this.startOf = startOf;
@@ -12,11 +12,11 @@ class Rows {
         this.rows.push((row = {items: [], ends: []}));
       row ??= this.rows.reduce((best, other) => (other.ends.at(-1) < best.ends.at(-1) ? other : best));
       row.items.push(item);
-      row.ends.push(Math.max(endOf(item), row.ends.at(-1) ?? 0)); // the latest end so far, so that a search may halve
+      row.ends.push(Math.max(endOf(item), row.ends.at(-1) ?? 0)); // the latest end so far, for binary search
     }
   }
 
-  /// Calls visit(item) for those of a row that overlap [start, end].
+  /// Calls visit(item) for the items of a row that overlap [start, end].
   visit(row, start, end, visit) {
     let low = 0, high = row.items.length;
     while (low < high) {
@@ -27,7 +27,7 @@ class Rows {
       visit(row.items[low]);
   }
 
-  /// The time in which at least one runs.
+  /// The time during which at least one item runs.
   busy() {
     const items = this.rows.flatMap((row) => row.items).sort((a, b) => this.startOf(a) - this.startOf(b));
     let busy = 0, until = 0;
@@ -104,7 +104,7 @@ class Report {
     }
   }
 
-  /// A lane for each device, and beside it those of its queues of copies that are used.
+  /// A lane per device, followed by those of its used copy queues.
   makeLanes() {
     const queues = new Map(this.devices.flatMap(({name}) => [[name, []], [name + ".in", []], [name + ".out", []]]));
     for (const item of this.items)
@@ -128,16 +128,16 @@ class Report {
 
   groupsOn(device) { return this.groups.filter((group) => group.device === device); }
 
-  /// The copies of a step, without those that only other calls make.
+  /// The copies of a step, without those of other calls.
   stepCopies() { return this.copies.filter((copy) => (copy.json.when ?? "step") === "step"); }
 }
 
-/// What a map holds for a key; at first what `make` makes.
+/// The value of a key in a map; created by `make` on first use.
 function entryOf(map, key, make) {
   if (!map.has(key))
     map.set(key, make());
   return map.get(key);
 }
 
-/// Whether the item has its time in the step: a copy that only another call makes has none.
+/// Whether the item has a time in the step; copies of other calls have none.
 function isTimed(item) { return isNumber(item.start) && isNumber(item.end); }

@@ -1,4 +1,4 @@
-// Predicted against measured: the totals, every kernel and copy as a point, and as a line of a table.
+// Predicted against measured time: the totals, and every kernel and copy as a point and as a table row.
 
 const kPlotSide = 340, kPlotMargin = 46;
 

@@ -1,4 +1,4 @@
-// A table of which only the rows in view are elements, sortable by each column.
+// A table that only creates elements for visible rows, sortable by each column.
 
 const kRowHeight = 26, kMostHeight = 14 * kRowHeight;
 
@@ -80,7 +80,7 @@ function compare(a, b, sign) {
   return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
 }
 
-/// Long enough for a cell; the panel shows the whole.
+/// Truncated for a cell; the panel shows the whole text.
 function clipped(text) {
   text = String(text ?? "");
   return text.length > 200 ? text.slice(0, 200) + "…" : text;

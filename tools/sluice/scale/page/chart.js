@@ -1,4 +1,4 @@
-// Drawings over the number of replicas, as SVG: each point of the report has its place, the same in all of them.
+// SVG charts over the number of replicas. Each point of the report has the same position in all charts.
 
 const kWidth = 900, kHeight = 260, kLeft = 60, kBottom = 30, kTop = 12;
 
@@ -10,7 +10,7 @@ function svg(tag, attributes, ...children) {
   return element;
 }
 
-/// A drawing whose vertical axis goes from 0 to `most`, with lines at round values that `textOf` writes.
+/// A chart whose vertical axis goes from 0 to `most`, with lines at round values formatted by `textOf`.
 class Chart {
   constructor(points, most, textOf, label) {
     this.points = points;
@@ -40,7 +40,7 @@ class Chart {
                    svg("circle", {class: "dot", cx: x, cy: y, r: 4}, svg("title", {}, textOf(this.points[i])))));
   }
 
-  /// Bars of shares above each other; `parts` has [class, name, share of a point].
+  /// Stacked bars of shares; `parts` has [class, name, share of a point].
   drawBars(parts) {
     const width = Math.min(56, 0.7 * this.slot());
     this.points.forEach((point, i) => {
@@ -59,7 +59,7 @@ class Chart {
   }
 }
 
-/// At most six round values from 0 on.
+/// At most six round values, starting at 0.
 function ticksUpTo(most) {
   const power = 10 ** Math.floor(Math.log10(most / 5));
   const step = [1, 2, 5, 10].find((times) => times * power >= most / 5) * power;

@@ -1,6 +1,6 @@
-// The page: efficiency, what a step consists of, and all figures, over the number of replicas.
+// The page: efficiency, the components of a step, and all figures, over the number of replicas.
 
-// The parts of a step as its shares, the useful work first: as much as one replica would do of it in that time.
+// The components of a step as shares, the useful work first: the work that one replica would do in that time.
 const kParts = [
   ["compute", "useful work", ({efficiency}) => efficiency],
   ["batch", "small batch", (point) => point.compute_ms / point.predicted_ms - point.efficiency],
