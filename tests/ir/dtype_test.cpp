@@ -1,4 +1,4 @@
-// The table of element types as the IR has it: every entry, and nothing else, is a type of a tensor.
+// Tests the IR's side of the table of element types: exactly its entries are tensor types.
 #include "ir/Layout.h"
 #include "mlir/IR/MLIRContext.h"
 #include <cmath>
@@ -52,7 +52,7 @@ TEST(DTypes, ElementsAreReadAsTheyAreWritten) {
   }
 }
 
-// Another float of two bytes is no i64, no u8 and no double, whatever asks.
+// Another two-byte float is not mistaken for i64, u8 or f64.
 TEST(DTypes, OthersAreNone) {
   MLIRContext context;
   Builder b(&context);
@@ -64,7 +64,7 @@ TEST(DTypes, OthersAreNone) {
     EXPECT_TRUE(failed(dtypeOf(type))) << print(type);
 }
 
-// But for halves, which are added in single precision.
+// Except two-byte floats, which are added in f32.
 TEST(DTypes, SumsAreOfTheTypeThatStoresThem) {
   MLIRContext context;
   for (const Entry &entry : kTable) {
@@ -74,7 +74,7 @@ TEST(DTypes, SumsAreOfTheTypeThatStoresThem) {
   }
 }
 
-// Tests ties and overflows, and that what is rounded goes by f32: 1 + 2^-8 + 2^-40 is a tie there.
+// Tests ties and overflows, and that rounding goes through f32: 1 + 2^-8 + 2^-40 is a tie there.
 TEST(DTypes, HalvesRoundToNearestEven) {
   MLIRContext context;
   Type f16 = Float16Type::get(&context), bf16 = BFloat16Type::get(&context);

@@ -1,4 +1,4 @@
-// Reference functions against numbers that were worked out by hand or by NumPy and JAX (x64), never by themselves.
+// Compares reference functions with numbers computed by hand or by NumPy and JAX (x64), never by themselves.
 #include "op_instance.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -287,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(Evaluate, Composite,
                                          "sluice.scaled_dot_product_attention", "sluice.attention_query_grad",
                                          "sluice.attention_key_value_grad"));
 
-// Of a query that may attend to no key, and of one whose scores overflow e^x.
+// For a query that may attend to no key, and one whose scores overflow e^x.
 TEST(Evaluate, AttentionOfNoKeyIsZero) {
   OpInstance instance("\"sluice.scaled_dot_product_attention\"(%0, %1, %2, %3) {scale = 1.0 : f64} : "
                       "(tensor<1x1x2x1xf64>, tensor<1x1x2x1xf64>, tensor<1x1x2x1xf64>, tensor<1x1x2x2xi1>) -> "
@@ -302,7 +302,7 @@ TEST(Evaluate, AttentionOfNoKeyIsZero) {
   EXPECT_EQ(results[1].data, (std::vector<double>{1000, -std::numeric_limits<double>::infinity()}));
 }
 
-// The formula sums the same products in the same order, so not one bit may differ.
+// The formula sums the same products in the same order, so all bits must agree.
 TEST(Evaluate, ConvolutionsInGroupsAreTheirGroups) {
   size_t tried = 0;
   for (const std::string &name : getOpsWith<CompositeOp>())
@@ -419,8 +419,8 @@ static std::string draw(const std::string &name, double a, double b, const std::
          " : f64, b = " + std::to_string(b) + " : f64, type = " + type + "} : (tensor<2xi32>) -> " + type;
 }
 
-// What jax.random prints for PRNGKey(0) and PRNGKey(42) in f32: with jax_threefry_partitionable off for static shapes,
-// and on where a dimension is `?`.
+// The numbers of jax.random for PRNGKey(0) and PRNGKey(42) in f32: with jax_threefry_partitionable off for static
+// shapes, and on if a dimension is `?`.
 TEST(Evaluate, RandomNumbersAreThoseOfJax) {
   const Case cases[] = {
       {draw("uniform", 0, 1, "tensor<2x3xf32>"),

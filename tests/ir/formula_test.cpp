@@ -1,5 +1,5 @@
-// The formulas that code is generated from, against the reference functions: element formulas of ElementOps and bodies
-// of ElementwiseOps are built for one concrete index at a time, and what they build is folded to a number.
+// Compares the formulas for code generation with the reference functions. Element formulas of ElementOps and bodies of
+// ElementwiseOps are built for one concrete index at a time, and the result is folded to a number.
 #include "ir/build/Lane.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "op_instance.h"
@@ -18,7 +18,7 @@ static Value makeConstant(OpBuilder &builder, Type element, double value) {
       loc, IntegerAttr::get(element, APInt(element.getIntOrFloatBitWidth(), uint64_t(int64_t(value)), true)));
 }
 
-/// Folds what a value is built from, each part once.
+/// Folds a value's expression, each part once.
 static Attribute foldValue(Value value, DenseMap<Value, Attribute> &known) {
   if (Attribute before = known.lookup(value))
     return before;
@@ -37,7 +37,7 @@ static Attribute foldValue(Value value, DenseMap<Value, Attribute> &known) {
   return known[value] = attribute ? attribute : foldValue(cast<Value>(folded[0]), known);
 }
 
-/// The number that a value is, in an element type of the dialect.
+/// The number of a value, in an element type of the dialect.
 static double readValue(Value value, Type element) {
   DenseMap<Value, Attribute> known;
   Attribute attribute = foldValue(value, known);
@@ -49,7 +49,8 @@ static double readValue(Value value, Type element) {
 
 namespace {
 
-/// Builds elements at constant indices. Folds take every second index apart and combine the two, as vector code does.
+/// Builds elements at constant indices. Folds handle even and odd indices separately and combine the two, like vector
+/// code.
 class PointBuilder : public ElementBuilder {
 public:
   PointBuilder(OpBuilder &builder, Operation *op, ArrayRef<HostTensor> operands)
@@ -138,7 +139,7 @@ static void checkBody(const Sample &sample) {
   OpInstance instance(sample.op);
   ASSERT_TRUE(instance.op) << sample.op << "\n" << instance.error;
   std::vector<HostTensor> operands = drawOperands(instance, sample);
-  for (HostTensor &operand : operands) // special values in the first places
+  for (HostTensor &operand : operands) // special values come first
     if (sample.ranges[0].first < -1 &&
         isa<FloatType>(cast<RankedTensorType>(instance.op->getOperand(0).getType()).getElementType()))
       std::copy_n(std::initializer_list<double>{0.0, NAN, INFINITY}.begin(), 3, operand.data.begin());
@@ -171,7 +172,7 @@ template <typename Interface> static void checkAll(void (*check)(const Sample &)
 TEST(Formula, OfEveryElementMatchesTheReference) { checkAll<ElementOp>(checkElements); }
 TEST(Formula, OfEveryBodyMatchesTheReference) { checkAll<ElementwiseOp>(checkBody); }
 
-// A body on vectors is the body on each lane.
+// A body on vectors applies to each lane.
 TEST(Formula, OfBodiesIsWellTypedOnVectors) {
   for (const std::string &name : getOpsWith<ElementwiseOp>())
     for (const Sample &sample : getSamples(name)) {

@@ -1,4 +1,4 @@
-// Every gradient against central differences of the interpreter, in double precision.
+// Compares every gradient with central differences of the interpreter, in double precision.
 #include "ir/build/Node.h"
 #include "mlir/IR/Verifier.h"
 #include "op_instance.h"
@@ -13,14 +13,14 @@ using namespace sluice::test;
 namespace {
 
 constexpr double kStep = 1e-5;
-// Central differences err by about step^2 times the third derivative, and by 1e-16 / step of rounding.
+// The error of central differences is about step^2 times the third derivative, plus 1e-16 / step of rounding.
 constexpr double kTolerance = 1e-7;
 
-/// The entry of an instance with dY, the weights of a sum of a result, as one more input and the gradients as further
-/// outputs.
+/// The entry of an instance with dY, the weights of a result's sum, as an additional input and the gradients as
+/// additional outputs.
 struct Differentiated {
   OpInstance instance;
-  std::vector<size_t> operands; // which have a gradient
+  std::vector<size_t> operands; // with a gradient
 
   explicit Differentiated(const Sample &sample, size_t result = 0) : instance(sample.op) {
     if (!instance.op)
@@ -46,7 +46,7 @@ struct Differentiated {
     EXPECT_TRUE(succeeded(verify(instance.entry))) << sample.op;
   }
 
-  /// Gives every input and output of the entry a name.
+  /// Names every input and output of the entry.
   void rename(size_t inputs, size_t outputs) {
     Builder builder(&getContext());
     SmallVector<Attribute> names;
@@ -66,8 +66,7 @@ static double dot(const HostTensor &a, const HostTensor &b) {
   return sum;
 }
 
-/// The greatest difference between the gradients of a sample and differences, relative to the greater of 1 and the
-/// gradient.
+/// The largest difference between a sample's gradients and central differences, relative to max(1, |gradient|).
 static double measureError(const Sample &sample, double wrongness = 1, size_t result = 0) {
   Differentiated differentiated(sample, result);
   OpInstance &instance = differentiated.instance;
@@ -97,7 +96,7 @@ static double measureError(const Sample &sample, double wrongness = 1, size_t re
   return error;
 }
 
-/// The numbers of the results that carry a gradient.
+/// The numbers of the results with a gradient.
 static std::vector<size_t> resultsWithGradient(const Sample &sample) {
   OpInstance instance(sample.op);
   std::vector<size_t> numbers;
@@ -133,7 +132,7 @@ TEST(Gradient, OneThatIsNoNumberIsFound) {
   EXPECT_EQ(measureError(sample, NAN), INFINITY);
 }
 
-// Ties, where differences say nothing: PyTorch's conventions.
+// At ties, where differences are meaningless: PyTorch's conventions.
 TEST(Gradient, IsSharedAtTies) {
   struct Case {
     const char *op;
@@ -165,7 +164,7 @@ TEST(Gradient, IsSharedAtTies) {
   }
 }
 
-// Kinks, where differences say nothing either: what PyTorch 2.15 gives in float64, of NaN too where it says something.
+// At kinks, where differences are meaningless too: the results of PyTorch 2.15 in float64, including NaN.
 TEST(Gradient, AtKinksIsPyTorchs) {
   struct Case {
     const char *op;

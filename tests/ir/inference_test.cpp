@@ -1,4 +1,4 @@
-// What is said about ops that make no sense: every row is a module that somebody might write.
+// Tests the errors of invalid ops: every row is a module that a user might write.
 #include "op_instance.h"
 #include <gtest/gtest.h>
 #include <regex>
@@ -31,13 +31,13 @@ static std::string einsum(const std::string &equation, const std::string &types)
   return "\"sluice.einsum\"(%0, %1) {equation = \"" + equation + "\"} : " + types;
 }
 
-/// Of x and a weight and bias of one shape.
+/// With x, and a weight and bias of one shape.
 static std::string norm(const std::string &attributes, const std::string &x, const std::string &vector) {
   std::string type = "tensor<" + x + "xf32>", vectors = ", tensor<" + vector + "xf32>, tensor<" + vector + "xf32>";
   return "\"sluice.normalize\"(%0, %1, %2) {" + attributes + "} : (" + type + vectors + ") -> " + type;
 }
 
-/// Attention of queries, keys, values and, if there is one, a mask.
+/// Attention with queries, keys, values and optionally a mask.
 static std::string attention(const std::string &attributes, const std::string &q, const std::string &k,
                              const std::string &v, const std::string &mask = "") {
   return "\"sluice.scaled_dot_product_attention\"(%0, %1, %2" + std::string(mask.empty() ? "" : ", %3") + ") {" +
@@ -354,7 +354,7 @@ TEST(Inference, SaysWhatIsWrong) {
   }
 }
 
-/// `text` with the result types that an error says were inferred; empty if it says no such thing.
+/// `text` with the inferred result types from an error message; empty if the error has none.
 static std::string withInferredTypes(const std::string &text, const std::string &error) {
   std::smatch types;
   if (!std::regex_search(error, types, std::regex("inferred type\\(s\\) (.*) are incompatible")))
@@ -367,7 +367,7 @@ static bool isSmall(mlir::Value value) {
          100000;
 }
 
-/// Everything that passes ask of an op that was accepted.
+/// Runs every query of the passes on an accepted op.
 static void use(OpInstance &instance, const sluice::ir::Sample &sample) {
   mlir::OpBuilder builder(instance.op->getBlock()->getTerminator());
   if (auto differentiable = mlir::dyn_cast<sluice::ir::DifferentiableOp>(instance.op)) {
@@ -382,7 +382,8 @@ static void use(OpInstance &instance, const sluice::ir::Sample &sample) {
     instance.run(drawOperands(instance, sample));
 }
 
-// Every number in every sample's attributes replaced by one that a file may hold: an error or a result, never a crash.
+// Replaces every number in every sample's attributes by hostile ones: the outcome is an error or a result, never a
+// crash.
 TEST(Inference, SurvivesHostileNumbers) {
   const char *hostile[] = {
       "-1", "0", "1", "3", "257", "2147483647", "-9223372036854775808", "9223372036854775807", "1099511627776"};
@@ -393,7 +394,7 @@ TEST(Inference, SurvivesHostileNumbers) {
       for (auto match = std::sregex_iterator(sample.op.begin(), sample.op.end(), number);
            match != std::sregex_iterator(); ++match)
         for (const char *replacement : hostile)
-          // The result's type is wrong too once the op is accepted; what inference expects instead is in the message.
+          // The result type is also wrong once the op is accepted; the message contains the inferred one.
           for (std::string text =
                    std::string(sample.op).replace(size_t(match->position(2)), size_t(match->length(2)), replacement);
                !text.empty();) {

@@ -112,7 +112,7 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
                       "xf64>",
                   {{-2, 2}}};
   };
-  // What the samples of conv2d are, turned round: `attributes` without the size of what is computed.
+  // Inverts the samples of conv2d: `attributes` without the size of the computed operand.
   auto weightGrad = [](const char *size, const std::string &attributes, const std::string &types) {
     return Sample{std::string("\"sluice.conv2d_weight_grad\"(%0, %1) {size = array<i64: ") + size + ">, " + attributes +
                       "} : " + types,

@@ -1,4 +1,4 @@
-// One op from its generic text, ready to run: `"sluice.exp"(%0) : (tensor<3xf64>) -> tensor<3xf64>`.
+// Builds one op from its generic text: `"sluice.exp"(%0) : (tensor<3xf64>) -> tensor<3xf64>`.
 #pragma once
 
 #include "ir/reference/Interpreter.h"
@@ -9,10 +9,10 @@
 
 namespace sluice::test {
 
-/// The rows that `?` has in these tests.
+/// The value of `?` in these tests.
 inline constexpr int64_t kRows = 3;
 
-/// A context with the dialects that ops and their bodies are made of.
+/// A context with the dialects of ops and their bodies.
 mlir::MLIRContext &getContext();
 
 /// The op in an entry point that takes the op's operands and returns its results.
@@ -25,10 +25,10 @@ struct OpInstance {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   ir::EntryOp entry;
   mlir::Operation *op = nullptr;
-  std::string error; // why there is no module
+  std::string error; // reason why there is no module
 };
 
-/// Values for the operands of a sample, the same in every run.
+/// Values for the operands of a sample, equal in every run.
 std::vector<ir::HostTensor> drawOperands(OpInstance &instance, const ir::Sample &sample);
 
 /// A tensor of an operand's type with these elements.

@@ -1,4 +1,4 @@
-// Targets: what `--devices` may say, and the module's table.
+// Targets: the syntax of `--devices`, and the module's table.
 #include "ir/Target.h"
 
 #include "ir/Dialect.h"
@@ -17,7 +17,7 @@ static std::string parsed(llvm::StringRef list) {
   return target->str() + " first " + target->first().name;
 }
 
-/// What a module with these devices is for, or why they are refused.
+/// The target of a module with these devices, or the error.
 static std::string tableOf(const std::string &devices) {
   mlir::MLIRContext context;
   context.loadDialect<SluiceDialect>();

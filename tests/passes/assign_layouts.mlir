@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-assign-layouts | FileCheck %s
 
-// Tests that an image of several channels is relaid for a convolution, and one of a single channel, which is NHWC as it
-// lies, is not.
+// Tests that an image with several channels gets a relayout for a convolution. An image with a single channel, which is
+// already NHWC in memory, gets none.
 // CHECK: sluice.entry @predict ["one", "two"] -> {{.+}} (%[[ONE:.+]]: tensor<?x1x5x5xf32, {{.+}}>, %[[TWO:.+]]: tensor<?x2x5x5xf32, {{.+}}>)
 // CHECK-NOT: sluice.relayout %[[ONE]]
 // CHECK: sluice.conv2d %[[ONE]]

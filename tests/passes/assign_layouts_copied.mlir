@@ -1,7 +1,8 @@
 // RUN: sluice-opt %s --sluice-place-values --sluice-deduplicate-copies --sluice-assign-layouts | FileCheck %s
 
-// Tests that a copy between devices keeps the layout that both sides like, and that what enters and leaves an entry point is
-// row-major on both sides of its copy: it is laid out on the accelerator. Dumps name encodings after the device.
+// Tests that a copy between devices keeps the layout that both sides prefer. Inputs and outputs of an entry point are
+// row-major on both sides of their copies, so the relayout runs on the accelerator. Dumps name encodings after the
+// device.
 // CHECK-DAG: #cpu_acdb = #sluice.at<device = "cpu", layout = #map>
 // CHECK-DAG: #acc0_acdb = #sluice.at<device = "acc0", layout = #map>
 // CHECK: sluice.copy %{{.+}} input {{.*}} : (tensor<?x3x8x8xf32, #cpu>) -> tensor<?x3x8x8xf32, #acc0_>

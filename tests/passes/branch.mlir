@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file | sluice-opt --split-input-file | FileCheck %s
 // RUN: sluice-opt %s --split-input-file --sluice-lower-branches | FileCheck %s --check-prefix=LOOPS
 
-// Tests that a branch reads as it is written, and becomes two loops, of which each happens once or not at all.
+// Tests that a branch round-trips, and is lowered to two loops, each of which runs once or not at all.
 // CHECK-LABEL: module @either
 // CHECK: %[[Y:.+]] = sluice.if %flag : tensor<i1> -> tensor<?x4xf32> {
 // CHECK-NEXT: sluice.exp %x

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics
 
-// Tests that one number decides.
+// Tests that the condition is a scalar.
 module {
   sluice.entry @predict ["x", "p"] -> ["y"] (%x: tensor<2xf32>, %p: tensor<2xi1>) {
     // expected-error @+1 {{needs a scalar to decide by, not [2]}}
@@ -15,7 +15,7 @@ module {
 
 // -----
 
-// Tests that both branches give what the results are.
+// Tests that both branches yield the result types.
 module {
   sluice.entry @predict ["x", "z", "p"] -> ["y"] (%x: tensor<2xf32>, %z: tensor<3xf32>, %p: tensor<i1>) {
     %y = sluice.if %p : tensor<i1> -> tensor<2xf32> {
@@ -30,7 +30,7 @@ module {
 
 // -----
 
-// Tests that a branch has no states of its own.
+// Tests that a branch contains no states.
 module {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 0.5 : f64>
   sluice.entry @predict ["x", "p"] -> ["y"] (%x: tensor<2xf32>, %p: tensor<i1>) {
@@ -47,7 +47,7 @@ module {
 
 // -----
 
-// Tests that a loop is decided by one number, too.
+// Tests that the condition of a loop is a scalar, too.
 module {
   sluice.entry @predict ["x", "p"] -> ["y"] (%x: tensor<2xf32>, %p: tensor<2xi1>) {
     // expected-error @+1 {{needs a scalar to decide by, not 'tensor<2xi1>'}}

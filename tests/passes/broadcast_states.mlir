@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-prepare-kernels --sluice-schedule-fewest-buckets --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
 
-// Tests that what is broadcast into states is one bucket: the values lie one behind another, and so do the states, before all others;
-// and that it waits for who reads an old one, too.
+// Tests that broadcasts into states form one bucket: the values are contiguous, and the states are contiguous before
+// all others. The bucket also waits for readers of an old value.
 // CHECK-LABEL: module @together
 // CHECK: sluice.launch "acc0_train_step_old"
 // CHECK: sluice.communicate "statistics of bn1 and bn2" broadcast from 0 on "acc0.comm" after
@@ -55,7 +55,7 @@ module @together {
 
 // -----
 
-// Tests that a state which several entry points broadcast into is in no row.
+// Tests that a state into which several entry points broadcast is in no contiguous set.
 // CHECK-LABEL: module @apart
 // CHECK-DAG: sluice.communicate "statistic of bn1.running_mean" broadcast from 0 on "acc0.comm"
 // CHECK-DAG: sluice.communicate "statistics of bn1 and bn2" broadcast from 0 on "acc0.comm"

@@ -2,8 +2,8 @@
 // RUN: sluice-opt %s --split-input-file --sluice-prepare-kernels --sluice-schedule-fewest-buckets | FileCheck %s --check-prefix=FEWEST
 // RUN: sluice-opt %s --split-input-file --sluice-prepare-kernels --sluice-schedule-each-alone | FileCheck %s --check-prefix=EACH
 
-// Tests that gradients are reduced one by one where parameters can be updated while the next ones are reduced, unless all that can are
-// to share a collective.
+// Tests that gradients are reduced one by one if parameters can be updated during the next reduction, unless the policy
+// is one bucket for all.
 // CHECK-LABEL: module @large
 // CHECK-DAG: sluice.communicate "gradient of c.weight" all_reduce sum on "acc0.comm"
 // CHECK-DAG: sluice.communicate "gradient of b.weight" all_reduce sum on "acc0.comm"
@@ -55,7 +55,8 @@ module @large {
 
 // -----
 
-// Tests that small ones, which take the latency of the link alone, are reduced as one, unless each is to be alone.
+// Tests that small gradients, whose reductions take only the link's latency, are reduced in one bucket, unless the
+// policy is one bucket each.
 // CHECK-LABEL: module @small
 // CHECK: sluice.communicate "gradients of c.weight to a.weight (3)" all_reduce sum on "acc0.comm"
 // CHECK-NOT: sluice.communicate

@@ -1,8 +1,8 @@
 // RUN: sluice-opt %s --sluice-bucket-shards | FileCheck %s
 
-// Tests that gradients that are scattered lie side by side, a row for each replica, and that each has its part of the shard; that what
-// is made of a shard follows the bucket; that updated shards lie one behind another and are cut out of the rows of all.
-// A sum of another type stays alone, and so does a shard that is made of what was gathered.
+// Tests that scattered gradients are concatenated, a row per replica, and that each gets its slice of the shard.
+// Consumers of a shard come after the bucket. Updated shards are contiguous and are sliced from the rows of all
+// replicas. A sum of another type stays separate, and so does a shard computed from a gathered value.
 // CHECK-LABEL: sluice.entry @train_step
 // CHECK-DAG: %[[X:.+]] = sluice.reshape %x {shape = array<i64: 2, 2>} : (tensor<4xf32>) -> tensor<2x2xf32>
 // CHECK-DAG: %[[Y:.+]] = sluice.reshape %{{.+}} {shape = array<i64: 2, 1>} : (tensor<2xf32>) -> tensor<2x1xf32>

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
 
-// Tests that a graph that minimizes gives all four entry points, and that training sets what it trains.
+// Tests that a graph with `minimize` has all four entry points, and that training sets the trained parameters.
 // CHECK-LABEL: module @trained
 module @trained {
   sluice.model "model" format 2 phase "model" capacity 4
@@ -28,7 +28,7 @@ module @trained {
 
 // -----
 
-// Tests that a graph without a loss is for prediction alone.
+// Tests that a graph without a loss only has prediction.
 // CHECK-LABEL: module @plain
 // CHECK-NOT: train_step
 // CHECK-NOT: eval_step
@@ -42,7 +42,8 @@ module @plain {
 
 // -----
 
-// Tests that training alone drops elements, the gradient those that the value does, and leaves the key of the next step.
+// Tests that only training drops elements, that the gradient drops the same elements, and that a step sets the next
+// key.
 // CHECK-LABEL: module @dropped
 module @dropped {
   sluice.model "model" format 2 phase "model" capacity 4
@@ -75,7 +76,7 @@ module @dropped {
 
 // -----
 
-// Tests that the host gives what begins with data: `init` leaves it out, and what it draws is what it drew.
+// Tests that the host provides states with data: `init` omits them, and its other random numbers are unchanged.
 // CHECK-LABEL: module @data
 module @data {
   sluice.model "model" format 2 phase "model" capacity 4 values "model.safetensors"
@@ -94,7 +95,7 @@ module @data {
 
 // -----
 
-// Tests that an entry point of the graph's own has what is its own: its outputs, what it sets, and the inputs of these.
+// Tests that one of the graph's own entry points contains only its outputs, its sets, and their inputs.
 // CHECK-LABEL: module @own
 // CHECK: sluice.state cache @sum : tensor<2xf32>
 // CHECK: sluice.entry @predict ["x"] -> ["y"]
@@ -125,7 +126,7 @@ module @own {
 
 // -----
 
-// Tests that in training `updated` is the value that a parameter is set to, so that its consumers follow the update.
+// Tests that in training `updated` is the value that a parameter is set to, so its consumers follow the update.
 // Elsewhere it is the value before the update.
 // CHECK-LABEL: module @updated
 // CHECK: sluice.entry @train_step

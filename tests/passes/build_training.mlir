@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
 
-// Tests that Adam keeps its averages, that its corrections are scalars, made once a step of the steps taken before, and that
-// the decay of AdamW is not in the gradient.
+// Tests that Adam stores its averages, that its corrections are scalars computed once per step from the number of
+// earlier steps, and that the decay of AdamW is not in the gradient.
 // CHECK-LABEL: module @adam
 module @adam {
   // CHECK: sluice.state parameter @w
@@ -41,7 +41,7 @@ module @adam {
 
 // -----
 
-// Tests that halves are widened before they are computed with, and rounded as they are stored.
+// Tests that two-byte floats are widened before arithmetic, and rounded when stored.
 // CHECK-LABEL: module @halves
 module @halves {
   sluice.state parameter @w : tensor<3xbf16> = <"constant", 1.0 : f64>
@@ -64,8 +64,8 @@ module @halves {
 
 // -----
 
-// Tests that the norm is of all gradients, in the order of the parameters, those of groups behind the others; that values
-// are bounded before it is taken; that a group has its rate; and that the average is of the new parameter.
+// Tests that the norm covers all gradients in parameter order, those of groups after the others. Values are clipped
+// before the norm is computed; a group has its own rate; and the average uses the new parameter.
 // CHECK-LABEL: module @clipped
 module @clipped {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
@@ -116,8 +116,8 @@ module @clipped {
 
 // -----
 
-// Tests that, of gradients on several devices, what a clip needs of each is copied to where it is added up, and the sum to
-// where it is read; and that a schedule works where the parameter does.
+// Tests that, with gradients on several devices, each term of a clip is copied to the device of the sum, and the sum to
+// its consumers. A schedule runs on the parameter's device.
 // CHECK-LABEL: module @devices
 module @devices {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
@@ -146,7 +146,7 @@ module @devices {
 
 // -----
 
-// Tests that a parameter which is read twice is read once, and trained with the sum of both gradients.
+// Tests that a parameter with two reads is read once, and trained with the sum of both gradients.
 // CHECK-LABEL: module @twice
 module @twice {
   // CHECK: sluice.state parameter @w : tensor<3xf32> = <"constant", {{.+}}> also ["head.weight"]
@@ -173,9 +173,8 @@ module @twice {
 
 // -----
 
-// Tests that it is the loss times its scale that is differentiated; that gradients are looked at before they are divided by the
-// scale, of which clips see the quotients; and that what the optimizer keeps, the number of steps too, stays as it was if one is not
-// finite.
+// Tests that the scaled loss is differentiated. Gradients are tested before they are divided by the scale; clips use
+// the quotients. The optimizer's states, including the number of steps, are unchanged if a gradient is not finite.
 // CHECK-LABEL: module @scaled
 module @scaled {
   // CHECK: sluice.state parameter @w
@@ -232,8 +231,8 @@ module @scaled {
 
 // -----
 
-// Tests that the scale is kept where the loss is, and that what is said of gradients on several devices is added up once, and copied
-// to where it is read.
+// Tests that the scale is on the loss's device. The finiteness test of gradients on several devices is summed once, and
+// copied to its consumers.
 // CHECK-LABEL: module @scaled_devices
 module @scaled_devices {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>

@@ -1,8 +1,9 @@
 // RUN: sluice-opt %s --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
 // RUN: sed 's/in_flight 3/in_flight 1/' %s | sluice-opt --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=ONE
 
-// Tests that with three calls in flight an input and its copy exist three times, so that the copy waits for what read the same
-// buffer three calls ago; and with one in flight once, in bytes that others use too, so that the host writes it when the call before is done.
+// Tests that with three calls in flight an input and its copy have three instances: the copy waits for the reader of
+// the same buffer three calls ago. With one call in flight they have one instance, whose bytes are shared: the host
+// writes it when the previous call is done.
 // CHECK: sluice.model {{.*}} in_flight 3
 // CHECK: sluice.arena "acc0.transient" on "acc0" : 256 bytes
 // CHECK: (%x: tensor<2xf32, #cpu>, [[IN1:%.+]]: !sluice.event, [[IN2:%.+]]: !sluice.event, [[IN3:%.+]]: !sluice.event, [[EXP1:%.+]]: !sluice.event, [[EXP2:%.+]]: !sluice.event, [[EXP3:%.+]]: !sluice.event, [[OUT1:%.+]]: !sluice.event, [[SIN1:%.+]]: !sluice.event)

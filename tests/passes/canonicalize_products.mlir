@@ -1,11 +1,12 @@
-// Products take in what permutes or repeats their operands, and a permutation that alone reads their result.
+// Products absorb permutations and broadcasts of their operands, and a permutation that is the only consumer of their
+// result.
 // RUN: sluice-opt %s --sluice-canonicalize | FileCheck %s
 
 module @products {
   sluice.model "products" format 2 phase "model" capacity 4
 
   sluice.graph ["q", "k", "w", "s"] (%q: tensor<?x5x2x4xf32>, %k: tensor<?x5x2x4xf32>, %w: tensor<6x4xf32>, %s: tensor<3x4xf32>) {
-    // Tests that attention as it is written, with heads in front, stores no transpose.
+    // Tests that attention in its usual form, with transposed heads, stores no transposition.
     // CHECK-NOT: sluice.transpose
     // CHECK: %[[SCORES:.+]] = sluice.einsum "abcd,aecd->acbe" %q, %k
     // CHECK: %[[P:.+]] = sluice.softmax %[[SCORES]]
@@ -19,13 +20,13 @@ module @products {
     %yt = sluice.transpose %y {permutation = array<i64: 0, 2, 1, 3>} : (tensor<?x2x5x4xf32>) -> tensor<?x5x2x4xf32>
     sluice.output "attention", %yt : tensor<?x5x2x4xf32>
 
-    // Tests that a weight that is repeated for each row is one.
+    // Tests that a weight that is broadcast to each row is used directly.
     // CHECK: sluice.einsum "abcd,ed->abce" %q, %w
     %each = sluice.expand %w {dims = array<i64: 2, 3>, shape = array<i64: -9223372036854775808, 5, 6, 4>} : (tensor<6x4xf32>) -> tensor<?x5x6x4xf32>
     %l = sluice.einsum "abcd,abed->abce" %q, %each : (tensor<?x5x2x4xf32>, tensor<?x5x6x4xf32>) -> tensor<?x5x2x6xf32>
     sluice.output "linear", %l : tensor<?x5x2x6xf32>
 
-    // Tests that what is repeated along a letter that only the one operand has, or that is summed over, stays.
+    // Tests that a broadcast along a letter of one operand alone, or along a summed letter, stays.
     // CHECK: sluice.expand
     // CHECK: sluice.einsum "ab,cb->ac"
     // CHECK: sluice.expand
@@ -39,7 +40,7 @@ module @products {
     %g = sluice.einsum "abc,bd->adc" %many, %more : (tensor<3x7x4xf32>, tensor<7x2xf32>) -> tensor<3x2x4xf32>
     sluice.output "summed", %g : tensor<3x2x4xf32>
 
-    // Tests that a result that others read stays, and that what is pinned elsewhere does.
+    // Tests that a result with other consumers stays, and so does one pinned to another device.
     // CHECK: sluice.einsum "ab,cb->ac" %w, %s :
     // CHECK: sluice.transpose
     // CHECK: sluice.transpose %s {{.*}}sluice.pin = "acc0"

@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-carry-rows | FileCheck %s
 
-// Tests that a step reads and writes the rows of the call by their numbers among all, that others keep what they have,
-// and that evaluation and prediction read zeros.
+// Tests that a step reads and writes the rows of the call by their global numbers, that other rows are unchanged, and
+// that evaluation and prediction read zeros.
 // CHECK: sluice.state slot @h : tensor<4x2xf32> = <"constant", 0.000000e+00 : f64>
 // CHECK: sluice.entry @train_step ["x"] -> ["loss"]
 // CHECK: %[[BEFORE:.+]] = sluice.get @h : tensor<4x2xf32>

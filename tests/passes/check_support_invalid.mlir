@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --sluice-check-support --verify-diagnostics
 
-// Tests that an op which the backend of its device cannot run is an error that names the op, the device and the reason.
+// Tests that an op that the backend of its device cannot run is an error that names the op, the device and the reason.
 #acc0 = #sluice.at<device = "acc0">
 module {
   sluice.device "cpu" = "cpu" 0

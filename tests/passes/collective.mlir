@@ -1,9 +1,9 @@
 // RUN: sluice-opt %s --sluice-prepare-kernels --sluice-schedule-actions | FileCheck %s
 // RUN: sluice-opt %s --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=PLANNED
 
-// Tests that two sums which are there at about the same time are reduced as one, in a queue of its own, in place and one behind
-// the other, under the names of what makes them, as nobody says what they are of; that a value which somebody else reads is reduced alone, into another place; and that a state is broadcast into
-// its own.
+// Tests that two sums that are available at about the same time are reduced in one bucket, in a separate queue, in
+// place and contiguous. They are named after their producers, because they have no subjects. A value with another
+// consumer is reduced separately, into another buffer; a state is broadcast in place.
 // CHECK: sluice.queue "acc0.comm" on "acc0" communicates
 // CHECK-DAG: sluice.launch "acc0_exp" @acc0_exp on "acc0" after
 // CHECK-DAG: %[[R:.+]]:2, [[SUM:%done.*]] = sluice.communicate "acc0_exp and acc0_sin" all_reduce sum on "acc0.comm" after

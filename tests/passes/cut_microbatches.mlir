@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-partition-rows --sluice-cut-microbatches | FileCheck %s
 
-// Tests that what each microbatch has of a gradient is added up, that replicas reduce the sum once, before the update; that
-// outputs with rows are each microbatch's, and that the capacity is a microbatch's.
+// Tests that the microbatches' gradients are accumulated, and that replicas reduce the sum once, before the update.
+// Outputs with rows are per microbatch, and the capacity is that of a microbatch.
 // CHECK-LABEL: module @step
 // CHECK: sluice.model "m" format 2 phase "train" capacity 2 replicas 2 batch 10 microbatches 3
 // CHECK: sluice.state accumulator @"accumulator of w" : tensor<3x2xf32> = <"constant", 0.000000e+00 : f64> of @w
@@ -38,7 +38,8 @@ module @step {
 
 // -----
 
-// Tests that a gradient is accumulated as its parameter lies where a sum over it, which a clip takes, updates others, too.
+// Tests that an accumulator has the layout of its parameter even if a sum over the gradient, in a clip, affects other
+// parameters.
 // CHECK-LABEL: module @clipped
 // CHECK-DAG: sluice.state accumulator @"accumulator of v" : tensor<3xf32> = <"constant", 0.000000e+00 : f64> of @v
 // CHECK-DAG: sluice.state accumulator @"accumulator of w" : tensor<2xf32> = <"constant", 0.000000e+00 : f64> of @w
@@ -70,7 +71,7 @@ module @clipped {
 
 // -----
 
-// Tests that one replica has no collectives, and that an entry point without rows is left as it is.
+// Tests that one replica has no collectives, and that an entry point without rows is unchanged.
 // CHECK-LABEL: module @alone
 // CHECK: capacity 3 batch 9 microbatches 3
 // CHECK: sluice.entry @init ["key"]
@@ -91,8 +92,8 @@ module @alone {
 
 // -----
 
-// Tests that what divides by a count that comes from data waits for the count of all microbatches, computes its rows anew, and
-// finds the count in a state of its own.
+// Tests that a division by a count from data waits for the count of all microbatches, recomputes its rows, and reads
+// the count from a separate state.
 // CHECK-LABEL: module @masked
 // CHECK-DAG: sluice.state accumulator @"accumulator 1" : tensor<f32>
 // CHECK-DAG: sluice.state accumulator @"accumulator 2" : tensor<2xf32>
@@ -124,7 +125,7 @@ module @masked {
 
 // -----
 
-// Tests that a masked mean that nothing with rows reads needs no second look at the rows.
+// Tests that a masked mean without consumers with rows needs no second pass over the rows.
 // CHECK-LABEL: module @masked_mean
 // CHECK: sluice.parts @predict ["x", "mask"] -> ["mean"] = each @predict.0, once @predict.1
 // CHECK: sluice.entry @predict.1
@@ -144,7 +145,7 @@ module @masked_mean {
 
 // -----
 
-// Tests that a maximum is one of maxima, which begins at minus infinity.
+// Tests that the accumulator of a maximum starts at minus infinity.
 // CHECK-LABEL: module @most
 // CHECK: sluice.state accumulator @"accumulator 1" : tensor<f32> = <"constant", 0xFFF0000000000000 : f64>
 // CHECK: sluice.max
@@ -159,8 +160,8 @@ module @most {
 
 // -----
 
-// Tests that the running statistics of batch norm are moved by each microbatch, and that the other replicas receive the
-// first one's once.
+// Tests that each microbatch updates the running statistics of batch norm, and that the first replica broadcasts them
+// once.
 // CHECK-LABEL: module @norm
 // CHECK: sluice.entry @train_step.0
 // CHECK: %[[M:.+]] = sluice.get @m
@@ -187,7 +188,7 @@ module @norm {
 
 // -----
 
-// Tests that one replica sets them for each microbatch alone.
+// Tests that with one replica each microbatch just sets them.
 // CHECK-LABEL: module @norm_alone
 // CHECK: sluice.entry @train_step.0
 // CHECK: sluice.set @m
@@ -208,9 +209,9 @@ module @norm_alone {
 
 // -----
 
-// Tests that logical shards are microbatches whose sums are added in a tree: the sums of two shards wait for each other at
-// level 0, those of four at level 1; that the last shard leaves the sum of all, which replicas reduce in the same tree; and
-// that the shards are counted.
+// Tests that logical shards are microbatches whose sums are added in a tree: pairs of shards at level 0, pairs of these
+// sums at level 1. The last shard leaves the sum of all, which replicas reduce in the same tree. The shards are
+// counted.
 // CHECK-LABEL: module @shards
 // CHECK: sluice.model "m" format 2 phase "train" capacity 2 replicas 2 batch 10 microbatches 4 logical_shards 8
 // CHECK-DAG: sluice.state accumulator @"accumulator of w" : tensor<3x2xf32>
@@ -254,8 +255,8 @@ module @shards {
 
 // -----
 
-// Tests that a replica with one shard is cut all the same, keeps its sums as it has them, and counts nothing; and that sums of
-// halves are rounded behind the collective.
+// Tests that a replica with one shard is also split, stores its sums unchanged, and counts nothing. Sums of two-byte
+// floats are rounded after the collective.
 // CHECK-LABEL: module @one_shard
 // CHECK: capacity 5 replicas 2 batch 10 logical_shards 2
 // CHECK: sluice.state accumulator @"accumulator 1" : tensor<f32>
@@ -279,7 +280,7 @@ module @one_shard {
 
 // -----
 
-// Tests that the running statistics are the first shard's, also where one replica has them all.
+// Tests that the running statistics are those of the first shard, even if one replica has all shards.
 // CHECK-LABEL: module @norm_of_shards
 // CHECK: sluice.entry @train_step.0
 // CHECK: %[[M:.+]] = sluice.get @m

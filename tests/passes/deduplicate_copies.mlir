@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-verify-placed | FileCheck %s
 
-// Tests that there is one copy per value and destination, right behind the value, with its bytes, by the
-// name of the one that the user wrote; and that the copy back is not made.
+// Tests that there is one copy per value and destination, right after the value, with its bytes and the reason of the
+// copy that the user wrote. The copy back is removed.
 // CHECK-LABEL: module @merged
 // CHECK: %[[A:.+]] = sluice.exp
 // CHECK-NEXT: %[[B:.+]] = sluice.copy %[[A]] to when step {bytes = 0 : i64, bytes_per_row = 12 : i64}
@@ -28,7 +28,7 @@ module @merged {
 
 // -----
 
-// Tests that a state is copied when its mirror is stale, and an output when it is asked for.
+// Tests that a state is copied when its mirror is stale, and an output on request.
 // CHECK-LABEL: module @times
 // CHECK: %[[W:.+]] = sluice.get @w
 // CHECK-NEXT: sluice.copy %[[W]] state when stale {bytes = 8 : i64, bytes_per_row = 0 : i64}
@@ -49,7 +49,7 @@ module @times {
 
 // -----
 
-// Tests that a copy_to is never merged and never removed, also where it ends on the device that it starts from.
+// Tests that a copy_to is never merged or removed, even to its source's device.
 // CHECK-LABEL: module @wanted
 // CHECK-COUNT-2: sluice.copy %{{.+}} copy_to when step {bytes = 8
 // CHECK: sluice.copy %{{.+}} copy_to : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #acc0

@@ -1,6 +1,7 @@
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-canonicalize | FileCheck %s
 
-// Tests that the gradient is a branch, in which what it needs is computed again, with zeros for what a branch does not read.
+// Tests that the gradient is a branch that recomputes the values it needs and yields zeros for values that a branch
+// does not read.
 // CHECK: sluice.entry @train_step
 // CHECK: sluice.if
 // CHECK: sluice.if %flag : tensor<i1> -> tensor<2xf32>, tensor<2xf32> {

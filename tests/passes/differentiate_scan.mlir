@@ -1,8 +1,8 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-canonicalize | FileCheck %s
 
-// Tests that the scan of a recurrence stacks what it carries and its product; that the gradient goes the other way, computes
-// what is elementwise again and stacks the gradient of the product; and that the weight's is one product behind it, the bias's
-// one sum.
+// Tests that the scan of a recurrence stacks its carried value and its product. The gradient runs in the opposite
+// direction, recomputes elementwise values and stacks the gradient of the product. The weight's gradient is one product
+// after it, the bias's one sum.
 // CHECK: sluice.entry @train_step
 // CHECK: %[[F:.+]]:3 = sluice.scan 5 steps
 // CHECK-NEXT: (%[[A:.+]] = %{{.+}} : tensor<?x4xf32>,
@@ -42,7 +42,7 @@ module @recurrence {
 
 // -----
 
-// Tests that a weight which no product or sum takes is summed up step by step.
+// Tests that the gradient of a weight outside products and sums is accumulated step by step.
 // CHECK-LABEL: module @scaled
 // CHECK: sluice.scan 3 steps reverse
 // CHECK-NEXT: (%[[D:.+]] = %{{.+}} : tensor<2xf32>,

@@ -1,8 +1,8 @@
 // RUN: sluice-opt %s --sluice-prepare-kernels --sluice-schedule-actions | FileCheck %s
 // RUN: sluice-opt %s --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=PLANNED
 
-// Tests that an exchange is one action of the queues that lead into both of its devices: it waits for both values, and who reads a
-// result waits for it. Each result has a place of its own on the other's device.
+// Tests that an exchange is one action of the queues that lead into both of its devices. It waits for both values, and
+// consumers of a result wait for it. Each result has a separate buffer on the other value's device.
 // CHECK: [[EXP:%done.*]] = sluice.launch "acc0_exp" @acc0_exp on "acc0" after
 // CHECK: [[SIN:%done.*]] = sluice.launch "acc1_sin" @acc1_sin on "acc1" after
 // CHECK: %[[R:.+]]:2, [[SWAP:%done.*]] = sluice.exchange placement on "acc1.in", "acc0.in" bytes 8, 16 per_row 0, 0 after [[EXP]], [[SIN]]

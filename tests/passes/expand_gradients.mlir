@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
 
-// Tests that a graph that sets a parameter by a gradient has a training step without an optimizer, and that evaluation and
-// prediction neither set anything nor make gradients.
+// Tests that a graph that sets a parameter from a gradient has a training step without an optimizer. Evaluation and
+// prediction neither set anything nor compute gradients.
 // CHECK-LABEL: module @own
 module @own {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
@@ -40,7 +40,7 @@ module @own {
 
 // -----
 
-// Tests that a graph that sets statistics alone does not train.
+// Tests that a graph that only sets statistics does not train.
 // CHECK-LABEL: module @statistic
 // CHECK-NOT: train_step
 // CHECK: sluice.entry @predict
@@ -72,8 +72,8 @@ module @twice {
 
 // -----
 
-// Tests that training drops what evaluation does not: gradients are made where ops mean what they mean there. Prediction's
-// is by the whole value. A step leaves the next key, without an optimizer, too.
+// Tests that training drops elements and evaluation does not: gradients are built after mode-dependent ops have their
+// meaning. Prediction's gradient uses the whole value. A step sets the next key, even without an optimizer.
 // CHECK-LABEL: module @modes
 module @modes {
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
@@ -98,7 +98,7 @@ module @modes {
 
 // -----
 
-// Tests that a state like another begins with the same elements, and that others draw as if it drew, too.
+// Tests that a mirror of a state starts with the same elements, and that other states draw as if it drew, too.
 // CHECK-LABEL: module @like
 // CHECK: sluice.entry @init ["key"]
 // CHECK: %[[W:.+]] = sluice.normal {{.*}}

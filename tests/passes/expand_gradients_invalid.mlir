@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-build-entry-points
 
-// Tests what is said of gradients that make no sense, and of states that are like none.
+// Tests the errors of invalid gradients, and of states that mirror no valid state.
 
 module {
   sluice.graph ["x"] (%x: tensor<3xf32>) {

@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-expand-missing --sluice-simplify --mlir-print-debuginfo | FileCheck %s
 
-// Tests that a convolution in large groups, and its gradients, become a convolution a group where they work: shares of
-// an operand are cut once, device, pin and line are kept.
+// Tests that a convolution with large groups, and its gradients, become a convolution per group on their device. Slices
+// of an operand are computed once; device, pin and location are kept.
 // CHECK-LABEL: sluice.entry @large
 // CHECK: %[[X0:.+]] = sluice.slice %x {{.+}}sluice.pin = "acc0", start = array<i64: 0, 0, 0, 0>{{.+}} -> tensor<?x32x5x5xf32, #[[ACC0:.+]]> loc(#[[LINE:.+]])
 // CHECK: %[[W0:.+]] = sluice.slice %w {{.+}} -> tensor<32x32x3x3xf32, #[[ACC0]]> loc(#[[LINE]])
@@ -34,8 +34,8 @@ module {
 
 // -----
 
-// Tests that small groups, for which the CPU has a loop nest, stay one op; and that a backend which has no convolution
-// at all is left with the op, for the message to be about it.
+// Tests that small groups, for which the CPU has a loop nest, stay one op. An op that a backend lacks entirely stays,
+// so that the error names it.
 // CHECK-LABEL: sluice.entry @small
 // CHECK-NEXT: sluice.conv2d %x, %w {{.+}}groups = 64
 // CHECK-NEXT: sluice.conv2d %z, %v {{.+}}groups = 2

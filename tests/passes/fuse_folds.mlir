@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
 
-// Tests that a softmax does not read what is apart in memory: each pass over a row would.
+// Tests that a softmax does not fuse strided reads, because each of its passes over a row would repeat them.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "transpose"
 // CHECK: sluice.kernel "softmax"
@@ -17,7 +17,7 @@ module {
 
 // -----
 
-// Tests that what lies together is read as it is.
+// Tests that contiguous operands are read directly.
 // CHECK: sluice.entry @predict
 // CHECK-NOT: sluice.kernel "transpose"
 // CHECK: sluice.kernel "softmax"
@@ -34,7 +34,7 @@ module {
 
 // -----
 
-// Tests that folds of many terms have a launch of their own, in which each is a task, before their results are reduced.
+// Tests that folds of many terms have a separate launch, with a task per fold, before their results are reduced.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "softmax_cross_entropy"
 // CHECK: sluice.kernel "mean"
@@ -50,7 +50,7 @@ module {
 
 // -----
 
-// Tests that folds of few terms have none.
+// Tests that folds of few terms have no separate launch.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "softmax_cross_entropy_mean"
 // CHECK-NOT: sluice.kernel
@@ -66,7 +66,7 @@ module {
 
 // -----
 
-// Tests that halves which a launch leaves are widened by who reads them.
+// Tests that the consumers of stored two-byte values widen them.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_relu"
 // CHECK: sluice.yield %{{.*}} : tensor<?x8xbf16, #cpu>
@@ -89,7 +89,8 @@ module {
 
 // -----
 
-// Tests that what only a sum reads is found with it, whether the halves that it is made of are left anyway or not.
+// Tests that a value whose only consumer is a sum is rematerialized with it, whether or not its two-byte operands are
+// stored anyway.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_relu"
 // CHECK: sluice.kernel "mul_sum"

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
 
-// Tests that rows that an index names are found where they are read.
+// Tests that rows selected by an index are gathered in the consumer's kernel.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "mul"
 // CHECK: sluice.gather
@@ -41,7 +41,7 @@ module {
 
 // -----
 
-// Tests that sums at indices are a launch of their own: no other op walks as they do.
+// Tests that sums at indices have a separate launch, because no other op has their iteration order.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "relu"
 // CHECK: sluice.kernel "scatter_add"

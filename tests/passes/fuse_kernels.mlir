@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s --check-prefixes CHECK,FUSED
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-isolate-ops | FileCheck %s --check-prefixes CHECK,ALONE
 
-// Tests that elementwise consumers join the product that they follow, and that every op is alone when asked.
+// Tests that elementwise consumers join the product that they follow, and that every op is alone without fusion.
 // CHECK: sluice.entry @predict
 // FUSED: sluice.kernel
 // FUSED: sluice.einsum "ab,bc->ac"

@@ -38,7 +38,7 @@ module {
 
 // -----
 
-// Tests that what a normalisation normalises is computed in its launch.
+// Tests that the operand of a normalization is computed in its launch.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "add_normalize"
 // CHECK-NOT: sluice.kernel
@@ -56,7 +56,7 @@ module {
 
 // -----
 
-// Tests that counts are found where they are read: a triangle is one launch.
+// Tests that index values are computed in their consumers' kernels: a triangle is one launch.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "compare_where"
 // CHECK: sluice.iota
@@ -77,8 +77,8 @@ module {
 
 // -----
 
-// Tests that sums over the rows of many columns do not join what folds each row, which would be done again for each few of them:
-// x^ times dY is stored, and so is the gradient of x that a bias sums.
+// Tests that sums over the rows of many columns do not join a fold of each row, which would be repeated for every few
+// columns. x^ times dY is stored, and so is the gradient of x that a bias sums.
 // CHECK: sluice.entry @train_step
 // CHECK: sluice.kernel "normalize_mul"
 // CHECK-NOT: sluice.kernel "normalize{{.*}}sum

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
 
-// Tests that what a launch reads wide is found there from the halves that it is made of.
+// Tests that a launch rematerializes a wide operand from the two-byte values that it is computed from.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_silu_tanh"
 // CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>) {
@@ -30,7 +30,7 @@ module {
 
 // -----
 
-// Tests that what is in memory anyway is read rather than halves that would be written, and the ops between are done twice.
+// Tests that a stored value is read instead of storing two-byte values and repeating the ops in between.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_silu_tanh"
 // CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>) {
@@ -63,7 +63,7 @@ module {
 
 // -----
 
-// Tests that what costs as much stays as it is.
+// Tests that values are not rematerialized at equal cost.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_silu_tanh_exp"
 // CHECK: sluice.kernel "einsum_mul"
@@ -86,7 +86,7 @@ module {
 
 // -----
 
-// Tests that values which cost as much each are found together from one.
+// Tests that values with equal cost each are rematerialized together from one source.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_silu_tanh"
 // CHECK: -> (tensor<?x8xf32, #cpu>, tensor<?x8xf32, #cpu>) {
@@ -112,7 +112,7 @@ module {
 
 // -----
 
-// Tests that what a product reads in memory stays there for all.
+// Tests that a value that a product reads from memory is read from there by all consumers.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_silu_exp"
 // CHECK: -> tensor<?x8xf32, #cpu> {
@@ -176,7 +176,7 @@ module {
 
 // -----
 
-// Tests that a fold which passes over its values several times finds none again.
+// Tests that a fold with several passes over its operands rematerializes none.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_silu_tanh_exp"
 // CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xf32, #cpu>) {
@@ -203,7 +203,7 @@ module {
 
 // -----
 
-// Tests that so many ops are not done twice for the two bytes of an element.
+// Tests that a long chain of ops is not repeated to save two bytes per element.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_tanh"
 // CHECK: -> (tensor<?x8xbf16, #cpu>, tensor<?x8xbf16, #cpu>) {

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
 
-// Tests that a sum over the rows joins the kernel that computes its operand, though others read that too.
+// Tests that a sum over the rows joins the kernel that computes its operand, even if the operand has other consumers.
 // CHECK: sluice.entry @predict
 // CHECK: %[[K:.+]]:2 = sluice.kernel "relu_sum"
 // CHECK: sluice.kernel "einsum"
@@ -20,7 +20,7 @@ module {
 
 // -----
 
-// Tests that what reads such a sum for every row stays out of that kernel.
+// Tests that a consumer that reads such a sum for every row stays out of that kernel.
 // CHECK: sluice.entry @predict
 // CHECK: %[[K:.+]]:2 = sluice.kernel "relu_mean"
 // CHECK: sluice.kernel "sub"
@@ -41,7 +41,7 @@ module {
 
 // -----
 
-// Tests that a number made of rows and constants has no kernel of its own.
+// Tests that a number computed from row counts and constants has no separate kernel.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "mul"
 // CHECK-NEXT: ({{.+}} = %x : tensor<?x3xf32, {{[^,]*}}>)
@@ -64,8 +64,8 @@ module {
 
 // -----
 
-// Tests that elementwise ops over a sum's own elements join it, with what they read besides, and that what reads them for every row
-// stays out.
+// Tests that elementwise ops over a sum's own elements join it, with their other operands. A consumer that reads the
+// elements for every row stays out.
 // CHECK: sluice.entry @predict
 // CHECK: %[[K:.+]]:2 = sluice.kernel "relu_sum_mul_add_etc"
 // CHECK: sluice.sum
@@ -92,7 +92,7 @@ module {
 
 // -----
 
-// Tests that what reads a sum's elements in other places stays out, too.
+// Tests that a consumer that reads a sum's elements at other positions stays out, too.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "sum"
 // CHECK: sluice.kernel "add"
@@ -109,7 +109,8 @@ module {
 
 // -----
 
-// Tests that a state's new value does not join a sum in front of what reads the old one: it is made in place, behind that.
+// Tests that a state's new value does not join a sum before a reader of the old value: it is computed in place, after
+// that.
 // CHECK: sluice.entry @step
 // CHECK: sluice.kernel "relu_sum"
 // CHECK: sluice.kernel "mul"
@@ -134,7 +135,7 @@ module {
 
 // -----
 
-// Tests that it does not join a sum's launch either that spreads the old one.
+// Tests that the new value does not join a sum's launch that broadcasts the old value.
 // CHECK: sluice.entry @step
 // CHECK: sluice.kernel "mul_sum"
 // CHECK: sluice.kernel "sub"

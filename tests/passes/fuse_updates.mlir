@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-place-values --sluice-fuse-kernels | FileCheck %s
 
-// Tests that what is made of a state alone, as an optimizer's decay is, joins what reads it beside a product.
+// Tests that a value computed from a state alone, such as an optimizer's decay, joins its consumer next to a product.
 // CHECK: sluice.entry @predict
 // CHECK: sluice.kernel "einsum_mul_add"
 // CHECK: sluice.mul
@@ -21,7 +21,7 @@ module {
 
 // -----
 
-// Tests that what two read is computed once, where one of them is.
+// Tests that a value with two consumers is computed once, in the launch of one of them.
 // CHECK: sluice.entry @predict
 // CHECK: {{.+}}:2 = sluice.kernel "einsum_mul_add"
 // CHECK-NOT: sluice.kernel

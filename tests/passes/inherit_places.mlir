@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
 
-// Tests that gradient ops are pinned where their forward ops are, updates and slots where their parameter is, and that
-// what begins a state works where the state is kept.
+// Tests that gradient ops are pinned with their forward ops, updates and slots with their parameter, and that a state's
+// initial value is computed on the state's device.
 // CHECK-LABEL: module @pinned
 module @pinned {
   // CHECK: sluice.state parameter @w {{.*}} physical tensor<3x2xf32, [[ACC:#acc0_?]]>
@@ -33,8 +33,8 @@ module @pinned {
 
 // -----
 
-// Tests that the gradient of a value that is fixed on no device comes back from where its user has it, and that the
-// gradients of a value that is fixed are.
+// Tests that the gradient of a value without a fixed device is copied back from its user's device, and that the
+// gradients of a value with a fixed device are on that device.
 // CHECK-LABEL: module @fixed
 module @fixed {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>
@@ -61,7 +61,7 @@ module @fixed {
 
 // -----
 
-// Tests that the gradients of a value that is used on two devices are added, and that a copy's gradient travels back.
+// Tests that the gradients of a value that is used on two devices are added, and that a copy's gradient is copied back.
 // CHECK-LABEL: module @two
 module @two {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-place-values | FileCheck %s
 
-// Tests that a pinned op gets its input from the host and its output goes back there, under every policy.
+// Tests that a pinned op gets its input from the host, and its output is copied back there, under every policy.
 // CHECK-LABEL: module @pinned
 // CHECK: sluice.entry @predict ["x"] -> ["y"] (%[[X:.+]]: tensor<?x3xf32, #cpu>)
 // CHECK-NEXT: %[[IN:.+]] = sluice.copy %[[X]] input : (tensor<?x3xf32, #cpu>) -> tensor<?x3xf32, #acc0
@@ -19,8 +19,8 @@ module @pinned {
 
 // -----
 
-// Tests that what is not pinned goes to the target's first device, where values are fixed it follows them, and that a pin of an op
-// wins over where its operand lives if copies are inserted.
+// Tests that unpinned ops are on the target's first device, or follow values with a fixed device, and that an op's pin
+// takes precedence over its operand's device if copies are inserted.
 // CHECK-LABEL: module @inserted
 // CHECK: %[[A:.+]] = sluice.exp %{{.+}} -> tensor<2xf32, #acc1
 // CHECK: %[[B:.+]] = sluice.sin %[[A]] : (tensor<2xf32, #acc1{{.*}}>) -> tensor<2xf32, #acc1
@@ -43,7 +43,7 @@ module @inserted {
 
 // -----
 
-// Tests that constants and the number of rows are made on the device of each reader.
+// Tests that constants and the number of rows are computed on the device of each consumer.
 // CHECK-LABEL: module @constants
 // CHECK-NOT: sluice.copy %{{.+}} pin
 // CHECK: %[[HALF:[0-9]+]] = sluice.full {{.+}} -> tensor<?x3xf32, #acc0
@@ -68,8 +68,8 @@ module @constants {
 
 // -----
 
-// Tests that a state lives where it is said to, a slot where its parameter does, a hyperparameter on the host; and that reading the
-// last elsewhere needs no permission.
+// Tests that a state is on its given device, a slot on its parameter's device, and a hyperparameter on the host.
+// Reading a hyperparameter elsewhere needs no permission.
 // CHECK-LABEL: module @states
 // CHECK: sluice.state slot @w.momentum {{.*}} physical tensor<2xf32, #acc0
 // CHECK: sluice.state parameter @w {{.*}} physical tensor<2xf32, #acc0
@@ -94,7 +94,7 @@ module @states {
 
 // -----
 
-// Tests that a copy that was written without saying where to ends where its reader works, with its own reason.
+// Tests that a copy without a destination goes to its consumer's device and keeps its reason.
 // CHECK-LABEL: module @open
 // CHECK: sluice.copy %{{.+}} to : (tensor<2xf32, #acc0{{.*}}>) -> tensor<2xf32, #cpu>
 // CHECK-NOT: "pin"

@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-place-values --verify-diagnostics
 
-// Tests that a copy that nobody wrote is an error by default, which names the op, both devices and the bytes, and says where the
-// value is made.
+// Tests that an unwritten copy is an error by default, which names the op, both devices and the bytes, and notes the
+// producer of the value.
 module {
   sluice.model "model" format 2 phase "model" capacity 4
   sluice.device "cpu" = "cpu" 0
@@ -17,7 +17,7 @@ module {
 
 // -----
 
-// Tests that the policy can be to warn.
+// Tests that the policy can be a warning.
 module {
   sluice.model "model" format 2 phase "model" copies warn
   sluice.device "cpu" = "cpu" 0
@@ -49,7 +49,7 @@ module {
 
 // -----
 
-// Tests that a pin to a device that the target lacks is refused.
+// Tests that a pin to a device that the target lacks is rejected.
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     // expected-error @+1 {{unsupported: 'sluice.exp' is to run on acc1, which is no device of the target cpu}}

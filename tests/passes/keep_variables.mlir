@@ -1,8 +1,8 @@
 // RUN: sluice-opt %s --sluice-keep-variables | FileCheck %s
 // RUN: sluice-opt %s --sluice-phase-train | FileCheck %s --check-prefix=TRAIN
 
-// Tests that whoever reads a value that a gradient is asked by goes on reading it: the product would take in the transpose,
-// and the value have no gradient. States and inputs are read anyway.
+// Tests that consumers of a value with respect to which a gradient is taken keep reading it. Otherwise the product
+// would absorb the transpose, and the value would have no gradient. States and inputs need no such protection.
 // CHECK: %[[T:.+]] = sluice.transpose %w
 // CHECK: %[[V:.+]] = sluice.variable %[[T]] : tensor<2x3xf32>
 // CHECK: %[[Y:.+]] = sluice.einsum "ab,bc->ac" %x, %[[V]]
@@ -10,7 +10,7 @@
 // CHECK: sluice.gradient %{{.+}} by %[[V]] :
 // CHECK-NOT: sluice.variable
 
-// The gradient by w is by way of the transpose, and nothing of what stood between is left.
+// The gradient with respect to w passes through the transpose, and the opaque op is gone.
 // TRAIN: sluice.entry @predict
 // TRAIN-NOT: sluice.variable
 // TRAIN: %[[DT:.+]] = sluice.einsum "ab,ac->bc" %x, %{{.+}} -> tensor<2x3xf32>

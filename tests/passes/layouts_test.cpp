@@ -1,5 +1,5 @@
-// Layouts that disagree are settled by relayouts, never by an error: also between backends of which one knows row-major
-// alone and one cannot lay values out anew. Both are the CPU's compile half with a part left out.
+// Conflicting layouts are resolved by relayouts, never by an error, even if one backend only supports row-major and
+// another has no relayouts. Both are the CPU's compile half with a part left out.
 #include "backends/cpu/compiler/Plugin.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"
@@ -40,7 +40,7 @@ bool isRowMajor(const sluice_kernel_view *kernel) {
 
 const char *refusal(sluice_session *) { return "row-major tensors, and relayouts of none"; }
 
-/// Reads and writes row-major tensors, has no convolutions, and proposes nothing.
+/// Supports only row-major tensors, has no convolutions, and proposes no layouts.
 sluice_backend_compile plain() {
   sluice_backend_compile half = cpu();
   half.name = "plain";
@@ -55,7 +55,7 @@ sluice_backend_compile plain() {
   return half;
 }
 
-/// Proposes what the CPU does, and has no relayouts.
+/// Proposes the CPU's layouts, but has no relayouts.
 sluice_backend_compile stiff() {
   sluice_backend_compile half = cpu();
   half.name = "stiff";
@@ -68,7 +68,7 @@ sluice_backend_compile stiff() {
 
 class Layouts : public testing::Test {
 protected:
-  /// Compiles up to the kernels, which the backends have made then; the errors if it fails.
+  /// Compiles up to the kernels, including their preparation; returns the errors if it fails.
   std::string compile(const Graph &graph) {
     module = llvm::cantFail(parseModuleText(graph.str(), "model.mlir", context));
     return compile();
@@ -82,7 +82,7 @@ protected:
     return failed(passes::runPipeline(*module, options)) ? diagnostics.errors() : "";
   }
 
-  /// A random graph for the host and a plain accelerator, which gets one in three elementwise ops.
+  /// A random graph for the host and a plain accelerator, which gets a third of the elementwise ops.
   void parseSpread(uint32_t seed) {
     module = llvm::cantFail(parseModuleText(test::mixedGraph(seed, f32, 4, 10), "random.mlir", context));
     llvm::cantFail(ir::Target::parse("cpu,plain:0")).record(*module);
@@ -161,7 +161,7 @@ TEST_F(Layouts, FiltersAsFactors) {
   EXPECT_EQ(compile(graph), "");
 }
 
-// Tests that a weight in panels is updated by a product of weights in panels, of two widths of vectors too.
+// Tests that a weight in panels is updated by a product of weights in panels, also with two vector widths.
 TEST_F(Layouts, WeightsInPanelsAsFactorsOfEachOther) {
   Graph graph = graphFor("cpu");
   nn::Module net(graph);
@@ -173,7 +173,7 @@ TEST_F(Layouts, WeightsInPanelsAsFactorsOfEachOther) {
   EXPECT_EQ(compile(graph), "");
 }
 
-// Tests that nothing but row-major tensors is where a backend proposes nothing, neither activations nor states.
+// Tests that all tensors are row-major on a device whose backend proposes no layouts, both activations and states.
 TEST_F(Layouts, ABackendThatProposesNothingGetsRowMajor) {
   Graph graph = graphFor("cpu,plain:0");
   nn::Module net(graph);
@@ -182,14 +182,14 @@ TEST_F(Layouts, ABackendThatProposesNothingGetsRowMajor) {
   scale = scale.to(gpu(0));
   Tensor x = pin(relu(first(graph.input("x", f32, {batch, 3, 16, 16}))), gpu(0));
   graph.output("hidden", x);
-  graph.output("scale", scale); // no kernel there could copy it into a buffer of its own
+  graph.output("scale", scale); // no kernel there could copy it into a separate buffer
   graph.minimize((second(x) + conv2d(x, (scale * 2.0).cpu())).mean(), optim::SGD{});
   EXPECT_EQ(compile(graph), "");
   EXPECT_EQ(laidOutOn("acc0"), 0);
   EXPECT_GT(relayoutsOn("cpu"), 0);
 }
 
-// Tests the property on graphs of all families: what backends support compiles, however they disagree.
+// Tests the property on graphs of all families: supported graphs compile with any conflicting layouts.
 TEST_F(Layouts, RandomGraphsCompileBetweenBackendsThatDisagree) {
   int spread = 0;
   for (uint32_t seed = 0; seed < 30; ++seed) {
@@ -201,7 +201,7 @@ TEST_F(Layouts, RandomGraphsCompileBetweenBackendsThatDisagree) {
   EXPECT_GT(spread, 10);
 }
 
-// Tests that images are laid out before they are copied to a device that cannot do it, and results behind the copy from
+// Tests that images are relaid before they are copied to a device without relayouts, and results after the copy from
 // it.
 TEST_F(Layouts, RelayoutsRunWhereTheyAreSupported) {
   Graph graph = graphFor("cpu,stiff:0");
@@ -214,7 +214,7 @@ TEST_F(Layouts, RelayoutsRunWhereTheyAreSupported) {
   EXPECT_EQ(relayoutsOn("cpu"), 2);
 }
 
-// Tests that where nobody can lay a value out anew, the error says who was asked and why not.
+// Tests that if no device supports a relayout, the error names the backends and their reasons.
 TEST_F(Layouts, ARelayoutThatNobodyCanMakeIsAnErrorWithItsReason) {
   Graph graph = graphFor("cpu,stiff:0");
   nn::Module net(graph);

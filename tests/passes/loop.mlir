@@ -5,8 +5,8 @@
 #acc1 = #sluice.at<device = "acc1">
 #cpu = #sluice.at<device = "cpu">
 
-// Tests that a loop has the queues of what is in it, that what is in it is scheduled as a list of its own, and that who reads its
-// results waits for all of it.
+// Tests that a loop has the queues of its body, that its body is scheduled as a separate list, and that consumers of
+// its results wait for the whole loop.
 // CHECK-LABEL: module @there
 // CHECK: [[IN:%done.*]] = sluice.transfer input step on "acc0.in"
 // CHECK: [[EXP:%done.*]] = sluice.launch "acc0_exp" @acc0_exp on "acc0" after [[IN]]
@@ -16,9 +16,8 @@
 // CHECK: sluice.transfer placement step on "acc1.in" bytes 8 per_row 0 after [[SIN]]
 // CHECK: sluice.next %[[S]] : tensor<2xf32, #acc0_>{{$}}
 // CHECK: sluice.transfer output asked on "acc0.out" bytes 8 per_row 0 after [[LOOP]]
-//
-// Tests that what a loop carries has one place, for its first value, its argument, what comes next and its result; that events go from
-// one iteration to the next: what is sent is not written again before it was; and that the calls wait for the loop.
+// Tests that a loop-carried value has one buffer, for its initial value, its argument, its next value and its result.
+// Events are passed between iterations: a sent value is not overwritten before it is sent. Calls wait for the loop.
 // PLANNED-LABEL: module @there
 // PLANNED: [[EXP:%done.*]] = sluice.launch "acc0_exp"
 // PLANNED: out tensor<2xf32, #acc0_> at acc0.transient[[[PLACE:[0-9]+]]]
@@ -59,8 +58,8 @@ module @there {
 
 #cpu = #sluice.at<device = "cpu">
 
-// Tests that kernels copy where one place would not do: a first value that is an input or read elsewhere too, and values that change
-// places, which are read before either is written. A loop on the host alone waits for nothing.
+// Tests that copying kernels are added where one buffer is not possible: an initial value that is an input or has other
+// readers, and swapped values, which are read before either is written. A loop on the host alone has no waits.
 // CHECK-LABEL: module @swap
 // CHECK: %[[A:.+]], %{{.+}} = sluice.launch "copy_loop" @copy_loop
 // CHECK: %[[B:.+]], %{{.+}} = sluice.launch "copy_loop" @copy_loop
@@ -93,7 +92,7 @@ module @swap {
 #acc1 = #sluice.at<device = "acc1">
 #cpu = #sluice.at<device = "cpu">
 
-// Tests that what a loop carries is not written over while another queue reads the old value.
+// Tests that a carried value is not overwritten while another queue reads the old value.
 // CHECK-LABEL: module @old
 // CHECK: sluice.loop
 // CHECK: [[SEND:%done.*]] = sluice.transfer placement step on "acc1.in"
@@ -122,8 +121,8 @@ module @old {
 
 #cpu = #sluice.at<device = "cpu">
 
-// Tests that what is made before a loop and read in it keeps its bytes until the loop is done, though nobody reads it later in an
-// iteration; what is made in an iteration takes the bytes of what is dead in it.
+// Tests that a value from before a loop that the loop reads keeps its bytes until the loop is done, even after its last
+// read in an iteration. A value of an iteration reuses bytes of values that are dead in it.
 // CHECK-LABEL: module @outer
 // PLANNED-LABEL: module @outer
 // PLANNED: sluice.launch "exp"

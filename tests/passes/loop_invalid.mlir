@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics
 
-// Tests that a loop happens at least once.
+// Tests that a loop runs at least once.
 #cpu = #sluice.at<device = "cpu">
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) {
@@ -14,7 +14,7 @@ module {
 
 // -----
 
-// Tests that loops in each other do not happen more often than a plan can say.
+// Tests that nested loops do not run more often than a plan can represent.
 #cpu = #sluice.at<device = "cpu">
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) {
@@ -47,7 +47,7 @@ module {
 
 // -----
 
-// Tests that nothing in a loop is done when the host asks for it.
+// Tests that no action in a loop runs on request of the host.
 #cpu = #sluice.at<device = "cpu">
 #acc0 = #sluice.at<device = "acc0">
 module {
@@ -63,7 +63,7 @@ module {
 
 // -----
 
-// Tests that what comes next has the type of what was before.
+// Tests that the next value has the type of the carried value.
 #cpu = #sluice.at<device = "cpu">
 module {
   sluice.entry @predict ["x", "z"] -> ["y"] (%x: tensor<2xf32, #cpu>, %z: tensor<3xf32, #cpu>) {
@@ -95,7 +95,7 @@ module {
 
 // -----
 
-// Tests that each result of an exchange is on the other's device.
+// Tests that each result of an exchange is on the other value's device.
 #cpu = #sluice.at<device = "cpu">
 #acc0 = #sluice.at<device = "acc0">
 #acc1 = #sluice.at<device = "acc1">
@@ -115,7 +115,7 @@ module {
 
 // -----
 
-// Tests that a loop in a schedule has the queues of what is in it.
+// Tests that a scheduled loop has the queues of its body.
 #acc0 = #sluice.at<device = "acc0">
 #acc1 = #sluice.at<device = "acc1">
 module {

@@ -2,8 +2,8 @@
 // RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-expand-missing --sluice-check-support --sluice-assign-layouts --sluice-fuse-kernels --sluice-verify-placed | FileCheck %s --check-prefix=FUSED
 // RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-expand-missing --sluice-check-support --sluice-assign-layouts --sluice-fuse-kernels --sluice-settle-loops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s --check-prefix=PLANNED
 
-// Tests that what a loop carries lives where its first value does; that what its ops read of outside is copied there once, before it,
-// and constants are made where they are read; and that its ops share launches of their own.
+// Tests that a carried value is on the device of its initial value. Outside operands of the body are copied there once,
+// before the loop; constants are computed on their consumers' devices. The ops of the body have separate launches.
 // COPIED-LABEL: module @there
 // COPIED: sluice.entry @predict
 // COPIED-NEXT: %[[V:.+]] = sluice.copy %v input when step
@@ -54,8 +54,8 @@ module @there {
 
 // -----
 
-// Tests that a value of an iteration crosses within it; that a loop runs behind the launches whose values its ops read, and before
-// those that read its own.
+// Tests that a value of an iteration crosses devices within it. A loop runs after the launches whose values its ops
+// read, and before the consumers of its results.
 // COPIED-LABEL: module @crossing
 // COPIED: sluice.loop "outer" 2 times
 // COPIED-NEXT: (%[[P:.+]] = %{{.+}}) {
@@ -100,7 +100,7 @@ module @crossing {
 
 // -----
 
-// Tests that what a loop carries is row-major, whatever its convolutions like.
+// Tests that carried values are row-major, whatever layouts their convolutions prefer.
 // COPIED-LABEL: module @layouts
 // FUSED-LABEL: module @layouts
 // FUSED: sluice.loop "layouts" 2 times
@@ -128,7 +128,7 @@ module @layouts {
 
 // -----
 
-// Tests that a loop's ops follow a value that the user has put somewhere.
+// Tests that a loop's ops follow a value that the user placed.
 #acc0 = #sluice.at<device = "acc0">
 // COPIED-LABEL: module @follows
 // COPIED: sluice.copy %x to when step
@@ -155,7 +155,7 @@ module @follows {
 
 // -----
 
-// Tests that a loop which reads a state runs before what updates it in place.
+// Tests that a loop that reads a state runs before the state's in-place update.
 // COPIED-LABEL: module @updates
 // FUSED-LABEL: module @updates
 // FUSED: sluice.loop "updates" 2 times

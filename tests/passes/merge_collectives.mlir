@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --sluice-merge-collectives | FileCheck %s
 
-// Tests that a value is reduced once for all who want its sum, and again for who wants another thing of it.
+// Tests that a value is reduced once for all consumers of its sum, and separately for another reduction.
 // CHECK: %[[S:.+]] = sluice.all_reduce sum %d
 // CHECK-NOT: sluice.all_reduce sum %d
 // CHECK: %[[M:.+]] = sluice.all_reduce max %d

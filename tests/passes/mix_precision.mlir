@@ -1,8 +1,8 @@
 // RUN: sluice-opt %s --split-input-file --sluice-mix-precision | FileCheck %s --check-prefix=GRAPH
 // RUN: sluice-opt %s --split-input-file --sluice-mix-precision --sluice-build-entry-points --sluice-expand-composites --sluice-simplify | FileCheck %s
 
-// Tests that a product is computed in bf16, its bias and what follows it with it, and the loss in f32; that a weight is cast
-// once, for the product and its gradient alike, a bias before it is repeated; and that gradients are f32 before the update.
+// Tests that a product, its bias and the following ops are computed in bf16, and the loss in f32. A weight is cast
+// once, for the product and its gradient, a bias before it is broadcast. Gradients are f32 before the update.
 // GRAPH: sluice.graph ["x", "label"] (%[[X:.+]]: tensor<?x3xf32>,
 // GRAPH-DAG: %[[X16:.+]] = sluice.cast %[[X]] {to = bf16}
 // GRAPH-DAG: %[[W16:.+]] = sluice.cast %w {to = bf16}
@@ -47,8 +47,8 @@ module {
 
 // -----
 
-// Tests that a norm takes its statistics in f32 and gives bf16, that what is beside it may be added to it in bf16, and that
-// casts which cancel are gone: the second product reads what the sum gives.
+// Tests that a norm computes its statistics in f32 and returns bf16, that a shortcut may be added to it in bf16, and
+// that redundant casts are removed: the second product reads the sum directly.
 // GRAPH: %[[Y:.+]], %[[MEAN:.+]], %{{.+}} = sluice.batch_norm {{.*}} -> (tensor<4x2x3x3xf32>, tensor<2xf32>, tensor<2xf32>)
 // GRAPH: sluice.cast %[[Y]] {to = bf16}
 // GRAPH: sluice.set @mean, %[[MEAN]] : tensor<2xf32>
@@ -84,7 +84,7 @@ module {
 
 // -----
 
-// Tests what stays in f32: what no product has made, a sum, an exponential, and what meets an input in f32.
+// Tests the ops that stay in f32: values that no product computes, a sum, an exponential, and ops with an f32 input.
 // GRAPH: sluice.relu %x {{.*}} -> tensor<2x2xf32>
 // GRAPH: %[[P:.+]] = sluice.einsum {{.*}} -> tensor<2x2xbf16>
 // GRAPH: %[[WIDE:.+]] = sluice.cast %[[P]] {to = f32}
@@ -110,7 +110,7 @@ module {
 
 // -----
 
-// Tests that nothing changes where the model asks for no precision.
+// Tests that nothing changes if the model sets no precision.
 // GRAPH: sluice.graph ["x"]
 // GRAPH-NOT: bf16
 module {
@@ -122,7 +122,7 @@ module {
 
 // -----
 
-// Tests that in f16 products are as in bf16, and that the loss is scaled as PyTorch begins to, or as the model says.
+// Tests that products in f16 are like those in bf16, and that the loss has PyTorch's initial scale, or the model's.
 // GRAPH: %[[P:.+]] = sluice.einsum {{.*}} -> tensor<2x2xf16>
 // GRAPH: %[[WIDE:.+]] = sluice.cast %[[P]] {to = f32}
 // GRAPH: sluice.mean %[[WIDE]]
@@ -157,7 +157,8 @@ module {
 
 // -----
 
-// Tests that a formula of counts and constants is computed in f32 and its result is cast: bf16 cannot hold the counts.
+// Tests that a formula of counts and constants is computed in f32 and its result is cast: bf16 cannot represent the
+// counts.
 // GRAPH: %[[I:.+]] = sluice.iota {{.*}} -> tensor<2x2xf32>
 // GRAPH: %[[SCALED:.+]] = sluice.mul %[[I]], {{.*}} -> tensor<2x2xf32>
 // GRAPH: %[[BIAS:.+]] = sluice.cast %[[SCALED]] {to = bf16}

@@ -1,7 +1,8 @@
 // RUN: sluice-opt %s --sluice-name-collectives | FileCheck %s
 
-// Tests that a collective is of what is nearest of all that is made of its result: of a parameter whose slot or which itself is set,
-// though the clipping of all gradients makes every parameter of each; of a statistic; of an output; and of nothing.
+// Tests that a collective is named after the nearest subject among the transitive consumers of its result: a parameter
+// that is set or whose slot is set, even though clipping makes every parameter depend on each gradient; a statistic; an
+// output; or nothing.
 // CHECK: sluice.all_reduce sum %d of <gradient, "fc1.weight"> : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK: sluice.all_reduce sum %e of <gradient, "fc2.weight"> : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK: sluice.broadcast from 0 %m of <statistic, "bn1.running_mean"> : (tensor<2xf32>) -> tensor<2xf32>

@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --sluice-narrow-gradients | FileCheck %s
 
-// Tests that the sum of a gradient, or a shard of it, is reduced in the module's wire type, and comes back as it was; and that a statistic, an
-// output, a maximum and a gradient that is as narrow already are reduced as they are.
+// Tests that the sum of a gradient, or a shard of it, is reduced in the module's wire type and cast back. A statistic,
+// an output, a maximum and a gradient that is already as narrow are reduced in their own type.
 // CHECK: %[[N:.+]] = sluice.cast %d {to = bf16} : (tensor<2xf32>) -> tensor<2xbf16>
 // CHECK: %[[S:.+]] = sluice.all_reduce sum %[[N]] of <gradient, "w"> : (tensor<2xbf16>) -> tensor<2xbf16>
 // CHECK: %[[W:.+]] = sluice.cast %[[S]] {to = f32} : (tensor<2xbf16>) -> tensor<2xf32>

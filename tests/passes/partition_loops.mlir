@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-partition-rows | FileCheck %s
 
-// Tests that a loop that adds up sums over rows from zeros carries a part of the sum, which is reduced once, behind it.
+// Tests that a loop that adds sums over rows to zeros carries a partial sum, which is reduced once, after it.
 // CHECK: sluice.entry @sums
 // CHECK: %[[L:.+]] = sluice.loop "sums" 3 times
 // CHECK-NOT: sluice.all_reduce
@@ -22,7 +22,7 @@ module {
 
 // -----
 
-// Tests that what decides is whole, and that a branch gives a part of a sum where the other one gives zeros.
+// Tests that conditions are whole, and that a branch yields a partial sum where the other yields zeros.
 // CHECK: sluice.entry @branch
 // CHECK: %[[S:.+]] = sluice.sum %x {axes = array<i64: 0, 1>}
 // CHECK: %[[W:.+]] = sluice.all_reduce sum %[[S]]

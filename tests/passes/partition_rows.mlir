@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-partition-rows | FileCheck %s
 
-// Tests that a mean over rows is a sum over the number of all rows, which is reduced once, behind the division; and that the
-// capacity is a replica's.
+// Tests that a mean over rows is a sum divided by the number of all rows, and is reduced once, after the division. The
+// capacity is that of a replica.
 // CHECK-LABEL: module @mean
 // CHECK: sluice.model "m" format 2 phase "train" capacity 4 replicas 3 batch 10
 // CHECK: sluice.state share @global_rows : tensor<i64>
@@ -22,8 +22,8 @@ module @mean {
 
 // -----
 
-// Tests that two gradients of a parameter are added before they are reduced, that the update reads what is reduced, and that a
-// value is reduced once.
+// Tests that two gradients of a parameter are added before the reduction, that the update reads the reduced value, and
+// that a value is reduced once.
 // CHECK-LABEL: module @shared
 // CHECK: %[[A:.+]] = sluice.einsum "ab,ac->bc" %x
 // CHECK: %[[B:.+]] = sluice.einsum "ab,ac->bc" %z
@@ -54,7 +54,8 @@ module @shared {
 
 // -----
 
-// Tests that a count that comes from data is reduced before it divides, that a maximum is one of maxima, and a minimum, too.
+// Tests that a count from data is reduced before the division, that a maximum is reduced by maximum, and a minimum,
+// too.
 // CHECK-LABEL: module @data
 // CHECK: %[[S:.+]] = sluice.sum %x
 // CHECK-NEXT: %[[SR:.+]] = sluice.all_reduce sum %[[S]]
@@ -81,8 +82,8 @@ module @data {
 
 // -----
 
-// Tests that batch norm on its own rows has its gradients summed, and the running statistics of the first replica.
-// Three rows give two to the first replica, so that it has a variance.
+// Tests that batch norm over local rows has its gradients summed, and keeps the running statistics of the first
+// replica. Of three rows the first replica has two, so that it has a variance.
 // CHECK-LABEL: module @norm
 // CHECK-NEXT: sluice.model {{.*}} least_training_rows 3
 // CHECK: %y, %[[MEAN:.+]], %{{.+}} = sluice.batch_norm %x, %w, %w, %m, %v
@@ -109,7 +110,8 @@ module @norm {
 
 // -----
 
-// Tests that rows are numbered from the first of all that a replica has, and that what has none is drawn alike.
+// Tests that rows are numbered globally from a replica's first row, and that values without rows are drawn equally on
+// all replicas.
 // CHECK-LABEL: module @drawn
 // CHECK: sluice.state share @first_row : tensor<i64>
 // CHECK: %[[F:.+]] = sluice.get @first_row : tensor<i64>

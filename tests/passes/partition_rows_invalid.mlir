@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-partition-rows
 
-// Tests that what needs all rows at once is named, with its line.
+// Tests that the error for an op that needs all rows at once names the op and its line.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
@@ -12,7 +12,7 @@ module {
 
 // -----
 
-// Tests that values which no backend exchanges are named.
+// Tests that the error for values that no backend can exchange names them.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xui8>) {
@@ -24,7 +24,7 @@ module {
 
 // -----
 
-// Tests that a state cannot take the name of the rows of all replicas.
+// Tests that a state cannot have the reserved name of the number of all rows.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   // expected-error @+1 {{'global_rows' is the name of the rows of all replicas; call it otherwise}}
@@ -33,7 +33,7 @@ module {
 
 // -----
 
-// Tests that a state cannot take the name of a replica's first row, where rows are numbered.
+// Tests that a state cannot have the reserved name of a replica's first row, if rows are numbered.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   // expected-error @+1 {{'first_row' is the name of the first row of a replica; call it otherwise}}
@@ -46,7 +46,7 @@ module {
 
 // -----
 
-// Tests that a broadcast is from a replica that there is, and that rows are not exchanged.
+// Tests that the root of a broadcast is an existing replica, and that rows are not exchanged.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
@@ -83,7 +83,7 @@ module {
 
 // -----
 
-// Tests that what needs all of a sum over rows in a loop is named: this one begins as something else.
+// Tests that an op in a loop that needs a whole sum over rows is an error: this sum has another initial value.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x", "s"] -> ["y"] (%x: tensor<?x2xf32>, %s: tensor<2xf32>) {
@@ -115,7 +115,7 @@ module {
 
 // -----
 
-// Tests that batch norm is refused where each replica has one row, and so one value per channel.
+// Tests that batch norm is rejected if each replica has one row, and so one value per channel.
 module {
   sluice.model "m" format 2 phase "train" capacity 2 replicas 2 least_training_rows 2
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>

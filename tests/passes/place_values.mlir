@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values | FileCheck %s
 
-// Tests that every value and the stored form of a state get a device, and that the logical type stays without.
+// Tests that every value and the physical type of a state get a device, and that the logical type has none.
 // CHECK: #[[CPU:.+]] = #sluice.at<device = "cpu">
 module {
   sluice.model "model" format 2 phase "model" capacity 4

@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --sluice-build-entry-points --sluice-place-values --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory | FileCheck %s
 
-// Tests that a value takes the place of one that is dead: a chain of four needs two places (of 64 bytes). Launches of equal kernels
-// are of one function.
+// Tests that a value reuses the buffer of a dead one: a chain of four needs two buffers (of 64 bytes). Launches of
+// equal kernels share one function.
 // CHECK: sluice.arena "cpu.transient" on "cpu" : 128 bytes
 // CHECK: sluice.launch "exp" @exp on "cpu"
 // CHECK-NEXT: in %{{.+}} : tensor<2xf32, #cpu> at cpu.transient[[[A:[0-9]+]]]

@@ -1,8 +1,9 @@
 // RUN: sluice-opt %s --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | FileCheck %s
 
-// Tests that an input and its copy exist twice, so that the copy waits only for what read the same buffer two calls ago, and the host
-// writes an input when the copy of two calls ago is done. What the accelerator makes exists once: it waits for the last call's reader.
-// Events of earlier calls are arguments: one of two calls ago is handed on once more.
+// Tests that an input and its copy have two instances: the copy only waits for the reader of the same buffer two calls
+// ago, and the host writes an input when the copy of two calls ago is done. The accelerator's own values have one
+// instance: their producer waits for the last call's reader. Events of earlier calls are arguments; one of two calls
+// ago is passed on once more.
 // CHECK: sluice.entry @predict {{.*}}(%x: tensor<2xf32, #cpu>, [[IN1:%.+]]: !sluice.event, [[IN2:%.+]]: !sluice.event, [[EXP1:%.+]]: !sluice.event, [[EXP2:%.+]]: !sluice.event, [[OUT1:%.+]]: !sluice.event, [[SIN1:%.+]]: !sluice.event)
 // CHECK: sluice.receive %x : tensor<2xf32, #cpu> at cpu.transient[0, 64] after [[IN2]]
 // CHECK: [[IN:%done.*]] = sluice.transfer input step on "acc0.in" bytes 8 per_row 0 after [[EXP2]]

@@ -2,8 +2,8 @@
 // RUN: sluice-opt %s --split-input-file --sluice-lower-scans | FileCheck %s --check-prefix=LOOP
 // RUN: sluice-opt %s --split-input-file --sluice-lower-scans --sluice-place-values --sluice-deduplicate-copies --sluice-fuse-kernels --sluice-settle-loops | FileCheck %s --check-prefix=KERNELS
 
-// Tests the text form; that a scan becomes a loop which counts, takes the slice of its step and writes its part of what is stacked;
-// and that this part is written in its place.
+// Tests the text form. A scan becomes a loop that counts steps, reads the slice of its step and writes its part of the
+// stack, in place.
 // TEXT-LABEL: module @forward
 // TEXT: %[[R:.+]]:2 = sluice.scan 5 steps
 // TEXT-NEXT: (%[[H:.+]] = %h : tensor<?x4xf32>,
@@ -46,7 +46,7 @@ module @forward {
 
 // -----
 
-// Tests that a scan the other way counts down, and one within another becomes a loop in a loop.
+// Tests that a reversed scan counts down, and that a nested scan becomes a nested loop.
 // LOOP-LABEL: module @reverse
 // LOOP: %[[LAST:.+]] = sluice.full {type = tensor<i32>, value = 2.{{0+}}e+00 : f64}
 // LOOP: sluice.loop "scan" 3 times

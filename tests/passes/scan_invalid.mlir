@@ -13,7 +13,7 @@ module {
 
 // -----
 
-// Tests that the rows of a call are no steps.
+// Tests that the dimension of the rows cannot be that of the steps.
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x5xf32>) {
     // expected-error @+1 {{has no 5 slices along dimension 0: 'tensor<?x5xf32>'}}
@@ -26,7 +26,7 @@ module {
 
 // -----
 
-// Tests that there is a step at least.
+// Tests that there is at least one step.
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     // expected-error @+1 {{must have 1 to 2147483647 steps, but has 0}}
@@ -39,7 +39,7 @@ module {
 
 // -----
 
-// Tests that what goes from step to step keeps its type.
+// Tests that a carried value keeps its type.
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     // expected-error @+1 {{carries values of other types than its first ones}}
@@ -53,7 +53,7 @@ module {
 
 // -----
 
-// Tests that the step says what is stacked.
+// Tests that `step` lists the stacked values.
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     // expected-error @+1 {{does not end in a sluice.step that stacks 1 values}}
@@ -66,7 +66,7 @@ module {
 
 // -----
 
-// Tests that stacks have a dimension of the steps where the value has one, or behind them.
+// Tests that the step dimension of a stack is a dimension of the value, or one after them.
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
     // expected-error @+1 {{cannot stack along dimension 2 values of 'tensor<2xf32>'}}
@@ -79,7 +79,7 @@ module {
 
 // -----
 
-// Tests that a step reads and writes no state.
+// Tests that a step accesses no state.
 module {
   sluice.state slot @w : tensor<2xf32> = <"constant", 0.0 : f64>
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {

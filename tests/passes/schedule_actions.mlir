@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-place-values --sluice-deduplicate-copies --sluice-isolate-ops --sluice-prepare-kernels --sluice-schedule-actions | FileCheck %s
 
-// Tests that copies have queues of their own, that who needs a value waits for it, and that a wait which another one implies is
-// left out: `add` reads both inputs, and the second copy comes after the first in their queue.
+// Tests that copies have separate queues, that consumers wait for their operands, and that implied waits are omitted:
+// `add` reads both inputs, and the second copy comes after the first in their queue.
 // CHECK-LABEL: module @waits
 // CHECK: %done = sluice.transfer input step on "acc0.in"
 // CHECK: [[IN:%done_.+]] = sluice.transfer input step on "acc0.in"
@@ -20,7 +20,8 @@ module @waits {
 
 // -----
 
-// Tests that the host's kernels, which keep the issuing thread busy, come after what can be issued for an accelerator.
+// Tests that the host's kernels, which block the issuing thread, are issued after all actions that are ready for an
+// accelerator.
 // CHECK-LABEL: module @host_last
 // CHECK: sluice.launch "acc0_sin"
 // CHECK: sluice.launch "exp"
@@ -36,7 +37,7 @@ module @host_last {
 
 // -----
 
-// Tests that a state is updated in place when it has been read, also by a copy to another device.
+// Tests that a state is updated in place after its readers, including a copy to another device.
 // CHECK-LABEL: module @update
 // CHECK: %[[W:.+]] = sluice.get @w
 // CHECK: [[READ:%done.*]] = sluice.transfer state stale on "acc0"
@@ -58,7 +59,7 @@ module @update {
 
 // -----
 
-// Tests that a program for the host alone keeps its order and waits for nothing.
+// Tests that a program for the host alone keeps its order and has no waits.
 // CHECK-LABEL: module @host
 // CHECK-NOT: after
 // CHECK: sluice.launch "exp"

@@ -1,9 +1,10 @@
 // RUN: sluice-opt %s --sluice-shard-optimizer --sluice-simplify --sluice-name-collectives | FileCheck %s
 // RUN: sluice-opt %s --sluice-shard-optimizer --sluice-simplify --sluice-name-collectives --sluice-place-values --sluice-deduplicate-copies --sluice-assign-layouts --sluice-fuse-kernels --sluice-prepare-kernels --sluice-schedule-fewest-buckets --sluice-plan-memory --sluice-plan-waits --sluice-verify-plan | sluice-opt | FileCheck %s --check-prefix=PLANNED
 
-// Tests that of three replicas each keeps a shard of the slot and updates that: gradients are scattered, the parameter's own part is taken by
-// the replica's number, and what is updated is gathered; that a parameter whose elements cannot be shared out equally is filled up; that
-// the rate, which all have, is repeated in the shard's shape; and that a parameter without slots stays as it is.
+// Tests that each of three replicas stores a shard of the slot and updates it. Gradients are scattered, the parameter's
+// own part is selected by the replica's number, and the updated parameter is gathered. A parameter whose elements do
+// not divide evenly is padded; the rate, which is replicated, is broadcast to the shard's shape; a parameter without
+// slots is unchanged.
 // CHECK: sluice.state share @replica : tensor<i64>
 // CHECK: sluice.state slot @w.momentum_buffer : tensor<2x5xf32> = <"constant", 0.000000e+00 : f64> of @w shards 3
 // CHECK-LABEL: sluice.entry @train_step
@@ -28,7 +29,7 @@
 // CHECK: %[[ZERO:.+]] = sluice.full{{ +}}{type = tensor<4xf32>, value = 0.000000e+00 : f64}
 // CHECK: sluice.set @w.momentum_buffer, %[[ZERO]] : tensor<4xf32>
 
-// Tests that shards are exchanged one value at a time, and not in place, beside the bucket of what has none.
+// Tests that shards are exchanged one value at a time and not in place, next to the bucket of unsharded values.
 // PLANNED: sluice.state slot @w.momentum_buffer : tensor<2x5xf32> = <"constant", 0.000000e+00 : f64> of @w shards 3 physical tensor<4xf32, #cpu>
 // PLANNED: sluice.communicate "gradient of w" reduce_scatter sum on "cpu"
 // PLANNED-NEXT: in %{{.+}} : tensor<12xf32, #cpu> at cpu.transient

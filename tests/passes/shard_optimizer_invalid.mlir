@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics --sluice-shard-optimizer
 
-// Tests that an update which needs all of a slot is an error at what needs it.
+// Tests that an update that needs a whole slot is an error at the op that reads it.
 module {
   sluice.model "m" format 2 phase "train" replicas 2 zero 1
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
@@ -22,7 +22,7 @@ module {
 
 // -----
 
-// Tests that there must be something to share out.
+// Tests that there must be a slot to shard.
 // expected-error @+1 {{the optimizer keeps nothing for its parameters that --zero 1 could share out}}
 module {
   sluice.model "m" format 2 phase "train" replicas 2 zero 1
@@ -31,7 +31,7 @@ module {
 
 // -----
 
-// Tests that the name of a replica's number is taken.
+// Tests that the name of a replica's number is reserved.
 module {
   sluice.model "m" format 2 phase "train" replicas 2 zero 1
   // expected-error @+1 {{'replica' is the name of a replica's number; call it otherwise}}
@@ -40,7 +40,7 @@ module {
 
 // -----
 
-// Tests that shards are one for each replica, and those of a vector.
+// Tests that the number of shards is the number of replicas, and that shards are vectors.
 module {
   sluice.model "m" format 2 phase "parallel" replicas 2
   sluice.entry @train_step ["x"] -> ["y"] (%x: tensor<6xf32>) {
@@ -91,7 +91,7 @@ module {
 
 // -----
 
-// Tests that slots alone are kept in shards.
+// Tests that only slots are stored in shards.
 module {
   sluice.model "m" format 2 phase "parallel" replicas 2
   // expected-error @+1 {{is no slot, and is kept in shards}}

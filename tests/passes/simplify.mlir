@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points --sluice-simplify | FileCheck %s
 
-// Tests that equal ops become one, and that what nothing uses is gone.
+// Tests that equal ops are merged, and dead ops removed.
 // CHECK: sluice.entry @predict
 // CHECK: %[[E:.+]] = sluice.exp
 // CHECK-NOT: sluice.exp
@@ -18,7 +18,7 @@ module {
 
 // -----
 
-// Tests that a cast back from a type that holds all elements of the first goes away with it, and one from another stays.
+// Tests that a round-trip cast through a type that represents all elements is removed, and another one stays.
 // CHECK: sluice.entry @predict ["x", "y"] {{.*}} (%[[X:.+]]: tensor<2xbf16>, %[[Y:.+]]: tensor<2xf32>)
 // CHECK-NEXT: %[[NARROW:.+]] = sluice.cast %[[Y]] {to = bf16}
 // CHECK-NEXT: %[[ROUNDED:.+]] = sluice.cast %[[NARROW]] {to = f32}

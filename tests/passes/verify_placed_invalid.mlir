@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics
 
-// Tests that an op whose operands live on two devices is refused, by the name of both.
+// Tests that an op with operands on two devices is rejected; the error names both.
 module {
   sluice.entry @predict ["x", "w"] -> [] (%x: tensor<2xf32, #sluice.at<device = "cpu">>, %w: tensor<2xf32, #sluice.at<device = "acc0">>) {
     // expected-error @+1 {{acc0}}

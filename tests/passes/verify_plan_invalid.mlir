@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-verify-plan --verify-diagnostics
 
-// Tests that a kernel which does not wait for the copy that brings its operand is found.
+// Tests that a kernel without a wait for its operand's copy is detected.
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module {
@@ -25,7 +25,7 @@ module {
 
 // -----
 
-// Tests that a copy into a buffer which the call of two calls before may still read is found.
+// Tests that a copy into a buffer that the call of two calls before may still read is detected.
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module {
@@ -50,7 +50,7 @@ module {
 
 // -----
 
-// Tests that an input which is written while its copy may still read it is found.
+// Tests that an input that is overwritten while its copy may still read it is detected.
 #acc0 = #sluice.at<device = "acc0">
 #cpu = #sluice.at<device = "cpu">
 module {
@@ -68,7 +68,7 @@ module {
 
 // -----
 
-// Tests that a buffer which is given away while its value is still to be read is found.
+// Tests that a buffer that is released before its value's last read is detected.
 #cpu = #sluice.at<device = "cpu">
 module {
   sluice.function @exp of "cpu" cost <"elementwise", 2 + 0 flops, 16 + 0 bytes, 1.0 : f64 lanes> (%c: tensor<2xf32>) {
@@ -102,7 +102,7 @@ module {
 
 // -----
 
-// Tests that a part is written in place only where the rest lies.
+// Tests that a part is only written in place of the value that it updates.
 #cpu = #sluice.at<device = "cpu">
 module {
   sluice.device "cpu" = "cpu" 0

@@ -1,6 +1,6 @@
 // RUN: sluice-opt %s --split-input-file --sluice-verify-plan --verify-diagnostics
 
-// Tests that what is sent in a loop and written in its next iteration without a carried wait is found.
+// Tests that a value that is sent in a loop and overwritten in the next iteration without a carried wait is detected.
 #acc0 = #sluice.at<device = "acc0">
 #acc1 = #sluice.at<device = "acc1">
 module {
@@ -34,7 +34,7 @@ module {
 
 // -----
 
-// Tests that a value of the last iteration that is read in the next one, where it was not made yet, is found: it is carried by nothing.
+// Tests that a read of the last iteration's value, before this iteration computes it, is detected: it is not carried.
 #cpu = #sluice.at<device = "cpu">
 module {
   sluice.function @exp of "cpu" cost <"elementwise", 2 + 0 flops, 16 + 0 bytes, 1.0 : f64 lanes> stage "exp_0" tasks 1 (%c: tensor<2xf32>) {
@@ -60,7 +60,7 @@ module {
 
 // -----
 
-// Tests that an exchange which waits for the value of one of its queues alone is found.
+// Tests that an exchange that only waits for the value of one of its queues is detected.
 #acc0 = #sluice.at<device = "acc0">
 #acc1 = #sluice.at<device = "acc1">
 module {

@@ -1,4 +1,4 @@
-// Module files that are wrong in every way we know: each is refused with its place, and nothing crashes or hangs.
+// Malformed module files of every known kind: each is rejected with its location, without a crash or hang.
 #include "ir/text/ParseGuard.h"
 
 #include "ir/Dialect.h"
@@ -19,23 +19,23 @@ std::string repeat(const std::string &text, size_t times) {
   return result;
 }
 
-/// What is wrong with `text`; empty if nothing is.
+/// The error in `text`; empty if none.
 std::string problem(const std::string &text) {
   mlir::MLIRContext context;
   auto module = parseModuleText(text, "m.mlir", context);
   return module ? "" : llvm::toString(module.takeError());
 }
 
-/// The same from the scan alone, which alone keeps the parser's stack whole.
+/// The same from the scan alone, which protects the parser's stack.
 std::string scanProblem(const std::string &text) { return llvm::toString(checkModuleText(text, "m.mlir")); }
 
 struct BadModule {
   const char *name;
   std::string text;
-  std::string message; // how the error begins
+  std::string message; // prefix of the error
 };
 
-/// How GoogleTest names a case.
+/// Names a case for GoogleTest.
 void PrintTo(const BadModule &module, std::ostream *out) { *out << module.name; }
 
 class BadModuleTest : public testing::TestWithParam<BadModule> {};

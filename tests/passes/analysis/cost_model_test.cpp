@@ -1,4 +1,4 @@
-// What is known of kinds of kernels that were not measured, where others were and peaks are published.
+// Estimates for kinds of kernels without measurements, from measured kinds and published peaks.
 #include "passes/analysis/CostModel.h"
 #include "gtest/gtest.h"
 
@@ -21,12 +21,12 @@ DeviceCosts published() {
   return costs;
 }
 
-/// einsum reaches 70 % of its peak and einsum_bf16 30 % of its own; of conv2d there is f32 alone.
+/// einsum reaches 70 % of its peak and einsum_bf16 30 % of its own; conv2d is measured in f32 only.
 DeviceCosts measured() {
   DeviceCosts costs;
   costs.any = ratesOf(2e12);
   costs.kinds["einsum"] = ratesOf(7e12);
-  costs.kinds["einsum_bf16"] = ratesOf(48e12, {{48e9, 1, 2e-3 + 2 * kLaunchTime}}); // one that takes twice as long
+  costs.kinds["einsum_bf16"] = ratesOf(48e12, {{48e9, 1, 2e-3 + 2 * kLaunchTime}}); // twice the roofline's time
   costs.kinds["conv2d"] = ratesOf(5e12);
   costs.estimateUnmeasured(published());
   return costs;
@@ -59,7 +59,8 @@ TEST(DeviceCosts, WhatWasMeasuredStays) {
     EXPECT_FALSE(costs.estimated.contains(kind)) << kind;
 }
 
-// Of all kinds the fastest may be those whose peak it is, and a peak is no more than published; a kind like it is believed.
+// The fastest of all kinds may set this peak, which may not exceed the published peak; a kind with the same stem is
+// used as is.
 TEST(DeviceCosts, WhatAllReachIsNoMoreThanThePeak) {
   DeviceCosts costs;
   costs.any = ratesOf(20e12);
@@ -69,7 +70,7 @@ TEST(DeviceCosts, WhatAllReachIsNoMoreThanThePeak) {
   EXPECT_EQ(costs.ratesOf("einsum_tf32").flopsPerSecond, 160e12);
 }
 
-// A kernel that takes twice as long as its roofline says does so with faster arithmetic, too.
+// A kernel that takes twice the roofline's time does so with faster arithmetic, too.
 TEST(DeviceCosts, WhatTheRooflineMissesIsMissedOfUnmeasuredKinds) {
   DeviceCosts costs = measured();
   const KernelSample &sample = costs.ratesOf("einsum_tf32").samples.front();

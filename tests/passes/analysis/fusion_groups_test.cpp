@@ -1,5 +1,5 @@
-// How large the launches of an entry point may become on the CPU: chains, diamonds and wide ops, of any length. And
-// what is the backend's word alone.
+// Tests the sizes of an entry point's launches on the CPU: chains, diamonds and wide ops of any length. Also tests the
+// rules that belong to the backend alone.
 #include "backends/cpu/compiler/Plugin.h"
 #include "backends/loops/FusionRules.h"
 #include "ir/text/ParseGuard.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr const char *kRow = "tensor<?x8xf32>";
 constexpr const char *kBinary = "(tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>";
 
-/// The body of an entry point, written op by op; every op reads the last one unless told otherwise.
+/// The body of an entry point, written op by op; by default every op reads the previous one.
 class Body {
 public:
   void add(const std::string &op, const std::string &attributes, const std::string &operands, const std::string &type) {
@@ -78,7 +78,7 @@ Body chain(unsigned length) {
   return body;
 }
 
-/// Of a value with weights, which a launch of their own makes.
+/// The product of a value with weights, which a separate launch computes.
 void addProduct(Body &body, std::string of) {
   body.add("full", "{value = 0.5 : f64, type = tensor<8x8xf32>}", "", "() -> tensor<8x8xf32>");
   body.add("einsum", "{equation = \"ab,bc->ac\"}", of + ", " + body.last,
@@ -93,14 +93,14 @@ TEST_F(FusionGroupsTest, AChainIsCutIntoLaunchesOfTheLargestSize) {
   EXPECT_EQ(sizes, std::vector<size_t>(10, kMaxOpsInKernel));
 }
 
-// Each op reads the one before twice: as many paths as two to the power of the length.
+// Each op reads its predecessor twice: the number of paths is two to the power of the length.
 TEST_F(FusionGroupsTest, DiamondsAreWalkedOnce) {
   Body elements;
   for (unsigned i = 0; i < 100; ++i)
     elements.add("mul", "", elements.last + ", " + elements.last, kBinary);
   EXPECT_EQ(launchSizes(elements), std::vector<size_t>{100});
 
-  Body numbers; // rematerialised wherever they are used
+  Body numbers; // rematerialized in every consumer's launch
   numbers.add("rows", "{to = f32}", "", "() -> tensor<f32>");
   for (unsigned i = 0; i < 200; ++i)
     numbers.add("mul", "", numbers.last + ", " + numbers.last, "(tensor<f32>, tensor<f32>) -> tensor<f32>");
@@ -118,7 +118,7 @@ TEST_F(FusionGroupsTest, RematerializedOpsCountWhereTheyAreUsed) {
   EXPECT_LE(largest(launchSizes(movements)), kMaxOpsInKernel);
 }
 
-// The pieces of a wide concatenation are made before it.
+// The operands of a wide concatenation are computed before it.
 TEST_F(FusionGroupsTest, PiecesOfWideOpsAreLaunchesOfTheirOwn) {
   constexpr unsigned kPieces = 2 * kMaxOpsInKernel;
   Body body;
@@ -150,7 +150,7 @@ TEST_F(FusionGroupsTest, ABackendThatSaysNothingHasALaunchForEachOp) {
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &silent), std::vector<size_t>(5, 1));
 }
 
-// Whatever a backend takes becomes one launch, as long as no path leaves it and comes back: products, too, and any
+// If a backend accepts everything, all ops form one launch as long as it stays convex, including products and any
 // number of ops.
 TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
   sluice_backend_compile greedy = *sluice_cpu_backend_compile();
@@ -165,7 +165,7 @@ TEST_F(FusionGroupsTest, ABackendThatTakesAllHasOneLaunch) {
   EXPECT_EQ(launchSizes(body, kRow, /*fuse=*/true, &greedy), std::vector<size_t>{2 * kMaxOpsInKernel + 3});
 }
 
-// A chain and its gradient, which reads the result of each op again. Each query shows the backend the whole launch.
+// A chain and its gradient, which reads the result of each op again. Each query passes the whole launch to the backend.
 TEST_F(FusionGroupsTest, TheBackendIsAskedAFewTimesForEachOpOfADeepGraph) {
   static size_t questions;
   sluice_backend_compile counting = *sluice_cpu_backend_compile();
@@ -198,12 +198,12 @@ TEST_F(FusionGroupsTest, ElementwiseOpsComeAlongToTheirReader) {
   body.add("add", "", body.last + ", %v0", kBinary);
   EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 3}));
 
-  addProduct(body, "%v0"); // which the first launch stores now, too
+  addProduct(body, "%v0"); // which the first launch now also stores
   body.add("add", "", body.last + ", %v3", kBinary);
   EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 3, 1, 2}));
 }
 
-// A library may multiply a product with some function of a matrix, and with no other matrix.
+// A library may multiply a product with a certain function of a matrix, but not with another matrix.
 TEST_F(FusionGroupsTest, ABackendMayTakeAnOpForWhatComesAlong) {
   sluice_backend_compile library = *sluice_cpu_backend_compile();
   library.can_fuse = [](sluice_session *, const sluice_kernel_view *view, int *fuses) {
@@ -227,8 +227,8 @@ TEST_F(FusionGroupsTest, ABackendMayTakeAnOpForWhatComesAlong) {
   EXPECT_EQ(sizesWith("sin"), (std::vector<size_t>{1, 1, 2}));
 }
 
-// A library may leave the sum of an operand beside a product, whichever of the two comes first, but for no product that waits
-// for it.
+// A library may compute the sum of an operand in a product's launch, in either program order, but not in a product that
+// depends on the sum.
 TEST_F(FusionGroupsTest, ABackendMayReadAValueOnceForTwo) {
   sluice_backend_compile library = *sluice_cpu_backend_compile();
   library.can_fuse = [](sluice_session *, const sluice_kernel_view *view, int *fuses) {
@@ -261,7 +261,7 @@ TEST_F(FusionGroupsTest, ABackendMayReadAValueOnceForTwo) {
   EXPECT_EQ(launchSizes(waiting, "tensor<?xf32>", /*fuse=*/true, &library), (std::vector<size_t>{1, 1, 1}));
 }
 
-// The product reads what else would come along to it.
+// The product reads the value that would otherwise be merged into its launch.
 TEST_F(FusionGroupsTest, WhatALaunchReadsDoesNotComeAlong) {
   Body body;
   body.add("mul", "", "%x, %x", kBinary);
@@ -270,7 +270,8 @@ TEST_F(FusionGroupsTest, WhatALaunchReadsDoesNotComeAlong) {
   EXPECT_EQ(launchSizes(body), (std::vector<size_t>{1, 1, 2}));
 }
 
-// The softmax reads what the second `where` reads, is read by it, and is in neither launch. The second finds its mask again.
+// The softmax reads an operand of the second `where` and is read by it, but is in neither launch. The second `where`
+// rematerializes its mask.
 TEST_F(FusionGroupsTest, WhatIsReadOnTheWayDoesNotComeAlong) {
   Body body;
   body.add("isnan", "", "%x", "(tensor<?x8xf32>) -> tensor<?x8xi1>");
@@ -298,7 +299,8 @@ TEST_F(FusionGroupsTest, WhatALoopReadsIsHeldForIt) {
 
 namespace {
 
-/// A loop that stacks what it carries and what it computes of that; `more` is done besides, and `stack` is the next one of these.
+/// A loop that stacks a carried value and a value computed from it. `more` is additional code, and `stack` is the next
+/// stack.
 Body stacking(const std::string &more = "", const std::string &stack = "%u") {
   auto updated = [](const std::string &name, const std::string &in, const std::string &of) {
     return "%p" + name + " = sluice.expand " + of +
@@ -328,7 +330,7 @@ TEST_F(FusionGroupsTest, PartsAreStoredWhereTheyAreComputed) {
   EXPECT_EQ(sizesInLoop(stacking()), (std::vector<size_t>{5, 1})) << "the sum with two stacks, and then the count";
 }
 
-// What others read is no place to be written over.
+// A value with other readers may not be overwritten.
 TEST_F(FusionGroupsTest, PartsOfWhatIsReadBesidesAreStoredByThemselves) {
   std::string read = "%w = sluice.add %s, %t : (tensor<?x4x8xf32>, tensor<?x4x8xf32>) -> tensor<?x4x8xf32>\n";
   EXPECT_EQ(sizesInLoop(stacking(read, "%w")), (std::vector<size_t>{2, 1, 2, 1, 1}));

@@ -1,4 +1,4 @@
-// Clocks and reduced waits against reachability by search, on random programs.
+// Compares clocks and reduced waits with reachability by search, on random programs.
 #include "passes/analysis/AccessHistory.h"
 #include "passes/analysis/HappensBefore.h"
 #include "gtest/gtest.h"
@@ -10,7 +10,7 @@ using namespace sluice::passes;
 
 namespace {
 
-/// Actions with their queues and whom they come after.
+/// Actions with their queues and dependences.
 struct Program {
   unsigned numQueues;
   std::vector<unsigned> queue;
@@ -30,7 +30,7 @@ Program randomProgram(unsigned seed, unsigned numQueues, unsigned size) {
   return program;
 }
 
-/// Edges of each action to those before it: `waits`, and the action before it in its queue.
+/// Edges of each action to earlier ones: `waits`, and the previous action of its queue.
 using Edges = std::vector<std::set<unsigned>>;
 
 Edges edgesOf(const Program &program, const std::vector<std::vector<unsigned>> &waits) {
@@ -45,7 +45,7 @@ Edges edgesOf(const Program &program, const std::vector<std::vector<unsigned>> &
   return edges;
 }
 
-/// Whether `from` is reached from `to` by edges.
+/// Whether edges lead from `to` to `from`.
 bool reaches(const Edges &edges, unsigned to, unsigned from) {
   std::vector<unsigned> work{to};
   std::set<unsigned> seen;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kFlops = 3e12, kBytes = 2e11, kLaunch = 4e-6;
 
-/// Kernels of all sizes and intensities, by a roofline, each off by a factor up to `noise`.
+/// Kernels of all sizes and intensities, timed by a roofline, each off by a factor of up to `noise`.
 std::vector<KernelSample> kernels(uint32_t seed, double noise, int count = 12, double flopRate = kFlops,
                                   double byteRate = kBytes) {
   std::mt19937 random(seed);
@@ -50,7 +50,7 @@ TEST(KernelRates, TellKernelsThatWereNotTimed) {
     EXPECT_NEAR(rates.seconds(other.flops, other.bytes) / other.seconds, 1, 1e-3);
 }
 
-// What a roofline misses of a kernel is known of that kernel, and of others the less the more they differ in work.
+// The residual of a kernel corrects that kernel, and others less, the more they differ in work.
 TEST(KernelRates, KeepWhatTheRooflineMisses) {
   std::vector<KernelSample> samples = kernels(7, 1);
   constexpr double kOdd = 2;
@@ -72,7 +72,8 @@ TEST(KernelRates, OneKernelIsEnough) {
   EXPECT_TRUE(std::isfinite(rates.seconds(0, 1e12)));
 }
 
-// What fits into a cache moves faster: the edge is found from all kinds of a device, and tells kernels on either side.
+// Data that fits in a cache moves faster: the edge is fitted from all kinds of a device, and separates kernels on
+// either side.
 TEST(KernelRates, TheEdgeOfACacheIsFound) {
   constexpr double kEdge = 2e6, kSpeed = 4;
   auto cached = [](std::vector<KernelSample> samples) {

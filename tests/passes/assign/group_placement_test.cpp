@@ -1,4 +1,4 @@
-// The placement on several devices against brute force.
+// Compares the placement on several devices with brute force.
 #include "passes/assign/GroupPlacement.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ PlacementProblem randomProblem(uint32_t seed, uint32_t devices, uint32_t maxGrou
   return problem;
 }
 
-/// The objective as its definition says, without sharing code with the solver; nothing if it is not feasible.
+/// The objective by definition, without code of the solver; none if infeasible.
 std::optional<int64_t> costByDefinition(const PlacementProblem &problem, const std::vector<uint32_t> &devices) {
   int64_t cost = 0;
   std::vector<int64_t> memory(problem.links.size());
@@ -96,7 +96,7 @@ std::optional<int64_t> bruteForce(const PlacementProblem &problem) {
   return best;
 }
 
-/// A chain of groups that the host runs in 1000 ps and two accelerators in 10; each takes 8 bytes. Links take 1 ps a
+/// A chain of groups that take 1000 ps on the host and 10 ps on two accelerators; each has 8 bytes. Links take 1 ps per
 /// byte, values have 4 bytes.
 PlacementProblem chainOfGroups(uint32_t length) {
   PlacementProblem problem;
@@ -109,10 +109,10 @@ PlacementProblem chainOfGroups(uint32_t length) {
   return problem;
 }
 
-/// How far the answers for a number of devices are from the best ones.
+/// The distances of the solver's results for a number of devices from the optimum.
 struct Comparison {
   int infeasible = 0, optimal = 0;
-  std::vector<double> distances; ///< percent of the best cost, per feasible problem
+  std::vector<double> distances; ///< percent of the optimal cost, per feasible problem
 };
 
 Comparison compare(uint32_t devices, uint32_t maxGroups, uint32_t seeds) {

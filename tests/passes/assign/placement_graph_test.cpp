@@ -1,4 +1,4 @@
-// An entry point as a placement problem, and the way back: with backends that run and fuse everything.
+// Tests the conversion of an entry point to a placement problem and back, with backends that run and fuse everything.
 #include "ir/Module.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
@@ -16,7 +16,7 @@ using namespace sluice::passes;
 
 namespace {
 
-/// A compile half that takes whatever it is asked.
+/// A compile half that accepts every request.
 sluice_backend_compile willing(const char *name) {
   sluice_backend_compile half{};
   half.describe = [](sluice_session *, sluice_target_info *) { return SLUICE_OK; };
@@ -32,7 +32,7 @@ sluice_backend_compile willing(const char *name) {
   return half;
 }
 
-/// A backend that has products and additions alone, and never fuses.
+/// A backend that only supports products and additions, and never fuses.
 sluice_backend_compile lacking(const char *name) {
   sluice_backend_compile half = willing(name);
   half.can_fuse = nullptr;
@@ -70,7 +70,7 @@ protected:
     return uint32_t(found - graph.groups.begin());
   }
 
-  /// The value that goes from one group to another.
+  /// The value that passes from one group to another.
   static const PlacementProblem::Value &between(const PlacementGraph &graph, const std::string &from,
                                                 const std::string &to) {
     uint32_t producer = find(graph, from), consumer = find(graph, to);
@@ -81,7 +81,7 @@ protected:
     return *found;
   }
 
-  /// Puts all that the graph lets it put on acc0 there, and goes on as the compiler would.
+  /// Places all free groups on acc0 and continues with the compiler's passes.
   LogicalResult compileOnAccelerator(llvm::StringRef entry) {
     PlacementGraph all = graph(entry);
     std::vector<uint32_t> devices;
@@ -101,7 +101,7 @@ protected:
     return LogicalResult(runPipeline(*module, options));
   }
 
-  /// The devices of the results of all ops of a name.
+  /// The devices of the results of all ops with a name.
   std::set<std::string> devicesOf(llvm::StringRef op) {
     std::set<std::string> devices;
     module->walk([&](Operation *found) {
@@ -111,7 +111,7 @@ protected:
     return devices;
   }
 
-  /// Where ops of a name are, in the order of the program.
+  /// The devices of the ops with a name, in program order.
   std::vector<std::string> placesOf(llvm::StringRef op) {
     std::vector<std::string> places;
     module->walk([&](Operation *found) {
@@ -241,7 +241,7 @@ TEST_F(PlacementGraphs, MemoryAtThePeakIsOfWhatIsAliveThere) {
   EXPECT_EQ(memoryOf(all, "einsum_2"), std::vector<int64_t>(3, kValue));
   for (const char *alive : {"einsum", "einsum_1", "add"})
     EXPECT_EQ(memoryOf(peak, alive), std::vector<int64_t>(3, kValue)) << alive;
-  for (const char *other : {"inputs", "einsum_2", "add_1"}) // read before, or made later
+  for (const char *other : {"inputs", "einsum_2", "add_1"}) // dead by then, or computed later
     EXPECT_EQ(memoryOf(peak, other), std::vector<int64_t>(3, 0)) << other;
   EXPECT_EQ(memoryOf(peak, "v"), std::vector<int64_t>(3, kState));
   EXPECT_EQ(between(peak, "einsum", "add").copyMemory, kValue);
@@ -274,7 +274,7 @@ TEST_F(PlacementGraphs, PinsKeepOpsApart) {
   EXPECT_EQ(groups("sluice.pin = \"acc0\"", ""), (Names{"exp!", "tanh"}));
 }
 
-// What may run where is one rule: what the graph offers, the compiler takes.
+// Graph and compiler use the same rule: the compiler accepts every placement that the graph permits.
 TEST_F(PlacementGraphs, NumbersThatADeviceCannotMakeAreCopiedThere) {
   accelerator = lacking("fake");
   parse(R"(

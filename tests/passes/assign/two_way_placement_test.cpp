@@ -1,4 +1,4 @@
-// The two-way placement against brute force, and its certificates on graphs too large for that.
+// Compares the two-way placement with brute force, and tests its certificates on larger graphs.
 #include "passes/assign/TwoWayPlacement.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TwoWayProblem randomProblem(uint32_t seed) {
   return problem;
 }
 
-/// The objective as its definition says, without sharing code with the solver.
+/// The objective by definition, without code of the solver.
 std::optional<int64_t> bruteForce(const TwoWayProblem &problem) {
   std::optional<int64_t> best;
   for (uint32_t bits = 0; bits < uint32_t(1) << problem.groups.size(); ++bits) {

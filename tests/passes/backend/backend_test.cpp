@@ -1,4 +1,4 @@
-// What backends hand back is looked at before it is used, and errors name who gave it and for what.
+// Tests that results of backends are validated before use, and that errors name the backend and the request.
 #include "backends/cpu/compiler/Plugin.h"
 #include "ir/Layout.h"
 #include "ir/text/DiagnosticText.h"
@@ -56,7 +56,7 @@ TEST_F(BackendTest, AProposalThatIsNoLayoutIsRefusedByName) {
                                               "has dimension 7 of a value of rank 2"));
 }
 
-// Tests that what stands beside "any will do" means nothing.
+// Tests that fields next to "no preference" are ignored.
 TEST_F(BackendTest, ABackendThatDoesNotCareProposesNothing) {
   table.propose_layout = [](sluice_session *, const sluice_kernel_view *, int, unsigned,
                             sluice_layout_proposal *proposal) {

@@ -1,5 +1,5 @@
-// An op that is a formula of others has a kernel, or the formula in its place, on all devices with the host's
-// instructions alike: the two differ in the order of sums.
+// All devices with the host's instructions use the same choice for a composite op, its kernel or its formula, because
+// the two differ in the order of sums.
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
 #include "passes/Passes.h"
@@ -14,7 +14,7 @@ using testing::IsEmpty;
 
 namespace {
 
-/// A compile half for host code of these instructions, which has a kernel for every op.
+/// A compile half for host code with these instructions and a kernel for every op.
 template <const char *instructions> sluice_backend_compile willing(const char *name) {
   sluice_backend_compile half{};
   half.struct_size = sizeof(half);
@@ -41,7 +41,7 @@ constexpr char kWide[] = "wide,fma", kNarrow[] = "narrow";
 
 class DeviceBackendsTest : public testing::Test {
 protected:
-  /// The convolution, in so many groups, on the accelerator.
+  /// The convolution, with this number of groups, on the accelerator.
   Conv2dOp convolution(int groups) {
     std::string text = R"(#acc0 = #sluice.at<device = "acc0">
 module {

@@ -1,4 +1,4 @@
-// What backends are told of ops: numbers, words and types, none of it in MLIR's text.
+// Tests the view of ops that backends get: numbers, keywords and types, without MLIR text.
 #include "ir/Layout.h"
 #include "passes/backend/KernelView.h"
 #include "tests/ir/op_instance.h"
@@ -38,7 +38,7 @@ std::vector<Dim> layoutOf(const KernelView &view, size_t number) {
   return dims;
 }
 
-/// A product whose first factor lies in memory as `layout` says.
+/// A product whose first operand has layout `layout` in memory.
 struct LaidOutProduct : OpInstance {
   explicit LaidOutProduct(AffineMap layout)
       : OpInstance("\"sluice.einsum\"(%0, %1) {equation = \"ab,cb->ac\"} : (tensor<?x8xf32>, tensor<3x8xf32>) -> "
@@ -130,7 +130,7 @@ TEST(KernelViewTest, ALayoutThatNumbersCannotSayIsNamed) {
             "backends cannot be told of a layout that is not made of dimensions and their tiles");
 }
 
-// Tests it on what is no op on values: all those can be said.
+// Uses an op that is not an op on values, because all attributes of those are representable.
 TEST(KernelViewTest, AnAttributeThatCannotBeSaidIsNamedWithItsOp) {
   OpInstance instance("\"sluice.relu\"(%0) : (tensor<?x4xf32>) -> tensor<?x4xf32>");
   EXPECT_EQ(KernelView(instance.entry).unsaid(), "backends cannot be told of the attribute 'inputs' of 'sluice.entry'");

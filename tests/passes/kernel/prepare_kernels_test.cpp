@@ -1,4 +1,4 @@
-// What a backend has said of a kernel is not asked again.
+// Tests that a prepared kernel is not prepared again.
 #include "backends/cpu/compiler/Plugin.h"
 #include "ir/Dialect.h"
 #include "mlir/Parser/Parser.h"
@@ -26,7 +26,7 @@ constexpr const char *kSameOnBoth = R"(module @both {
 
 int prepared = 0;
 
-/// A backend of the CPU's that counts the kernels that it prepares.
+/// A variant of the CPU backend that counts the kernels that it prepares.
 sluice_backend_compile counting(const char *name) {
   sluice_backend_compile table = *sluice_cpu_backend_compile();
   table.name = name;
@@ -37,7 +37,7 @@ sluice_backend_compile counting(const char *name) {
   return table;
 }
 
-/// The backends of the functions that stand for two equal kernels, one on the host; `prepared` says how many were made.
+/// The backends of the functions of two equal kernels, one of them on the host; `prepared` counts the preparations.
 std::vector<std::string> prepareBoth(const sluice_backend_compile &sim) {
   prepared = 0;
   auto module = parseSourceString<ModuleOp>(kSameOnBoth, &sluice::test::getContext());

@@ -1,5 +1,5 @@
-// Every op that says what becomes of rows, on replicas that have a share of them each, against itself on one device that
-// has them all.
+// Compares every op with a row flow on replicas, each with a share of the rows, with the same op on one device with all
+// rows.
 #include "ir/Module.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
@@ -18,7 +18,7 @@ namespace sluice::test {
 
 namespace {
 
-/// How many of the rows each replica has, and the place of the first.
+/// The number of rows of each replica, and the position of the first.
 struct Shares {
   std::vector<int64_t> rows;
   int64_t firstOf(size_t replica) const {
@@ -58,7 +58,7 @@ static HostTensor shareOf(const HostTensor &whole, Type type, int64_t first, int
   return share;
 }
 
-/// Expects that the entry point of `module`, partitioned, gives on replicas what it gives on one device.
+/// Compares the partitioned entry point of `module` on replicas with the original on one device.
 static void expectEqual(const std::string &text, const std::vector<HostTensor> &inputs, const Shares &shares) {
   SCOPED_TRACE(text);
   int64_t rows = shares.firstOf(shares.rows.size());
@@ -136,7 +136,7 @@ TEST(PartitionOps, WhatNeedsAllRowsIsRefused) {
   }
 }
 
-/// An entry point that sums some operands of an op over rows before the op has them.
+/// An entry point that sums some operands of an op over rows before the op reads them.
 static std::string behindSums(OpInstance &instance, unsigned sums) {
   std::string arguments, names, body, operands, types;
   for (auto [i, type] : llvm::enumerate(instance.op->getOperandTypes())) {
