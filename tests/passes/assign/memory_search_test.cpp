@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kCap = 1'000'000;
 
-/// The largest plan that fits, of those that need `factor` times what the problem was given; less than `least` leaves
-/// no placement. 0 if none fits in a few tries.
+/// The largest plan that fits, if plans need `factor` times the given memory; less than `least` leaves no placement. 0
+/// if none fits in a few tries.
 int64_t search(double factor, int64_t least = 0) {
   constexpr int kTries = 8;
   MemorySearch memory({std::nullopt, kCap});

@@ -1,4 +1,5 @@
-"""What becomes of a run whose processes are asked to end: all end behind the same step, with a checkpoint of that, whatever they keep."""
+"""Runs whose processes get a termination signal: all end after the same step, with a checkpoint of it, with any kind
+of state."""
 
 import os
 import random
@@ -14,7 +15,7 @@ from sluice_processes import HAS_OPEN_MPI
 
 class AskedTest(LostTest):
     def assert_saved(self, run, results, ranks):
-        """A whole checkpoint of the step that all ended behind, at a signal of one of these ranks."""
+        """Checks for a complete checkpoint of the common last step, after a signal to one of these ranks."""
         for result in results:
             self.assertEqual(result.returncode, 128 + signal.SIGTERM, result.stderr)
         ends = {re.search(r"ended by signal 15 of rank (\d+) after step (\d+)", result.stderr).groups() for result in results}
@@ -42,7 +43,7 @@ class AskedTest(LostTest):
         return [rank]
 
     def ask_all(self, processes, first):
-        """As launchers do that are asked themselves, and tell those who have heard it already."""
+        """Like launchers that forward a signal to processes that have already received it."""
         draw = random.Random(first)
         for process in (processes[first], *processes, *processes):
             if process.poll() is None:
@@ -76,7 +77,7 @@ class AskedProcessesTest(AskedTest):
 
 
 class AskedShardsTest(AskedTest):
-    """Of replicas that keep a shard of the optimizer's each."""
+    """With replicas that each keep a shard of the optimizer state."""
 
     MOMENTUM = "0.9"
     RATE = "0.001"
@@ -107,7 +108,7 @@ class AskedMpiTest(AskedTest):
         self.assertNotEqual(result.returncode, 0, result.stderr)
         steps = set(re.findall(r"ended by signal 15 of rank \d+ after step (\d+)", result.stderr))
         self.assertLessEqual(len(steps), 1, steps)
-        for step in steps:  # none where the launcher, which ends too, does not pass on what they say last
+        for step in steps:  # none if the launcher ends before it forwards their last output
             self.assertEqual(max(run.checkpoints()), f"step-{int(step):012}.safetensors")
         self.assert_goes_on(run, after)
 

@@ -1,10 +1,10 @@
-"""Models whose text is fine and whose meaning is not: a message and code 3, whichever command reads them."""
+"""Models that parse but are invalid: an error and code 3, whichever command reads them."""
 
 from sluice_cli import SMALL_MODEL, CliTest, main
 
 INVALID, ABSENT = 3, 4
 
-# The type of a state, how it begins, what the message says of it.
+# The type of a state, its initializer, and the expected message.
 STATES = [
     ("2x3xf32", '"uniform", 0.0 : f64, 0x7FF0000000000000 : f64', "needs finite numbers"),
     ("2x3xf32", '"uniform", 0xFFF8000000000000 : f64, 1.0 : f64', "needs finite numbers"),
@@ -46,7 +46,7 @@ STATES = [
     ("1048576x1048577xf32", '"constant", 1.0 : f64', "more than 2^40 elements"),
 ]
 
-# What takes the place of a piece of the small model, and what the message says.
+# Replacements in the small model, and the expected message.
 INPUT = '["x"] (%x: tensor<?x3xf32>)'
 WITH = '["x", "z"] (%x: tensor<?x3xf32>, %z: '
 EDITS = [
@@ -107,7 +107,7 @@ CONSTANTS = [
     ("array<f32: 1.0, 2.0>", "2xf32", "constant vector/tensor attribute"),
 ]
 
-# A dump of `fused`, and edits of it.
+# A dump of `fused`, to be edited.
 FUSED = """#cpu = #sluice.at<device = "cpu">
 module {
   sluice.model "m" format 2 phase "fused" capacity 4

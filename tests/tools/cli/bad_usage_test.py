@@ -1,4 +1,4 @@
-"""Wrong command lines and wrong files: a clear message, the exit code that is promised, nothing half-written."""
+"""Invalid command lines and files: a clear error, the documented exit code, no partial output."""
 
 import json
 import os

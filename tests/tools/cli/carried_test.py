@@ -1,4 +1,4 @@
-"""What rows carry from step to step meets data that go on from step to step: a model that adds up what it has read."""
+"""Row-carried values with data that continues from step to step: a model that adds up its inputs."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from sluice_cli import CliTest, main
 
 BATCH, CALLS, LEFT = 4, 5, 2
 
-# Of row i: h = h + x, from step to step, which y should be.
+# For row i: h = h + x, from step to step; y is the expected value.
 SUMS = f"""
 module @sums {{
   sluice.model "sums" format 2 phase "model" capacity {BATCH}

@@ -1,5 +1,5 @@
-"""`--compile-from`: a dump of `model`, `train` or `fused` compiles to what the model compiles to, and an edited one to what
-the edit says."""
+"""`--compile-from`: a dump of `model`, `train` or `fused` compiles to the same result as the model, and edits take
+effect."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What `sluice` writes: executables, libraries, objects, IR; and what it says of them."""
+"""The outputs of `sluice`: executables, libraries, objects, IR; and its messages."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class CompileTest(CliTest):
             self.assertTrue(a.read() == b.read())
 
     def test_an_edited_plan_is_refused(self):
-        """Whatever the edit: the code was made for the plan as it was."""
+        """For any edit: the code belongs to the original plan."""
         self.assertEqual(self.sluice("compile", "small.mlir", "-o", "small").returncode, 0)
         with open(self.path("small"), "rb") as program:
             content = program.read()
@@ -71,7 +71,7 @@ class CompileTest(CliTest):
         self.assertIn({"entry": "predict", "copies": 1, "bytes": 48}, summary["copies"])
 
     def test_the_precision_is_named(self):
-        """By the compiler, the executable and dumps, of which those of phase model take another."""
+        """In the compiler, the executable and dumps; dumps of phase model accept another precision."""
         for flags, precision in ((), "f32"), (("--precision", "f16"), "f16"), (("--precision", "bf16"), "bf16"):
             with self.subTest(precision):
                 compiled = self.sluice("compile", "small.mlir", *flags, "-o", "small", "--dump-ir", "dump", "--json")

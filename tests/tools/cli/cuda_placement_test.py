@@ -1,5 +1,5 @@
-"""What placement and reports know of CUDA devices, on emulated ones and on none: published peaks, given memory and links,
-and the code that is kept for people to read."""
+"""Placement and reports for CUDA devices, emulated and absent: published peaks, given memory and links, and the
+readable generated code."""
 
 import json
 import os
@@ -12,7 +12,7 @@ DOUBLES = os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_")
 NO_DRIVER = {"SLUICE_NVRTC": DOUBLES + "nvrtc.so", "SLUICE_CUDA_DRIVER": "/nowhere/libcuda.so"}
 EMULATED = NO_DRIVER | {"SLUICE_CUDA_DRIVER": DOUBLES + "driver.so", "SLUICE_CUBLASLT": DOUBLES + "driver.so"}
 
-# y = x w of TYPE, 2 * 4096 * 4096 operations a row.
+# y = x w of TYPE, 2 * 4096 * 4096 operations per row.
 PRODUCT = """
 module @product {
   sluice.model "product" format 2 phase "model" capacity 4096

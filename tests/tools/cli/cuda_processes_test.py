@@ -1,4 +1,5 @@
-"""One process a CUDA device, on emulated ones (tests/cuda_emu): the results of one process, and how all end where one cannot go on."""
+"""One process per CUDA device, on emulated devices (tests/cuda_emu): the results match one process, and all end if
+one fails."""
 
 import array
 import json
@@ -26,7 +27,7 @@ class CudaProcessesTest(ProcessesTest):
         return self.program("--replicas", "env", rows=4, model="mlp")
 
     def weights(self, name):
-        """By the names of the tensors."""
+        """By tensor name."""
         content = self.content(name)
         size, = struct.unpack("<Q", content[:8])
         header = json.loads(content[8:8 + size])
@@ -101,7 +102,7 @@ class TrainingTest(CudaProcessesTest):
 
 
 class DevicesTest(CudaProcessesTest):
-    """Each process has the device of its place on the machine."""
+    """Each process uses the device with its local rank."""
 
     def launch_with(self, *flags, **environment):
         self.environment |= environment
@@ -126,7 +127,7 @@ class DevicesTest(CudaProcessesTest):
         self.assert_all_refuse(results, 4, "ranks 0 and 1 have one device, gpu(0) (cuda:1): each needs its own")
 
     def start_on(self, lists, *environments):
-        """A process for each environment, of a program that was compiled for these lists of devices."""
+        """One process per environment, running a program compiled for these lists of devices."""
         self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "-o", "mlp.mlir")
         devices = (flag for one in lists for flag in ("--devices", one))
         result = self.sluice("compile", "mlp.mlir", "-q", "--replicas", "env", *devices, "-o", "either", env=self.environment)

@@ -1,5 +1,5 @@
-"""Models compiled for CUDA devices, and run on emulated ones (tests/cuda_emu): what runs there agrees with the reference,
-and what is absent is named with its own exit code."""
+"""Models compiled for CUDA devices, and run on emulated ones (tests/cuda_emu): results agree with the reference, and
+absent components have their own error and exit code."""
 
 import glob
 import json
@@ -113,7 +113,7 @@ class CudaTest(CliTest):
             self.assertGreater(len(spans), 1)
             for track in spans.values():
                 self.assertTrue(all(start <= end for start, end in track))
-                # The host may be held up while it reads its clock.
+                # The host may be delayed while it reads its clock.
                 self.assertTrue(all(before[1] <= behind[0] + 1000 for before, behind in zip(track, track[1:])), track)
             whole = max(track[-1][1] for track in spans.values())
             self.assertTrue(steps / 20 < whole < 20 * steps, (steps, whole))
@@ -158,7 +158,7 @@ class CudaTest(CliTest):
         self.assertNotIn("small", self.files())
 
     def without_nvrtc(self):
-        """What hides the loader's: files of the names that it looks for, which are no libraries."""
+        """Hides the loader's libraries: files with their names that are not libraries."""
         for name in "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so":
             self.write(name, "")
         absent = {"SLUICE_NVRTC": "", "CUDA_HOME": "/nowhere", "VIRTUAL_ENV": "/nowhere", "CONDA_PREFIX": "", "HOME": "/nowhere"}
@@ -188,7 +188,7 @@ class CudaTest(CliTest):
         venv = {"VIRTUAL_ENV": os.path.join(BUILD, "..", "venv")}
         result = self.compile("-o", "small", "--json", "--backend", "cuda=arch=sm_90", **self.without_nvrtc() | venv)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertTrue(json.loads(result.stdout)["functions"])  # of which the double has none
+        self.assertTrue(json.loads(result.stdout)["functions"])  # the double has none
 
     def test_nvrtc_gets_many_kernels_at_once(self):
         kernels_of_unit = 16
@@ -236,9 +236,9 @@ class CudaTest(CliTest):
     def test_products_are_left_to_a_library(self):
         for settings, behaviour, agrees in (
             ("cuda=library=all", "", True),
-            ("cuda=library=all", "wrong", False),  # so the library makes them
-            ("cuda=library=all", "none", True),  # it has no algorithm: our own kernels do
-            ("cuda=library=large", "wrong", True),  # small ones are our own
+            ("cuda=library=all", "wrong", False),  # the library computes them
+            ("cuda=library=all", "none", True),  # without an algorithm, Sluice's own kernels are used
+            ("cuda=library=large", "wrong", True),  # small products use own kernels
             ("cuda=library=none", "wrong", True),
         ):
             arguments = ("small.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", settings)

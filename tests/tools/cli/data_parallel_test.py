@@ -1,5 +1,5 @@
-"""The notebook's LeNet on several devices, a graph that trains without an optimizer, as users meet it: trained, resumed, evaluated,
-measured; and what is refused of calls with a fixed number of rows."""
+"""The notebook's LeNet on several devices, a graph that trains without an optimizer, end to end: training, resuming,
+evaluation, measurement; and the errors for calls with a fixed number of rows."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class DataParallelTest(CliTest):
         return [json.loads(line) for line in self.run_here(*command, "--json").stdout.splitlines()]
 
     def few_rows(self, rows):
-        """Digits that are none, with labels from 0 to 9."""
+        """Random images as digits, with labels from 0 to 9."""
         for part in ("train", "test"):
             images = bytes((17 * i + i // 784) % 251 for i in range(784 * rows))
             self.write_npy(f"few/{part}/image.npy", "|u1", (rows, 1, 28, 28), images)
@@ -93,7 +93,7 @@ class DataParallelTest(CliTest):
         quiet = self.run_here(program, "train", "--data", data, "--epochs", "1", "--quiet")
         self.assertEqual(quiet.stderr, "")
 
-    # A loss that depends on row positions: (x - [1, 2, 4, 8])^2, which is 0 only on rows in the order of the data.
+    # A loss that depends on row positions: (x - [1, 2, 4, 8])^2, which is 0 only for rows in data order.
     PLACES = """
 module @places {{
   sluice.model "places" format 2 phase "model"{shuffle}

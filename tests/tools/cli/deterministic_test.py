@@ -1,4 +1,4 @@
-"""Logical shards as users meet them: any number of replicas leaves the same bits; and what is refused."""
+"""Logical shards end to end: any number of replicas gives the same bits; and the errors."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class DeterministicTest(CliTest):
         return result.stdout
 
     def trained(self, program):
-        """The losses of an epoch whose last batch is shorter, as they are printed, and the bytes of the weights."""
+        """The printed losses of an epoch whose last batch is shorter, and the bytes of the weights."""
         weights = program + ".safetensors"
         train = ("train", "--epochs", "1", "--batch", "60", "--json", "--seed", "3", "--save", weights)
         lines = [json.loads(line) for line in self.run_here(program, *train).splitlines()]

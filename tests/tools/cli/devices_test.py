@@ -1,4 +1,5 @@
-"""What `sluice devices` lists: the host, the backends of the installation and of SLUICE_BACKEND_PATH, and what it refuses."""
+"""The list of `sluice devices`: the host, the backends of the installation and of SLUICE_BACKEND_PATH, and the
+rejected files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a compiled model is, as a file and on a terminal."""
+"""A compiled model, as a file and on a terminal."""
 
 import os
 import pty
@@ -8,9 +8,9 @@ import threading
 
 from sluice_cli import BUILD, MNIST, CliTest, main, measures_memory
 
-# What an executable may ask the loader for: Debian's libtbb12, zlib1g, libstdc++6, libgcc-s1 and libc6.
+# The libraries that an executable may depend on: Debian's libtbb12, zlib1g, libstdc++6, libgcc-s1 and libc6.
 ALLOWED = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libtbb.so.12", "libz.so.1", "ld-linux-x86-64.so.2"}
-MOST_BYTES = 2 << 20  # of a small model; the runtime is nearly all of it
+MOST_BYTES = 2 << 20  # for a small model; mostly the runtime
 
 
 class FileTest(CliTest):
@@ -59,7 +59,7 @@ class FileTest(CliTest):
 
 class TerminalTest(CliTest):
     def train(self, *flags, **environment):
-        """What training prints on a terminal and on the standard output."""
+        """The output of training on a terminal and on standard output."""
         try:
             terminal, end = pty.openpty()
         except OSError as error:

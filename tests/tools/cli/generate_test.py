@@ -1,4 +1,4 @@
-"""`generate`: text in and out, what it is drawn by, the end of the context, and what is refused."""
+"""`generate`: text input and output, sampling, the end of the context, and the errors."""
 
 import json
 import os
@@ -77,7 +77,7 @@ class GenerateTest(CliTest):
         for flag in (["--top-k", "1"], ["--top-p", "0"], ["--top-p", "0.01", "--top-k", "9"]):
             self.assertEqual(self.text("--prompt", "abc", "--tokens", "20", "--temperature", "5", *flag), greedy)
         drawn = ("--prompt-tokens", "97,98,99", "--tokens", "20", "--temperature", "5", "--seed", "3")
-        self.assertEqual(self.text(*drawn, "--top-k", "0"), self.text(*drawn))  # all words
+        self.assertEqual(self.text(*drawn, "--top-k", "0"), self.text(*drawn))  # all tokens
 
     def test_the_context_ends_or_slides(self):
         self.assertEqual(len(self.text("--prompt", "a" * 8, "--tokens", str(LENGTH - 8), "--temperature", "0")), LENGTH - 8 + 1)

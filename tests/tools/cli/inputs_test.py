@@ -1,4 +1,4 @@
-"""Inputs that are no files: pipes that nobody writes to and devices without an end are read to an end, or refused."""
+"""Inputs that are not regular files: pipes without a writer and endless devices are read to the end, or rejected."""
 
 import json
 import os
@@ -18,7 +18,7 @@ class InputsTest(CliTest):
         self.assertEqual(trained.returncode, 0, trained.stderr)
 
     def readers(self, path):
-        """Each way to name an input, with `path` for it."""
+        """Each option that names an input, with `path` as its value."""
         environment = self.placement_environment()
         devices = ("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s,1us")
         yield "compile", lambda: self.sluice("compile", path, "-o", "out")
@@ -55,7 +55,7 @@ class InputsTest(CliTest):
                         result = read()
                     except subprocess.TimeoutExpired as hang:
                         self.fail(str(hang))
-                    if name == "--resume":  # a damaged checkpoint is passed over, with a warning
+                    if name == "--resume":  # a damaged checkpoint is skipped with a warning
                         self.assertIn("skipped a damaged checkpoint", result.stderr)
                         continue
                     self.assertEqual(result.returncode, INVALID, result.stderr)

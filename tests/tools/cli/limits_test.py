@@ -1,6 +1,6 @@
-"""Limits of memory, threads, files and disks: a message and the code that is promised, no signal, and nothing left.
+"""Limits of memory, threads, files and disks: an error and the documented exit code, no signal, and no leftovers.
 
-A few limits are tried, and many with SLUICE_TEST_FULL=1."""
+A few limits are tested, and many with SLUICE_TEST_FULL=1."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ MB = 1 << 20
 
 
 def limited(kind, amount, user=None):
-    """What a child does before it starts: limits itself."""
+    """Applied in the child before it starts."""
     def prepare():
         if user is not None:
             os.setuid(user)
@@ -26,7 +26,7 @@ def limited(kind, amount, user=None):
 class LimitsTest(CliTest):
     def setUp(self):
         super().setUp()
-        os.environ["TMPDIR"] = self.path("tmp")  # where reproducers of crashes would land
+        os.environ["TMPDIR"] = self.path("tmp")  # where reproducers of crashes would be written
         self.addCleanup(os.environ.pop, "TMPDIR")
         os.mkdir(self.path("tmp"))
         made = self.model_program("-o", "mlp.mlir")
@@ -47,7 +47,7 @@ class LimitsTest(CliTest):
         return self.run_program(program, "--help", preexec_fn=prepare).returncode == 0
 
     def least(self, program):
-        """The megabytes in which a program can start at all, which is the loader's affair."""
+        """The megabytes that a program needs to start at all, which depends on the loader."""
         low, high = 0, 2000
         while high - low > 4:
             middle = (low + high) // 2
@@ -82,7 +82,7 @@ class LimitsTest(CliTest):
                 codes.add(self.check(f"{least + more} MB", program, arguments, limit, [EXHAUSTED]))
             self.assertTrue(codes <= {0, EXHAUSTED}, codes)
 
-    @measures_memory  # leaks are looked for by a thread
+    @measures_memory  # the leak checker uses a thread
     @unittest.skipUnless(os.getuid() == 0, "limits of threads are per user; only root can become one that has none")
     def test_few_threads(self):
         nobody = 65534
@@ -141,7 +141,7 @@ class LimitsTest(CliTest):
         self.check_dumps(self.path("copy"))
 
     def check_dumps(self, folder):
-        """Every file that is there is whole."""
+        """Every existing file is complete."""
         for name in os.listdir(folder):
             self.assertTrue(name.endswith(".mlir"), name)
             with open(os.path.join(folder, name), encoding="utf-8") as dump:

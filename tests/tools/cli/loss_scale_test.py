@@ -1,4 +1,4 @@
-"""Training in f16 as users meet it: its scale is in checkpoints, with which a run goes on."""
+"""Training in f16 end to end: checkpoints contain the scale, and a resumed run continues with it."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import struct
 
 from sluice_cli import BUILD, CliTest, main
 
-# So large at first that some steps change nothing, and small enough soon after that it grows.
+# So large that the first steps overflow, and small enough soon after to grow.
 FIRST = 2.0**30
 SCALE = f"loss_scale <init_scale = {FIRST!r} : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 9>"
 TRAIN = ("train", "--batch", "50", "--seed", "3", "--checkpoint-every", "1000")
@@ -24,7 +24,7 @@ class LossScaleTest(CliTest):
         self.assertEqual(self.sluice("compile", "lenet.mlir", "--precision", "f16", "-q", "-o", "lenet").returncode, 0)
 
     def train(self, folder, *flags):
-        """The states that it leaves by name, each as its type and bytes."""
+        """The states of a run by name, each with type and bytes."""
         result = self.run_program(self.path("lenet"), *TRAIN, "--checkpoint", folder, *flags)
         self.assertEqual(result.returncode, 0, result.stderr)
         with open(self.path(f"{folder}/{max(os.listdir(self.path(folder)))}"), "rb") as file:

@@ -1,4 +1,4 @@
-"""What becomes of a run when one of its processes, or a replica in one, is killed, stopped or cut off."""
+"""Runs in which a process, or a replica in one, is killed, stopped or disconnected."""
 
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ IS_FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
 MOMENTS = 20 if IS_FULL else 3
 SEED = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(1 << 30)))
 DEADLINE = "10s" if IS_FULL else "4s"
-PATIENCE = 30  # seconds in which the others end
+PATIENCE = 30  # limit in seconds for the others to end
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PIDFD_GETFD, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 438, 0x4206, 0x4207, 0x40000000
@@ -36,7 +36,8 @@ def stop(pid):
 
 
 def cut_off(pid):
-    """Shuts the connections of a child down, from outside, all before it sees the first; false where this system does not let us."""
+    """Shuts down all connections of a child from outside, before it notices the first. Returns false if the system
+    does not permit this."""
     stop(pid)
     os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     pidfd = os.pidfd_open(pid)
@@ -56,7 +57,7 @@ def cut_off(pid):
 
 
 def watch(path):
-    """A descriptor that there is something to read from once somebody has opened the file."""
+    """A descriptor that becomes readable when the file is opened."""
     opened = LIBC.inotify_init1(os.O_CLOEXEC)
     LIBC.inotify_add_watch(opened, path.encode(), IN_OPEN)
     return opened
@@ -71,7 +72,7 @@ def thread_of(pid, replica):
 
 
 def stop_thread(tid):
-    """Of a child; false where this system does not let us."""
+    """Stops a child; false if the system does not permit this."""
     for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
         if LIBC.ptrace(request, tid, None, None) != 0:
             return False
@@ -80,12 +81,12 @@ def stop_thread(tid):
 
 
 def names(text, rank):
-    """Whether a rank is named, alone or among others: "ranks 1, 2 and 3"."""
+    """Whether a rank is named, alone or in a list: "ranks 1, 2 and 3"."""
     return re.search(rf"\branks? (\d+(,| and) )*{rank}\b", text)
 
 
 class Run:
-    """A run in a folder of its own, of which somebody is lost."""
+    """A run in a separate folder, of which a process is lost."""
 
     def __init__(self, folder, number, size, processes):
         self.folder, self.number, self.size, self.processes = folder, number, size, processes
@@ -101,7 +102,7 @@ class Run:
 
 class LostTest(ProcessesTest):
     worst = 0.0
-    RATE = "0.01"  # learns slowly, so that what sums of another order are off by stays as small as it is
+    RATE = "0.01"  # learns slowly, so that errors from another order of sums stay small
 
     @property
     def flags(self):
@@ -119,7 +120,7 @@ class LostTest(ProcessesTest):
         return ("train", *self.flags, "--checkpoint", f"run{number}", "--checkpoint-every", "10", "--log", f"log{number}", *flags)
 
     def begin(self, size, *flags, launch=None):
-        """A run of so many, which is soon at work; `launch` starts it from the program's arguments."""
+        """A run with this number of processes, which starts soon; `launch` starts it from the program's arguments."""
         self.runs += 1
         arguments = self.arguments(self.runs, *flags)
         processes = launch(arguments) if launch else self.start([[self.program_for(size), *arguments]] * size)
@@ -133,12 +134,12 @@ class LostTest(ProcessesTest):
             time.sleep(0.01)
 
     def note_time(self, begin, end):
-        """From when somebody was lost."""
+        """Measured from the loss of a process."""
         self.assertLess(end - begin, PATIENCE)
         LostTest.worst = max(LostTest.worst, end - begin)
 
     def await_others(self, run, lost, begin):
-        """In a thread, for deadlines of several runs go by beside each other."""
+        """In a thread, so that the deadlines of several runs overlap."""
         def wait():
             results = self.wait([process for rank, process in enumerate(run.processes) if rank != lost], timeout=PATIENCE + 30)
             return results, begin, time.monotonic()
@@ -153,7 +154,7 @@ class LostTest(ProcessesTest):
         self.assertTrue(all(names(result.stderr, lost) for result in results), [result.stderr for result in results])
 
     def assert_goes_on(self, run, size):
-        """To the losses of a run that was never interrupted."""
+        """Compared with the losses of an uninterrupted run."""
         for name in run.checkpoints():
             self.assertRegex(name, r"^step-\d+\.safetensors$")
         results = self.launch(self.program_for(size), size, *self.arguments(run.number, "--resume"))
@@ -174,8 +175,8 @@ class LostTest(ProcessesTest):
         return its.uninterrupted
 
     def moments(self, count=MOMENTS, first=0, most=4):
-        """Who, from the first on, is lost of how many, after how long behind the first checkpoint, and how many go on: 3 after 2,
-        2 after 3, then whatever is drawn."""
+        """Yields the lost rank, the number of ranks, the delay after the first checkpoint, and the number after
+        resuming: 3 after 2, 2 after 3, then random."""
         draw = random.Random(f"{SEED} {self.id()}")
         for moment in range(count):
             size = (2, 3)[moment] if moment < 2 else draw.randrange(2, most + 1)
@@ -213,7 +214,7 @@ class LostProcessesTest(LostTest):
         self.lose(cut_off)
 
     def test_one_is_stopped_while_it_reads_its_data(self):
-        """Before the first collective, where the first has to tell the others who is late."""
+        """Before the first collective, when the first rank must report the missing one to the others."""
         cases = ((3, 1), (3, 2), (2, 0), (4, 0))
         for (size, lost), (run, ended) in [(case, self.stop_reading(*case)) for case in cases]:
             with self.subTest(size=size, lost=lost):
@@ -236,7 +237,7 @@ class LostProcessesTest(LostTest):
 
 @unittest.skipUnless(HAS_OPEN_MPI, "there is no mpirun, or the transport openmpi was not built")
 class LostMpiProcessesTest(LostTest):
-    """Its launcher ends all when one dies."""
+    """Its launcher ends all processes when one dies."""
 
     def lose(self, harm, count):
         for moment in self.moments(count):
@@ -274,7 +275,7 @@ class LostMpiProcessesTest(LostTest):
 
 
 class LostReplicasTest(LostTest):
-    """Of one process, each in a thread of its own. The first one's is that of the process, which writes files as well."""
+    """With one process and a thread per replica. The first replica runs in the main thread, which also writes files."""
 
     def test_one_is_stuck(self):
         for moment in self.moments(first=1, most=3):
@@ -294,14 +295,14 @@ class LostReplicasTest(LostTest):
         (result,) = self.wait(run.processes)
         self.note_time(begin, time.monotonic())
         self.assertEqual(result.returncode, 6, result.stderr)
-        late = rf"(replica {lost} has not come (to|back from)|replicas .* have not come back from)"  # it may be in the middle of adding
+        late = rf"(replica {lost} has not come (to|back from)|replicas .* have not come back from)"  # it may be adding
         self.assertRegex(result.stderr, rf"error: {late} all_reduce of .+, \w+\.cpp:\d+:\d+ within ")
         self.assertEqual(json.loads(result.stdout.splitlines()[-1])["code"], 6)
         self.assertEqual(sorted(run.checkpoints()), sorted(os.listdir(self.path(f"run{run.number}"))), "a file is left that is none")
         self.assert_goes_on(run, after)
 
     def reap(self, thread):
-        """Whoever stopped a thread must know of its end before the process has one."""
+        """The tracer must reap the stopped thread before the process can end."""
         end = time.monotonic() + PATIENCE
         while os.waitpid(thread, WALL | os.WNOHANG) == (0, 0):
             self.assertLess(time.monotonic(), end, "the run goes on")

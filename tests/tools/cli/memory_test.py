@@ -1,4 +1,4 @@
-"""What executables reside in, beside what was planned: states are in memory once."""
+"""The resident memory of executables compared with the plan: states are in memory once."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from sluice_cli import CliTest, main, measures_memory
 
 FACTOR, MARGIN = 1.1, 20_000_000
 
-# A perceptron whose states weigh far more than all else: 784 to 8192, 8192 to 2048, 2048 to 10.
+# A perceptron whose states dominate the memory: 784 to 8192, 8192 to 2048, 2048 to 10.
 WIDTHS = (784, 8192, 2048, 10)
 
 

@@ -1,4 +1,4 @@
-"""Calls in microbatches as users meet them: compiled, trained, resumed, looked at; and what is refused."""
+"""Calls in microbatches end to end: compilation, training, resuming, reports; and the errors."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class MicrobatchesTest(CliTest):
             flags = ("--checkpoint", folder, "--checkpoint-every", "100")
             self.losses(first, *self.TRAIN, "--epochs", "1", *flags)
             second = self.losses(then, *self.TRAIN, "--epochs", "2", *flags, "--resume")
-            self.assert_close(expected[1:], second, allowed=1e-2)  # in f32, two epochs on
+            self.assert_close(expected[1:], second, allowed=1e-2)  # in f32, after two epochs
 
     def test_they_are_told_of(self):
         result = self.sluice("compile", "lenet.mlir", "--accumulate", "4", "-o", "lenet", env=self.environment)

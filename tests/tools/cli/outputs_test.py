@@ -1,4 +1,4 @@
-"""Where output goes that is no regular file: links are followed, devices and pipes are written to, and all of them stay."""
+"""Output to non-regular files: links are followed, devices and pipes are written to, and none is replaced."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ class OutputsTest(CliTest):
         super().setUp()
         placement = self.placement_environment()
         self.devices = ("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s,1us")
-        # What writes a file, given where, and how the file begins.
+        # The commands that write a file to a path, and the expected start of the file.
         self.writers = {
             "sluice compile": (lambda path: self.sluice("compile", "small.mlir", "-o", path), b"\x7fELF"),
             "sluice compile --emit=so": (lambda path: self.sluice("compile", "small.mlir", "--emit=so", "-o", path), b"\x7fELF"),
@@ -28,7 +28,7 @@ class OutputsTest(CliTest):
             "bench --trace": (lambda path: self.executable("bench", "--seconds", "0", "--trace", path), b"{"),
         }
 
-        os.symlink("/proc/self/fd/1", self.path("stdout"))  # as /dev/stdout is, which a failure of a test could replace
+        os.symlink("/proc/self/fd/1", self.path("stdout"))  # like /dev/stdout, which a failing test could replace
 
     def for_each(self, check):
         for name, (write, begin) in self.writers.items():
@@ -69,7 +69,7 @@ class OutputsTest(CliTest):
 
         def check(name, write, _begin):
             if name == "bench_--trace":
-                return  # writes what it has measured at its end
+                return  # writes its measurements at its end
             result = write(self.path("circle"))
             self.assertEqual(result.returncode, 3, result.stderr)
             self.assertIn("Too many levels of symbolic links", result.stderr)

@@ -1,5 +1,5 @@
-"""What `sluice place` prints, keeps and takes back: the keys that scripts rely on, the way from --save over an edit to
---placement, and the copies that the executable then makes."""
+"""The output of `sluice place` and its round trip: the keys that scripts rely on, from --save over an edit to
+--placement, and the copies of the resulting executable."""
 
 import json
 import os

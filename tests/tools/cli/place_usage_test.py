@@ -1,5 +1,5 @@
-"""Wrong requests to `sluice place` and `sluice compile --placement`: a clear line that names the thing, the exit code that is
-promised, and nothing written."""
+"""Invalid requests to `sluice place` and `sluice compile --placement`: a clear error that names the cause, the
+documented exit code, and no output."""
 
 import json
 
@@ -29,7 +29,7 @@ def compiled(*arguments, model="small.mlir"):
     return ["compile", model, *arguments, "-o", "program"]
 
 
-# What --placement is given, by the file's name.
+# Contents of --placement, by file name.
 FILES = {
     "deep.json": "[" * 1_000_000,
     "empty.json": "",

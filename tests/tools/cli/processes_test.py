@@ -1,4 +1,4 @@
-"""One process a replica: the same results as in one process, and what is refused."""
+"""One process per replica: the same results as in one process, and the errors."""
 
 import json
 import os
@@ -206,7 +206,7 @@ class OpenMpiTest(ProcessesTest):
                 self.assertEqual(self.content("many.safetensors"), self.content("one.safetensors"))
 
     def test_they_learn_real_images_as_well_as_one(self):
-        """Sums of another order are rounded otherwise, which steps make more of."""
+        """Another order of sums is rounded differently, and steps amplify the difference."""
         train = ("train", "--data", MNIST, "--epochs", "2", "--seed", "3", "--set", "lr=0.2", "--json")
         program = self.program("--replicas", "env", rows=128)
         *_, one = self.lines(self.alone(program, *train))

@@ -1,4 +1,5 @@
-"""Products store no operand anew: what is planned for a linear layer on many matrices, and for attention as it is written."""
+"""Products never store a transformed operand: the planned memory of a linear layer on many matrices, and of
+attention in its usual form."""
 
 import json
 import os
@@ -10,7 +11,7 @@ SLUICE = os.path.join(BUILD, "bin", "sluice")
 SGD = "#sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false>"
 ROWS, WIDTH = 1024, 1024
 
-# What `linear` writes for an input of [rows, 1, 1024].
+# The graph that `linear` builds for an input of [rows, 1, 1024].
 LINEAR = f"""module @linear {{
   sluice.model "linear" format 2 phase "model" capacity {ROWS}
   sluice.state parameter @w : tensor<{WIDTH}x{WIDTH}xf32> = <"uniform", -0.5 : f64, 0.5 : f64>

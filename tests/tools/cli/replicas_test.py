@@ -1,4 +1,4 @@
-"""Replicas as users meet them: compiled for several devices, trained, looked at; and what is refused."""
+"""Replicas end to end: compilation for several devices, training, reports; and the errors."""
 
 import json
 import os
@@ -72,7 +72,7 @@ class ReplicasTest(CliTest):
         end = 0
         for item in collectives:
             self.assertLessEqual(max(item["ready_ms"], end), item["start_ms"] + 1e-9)
-            seconds = 6 * 2e-6 + 1.5 * item["bytes"] / 1e9  # of a ring of four
+            seconds = 6 * 2e-6 + 1.5 * item["bytes"] / 1e9  # for a ring of four
             self.assertAlmostEqual(item["end_ms"] - item["start_ms"], 1e3 * seconds, places=6)
             self.assertGreaterEqual(item["exposed_ms"], -1e-9)
             end = item["end_ms"]
@@ -96,7 +96,7 @@ class ReplicasTest(CliTest):
 
     def test_the_link_that_they_were_compiled_for_is_that_of_the_simulator(self):
         step, _ = self.communication("--link", "replicas=100MB/s,50us")
-        for settings, factor in (((), 1), (("--sim", "link=50MB/s,latency=100us"), 2)):  # which counts where it is given
+        for settings, factor in (((), 1), (("--sim", "link=50MB/s,latency=100us"), 2)):  # which apply if given
             result = self.run_program(self.path("lenet"), "bench", "--seconds", "0.01", "--json", *settings, env=self.environment)
             self.assertEqual(result.returncode, 0, result.stderr)
             communication = json.loads(result.stdout.splitlines()[0])["communication"]

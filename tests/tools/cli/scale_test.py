@@ -1,5 +1,5 @@
-"""What `sluice scale` predicts, against sums done here from the file of the cluster; the keys that scripts rely on; the page; and
-that the clusters that come with it are sound."""
+"""Compares predictions of `sluice scale` with hand calculations from the cluster's file. Also tests the keys that
+scripts rely on, the page, and the installed clusters."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from sluice_cli import BUILD, CliTest, main
 
 CLUSTERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "compiler", "scale", "clusters")
 
-# Two nodes of two, whose figures are easy to calculate with.
+# Two nodes of two accelerators, with round figures.
 SMALL = {
     "format": 1,
     "name": "small",
@@ -24,12 +24,12 @@ SMALL = {
     "contention": 0,
     "copy_bandwidth": "1000GB/s",
 }
-BYTES = 4 * 129068  # of LeNet's gradients
+BYTES = 4 * 129068  # LeNet's gradients
 COPY_MS = BYTES / 1e9
 
 
 def ring_ms(replicas):
-    """Of LeNet's gradients in one collective: the slowest link's time and a hop for each step."""
+    """For LeNet's gradients in one collective: the slowest link's time plus a hop for each step."""
     bandwidth, hops = (1e9, 2 * 10e-6) if replicas == 2 else (1e8, 4 * 50e-6 + 2 * 10e-6)
     return 1e3 * (hops + 2 * (replicas - 1) / replicas * BYTES / bandwidth)
 
@@ -102,14 +102,14 @@ class ScaleTest(CliTest):
             free = collective["end_ms"]
         ready = [collective["ready_ms"] for collective in collectives]
         self.assertEqual(ready, sorted(set(ready)))
-        self.assertLess(ready[0], 9)  # the dense layers', of which the convolutions' backward work is left
+        self.assertLess(ready[0], 9)  # of the dense layers, before the convolutions' backward work
         self.assertAlmostEqual(ready[-1], 10, places=6)
         self.assertAlmostEqual(report["points"][0]["exposed_ms"], free - 10, places=6)
 
     def test_stragglers_and_contention_slow_all(self):
         calm = self.report("--replicas", "4", overlap=1)["points"][0]
         rough = self.report("--replicas", "4", overlap=1, straggler=0.1, contention=0.5)["points"][0]
-        self.assertAlmostEqual(rough["straggler_ms"], 1.029, delta=0.03)  # the largest of four is 1.029 deviations above
+        self.assertAlmostEqual(rough["straggler_ms"], 1.029, delta=0.03)  # largest of four: 1.029 deviations
         hidden = rough["communication_ms"] - rough["exposed_ms"]
         self.assertAlmostEqual(rough["contention_ms"], hidden / 2, places=6)
         self.assertGreater(rough["predicted_ms"], calm["predicted_ms"])

@@ -1,5 +1,5 @@
-"""Wrong requests to `sluice scale`: a clear line that names the file, the field and the value, the exit code that is promised,
-and nothing written."""
+"""Invalid requests to `sluice scale`: a clear error that names the file, the field and the value, the documented
+exit code, and no output."""
 
 import json
 import os
@@ -23,7 +23,7 @@ GONE = object()
 
 
 def changed(path, value):
-    """The good cluster but for one field; `GONE` takes it out."""
+    """The valid cluster with one field changed; `GONE` removes it."""
     cluster = json.loads(json.dumps(GOOD))
     *parents, field = path.split(".")
     inner = cluster
@@ -38,7 +38,7 @@ def changed(path, value):
 
 STEP = {"model": "lenet", "batch": 8, "step": "1ms"}
 
-# What is wrong with a cluster, and what the message says after the file's name.
+# Errors in a cluster, and the expected message after the file's name.
 BAD = [
     ("", ["not valid JSON: ", "empty input"]),
     ("{", ["parse error at line 1, column 2", "object key"]),
@@ -118,7 +118,7 @@ BAD = [
     (changed("name", "x" * 10_000 + "\u0000") | {"nodes": "y" * 10_000}, ["'nodes' is \"yyyy", "..., not a whole number"]),
 ]
 
-# Arguments behind the model and the good cluster.
+# Arguments after the model and the valid cluster.
 REFUSED = [
     (["--replicas", "0"], ["--replicas", "'0' is not a number of replicas"]),
     (["--replicas", "-2"], ["'-2' is not a number of replicas"]),

@@ -1,4 +1,4 @@
-"""Runs Sluice's programs in a folder of their own."""
+"""Runs Sluice's programs in a temporary folder."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from sanitized import is_sanitized  # noqa: E402: of the folder named above
 BUILD = os.path.abspath(sys.argv.pop(1))
 MNIST = os.path.join(BUILD, "share", "sluice", "mnist-10k")
 
-# A model that compiles in no time: y = relu(x w).
+# A model that compiles quickly: y = relu(x w).
 SMALL_MODEL = """
 module @small {
   sluice.model "small" format 2 phase "model" capacity 4
@@ -55,7 +55,7 @@ class CliTest(unittest.TestCase):
             out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
 
     def write_zeros(self, folder, shape):
-        """Data to train and test on: float images of zeros, of class 0."""
+        """Data for training and testing: float images of zeros, of class 0."""
         for part in ("train", "test"):
             self.write_npy(f"{folder}/{part}/image.npy", "<f4", shape, bytes(4 * math.prod(shape)))
             self.write_npy(f"{folder}/{part}/label.npy", "|u1", f"({shape[0]},)", bytes(shape[0]))
@@ -68,7 +68,7 @@ class CliTest(unittest.TestCase):
         return self.run_program(os.path.join(BUILD, "bin", "sluice"), *arguments, **options)
 
     def placement_environment(self):
-        """With the plugins of the build, and without what was measured on this machine."""
+        """With the plugins of the build, and without this machine's measurements."""
         return dict(
             os.environ,
             SLUICE_BACKEND_PATH=os.path.join(BUILD, "lib", "sluice", "backends"),
@@ -93,7 +93,7 @@ class CliTest(unittest.TestCase):
             self.assertIn(message, result.stderr)
 
     def predictions(self, program, rows):
-        """y of a program compiled from the small model, for rows of three numbers and a w of ones."""
+        """The result y of a program compiled from the small model, for rows of three numbers and a w of ones."""
         header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 3), }}".ljust(117) + "\n"
         with open(self.path("x.npy"), "wb") as out:
             out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())

@@ -1,4 +1,4 @@
-"""Runs one process a replica, as a launcher starts them."""
+"""Runs one process per replica, like a launcher."""
 
 import json
 import os
@@ -16,14 +16,14 @@ LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "SLURM_"
 
 
 class Ended:
-    """A process that ended: its code and what it wrote."""
+    """A completed process: its exit code and output."""
 
     def __init__(self, code, out, err):
         self.returncode, self.stdout, self.stderr = code, out, err
 
 
 class ProcessesTest(CliTest):
-    """Programs are compiled once for a class, and are in `compiled` by their flags."""
+    """Programs are compiled once per class, and are in `compiled` by flags."""
 
     MOMENTUM = "0.0"
     DEVICES = "cpu"
@@ -40,7 +40,7 @@ class ProcessesTest(CliTest):
         self.write_images("data", 110, 30)
 
     def program(self, *flags, rows=24, hidden=128, model="lenet"):
-        """A model compiled for the devices of the class with these flags, for up to so many rows, with so many hidden features."""
+        """A model compiled for the class's devices with these flags, capacity and number of hidden features."""
         key = (flags, rows, hidden, model)
         if key not in self.compiled:
             path = os.path.join(self.shelf, f"{model}{len(self.compiled)}")
@@ -58,7 +58,7 @@ class ProcessesTest(CliTest):
         return self.program("--replicas", str(count))
 
     def write_images(self, folder, train, test):
-        """Images of noise with the label in their brightness, so that there is something to learn."""
+        """Noise images whose brightness encodes the label, so that the model can learn."""
         draw = random.Random(5)
         for part, rows in (("train", train), ("test", test)):
             labels = [draw.randrange(10) for _ in range(rows)]
@@ -67,7 +67,7 @@ class ProcessesTest(CliTest):
             self.write_npy(f"{folder}/{part}/label.npy", "|u1", f"({rows},)", bytes(labels))
 
     def launched(self, rank, size, port):
-        """The variables of torchrun."""
+        """torchrun's environment variables."""
         return dict(
             self.environment, RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(size),
             MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
@@ -79,7 +79,7 @@ class ProcessesTest(CliTest):
             return probe.getsockname()[1]
 
     def start(self, commands):
-        """Processes, one for each command; the first is rank 0."""
+        """One process per command; the first is rank 0."""
         port = self.free_port()
         return [self.start_alone(command, self.launched(rank, len(commands), port)) for rank, command in enumerate(commands)]
 
@@ -90,7 +90,7 @@ class ProcessesTest(CliTest):
         return process
 
     def start_by_mpi(self, size, *command):
-        # Open MPI's own libraries do not free all of their memory.
+        # Open MPI's libraries leak memory.
         environment = self.environment | {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         return self.start_alone(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(size), *command], environment)
 
@@ -129,7 +129,7 @@ class ProcessesTest(CliTest):
 
     @staticmethod
     def lines(text):
-        """JSON objects without what depends on the machine."""
+        """JSON objects without machine-dependent values."""
         return [{key: value for key, value in json.loads(line).items() if key != "images_per_s"} for line in text.splitlines()]
 
     TRAIN = ("train", "--data", "data", "--epochs", "2", "--seed", "3", "--set", "lr=0.05", "--json")

@@ -1,4 +1,4 @@
-"""A standard output that is full or closed is an error of code 3, and never another file."""
+"""A full or closed standard output is an error with code 3, and never another file."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ INVALID = 3
 
 class StreamsTest(CliTest):
     def commands(self):
-        """What prints results."""
+        """The commands that print results."""
         sluice = os.path.join(BUILD, "bin", "sluice")
         mlp = os.path.join(BUILD, "bin", "models", "mlp")
         logreg = os.path.join(BUILD, "tests", "logreg")
@@ -44,7 +44,7 @@ class StreamsTest(CliTest):
         self.check(">&-", "Bad file descriptor")
 
     def test_its_name_is_no_way_around_it(self):
-        os.symlink("/proc/self/fd/1", self.path("stdout"))  # /dev/stdout is one, which a failure of this test could replace
+        os.symlink("/proc/self/fd/1", self.path("stdout"))  # like /dev/stdout, which a failing test could replace
         for redirection in [">/dev/full", ">&-"]:
             with self.subTest(redirection):
                 result = self.run_with(redirection, [os.path.join(BUILD, "bin", "models", "mlp"), "-o", "stdout"])
@@ -55,7 +55,7 @@ class StreamsTest(CliTest):
         self.assertEqual(result.returncode, INVALID)
         with open(self.path("log"), encoding="utf-8") as log:
             lines = log.read().splitlines()
-        self.assertEqual(len(lines), 1)  # the line that was then to be printed, and could not
+        self.assertEqual(len(lines), 1)  # the next line could not be printed
         self.assertTrue(lines[0].startswith('{"epoch":1,'), lines)
 
     def test_closed_talk_keeps_results(self):

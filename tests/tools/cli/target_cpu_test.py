@@ -1,4 +1,4 @@
-"""`--target-cpu`: code for other CPUs than the one that compiles."""
+"""`--target-cpu`: code for other CPUs than the host's."""
 
 import json
 import os
@@ -57,7 +57,7 @@ class TargetCpuTest(CliTest):
         self.assertIn("needs    avx2, fma, f16c, bmi,", text)
 
     def test_code_that_cannot_run_here_is_refused(self):
-        """And its executable still tells what it is."""
+        """Its executable still reports its contents."""
         if this_machine_has("avx512vl"):
             self.skipTest("this machine has AVX-512, and runs all code that there is")
         self.compile("skylake-avx512")

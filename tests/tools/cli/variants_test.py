@@ -1,4 +1,4 @@
-"""Programs for several lists of devices: which of them they run on, what is asked for, and what is refused."""
+"""Programs for several lists of devices: the list they run on, requested lists, and the errors."""
 
 import json
 

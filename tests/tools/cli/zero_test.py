@@ -1,4 +1,5 @@
-"""Replicas that share out what the optimizer keeps, as users meet them: told of, trained, resumed by others; and what is refused."""
+"""Replicas that shard the optimizer state, end to end: reports, training, resuming with other numbers; and the
+errors."""
 
 import json
 import os
@@ -51,7 +52,7 @@ class ZeroTest(ProcessesTest):
         shards, plain = (json.loads(self.compile(*four, "--json", *flags).stdout) for flags in (("--zero", "1"), ("--zero", "0")))
         self.assertEqual((shards["zero"], plain["zero"]), (1, 0))
         self.assertEqual(shards["optimizer_bytes"], kept)
-        self.assertGreaterEqual(plain["optimizer_bytes"], whole)  # with what pads tiles, which shards have none of
+        self.assertGreaterEqual(plain["optimizer_bytes"], whole)  # including tile padding, which shards lack
         saved = {key: of(plain) - of(shards) for key, of in (("state", lambda it: it["devices"][1]["state_bytes"]), ("slots", lambda it: it["optimizer_bytes"]))}
         self.assertLessEqual(abs(saved["state"] - saved["slots"]), 256)
         (step,) = (item for item in shards["communication"] if item["entry"] == "train_step")

@@ -1,6 +1,6 @@
-// The doubles of the CUDA driver, NCCL and cublasLt with one fault, which GPU_CHECK_FAULT names. Functions that it does not have
-// are found in the doubles behind it. To the file that GPU_CHECK_MEMORY names it writes the size of each block of memory when it is
-// released, and whether anything but kernels wrote there.
+// The doubles of the CUDA driver, NCCL and cublasLt with one fault, selected by GPU_CHECK_FAULT. Functions missing here
+// resolve to the doubles. When a block of memory is released, its size, and whether anything but kernels wrote to it, is
+// written to the file GPU_CHECK_MEMORY.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,12 +23,12 @@ bool hasFault(const char *name) {
   return fault && std::strcmp(fault, name) == 0;
 }
 
-/// The double's function.
+/// Calls the double's function.
 template <typename... A> int call(const char *name, A... arguments) {
   return reinterpret_cast<int (*)(A...)>(dlsym(RTLD_NEXT, name))(arguments...);
 }
 
-/// What lies on devices.
+/// Allocations on devices.
 class Blocks {
 public:
   void add(Address address, size_t bytes) {
@@ -158,7 +158,7 @@ EXPORTED int ncclCommAbort(void *communicator) {
   return hasFault("endless_communicators") ? 6 : call("ncclCommAbort", communicator);
 }
 
-/// What "late_products" has put off until something is copied to the host.
+/// Work that "late_products" delays until a copy to the host.
 static std::function<void()> putOff;
 
 EXPORTED int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream) {
@@ -195,7 +195,7 @@ struct Extent {
 };
 std::map<void *, Extent> extents; // of layouts
 
-/// Takes from the results what 8 bits do not hold, and from halves their last bit.
+/// Truncates results to 8 bits, and clears the last bit of two-byte floats.
 void roughen(void *d, const Extent &extent, void *stream) {
   bool isWide = extent.type == 0;
   std::vector<uint16_t> words(extent.elements * (isWide ? 2 : 1));

@@ -1,5 +1,6 @@
-"""The contracts of tools/gpu_check, one by one, on the doubles: contracts_test.py SOURCE_ROOT BUILD_ROOT. Each that can be is seen to be
-contradicted, by a driver with a fault or by kernels that do something else; and each is in the list of what the doubles assume."""
+"""Runs each contract of tools/gpu_check on the doubles: contracts_test.py SOURCE_ROOT BUILD_ROOT. Each testable
+contract is shown to fail with a faulty driver or modified kernels, and each is in the list of the doubles'
+assumptions."""
 
 import json
 import os
@@ -15,10 +16,10 @@ LIST = SOURCE / "tests/cuda_emu/CONTRACTS.md"
 RUNNER, PLUGIN = BUILD / "bin/gpu_check_run", BUILD / "lib/sluice/backends/sluice_cuda_run.so"
 ARCHITECTURES = "arch=sm_90+compute_80"
 
-# On doubles nobody can try these.
+# Not testable on doubles.
 NOT_TRIED = {"event.idle_streams", "launch.faults_lose_the_device", "module.older_minor_runs", "module.other_major_does_not"}
 
-# A driver's faults, and the contracts that must be found contradicted.
+# Faults of the driver, and the contracts that must fail.
 FAULTS = {
     "misaligned": {"memory.aligned"},
     "hasty_events": {"event.host_waits"},
@@ -58,7 +59,7 @@ FAULTS = {
     "late_products": {"blas.descriptions_are_read_at_once"},
 }
 
-# What stands in front of the kernels, on a device that does otherwise, and the contracts that must be found contradicted.
+# Prefixes of the kernels that emulate a different device, and the contracts that must fail.
 OTHER_KERNELS = (("""
 #define __shfl_sync(mask, value, from, width) __shfl_sync(mask, value, (from) + 1, width)
 #define __syncthreads() ((void)0)

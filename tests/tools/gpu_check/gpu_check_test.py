@@ -1,6 +1,6 @@
-"""tools/gpu_check from its prebuilt files, on the emulated device: gpu_check_test.py SOURCE_ROOT BUILD_ROOT. What holds is
-said to hold, every planted fault is named, and the rest goes on. SLUICE_TEST_FULL=1 takes a residual network, too, and
-makes the files for devices with the kernels of all models."""
+"""Runs tools/gpu_check from its prebuilt files on the emulated device: gpu_check_test.py SOURCE_ROOT BUILD_ROOT.
+Working parts pass, every planted fault is named, and the other parts continue. SLUICE_TEST_FULL=1 adds a residual
+network, and prepares the files for devices with the kernels of all models."""
 
 import collections
 import importlib
@@ -24,10 +24,10 @@ from unittest import mock
 BUILD, SOURCE = Path(sys.argv.pop(2)).resolve(), Path(sys.argv.pop(1)).resolve()
 TOOL = SOURCE / "tools" / "gpu_check"
 FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
-MODELS = "lenet,mlp,resnet56" if FULL else "lenet,mlp"  # images of 224 x 224 take an emulated device too long
+MODELS = "lenet,mlp,resnet56" if FULL else "lenet,mlp"  # images of 224 x 224 take too long on an emulated device
 MOST_BYTES = 64 << 20
 
-# A machine that does other work meanwhile is no fault of what is tested.
+# A busy machine must not cause failures.
 PATIENT = ("--seconds", "3000", "--silence", "300", "--limits", "contracts=600,kernels=600,conformance=600,training=600,exercises=600")
 
 Ran = collections.namedtuple("Ran", "code report table log")
@@ -79,7 +79,7 @@ class GpuCheckTest(unittest.TestCase):
         return len(json.loads((self.folder / "packs" / f"{pack}.json").read_text())["kernels"])
 
     def wrap_runner(self, script):
-        """Puts a script in the runner's place, which finds the runner as $0.real."""
+        """Replaces the runner by a script, which can call the runner as $0.real."""
         runner = self.folder / "gpu_check_run"
         runner.rename(self.folder / "gpu_check_run.real")
         self.write_script(runner, script)
@@ -101,21 +101,21 @@ class GpuCheckTest(unittest.TestCase):
         path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
     def take_packs(self, *packs):
-        """The kernels of these, and no others."""
+        """Restricts the kernels to these."""
         self.edit_manifest(packs=packs)
 
     def take_program(self, name):
-        """Out of the archive; it lies where programs are looked for first."""
+        """Extracts a program from the archive to the path that is searched first."""
         with tarfile.open(self.folder / "models" / "programs.tar.xz") as archive:
             archive.extract(name, self.folder / "models")
         return self.folder / "models" / name
 
     def checks(self, name):
-        """A module of the files."""
+        """Imports a module from the files."""
         sys.path.insert(0, str(self.folder / "checks"))
         return importlib.import_module(name)
 
-    # What holds.
+    # Cases without faults.
 
     def test_all_of_it_holds(self):
         ran = self.run_check()
@@ -215,7 +215,7 @@ class GpuCheckTest(unittest.TestCase):
         (build / "bin").mkdir(parents=True)
         for place in ("lib", "bin/models", "bin/gpu_check_run"):
             (build / place).symlink_to(BUILD / place)
-        # It fails once what is made beside it has begun.
+        # Fails once a concurrent item has begun.
         self.write_script(build / "bin/gpu_check_pack", f"echo \"$3\" >> {log}\n[[ \"$3\" == mlp=* ]] || exec sleep 2\n"
                           f"until grep -q ops {log}; do sleep 0.1; done\necho broken >&2\nexit 3\n")
         done = self.prepare(self.folder / "output", "--build", build)
@@ -280,7 +280,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual((ran.code, self.failed(ran)), (1, {("libraries", "nccl")}), ran.table)
         self.assertIn("SLUICE_NCCL names /nowhere/libnccl.so, which cannot be loaded", ran.table)
 
-    # What does not.
+    # Cases with faults.
 
     def test_a_wrong_result_is_named(self):
         def plant(pack):
@@ -370,7 +370,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertLess(ran.report["seconds"], 15)
         self.assertIn("there is no time left", ran.table)
 
-    # Where there is nothing to check.
+    # Cases without a device to check.
 
     def test_a_machine_without_a_device_is_told(self):
         for environment, text in (({"SLUICE_CUDA_DRIVER": "libnowhere.so"}, "there is no driver of CUDA devices here"),
@@ -389,7 +389,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(ran.code, 4)
         self.assertIn("is of compute capability 9.0, and the files have code for sm_80, sm_100", ran.log)
 
-    # The files for devices, which nothing here runs.
+    # The files for devices, which no test here runs.
 
     @unittest.skipUnless(FULL, "minutes of NVRTC: only with SLUICE_TEST_FULL=1")
     def test_the_files_for_devices_fit(self):
@@ -408,7 +408,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(len(manifest["benchmarks"]), 17 * 3)
         self.assertEqual(len(manifest["exercises"]["products"]), 4)
 
-    # The benchmarks, with programs that stand in for the device's.
+    # The benchmarks, with substitutes for the device's programs.
 
     def test_every_network_has_its_peers(self):
         nets = re.findall(r'(?m)^    "(\w+)": Model\(', (TOOL / "prepare").read_text())

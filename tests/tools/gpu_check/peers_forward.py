@@ -1,6 +1,7 @@
-"""One network of the benchmarks' peers in PyTorch and in JAX, from equal weights: peers_forward.py PEERS NET FILE, with a Python that
-has both. Writes arrays to FILE: a batch as `x` and `y`, each weight by PyTorch's name, and of both what comes out, in inference
-and, of networks that drop nothing, in training, and the loss of what comes out in inference."""
+"""One network of the benchmarks' peers in PyTorch and in JAX, with equal weights: peers_forward.py PEERS NET FILE,
+with a Python that has both. Writes arrays to FILE: a batch as `x` and `y`, each weight by PyTorch's name, and the
+outputs of both, in inference and, for networks without dropout, in training, and the loss of the inference
+output."""
 
 import os
 import sys
@@ -18,12 +19,13 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 ROWS, LENGTH = 2, 8
-# Where rows of images become rows of numbers: that product's weight, and the shape of the images, whose channels JAX has last.
+# The flattening of images: the weight of the following product, and the shape of the images, whose channels are last in
+# JAX.
 FLATTENED = {"lenet": ("fc1.weight", (50, 4, 4)), "alexnet_s": ("fc6.weight", (256, 6, 6)), "alexnet_r": ("fc.weight", (64, 3, 3))}
 
 
 def build():
-    """With norms that do something."""
+    """Makes norms differ from the identity."""
     torch.manual_seed(1)
     module = nets_torch.NETS[NET].build()
     for part in module.modules():
@@ -43,7 +45,8 @@ def learned(module):
 
 
 def fill(tree, values):
-    """The same tree with these, which stand in the tree's own order. Products and convolutions have their outputs last."""
+    """The same tree with these leaves, in the tree's order. Outputs are the last dimension of products and
+    convolutions."""
     if isinstance(tree, list):
         return [fill(branch, values) for branch in tree]
     if isinstance(tree, dict):
@@ -87,7 +90,7 @@ def main():
         with torch.no_grad():
             theirs = module(x)
         arrays[f"torch {mode}"] = theirs.numpy()
-        out = jax.jit(lambda *of: apply(*of))(tree, channels_last(x.numpy()))  # traced anew: the mode is another
+        out = jax.jit(lambda *of: apply(*of))(tree, channels_last(x.numpy()))  # traced again: the mode differs
         arrays[f"jax {mode}"] = np.moveaxis(np.asarray(out), -1, 1) if theirs.ndim == 4 else np.asarray(out)
         if mode == "infer":
             arrays["torch loss"], arrays["jax loss"] = net.loss(theirs, y).numpy(), np.asarray(loss(out, y.numpy()))

@@ -1,6 +1,7 @@
-"""The networks that gpu_check measures ours beside are the same networks: peers_test.py SOURCE_ROOT BUILD_ROOT. From equal weights
-PyTorch's and JAX's compute the same, and so do ours where parameters have PyTorch's names; all have as many parameters. Needs a
-Python with both, which SLUICE_PEERS_PYTHON names. SLUICE_TEST_FULL=1 takes the largest too."""
+"""Tests that the peers in gpu_check's benchmarks are the same networks as Sluice's: peers_test.py SOURCE_ROOT
+BUILD_ROOT. With equal weights PyTorch and JAX compute the same results, and so does Sluice if its parameters have
+PyTorch's names. All have equally many parameters. Needs a Python with both, set by SLUICE_PEERS_PYTHON.
+SLUICE_TEST_FULL=1 includes the largest networks."""
 
 import os
 import subprocess
@@ -20,15 +21,15 @@ from safetensors.numpy import save_file  # noqa: E402
 
 PYTHON = os.environ.get("SLUICE_PEERS_PYTHON", "")
 PEERS = os.path.join(SOURCE, "tools/gpu_check/peers")
-TOLERANCE = 1e-4  # of the largest logit: f32, and dozens of layers in other orders
+TOLERANCE = 1e-4  # relative to the largest logit: f32, and dozens of layers with other orders of sums
 IMAGES, WORDS = ("--input", "f32"), ("--length", "8")
-# Of each network: flags of its program.
+# For each network: flags of its program.
 NETS = {"lenet": IMAGES, "mlp": IMAGES, "fcn_r": IMAGES, "alexnet_r": IMAGES, "resnet56": IMAGES, "resnet18": IMAGES, "resnet50": IMAGES, "mobilenetv2": IMAGES,
         "unet": IMAGES, "mlp_mixer": IMAGES, "vit_s": IMAGES, "lstm": WORDS, "lstm_lm": WORDS, "gpt2": WORDS, "bert_base": WORDS}
 LARGE = {"alexnet_s": IMAGES, "fcn_s": IMAGES}
-# Parts of the names of PyTorch's GPT-2, and what our program calls them, which has these matrices transposed.
+# Parts of PyTorch's parameter names for GPT-2, and Sluice's names, whose matrices are transposed.
 RENAMED = {"gpt2": {".c_attn.": ".attn.c_attn.", ".c_proj.": ".attn.c_proj.", ".c_fc.": ".mlp.c_fc.", ".c_mlp_proj.": ".mlp.c_proj."}}
-OTHER_NAMES = ("bert_base", "vit_s", "fcn_r", "fcn_s")  # than PyTorch's have: only counted
+OTHER_NAMES = ("bert_base", "vit_s", "fcn_r", "fcn_s")  # names differ from PyTorch's: only the parameters are counted
 
 if not PYTHON:
     print("skipped: SLUICE_PEERS_PYTHON names no Python with PyTorch and JAX")

@@ -53,7 +53,7 @@ def bf16_bits(x):
     low = (bits >> 16).astype(np.uint64)
 
     def value(upper):
-        """A number that the next binade would begin with stands for infinity."""
+        """The start of the next binade represents infinity."""
         exponent, digits = (upper >> 7) & 0xFF, upper & 0x7F
         normal = exponent > 0
         return np.ldexp((digits + normal * 128).astype(np.float64), np.maximum(exponent, 1).astype(np.int64) - 134)
@@ -65,7 +65,8 @@ def bf16_bits(x):
 
 
 def floats():
-    """All floats that lie at halves, in the middle between two of them, and beside that; and some of all magnitudes."""
+    """All floats at bf16 and f16 values, at midpoints between two of them, and next to these; and some of all
+    magnitudes."""
     magnitudes = np.random.default_rng(1).integers(0, 0x7F800001, 20000, dtype=np.uint32)
     f16 = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
     ties = [(f16[:-1].astype(np.float64) + f16[1:]) / 2, [65519.0, 65520.0, 65521.0], f16]

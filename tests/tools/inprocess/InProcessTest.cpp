@@ -104,7 +104,7 @@ TEST(InProcess, TrainingLowersTheLoss) {
   EXPECT_LT(program.output<float>("loss")[0], first * 0.8F);
 }
 
-/// Running means and variances behind two steps on five rows, which three replicas share unevenly.
+/// Running means and variances after two steps on five rows, which three replicas share unevenly.
 static std::vector<float> statisticsOf(CompileOptions options) {
   Graph g{"norm"};
   g.set_capacity(6);
@@ -169,7 +169,7 @@ TEST(InProcess, ComputesInDoubleWhenAsked) {
   EXPECT_DOUBLE_EQ(program.output<double>("y")[0], 0.1 * 0.1);
 }
 
-/// That `x` is rounded to `rounded` for its product with 1; the state stays as it was set.
+/// Checks that `x` is rounded to `rounded` for its product with 1, and that the state keeps its value.
 static void expectProductsIn(DType precision, float x, float rounded) {
   Program program = compile(lineGraph(), {.precision = precision});
   program.set_state("fc.weight", std::vector<float>{1, 0, 0, 0.3F, 0, 0});
@@ -197,7 +197,7 @@ TEST(InProcess, TheCapacityCanBeReplaced) {
 TEST(InProcess, WrongUseIsAnError) {
   Program program = compile(lineGraph());
 
-  // Each names the method and this file's line.
+  // Each error names the method and this file's line.
   auto says = [](const std::string &text) {
     return AllOf(StartsWith("InProcessTest.cpp:"), HasSubstr("error: " + text));
   };
@@ -352,8 +352,8 @@ TEST(InProcess, AGraphThatCannotBeCompiledIsAnError) {
   EXPECT_THAT(messageOf([] { compile(lineGraph(), {.capacity = -1}); }), HasSubstr("-1 rows"));
 }
 
-/// How a child ends that compiles and runs with `extra` bytes more of address space than this process has: 0, 5 if an
-/// Error said that memory ran out, 1 if it said something else; a signal is 1000 and more.
+/// How a child ends that compiles and runs with `extra` bytes of address space beyond this process: 0; 5 for an
+/// out-of-memory Error; 1 for another Error; 1000 or more for a signal.
 static int endWithMemory(uint64_t extra) {
   pid_t child = fork();
   if (child == 0) {
@@ -388,7 +388,7 @@ TEST(InProcess, LittleMemoryIsAnError) {
   EXPECT_THAT(ends, testing::Contains(5));
 }
 
-/// What a model says that adds a constant to x, for x of zeros.
+/// The output of a model that adds a constant to x, for x of zeros.
 template <class T> static std::vector<float> addedTo(const std::vector<T> &values) {
   Graph g{"constant"};
   g.set_capacity(2);
@@ -406,7 +406,7 @@ using ConstantTypes =
 TYPED_TEST_SUITE(InProcessConstant, ConstantTypes);
 
 TYPED_TEST(InProcessConstant, IsAsItWasGiven) {
-  for (std::size_t count : {std::size_t(5), std::size_t(1500)}) { // in the text, and beside it
+  for (std::size_t count : {std::size_t(5), std::size_t(1500)}) { // in the text, and in a separate file
     std::vector<TypeParam> values;
     for (std::size_t i = 0; i < count; ++i)
       values.push_back(TypeParam(std::is_same_v<TypeParam, bool> ? float(i % 3 == 0) : float(i % 120)));

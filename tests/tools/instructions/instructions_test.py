@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/bench/instructions, of a listing that a disassembler gave: instructions_test.py SOURCE_ROOT."""
+"""Tests tools/bench/instructions on a disassembler's listing: instructions_test.py SOURCE_ROOT."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-// Stands for a compiled model: answers the query, and calls the mathematical functions that generated code calls.
+// A substitute for a compiled model: answers the query, and calls the mathematical functions that generated code uses.
 #include "sluice/runtime/artifact.h"
 
 #include <cmath>

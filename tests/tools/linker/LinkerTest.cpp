@@ -1,4 +1,4 @@
-// The in-process linker: what it writes loads and runs, needs only what it may, and appears whole or not at all.
+// The in-process linker: its output loads and runs, depends only on permitted libraries, and is written atomically.
 #include "tools/compiler/Linker.h"
 
 #include "sluice/runtime/artifact.h"
@@ -48,7 +48,7 @@ std::string read(const std::string &path) {
   return buffer ? (*buffer)->getBuffer().str() : "";
 }
 
-/// The sonames that a program asks the loader for.
+/// The sonames that a program depends on.
 std::set<std::string> neededLibraries(const std::string &path) {
   auto binary = llvm::object::ObjectFile::createObjectFile(path);
   const auto &elf = llvm::cast<llvm::object::ELF64LEObjectFile>(*binary->getBinary()).getELFFile();
@@ -64,7 +64,7 @@ std::set<std::string> neededLibraries(const std::string &path) {
   return names;
 }
 
-/// The names that a library or program offers to others.
+/// The names that a library or program exports.
 std::vector<std::string> exportedSymbols(const std::string &path) {
   auto binary = llvm::object::ObjectFile::createObjectFile(path);
   std::vector<std::string> names;

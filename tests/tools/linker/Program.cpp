@@ -1,4 +1,4 @@
-// Stands for a compiled model with a runner of its own: uses the C++ runtime, exceptions and all, and says 7.
+// A substitute for a compiled model with its own runner: uses the C++ runtime, including exceptions, and returns 7.
 #include "sluice/runtime/artifact.h"
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// Calls what nothing defines.
+// Calls an undefined function.
 extern "C" void sluiceNothingDefinesThis();
 extern "C" const void *sluice_artifact_query() {
   sluiceNothingDefinesThis();

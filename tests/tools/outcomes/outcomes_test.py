@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What tools/scripts/outcomes tells of a run of ctest: outcomes_test.py SOURCE_ROOT"""
+"""Tests the summary of tools/scripts/outcomes for a run of ctest: outcomes_test.py SOURCE_ROOT"""
 
 import os
 import subprocess

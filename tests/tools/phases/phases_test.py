@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that dumps print as passes/PHASES.md shows them: phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
+"""Checks that dumps match passes/PHASES.md: phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
 
-A comment `<!-- dump: NAME PHASE -->` stands before each block; NAME is one of the models below, or a dump of
-`fused` in tests/e2e/devices/trees. The lines of a block follow
-each other in the dump of that phase; `...` stands for any lines, at the end of a line for the rest of it."""
+A comment `<!-- dump: NAME PHASE -->` precedes each block; NAME is one of the models below, or a dump of `fused`
+in tests/e2e/devices/trees. The lines of a block are consecutive in the dump of that phase; `...` matches any
+lines, or the rest of a line."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 FLAGS = {"mixed": ["--precision", "bf16"], "scaled": ["--precision", "f16"], "replicas": ["--replicas", "4", "--devices", "sim:0-3"], "microbatches": ["--accumulate", "4"]}
-PROGRAMS = {"gradients": "lenet_data_parallel"}  # the others are of lenet
+PROGRAMS = {"gradients": "lenet_data_parallel"}  # all others are of lenet
 MODELS = {
     "gradients": ["--batch", "256", "--devices", "sim:0-1"],
     "lenet": ["--batch", "256"],
@@ -26,7 +26,7 @@ BLOCK = re.compile(r"<!-- dump: (\w+) (\w+) -->\n```mlir\n(.*?)```", re.S)
 
 
 def checks(block):
-    """The block as what FileCheck reads."""
+    """The block as FileCheck patterns."""
     lines, follows = [], False
     for line in block.splitlines():
         if line.strip() == "...":

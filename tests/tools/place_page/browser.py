@@ -1,4 +1,5 @@
-"""A headless browser, driven by its remote-debugging protocol over a pipe: two descriptors and JSON, no library."""
+"""A headless browser, driven through its remote-debugging protocol over a pipe: two descriptors and JSON, no
+library."""
 
 import json
 import os
@@ -16,7 +17,7 @@ def find():
 
 
 class Browser:
-    """One browser with one tab. Notes everything that a page should not do: requests, messages of errors, exceptions."""
+    """One browser with one tab. Records everything that a page must not cause: requests, error messages, exceptions."""
 
     def __init__(self, program, width=1400, height=900, timeout=30):
         self.timeout, self.buffer, self.events, self.last = timeout, b"", [], 0
@@ -85,7 +86,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path):
-        """Loads a file and waits until it has drawn."""
+        """Loads a file and waits until it is drawn."""
         self.events.clear()
         self.url = "file://" + path
         self.call("Page.navigate", url=self.url)
@@ -93,7 +94,7 @@ class Browser:
         self.frame()
 
     def frame(self):
-        """Waits until what was asked for is drawn."""
+        """Waits until pending drawing is done."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def evaluate(self, expression):
@@ -111,7 +112,7 @@ class Browser:
         self.frame()
 
     def misdeeds(self):
-        """Requests beside the page itself, errors on the console, and exceptions."""
+        """Requests other than the page itself, errors on the console, and exceptions."""
         self.frame()
         bad = []
         for event in self.events:

@@ -1,4 +1,4 @@
-"""The page of a placement in a real browser: page_test.py BUILD. Skipped where no browser is installed."""
+"""The page of a placement in a real browser: page_test.py BUILD. Skipped if no browser is installed."""
 
 import json
 import os
@@ -32,7 +32,7 @@ MIDDLE_OF = """(element => {
 })(%s)"""
 
 
-# Notes how long each frame takes from now on, and its drawing.
+# Records the time of each frame from now on, and of its drawing.
 NOTE_FRAMES = """page.frames = []; page.draws = [];
 (function note(last) {
   requestAnimationFrame(now => {
@@ -285,7 +285,7 @@ class PageTest(unittest.TestCase):
 
 
 def luminance(colour):
-    """Of "#rrggbb", as WCAG defines it."""
+    """The relative luminance of "#rrggbb", as defined by WCAG."""
     parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return sum(
         weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)

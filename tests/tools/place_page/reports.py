@@ -1,4 +1,4 @@
-"""Reports as `sluice place --json` prints them, of networks that do not exist."""
+"""Reports in the format of `sluice place --json`, for fictitious networks."""
 
 import copy
 import random
@@ -17,7 +17,8 @@ KINDS = {
 
 
 def report(groups, seed=1, accelerators=1, host_share=0.1):
-    """A chain with skips: a group runs when its device is free and what it reads is there; copies overlap with work."""
+    """A chain with skip connections: a group runs when its device is free and its operands are there; copies overlap
+    with work."""
     rng = random.Random(seed)
     devices = ["cpu"] + [f"acc{i}" for i in range(accelerators)]
     free = {name: 0.0 for name in devices}
@@ -107,7 +108,7 @@ def report(groups, seed=1, accelerators=1, host_share=0.1):
 
 
 def arrive(made, copies, arrived, read, device, rng):
-    """When the value of group `read` is on `device`; adds the copy that brings it."""
+    """The time when the value of group `read` is on `device`; adds the required copy."""
     group = made[read]
     if group["device"] == device:
         return group["end_ms"]
@@ -137,7 +138,7 @@ def arrive(made, copies, arrived, read, device, rng):
 
 
 def measured(predicted, seed=2):
-    """What a run of it could have measured: each piece off by up to 15 %, and later by what came late before it."""
+    """A plausible measurement of it: each item off by up to 15 %, and delayed by late predecessors."""
     rng = random.Random(seed)
     items = [(g["start_ms"], g["end_ms"], g["name"], g["device"]) for g in predicted["groups"]]
     items += [(c["start_ms"], c["end_ms"], c["value"], c["queue"]) for c in predicted["copies"] if "queue" in c]
@@ -167,7 +168,7 @@ NASTY = [
 
 
 def hostile():
-    """Every text of a report is one that could break out of the page."""
+    """Replaces every text of a report by one that could break out of the page."""
     made = copy.deepcopy(report(5 * len(NASTY)))
     for i, group in enumerate(made["groups"]):
         nasty = NASTY[i % len(NASTY)]
@@ -180,7 +181,7 @@ def hostile():
 
 
 def small():
-    """By hand, so that a reader can check each number of the page."""
+    """Written by hand, so that each number of the page can be checked."""
 
     def group(name, kind, device, reason, cpu, acc, reads, start, end, line):
         return {

@@ -1,4 +1,4 @@
-// Where what was measured is kept: never in the current folder by accident.
+// The path of the calibration file: never in the current folder by accident.
 #include "tests/TemporaryFolder.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/costs/Calibration.h"

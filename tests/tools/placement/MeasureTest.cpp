@@ -1,5 +1,5 @@
-// What is measured of a device is what a program has of it: copies end to end, and kernels by a backend's clock where
-// the host's agrees.
+// Measurements of a device match its programs: copies end to end, and kernels by a backend's clock if the host's
+// agrees.
 #include "tools/compiler/placement/costs/Measure.h"
 #include "runtime/instance/ActionTimes.h"
 #include "runtime/plugins/BackendLoader.h"
@@ -25,7 +25,7 @@ sluice_status tellNothing(sluice_event *, double *start, double *end) {
   return SLUICE_OK;
 }
 
-/// An accelerator that copies in the host's time, of which its own clock knows nothing.
+/// An accelerator whose copies take the host's time, which its own clock does not include.
 sluice_backend_run withBlindClock() {
   sluice_backend_run half = simulator();
   half.takes_host_queues = 0;
@@ -40,7 +40,7 @@ LinkCalibration linkOf(const sluice_backend_run &half, const char *settings) {
   return timeLink(target.devices()[0], target.devices()[1], context);
 }
 
-/// Of a model alone, on devices of which some are emulated CUDA devices.
+/// With one model, on devices some of which are emulated CUDA devices.
 MeasureRequest onEmulated(const char *devices, const std::string &model) {
   setenv("SLUICE_NVRTC", SLUICE_CUDA_EMU_NVRTC, /*replace=*/1);
   for (const char *library : {"SLUICE_CUDA_DRIVER", "SLUICE_CUBLASLT"})
@@ -87,7 +87,7 @@ TEST(MeasuredKernels, AClockIsBelievedWhereTheHostsAgrees) {
   EXPECT_EQ(runtime::secondsOf(work(5, std::nullopt)), 5) << "of a simulator that takes the host's work, too";
 }
 
-// Kernels that could not be timed are told of, in the calibration, too, and are read back.
+// Kernels that could not be timed are reported, and the calibration file keeps them.
 TEST(MeasuredKernels, WhatCouldNotBeMeasuredIsKept) {
   ClockCalibration clock{"cpu", machineName(), {}, {}, {{"acc:0", "conv2d", "its clock showed no time for conv2d_1"}}};
   test::TemporaryFolder folder;
@@ -117,7 +117,7 @@ TEST(MeasuredKernels, AKindWithoutATimeIsSaidSo) {
   EXPECT_THAT(measured[0].unmeasured, Contains(Field(&UnmeasuredKind::reason, HasSubstr("its clock showed no time"))));
 }
 
-// Products of halves reach another share of another peak than those of f32: both are timed.
+// Products of two-byte floats reach another share of another peak than those of f32: both are timed.
 TEST(MeasuredKernels, TensorCoresHaveKindsOfTheirOwn) {
   MeasureRequest request = onEmulated("cpu,cuda:0,cuda:1", SLUICE_SMALL_MODEL);
   auto measured = llvm::cantFail(measureDevices(request));
@@ -137,7 +137,7 @@ TEST(MeasuredKernels, TensorCoresHaveKindsOfTheirOwn) {
   EXPECT_EQ(measured[0].links.size(), 6u) << "between each two, in both directions";
 }
 
-// A dump has its precision already, and is timed in no other.
+// A dump already has a precision, and is timed in no other.
 TEST(MeasuredKernels, ADumpIsTimedAsItIs) {
   test::TemporaryFolder folder;
   CompileOptions options;

@@ -1,4 +1,4 @@
-// `sluice devices --measure` tells kinds that were measured from those that go by published peaks.
+// `sluice devices --measure` distinguishes measured kinds from those with published peaks.
 #include "tools/sluice/MeasuredText.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ using testing::Not;
 
 namespace {
 
-/// One kernel of each kind, at a tenth of the f32 peak and a quarter of that of bf16.
+/// One kernel of each kind, at a tenth of the f32 peak and a quarter of the bf16 peak.
 struct Measured {
   ClockCalibration clock{"cpu", "a machine", {}, {}, {}};
   std::vector<passes::DeviceCosts> costs;

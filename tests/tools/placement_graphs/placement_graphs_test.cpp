@@ -1,5 +1,5 @@
-// The graphs of the placement bench: networks have their published numbers of parameters, and graphs are what the bench
-// takes them for.
+// The graphs of the placement bench: networks have their published numbers of parameters, and graphs have the expected
+// structure.
 #include "tools/bench/placement_graphs/GraphFamilies.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-"""LeNet placed over three speeds of a link, on a machine whose accelerator is said to be ten times as fast as its host.
-placement_sweep_test.py SWEEP BUILD"""
+"""Places LeNet for three speeds of a link, on a machine whose accelerator is described as ten times as fast as its
+host. placement_sweep_test.py SWEEP BUILD"""
 
 import json
 import os
@@ -21,7 +21,7 @@ def run(*command, **environment):
 
 
 def calibration():
-    """Of this machine by the simulator's clock, with one kernel bound by arithmetic and one by memory."""
+    """A calibration of this machine by the simulator's clock, with one kernel bound by arithmetic and one by memory."""
     devices = json.loads(run(os.path.join(BIN, "sluice"), "devices", "--json", SLUICE_BACKEND_PATH=BACKENDS))["devices"]
     host = next(device for device in devices if device["backend"] == "cpu")
 
@@ -104,7 +104,7 @@ class PlacementSweepTest(CalibratedTest):
         for sweep in (self.free, self.capped):
             times = [point["predicted_ms"] for point in sweep["points"]]
             for slower, faster in zip(times, times[1:]):
-                self.assertLessEqual(faster, slower * (1 + 1e-9))  # times of placements that differ, of one length
+                self.assertLessEqual(faster, slower * (1 + 1e-9))  # times of different placements of equal length
 
     def test_crossovers_lie_between_what_they_part(self):
         crossovers = self.free["crossovers"]

@@ -33,12 +33,12 @@ NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 
 
 def blocks(text, language):
-    """Pairs of the comments just before a block and what it holds."""
+    """Pairs of the comments just before a block and its content."""
     return re.findall(rf"((?:^<!-- [^\n]* -->\n)*)^```{language}\n(.*?)^```$", text, re.M | re.S)
 
 
 def commands(block):
-    """Pairs of a command and the lines that it should print."""
+    """Pairs of a command and its expected output lines."""
     pairs = []
     for line in block.splitlines():
         if line.startswith("$ "):
@@ -49,14 +49,14 @@ def commands(block):
 
 
 class Mark:
-    """Figures that stay within a factor: of what the document says, or of each other."""
+    """Figures that stay within a factor: of the document's value, or of each other."""
 
     def __init__(self, kind, factor, patterns):
         self.kind, self.factor, self.patterns = kind, float(factor), patterns
-        self.used = set()  # patterns that fit a line of the document
+        self.used = set()  # patterns that match a line of the document
 
     def figures(self, line):
-        """By pattern, the figures in a line; a pattern of `#` alone is the whole line."""
+        """By pattern, the figures in a line; a pattern of `#` alone matches the whole line."""
         found = {}
         for pattern in self.patterns:
             expression = re.escape(pattern).replace(r"\#", f"({NUMBER})")
@@ -92,7 +92,7 @@ def without_numbers(line):
 
 
 def matches(expected, actual, marks):
-    """Whether the lines agree but for numbers that marks allow; `...` matches any number of lines."""
+    """Whether the lines agree except for numbers that marks allow; `...` matches any number of lines."""
     if not expected:
         return not actual
     if expected[0].strip() == "...":

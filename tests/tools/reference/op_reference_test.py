@@ -1,4 +1,5 @@
-"""The reference of ops says of each what the author of a backend needs: op_reference_test.py SOURCE_ROOT BUILD_ROOT."""
+"""Tests that the op reference documents each op completely for the author of a backend: op_reference_test.py
+SOURCE_ROOT BUILD_ROOT."""
 
 import copy
 import json
@@ -22,7 +23,7 @@ class OpReferenceTest(unittest.TestCase):
             cls.reference = source.read()
 
     def generate(self, records):
-        """The errors of the generator; none if it has written the reference."""
+        """The errors of the generator; none if it wrote the reference."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ops.json")
             with open(path, "w", encoding="utf-8") as out:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Weights go both ways between a compiled LeNet and Python's safetensors: safetensors_test.py SOURCE_ROOT BUILD_ROOT."""
+"""Exchanges weights in both directions between a compiled LeNet and Python's safetensors: safetensors_test.py
+SOURCE_ROOT BUILD_ROOT."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-// How long collectives take, against sums done by hand: 80 MB on 2 nodes of 4 accelerators, 100 GB/s and 1 us within a
-// node, two links of 10 GB/s and 10 us between them, 5 us before anything moves.
+// Compares times of collectives with hand calculations: 80 MB on 2 nodes of 4 accelerators, 100 GB/s and 1 us within a
+// node, two links of 10 GB/s and 10 us between them, 5 us of fixed overhead.
 #include "tools/compiler/scale/AllReduce.h"
 #include "gtest/gtest.h"
 
@@ -50,7 +50,7 @@ TEST(AllReduceTest, ARingOfSingleAcceleratorsStepsOverTheNetworkAlone) {
 }
 
 TEST(AllReduceTest, ATreeHasALogarithmOfHops) {
-  // There and back: 3 hops in a node and 1 between two.
+  // Up and down: 3 hops in a node and 1 between two.
   expectTime(allReduceTime(twoNodes(AllReduceAlgorithm::Tree), 8, kBytes), 5 + 2 * (3 + 10), 7);
   Cluster large = twoNodes(AllReduceAlgorithm::Tree);
   large.nodes = 128;
@@ -58,7 +58,7 @@ TEST(AllReduceTest, ATreeHasALogarithmOfHops) {
 }
 
 TEST(AllReduceTest, TheHierarchicalOneSendsThePartsOfANodeAtOnce) {
-  // Three phases of 5 us, 6 us in nodes, 20 us between; 6/4 of the bytes in nodes, all of them between two.
+  // Three phases of 5 us, 6 us in nodes, 20 us between them; 6/4 of the bytes in nodes, all of the bytes between them.
   expectTime(allReduceTime(twoNodes(AllReduceAlgorithm::Hierarchical), 8, kBytes), 15 + 6 + 20, 1.2 + 4);
 }
 
@@ -71,7 +71,7 @@ TEST(AllReduceTest, TheFastestDependsOnTheBytes) {
   Cluster cluster = twoNodes(AllReduceAlgorithm::Fastest);
   expectTime(allReduceTime(cluster, 8, kBytes), 41, 5.2);                    // hierarchical
   EXPECT_NEAR(allReduceTime(cluster, 8, 0).latency * 1e6, 31, 1e-9);         // tree
-  EXPECT_NEAR(allReduceTime(cluster, 4, 8).seconds() * 1e6, 11.00012, 1e-6); // all alike within a node
+  EXPECT_NEAR(allReduceTime(cluster, 4, 8).seconds() * 1e6, 11.00012, 1e-6); // all equal within a node
 }
 
 } // namespace

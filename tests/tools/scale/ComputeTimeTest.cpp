@@ -18,18 +18,18 @@ TEST(ComputeTimeTest, SeveralPointsAreJoinedByLines) {
   EXPECT_DOUBLE_EQ(seconds(10), 3);
   EXPECT_DOUBLE_EQ(seconds(55), 7.5);
   EXPECT_DOUBLE_EQ(seconds(150), 16);
-  EXPECT_DOUBLE_EQ(seconds(400), 36); // goes on as between the last two
-  EXPECT_DOUBLE_EQ(seconds(1), 2.1);  // and as between the first two
+  EXPECT_DOUBLE_EQ(seconds(400), 36); // extrapolates the last two points
+  EXPECT_DOUBLE_EQ(seconds(1), 2.1);  // extrapolates the first two points
 }
 
 TEST(ComputeTimeTest, TimesThatMakeNoSenseDoNotGoOn) {
   auto superlinear = timeThrough({{10, 1}, {20, 4}}, 0);
-  EXPECT_DOUBLE_EQ(superlinear(5), 0.5); // in proportion, not below 0
+  EXPECT_DOUBLE_EQ(superlinear(5), 0.5); // proportional, not below 0
   auto shrinking = timeThrough({{10, 4}, {20, 3}}, 0);
   EXPECT_DOUBLE_EQ(shrinking(100), 4);
 }
 
-/// 3 launches of 1 Mflop and 2 Mflop a row, and one of 4 MB a row.
+/// 3 launches of 1 Mflop and 2 Mflop per row, and one of 4 MB per row.
 ReplicaStep smallStep() {
   ReplicaStep step;
   step.model = "small";
@@ -57,7 +57,7 @@ TEST(ComputeTimeTest, MeasurementsOfTheModelComeFirst) {
   cluster.device.measured = {{"other", 10, 9}, {"small", 100, 0.5}};
   ComputeTime time = computeTimeOf(smallStep(), cluster, {});
   EXPECT_DOUBLE_EQ(time.seconds(100), 0.5);
-  EXPECT_NEAR(time.seconds(50), 0.252, 1e-12); // 4 launches of a millisecond whatever the rows
+  EXPECT_NEAR(time.seconds(50), 0.252, 1e-12); // 4 launches of a millisecond, independent of the rows
   EXPECT_EQ(time.source, "measured with 1 batch");
 }
 

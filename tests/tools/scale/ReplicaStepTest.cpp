@@ -1,5 +1,5 @@
-// What is read out of a plan: its kernels, and its gradients with their share of the work, against a plan written by hand.
-// Two parameters; the work takes as long as its flops, as the costs have no launch time and next to no time for bytes.
+// Tests the kernels and gradients read from a hand-written plan. It has two parameters. Work takes time in proportion
+// to its flops, because the costs have no launch time and almost no time for bytes.
 #include "tools/compiler/scale/ReplicaStep.h"
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
@@ -20,7 +20,7 @@ runtime::State parameter(const std::string &name, int64_t offset, int64_t elemen
   return state;
 }
 
-/// Launches a kernel that reads or writes the memory at an offset.
+/// Launches a kernel that accesses the memory at an offset.
 runtime::Action launch(size_t kernel, int64_t offset, runtime::Access access) {
   runtime::Launch work;
   work.kernel = kernel;
@@ -70,7 +70,7 @@ std::string errorOf(const runtime::Plan &plan) {
 TEST(ReplicaStepTest, GradientsAreReadyWhenTheirParameterIsUpdated) {
   auto step = replicaStepOf(smallPlan(), flopsAlone());
   ASSERT_TRUE(bool(step));
-  ASSERT_EQ(step->gradients.size(), 2u); // nothing updates the frozen one
+  ASSERT_EQ(step->gradients.size(), 2u); // nothing updates the frozen parameter
   EXPECT_EQ(step->gradients[0].name, "last");
   EXPECT_EQ(step->gradients[0].elements, 2);
   EXPECT_NEAR(step->gradients[0].ready, 0.7, 1e-3); // 60 and 10 of 100 Mflop

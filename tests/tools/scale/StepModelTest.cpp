@@ -1,5 +1,5 @@
-// What of the collectives a step hides, against sums done by hand: two gradients of 40 MB, ready after a half and after
-// all of 10 ms of work, and 10 GB/s without latency between two replicas: 4 ms each.
+// Compares the exposed part of collectives with hand calculations: two gradients of 40 MB, ready after a half and after
+// all of 10 ms of work. Two replicas with 10 GB/s and no latency take 4 ms for each.
 #include "tools/compiler/scale/StepModel.h"
 #include "gtest/gtest.h"
 
@@ -89,7 +89,7 @@ TEST(StepModelTest, TheSlowestReplicaStretchesAllTimes) {
   EXPECT_NEAR(step.buckets[0].ready, (10e-3 + step.straggler) / 2, 1e-12);
 }
 
-// Exact expectations of the largest of n standard normal variables, as tables of order statistics have them.
+// Exact expectations of the largest of n standard normal variables, from tables of order statistics.
 TEST(StepModelTest, TheLargestOfManyIsAsTablesHaveIt) {
   EXPECT_EQ(expectedMaximum(1), 0);
   EXPECT_NEAR(expectedMaximum(2), 0.56419, 0.03);

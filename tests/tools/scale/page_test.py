@@ -1,4 +1,4 @@
-"""The page of a scaling curve in a real browser: page_test.py BUILD. Skipped where no browser is installed."""
+"""The page of a scaling curve in a real browser: page_test.py BUILD. Skipped if no browser is installed."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class ScalePageTest(unittest.TestCase):
         self.assertEqual(self.heights("exposed"),
                          self.expected(report, lambda point: point["exposed_ms"] / point["predicted_ms"])[1:])
         tops = self.evaluate("[...document.querySelectorAll('#step rect')].map(e => +e.getAttribute('y'))")
-        self.assertAlmostEqual(min(tops), 12, places=3)  # all parts are the whole step
+        self.assertAlmostEqual(min(tops), 12, places=3)  # the parts add up to the whole step
 
     def heights(self, part):
         found = self.evaluate(f"[...document.querySelectorAll('#step rect.{part}')].map(e => +e.getAttribute('height'))")

@@ -1,6 +1,6 @@
-"""The published measurements beside what is predicted of them: published_test.py SOURCE_ROOT PROGRAM. Each point is
-printed, the mean error is what the lines say, no worse than documented, and the shared constants are those that the fit
-finds."""
+"""Compares published measurements with predictions: published_test.py SOURCE_ROOT PROGRAM. Each point is printed,
+the mean error matches the lines and is at most the documented error, and the shared constants are those of the
+fit."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import unittest
 ROOT, PROGRAM = sys.argv.pop(1), sys.argv.pop(1)
 DATA = os.path.join(ROOT, "tools", "scale", "published.json")
 CLUSTERS = os.path.join(ROOT, "tools", "compiler", "scale", "clusters")
-MOST = "7"  # percent: what SCALE.md states, rounded up
+MOST = "7"  # percent: the value in SCALE.md, rounded up
 LINE = re.compile(r"^(.{34}) +(\d+) +(\d+) +(\d+) +(\d+) +([+-][\d.]+) %(.*)$", re.M)
 
 

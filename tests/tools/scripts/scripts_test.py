@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The scripts that developers run: scripts_test.py SOURCE_ROOT BUILD_ROOT TEST
+"""The developers' scripts: scripts_test.py SOURCE_ROOT BUILD_ROOT TEST
 
-They are tried on copies of their own, where a fault can be planted. What an archive without git holds is not checked."""
+They run on copies, in which faults are planted. Contents of an archive without git are not checked."""
 
 import json
 import os
@@ -64,7 +64,7 @@ class FormatTest(unittest.TestCase):
 
 
 class HookTest(unittest.TestCase):
-    """In a repository of the hook's scripts and a few files, which commits with the hook installed."""
+    """In a repository with the hook's scripts and a few files, which commits with the hook installed."""
 
     def setUp(self):
         if run("git", "--version").returncode != 0:
@@ -103,7 +103,7 @@ class HookTest(unittest.TestCase):
         self.git("add", ".")
         self.refused("passes/Bad.cpp:1", "pre-commit: staged files are not formatted")
         self.write("passes/Bad.cpp", "int y;\n")
-        self.refused("passes/Bad.cpp:1")  # the staged text is the same
+        self.refused("passes/Bad.cpp:1")  # the staged text is unchanged
         self.git("add", ".")
         result = self.commit()
         self.assertEqual(result.returncode, 0, result.stdout)
@@ -141,7 +141,7 @@ class HookTest(unittest.TestCase):
         result = run("tools/hooks/pre-commit")
         self.assertEqual(result.returncode, 0, result.stdout)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.assertLess(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 3)  # seconds of processor time
+        self.assertLess(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 3)  # seconds of CPU time
 
 
 class LintTest(unittest.TestCase):
@@ -162,7 +162,7 @@ class LintTest(unittest.TestCase):
 
 
 class QuickstartTest(unittest.TestCase):
-    """With what is already built: a quickstart of an empty clone builds for minutes before it does the same."""
+    """With the existing build: a quickstart of an empty clone would first build for minutes."""
 
     def test_it_trains_lenet(self):
         if os.path.realpath(BUILD) != os.path.realpath(os.path.join(SOURCE, "build", "release")):
@@ -170,7 +170,7 @@ class QuickstartTest(unittest.TestCase):
         result = run("tools/quickstart", timeout=280)
         self.assertEqual(result.returncode, 0, result.stdout)
         accuracy = float(result.stdout.rpartition("accuracy ")[2].split()[0])
-        self.assertGreaterEqual(accuracy, 96, result.stdout)  # 97.5 on the machine that it was first trained on
+        self.assertGreaterEqual(accuracy, 96, result.stdout)  # 97.5 on the machine of the first training
 
 
 class CompileTimeTest(unittest.TestCase):
@@ -183,7 +183,7 @@ class CompileTimeTest(unittest.TestCase):
 
 
 class PairsTest(unittest.TestCase):
-    """With executables that tell the times they are told to."""
+    """With executables that print given times."""
 
     def executable(self, name, *lines):
         path = os.path.join(self.folder, name)
@@ -222,7 +222,7 @@ class PairsTest(unittest.TestCase):
 
 
 class PeersTest(unittest.TestCase):
-    """With a Python that tells the times it is told to, in place of one with PyTorch."""
+    """With a Python that prints given times, in place of one with PyTorch."""
 
     PYTHON = """#!/usr/bin/env python3
 import json, sys

@@ -1,4 +1,4 @@
-// Tests which differences `sluice verify` reports, element by element.
+// Tests the differences that `sluice verify` reports, element by element.
 #include "tools/compiler/Deviation.h"
 #include "mlir/IR/Builders.h"
 #include <cmath>

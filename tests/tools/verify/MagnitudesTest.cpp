@@ -1,5 +1,5 @@
-// Tests the magnitudes of results, and the errors that `sluice verify` allows because of halves, against values
-// computed by hand.
+// Compares the magnitudes of results, and the errors that `sluice verify` allows because of two-byte floats, with
+// values computed by hand.
 #include "tools/compiler/Magnitudes.h"
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
@@ -30,7 +30,7 @@ std::vector<double> walked(Walk walk, const std::string &ops, const std::vector<
   return walk(body, {operand})[0].data;
 }
 
-/// The errors allowed in y because of halves.
+/// The errors allowed in y because of two-byte floats.
 std::vector<double> errorsOf(const std::string &ops, const std::vector<double> &x) {
   return walked([](Block &body, ArrayRef<ir::HostTensor> of) { return compiler::errorsOfHalves(body, of, /*rows=*/0); },
                 ops, x);
@@ -52,14 +52,15 @@ constexpr const char *kTwice =
 
 } // namespace
 
-// A half is off by 8 units in its last place, 2^-5 of itself in bf16; what is made of it, by twice as much.
+// A two-byte float is off by 8 units in its last place, 2^-5 relative in bf16; values computed from it by twice as
+// much.
 TEST(ErrorsOfHalves, GrowAsWhatIsMadeOfThem) {
   std::string rounded = "    %h = sluice.cast %x {to = bf16} : (tensor<4xf32>) -> tensor<4xbf16>\n"
                         "    %w = sluice.cast %h {to = f32} : (tensor<4xbf16>) -> tensor<4xf32>\n";
   EXPECT_THAT(errorsOf(rounded + kTwice, {1, -2, 0, 4}), ElementsAre(1 / 16., 1 / 8., 0, 1 / 4.));
 }
 
-// Constants, and ops that give something of nothing, among them.
+// Includes constants and ops without operands.
 TEST(ErrorsOfHalves, AreNoneWithoutHalves) {
   std::string wide = "    %w = sluice.softmax %x {axis = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>\n";
   EXPECT_THAT(errorsOf(wide + kTwice, {1, -2, 0, 4}), Each(0));

@@ -1,5 +1,5 @@
-// `sluice verify`: code is compared with the reference interpreter kernel by kernel, and the first that differs is
-// named. A wrong kernel is made by editing the reference's side: the code then is not what the module says.
+// `sluice verify` compares code with the reference interpreter kernel by kernel and names the first difference. A wrong
+// kernel is simulated by editing the reference's module, which then differs from the code.
 #include "tools/compiler/Verify.h"
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
@@ -32,7 +32,7 @@ module @small {
 }
 )";
 
-// y = the sum of x and -x: nothing but rounding, of terms that are not small.
+// y = the sum of x and -x: pure rounding error of terms that are not small.
 constexpr const char *kCancelling = R"(
 module @small {
   sluice.model "small" format 2 phase "model" capacity 4
@@ -48,7 +48,7 @@ module @small {
 }
 )";
 
-// y = relu(p) + p, where p must stay until it has been read twice.
+// y = relu(p) + p, where p must stay until both reads.
 constexpr const char *kReadTwice = R"(
 module @small {
   sluice.model "small" format 2 phase "model" capacity 4
@@ -173,7 +173,7 @@ TEST_F(VerifyTest, TheFirstOpThatDiffersIsNamed) {
   negateRelus();
   Verification result = verify();
 
-  ASSERT_TRUE(result.first); // tanh differs too, later
+  ASSERT_TRUE(result.first); // tanh also differs, later
   EXPECT_EQ(result.first->entry, "predict");
   EXPECT_THAT(result.first->ops, ElementsAre("sluice.neg"));
   EXPECT_THAT(result.first->place, HasSubstr("small.mlir:8:"));
@@ -211,7 +211,7 @@ TEST_F(VerifyTest, ASumWhoseTermsCancelCanStillBeWrong) {
   }
 }
 
-// The shipped plan is what runs: values share memory in it, and one that is written over too early is seen.
+// The shipped plan runs: values share memory in it, and an early overwrite is detected.
 TEST_F(VerifyTest, APlanThatWritesOverAValueIsSeen) {
   options.compile.fuse = false;
   std::string text = kReadTwice;
@@ -228,7 +228,7 @@ TEST_F(VerifyTest, APlanThatWritesOverAValueIsSeen) {
     return "\"offset\":" + std::to_string(predict.launches()[launch]->buffers.back().slot.offset);
   };
   ASSERT_NE(placeOf(0), placeOf(1));
-  size_t at = 0; // where tanh writes is where add still reads exp
+  size_t at = 0; // tanh then overwrites exp, which add still reads
   while ((at = plan.find(placeOf(1), at)) != std::string::npos)
     plan.replace(at, placeOf(1).size(), placeOf(0));
   test::Compiled spoilt(text, pipeline, {.plan = plan});
