@@ -2,7 +2,7 @@
 // later IR walks recurse.
 //
 //   ( [ { <          the parser recurses on each: at most kMaxNesting deep
-//   #a = ..., !a =   an alias nests what it stands for, without brackets where it is used: its depth counts there too
+//   #a = ..., !a =   an alias nests its definition at each use without brackets: its depth counts there too
 //   - + * mod        the affine parser recurses on each operator: at most kMaxOperators between brackets and commas
 //   tensor<4x5xf32>  element counts are computed in 64 bits without checks: the product must stay below kMaxElements
 //   %a               a use before its definition may outlive it in the parser (see ValueNames.h): rejected

@@ -78,7 +78,7 @@ public:
     }
     if (setting.values)
       plan.values = setting.values->file;
-    if (target.accelerators() > 0 || isReplicated(module)) // the host also runs transports
+    if (target.accelerators() > 0 || isReplicated(module)) // its folder also contains transports
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0",
                   setting.host.cpu,

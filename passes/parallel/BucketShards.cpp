@@ -6,7 +6,7 @@
 //   %s = sluice.reduce_scatter sum %y in N           %t = sluice.reduce_scatter sum %j in N
 //                                                    %r, %s = slices of %t
 //
-//   %a = sluice.all_gather %v in N            ==>    %t = sluice.all_gather (%v, %w one behind the other) in N
+//   %a = sluice.all_gather %v in N            ==>    %t = sluice.all_gather (%v, %w contiguous) in N
 //   %b = sluice.all_gather %w in N                   %a, %b = columns of %t as N rows
 //
 // Each element is reduced in the same order of replicas as before, so no bit changes.

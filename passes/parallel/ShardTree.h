@@ -8,7 +8,7 @@
 // clear, and the sum of the next 2^l shards, in which it is set. With each shard whose bit is clear it stores its sum
 // (`lefts`); after the last of these the first sum is complete. Its value for the next level,
 //
-//   sum of level l + 1 = what level l keeps + sum of level l
+//   sum of level l + 1 = stored sum of level l + sum of level l
 //
 // is valid after the last of the next 2^l shards. Earlier values are never used: the upper levels overwrite them before
 // they add. So the last shard leaves the sum of all shards. This takes a buffer per level and one for the result

@@ -3,7 +3,7 @@
 //   %b = sluice.copy %a pin (cpu to acc0)
 //   %c = sluice.copy %a to (cpu to acc0)
 //   %d = sluice.copy %b pin (acc0 to cpu)
-//     ==>  %b = sluice.copy %a to {bytes = 8}, right behind %a; %b for %c; %a for %d
+//     ==>  %b = sluice.copy %a to {bytes = 8}, right after %a; %b for %c; %a for %d
 //
 // 1. A copy to its source's device, or to a device that already has the value, is removed.
 // 2. There is one copy per value and destination, right after the value.

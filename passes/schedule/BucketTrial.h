@@ -7,7 +7,7 @@
 namespace sluice::passes {
 
 /// An entry point in which all actions except collectives have queues. Its issue order is computed as for the final
-/// schedule and simulated over several calls. Waits due to memory reuse are not known yet.
+/// schedule and simulated over several calls. Waits due to memory reuse are not included yet.
 class BucketTrial {
 public:
   BucketTrial(ir::EntryOp entry, const Queues &queues, const ir::ActionClock &clock, int64_t rows);

@@ -78,7 +78,7 @@ static SmallVector<StringRef> namesOf(ArrayRef<Report> reports) {
   return llvm::map_to_vector(reports, [](const Report &report) { return StringRef(report.name); });
 }
 
-/// Whether the op reads a row-carried value outside training, where that value starts anew.
+/// Whether the op reads a row-carried value outside training, where that value starts from zeros.
 static bool startsAnew(Operation &op, bool training) {
   return !training && isa<GetOp>(op) && !cast<RankedTensorType>(op.getResult(0).getType()).hasStaticShape();
 }

@@ -2,7 +2,7 @@
 //
 //   minimize %loss, #sluice.sgd<...> lr @lr [@w, @b] clip [#sluice.clip_grad_norm<...>]
 //     ==>  %dw = ...;  %db = ...                                   gradients
-//          %s = sum(%dw * %dw) + sum(%db * %db)                    what a clip needs to know of all of them
+//          %s = sum(%dw * %dw) + sum(%db * %db)                    the sum that a clip requires
 //          %gw = %dw * min(1, max_norm / (sqrt(%s) + 1e-6)); ...   clipped
 //          set @w, %w - %rate * %gw; ...                           updates, each at the rate of its group
 //

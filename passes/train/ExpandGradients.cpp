@@ -1,6 +1,6 @@
 // Expands the gradients requested by a graph to plain ops.
 //
-//   %g = sluice.gradient %loss by %h     ==>     %d = sluice.mul %one, %w; ...     what Differentiate.cpp makes of %loss
+//   %g = sluice.gradient %loss by %h     ==>     %d = sluice.mul %one, %w; ...     the ops of Differentiate.cpp
 //   sluice.set @w, (of %g)                       sluice.set @w, (of %d)
 //
 // Each entry point expands its own gradients, after mode-dependent ops have their meaning, and only gradients with

@@ -21,8 +21,8 @@ public:
   /// Same as `passes::pinOf`.
   mlir::StringAttr pinOf(mlir::Value value) const;
 
-  /// Creates a state with this initial value in every element. `of`: a slot's parameter; `physical`: its layout. Both
-  /// may be null.
+  /// Creates a state with this initial value in every element. `of`: a slot's parameter; `physical`: the physical type.
+  /// Both may be null.
   ir::StateOp create(mlir::Location loc, const mlir::Twine &name, ir::StateKind kind, mlir::RankedTensorType type,
                      double first, mlir::FlatSymbolRefAttr of, mlir::TypeAttr physical);
   /// Creates a slot of a parameter, initialized to zeros.

@@ -135,9 +135,9 @@ SmallVector<StringRef> RmsPropAttr::getSlots() const {
 
 bool RmsPropAttr::needsStep() const { return false; }
 
-// torch.optim.RMSprop: d = g + weight_decay * p;  v = alpha * v + (1 - alpha) * d * d;  if centred, a = alpha * a +
-// (1 - alpha) * d and v - a * a in the place of v, where rounding cannot make it negative as it can in PyTorch;
-// d = d / (sqrt(v) + eps);  b = momentum * b + d if there is momentum, d otherwise;  p = p - lr * b.
+// torch.optim.RMSprop: d = g + weight_decay * p; v = alpha * v + (1 - alpha) * d * d; if centered, a = alpha * a + (1 -
+// alpha) * d and v - a * a replaces v; unlike in PyTorch, rounding cannot make it negative; d = d / (sqrt(v) + eps); b
+// = momentum * b + d if there is momentum, d otherwise; p = p - lr * b.
 SmallVector<Value> RmsPropAttr::buildUpdate(OpBuilder &builder, Location loc, Value parameter, Value gradient, Value lr,
                                             Value, ValueRange slots) const {
   Update u(builder, loc, parameter, gradient, lr);
