@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
 
-// Tests that Adam stores its averages, that its corrections are scalars computed once per step from the number of
-// earlier steps, and that the decay of AdamW is not in the gradient.
+// Tests that Adam stores its averages. Its corrections are scalars computed once per step from the number of earlier
+// steps. The decay of AdamW is not in the gradient.
 // CHECK-LABEL: module @adam
 module @adam {
   // CHECK: sluice.state parameter @w

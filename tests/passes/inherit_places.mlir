@@ -33,8 +33,8 @@ module @pinned {
 
 // -----
 
-// Tests that the gradient of a value without a fixed device is copied back from its user's device, and that the
-// gradients of a value with a fixed device are on that device.
+// Tests that the gradient of a value without a fixed device is copied back from its user's device. The gradients of a
+// value with a fixed device are on that device.
 // CHECK-LABEL: module @fixed
 module @fixed {
   sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64>

@@ -19,8 +19,8 @@ module @pinned {
 
 // -----
 
-// Tests that unpinned ops are on the target's first device, or follow values with a fixed device, and that an op's pin
-// takes precedence over its operand's device if copies are inserted.
+// Tests that unpinned ops are on the target's first device, or follow values with a fixed device. An op's pin takes
+// precedence over its operand's device if copies are inserted.
 // CHECK-LABEL: module @inserted
 // CHECK: %[[A:.+]] = sluice.exp %{{.+}} -> tensor<2xf32, #acc1
 // CHECK: %[[B:.+]] = sluice.sin %[[A]] : (tensor<2xf32, #acc1{{.*}}>) -> tensor<2xf32, #acc1

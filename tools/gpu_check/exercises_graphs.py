@@ -18,7 +18,7 @@ def model(name, states, ops, type_):
 
 
 def product(size):
-    """The sum of the elements of a product of two square matrices, which stay where they are."""
+    """The sum of the elements of a product of two square matrices, which stay on their device."""
     type_ = f"tensor<{size}x{size}xf32>"
     return model("product", {"a": type_, "b": type_}, f'    %y = sluice.einsum "ab,bc->ac" %a, %b : ({type_}, {type_}) -> {type_}', type_)
 

@@ -139,7 +139,7 @@ FUSED_EDITS = [
 
 class BadModelTest(CliTest):
     def expect(self, text, message, *arguments):
-        """Refused with the message, or compiled if there is none."""
+        """Expects an error with the message, or success if there is none."""
         self.write("bad.mlir", text)
         before = self.files()
         result = self.sluice("compile", "bad.mlir", "-o", "bad.o", "--emit", "obj", *arguments)

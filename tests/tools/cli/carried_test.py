@@ -31,7 +31,7 @@ module @sums {{
 
 
 def streams_of(values):
-    """As many as a step has rows, of values that follow each other."""
+    """One stream of consecutive values per row of a step."""
     return [values[row * CALLS : (row + 1) * CALLS] for row in range(BATCH)]
 
 

@@ -86,8 +86,8 @@ class CudaPlacementTest(CliTest):
         reasons = [item["reason"] for kind in ("groups", "states") for item in tight[kind] if item["device"] == "cpu"]
         self.assertTrue([reason for reason in reasons if "gpu(0) may have 1000000 bytes" in reason], reasons)
 
-    # The same figures give both the same groups, where these are not nearly as fast elsewhere: the simulator takes the host's
-    # work by its own clock, so that other work overlaps.
+    # Equal figures give both the same groups, unless two devices are nearly as fast: the simulator runs the host's
+    # work by its own clock, so other work overlaps.
     def test_what_was_measured_decides_as_on_the_simulator(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--input", "f32", "--batch", "32", "-o", "mlp.mlir")
         samples = [{"flops": flops, "bytes": size, "seconds": 1e-5 + flops / 1e11 + size / 1e10}
@@ -109,7 +109,7 @@ class CudaPlacementTest(CliTest):
             self.assertEqual(placed["cuda:0"], placed["sim:0"])
             self.assertEqual(set(placed["sim:0"].values()), {"cpu", "acc0"})
 
-    # A product of f32 reaches 67e11 operations a second, of bf16 989.4e11: a tenth of the peaks of sm_90, and so do others.
+    # Products reach 67e11 operations per second in f32 and 989.4e11 in bf16: like other kinds, a tenth of sm_90's peaks.
     def test_kinds_that_were_not_measured_go_by_published_peaks(self):
         machine = json.loads(self.run_sluice("devices", "--json"))["devices"][0]
         works = ((FLOPS, 1e6), (1, 1e9), (1, 1))

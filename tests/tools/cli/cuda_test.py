@@ -88,7 +88,7 @@ class CudaTest(CliTest):
             self.assertEqual(executed, counted)
 
     def spans(self, trace, clock):
-        """Start and end in microseconds of what a trace has by the host's or the devices' clock: lists by tracks."""
+        """Start and end in microseconds of a trace's items by the host's or the devices' clock: lists by track."""
         with open(self.path(trace), encoding="utf-8") as text:
             events = json.load(text)["traceEvents"]
         processes = {event["pid"] for event in events if event["args"].get("name", "").endswith(f", by the {clock} clock")}
@@ -266,9 +266,9 @@ module @biased {
         for element, activation, setting, kernels in (
             ("f32", relu, "", 1),
             ("f32", gelu, "", 1),
-            ("bf16", relu, "", 2),  # those of two bytes are rounded in between
+            ("bf16", relu, "", 2),  # two-byte floats are rounded in between
             ("f16", relu, "", 2),
-            ("bf16", gelu, ",algorithms=timed", 1),  # which is no matter then
+            ("bf16", gelu, ",algorithms=timed", 1),  # which this setting permits
             ("f64", relu, ",algorithms=timed", 2),
         ):
             self.write("biased.mlir", model.replace("TYPE", element).replace("ACTIVATION", activation))
@@ -299,13 +299,13 @@ module @gelus {
   }
 }
 """
-        # How the library behaves, and whether the kernels agree with the reference: who multiplies with the derivative.
+        # The library's behavior, and whether the kernels agree with the reference, depending on the factor's implementation.
         own = (("wrong-input", True), ("no-input", True), ("none", True))
         taken = (("", True), ("wrong", False), ("wrong-input", False), ("no-input", True), ("none", True))
         for width, form, setting, behaviours in (
             ("16", " {tanh}", "", taken),
-            ("16", " {tanh}", ",tf32=on", taken[:-1]),  # ours would round operands
-            ("18", " {tanh}", "", own),  # columns lie 18 elements apart
+            ("16", " {tanh}", ",tf32=on", taken[:-1]),  # own kernels would round operands
+            ("18", " {tanh}", "", own),  # the column stride is 18 elements
             ("16", "", "", own),  # erf
         ):
             self.write("gelus.mlir", model.replace("WIDTH", width).replace("FORM", form))
@@ -336,12 +336,12 @@ module @biases {
   }
 }
 """
-        # How the library behaves, and whether the kernels agree with the reference: who sums.
+        # The library's behavior, and whether the kernels agree with the reference, depending on the sum's implementation.
         taken = (("", True), ("wrong", False), ("wrong-sums", False), ("no-sums", True), ("none", True))
         for weight, equation, setting, behaviours in (
             ("9x16", "ab,bc->ac", "library=all", taken),  # the gradient's columns are the bias's elements
-            ("16x9", "ab,cb->ac", "library=all", taken),  # or its rows are
-            ("9x16", "ab,bc->ac", "library=all,tf32=on", taken[:-1]),  # ours would round operands
+            ("16x9", "ab,cb->ac", "library=all", taken),  # or its rows
+            ("9x16", "ab,bc->ac", "library=all,tf32=on", taken[:-1]),  # own kernels would round operands
             ("9x16", "ab,bc->ac", "library=large", (("wrong-sums", True),)),
         ):
             self.write("biases.mlir", model.replace("WEIGHT", weight).replace("EQUATION", equation))

@@ -47,7 +47,7 @@ class MemoryTest(CliTest):
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def resident(self, *command):
-        """The most that one run resides in, in bytes, and what it printed."""
+        """The peak resident memory of one run in bytes, and its output."""
         with open(self.path("out"), "w+", encoding="utf-8") as out:
             process = subprocess.Popen(["./wide", *command], cwd=self.folder, stdout=out, stderr=subprocess.STDOUT)
             _, status, usage = os.wait4(process.pid, 0)

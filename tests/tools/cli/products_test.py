@@ -27,7 +27,7 @@ LINEAR = f"""module @linear {{
 }}
 """
 
-# q, k and v are [rows, positions, heads, channels]; heads go in front, and back behind the positions.
+# q, k and v are [rows, positions, heads, channels]; heads move before the positions, and back after them.
 STORED, IN_FRONT = "tensor<?x24x2x20xf32>", "tensor<?x2x24x20xf32>"
 TURNED, SCORES = "tensor<?x2x20x24xf32>", "tensor<?x2x24x24xf32>"
 TO_FRONT = f"{{permutation = array<i64: 0, 2, 1, 3>}} : ({STORED}) -> {IN_FRONT}"

@@ -48,7 +48,7 @@ class CliTest(unittest.TestCase):
             out.write(text)
 
     def write_npy(self, name, descr, shape, data):
-        """A file as NumPy's; `descr` is the type of its elements, such as "<f4"."""
+        """Writes a file in NumPy's format; `descr` is the type of its elements, such as "<f4"."""
         header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
         with open(self.path(name), "wb") as out:

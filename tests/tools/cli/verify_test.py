@@ -97,7 +97,7 @@ class VerifyTest(CliTest):
             for precision in ("bf16", "f16"):
                 with self.subTest(model=model, precision=precision):
                     largest = self.verify(model, "--precision", precision)["largest_error"]
-                    self.assertGreater(largest, 1e-5) # of results in halves, some of which round the other way
+                    self.assertGreater(largest, 1e-5) # for two-byte results, some of which round to the other neighbor
 
     def test_double_precision_agrees_closely(self):
         self.assertLess(self.verify("lenet", "--dtype", "f64")["largest_error"], 1e-10)

@@ -1,7 +1,7 @@
 """One network of the benchmarks' peers in PyTorch and in JAX, with equal weights: peers_forward.py PEERS NET FILE,
-with a Python that has both. Writes arrays to FILE: a batch as `x` and `y`, each weight by PyTorch's name, and the
-outputs of both, in inference and, for networks without dropout, in training, and the loss of the inference
-output."""
+with a Python that has both. Writes arrays to FILE: a batch as `x` and `y`, and each weight by PyTorch's name. It
+also writes the outputs of both in inference, the loss of these, and, for networks without dropout, the outputs in
+training."""
 
 import os
 import sys

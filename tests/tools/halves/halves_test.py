@@ -48,7 +48,7 @@ module @scale {{
 
 
 def bf16_bits(x):
-    """Rounded to nearest even in exact arithmetic: of each float the nearer of its two neighbours of 16 bits."""
+    """Rounds to nearest even in exact arithmetic: each float becomes the nearer of its two bf16 neighbors."""
     bits = x.view(np.uint32)
     low = (bits >> 16).astype(np.uint64)
 

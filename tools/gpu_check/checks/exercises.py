@@ -1,6 +1,7 @@
-"""The exercises of an introductory course on devices: the size from which a product is faster on the device than on
-the host, the cost of many launches compared with one, when calls return, the cost of reading each one's results,
-and the gain of a second device. On an emulated device the programs run without measurements."""
+"""The exercises of an introductory course on devices. They measure the size from which a product is faster on the
+device than on the host, and the cost of many launches compared with one. They also measure when calls return, the
+cost of reading each one's results, and the gain of a second device. On an emulated device the programs run
+without measurements."""
 
 import time
 

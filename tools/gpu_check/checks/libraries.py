@@ -39,13 +39,13 @@ for place in sys.argv[2:]:
 
 
 class Found(NamedTuple):
-    path: str  # or a name that the loader knows
+    path: str  # or a name that the loader resolves
     version: str
-    why: str  # there is none
+    why: str  # reason why there is none
 
 
 def said_by(command):
-    """The lines of a Python, or none."""
+    """The output lines of a Python, or none."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout.splitlines()
     except (OSError, subprocess.TimeoutExpired):
