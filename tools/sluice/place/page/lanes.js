@@ -47,8 +47,8 @@ class Swimlanes {
   constructor(canvas, labels, report, axis, palette) {
     Object.assign(this, {canvas, report, axis, palette});
     this.selected = this.hovered = this.matches = null;
-    this.shown = []; // visible rows of bars, with their positions
-    this.places = new Map(); // by item: [y, height]
+    this.shown = [];            // visible rows of bars, with their positions
+    this.places = new Map();    // by item: [y, height]
     this.laneBoxes = new Map(); // by queue: {top, height}
     this.height = kRulerHeight;
     for (const lane of report.lanes)
