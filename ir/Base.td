@@ -24,7 +24,8 @@ def Sluice_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
 }
 
-class Sluice_Attr<string cppName, string attrMnemonic, list<Trait> traits = []> : AttrDef<Sluice_Dialect, cppName, traits> {
+class Sluice_Attr<string cppName, string attrMnemonic, list<Trait> traits = []> :
+    AttrDef<Sluice_Dialect, cppName, traits> {
   let mnemonic = attrMnemonic;
 }
 
@@ -35,7 +36,8 @@ def Sluice_AtAttr : Sluice_Attr<"At", "at"> {
     physical ones, outermost first. A result is a dimension, or its `floordiv` or `mod` by a tile; absent: row-major.
     `#sluice.at<device = "cpu", layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>` is NHWC on the host.
   }];
-  let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$device, OptionalParameter<"::mlir::AffineMapAttr">:$layout);
+  let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$device,
+                        OptionalParameter<"::mlir::AffineMapAttr">:$layout);
   let assemblyFormat = "(`<` struct($device, $layout)^ `>`)?";
 }
 
@@ -46,14 +48,17 @@ def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
     that of `init`, and a is 0. `data` is the tensor with the name of the state in the model's file of values, with this
     `crc32`, and a is 0. Index `zero_row` of dimension 0 is 0.
   }];
-  let parameters = (ins StringRefParameter<"constant, uniform, normal, key or data">:$kind, "::mlir::FloatAttr":$a, OptionalParameter<"::mlir::FloatAttr">:$b,
-                        OptionalParameter<"::mlir::IntegerAttr">:$zero_row, OptionalParameter<"::mlir::IntegerAttr">:$crc32);
+  let parameters = (ins StringRefParameter<"constant, uniform, normal, key or data">:$kind, "::mlir::FloatAttr":$a,
+                        OptionalParameter<"::mlir::FloatAttr">:$b,
+                        OptionalParameter<"::mlir::IntegerAttr">:$zero_row,
+                        OptionalParameter<"::mlir::IntegerAttr">:$crc32);
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$kind, "::mlir::FloatAttr":$a, "::mlir::FloatAttr":$b), [{
     return $_get($_ctxt, kind, a, b, ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
   }]>];
   let extraClassDeclaration = [{
     /// Builds the initial value of a state of this type; random numbers come from stream `stream` of `key`.
-    ::mlir::Value build(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value key, int64_t stream, ::mlir::RankedTensorType type) const;
+    ::mlir::Value build(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value key, int64_t stream,
+        ::mlir::RankedTensorType type) const;
     /// Whether the host provides the value instead of an entry point.
     bool isData() const { return getKind() == "data"; }
   }];
@@ -66,13 +71,18 @@ class Sluice_Words<string name, string summary, list<I32EnumAttrCase> words> : I
   let genSpecializedAttr = 0;
 }
 def Sluice_StateKinds : Sluice_Words<"StateKind", "state kind", [
-    I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">, I32EnumAttrCase<"Statistic", 2, "statistic">,
-    I32EnumAttrCase<"Hyperparameter", 3, "hyperparameter">, I32EnumAttrCase<"Step", 4, "step">, I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
-    I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">, I32EnumAttrCase<"Cache", 9, "cache">]>;
+    I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Slot", 1, "slot">,
+        I32EnumAttrCase<"Statistic", 2, "statistic">,
+    I32EnumAttrCase<"Hyperparameter", 3, "hyperparameter">, I32EnumAttrCase<"Step", 4, "step">,
+        I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
+    I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">,
+        I32EnumAttrCase<"Cache", 9, "cache">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "copy reason", [
-    I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">, I32EnumAttrCase<"Placement", 3, "placement">,
-    I32EnumAttrCase<"Input", 4, "input">, I32EnumAttrCase<"Output", 5, "output">, I32EnumAttrCase<"State", 6, "state">, I32EnumAttrCase<"Constant", 7, "constant">,
+    I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">,
+        I32EnumAttrCase<"Placement", 3, "placement">,
+    I32EnumAttrCase<"Input", 4, "input">, I32EnumAttrCase<"Output", 5, "output">, I32EnumAttrCase<"State", 6, "state">,
+        I32EnumAttrCase<"Constant", 7, "constant">,
     I32EnumAttrCase<"InitialValue", 8, "initial_value">]>;
 def Sluice_CopyReasonAttr : EnumAttr<Sluice_Dialect, Sluice_CopyReasons, "copy_reason">;
 /// In every call, at the start of a call if the mirror is stale, or when the host reads the output.
@@ -83,7 +93,8 @@ def Sluice_CopyTimeAttr : EnumAttr<Sluice_Dialect, Sluice_CopyTimes, "copy_time"
 /// The policy for copies that pins require and the graph lacks: an error, insertion with a warning, or silent
 /// insertion.
 def Sluice_CopyPolicies : Sluice_Words<"CopyPolicy", "copy policy", [
-    I32EnumAttrCase<"Explicit", 0, "explicit">, I32EnumAttrCase<"Warn", 1, "warn">, I32EnumAttrCase<"Insert", 2, "insert">]>;
+    I32EnumAttrCase<"Explicit", 0, "explicit">, I32EnumAttrCase<"Warn", 1, "warn">,
+        I32EnumAttrCase<"Insert", 2, "insert">]>;
 def Sluice_CopyPolicyAttr : EnumAttr<Sluice_Dialect, Sluice_CopyPolicies, "copy_policy">;
 
 def Sluice_CollectiveKinds : Sluice_Words<"CollectiveKind", "collective kind", [
@@ -96,7 +107,8 @@ def Sluice_CollectiveReductionAttr : EnumAttr<Sluice_Dialect, Sluice_CollectiveR
 
 /// The user-visible kind of a value that replicas exchange.
 def Sluice_SubjectKinds : Sluice_Words<"SubjectKind", "subject kind", [
-    I32EnumAttrCase<"Gradient", 0, "gradient">, I32EnumAttrCase<"Statistic", 1, "statistic">, I32EnumAttrCase<"Output", 2, "output">,
+    I32EnumAttrCase<"Gradient", 0, "gradient">, I32EnumAttrCase<"Statistic", 1, "statistic">,
+        I32EnumAttrCase<"Output", 2, "output">,
     I32EnumAttrCase<"Parameter", 3, "parameter">]>;
 def Sluice_SubjectAttr : Sluice_Attr<"Subject", "subject"> {
   let summary = "the subject of a collective, by name: parameters, gradients, statistics or outputs of one kind";
@@ -146,20 +158,28 @@ class Sluice_Op<string mnemonic, list<Trait> traits = []> : Op<Sluice_Dialect, m
 }
 
 // Attributes that ops share.
-def Sluice_KernelSize : Arg<DenseI64ArrayAttr, "[kH, kW]: elements of a window, vertically and horizontally; at least 1">;
+def Sluice_KernelSize : Arg<DenseI64ArrayAttr,
+    "[kH, kW]: elements of a window, vertically and horizontally; at least 1">;
 def Sluice_Stride : Arg<DenseI64ArrayAttr, "[vertical, horizontal]: elements from one window to the next; at least 1">;
-def Sluice_Padding : Arg<DenseI64ArrayAttr, "[top, left, bottom, right]: elements beyond each edge of the image; at least 0">;
-def Sluice_Dilation : Arg<DenseI64ArrayAttr, "[vertical, horizontal]: distance of adjacent elements of a window; at least 1">;
-def Sluice_Groups : Arg<I64Attr, "the number of equal parts of the channels of x and of y; part i of y depends on part i of x only; divides both">;
-def Sluice_ImageSize : Arg<DenseI64ArrayAttr, "[H, W] of the result, in elements; several sizes have the same size of dY">;
-def Sluice_CeilMode : Arg<UnitAttr, "the number of windows is rounded up, but the last one must start within the image or the padding before it">;
+def Sluice_Padding : Arg<DenseI64ArrayAttr,
+    "[top, left, bottom, right]: elements beyond each edge of the image; at least 0">;
+def Sluice_Dilation : Arg<DenseI64ArrayAttr,
+    "[vertical, horizontal]: distance of adjacent elements of a window; at least 1">;
+def Sluice_Groups : Arg<I64Attr, "the number of equal parts of the channels of x and of y; part i of y depends on "
+    "part i of x only; divides both">;
+def Sluice_ImageSize : Arg<DenseI64ArrayAttr,
+    "[H, W] of the result, in elements; several sizes have the same size of dY">;
+def Sluice_CeilMode : Arg<UnitAttr, "the number of windows is rounded up, but the last one must start within the "
+    "image or the padding before it">;
 def Sluice_Axis : Arg<I64Attr, "a dimension of x, from 0">;
-def Sluice_ElementType : Arg<TypeAttr, "the result's element type: f32, f64, f16, bf16, i32, i64, ui8 (u8) or i1 (bool)">;
+def Sluice_ElementType : Arg<TypeAttr,
+    "the result's element type: f32, f64, f16, bf16, i32, i64, ui8 (u8) or i1 (bool)">;
 def Sluice_ResultType : Arg<TypeAttrOf<AnyRankedTensor>, "the type of the result, such as tensor<?x5xf32>">;
 
 /// An op on values: pure, with inferred result types that ignore encodings, and with a reference evaluation.
 class Sluice_ValueOp<string mnemonic, list<Trait> traits = []>
-    : Sluice_Op<mnemonic, !listconcat([Pure, SameDevice, DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<ReferenceOp>], traits)> {
+    : Sluice_Op<mnemonic, !listconcat([Pure, SameDevice, DeclareOpInterfaceMethods<InferTypeOpInterface>,
+        DeclareOpInterfaceMethods<ReferenceOp>], traits)> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   code typeCompatibility = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {

@@ -9,7 +9,8 @@ def ReferenceOp : OpInterface<"ReferenceOp"> {
   let description = "The semantics of the op as a plain function in double precision, for tests and `sluice verify`.";
   let methods = [InterfaceMethod<
       "Computes the results for these operands. `rows` is the run-time size of `?`.",
-      "::llvm::SmallVector<::sluice::ir::HostTensor>", "evaluate", (ins "::llvm::ArrayRef<::sluice::ir::HostTensor>":$operands, "int64_t":$rows)>];
+      "::llvm::SmallVector<::sluice::ir::HostTensor>", "evaluate",
+          (ins "::llvm::ArrayRef<::sluice::ir::HostTensor>":$operands, "int64_t":$rows)>];
 }
 
 def DifferentiableOp : OpInterface<"DifferentiableOp"> {
@@ -20,7 +21,8 @@ def DifferentiableOp : OpInterface<"DifferentiableOp"> {
       [{
         Builds the gradients of the operands from those of the results, which are null if the loss does not depend on
         them. Returns null for an operand without a gradient.}],
-      "::llvm::SmallVector<::mlir::Value>", "buildGradient", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$dResults)>,
+      "::llvm::SmallVector<::mlir::Value>", "buildGradient",
+          (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$dResults)>,
     StaticInterfaceMethod<
       "Returns instances for tests: one op each in the generic text form, with the ranges of its inputs.",
       "::llvm::SmallVector<::sluice::ir::Sample>", "samples", (ins)>];
@@ -52,7 +54,8 @@ def ElementwiseOp : OpInterface<"ElementwiseOp"> {
       [{
         Builds the body on scalars or on vectors of one length, of the element types of the operands (ui8 as i8), in
         arith and math ops.}],
-      "::mlir::Value", "buildBody", (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>];
+      "::mlir::Value", "buildBody",
+          (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>];
 }
 
 def ElementOp : OpInterface<"ElementOp"> {
@@ -64,8 +67,10 @@ def ElementOp : OpInterface<"ElementOp"> {
   }];
   let methods = [
     InterfaceMethod<"Builds the value of result number `result` at `index`, one expression per logical dimension.",
-      "::mlir::Value", "buildElement", (ins "::sluice::ir::ElementBuilder &":$builder, "unsigned":$result, "::llvm::ArrayRef<::mlir::AffineExpr>":$index)>,
-    StaticInterfaceMethod<"The treatment of the op by fusion.", "::sluice::ir::FusionKind", "getFusionKind", (ins), "", "return ::sluice::ir::FusionKind::Reduction;">];
+      "::mlir::Value", "buildElement", (ins "::sluice::ir::ElementBuilder &":$builder, "unsigned":$result,
+                                            "::llvm::ArrayRef<::mlir::AffineExpr>":$index)>,
+    StaticInterfaceMethod<"The treatment of the op by fusion.", "::sluice::ir::FusionKind", "getFusionKind", (ins), "",
+        "return ::sluice::ir::FusionKind::Reduction;">];
 }
 
 def ContractionOp : OpInterface<"ContractionOp"> {
@@ -108,8 +113,10 @@ def CompositeOp : OpInterface<"CompositeOp"> {
         formula.}],
       "::llvm::SmallVector<::mlir::Value>", "expand", (ins "::mlir::OpBuilder &":$builder)>,
     StaticInterfaceMethod<[{
-      Whether the formula replaces the op before ops are placed, for every backend. Required if the formula has sums over
-      the rows, or counts that divide them, which replicas may have to exchange.}], "bool", "isExpandedEarly", (ins), "", "return false;">];
+      Whether the formula replaces the op before ops are placed,
+          for every backend. Required if the formula has sums over
+      the rows, or counts that divide them, which replicas may have to exchange.}], "bool", "isExpandedEarly", (ins),
+          "", "return false;">];
 }
 
 def RowFlowOp : OpInterface<"RowFlowOp"> {
@@ -125,7 +132,8 @@ def RowFlowOp : OpInterface<"RowFlowOp"> {
     InterfaceMethod<[{
       Builds an equivalent with sums and maxima over rows, and with the numbers of `rows` if the op counts or numbers
       rows. Returns a value for each result, or none if this instance needs no equivalent.}],
-      "::llvm::SmallVector<::mlir::Value>", "expandForReplicas", (ins "::mlir::OpBuilder &":$builder, "const ::sluice::ir::RowNumbers &":$rows), "", "return {};">];
+      "::llvm::SmallVector<::mlir::Value>", "expandForReplicas",
+          (ins "::mlir::OpBuilder &":$builder, "const ::sluice::ir::RowNumbers &":$rows), "", "return {};">];
 }
 
 def LinearOp : OpInterface<"LinearOp"> {
@@ -146,7 +154,8 @@ def CollectiveOp : OpInterface<"CollectiveOp"> {
   }];
   let methods = [
     InterfaceMethod<"The kind of exchange.", "::sluice::ir::CollectiveKind", "getKind", (ins)>,
-    InterfaceMethod<"The reduction; Sum if there is none.", "::sluice::ir::CollectiveReduction", "getReduction", (ins), "", "return ::sluice::ir::CollectiveReduction::Sum;">,
+    InterfaceMethod<"The reduction; Sum if there is none.", "::sluice::ir::CollectiveReduction", "getReduction", (ins),
+        "", "return ::sluice::ir::CollectiveReduction::Sum;">,
     InterfaceMethod<"The source of a broadcast; 0 for other kinds.", "uint64_t", "getRoot", (ins), "", "return 0;">];
 }
 
@@ -198,7 +207,8 @@ def StepSumOp : OpInterface<"StepSumOp"> {
   let description = "An op whose results, summed over the steps of a scan, equal one op on the operands of all steps.";
   let methods = [InterfaceMethod<
       "Builds the sum. `stacked` holds the values of each operand of all steps along an added dimension, `dims`.",
-      "::mlir::Value", "buildStepSum", (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$stacked, "::llvm::ArrayRef<int64_t>":$dims)>];
+      "::mlir::Value", "buildStepSum",
+          (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$stacked, "::llvm::ArrayRef<int64_t>":$dims)>];
 }
 
 def SameElementsOp : OpInterface<"SameElementsOp"> {
@@ -224,13 +234,15 @@ def ActionOp : OpInterface<"ActionOp"> {
     plan output use only this interface. An action that contains actions is also an ActionListOp.
   }];
   let methods = [
-    InterfaceMethod<"The queues that it occupies until it is done.", "::llvm::SmallVector<::mlir::StringAttr>", "getQueues", (ins)>,
+    InterfaceMethod<"The queues that it occupies until it is done.", "::llvm::SmallVector<::mlir::StringAttr>",
+        "getQueues", (ins)>,
     InterfaceMethod<[{
         The values that it reads, including those of contained actions.}],
       "::llvm::SmallVector<::mlir::Value>", "getRead", (ins)>,
     InterfaceMethod<"The values that it writes.", "::mlir::ResultRange", "getWritten", (ins)>,
     InterfaceMethod<"Bytes of its workspace.", "int64_t", "getWorkspaceBytes", (ins), "", "return 0;">,
-    InterfaceMethod<"The calls in which it runs.", "::sluice::ir::CopyTime", "getTime", (ins), "", "return ::sluice::ir::CopyTime::Step;">,
+    InterfaceMethod<"The calls in which it runs.", "::sluice::ir::CopyTime", "getTime", (ins), "",
+        "return ::sluice::ir::CopyTime::Step;">,
     InterfaceMethod<"The events that it starts after.", "::mlir::OperandRange", "getAfter", (ins)>,
     InterfaceMethod<"The mutable range of these events.", "::mlir::MutableOperandRange", "getAfterMutable", (ins)>,
     InterfaceMethod<"The event of its end.", "::mlir::Value", "getDone", (ins)>,
@@ -244,7 +256,8 @@ def ActionOp : OpInterface<"ActionOp"> {
         none.}],
       "::mlir::ArrayAttr", "getLastUsesAttr", (ins)>,
     InterfaceMethod<"Sets them.", "void", "setLastUsesAttr", (ins "::mlir::ArrayAttr":$lastUses)>,
-    InterfaceMethod<"The predicted seconds with `rows` rows, without contention.", "double", "getSeconds", (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
+    InterfaceMethod<"The predicted seconds with `rows` rows, without contention.", "double", "getSeconds",
+        (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
     InterfaceMethod<"The name in messages: kernel 'exp', the copy in acc0.in.", "::std::string", "describe", (ins)>];
 }
 
@@ -256,8 +269,10 @@ def ActionListOp : OpInterface<"ActionListOp"> {
   }];
   let methods = [
     InterfaceMethod<"The actions, in the order of issue.", "::mlir::Block &", "getActions", (ins)>,
-    InterfaceMethod<"The arguments that are events of the previous repetition.", "::llvm::ArrayRef<::mlir::BlockArgument>", "getCarriedArguments", (ins)>,
-    InterfaceMethod<"The events that the terminator passes to them.", "::mlir::MutableOperandRange", "getCarriedMutable", (ins)>,
+    InterfaceMethod<"The arguments that are events of the previous repetition.",
+        "::llvm::ArrayRef<::mlir::BlockArgument>", "getCarriedArguments", (ins)>,
+    InterfaceMethod<"The events that the terminator passes to them.", "::mlir::MutableOperandRange",
+        "getCarriedMutable", (ins)>,
     InterfaceMethod<[{
         Pairs of a value and its replacement in the next repetition, which may be written only after all reads of the
         old value.}],
@@ -279,7 +294,8 @@ def OptimizerAttr : AttrInterface<"OptimizerAttr"> {
         Builds the update: the new parameter, then its new optimizer states. `lr` is a scalar; `step` is null unless
         needed.}],
       "::llvm::SmallVector<::mlir::Value>", "buildUpdate",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$parameter, "::mlir::Value":$gradient, "::mlir::Value":$lr, "::mlir::Value":$step, "::mlir::ValueRange":$slots)>];
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$parameter,
+           "::mlir::Value":$gradient, "::mlir::Value":$lr, "::mlir::Value":$step, "::mlir::ValueRange":$slots)>];
 }
 
 def GradientClipAttr : AttrInterface<"GradientClipAttr"> {
@@ -303,7 +319,8 @@ def LrScheduleAttr : AttrInterface<"LrScheduleAttr"> {
   let description = "The learning rate as a function of the step.";
   let methods = [InterfaceMethod<[{
       Builds the rate of a step from the scalar `lr`. `step` is the number of earlier steps (i32 scalar).}],
-      "::mlir::Value", "buildRate", (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$lr, "::mlir::Value":$step)>];
+      "::mlir::Value", "buildRate", (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Value":$lr,
+                                         "::mlir::Value":$step)>];
 }
 
 #endif

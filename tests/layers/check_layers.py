@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks who includes whom: check_layers.py SOURCE_ROOT. Prints every include that crosses a layer, every op on values that
-a pass names, and every header that may be read twice; fails if there is one."""
+a pass names, every header that may be read twice, and every line of a .td file above 120 columns; fails if there is one."""
 
 import os
 import re
@@ -75,6 +75,7 @@ STRUCTURAL_OPS = set(
     "Module Next Output Parts Queue Receive ReduceScatter Relayout Return Scan Set State Step Transfer Updated Variable Yield".split()
 )
 INTERFACES = set("Action ActionList Blockwise Collective Composite Contraction Differentiable Element Elementwise FormulaGradient Index Linear Mode Reference RowFlow SameElements Splat StepSum Update".split())
+MOST_COLUMNS = 120  # of .clang-format
 NAMED_OP = re.compile(r"\b([A-Z]\w*)Op\b|\"sluice\.(\w+)\"")
 COMMENT = re.compile(r"//[^\n]*")
 
@@ -108,6 +109,8 @@ def sources(root):
 def check(root):
     problems, count = [], 0
     for path in sources(root):
+        if path.endswith(".td"):
+            problems += long_lines(path, os.path.join(root, path))
         if UNCHECKED.match(path) or path.endswith(".td"):
             continue
         count += 1
@@ -127,6 +130,14 @@ def check(root):
         if layer == "passes":
             problems += ops_named(path, text)
     return problems, count
+
+
+def long_lines(path, file):
+    """Problems: lines of a .td file that are longer than those that clang-format leaves in C++."""
+    with open(file, encoding="utf-8") as source:
+        for number, line in enumerate(source, 1):
+            if len(line.rstrip("\n")) > MOST_COLUMNS:
+                yield f"{path}:{number}: longer than {MOST_COLUMNS} columns"
 
 
 def ops_named(path, text):

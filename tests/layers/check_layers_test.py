@@ -90,6 +90,10 @@ class LayerCheckTest(unittest.TestCase):
         found = problems({"ir/A.h": "#ifndef A_H\n#define A_H\n#endif\n", "ir/A.cpp": "int a;\n"})
         self.assertEqual(found, ["ir/A.h:1: a header without #pragma once"])
 
+    def test_lines_of_tablegen_files_have_a_limit(self):
+        found = problems({"ir/A.td": "x" * 120 + "\n" + "y" * 121 + "\n"})
+        self.assertEqual(found, ["ir/A.td:2: longer than 120 columns"])
+
     def test_what_is_allowed_passes(self):
         self.assertEqual(problems(ALLOWED), [])
 

@@ -8,7 +8,8 @@ include "ir/Base.td"
 /// All replicas of a program have the same collectives in the same order. So passes must not drop, merge or reorder
 /// them like ops on values.
 class Sluice_Collective<string mnemonic, list<Trait> traits = []>
-    : Sluice_Op<mnemonic, !listconcat([SameDevice, MemoryEffects<[MemRead, MemWrite]>, NoGradient, DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)> {
+    : Sluice_Op<mnemonic, !listconcat([SameDevice, MemoryEffects<[MemRead, MemWrite]>, NoGradient,
+        DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)> {
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
       return ::sluice::ir::sameShapesAndElements(inferred, actual);
@@ -56,10 +57,12 @@ def ReduceScatterOp : Sluice_Collective<"reduce_scatter", [DeclareOpInterfaceMet
     `all_reduce` of x.
   }];
   let rounding = "That of `all_reduce`.";
-  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum, tree_sum or max">:$reduction, Arg<I64Attr, "the number of replicas">:$shards,
+  let arguments = (ins Sluice_ReducedTensor:$x, Arg<Sluice_CollectiveReductionAttr, "sum, tree_sum or max">:$reduction,
+                       Arg<I64Attr, "the number of replicas">:$shards,
                        Arg<OptionalAttr<Sluice_SubjectAttr>, "its subject, in the user's terms">:$subject);
   let results = (outs Sluice_ReducedTensor:$y);
-  let assemblyFormat = "custom<Word>($reduction) $x `in` $shards (`of` $subject^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "custom<Word>($reduction) $x `in` $shards (`of` $subject^)? attr-dict `:` "
+      "functional-type(operands, results)";
   let hasVerifier = 1;
 }
 def AllGatherOp : Sluice_Collective<"all_gather", [DeclareOpInterfaceMethods<CollectiveOp>]> {

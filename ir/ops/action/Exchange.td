@@ -4,7 +4,8 @@
 
 include "ir/ops/action/Schedule.td"
 
-def ExchangeOp : Sluice_Op<"exchange", [ActionOp, AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def ExchangeOp : Sluice_Op<"exchange",
+    [ActionOp, AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "swaps two values between two accelerators, as one action of both";
   let description = [{
     It is valid from phase `fused` on. The first result is the first value on the device of the second one. The second
@@ -15,9 +16,12 @@ def ExchangeOp : Sluice_Op<"exchange", [ActionOp, AttrSizedOperandSegments, Decl
   }];
   let rows = "Any dimension may be `?`; the rows of the call are moved.";
   let rounding = "None: elements are moved as they are.";
-  let arguments = (ins Variadic<Sluice_Tensor>:$values, Variadic<Sluice_EventType>:$after, Arg<Sluice_CopyReasonAttr, "the reason">:$reason,
-                       Arg<DenseI64ArrayAttr, "bytes of each value per call">:$bytes, Arg<DenseI64ArrayAttr, "bytes of each value per row">:$bytes_per_row,
-                       Arg<OptionalAttr<StrArrayAttr>, "its queues">:$on, Arg<OptionalAttr<Sluice_Slots>, "memory slots of the values and the results">:$slots,
+  let arguments = (ins Variadic<Sluice_Tensor>:$values, Variadic<Sluice_EventType>:$after,
+                       Arg<Sluice_CopyReasonAttr, "the reason">:$reason,
+                       Arg<DenseI64ArrayAttr, "bytes of each value per call">:$bytes,
+                       Arg<DenseI64ArrayAttr, "bytes of each value per row">:$bytes_per_row,
+                       Arg<OptionalAttr<StrArrayAttr>, "its queues">:$on,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of the values and the results">:$slots,
                        Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<AnyType>:$results);
   let hasCustomAssemblyFormat = 1;

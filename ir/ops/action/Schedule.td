@@ -45,9 +45,11 @@ def Sluice_CostAttr : Sluice_Attr<"Cost", "cost"> {
     The second number of each sum is per row. Launches of one `kind` reach a similar share of a device's peak. `lanes`
     is the share of vector lanes that the shapes can fill.
   }];
-  let parameters = (ins StringRefParameter<"the kind of launch">:$kind, "int64_t":$flops, "int64_t":$flops_per_row, "int64_t":$bytes,
+  let parameters = (ins StringRefParameter<"the kind of launch">:$kind, "int64_t":$flops, "int64_t":$flops_per_row,
+                        "int64_t":$bytes,
                         "int64_t":$bytes_per_row, "::mlir::FloatAttr":$lanes);
-  let assemblyFormat = "`<` $kind `,` $flops `+` $flops_per_row `flops` `,` $bytes `+` $bytes_per_row `bytes` `,` $lanes `lanes` `>`";
+  let assemblyFormat = "`<` $kind `,` $flops `+` $flops_per_row `flops` `,` $bytes `+` $bytes_per_row `bytes` `,` "
+      "$lanes `lanes` `>`";
 }
 
 def Sluice_StageAttr : Sluice_Attr<"Stage", "stage"> {
@@ -65,25 +67,34 @@ def FunctionOp : Sluice_Op<"function", [IsolatedFromAbove, Symbol, SingleBlock]>
     device. It is either host code in stages, each a symbol and its number of tasks, or `code`, a function of the
     backend with `parameters` in hexadecimal digits.
   }];
-  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrAttr, "the backend that compiled it">:$backend, Arg<Sluice_CostAttr, "the work of a launch">:$cost,
-                       Arg<I64Attr, "bytes of the workspace of a launch">:$workspace, Arg<OptionalAttr<Sluice_Stages>, "the stages of host code">:$stages,
-                       Arg<OptionalAttr<StrAttr>, "its name in the backend">:$code, Arg<OptionalAttr<StrAttr>, "data that the backend passes to it">:$parameters);
+  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrAttr, "the backend that compiled it">:$backend,
+                       Arg<Sluice_CostAttr, "the work of a launch">:$cost,
+                       Arg<I64Attr, "bytes of the workspace of a launch">:$workspace,
+                       Arg<OptionalAttr<Sluice_Stages>, "the stages of host code">:$stages,
+                       Arg<OptionalAttr<StrAttr>, "its name in the backend">:$code,
+                       Arg<OptionalAttr<StrAttr>, "data that the backend passes to it">:$parameters);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 
-class Sluice_Action<string mnemonic, list<Trait> traits = []> : Sluice_Op<mnemonic, !listconcat([ActionOp, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>], traits)>;
+class Sluice_Action<string mnemonic, list<Trait> traits = []> :
+    Sluice_Op<mnemonic, !listconcat([ActionOp, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>],
+        traits)>;
 
 def LaunchOp : Sluice_Action<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "launches a function on a device";
   let description = [{
-    `slots` are the memory slots of the operands, the outputs, and the workspace if there is one. `last_uses` are buffers of
-    the device of the queue with their last use here: they are not read later before they are written again.
+    `slots` are the memory slots of the operands, the outputs, and the workspace if there is one. `last_uses` are
+    buffers of the device of the queue with their last use here: they are not read later before they are written
+    again.
   }];
-  let arguments = (ins Arg<StrAttr, "for messages and traces; unique in the module">:$name, Arg<FlatSymbolRefAttr, "the function">:$function, Arg<StrAttr, "its queue">:$queue,
-                       Arg<I64Attr, "bytes of its workspace">:$workspace, Variadic<Sluice_Tensor>:$arguments, Variadic<Sluice_EventType>:$after,
-                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
+  let arguments = (ins Arg<StrAttr, "for messages and traces; unique in the module">:$name,
+                       Arg<FlatSymbolRefAttr, "the function">:$function, Arg<StrAttr, "its queue">:$queue,
+                       Arg<I64Attr, "bytes of its workspace">:$workspace, Variadic<Sluice_Tensor>:$arguments,
+                       Variadic<Sluice_EventType>:$after,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots,
+                       Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<Sluice_Tensor>:$outputs, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
@@ -103,9 +114,12 @@ def TransferOp : Sluice_Action<"transfer"> {
     Phase `scheduled` replaces each `copy` between devices with it; attributes have the same meaning. `slots` are those
     of x and y. A `stale` transfer updates the mirror of a state. An `asked` transfer is not part of the call.
   }];
-  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "the reason">:$reason, Arg<Sluice_CopyTimeAttr, "the calls in which it runs">:$when, Arg<StrAttr, "its queue">:$queue,
-                       Arg<I64Attr, "bytes per call">:$bytes, Arg<I64Attr, "bytes per row">:$bytes_per_row, Variadic<Sluice_EventType>:$after,
-                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of x and y">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
+  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "the reason">:$reason,
+                       Arg<Sluice_CopyTimeAttr, "the calls in which it runs">:$when, Arg<StrAttr, "its queue">:$queue,
+                       Arg<I64Attr, "bytes per call">:$bytes, Arg<I64Attr, "bytes per row">:$bytes_per_row,
+                       Variadic<Sluice_EventType>:$after,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of x and y">:$slots,
+                       Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Sluice_Tensor:$y, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -128,9 +142,14 @@ def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, Coll
     are exchanged in place, or from one buffer into adjacent states. A collective of shards has one value. `slots` are
     the memory slots of the values and the results.
   }];
-  let arguments = (ins Arg<StrAttr, "its subjects, for messages and traces">:$name, Arg<Sluice_CollectiveKindAttr, "the kind of exchange">:$kind, Arg<Sluice_CollectiveReductionAttr, "the reduction; sum if there is none">:$reduction,
-                       Arg<I64Attr, "the source of a broadcast; 0 for other kinds">:$root, Arg<StrAttr, "its queue">:$queue, Variadic<Sluice_Tensor>:$values,
-                       Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots, Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
+  let arguments = (ins Arg<StrAttr, "its subjects, for messages and traces">:$name,
+                       Arg<Sluice_CollectiveKindAttr, "the kind of exchange">:$kind,
+                       Arg<Sluice_CollectiveReductionAttr, "the reduction; sum if there is none">:$reduction,
+                       Arg<I64Attr, "the source of a broadcast; 0 for other kinds">:$root,
+                       Arg<StrAttr, "its queue">:$queue, Variadic<Sluice_Tensor>:$values,
+                       Variadic<Sluice_EventType>:$after,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of its buffers">:$slots,
+                       Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<Sluice_Tensor>:$outputs, Sluice_EventType:$done);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -151,7 +170,8 @@ def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, Coll
 def ReceiveOp : Sluice_Op<"receive"> {
   let summary = "the host writes an input of this call, after the events `after`";
   let description = "There is one for each input, before all actions. The host writes inputs in any order.";
-  let arguments = (ins Sluice_Tensor:$input, Variadic<Sluice_EventType>:$after, Arg<OptionalAttr<Sluice_SlotAttr>, "its memory slot">:$slot);
+  let arguments = (ins Sluice_Tensor:$input, Variadic<Sluice_EventType>:$after,
+                       Arg<OptionalAttr<Sluice_SlotAttr>, "its memory slot">:$slot);
   let hasCustomAssemblyFormat = 1;
 }
 

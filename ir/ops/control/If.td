@@ -24,7 +24,8 @@ def IfOp : Sluice_Op<"if", [Pure, SingleBlock]> {
   let extraClassDeclaration = [{
     YieldOp getYield(unsigned branch);
     /// Builds a branch with these blocks, which end in `yield`; result types are inferred.
-    static IfOp create(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value condition, ::mlir::Block *then, ::mlir::Block *otherwise);
+    static IfOp create(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value condition, ::mlir::Block *then,
+        ::mlir::Block *otherwise);
   }];
 }
 

@@ -4,7 +4,8 @@
 
 include "ir/ops/action/Schedule.td"
 
-def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOperandSegments, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames", "getAsmBlockArgumentNames"]>]> {
+def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames", "getAsmBlockArgumentNames"]>]> {
   let summary = "runs its body `count` times, each with the values of the previous iteration";
   let description = [{
     An entry point may contain it from phase `train` on, with ops, copies in every call (`when step`), exchanges and
@@ -22,9 +23,13 @@ def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOp
     The op has no gradient. PyTorch has no equivalent in the graph.
   }];
   let rows = "Any dimension of a carried value may be `?`.";
-  let arguments = (ins Arg<StrAttr, "for messages and traces">:$name, Arg<I64Attr, "iterations; at least 1">:$count, Variadic<Sluice_Tensor>:$first,
-                       Arg<Optional<Sluice_BoolTensor>, "a scalar on the host: whether the loop runs; absent: it runs">:$condition, Variadic<Sluice_EventType>:$after,
-                       Arg<OptionalAttr<StrArrayAttr>, "its queues">:$on, Arg<OptionalAttr<Sluice_Slots>, "memory slots of carried values">:$slots,
+  let arguments = (ins Arg<StrAttr, "for messages and traces">:$name, Arg<I64Attr, "iterations; at least 1">:$count,
+                       Variadic<Sluice_Tensor>:$first,
+                       Arg<Optional<Sluice_BoolTensor>,
+                       "a scalar on the host: whether the loop runs; absent: it runs">:$condition,
+                       Variadic<Sluice_EventType>:$after,
+                       Arg<OptionalAttr<StrArrayAttr>, "its queues">:$on,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of carried values">:$slots,
                        Arg<OptionalAttr<Sluice_Buffers>, "buffers with their last use here">:$last_uses);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
@@ -33,11 +38,13 @@ def LoopOp : Sluice_Op<"loop", [ActionOp, ActionListOp, SingleBlock, AttrSizedOp
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The values of an iteration, which `next` updates.
-    ::llvm::ArrayRef<::mlir::BlockArgument> getValueArguments() { return getBody().getArguments().take_front(getFirst().size()); }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getValueArguments()
+        { return getBody().getArguments().take_front(getFirst().size()); }
     NextOp getNext();
 
     ::mlir::Block &getActions() { return getBody().front(); }
-    ::llvm::ArrayRef<::mlir::BlockArgument> getCarriedArguments() { return getBody().getArguments().drop_front(getFirst().size()); }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getCarriedArguments()
+        { return getBody().getArguments().drop_front(getFirst().size()); }
     ::mlir::MutableOperandRange getCarriedMutable();
     ::llvm::SmallVector<std::pair<::mlir::Value, ::mlir::Value>> getUpdates();
 

@@ -18,8 +18,11 @@ def ScanOp : Sluice_Op<"scan", [Pure, SingleBlock, AttrSizedOperandSegments]> {
     equivalent.
   }];
   let rows = "Any dimension except those of `dims` and `stack_dims` may be `?`.";
-  let arguments = (ins Arg<I64Attr, "the number of steps; at least 1">:$count, Arg<UnitAttr, "from the last slice to the first">:$reverse, Variadic<Sluice_Tensor>:$first, Variadic<Sluice_Tensor>:$xs,
-                       Arg<DenseI64ArrayAttr, "for each of `xs` the dimension of the steps">:$dims, Arg<DenseI64ArrayAttr, "for each stacked result the dimension of the steps">:$stack_dims);
+  let arguments = (ins Arg<I64Attr, "the number of steps; at least 1">:$count,
+                       Arg<UnitAttr, "from the last slice to the first">:$reverse, Variadic<Sluice_Tensor>:$first,
+                       Variadic<Sluice_Tensor>:$xs,
+                       Arg<DenseI64ArrayAttr, "for each of `xs` the dimension of the steps">:$dims,
+                       Arg<DenseI64ArrayAttr, "for each stacked result the dimension of the steps">:$stack_dims);
   let results = (outs Variadic<Sluice_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -27,14 +30,18 @@ def ScanOp : Sluice_Op<"scan", [Pure, SingleBlock, AttrSizedOperandSegments]> {
   let extraClassDeclaration = [{
     ::mlir::Block &getStepBlock() { return getBody().front(); }
     StepOp getStep();
-    ::llvm::ArrayRef<::mlir::BlockArgument> getCarried() { return getBody().getArguments().take_front(getFirst().size()); }
-    ::llvm::ArrayRef<::mlir::BlockArgument> getSlices() { return getBody().getArguments().drop_front(getFirst().size()); }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getCarried()
+        { return getBody().getArguments().take_front(getFirst().size()); }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getSlices()
+        { return getBody().getArguments().drop_front(getFirst().size()); }
     /// The carried values after the last step.
     ::mlir::ResultRange getLast() { return getResults().take_front(getFirst().size()); }
     ::mlir::ResultRange getStacks() { return getResults().drop_front(getFirst().size()); }
     /// Builds a scan with this body, which ends in `step`; result types are inferred.
-    static ScanOp create(::mlir::OpBuilder &builder, ::mlir::Location loc, int64_t count, bool reverse, ::mlir::ValueRange first,
-                         ::mlir::ValueRange xs, ::llvm::ArrayRef<int64_t> dims, ::llvm::ArrayRef<int64_t> stackDims, ::mlir::Block *body);
+    static ScanOp create(::mlir::OpBuilder &builder, ::mlir::Location loc, int64_t count, bool reverse,
+        ::mlir::ValueRange first,
+                         ::mlir::ValueRange xs, ::llvm::ArrayRef<int64_t> dims, ::llvm::ArrayRef<int64_t> stackDims,
+                         ::mlir::Block *body);
     /// The types of a slice along a dimension, and of `count` values stacked along a new one, on the same device.
     static ::mlir::RankedTensorType getSliceType(::mlir::Type type, int64_t dim);
     static ::mlir::RankedTensorType getStackType(::mlir::Type type, int64_t dim, int64_t count);

@@ -6,11 +6,15 @@ include "ir/Base.td"
 
 def Sluice_AttentionCausal : Arg<UnitAttr, "query t attends to keys 0 to t only">;
 def Sluice_AttentionScale : Arg<F64Attr, "the factor of products of queries and keys; not NaN">;
-def Sluice_AttentionBlock : Arg<DefaultValuedAttr<I64Attr, "64">, "keys in a block (for the gradients of keys and values: queries), 1 to 1024">;
-def Sluice_AttentionMask : Arg<Optional<RankedTensorOf<[F32, F64, F16, BF16, I1]>>, "[B, H, T, S], where any size may be 1: floats are added to the scores, bool is true where a query attends to a key">;
+def Sluice_AttentionBlock : Arg<DefaultValuedAttr<I64Attr, "64">,
+    "keys in a block (for the gradients of keys and values: queries), 1 to 1024">;
+def Sluice_AttentionMask : Arg<Optional<RankedTensorOf<[F32, F64, F16, BF16, I1]>>,
+    "[B, H, T, S], where any size may be 1: floats are added to the scores, bool is true where a query attends to a "
+        "key">;
 
 class Sluice_Attention<string mnemonic, list<Trait> traits = []>
-    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<BlockwiseOp>, DeclareOpInterfaceMethods<CompositeOp>, RowFlowOp, ComputesNarrow], traits)> {
+    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<BlockwiseOp>,
+        DeclareOpInterfaceMethods<CompositeOp>, RowFlowOp, ComputesNarrow], traits)> {
   let rows = "Only B may be `?`.";
   let rounding = [{
     In the element type; halves in f32, with results rounded once. A score is a sum over the elements of a query in
@@ -19,7 +23,8 @@ class Sluice_Attention<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-def ScaledDotProductAttentionOp : Sluice_Attention<"scaled_dot_product_attention", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def ScaledDotProductAttentionOp :
+    Sluice_Attention<"scaled_dot_product_attention", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "softmax(q k^T * scale + mask) v, and its logsumexp (torch.nn.functional.scaled_dot_product_attention)";
   let description = [{
     q is [B, H, T, D], k is [B, Hk, S, D], v is [B, Hk, S, Dv], and Hk divides H. The score of query t and key s of head
@@ -44,19 +49,24 @@ def AttentionQueryGradOp : Sluice_Attention<"attention_query_grad", [DeclareOpIn
     the gradient of logsumexp. dq is scale times the sum over s of p * (sum over d of dy * v - delta) * k. Keys are
     processed in blocks of `block`.
   }];
-  let arguments = (ins Sluice_FloatTensor:$q, Sluice_FloatTensor:$k, Sluice_FloatTensor:$v, Sluice_FloatTensor:$dy, Sluice_FloatTensor:$logsumexp, Sluice_FloatTensor:$delta,
-                       Sluice_AttentionMask:$mask, Sluice_AttentionCausal:$causal, Sluice_AttentionScale:$scale, Sluice_AttentionBlock:$block);
+  let arguments = (ins Sluice_FloatTensor:$q, Sluice_FloatTensor:$k, Sluice_FloatTensor:$v, Sluice_FloatTensor:$dy,
+                       Sluice_FloatTensor:$logsumexp, Sluice_FloatTensor:$delta,
+                       Sluice_AttentionMask:$mask, Sluice_AttentionCausal:$causal, Sluice_AttentionScale:$scale,
+                       Sluice_AttentionBlock:$block);
   let results = (outs Sluice_FloatTensor:$dq);
 }
-def AttentionKeyValueGradOp : Sluice_Attention<"attention_key_value_grad", [DeclareOpInterfaceMethods<FormulaGradientOp>]> {
+def AttentionKeyValueGradOp : Sluice_Attention<"attention_key_value_grad",
+    [DeclareOpInterfaceMethods<FormulaGradientOp>]> {
   let summary = "dK and dV of scaled_dot_product_attention";
   let description = [{
     p and delta are those of attention_query_grad. dv is the sum of p * dy, and dk is scale times the sum of p * (sum
     over d of dy * v - delta) * q. The sums are over the queries of the heads that read the head of the key: head by
     head, and the queries of a head in blocks of `block`. Scores are recomputed.
   }];
-  let arguments = (ins Sluice_FloatTensor:$q, Sluice_FloatTensor:$k, Sluice_FloatTensor:$v, Sluice_FloatTensor:$dy, Sluice_FloatTensor:$logsumexp, Sluice_FloatTensor:$delta,
-                       Sluice_AttentionMask:$mask, Sluice_AttentionCausal:$causal, Sluice_AttentionScale:$scale, Sluice_AttentionBlock:$block);
+  let arguments = (ins Sluice_FloatTensor:$q, Sluice_FloatTensor:$k, Sluice_FloatTensor:$v, Sluice_FloatTensor:$dy,
+                       Sluice_FloatTensor:$logsumexp, Sluice_FloatTensor:$delta,
+                       Sluice_AttentionMask:$mask, Sluice_AttentionCausal:$causal, Sluice_AttentionScale:$scale,
+                       Sluice_AttentionBlock:$block);
   let results = (outs Sluice_FloatTensor:$dk, Sluice_FloatTensor:$dv);
 }
 

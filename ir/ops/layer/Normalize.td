@@ -9,7 +9,8 @@ def Sluice_NormDims : Arg<DenseI64ArrayAttr, "for each dimension of weight and b
 def Sluice_NormEps : Arg<F64Attr, "added to the variance; above 0">;
 def Sluice_NormRms : Arg<UnitAttr, "the mean is 0: normalize by the root of the mean square">;
 
-class Sluice_Norm<string mnemonic, list<Trait> traits = []> : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>, RowFlowOp], traits)> {
+class Sluice_Norm<string mnemonic, list<Trait> traits = []> :
+    Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>, RowFlowOp], traits)> {
   let rows = "Any dimension of x before `axis` that is not in `dims` may be `?`.";
   let rounding = [{
     In the element type: first the mean, then the mean of the squared differences. The order of sums depends only on the
@@ -25,7 +26,8 @@ def NormalizeOp : Sluice_Norm<"normalize", [DeclareOpInterfaceMethods<Differenti
     group normalization for x [N, groups, ...] with axis 2. y has the shape of x. weight and bias repeat along
     dimensions that are not in `dims`.
   }];
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$bias, Sluice_NormAxis:$axis, Sluice_NormDims:$dims, Sluice_NormEps:$eps, Sluice_NormRms:$rms);
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$bias,
+                       Sluice_NormAxis:$axis, Sluice_NormDims:$dims, Sluice_NormEps:$eps, Sluice_NormRms:$rms);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def NormalizeGradOp : Sluice_Norm<"normalize_grad", [DeclareOpInterfaceMethods<FormulaGradientOp>]> {
@@ -35,7 +37,8 @@ def NormalizeGradOp : Sluice_Norm<"normalize_grad", [DeclareOpInterfaceMethods<F
     eps). Means are over the same elements as in normalize with the same attributes. With `rms`, the term mean(g) is
     absent.
   }];
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$dy, Sluice_NormAxis:$axis, Sluice_NormDims:$dims, Sluice_NormEps:$eps, Sluice_NormRms:$rms);
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$dy, Sluice_NormAxis:$axis,
+                       Sluice_NormDims:$dims, Sluice_NormEps:$eps, Sluice_NormRms:$rms);
   let results = (outs Sluice_FloatTensor:$dx);
 }
 

@@ -4,9 +4,11 @@
 
 include "ir/Base.td"
 
-def Sluice_CountIncludePad : Arg<UnitAttr, "padding counts as elements of value 0; places beyond the padding do not count">;
+def Sluice_CountIncludePad : Arg<UnitAttr,
+    "padding counts as elements of value 0; places beyond the padding do not count">;
 
-class Sluice_Pool<string mnemonic, list<Trait> traits = []> : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>, RowFlowOp], traits)> {
+class Sluice_Pool<string mnemonic, list<Trait> traits = []> :
+    Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ElementOp>, RowFlowOp], traits)> {
   let rows = "Only N may be `?`.";
 }
 
@@ -23,7 +25,8 @@ def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<Different
     window may exceed the padded input by less than the stride.
   }];
   let rounding = "None: elements are compared and moved.";
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_CeilMode:$ceil_mode);
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding,
+                       Sluice_Dilation:$dilation, Sluice_CeilMode:$ceil_mode);
   let results = (outs Sluice_FloatTensor:$y, RankedTensorOf<[UI8]>:$place);
 }
 def MaxPool2dGradOp : Sluice_Pool<"max_pool2d_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
@@ -33,7 +36,9 @@ def MaxPool2dGradOp : Sluice_Pool<"max_pool2d_grad", [DeclareOpInterfaceMethods<
     there are none.
   }];
   let rounding = "Windows are summed in the element type, in an order that depends only on the shape and the target.";
-  let arguments = (ins Sluice_FloatTensor:$dy, RankedTensorOf<[UI8]>:$place, Sluice_ImageSize:$size, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation);
+  let arguments = (ins Sluice_FloatTensor:$dy, RankedTensorOf<[UI8]>:$place, Sluice_ImageSize:$size,
+                       Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding,
+                       Sluice_Dilation:$dilation);
   let results = (outs Sluice_FloatTensor:$dx);
 }
 def AvgPool2dOp : Sluice_Pool<"avg_pool2d", [DeclareOpInterfaceMethods<DifferentiableOp>, FollowsPrecision]> {
@@ -45,7 +50,8 @@ def AvgPool2dOp : Sluice_Pool<"avg_pool2d", [DeclareOpInterfaceMethods<Different
     by the same formula.
   }];
   let rounding = "Summed in the element type, in an order that depends only on the shape and the target, then divided.";
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_CeilMode:$ceil_mode, Sluice_CountIncludePad:$count_include_pad);
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding,
+                       Sluice_CeilMode:$ceil_mode, Sluice_CountIncludePad:$count_include_pad);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def AvgPool2dGradOp : Sluice_Pool<"avg_pool2d_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
@@ -55,7 +61,8 @@ def AvgPool2dGradOp : Sluice_Pool<"avg_pool2d_grad", [DeclareOpInterfaceMethods<
     divisor of avg_pool2d.
   }];
   let rounding = "Windows are summed in the element type, in an order that depends only on the shape and the target.";
-  let arguments = (ins Sluice_FloatTensor:$dy, Sluice_ImageSize:$size, Sluice_KernelSize:$kernel, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_CeilMode:$ceil_mode, Sluice_CountIncludePad:$count_include_pad);
+  let arguments = (ins Sluice_FloatTensor:$dy, Sluice_ImageSize:$size, Sluice_KernelSize:$kernel, Sluice_Stride:$stride,
+                       Sluice_Padding:$padding, Sluice_CeilMode:$ceil_mode, Sluice_CountIncludePad:$count_include_pad);
   let results = (outs Sluice_FloatTensor:$dx);
 }
 

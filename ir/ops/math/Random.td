@@ -5,7 +5,9 @@
 
 include "ir/Base.td"
 
-class Sluice_Random<string mnemonic, string a, string b> : Sluice_ValueOp<mnemonic, [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
+class Sluice_Random<string mnemonic, string a, string b> :
+    Sluice_ValueOp<mnemonic, [DeclareOpInterfaceMethods<ElementOp>,
+        DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   string threefry = [{
     Threefry-2x32 with 20 rounds encrypts a block (x, y) of 32-bit words with a key (k0, k1). With
     k2 = k0 ^ k1 ^ 0x1BD11BDA, it begins with x += k0 and y += k1. Then, for g = 0 to 4, it does four rounds
@@ -24,7 +26,9 @@ class Sluice_Random<string mnemonic, string a, string b> : Sluice_ValueOp<mnemon
     The random bits are equal on all targets; the last step is rounded in the element type. f64 has as many random bits
     as f32.
   }];
-  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<I64Attr, "the number of an independent sequence of the same key">:$stream, Arg<F64Attr, a>:$a, Arg<F64Attr, b>:$b, Sluice_ResultType:$type);
+  let arguments = (ins RankedTensorOf<[I32]>:$key,
+                       Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
+                       Arg<F64Attr, a>:$a, Arg<F64Attr, b>:$b, Sluice_ResultType:$type);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def UniformOp : Sluice_Random<"uniform", "the lower bound, inclusive", "the upper bound, exclusive"> {
@@ -46,7 +50,8 @@ def NormalOp : Sluice_Random<"normal", "the mean", "the standard deviation"> {
   }];
   let description = threefry # erfinv;
 }
-def BernoulliOp : Sluice_ValueOp<"bernoulli", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, NoGradient]> {
+def BernoulliOp : Sluice_ValueOp<"bernoulli",
+    [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, NoGradient]> {
   let summary = "true with probability p, from a key [2]: u < p (torch.bernoulli)";
   let description = [{
     u is the fraction of `uniform` from other bits: the block (row, place) is encrypted with the key (k0 + 0x85EBCA77 *
@@ -56,12 +61,18 @@ def BernoulliOp : Sluice_ValueOp<"bernoulli", [DeclareOpInterfaceMethods<Element
   }];
   let rows = "Any dimension of the result may be `?`.";
   let rounding = "None: the bits are equal on all targets.";
-  let arguments = (ins RankedTensorOf<[I32]>:$key, Arg<Optional<RankedTensorOf<[I64]>>, "the number of the first row of this replica; a scalar">:$first,
-                       Arg<I64Attr, "the number of an independent sequence of the same key">:$stream, Arg<F64Attr, "within [0, 1]">:$p, Sluice_ResultType:$type);
+  let arguments = (ins RankedTensorOf<[I32]>:$key,
+                       Arg<Optional<RankedTensorOf<[I64]>>,
+                       "the number of the first row of this replica; a scalar">:$first,
+                       Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
+                       Arg<F64Attr, "within [0, 1]">:$p, Sluice_ResultType:$type);
   let results = (outs Sluice_BoolTensor:$y);
-  let extraClassDeclaration = typeCompatibility # "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
+  let extraClassDeclaration = typeCompatibility #
+      "static ::sluice::ir::FusionKind getFusionKind() { return ::sluice::ir::FusionKind::Injective; }";
 }
-def DropoutOp : Sluice_ValueOp<"dropout", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp, ["getUnchanged"]>, RowFlowOp, FollowsPrecision]> {
+def DropoutOp : Sluice_ValueOp<"dropout", [DeclareOpInterfaceMethods<DifferentiableOp>,
+    DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp, ["getUnchanged"]>,
+        RowFlowOp, FollowsPrecision]> {
   let summary = "x; in training, 0 with probability p and x / (1 - p) otherwise (torch.nn.functional.dropout)";
   let description = [{
     With `training`, an element is 0 where `bernoulli` with the same key, stream and p and the shape of x is true, and x
@@ -70,7 +81,8 @@ def DropoutOp : Sluice_ValueOp<"dropout", [DeclareOpInterfaceMethods<Differentia
   }];
   let rows = "Any dimension may be `?`.";
   let rounding = "That of the ops that it is expanded into; backends never receive it. Halves are scaled in f32.";
-  let arguments = (ins Sluice_FloatTensor:$x, RankedTensorOf<[I32]>:$key, Arg<F64Attr, "within [0, 1]">:$p, Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
+  let arguments = (ins Sluice_FloatTensor:$x, RankedTensorOf<[I32]>:$key, Arg<F64Attr, "within [0, 1]">:$p,
+                       Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
                        Arg<UnitAttr, "drop elements">:$training);
   let results = (outs Sluice_FloatTensor:$y);
 }

@@ -14,17 +14,31 @@ class Sluice_Reduction<string mnemonic, list<Trait> traits = []>
   let rounding = [{
     In the element type, in an order that depends only on the op, its shape and the target. Integers wrap around.
   }];
-  let arguments = (ins Sluice_NumberTensor:$x, Arg<DenseI64ArrayAttr, "dimensions of x, from 0, each once, in any order">:$axes, Arg<UnitAttr, "the axes stay, with size 1">:$keepdims);
+  let arguments = (ins Sluice_NumberTensor:$x,
+                       Arg<DenseI64ArrayAttr, "dimensions of x, from 0, each once, in any order">:$axes,
+                       Arg<UnitAttr, "the axes stay, with size 1">:$keepdims);
   let results = (outs Sluice_NumberTensor:$y);
 }
-class Sluice_DifferentiableReduction<string mnemonic, list<Trait> traits> : Sluice_Reduction<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)>;
+class Sluice_DifferentiableReduction<string mnemonic, list<Trait> traits> :
+    Sluice_Reduction<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOp>], traits)>;
 
-def SumOp : Sluice_DifferentiableReduction<"sum", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<StepSumOp>]> { let summary = "sum over the axes (torch.sum)"; }
-def MeanOp : Sluice_DifferentiableReduction<"mean", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, DeclareOpInterfaceMethods<LinearOp>]> { let summary = "mean over the axes (torch.mean); over `?`, divided by the rows of the call"; }
-def ReduceMaxOp : Sluice_DifferentiableReduction<"reduce_max", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> { let summary = "maximum over the axes (torch.amax), or NaN if there is one; tied elements share the gradient equally"; }
-def ReduceMinOp : Sluice_DifferentiableReduction<"reduce_min", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>]> { let summary = "minimum over the axes (torch.amin), or NaN if there is one; tied elements share the gradient equally"; }
-def ProdOp : Sluice_DifferentiableReduction<"prod", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> { let summary = "product over the axes (torch.prod); the gradient of an element is the product of all others"; }
-def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
+def SumOp : Sluice_DifferentiableReduction<"sum", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>,
+    DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<StepSumOp>]>
+        { let summary = "sum over the axes (torch.sum)"; }
+def MeanOp : Sluice_DifferentiableReduction<"mean", [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>,
+    DeclareOpInterfaceMethods<LinearOp>]>
+        { let summary = "mean over the axes (torch.mean); over `?`, divided by the rows of the call"; }
+def ReduceMaxOp : Sluice_DifferentiableReduction<"reduce_max", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]>
+    { let summary = "maximum over the axes (torch.amax), or NaN if there is one; tied elements share the gradient "
+        "equally"; }
+def ReduceMinOp : Sluice_DifferentiableReduction<"reduce_min",
+    [DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>]>
+        { let summary = "minimum over the axes (torch.amin), or NaN if there is one; tied elements share the gradient "
+            "equally"; }
+def ProdOp : Sluice_DifferentiableReduction<"prod", [DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]>
+    { let summary = "product over the axes (torch.prod); the gradient of an element is the product of all others"; }
+def ArgMaxOp : Sluice_ValueOp<"argmax",
+    [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   let summary = "i32 index of the first maximum along `axis`, which is removed (torch.argmax)";
   let description = [{
     y has the shape of x without the axis. NaN counts as the least value; PyTorch counts it as the greatest. If all
@@ -35,7 +49,8 @@ def ArgMaxOp : Sluice_ValueOp<"argmax", [DeclareOpInterfaceMethods<ElementOp>, D
   let arguments = (ins Sluice_NumberTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_IntTensor:$y);
 }
-def CumSumOp : Sluice_ValueOp<"cumsum", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def CumSumOp : Sluice_ValueOp<"cumsum", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp,
+    DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "the sum of all elements along `axis` up to each one (torch.cumsum)";
   let description = [{
     An element of y is the sum of the element of x at its index and all before it along the axis. With `exclusive`, it
@@ -47,10 +62,13 @@ def CumSumOp : Sluice_ValueOp<"cumsum", [DeclareOpInterfaceMethods<ElementOp>, R
     Elements are added one after another, each to the sum of those before it. Halves are added in f32, and each stored
     sum is rounded. Integers wrap around.
   }];
-  let arguments = (ins Sluice_NumberTensor:$x, Sluice_Axis:$axis, Arg<UnitAttr, "an element is not in its own sum">:$exclusive, Arg<UnitAttr, "from the last element to the first">:$reverse);
+  let arguments = (ins Sluice_NumberTensor:$x, Sluice_Axis:$axis,
+                       Arg<UnitAttr, "an element is not in its own sum">:$exclusive,
+                       Arg<UnitAttr, "from the last element to the first">:$reverse);
   let results = (outs Sluice_NumberTensor:$y);
 }
-def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>,
+    DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "exp(x - max) / sum(exp(x - max)) along `axis` (torch.softmax)";
   let description = [{
     max and sum are over the line of x along the axis that contains the element. y has the shape of x.
@@ -60,7 +78,9 @@ def SoftmaxOp : Sluice_ValueOp<"softmax", [DeclareOpInterfaceMethods<ElementOp>,
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def LogSoftmaxOp : Sluice_ValueOp<"log_softmax",
+    [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>,
+        DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "x - max - log(sum(exp(x - max))) along `axis` (torch.log_softmax)";
   let description = [{
     max and sum are over the line of x along the axis that contains the element. y has the shape of x.
@@ -70,7 +90,9 @@ def LogSoftmaxOp : Sluice_ValueOp<"log_softmax", [DeclareOpInterfaceMethods<Elem
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_Axis:$axis);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexOp>]> {
+def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy",
+    [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<DifferentiableOp>,
+        DeclareOpInterfaceMethods<IndexOp>]> {
   let summary = "-log_softmax(logits)[label] along `axis` (torch.nn.functional.cross_entropy, reduction 'none')";
   let description = [{
     For axis 1: logits [N, C, ...] and label [N, ...] -> [N, ...]. y and label have the shape of the logits without the
@@ -79,11 +101,13 @@ def SoftmaxCrossEntropyOp : Sluice_ValueOp<"softmax_cross_entropy", [DeclareOpIn
   }];
   let rows = "Any dimension except the axis may be `?`.";
   let rounding = "In the element type. The order of sums depends only on the shape and the target.";
-  let arguments = (ins Sluice_FloatTensor:$logits, Sluice_IntTensor:$label, Arg<DefaultValuedAttr<I64Attr, "1">, "the dimension of the classes, from 0">:$axis);
+  let arguments = (ins Sluice_FloatTensor:$logits, Sluice_IntTensor:$label,
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "the dimension of the classes, from 0">:$axis);
   let results = (outs Sluice_FloatTensor:$y);
   let hasCanonicalizer = 1;
 }
-def SoftCrossEntropyOp : Sluice_ValueOp<"soft_cross_entropy", [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def SoftCrossEntropyOp : Sluice_ValueOp<"soft_cross_entropy",
+    [DeclareOpInterfaceMethods<ElementOp>, RowFlowOp, DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "-sum(target * log_softmax(logits)) along `axis` (torch cross_entropy with probabilities)";
   let description = [{
     logits and target have one shape. y has it without the axis, the dimension of the classes. Targets need not sum to
@@ -91,11 +115,13 @@ def SoftCrossEntropyOp : Sluice_ValueOp<"soft_cross_entropy", [DeclareOpInterfac
   }];
   let rows = "Any dimension except the axis may be `?`.";
   let rounding = "In the element type. The order of sums depends only on the shape and the target.";
-  let arguments = (ins Sluice_FloatTensor:$logits, Sluice_FloatTensor:$target, Arg<DefaultValuedAttr<I64Attr, "1">, "the dimension of the classes, from 0">:$axis);
+  let arguments = (ins Sluice_FloatTensor:$logits, Sluice_FloatTensor:$target,
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "the dimension of the classes, from 0">:$axis);
   let results = (outs Sluice_FloatTensor:$y);
   let hasCanonicalizer = 1;
 }
-def PowerSumOp : Sluice_ValueOp<"power_sum", [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, NoGradient]> {
+def PowerSumOp : Sluice_ValueOp<"power_sum",
+    [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, NoGradient]> {
   let summary = "the sum of (x - shift)^power per channel of x [N, C, ...], in the type of shift";
   let description = [{
     shift and y are [C]. y[c] is the sum over all elements of channel c. Batch norm computes mean and variance from the
@@ -110,7 +136,10 @@ def PowerSumOp : Sluice_ValueOp<"power_sum", [DeclareOpInterfaceMethods<ElementO
   let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$shift, Arg<I64Attr, "1 or 2">:$power);
   let results = (outs Sluice_FloatTensor:$y);
 }
-def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<ModeOp, ["checkTraining", "getLeastTrainingRows"]>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, RoundsNarrow]> {
+def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOp>,
+    DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>,
+        DeclareOpInterfaceMethods<ModeOp, ["checkTraining", "getLeastTrainingRows"]>,
+            DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, RoundsNarrow]> {
   let summary = "batch normalization of x [N, C, ...] per channel (torch.nn.functional.batch_norm)";
   let description = [{
     y = (x - mean) / sqrt(var + eps) * weight + bias; all operands but x are [C]. Without `training`, mean and var are
@@ -122,12 +151,17 @@ def BatchNormOp : Sluice_ValueOp<"batch_norm", [DeclareOpInterfaceMethods<Differ
   }];
   let rows = "Any dimension except 1 may be `?`; the batch is the rows of the call.";
   let rounding = "That of the ops that it is expanded into; backends never receive it.";
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$bias, Sluice_FloatTensor:$running_mean, Sluice_FloatTensor:$running_var,
-                       Arg<DefaultValuedAttr<F64Attr, "1e-5">, "added to the variance">:$eps, Arg<DefaultValuedAttr<F64Attr, "0.1">, "the share of the batch in the new running statistics">:$momentum,
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$bias,
+                       Sluice_FloatTensor:$running_mean, Sluice_FloatTensor:$running_var,
+                       Arg<DefaultValuedAttr<F64Attr, "1e-5">, "added to the variance">:$eps,
+                       Arg<DefaultValuedAttr<F64Attr, "0.1">,
+                       "the share of the batch in the new running statistics">:$momentum,
                        Arg<UnitAttr, "normalize by the statistics of the batch">:$training);
   let results = (outs Sluice_FloatTensor:$y, Sluice_FloatTensor:$new_mean, Sluice_FloatTensor:$new_var);
 }
-def BatchNormGradOp : Sluice_ValueOp<"batch_norm_grad", [DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<FormulaGradientOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
+def BatchNormGradOp : Sluice_ValueOp<"batch_norm_grad",
+    [DeclareOpInterfaceMethods<CompositeOp, ["isExpandedEarly"]>, DeclareOpInterfaceMethods<FormulaGradientOp>,
+        DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   let summary = "dX, dWeight and dBias of batch_norm from dY (aten::native_batch_norm_backward)";
   let description = [{
     The gradients of result y of `batch_norm` with the same x, weight, running statistics and attributes. With
@@ -135,8 +169,10 @@ def BatchNormGradOp : Sluice_ValueOp<"batch_norm_grad", [DeclareOpInterfaceMetho
   }];
   let rows = "Any dimension except 1 may be `?`; the batch is the rows of the call.";
   let rounding = "That of the ops that it is expanded into; backends never receive it.";
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$running_mean, Sluice_FloatTensor:$running_var, Sluice_FloatTensor:$dy,
-                       Arg<DefaultValuedAttr<F64Attr, "1e-5">, "added to the variance">:$eps, Arg<UnitAttr, "normalize by the statistics of the batch">:$training);
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_FloatTensor:$running_mean,
+                       Sluice_FloatTensor:$running_var, Sluice_FloatTensor:$dy,
+                       Arg<DefaultValuedAttr<F64Attr, "1e-5">, "added to the variance">:$eps,
+                       Arg<UnitAttr, "normalize by the statistics of the batch">:$training);
   let results = (outs Sluice_FloatTensor:$dx, Sluice_FloatTensor:$dweight, Sluice_FloatTensor:$dbias);
 }
 

@@ -45,15 +45,26 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     With `shards`, each of as many replicas keeps, reads and writes one part: a vector of consecutive elements in
     row-major order. The last part is padded.
   }];
-  let arguments = (ins Arg<SymbolNameAttr, "its name, also in checkpoints">:$sym_name, Arg<Sluice_StateKindAttr, "its purpose">:$kind, Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
-                       Arg<Sluice_InitAttr, "its first value">:$init, Arg<OptionalAttr<StrArrayAttr>, "its other names">:$aliases, Arg<OptionalAttr<FlatSymbolRefAttr>, "the parameter of an optimizer state">:$of, Arg<OptionalAttr<FlatSymbolRefAttr>, "the state with the same initial value">:$like, Arg<DefaultValuedAttr<I64Attr, "1">, "the number of replicas that keep a part">:$shards,
+  let arguments = (ins Arg<SymbolNameAttr, "its name, also in checkpoints">:$sym_name,
+                       Arg<Sluice_StateKindAttr, "its purpose">:$kind,
+                       Arg<TypeAttrOf<AnyRankedTensor>, "its logical type">:$type,
+                       Arg<Sluice_InitAttr, "its first value">:$init,
+                       Arg<OptionalAttr<StrArrayAttr>, "its other names">:$aliases,
+                       Arg<OptionalAttr<FlatSymbolRefAttr>, "the parameter of an optimizer state">:$of,
+                       Arg<OptionalAttr<FlatSymbolRefAttr>, "the state with the same initial value">:$like,
+                       Arg<DefaultValuedAttr<I64Attr, "1">, "the number of replicas that keep a part">:$shards,
                        Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the stored layout">:$physical,
-                       Arg<OptionalAttr<Sluice_SlotAttr>, "its memory slot">:$slot, Arg<OptionalAttr<Sluice_Slots>, "memory slots of its copies on other devices">:$mirrors);
-  let builders = [OpBuilder<(ins "::mlir::StringAttr":$name, "StateKind":$kind, "::mlir::RankedTensorType":$type, "InitAttr":$init, "::mlir::FlatSymbolRefAttr":$of, "::mlir::TypeAttr":$physical), [{
-    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init, /*aliases=*/::mlir::ArrayAttr(), of, /*like=*/::mlir::FlatSymbolRefAttr(), $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
+                       Arg<OptionalAttr<Sluice_SlotAttr>, "its memory slot">:$slot,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of its copies on other devices">:$mirrors);
+  let builders = [OpBuilder<(ins "::mlir::StringAttr":$name, "StateKind":$kind, "::mlir::RankedTensorType":$type,
+                                 "InitAttr":$init, "::mlir::FlatSymbolRefAttr":$of, "::mlir::TypeAttr":$physical), [{
+    build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init,
+        /*aliases=*/::mlir::ArrayAttr(), of, /*like=*/::mlir::FlatSymbolRefAttr(), $_builder.getI64IntegerAttr(1),
+            physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
   }]>];
   let assemblyFormat = [{
-    custom<Word>($kind) $sym_name `:` $type `=` $init (`also` $aliases^)? (`of` $of^)? (`like` $like^)? (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
+    custom<Word>($kind) $sym_name `:` $type `=` $init (`also` $aliases^)? (`of` $of^)? (`like` $like^)?
+        (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is on the host by default.
@@ -64,7 +75,8 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     /// The logical type of the part that one replica keeps: the whole state, or a shard.
     ::mlir::RankedTensorType getKeptType();
     /// The type that entry points read and write: physical where chosen, logical before.
-    ::mlir::RankedTensorType getStoredType() { return getPhysical() ? ::llvm::cast<::mlir::RankedTensorType>(*getPhysical()) : getKeptType(); }
+    ::mlir::RankedTensorType getStoredType()
+        { return getPhysical() ? ::llvm::cast<::mlir::RankedTensorType>(*getPhysical()) : getKeptType(); }
   }];
   let hasVerifier = 1;
 }
@@ -96,7 +108,8 @@ def GraphOp : Sluice_Op<"graph", [IsolatedFromAbove, NoTerminator, SingleBlock, 
 def OutputOp : Sluice_Op<"output"> {
   let summary = "a named result of `predict`, or of a user-defined entry point";
   let description = "The op belongs to a graph. Only `predict`, or the entry point after `in`, returns the value.";
-  let arguments = (ins Arg<StrAttr, "the name of the output">:$name, Sluice_Tensor:$value, Arg<OptionalAttr<StrAttr>, "the entry point; `predict` by default">:$entry);
+  let arguments = (ins Arg<StrAttr, "the name of the output">:$name, Sluice_Tensor:$value,
+                       Arg<OptionalAttr<StrAttr>, "the entry point; `predict` by default">:$entry);
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::Value":$value), [{
     build($_builder, $_state, name, value, /*entry=*/::mlir::StringAttr());
   }]>];
@@ -117,11 +130,17 @@ def MinimizeOp : Sluice_Op<"minimize"> {
     average. With `loss_scale`, the loss times a scale is differentiated, and a step with a gradient that is not finite
     changes no parameter, optimizer state or step count.
   }];
-  let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr, "its rule and hyperparameters, such as #sluice.sgd">:$optimizer, Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr, Arg<ArrayAttr, "the states to train">:$parameters,
-                       Arg<OptionalAttr<ArrayAttr>, "more states to train, each a #sluice.parameter_group">:$groups, Arg<OptionalAttr<ArrayAttr>, "such as #sluice.clip_grad_norm">:$clips,
-                       Arg<OptionalAttr<AnyAttr>, "such as #sluice.step_lr">:$schedule, Arg<OptionalAttr<Sluice_EmaAttr>, "the average of each parameter">:$ema,
+  let arguments = (ins Sluice_FloatTensor:$loss, Arg<AnyAttr,
+                       "its rule and hyperparameters, such as #sluice.sgd">:$optimizer,
+                       Arg<FlatSymbolRefAttr, "the state of the learning rate">:$lr,
+                       Arg<ArrayAttr, "the states to train">:$parameters,
+                       Arg<OptionalAttr<ArrayAttr>, "more states to train, each a #sluice.parameter_group">:$groups,
+                       Arg<OptionalAttr<ArrayAttr>, "such as #sluice.clip_grad_norm">:$clips,
+                       Arg<OptionalAttr<AnyAttr>, "such as #sluice.step_lr">:$schedule,
+                       Arg<OptionalAttr<Sluice_EmaAttr>, "the average of each parameter">:$ema,
                        Arg<OptionalAttr<Sluice_LossScaleAttr>, "the scale of the differentiated loss">:$loss_scale);
-  let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? (`clip` $clips^)? (`ema` $ema^)? (`loss_scale` $loss_scale^)? attr-dict `:` type($loss)";
+  let assemblyFormat = "$loss `,` $optimizer `lr` $lr (`schedule` $schedule^)? $parameters (`groups` $groups^)? "
+      "(`clip` $clips^)? (`ema` $ema^)? (`loss_scale` $loss_scale^)? attr-dict `:` type($loss)";
   let extraClassDeclaration = [{
     /// The names of all states to train, including those of groups.
     ::llvm::SmallVector<::mlir::Attribute> getTrained();
@@ -167,15 +186,20 @@ def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice
     after the call. The runner calls `init`, `train_step`, `eval_step` and `predict`; graphs may have others. Once
     actions are scheduled, further arguments are events of the previous call.
   }];
-  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs, Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs,
-                       Arg<OptionalAttr<DenseI64ArrayAttr>, "bytes that it uses in the transient arena of each device">:$transient_bytes);
+  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name,
+                       Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs,
+                       Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs,
+                       Arg<OptionalAttr<DenseI64ArrayAttr>,
+                       "bytes that it uses in the transient arena of each device">:$transient_bytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    ::llvm::ArrayRef<::mlir::BlockArgument> getInputArguments() { return getBody().getArguments().take_front(getInputs().size()); }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getInputArguments()
+        { return getBody().getArguments().take_front(getInputs().size()); }
     /// Events of the previous call.
-    ::llvm::ArrayRef<::mlir::BlockArgument> getCarriedArguments() { return getBody().getArguments().drop_front(getInputs().size()); }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getCarriedArguments()
+        { return getBody().getArguments().drop_front(getInputs().size()); }
     ReturnOp getReturn();
     ::mlir::Block &getActions() { return getBody().front(); }
     ::mlir::MutableOperandRange getCarriedMutable();
@@ -191,8 +215,11 @@ def PartsOp : Sluice_Op<"parts", [Symbol, Sluice_NamesSymbols]> {
     that has an output of its name, any other output from the last part. Parts pass values through states of kind
     accumulator. Once memory is planned, `slots` are the host buffers of the inputs and outputs of a whole call.
   }];
-  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name, Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs, Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs,
-                       Arg<FlatSymbolRefArrayAttr, "the entry points that are its parts, in their order">:$parts, Arg<DenseBoolArrayAttr, "whether each part runs for each microbatch">:$each,
+  let arguments = (ins Arg<SymbolNameAttr, "its name">:$sym_name,
+                       Arg<StrArrayAttr, "names of the inputs, in their order">:$inputs,
+                       Arg<StrArrayAttr, "names of the outputs, in their order">:$outputs,
+                       Arg<FlatSymbolRefArrayAttr, "the entry points that are its parts, in their order">:$parts,
+                       Arg<DenseBoolArrayAttr, "whether each part runs for each microbatch">:$each,
                        Arg<OptionalAttr<Sluice_Slots>, "host buffers of the inputs and outputs">:$slots);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -211,13 +238,15 @@ def ReturnOp : Sluice_Op<"return", [Terminator, Pure, HasParent<"EntryOp">, Attr
     The `outputs` of the entry point name its values, and `slots` are their memory slots. `carry` lists the events, the
     arguments after the inputs in the next call.
   }];
-  let arguments = (ins Variadic<Sluice_Tensor>:$values, Variadic<Sluice_EventType>:$carried, Arg<OptionalAttr<Sluice_Slots>, "memory slots of the values">:$slots);
+  let arguments = (ins Variadic<Sluice_Tensor>:$values, Variadic<Sluice_EventType>:$carried,
+                       Arg<OptionalAttr<Sluice_Slots>, "memory slots of the values">:$slots);
   let builders = [OpBuilder<(ins CArg<"::mlir::ValueRange", "{}">:$values), [{
     build($_builder, $_state, values, /*carried=*/::mlir::ValueRange(), /*slots=*/::mlir::ArrayAttr());
   }]>];
   let assemblyFormat = "($values^ `:` type($values))? (`slots` $slots^)? (`carry` $carried^)? attr-dict";
 }
-def GetOp : Sluice_Op<"get", [Sluice_NamesSymbols, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+def GetOp : Sluice_Op<"get", [Sluice_NamesSymbols, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]>
+    {
   let summary = "the value of a state at the start of the call";
   let description = "A state may be read several times in an entry point.";
   let arguments = (ins Arg<FlatSymbolRefAttr, "the state">:$state);
@@ -230,7 +259,8 @@ def SetOp : Sluice_Op<"set", [Sluice_NamesSymbols]> {
     The memory plan updates the state in place if every consumer allows it. In a graph, the op belongs to the training
     step, or sets a cache in the entry point after `in`; each entry point may then set a state once.
   }];
-  let arguments = (ins Arg<FlatSymbolRefAttr, "the state">:$state, Sluice_Tensor:$value, Arg<OptionalAttr<StrAttr>, "the user-defined entry point that sets it">:$entry);
+  let arguments = (ins Arg<FlatSymbolRefAttr, "the state">:$state, Sluice_Tensor:$value,
+                       Arg<OptionalAttr<StrAttr>, "the user-defined entry point that sets it">:$entry);
   let builders = [OpBuilder<(ins "::mlir::FlatSymbolRefAttr":$state, "::mlir::Value":$value), [{
     build($_builder, $_state, state, value, /*entry=*/::mlir::StringAttr());
   }]>, OpBuilder<(ins "::llvm::StringRef":$state, "::mlir::Value":$value), [{
@@ -249,7 +279,9 @@ def RelayoutOp : Sluice_ValueOp<"relayout", [DeclareOpInterfaceMethods<ElementOp
   let arguments = (ins Sluice_Tensor:$x);
   let results = (outs Sluice_Tensor:$y);
 }
-def CopyOp : Sluice_Op<"copy", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<ElementOp>]> {
+def CopyOp : Sluice_Op<"copy", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMethods<LinearOp>,
+    DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<DifferentiableOp>,
+        DeclareOpInterfaceMethods<ElementOp>]> {
   let summary = "the same value in a new buffer, possibly on another device (torch.Tensor.to, clone)";
   let description = [{
     It is the only op on values that crosses devices; y is on the device of its type. `reason` is `to` or `copy_to` of
@@ -265,12 +297,15 @@ def CopyOp : Sluice_Op<"copy", [SameElementsOp, RowFlowOp, DeclareOpInterfaceMet
   }];
   let rows = "Any dimension may be `?`; the rows of the call are copied.";
   let rounding = "None: elements are copied as they are.";
-  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "the reason">:$reason, Arg<OptionalAttr<I64Attr>, "bytes per call">:$bytes, Arg<OptionalAttr<I64Attr>, "bytes per row">:$bytes_per_row,
+  let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_CopyReasonAttr, "the reason">:$reason,
+                       Arg<OptionalAttr<I64Attr>, "bytes per call">:$bytes,
+                       Arg<OptionalAttr<I64Attr>, "bytes per row">:$bytes_per_row,
                        Arg<OptionalAttr<Sluice_CopyTimeAttr>, "the calls in which it runs">:$when);
   let results = (outs Res<Sluice_Tensor, "", [MemAlloc<DefaultResource>]>:$y);
   let assemblyFormat = "$x custom<Word>($reason) (`when` custom<Word>($when)^)? attr-dict `:` functional-type($x, $y)";
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$x, "CopyReason":$reason), [{
-    build($_builder, $_state, type, x, reason, /*bytes=*/::mlir::IntegerAttr(), /*bytes_per_row=*/::mlir::IntegerAttr(), /*when=*/CopyTimeAttr());
+    build($_builder, $_state, type, x, reason, /*bytes=*/::mlir::IntegerAttr(), /*bytes_per_row=*/::mlir::IntegerAttr(),
+        /*when=*/CopyTimeAttr());
   }]>];
   let extraClassDeclaration = [{
     /// Whether both sides have a device, and the devices differ.
@@ -285,7 +320,8 @@ def KernelOp : Sluice_Op<"kernel", [IsolatedFromAbove, SingleBlock]> {
     `yield` has its results. Backends receive it as a sluice_kernel_view. Phase `scheduled` replaces it with a
     `function` and a `launch`.
   }];
-  let arguments = (ins Arg<StrAttr, "for messages and traces; unique in the module">:$name, Variadic<Sluice_Tensor>:$operands);
+  let arguments = (ins Arg<StrAttr, "for messages and traces; unique in the module">:$name,
+                       Variadic<Sluice_Tensor>:$operands);
   let results = (outs Variadic<Sluice_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -5,14 +5,18 @@
 include "ir/Base.td"
 
 class Sluice_Contraction<string mnemonic, list<Trait> traits = []>
-    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ContractionOp>, DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, ComputesNarrow], traits)> {
+    : Sluice_ValueOp<mnemonic, !listconcat([DeclareOpInterfaceMethods<ContractionOp>,
+        DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>, ComputesNarrow],
+            traits)> {
   let rounding = [{
     Products are summed in the element type, in an order that depends only on the op, its shape and the target. A
     multiply and an add may round once.
   }];
 }
 
-def EinsumOp : Sluice_Contraction<"einsum", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<LinearOp>, DeclareOpInterfaceMethods<StepSumOp>]> {
+def EinsumOp : Sluice_Contraction<"einsum",
+    [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<LinearOp>,
+        DeclareOpInterfaceMethods<StepSumOp>]> {
   let summary = "a product of two operands by an equation, such as \"abd,cd->abc\" (torch.einsum)";
   let description = [{
     The equation has a letter for each dimension of a, of b and of y. y is the sum of a * b over all letters that are in
@@ -25,7 +29,9 @@ def EinsumOp : Sluice_Contraction<"einsum", [DeclareOpInterfaceMethods<Different
     equation. The gradients of a product are products.
   }];
   let rows = "One letter may be `?`, in any role. A sum over it is over the rows of the call only.";
-  let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b, Arg<StrAttr, "the letters of a, a comma, those of b, `->`, and those of y: a word in a view">:$equation);
+  let arguments = (ins Sluice_FloatTensor:$a, Sluice_FloatTensor:$b,
+                       Arg<StrAttr, "the letters of a, a comma, those of b, `->`, and those of y: a word in a "
+                       "view">:$equation);
   let results = (outs Sluice_FloatTensor:$y);
   let assemblyFormat = "$equation operands attr-dict `:` functional-type(operands, results)";
   let hasCanonicalizer = 1;
@@ -33,7 +39,8 @@ def EinsumOp : Sluice_Contraction<"einsum", [DeclareOpInterfaceMethods<Different
     /// The letters of the equation.
     ::sluice::ir::Equation getLetters();
     /// Builds the product by any letters as an op with canonical letters.
-    static ::mlir::Value multiply(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value a, ::mlir::Value b, const ::sluice::ir::Equation &letters);
+    static ::mlir::Value multiply(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value a, ::mlir::Value b,
+        const ::sluice::ir::Equation &letters);
   }];
 }
 // Backends may run convolutions in groups as loop nests, or as one convolution per group.
@@ -49,7 +56,8 @@ def Conv2dOp : Sluice_Convolution<"conv2d", [DeclareOpInterfaceMethods<Different
     H' = (H + top + bottom - dilation[0] * (kH - 1) - 1) / stride[0] + 1, rounded down, and W' by the same formula.
   }];
   let rows = "Only N may be `?`.";
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$weight, Sluice_Stride:$stride,
+                       Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
   let results = (outs Sluice_FloatTensor:$y);
 }
 def Conv2dInputGradOp : Sluice_Convolution<"conv2d_input_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
@@ -60,7 +68,9 @@ def Conv2dInputGradOp : Sluice_Convolution<"conv2d_input_grad", [DeclareOpInterf
     there are none.
   }];
   let rows = "Only N may be `?`.";
-  let arguments = (ins Sluice_FloatTensor:$dy, Sluice_FloatTensor:$weight, Sluice_ImageSize:$size, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
+  let arguments = (ins Sluice_FloatTensor:$dy, Sluice_FloatTensor:$weight, Sluice_ImageSize:$size,
+                       Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation,
+                       Sluice_Groups:$groups);
   let results = (outs Sluice_FloatTensor:$dx);
 }
 def Conv2dWeightGradOp : Sluice_Convolution<"conv2d_weight_grad", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
@@ -70,7 +80,8 @@ def Conv2dWeightGradOp : Sluice_Convolution<"conv2d_weight_grad", [DeclareOpInte
     0 outside of the image, that conv2d with the same attributes multiplies with weight[o, c, u, v] for y[n, o, i, j].
   }];
   let rows = "Only N may be `?`; the sum is over the rows of the call only.";
-  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$dy, Sluice_KernelSize:$size, Sluice_Stride:$stride, Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
+  let arguments = (ins Sluice_FloatTensor:$x, Sluice_FloatTensor:$dy, Sluice_KernelSize:$size, Sluice_Stride:$stride,
+                       Sluice_Padding:$padding, Sluice_Dilation:$dilation, Sluice_Groups:$groups);
   let results = (outs Sluice_FloatTensor:$dweight);
 }
 

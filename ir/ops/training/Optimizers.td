@@ -5,21 +5,25 @@
 
 include "ir/Base.td"
 
-class Sluice_Optimizer<string cppName, string attrMnemonic> : Sluice_Attr<cppName, attrMnemonic, [DeclareAttrInterfaceMethods<OptimizerAttr>]> {
+class Sluice_Optimizer<string cppName, string attrMnemonic> :
+    Sluice_Attr<cppName, attrMnemonic, [DeclareAttrInterfaceMethods<OptimizerAttr>]> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 def Sluice_SgdAttr : Sluice_Optimizer<"Sgd", "sgd"> {
   let summary = "stochastic gradient descent (torch.optim.SGD)";
-  let parameters = (ins "::mlir::FloatAttr":$momentum, "::mlir::FloatAttr":$dampening, "::mlir::FloatAttr":$weight_decay, "bool":$nesterov);
+  let parameters = (ins "::mlir::FloatAttr":$momentum, "::mlir::FloatAttr":$dampening,
+                        "::mlir::FloatAttr":$weight_decay, "bool":$nesterov);
 }
 def Sluice_AdamAttr : Sluice_Optimizer<"Adam", "adam"> {
   let summary = "torch.optim.Adam, or AdamW with decoupled_weight_decay";
-  let parameters = (ins "::mlir::FloatAttr":$beta1, "::mlir::FloatAttr":$beta2, "::mlir::FloatAttr":$eps, "::mlir::FloatAttr":$weight_decay,
+  let parameters = (ins "::mlir::FloatAttr":$beta1, "::mlir::FloatAttr":$beta2, "::mlir::FloatAttr":$eps,
+                        "::mlir::FloatAttr":$weight_decay,
                         "bool":$decoupled_weight_decay, "bool":$amsgrad);
 }
 def Sluice_RmsPropAttr : Sluice_Optimizer<"RmsProp", "rmsprop"> {
   let summary = "torch.optim.RMSprop";
-  let parameters = (ins "::mlir::FloatAttr":$alpha, "::mlir::FloatAttr":$eps, "::mlir::FloatAttr":$weight_decay, "::mlir::FloatAttr":$momentum, "bool":$centered);
+  let parameters = (ins "::mlir::FloatAttr":$alpha, "::mlir::FloatAttr":$eps, "::mlir::FloatAttr":$weight_decay,
+                        "::mlir::FloatAttr":$momentum, "bool":$centered);
 }
 
 def Sluice_ParameterGroupAttr : Sluice_Attr<"ParameterGroup", "parameter_group"> {
@@ -28,7 +32,8 @@ def Sluice_ParameterGroupAttr : Sluice_Attr<"ParameterGroup", "parameter_group">
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
-class Sluice_GradientClip<string cppName, string attrMnemonic> : Sluice_Attr<cppName, attrMnemonic, [DeclareAttrInterfaceMethods<GradientClipAttr>]> {
+class Sluice_GradientClip<string cppName, string attrMnemonic> :
+    Sluice_Attr<cppName, attrMnemonic, [DeclareAttrInterfaceMethods<GradientClipAttr>]> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 def Sluice_ClipGradNormAttr : Sluice_GradientClip<"ClipGradNorm", "clip_grad_norm"> {
@@ -40,7 +45,8 @@ def Sluice_ClipGradValueAttr : Sluice_GradientClip<"ClipGradValue", "clip_grad_v
   let parameters = (ins "::mlir::FloatAttr":$clip_value);
 }
 
-class Sluice_LrSchedule<string cppName, string attrMnemonic> : Sluice_Attr<cppName, attrMnemonic, [DeclareAttrInterfaceMethods<LrScheduleAttr>]> {
+class Sluice_LrSchedule<string cppName, string attrMnemonic> :
+    Sluice_Attr<cppName, attrMnemonic, [DeclareAttrInterfaceMethods<LrScheduleAttr>]> {
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -67,14 +73,16 @@ def Sluice_EmaAttr : Sluice_Attr<"Ema", "ema"> {
   let extraClassDeclaration = [{
     /// Builds the new average from the old one and the updated parameter. `step` is the number of earlier steps (i32
     /// scalar).
-    ::mlir::Value buildAverage(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value average, ::mlir::Value parameter, ::mlir::Value step) const;
+    ::mlir::Value buildAverage(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value average,
+        ::mlir::Value parameter, ::mlir::Value step) const;
   }];
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
 def Sluice_LossScaleAttr : Sluice_Attr<"LossScale", "loss_scale"> {
   let summary = "a scale of the differentiated loss, so that f16 gradients do not underflow (torch.amp.GradScaler)";
-  let parameters = (ins "::mlir::FloatAttr":$init_scale, "::mlir::FloatAttr":$growth_factor, "::mlir::FloatAttr":$backoff_factor, "int64_t":$growth_interval);
+  let parameters = (ins "::mlir::FloatAttr":$init_scale, "::mlir::FloatAttr":$growth_factor,
+                        "::mlir::FloatAttr":$backoff_factor, "int64_t":$growth_interval);
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The defaults of PyTorch: 65536, 2, 0.5, 2000.
@@ -86,10 +94,12 @@ def Sluice_LossScaleAttr : Sluice_Attr<"LossScale", "loss_scale"> {
     ::mlir::Value buildIsFinite(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value sum) const;
     /// Builds the gradient of the loss from that of the loss times `scale`, a scalar; in f32 for halves. Undefined if
     /// not all gradients are finite.
-    ::mlir::Value buildUnscaled(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value gradient, ::mlir::Value scale, ::mlir::Value isFinite) const;
+    ::mlir::Value buildUnscaled(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value gradient,
+        ::mlir::Value scale, ::mlir::Value isFinite) const;
     /// Builds the scale of the next step and the number of consecutive finite steps with it (i32 scalar) from those of
     /// this step.
-    std::pair<::mlir::Value, ::mlir::Value> buildNext(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value scale, ::mlir::Value goodSteps, ::mlir::Value isFinite) const;
+    std::pair<::mlir::Value, ::mlir::Value> buildNext(::mlir::OpBuilder &builder, ::mlir::Location loc,
+        ::mlir::Value scale, ::mlir::Value goodSteps, ::mlir::Value isFinite) const;
   }];
   let assemblyFormat = "`<` struct(params) `>`";
 }
