@@ -53,8 +53,8 @@ FORBIDDEN = [
     ("passes/train/Simplify.cpp", 'bool isSum = op->getName().getStringRef() == "sluice.batch_norm";'),
 ]
 ALLOWED = {
-    "models/Options.cpp": '#include "runtime/help/HelpFormatter.h"\\n',
-    "runtime/help/HelpFormatter.h": "#pragma once\\n#include <CLI/CLI.hpp>\\n",
+    "models/Options.cpp": '#include "runtime/help/HelpFormatter.h"\n',
+    "runtime/help/HelpFormatter.h": "#pragma once\n#include <CLI/CLI.hpp>\n",
     "frontend/graph/Call.cpp": '#include "runtime/files/OutputFile.h"\\n',
     "runtime/plan/Plan.cpp": '#include "Plan.h"\n#include <nlohmann/json.hpp>\n#include <sluice/runtime/artifact.h>\n',
     "runtime/instance/Instance.h": "#pragma once\n#include <sys/mman.h>\n#include <tbb/task_arena.h>\n",
