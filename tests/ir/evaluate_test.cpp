@@ -1,4 +1,5 @@
 // Compares reference functions with numbers computed by hand or by NumPy and JAX (x64), never by themselves.
+#include "ir/ops/layer/AttentionReference.h"
 #include "op_instance.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -300,6 +301,28 @@ TEST(Evaluate, AttentionOfNoKeyIsZero) {
       instance.run({tensor(0, {1000, 3}), tensor(1, {1, -1}), tensor(2, {5, 7}), tensor(3, {1, 1, 0, 0})});
   EXPECT_EQ(results[0].data, (std::vector<double>{5, 0}));
   EXPECT_EQ(results[1].data, (std::vector<double>{1000, -std::numeric_limits<double>::infinity()}));
+}
+
+// A NaN in a hidden key and its value reaches no result of the reference. That of a key which is not hidden does.
+TEST(Evaluate, AttentionLeavesOutHiddenKeys) {
+  OpInstance instance("\"sluice.scaled_dot_product_attention\"(%0, %1, %2, %3) {scale = 1.0 : f64} : "
+                      "(tensor<1x1x2x1xf64>, tensor<1x1x2x1xf64>, tensor<1x1x2x1xf64>, tensor<1x1x2x2xi1>) -> "
+                      "(tensor<1x1x2x1xf64>, tensor<1x1x2xf64>)");
+  ASSERT_TRUE(instance.op) << instance.error;
+  auto tensor = [&](unsigned number, std::vector<double> data) {
+    return makeTensor(instance.op->getOperand(number), std::move(data));
+  };
+  std::vector<HostTensor> operands = {tensor(0, {2, 2}), tensor(1, {3, NAN}), tensor(2, {5, NAN}),
+                                      tensor(3, {1, 0, 0, 1})};
+  std::vector<HostTensor> results = instance.run(operands);
+  EXPECT_EQ(results[0].data[0], 5);
+  EXPECT_EQ(results[1].data[0], 6);
+  EXPECT_TRUE(std::isnan(results[0].data[1]));
+  EXPECT_TRUE(std::isnan(results[1].data[1]));
+
+  auto withKeys = evaluateHiddenKeys(instance.op, operands, /*rows=*/0);
+  EXPECT_TRUE(std::isnan(withKeys[0].data[0]));
+  EXPECT_TRUE(std::isnan(withKeys[1].data[0]));
 }
 
 // The formula sums the same products in the same order, so all bits must agree.

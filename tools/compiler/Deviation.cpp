@@ -48,10 +48,11 @@ Deviation compareFloats(Type element, const HostTensor &actual, const HostTensor
   double largest = largestOf(expected), tolerance = toleranceOf(element);
   for (auto [i, have, want] : llvm::enumerate(actual.data, expected.data)) {
     double target = want, error = errorOf(have, target) / largest;
-    if (!(error <= tolerance) && (!std::isfinite(have) || !std::isfinite(want))) {
-      target = explanations.rounded().data[i];
-      error = errorOf(have, target) / largest;
-    }
+    for (auto explained : {explanations.rounded, explanations.hidden})
+      if (!(error <= tolerance) && (!std::isfinite(have) || !std::isfinite(target))) {
+        target = explained().data[i];
+        error = errorOf(have, target) / largest;
+      }
     if (!(error <= tolerance) && std::isfinite(error))
       error = (errorOf(have, target) - explanations.granted(i)) / std::max(largest, explanations.magnitudes().data[i]);
     if (!(error <= worst.error))

@@ -20,10 +20,11 @@ struct Explanations {
   llvm::function_ref<const ir::HostTensor &()> magnitudes; ///< of the result's elements (Magnitudes.h)
   llvm::function_ref<double(size_t)> granted;              ///< the error that an element may have
   llvm::function_ref<const ir::HostTensor &()> rounded;    ///< the result if every op rounds to its types
+  llvm::function_ref<const ir::HostTensor &()> hidden;     ///< the same if attention computes hidden keys, too
 };
 
 /// For floats: the largest error relative to its element's magnitude. A NaN or an infinity is correct if the reference
-/// has the same. It is also correct if rounding every op's results produces it.
+/// has the same. It is also correct if rounding every op's results, or hidden keys of attention, produce it.
 Deviation compareFloats(mlir::Type element, const ir::HostTensor &actual, const ir::HostTensor &expected,
                         const Explanations &explanations);
 

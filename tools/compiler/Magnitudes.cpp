@@ -1,5 +1,6 @@
 #include "tools/compiler/Magnitudes.h"
 
+#include "ir/ops/layer/AttentionReference.h"
 #include "tools/compiler/Deviation.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -184,19 +185,33 @@ SmallVector<HostTensor> errorsOfHalves(Block &body, ArrayRef<HostTensor> operand
   return MagnitudeWalk(rows, {.ofOperands = 0, .ofResults = ofHalves, .step = 1, .perturbs = true}).run(body, operands);
 }
 
-SmallVector<HostTensor> roundedResultsOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
+using Evaluate =
+    llvm::function_ref<SmallVector<HostTensor>(Operation *op, ArrayRef<HostTensor> operands, int64_t rows)>;
+
+static SmallVector<HostTensor> roundedResults(Block &body, ArrayRef<HostTensor> operands, int64_t rows,
+                                              Evaluate evaluate) {
   DenseMap<Value, HostTensor> known;
   for (auto [argument, value] : llvm::zip_equal(body.getArguments(), operands))
     known[argument] = value;
   for (Operation &op : body.without_terminator()) {
     auto values = llvm::map_to_vector(op.getOperands(), [&](Value operand) { return known[operand]; });
-    for (auto [result, value] : llvm::zip_equal(op.getResults(), cast<ir::ReferenceOp>(op).evaluate(values, rows))) {
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), evaluate(&op, values, rows))) {
       for (double &number : value.data)
         number = ir::roundTo(elementOf(result), number);
       known[result] = std::move(value);
     }
   }
   return llvm::map_to_vector(body.getTerminator()->getOperands(), [&](Value value) { return known[value]; });
+}
+
+SmallVector<HostTensor> roundedResultsOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
+  return roundedResults(body, operands, rows, [](Operation *op, ArrayRef<HostTensor> values, int64_t rows) {
+    return cast<ir::ReferenceOp>(op).evaluate(values, rows);
+  });
+}
+
+SmallVector<HostTensor> hiddenResultsOf(Block &body, ArrayRef<HostTensor> operands, int64_t rows) {
+  return roundedResults(body, operands, rows, ir::evaluateHiddenKeys);
 }
 
 } // namespace sluice::compiler

@@ -28,4 +28,9 @@ llvm::SmallVector<ir::HostTensor> errorsOfHalves(mlir::Block &body, llvm::ArrayR
 llvm::SmallVector<ir::HostTensor> roundedResultsOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
                                                    int64_t rows);
 
+/// The same, but attention is computed from hidden keys, too. Such a result is NaN where a hidden key or its value is
+/// not finite. The op allows both.
+llvm::SmallVector<ir::HostTensor> hiddenResultsOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
+                                                  int64_t rows);
+
 } // namespace sluice::compiler

@@ -175,7 +175,7 @@ void Comparison::compareResult(const KernelCall &call, unsigned number, const Ho
   ir::LaunchOp launch = call.launch;
   Type element = cast<RankedTensorType>(launch.getOutputs()[number].getType()).getElementType();
   double tolerance = toleranceOf(element);
-  SmallVector<HostTensor> magnitudes, halves, rounded;
+  SmallVector<HostTensor> magnitudes, halves, rounded, hidden;
   auto magnitude = [&]() -> const HostTensor & {
     if (magnitudes.empty())
       magnitudes = magnitudesOf(call.body(), call.operands, rows, /*perturbs=*/true);
@@ -191,7 +191,12 @@ void Comparison::compareResult(const KernelCall &call, unsigned number, const Ho
       rounded = roundedResultsOf(call.body(), call.operands, rows);
     return rounded[number];
   };
-  Explanations explanations{magnitude, granted, inTypes};
+  auto withHiddenKeys = [&]() -> const HostTensor & {
+    if (hidden.empty())
+      hidden = hiddenResultsOf(call.body(), call.operands, rows);
+    return hidden[number];
+  };
+  Explanations explanations{magnitude, granted, inTypes, withHiddenKeys};
   bool isFloat = isa<FloatType>(element);
   Deviation worst = isFloat ? compareFloats(element, actual, expected, explanations)
                             : compareIntegers(actual, expected, explanations);

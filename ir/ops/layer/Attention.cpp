@@ -4,6 +4,8 @@
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/layer/AttentionFormula.h"
+#include "ir/ops/layer/AttentionReference.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <limits>
 
@@ -118,29 +120,41 @@ LogicalResult AttentionKeyValueGradOp::inferReturnTypes(MLIRContext *, MaybeLoca
 
 namespace {
 
+/// Whether results contain contributions of non-finite elements of hidden keys and queries. The ops do not define it:
+/// kernels leave out some of the hidden keys. Without non-finite elements both give the same results.
+enum class Hidden { LeftOut, Computed };
+
+/// The score of a query and a key.
+struct HostScore {
+  int64_t key;
+  double value;
+};
+
 /// The scores of one query, in double precision, and the offsets of their operands.
 template <typename Op> class HostScores {
 public:
-  HostScores(Op op, const HostTensor &q, const HostTensor &k, const HostTensor *mask)
+  HostScores(Op op, const HostTensor &q, const HostTensor &k, const HostTensor *mask, Hidden hidden)
       : causal(op.getCausal()), scale(op.getScale().convertToDouble()),
-        isBool(op.getMask() && elementOf(op.getMask()).isInteger(1)), q(q), k(k), mask(mask) {}
+        isBool(op.getMask() && elementOf(op.getMask()).isInteger(1)), hidden(hidden), q(q), k(k), mask(mask) {}
 
   int64_t headOfKeys(int64_t head) const { return head / (q.shape[1] / k.shape[1]); }
 
-  std::vector<double> of(int64_t b, int64_t h, int64_t t) const {
-    std::vector<double> scores(size_t(k.shape[2]), 0.0);
+  std::vector<HostScore> of(int64_t b, int64_t h, int64_t t) const {
+    std::vector<HostScore> scores;
     for (int64_t s = 0; s < k.shape[2]; ++s) {
-      double &score = scores[size_t(s)];
+      double added = causal && s > t ? kHidden : ofMask(b, h, t, s), score = 0;
+      if (added == kHidden && hidden == Hidden::LeftOut)
+        continue;
       for (int64_t d = 0; d < q.shape[3]; ++d)
         score += q.at({b, h, t, d}) * k.at({b, headOfKeys(h), s, d});
-      score = score * scale + ofMask(b, h, t, s);
-      if (causal && s > t)
-        score = -std::numeric_limits<double>::infinity();
+      scores.push_back({s, score * scale + added});
     }
     return scores;
   }
 
 private:
+  static constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
   double ofMask(int64_t b, int64_t h, int64_t t, int64_t s) const {
     if (!mask)
       return 0;
@@ -148,35 +162,38 @@ private:
     for (auto [place, size] : llvm::zip_equal(index, mask->shape))
       place = size == 1 ? 0 : place;
     double value = mask->at(index);
-    return !isBool ? value : value != 0 ? 0 : -std::numeric_limits<double>::infinity();
+    return !isBool ? value : value != 0 ? 0 : kHidden;
   }
 
   bool causal;
   double scale;
   bool isBool;
+  Hidden hidden;
   const HostTensor &q, &k, *mask;
 };
 
 } // namespace
 
-SmallVector<HostTensor> ScaledDotProductAttentionOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+static SmallVector<HostTensor> evaluateAs(ScaledDotProductAttentionOp op, ArrayRef<HostTensor> operands,
+                                          Hidden hidden) {
   const HostTensor &q = operands[0], &k = operands[1], &v = operands[2];
-  HostScores scoring(*this, q, k, getMask() ? &operands[3] : nullptr);
+  HostScores scoring(op, q, k, op.getMask() ? &operands[3] : nullptr, hidden);
   HostTensor y({q.shape[0], q.shape[1], q.shape[2], v.shape[3]}), logsumexp(ArrayRef(q.shape).drop_back());
   forEachIndex(logsumexp.shape, [&](ArrayRef<int64_t> index) {
     int64_t b = index[0], h = index[1], t = index[2];
-    std::vector<double> scores = scoring.of(b, h, t);
-    double largest = *llvm::max_element(scores), total = 0;
-    if (std::isinf(largest) && largest < 0) {
-      logsumexp.at(index) = largest;
+    std::vector<HostScore> scores = scoring.of(b, h, t);
+    double largest = -std::numeric_limits<double>::infinity(), total = 0;
+    for (auto [s, score] : scores)
+      largest = std::max(largest, score);
+    double shift = std::isinf(largest) && largest < 0 ? 0 : largest; // of queries that attend to no key
+    for (auto [s, score] : scores)
+      total += std::exp(score - shift);
+    logsumexp.at(index) = shift + std::log(total);
+    if (total == 0)
       return;
-    }
-    for (double score : scores)
-      total += std::exp(score - largest);
-    logsumexp.at(index) = largest + std::log(total);
-    for (auto [s, score] : llvm::enumerate(scores))
+    for (auto [s, score] : scores)
       for (int64_t d = 0; d < v.shape[3]; ++d)
-        y.at({b, h, t, d}) += std::exp(score - largest) / total * v.at({b, scoring.headOfKeys(h), int64_t(s), d});
+        y.at({b, h, t, d}) += std::exp(score - shift) / total * v.at({b, scoring.headOfKeys(h), s, d});
   });
   return {y, logsumexp};
 }
@@ -184,28 +201,29 @@ SmallVector<HostTensor> ScaledDotProductAttentionOp::evaluate(ArrayRef<HostTenso
 /// Calls `body` with each query's and key's probability p and the gradient of its score.
 template <typename Op>
 static void forEachScoreGradient(
-    Op op, ArrayRef<HostTensor> operands,
+    Op op, ArrayRef<HostTensor> operands, Hidden hidden,
     llvm::function_ref<void(int64_t b, int64_t h, int64_t t, int64_t ofKeys, int64_t s, double p, double dScore)>
         body) {
   const HostTensor &q = operands[0], &v = operands[2], &dY = operands[3], &logsumexp = operands[4],
                    &delta = operands[5];
-  HostScores scoring(op, q, operands[1], op.getMask() ? &operands[6] : nullptr);
+  HostScores scoring(op, q, operands[1], op.getMask() ? &operands[6] : nullptr, hidden);
   forEachIndex(logsumexp.shape, [&](ArrayRef<int64_t> index) {
     int64_t b = index[0], h = index[1], t = index[2], ofKeys = scoring.headOfKeys(h);
-    for (auto [s, score] : llvm::enumerate(scoring.of(b, h, t))) {
-      double p = std::isinf(score) && score < 0 ? 0 : std::exp(score - logsumexp.at(index)), dP = 0;
+    double total = logsumexp.at(index), shift = std::isinf(total) && total < 0 ? 0 : total;
+    for (auto [s, score] : scoring.of(b, h, t)) {
+      double p = std::exp(score - shift), dP = 0;
       for (int64_t d = 0; d < v.shape[3]; ++d)
-        dP += dY.at({b, h, t, d}) * v.at({b, ofKeys, int64_t(s), d});
-      body(b, h, t, ofKeys, int64_t(s), p, p * (dP - delta.at(index)));
+        dP += dY.at({b, h, t, d}) * v.at({b, ofKeys, s, d});
+      body(b, h, t, ofKeys, s, p, p * (dP - delta.at(index)));
     }
   });
 }
 
-SmallVector<HostTensor> AttentionQueryGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+static SmallVector<HostTensor> evaluateAs(AttentionQueryGradOp op, ArrayRef<HostTensor> operands, Hidden hidden) {
   const HostTensor &k = operands[1];
   HostTensor dQ(operands[0].shape);
-  double scale = getScale().convertToDouble();
-  forEachScoreGradient(*this, operands,
+  double scale = op.getScale().convertToDouble();
+  forEachScoreGradient(op, operands, hidden,
                        [&](int64_t b, int64_t h, int64_t t, int64_t ofKeys, int64_t s, double, double dScore) {
                          for (int64_t d = 0; d < k.shape[3]; ++d)
                            dQ.at({b, h, t, d}) += scale * dScore * k.at({b, ofKeys, s, d});
@@ -213,11 +231,11 @@ SmallVector<HostTensor> AttentionQueryGradOp::evaluate(ArrayRef<HostTensor> oper
   return {dQ};
 }
 
-SmallVector<HostTensor> AttentionKeyValueGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+static SmallVector<HostTensor> evaluateAs(AttentionKeyValueGradOp op, ArrayRef<HostTensor> operands, Hidden hidden) {
   const HostTensor &q = operands[0], &dY = operands[3];
   HostTensor dK(operands[1].shape), dV(operands[2].shape);
-  double scale = getScale().convertToDouble();
-  forEachScoreGradient(*this, operands,
+  double scale = op.getScale().convertToDouble();
+  forEachScoreGradient(op, operands, hidden,
                        [&](int64_t b, int64_t h, int64_t t, int64_t ofKeys, int64_t s, double p, double dScore) {
                          for (int64_t d = 0; d < q.shape[3]; ++d)
                            dK.at({b, ofKeys, s, d}) += scale * dScore * q.at({b, h, t, d});
@@ -225,6 +243,23 @@ SmallVector<HostTensor> AttentionKeyValueGradOp::evaluate(ArrayRef<HostTensor> o
                            dV.at({b, ofKeys, s, d}) += p * dY.at({b, h, t, d});
                        });
   return {dK, dV};
+}
+
+SmallVector<HostTensor> ScaledDotProductAttentionOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  return evaluateAs(*this, operands, Hidden::LeftOut);
+}
+SmallVector<HostTensor> AttentionQueryGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  return evaluateAs(*this, operands, Hidden::LeftOut);
+}
+SmallVector<HostTensor> AttentionKeyValueGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  return evaluateAs(*this, operands, Hidden::LeftOut);
+}
+
+SmallVector<HostTensor> evaluateHiddenKeys(Operation *op, ArrayRef<HostTensor> operands, int64_t rows) {
+  return llvm::TypeSwitch<Operation *, SmallVector<HostTensor>>(op)
+      .Case<ScaledDotProductAttentionOp, AttentionQueryGradOp, AttentionKeyValueGradOp>(
+          [&](auto attention) { return evaluateAs(attention, operands, Hidden::Computed); })
+      .Default([&](Operation *other) { return cast<ReferenceOp>(other).evaluate(operands, rows); });
 }
 
 //===- work ------------------------------------------------------------------------------------------------------===//

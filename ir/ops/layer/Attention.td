@@ -33,6 +33,10 @@ def ScaledDotProductAttentionOp :
     y [B, H, T, Dv] is the sum of e^(score - logsumexp) * v over s. If all scores of a query are -inf, its y is 0 and
     its logsumexp is -inf; PyTorch's y is NaN.
 
+    A key is hidden from a query if its score is -inf because of a mask of bool, a -inf in another mask, or `causal`.
+    Its weight is 0. It is not defined whether a NaN or an infinity in a hidden key or its value reaches the results of
+    the query: kernels skip blocks of hidden keys, or multiply by their weight.
+
     Keys are processed in blocks of `block`. The kernel keeps, over the blocks so far, the largest score m, the sum of
     e^(score - m), and the sum of e^(score - m) * v; a larger score m' scales both sums by e^(m - m'). So it stores one
     block of scores only. logsumexp has the type of sums of such elements. Blocks that `causal` hides may be skipped.
@@ -47,7 +51,8 @@ def AttentionQueryGradOp : Sluice_Attention<"attention_query_grad", [DeclareOpIn
     Scores are those of scaled_dot_product_attention with the same operands and attributes; they are recomputed. p =
     e^(score - logsumexp), and 0 if both are -inf. delta [B, H, T] is the sum of dy * y over the elements of y, minus
     the gradient of logsumexp. dq is scale times the sum over s of p * (sum over d of dy * v - delta) * k. Keys are
-    processed in blocks of `block`.
+    processed in blocks of `block`. It is not defined whether a NaN or an infinity in a hidden key or its value reaches
+    dq.
   }];
   let arguments = (ins Sluice_FloatTensor:$q, Sluice_FloatTensor:$k, Sluice_FloatTensor:$v, Sluice_FloatTensor:$dy,
                        Sluice_FloatTensor:$logsumexp, Sluice_FloatTensor:$delta,
@@ -61,7 +66,8 @@ def AttentionKeyValueGradOp : Sluice_Attention<"attention_key_value_grad",
   let description = [{
     p and delta are those of attention_query_grad. dv is the sum of p * dy, and dk is scale times the sum of p * (sum
     over d of dy * v - delta) * q. The sums are over the queries of the heads that read the head of the key: head by
-    head, and the queries of a head in blocks of `block`. Scores are recomputed.
+    head, and the queries of a head in blocks of `block`. Scores are recomputed. It is not defined whether a NaN or an
+    infinity in a query, or in its dy, logsumexp and delta, reaches dk and dv of keys that are hidden from it.
   }];
   let arguments = (ins Sluice_FloatTensor:$q, Sluice_FloatTensor:$k, Sluice_FloatTensor:$v, Sluice_FloatTensor:$dy,
                        Sluice_FloatTensor:$logsumexp, Sluice_FloatTensor:$delta,

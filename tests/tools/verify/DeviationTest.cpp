@@ -10,15 +10,19 @@ using namespace sluice;
 
 namespace {
 
-/// The error of one f32 `have` whose expected value is `want`, for a magnitude; `rounded` is the reference in f32.
-double errorOf(double have, double want, double magnitude = 0, std::optional<double> rounded = {}) {
+/// The error of one f32 `have` whose expected value is `want`, for a magnitude; `rounded` is the reference in f32, and
+/// `hidden` what it gives with hidden keys.
+double errorOf(double have, double want, double magnitude = 0, std::optional<double> rounded = {},
+               std::optional<double> hidden = {}) {
   MLIRContext context;
   ir::HostTensor actual({1}, have), expected({1}, want), magnitudes({1}, magnitude),
-      inTypes({1}, rounded.value_or(want));
+      inTypes({1}, rounded.value_or(want)), withKeys({1}, hidden.value_or(rounded.value_or(want)));
   auto size = [&]() -> const ir::HostTensor & { return magnitudes; };
   auto granted = [](size_t) { return 0.0; };
   auto inType = [&]() -> const ir::HostTensor & { return inTypes; };
-  return compiler::compareFloats(Builder(&context).getF32Type(), actual, expected, {size, granted, inType}).error;
+  auto withKey = [&]() -> const ir::HostTensor & { return withKeys; };
+  return compiler::compareFloats(Builder(&context).getF32Type(), actual, expected, {size, granted, inType, withKey})
+      .error;
 }
 
 /// The share of integers that differ, for one integer `have` whose expected value is `want`.
@@ -26,7 +30,7 @@ double shareOf(double have, double want, double magnitude) {
   ir::HostTensor actual({1}, have), expected({1}, want), magnitudes({1}, magnitude);
   auto size = [&]() -> const ir::HostTensor & { return magnitudes; };
   auto granted = [](size_t) { return 0.0; };
-  return compiler::compareIntegers(actual, expected, {size, granted, size}).error;
+  return compiler::compareIntegers(actual, expected, {size, granted, size, size}).error;
 }
 
 } // namespace
@@ -53,6 +57,13 @@ TEST(Deviation, IsNoneOfWhatRoundingToTypesMakesInfinite) {
   EXPECT_EQ(errorOf(NAN, 1, 0, NAN), 0);
   EXPECT_EQ(errorOf(-INFINITY, -115, 0, -INFINITY), 0);
   EXPECT_EQ(errorOf(INFINITY, 1e40, 0, NAN), INFINITY);
+}
+
+TEST(Deviation, IsNoneOfANaNOfHiddenKeys) {
+  EXPECT_EQ(errorOf(NAN, 3, 0, 3, NAN), 0);
+  EXPECT_EQ(errorOf(3, 3, 0, 3, NAN), 0);
+  EXPECT_DOUBLE_EQ(errorOf(4, 3, 0, 3, NAN), 1. / 3);
+  EXPECT_EQ(errorOf(INFINITY, 3, 0, 3, NAN), INFINITY);
 }
 
 TEST(Deviation, IsRelativeToWhatAnElementIsMadeOf) {

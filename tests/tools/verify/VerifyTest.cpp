@@ -81,6 +81,23 @@ module @small {
 }
 )";
 
+// One or two of 70 keys are not hidden. The second block of keys is left out.
+constexpr const char *kHiddenKeys = R"(
+module @small {
+  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.graph ["x", "length"] (%x: tensor<?x2x70x4xf32>, %length: tensor<?xi32>) {
+    %two = sluice.full {value = 2.0 : f64, type = tensor<?x2x70x4xf32>} : () -> tensor<?x2x70x4xf32>
+    %q = sluice.mul %x, %two : (tensor<?x2x70x4xf32>, tensor<?x2x70x4xf32>) -> tensor<?x2x70x4xf32>
+    %place = sluice.iota {start = 0.0 : f64, step = 1.0 : f64, axis = 1 : i64, type = tensor<?x70xi32>} : () -> tensor<?x70xi32>
+    %l = sluice.expand %length {dims = array<i64: 0>, shape = array<i64: -9223372036854775808, 70>} : (tensor<?xi32>) -> tensor<?x70xi32>
+    %in = sluice.compare %place, %l {predicate = #sluice<predicate le>} : (tensor<?x70xi32>, tensor<?x70xi32>) -> tensor<?x70xi1>
+    %mask = sluice.reshape %in {shape = array<i64: -9223372036854775808, 1, 1, 70>} : (tensor<?x70xi1>) -> tensor<?x1x1x70xi1>
+    %y, %s = sluice.scaled_dot_product_attention %q, %q, %x, %mask {scale = 0.35 : f64} : (tensor<?x2x70x4xf32>, tensor<?x2x70x4xf32>, tensor<?x2x70x4xf32>, tensor<?x1x1x70xi1>) -> (tensor<?x2x70x4xf32>, tensor<?x2x70xf32>)
+    sluice.output "y", %y : tensor<?x2x70x4xf32>
+  }
+}
+)";
+
 // A norm of values whose mean is 300 times their deviation. Rounding removes their last digits.
 constexpr const char *kLargeMean = R"(
 module @small {
@@ -260,6 +277,25 @@ TEST_F(VerifyTest, AnAttentionCanStillBeWrong) {
   module->walk([](ir::AttentionQueryGradOp op) { op.setScale(APFloat(0.36)); });
   ASSERT_TRUE(verify().first);
   EXPECT_THAT(verify().first->ops, testing::Contains("sluice.attention_query_grad"));
+  EXPECT_GT(verify().first->error, 10 * verify().first->tolerance);
+}
+
+TEST_F(VerifyTest, AnAttentionWithNaNInHiddenKeysAgrees) {
+  options.nans = 0.02;
+  for (bool fuse : {false, true})
+    for (options.seed = 0; options.seed < 4; ++options.seed) {
+      compile(fuse, kHiddenKeys);
+      Verification result = verify();
+      EXPECT_FALSE(result.first) << result.first->ops.front() << ": " << result.first->actual << " instead of "
+                                 << result.first->expected;
+    }
+}
+
+TEST_F(VerifyTest, AnAttentionWithNaNInHiddenKeysCanStillBeWrong) {
+  options.nans = 0.02;
+  compile(/*fuse=*/true, kHiddenKeys);
+  module->walk([](ir::ScaledDotProductAttentionOp op) { op.getVMutable().assign(op.getQ()); });
+  ASSERT_TRUE(verify().first);
   EXPECT_GT(verify().first->error, 10 * verify().first->tolerance);
 }
 

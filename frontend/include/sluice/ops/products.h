@@ -33,7 +33,8 @@ struct AttentionOptions {
 /// softmax(query key^T * scale + mask) value over the keys, for query [N, H, T, D], key [N, Hk, S, D] and value
 /// [N, Hk, S, Dv]: [N, H, T, Dv]. Hk must divide H; H / Hk consecutive heads then share a key and value head (PyTorch's
 /// enable_gqa). Operands may also be [N, T, D], without heads, or [T, D]. A query that attends to no key gives 0;
-/// PyTorch gives NaN.
+/// PyTorch gives NaN. A key that the mask (false or -inf) or is_causal hides has the weight 0; since kernels skip blocks of
+/// hidden keys, it is not defined whether a NaN or an infinity in a hidden key or its value reaches the result.
 ///
 /// The scores are computed block by block and never stored. Products and a softmax written out store them.
 Tensor scaled_dot_product_attention(Arg query, const Tensor &key, const Tensor &value, AttentionOptions options = {});
