@@ -69,20 +69,35 @@ private:
       computeNarrow(op);
   }
 
-  /// Whether the narrow type represents a constant, whose numbers are the attribute `value`; true for other ops.
-  /// Rounding must not turn finite numbers into infinities or nonzero numbers into zeros. Consumers of constants that
-  /// the type does not represent, such as -1e9 or 1e-8 in f16, compute in f32.
+  /// Whether the narrow type represents the numbers that an op adds to its result: those of a constant, the value of a
+  /// padding, and the bounds of a clip. Consumers of a constant that the type does not represent, such as -1e9, 1e-8
+  /// or 1e-6 in f16, compute in f32, and so do such a padding and such a clip.
   bool isHeld(Operation *op) const {
-    auto isHeldNumber = [this](double number) {
-      double kept = roundTo(narrow, number);
-      return !std::isfinite(number) || (std::isfinite(kept) && (kept != 0) == (number != 0));
-    };
-    Attribute value = op->getNumOperands() == 0 ? op->getAttr("value") : Attribute();
-    if (auto number = dyn_cast_or_null<FloatAttr>(value))
-      return isHeldNumber(number.getValueAsDouble());
-    auto elements = dyn_cast_or_null<DenseFPElementsAttr>(value);
-    return !elements ||
-           llvm::all_of(elements, [&](const APFloat &number) { return isHeldNumber(number.convertToDouble()); });
+    for (StringRef name : {"value", "min", "max"}) {
+      Attribute value = op->getAttr(name);
+      if (auto number = dyn_cast_or_null<FloatAttr>(value); number && !isHeld(number.getValueAsDouble()))
+        return false;
+      if (auto elements = dyn_cast_or_null<DenseFPElementsAttr>(value))
+        if (!llvm::all_of(elements, [&](const APFloat &number) { return isHeld(number.convertToDouble()); }))
+          return false;
+    }
+    return !isa<ClipOp>(op) || !roundsToOne(op);
+  }
+
+  /// Rounding must keep the precision of the type. It must not turn finite numbers into infinities, nonzero numbers
+  /// into zeros, or small numbers into subnormal ones of a few bits.
+  bool isHeld(double number) const {
+    double unit = std::ldexp(1.0, -int(FloatType(narrow).getFPMantissaWidth()));
+    return !std::isfinite(number) || std::abs(roundTo(narrow, number) - number) <= unit * std::abs(number);
+  }
+
+  /// Whether a bound of a clip, such as 1 - 1e-7 of a probability, becomes 1: the logarithm of its complement is -inf.
+  bool roundsToOne(Operation *op) const {
+    return llvm::any_of(ArrayRef<StringRef>{"min", "max"}, [&](StringRef name) {
+      auto bound = op->getAttrOfType<FloatAttr>(name);
+      double number = bound ? bound.getValueAsDouble() : 0;
+      return std::abs(number) != 1 && std::abs(roundTo(narrow, number)) == 1;
+    });
   }
 
   /// Whether the op only moves the elements of its operands, so that operands may be rounded before it.

@@ -109,6 +109,51 @@ TEST(MixedPrecision, AddsAnEpsilonThatTheNarrowTypeDoesNotHold) {
 
 namespace {
 
+/// A formula of products z and the value that protects its result.
+struct Protected {
+  const char *text;
+  sluice::Tensor (*formula)(const sluice::Tensor &z);
+  double z, result;
+};
+
+#define SLUICE_PROTECTED(...) #__VA_ARGS__, [](const sluice::Tensor &z) -> sluice::Tensor { return __VA_ARGS__; }
+
+/// f16 has no number between 0 and 6e-8, and 1 - 1e-7 is 1 in both types.
+const Protected kProtected[] = {
+    {SLUICE_PROTECTED(reciprocal(abs(z) + 1e-8)), 0, 1e8},
+    {SLUICE_PROTECTED(reciprocal(z + 1e-7)), 0, 1e7},
+    {SLUICE_PROTECTED(1.0 / maximum(z, 1e-8)), 0, 1e8},
+    {SLUICE_PROTECTED(1.0 / where(z > 0.0, z, 1e-8)), 0, 1e8},
+    {SLUICE_PROTECTED(rsqrt(square(z) + 1e-12)), 0, 1e6},
+    {SLUICE_PROTECTED(1.0 / sqrt(z + 1e-10)), 0, 1e5},
+    {SLUICE_PROTECTED(log(clip(z, 1e-8))), 0, std::log(1e-8)},
+    {SLUICE_PROTECTED(log(clip(z, 3e-8, 1.0))), 0, std::log(3e-8)},
+    {SLUICE_PROTECTED(log(1.0 - clip(z, 1e-7, 1 - 1e-7))), 1, std::log(double(1 - float(1 - 1e-7)))},
+    {SLUICE_PROTECTED(log(pad(z, {1, 0}, 1e-8).slice(1, 0, 1))), 1, std::log(1e-8)},
+    {SLUICE_PROTECTED(exp(pad(z, {1, 0}, -1e9).slice(1, 0, 1) * 1e-9)), 1, std::exp(-1)},
+    {SLUICE_PROTECTED(z / (sluice::std(sluice::cat({z, z}, 1), {1}, 0, true) + 1e-8)), 1e-2, 1e6},
+    {SLUICE_PROTECTED(normalize(z, 2, 1)), 0, 0},
+    {SLUICE_PROTECTED(layer_norm(z, {1}, {}, {}, 1e-12)), 0, 0},
+    {SLUICE_PROTECTED(rms_norm(z, {1}, {}, 1e-12)), 0, 0},
+};
+
+} // namespace
+
+TEST(MixedPrecision, KeepsWhatProtectsADivisionOrALogarithm) {
+  using namespace sluice;
+  for (const Protected &one : kProtected)
+    for (Precision precision : {Precision::F32, Precision::BF16, Precision::F16}) {
+      Graph g("protected");
+      Tensor a = g.input("a", f32, {1, 1}), b = g.input("b", f32, {1, 1});
+      g.output("y", one.formula(matmul(a, b)));
+      double error = errorIn(precision, g.str(), {{"a", {one.z}}, {"b", {1}}}, {one.result});
+      EXPECT_TRUE(error <= 0.01 * std::abs(one.result))
+          << one.text << " at " << one.z << " in " << stringifyPrecision(precision).str() << " is off by " << error;
+    }
+}
+
+namespace {
+
 constexpr int64_t kPositions = 600, kElements = 8;
 
 /// The result of rotating pairs of ones.

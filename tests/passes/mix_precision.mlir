@@ -194,3 +194,24 @@ module {
     sluice.output "z", %z : tensor<2x2xf32>
   }
 }
+
+// -----
+
+// Tests that a clip computes in f32 if f16 represents a bound as 0 or 1, and in f16 otherwise.
+// GRAPH: %[[P:.+]] = sluice.einsum {{.*}} -> tensor<2x2xf16>
+// GRAPH: %[[WIDE:.+]] = sluice.cast %[[P]] {to = f32}
+// GRAPH: sluice.clip %[[WIDE]] {{.*}} -> tensor<2x2xf32>
+// GRAPH: sluice.clip %[[WIDE]] {{.*}} -> tensor<2x2xf32>
+// GRAPH: sluice.clip %[[P]] {{.*}} -> tensor<2x2xf16>
+module {
+  sluice.model "bounds" format 1 phase "model" precision f16
+  sluice.graph ["x"] (%x: tensor<2x2xf32>) {
+    %p = sluice.einsum "ab,bc->ac" %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %v = sluice.clip %p {min = 1.0e-8 : f64} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %w = sluice.clip %p {max = 0.9999999 : f64} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %y = sluice.clip %p {min = -0.7 : f64, max = 0.9 : f64} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    sluice.output "v", %v : tensor<2x2xf32>
+    sluice.output "w", %w : tensor<2x2xf32>
+    sluice.output "y", %y : tensor<2x2xf32>
+  }
+}
