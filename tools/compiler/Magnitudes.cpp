@@ -94,8 +94,11 @@ private:
     return most;
   }
 
-  /// The value moved by the step's part of its magnitude. Integers move by whole numbers; booleans stay 0 or 1.
+  /// The value moved by the step's part of its magnitude. Integers move by whole numbers; booleans stay 0 or 1, and
+  /// infinities, such as those of a mask, stay.
   double moved(Value operand, double value, double magnitude) const {
+    if (std::isinf(value))
+      return value;
     double by = measure.step * magnitude;
     if (!isFloat(operand))
       by = by == 0 ? 0 : std::copysign(std::ceil(std::abs(by)), by);
@@ -124,13 +127,16 @@ private:
     return sums;
   }
 
-  /// The values with magnitudes, or zeros, in place of floats. Classes and conditions do not change.
+  /// The values with magnitudes, or zeros, in place of floats. Classes and conditions do not change, and infinities
+  /// stay: what a mask hides is no term of a sum.
   static SmallVector<HostTensor> withFloats(Operation &op, ArrayRef<HostTensor> values,
                                             ArrayRef<HostTensor> magnitudes) {
     SmallVector<HostTensor> all(values);
     for (auto [number, operand] : llvm::enumerate(op.getOperands()))
       if (isFloat(operand))
-        all[number] = magnitudes.empty() ? HostTensor(values[number].shape) : magnitudes[number];
+        for (auto [i, element] : llvm::enumerate(all[number].data))
+          if (!std::isinf(element))
+            element = magnitudes.empty() ? 0 : magnitudes[number].data[i];
     return all;
   }
 

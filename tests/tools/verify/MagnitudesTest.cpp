@@ -3,6 +3,7 @@
 #include "tools/compiler/Magnitudes.h"
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,6 +78,15 @@ TEST(Magnitudes, OfANormAreThoseOfItsMean) {
     EXPECT_GT(magnitude, 30);
     EXPECT_LT(magnitude, 300);
   }
+}
+
+// A masked score. The others change the result by up to 1.05 times their relative change.
+TEST(Magnitudes, OfASoftmaxLeaveOutWhatAMaskHides) {
+  std::string softmax = "    %y = sluice.softmax %x {axis = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>\n";
+  std::vector<double> magnitudes = magnitudesOf(softmax, {-INFINITY, 1, 2, 3});
+  EXPECT_EQ(magnitudes[0], 0);
+  EXPECT_GT(magnitudes[3], 0.7);
+  EXPECT_LT(magnitudes[3], 1.1);
 }
 
 // The square of a sum that cancels. Its error is the square of the sum's error.
