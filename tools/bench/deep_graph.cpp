@@ -109,6 +109,11 @@ static void build(Graph &graph, const std::string &shape, int depth) {
     Chain net{graph, depth};
     return train(graph, net, {rows, 16}, optim::SGD{.lr = 0.1});
   }
+  if (shape == "sort") {
+    TopK sorted = sort(graph.input("x", f32, {depth}));
+    graph.output("values", sorted.values);
+    return graph.output("indices", sorted.indices);
+  }
   Tensor x = graph.input("x", f32, {rows, 16}), y = x;
   if (shape == "mixed") {
     Tensor weight = graph.full({16, 16}, 0.1);
@@ -134,7 +139,7 @@ int main(int argc, char **argv) {
          "linear: residual blocks of two linear layers, trained by AdamW; conv: residual blocks of two "
          "convolutions and batch norms, trained by SGD; chain: elementwise ops in sequence; trained: a chain "
          "between two linear layers, trained by SGD; mixed: elementwise ops, reductions, products and movements in "
-         "sequence; wide: elementwise ops of one value, added up")
+         "sequence; wide: elementwise ops of one value, added up; sort: the sort of DEPTH elements")
       ->required()
       ->type_name("SHAPE");
   app.add_option("depth", depth, "Number of blocks or ops")->required()->type_name("DEPTH");
