@@ -81,7 +81,7 @@ private:
         if (!llvm::all_of(elements, [&](const APFloat &number) { return isHeld(number.convertToDouble()); }))
           return false;
     }
-    return !isa<ClipOp>(op) || !roundsToOne(op);
+    return !roundsToOne(op);
   }
 
   /// Rounding must keep the precision of the type. It must not turn finite numbers into infinities, nonzero numbers

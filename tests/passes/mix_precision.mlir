@@ -204,7 +204,7 @@ module {
 // GRAPH: sluice.clip %[[WIDE]] {{.*}} -> tensor<2x2xf32>
 // GRAPH: sluice.clip %[[P]] {{.*}} -> tensor<2x2xf16>
 module {
-  sluice.model "bounds" format 1 phase "model" precision f16
+  sluice.model "bounds" format 2 phase "model" precision f16
   sluice.graph ["x"] (%x: tensor<2x2xf32>) {
     %p = sluice.einsum "ab,bc->ac" %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
     %v = sluice.clip %p {min = 1.0e-8 : f64} : (tensor<2x2xf32>) -> tensor<2x2xf32>

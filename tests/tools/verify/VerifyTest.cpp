@@ -84,7 +84,7 @@ module @small {
 // One or two of 70 keys are not hidden. The second block of keys is left out.
 constexpr const char *kHiddenKeys = R"(
 module @small {
-  sluice.model "small" format 1 phase "model" capacity 4
+  sluice.model "small" format 2 phase "model" capacity 4
   sluice.graph ["x", "length"] (%x: tensor<?x2x70x4xf32>, %length: tensor<?xi32>) {
     %two = sluice.full {value = 2.0 : f64, type = tensor<?x2x70x4xf32>} : () -> tensor<?x2x70x4xf32>
     %q = sluice.mul %x, %two : (tensor<?x2x70x4xf32>, tensor<?x2x70x4xf32>) -> tensor<?x2x70x4xf32>
