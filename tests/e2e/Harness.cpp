@@ -247,11 +247,11 @@ static void keepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, -1);
 }
 
-Interpreted::Interpreted(const std::string &text, const std::string &phase, passes::PipelineOptions options)
+Interpreted::Interpreted(const std::string &text, const std::string &phase, passes::PipelineOptions pipeline)
     : op(parse(text, context)) {
   keepFreedMemory();
-  options.compileTo = phase;
-  runPhases(*op, options);
+  pipeline.compileTo = phase;
+  runPhases(*op, pipeline);
   for (auto state : op->getOps<ir::StateOp>())
     states[state.getSymName().str()] = ir::HostTensor(state.getTensorType().getShape());
 }
@@ -267,7 +267,7 @@ Values Interpreted::run(const std::string &name, const Values &inputs, int64_t r
     tensor.data = inputs.at(input.str());
     arguments.push_back(std::move(tensor));
   }
-  FailureOr<SmallVector<ir::HostTensor>> results = ir::interpret(entry, arguments, states, rows);
+  FailureOr<SmallVector<ir::HostTensor>> results = ir::interpret(entry, arguments, states, rows, options);
   if (failed(results))
     throw std::runtime_error("the interpreter failed");
   Values outputs;

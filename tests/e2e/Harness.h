@@ -81,9 +81,10 @@ class Interpreted {
 public:
   /// Runs the phases up to `phase`.
   explicit Interpreted(const std::string &text, const std::string &phase = "train",
-                       passes::PipelineOptions options = {});
+                       passes::PipelineOptions pipeline = {});
 
   ir::StateMap states;
+  ir::InterpreterOptions options; // of all runs
   void init(uint64_t seed);
   void setState(const std::string &name, const std::vector<double> &values) { states.at(name).data = values; }
   std::vector<double> state(const std::string &name) const { return states.at(name).data; }
