@@ -36,7 +36,7 @@ TransientBuffer randomBuffer(std::mt19937 &random) {
     buffer.begin = first;
     buffer.uses.push_back(first);
   }
-  for (unsigned n = random() % 4; n > 0; --n)
+  for (unsigned n = 1 + random() % 4; n > 0; --n)
     buffer.uses.push_back(std::min(first + unsigned(random() % 12), kActions - 1));
   return buffer;
 }
