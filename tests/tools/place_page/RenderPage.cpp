@@ -1,5 +1,6 @@
 // Prints the page of a report, as `sluice place --html` writes it: render_page REPORT.json [MEASURED.json]
 #include "tools/sluice/place/Page.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
