@@ -1,8 +1,9 @@
 // From one `sluice.kernel` to the stage functions that run it.
+// Lowers one `sluice.kernel` to the stage functions that run it.
 //
-// A kernel with a product or convolution is made by the contraction generator, with its elementwise consumers as
-// epilogue; attention by that of attention; every other kernel by the loop generator. Buffers are the kernel's operands, its results, then its
-// workspace.
+// Three generators share the work. The contraction generator handles a product or convolution, with its elementwise
+// consumers as the epilogue. The attention generator handles attention. The loop generator handles every other kernel.
+// Buffers are the kernel's operands, its results, then its workspace.
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"
@@ -19,18 +20,20 @@ struct LoweredKernel {
   bool hasBodies = true;
 };
 
-/// Whether the op is a convolution in groups, or a gradient of one, in which each group is worth a product of its own.
-/// Those in many small groups, such as depthwise ones, are one loop nest, so that no kernel grows with their number.
+/// Whether the op is a grouped convolution, or a gradient of one, whose groups are each large enough for a separate
+/// product. Convolutions with many small groups, such as depthwise ones, become one loop nest, so that code size does
+/// not grow with the number of groups.
 bool hasLargeGroups(mlir::Operation *op);
 
-/// A name that no function of the module begins with, as those of a kernel's stages do.
+/// A name that is not a prefix of any function's name in the module, for the kernel's stage functions.
 std::string uniqueName(mlir::ModuleOp module, llvm::StringRef wanted);
 
-/// Adds the kernel's stage functions to `into`; their names begin with `name`. Only those of products and attention can be
-/// without bodies: loop nests are chosen by what they become. Fails with a diagnostic on the op that cannot be lowered.
+/// Adds the kernel's stage functions to `into`; their names begin with `name`. Only stages of products and attention
+/// can omit their bodies, because loop nests are chosen by their generated code. Fails with a diagnostic on the op that
+/// cannot be lowered.
 ///
-/// A result may lie where an operand of the same type lies if the operand is only read elementwise, by ops whose
-/// results are yielded or elementwise operands of such ops.
+/// A result may share the memory of an operand of the same type if the operand is only read elementwise, by ops whose
+/// results are yielded or are elementwise operands of such ops.
 mlir::FailureOr<LoweredKernel> lowerKernel(ir::KernelOp kernel, const StageModule &into, llvm::StringRef name,
                                            const Target &target, int64_t capacity);
 

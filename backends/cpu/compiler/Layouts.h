@@ -1,5 +1,5 @@
-// The layouts that the CPU's generators want: activations of convolutions and pools NHWC, weights in panels along the
-// output channels, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`; all else row-major.
+// The layouts that the CPU's generators use: activations of convolutions and pools NHWC, weights in panels along the
+// output channels, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`; every other value is row-major.
 #pragma once
 
 #include "backends/cpu/compiler/machine/Target.h"
@@ -14,10 +14,10 @@ struct LayoutPreference {
   bool required = false;  // the op cannot be lowered in another one
 };
 
-/// For the layouts that the op's values have so far.
+/// Operand layouts, given the layouts that the op's values have so far.
 LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target);
 
-/// A vector's, of the elements in which products of such a type are added.
+/// Vector lanes of the type in which products of `element` are accumulated.
 int64_t lanesOfSums(mlir::RankedTensorType type, const Target &target);
 
 /// The width of the panels that cut the first dimension; 0 if nothing does.

@@ -1,4 +1,4 @@
-// One rank's exchanges, with threads of this process or with other processes.
+// Collectives of one rank, with threads of this process or with other processes.
 #pragma once
 
 #include "backends/cpu/runtime/Context.h"
@@ -15,7 +15,7 @@ public:
 
   void exchange(const Context::Queue &queue, const sluice_exchange &exchange);
   void check() const { across_ ? across_->check() : ranks_->check(); }
-  /// In any thread: the context's own may be in a call that waits.
+  /// Called from any thread, because the context's thread may be in a blocking call.
   void abort();
   void leave();
   exchange::Roster::Count count(int32_t kind) const;

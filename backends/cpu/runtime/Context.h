@@ -40,7 +40,7 @@ public:
   sluice_unique_id uniqueId();
   void beginExchanges() { together_.begin(); }
   void endExchanges() { together_.end(*hall_, *services_); }
-  /// Does an exchange, or puts it in between begin and end.
+  /// Runs an exchange, or defers it between begin and end.
   void exchange(Pending pending);
 
   Hall &hall() { return *hall_; }
@@ -49,8 +49,8 @@ public:
 
 private:
   const sluice_run_services *services_;
-  std::shared_ptr<Hall> hall_; // the group's, or its own
-  HostInfo host_;              // as last read: reading it takes longer than opening
+  std::shared_ptr<Hall> hall_; // the group's, or a private one
+  HostInfo host_;              // cached: reading it takes longer than opening
   std::map<void *, HostMemory> blocks_;
   Together together_;
 };

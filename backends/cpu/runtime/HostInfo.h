@@ -1,4 +1,4 @@
-// What the system tells of the machine that this runs on.
+// Properties of the host machine, from the operating system.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace sluice::cpu {
 
-/// What the system does not tell is 0.
+/// Unknown values are 0.
 struct HostInfo {
   std::string name; // "AMD EPYC 9R45"
   int64_t memoryBytes = 0, freeBytes = 0;
@@ -17,8 +17,8 @@ struct HostInfo {
 
 HostInfo readHostInfo();
 
-/// What a process can still have, swap included, but no more than the memory: the kernel promises more, and kills who
-/// uses it.
+/// Memory that this process can still allocate, swap included, limited to the physical memory. The kernel overcommits,
+/// and kills a process that uses more.
 int64_t readFreeBytes();
 
 } // namespace sluice::cpu

@@ -1,6 +1,6 @@
-// Where the threads of ranks meet. An exchange that every rank has come to is cut into pieces, which the threads that
-// wait for it take one after the other; it is over when the last piece is done. So nobody waits for a thread that sleeps
-// while there is something to add, and the sums are the same bits whoever adds them.
+// Rendezvous of the threads of ranks. An exchange that every rank has reached is split into pieces, which the waiting
+// threads execute in turn; it completes with the last piece. No thread waits for a sleeping thread while work remains,
+// and the sums are bitwise equal whichever thread adds them.
 #pragma once
 
 #include "backends/exchange/Roster.h"
@@ -21,26 +21,26 @@ namespace sluice::cpu {
 
 class Ranks;
 
-/// What the contexts of a group share. Whatever threads wait for changes here, with its mutex held.
+/// State that the contexts of a group share. Every change that a thread waits for happens with the mutex held.
 class Hall {
 public:
   std::mutex mutex;
 
-  /// Counts the changes that somebody may wait for.
+  /// Counts the changes that threads wait for.
   uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
   void change(); ///< with the mutex held
-  /// Waits until there were more changes than `seen`, without the mutex.
+  /// Waits until there are more changes than `seen`. The mutex must not be held.
   void waitForMore(uint64_t seen);
 
   /// The text of a new id.
   std::string addId();
-  /// All ranks of one id; the first to come says how many there are. Throws an error of usage.
+  /// The ranks of one id; the first caller fixes their number. Throws a usage error.
   std::shared_ptr<Ranks> ranksOf(const std::string &id, int32_t rank, int32_t size);
 
 private:
   std::atomic<uint64_t> changes_ = 0;
   std::condition_variable changed_;
-  std::map<std::string, std::shared_ptr<Ranks>> ranks_; // null until the first has come
+  std::map<std::string, std::shared_ptr<Ranks>> ranks_; // null until the first rank arrives
 };
 
 /// One exchange of all ranks.
@@ -50,8 +50,8 @@ public:
 
   enum class State { Gathering, Running, Done, Failed };
   State state() const { return state_.load(std::memory_order_acquire); }
-  /// Does pieces of a running one, on the threads of `services` if it is large, until none is left to take. True for who
-  /// did the last one.
+  /// Executes pieces of a running exchange, on the threads of `services` if it is large, until none is left. Returns
+  /// true for the thread that finished the last piece.
   bool help(const sluice_run_services &services);
 
   const uint64_t number;
@@ -60,10 +60,10 @@ private:
   friend Ranks;
   bool doPiece();
 
-  // With the hall's mutex held, until it runs.
-  std::vector<std::optional<exchange::Part>> parts; // of ranks that have put it in
+  // With the hall's mutex held, before the exchange runs.
+  std::vector<std::optional<exchange::Part>> parts; // ranks that have submitted it
   std::vector<const void *> queues;                 // that these use
-  size_t arrived = 0;                               // ranks whose queues have come to it
+  size_t arrived = 0;                               // ranks whose queues have reached it
   std::optional<exchange::Error> error;             // once it failed
 
   std::optional<exchange::Transfer> transfer;
@@ -81,21 +81,21 @@ public:
   Hall &hall() const { return hall_; }
   int32_t size() const { return roster_.size(); }
   void join(int32_t rank, int32_t device);
-  /// Nothing that the rank did not come to will ever have all ranks.
+  /// Fails every exchange that the rank has not joined: those can never complete.
   void leave(int32_t rank);
-  /// Throws what broke the ranks' exchanges, if something did.
+  /// Throws the error that broke the ranks' exchanges, if any.
   void check() const;
-  /// Every exchange that not all ranks have come to ends with this error, as every later one does.
+  /// Fails every exchange that not all ranks have reached, and every later exchange, with this error.
   void fail(const exchange::Error &error);
   exchange::Roster::Count count(int32_t rank, int32_t kind) const;
 
-  /// The exchange that a rank's part belongs to. Throws where ranks differ or one is gone, which breaks all of them.
+  /// The exchange that a rank's part belongs to. Throws if ranks differ or a rank has left, which breaks all exchanges.
   std::shared_ptr<Rendezvous> put(int32_t rank, const void *queue, exchange::Part part);
-  /// The rank's queue has come to it. The last rank starts it.
+  /// The rank's queue has reached the exchange. The last rank starts it.
   void arrive(Rendezvous &rendezvous);
-  /// For who did the last piece.
+  /// Called by the thread that finished the last piece.
   void finish(Rendezvous &rendezvous);
-  /// Why a failed one did.
+  /// The error of a failed exchange.
   exchange::Error errorOf(const Rendezvous &rendezvous) const;
 
 private:
@@ -104,7 +104,7 @@ private:
 
   Hall &hall_;
   exchange::Roster roster_;
-  std::map<uint64_t, std::shared_ptr<Rendezvous>> open_; // those that are neither done nor failed
+  std::map<uint64_t, std::shared_ptr<Rendezvous>> open_; // neither completed nor failed
 };
 
 } // namespace sluice::cpu

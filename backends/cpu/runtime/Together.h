@@ -1,4 +1,4 @@
-// The exchanges that one thread has put in and waits for: one, or all between begin and end.
+// The exchanges that one thread has submitted and waits for: one, or all between begin and end.
 #pragma once
 
 #include "backends/cpu/runtime/Rendezvous.h"
@@ -22,7 +22,7 @@ class Together {
 public:
   bool isOpen() const { return depth_ > 0; }
   void begin() { ++depth_; }
-  /// Does everything, if this is the last of nested ones. Throws the first error, after all are over.
+  /// Runs all exchanges if this is the outermost end. Throws the first error after all have completed.
   void end(Hall &hall, const sluice_run_services &services);
 
   void add(Pending pending) { pending_.push_back(std::move(pending)); }
@@ -32,7 +32,7 @@ private:
   std::vector<Pending> pending_;
 };
 
-/// Does exchanges in the order of each queue, and returns when they are over. Throws the first error then.
+/// Runs exchanges in the order of each queue, and returns when they have completed. Then throws the first error.
 void exchangeAll(Hall &hall, std::vector<Pending> pending, const sluice_run_services &services);
 
 } // namespace sluice::cpu

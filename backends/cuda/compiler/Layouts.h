@@ -1,4 +1,4 @@
-// Which layouts the kernels of an op take, and which they would rather have.
+// Layouts that the kernels of an op accept and prefer.
 #pragma once
 
 #include "sluice/backend/compile.h"
@@ -12,12 +12,18 @@ struct LayoutPreference {
   bool required;
 };
 
-/// Whether the op is a product of one group, whose elements are found by several of its dimensions.
+/// Whether the op is an ungrouped product some of whose elements are indexed by several of its dimensions.
 bool isProduct(const sluice_op_view &op);
 
-/// Of a value of this type as it lies now; none where the op takes it so. Loops take any layout, products those without tiles,
-/// convolutions those with channels last, three of an image of halves padded to four, attention those whose items lie whole, and
-/// it has heads inside of them; columns of products are padded, so that loads of them may be as wide as can be.
+/// The preferred layout of an operand of this type; none if the op accepts its current layout.
+///
+/// - Loops accept any layout, and so do products without tiles.
+///
+/// - Convolutions prefer channels last, with the three channels of a half-precision image padded to four.
+///
+/// - Attention prefers layouts with contiguous items, in which the heads are inside of the items.
+///
+/// - Columns of products are padded, to allow the widest loads.
 std::optional<LayoutPreference> preferredLayout(const sluice_op_view &op, bool isResult, unsigned number,
                                                 const sluice_type_view &type);
 

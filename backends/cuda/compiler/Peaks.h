@@ -1,4 +1,4 @@
-// What NVIDIA publishes of its devices' architectures, by which placement goes where no device was measured.
+// Peaks that NVIDIA publishes for its architectures. Placement uses them if no device was measured.
 #pragma once
 
 #include "sluice/backend/compile.h"
@@ -8,10 +8,10 @@
 
 namespace sluice::cuda {
 
-// How kinds of kernels end whose products are on tensor cores, by what these multiply.
+// Suffixes of kernel kinds whose products run on tensor cores, by operand type.
 inline constexpr const char *kBf16Ending = "_bf16", *kF16Ending = "_f16", *kTf32Ending = "_tf32";
 
-/// Of these architectures, as "sm_90", "sm_90a" or "compute_80", as far as they are known.
+/// The peaks of these architectures, e.g. "sm_90", "sm_90a" or "compute_80"; unknown architectures are skipped.
 std::vector<sluice_peak> publishedPeaks(llvm::ArrayRef<std::string> architectures);
 
 } // namespace sluice::cuda

@@ -1,5 +1,5 @@
-// What the CUDA backend is asked to compile, for one target: kernels become functions of CUDA C++, and these the code of
-// each architecture.
+// The CUDA backend's compile session for one target: kernels become functions of CUDA C++, which are compiled for each
+// architecture.
 #pragma once
 
 #include "backends/cuda/compiler/kernels/GridKernel.h"
@@ -14,31 +14,31 @@
 namespace sluice::cuda {
 
 struct Settings {
-  /// Such as "sm_90"; for none they are sm_80, sm_90, sm_100 and compute_80, as far as NVRTC has them.
+  /// E.g. "sm_90". Default: those of sm_80, sm_90, sm_100 and compute_80 that NVRTC supports.
   std::vector<std::string> architectures;
   bool tf32 = false; ///< products of f32 on tensor cores, with operands rounded to 11 bits
-  /// Which products are left to a library: those with so many multiply-adds times two, at capacity.
+  /// Which products run in a library: `large` selects those with at least this many flops at capacity.
   double libraryFlops = kLargeProduct;
   bool timed = false;      ///< a library's algorithms, when code is loaded, see runtime/AlgorithmTiming.h
-  std::string dump;        ///< a folder for what NVRTC gets and what it says, see Dump.h; none: ""
-  std::string temporaries; ///< another one for the same, which the user has not named for this backend
+  std::string dump;        ///< folder for the input and output of NVRTC, see Dump.h; none: ""
+  std::string temporaries; ///< second folder for the same, not set by this backend's settings
 
-  /// Some microseconds of a device's work: below, a launch of its own and what is not fused with it cost more than a
-  /// library's better kernel gains.
+  /// Some microseconds of device work. Below this bound, a separate launch and the lost fusion cost more than a
+  /// library's better kernel saves.
   static constexpr double kLargeProduct = 1 << 28;
 };
 
-/// Of a text such as "arch=sm_80+sm_90,tf32=on,library=all,algorithms=timed,dump=FOLDER"; library may be all, large or none,
-/// algorithms may be timed or fixed. Another setting is an error.
+/// Parses settings such as "arch=sm_80+sm_90,tf32=on,library=all,algorithms=timed,dump=FOLDER". library is all, large
+/// or none; algorithms is timed or fixed. Any other setting is an error.
 llvm::Expected<Settings> readSettings(llvm::StringRef text);
 
 class Session {
 public:
-  /// Fails where there is no NVRTC, or one without an architecture, or where an architecture lacks what is asked for.
+  /// Fails if NVRTC is missing, does not support an architecture, or if an architecture lacks a requested feature.
   static llvm::Expected<Session> begin(Settings settings, int64_t capacity);
 
   const std::vector<std::string> &architectures() const { return settings.architectures; }
-  /// How products are written.
+  /// Settings of product kernels.
   GridOptions options() const;
   /// Whether a library's algorithms are timed.
   bool timesAlgorithms() const { return settings.timed; }
@@ -50,13 +50,13 @@ public:
     double lanes; ///< as GridKernel has them
   };
   mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
-  /// Whether a kernel of these ops, of which that is all that is kept, is left to a library.
+  /// Whether a library runs a kernel of these ops, all of whose results are `kept`.
   bool isForLibrary(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const {
     return libraryProductOf(ops, kept).has_value();
   }
   /// The image of all kernels.
   llvm::Expected<std::string> lower();
-  /// What was compiled for it; code for one architecture may be of several units.
+  /// The compiled code of the image; code for one architecture may consist of several units.
   const std::vector<CompiledUnit> &compiled() const { return compiled_; }
 
 private:
@@ -65,7 +65,7 @@ private:
 
   std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const;
   std::vector<std::string> units() const;
-  /// For what NVRTC gets and says.
+  /// Writes the input and output of NVRTC.
   std::vector<std::string> folders() const;
 
   Nvrtc nvrtc;
@@ -73,7 +73,7 @@ private:
   int64_t capacity_;
   ModuleImage image;
   std::vector<std::string> texts;   // of the kernels
-  llvm::StringMap<int> sharedBytes; // of functions, beside what the compiler knows of
+  llvm::StringMap<int> sharedBytes; // of functions, in addition to those known to the compiler
   std::vector<CompiledUnit> compiled_;
 };
 

@@ -1,4 +1,5 @@
-// Where NVIDIA's libraries may be, which both halves use where they are: NVRTC, cublasLt, NCCL. Sluice carries none of them.
+// Where to search for NVIDIA's libraries, which both halves use if available: NVRTC, cublasLt, NCCL. Sluice ships none
+// of them.
 #pragma once
 
 #include <string>
@@ -6,20 +7,20 @@
 
 namespace sluice::cuda {
 
-/// A library by the names of its files, the best first, and the Python packages that bring it: folders of
+/// A library by its file names, the best first, and the Python packages that contain it: folders of
 /// site-packages/nvidia.
 struct LibrarySearch {
-  const char *variable; ///< that names it
+  const char *variable; ///< variable with its path
   std::vector<std::string> files, packages;
-  std::vector<std::string> systems = {"/usr/local", "/usr"}; ///< below which Pythons for everybody have their packages
+  std::vector<std::string> systems = {"/usr/local", "/usr"}; ///< prefix of system-wide Python installations
 
-  /// What the variable names; empty if it names nothing.
+  /// The value of the variable; empty if unset.
   std::string named() const;
-  /// Where to look, the best first: at what the variable names and nowhere else, or else where the loader looks, in a toolkit
-  /// of CUDA_HOME or /usr/local/cuda, and in the packages of the Python of VIRTUAL_ENV, of CONDA_PREFIX, of the user and of the
-  /// system.
+  /// Candidate paths, the best first. If the variable is set, it is the only candidate. Otherwise the candidates are
+  /// the loader's default, a toolkit of CUDA_HOME or /usr/local/cuda, and the packages of the Python of VIRTUAL_ENV, of
+  /// CONDA_PREFIX, of the user and of the system.
   std::vector<std::string> places() const;
-  /// The same with commas, for who finds nothing there.
+  /// The candidates separated by commas, for error messages.
   std::string listed() const;
 };
 

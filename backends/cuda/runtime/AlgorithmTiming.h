@@ -1,6 +1,8 @@
-// Algorithms of cublasLt that are timed when code is loaded, for products whose kernels were compiled with algorithms=timed,
-// and what was chosen so. The first that loads such a product chooses for all contexts of its group: replicas of one
-// process round alike. Each process times for itself, so replicas of several may differ in their roundings.
+// Times algorithms of cublasLt when code is loaded, for products whose kernels were compiled with algorithms=timed, and
+// keeps the choices.
+//
+// The first context that loads such a product chooses for all contexts of its group, so replicas of one process round
+// alike. Each process times separately, so replicas in several processes may differ in rounding.
 #pragma once
 
 #include "backends/cuda/runtime/BlasLt.h"
@@ -13,11 +15,11 @@
 
 namespace sluice::cuda {
 
-/// What was chosen so far, by the contexts of a group.
+/// The choices so far, by the contexts of a group.
 class FastestAlgorithms {
 public:
-  /// The algorithm of a product, which is told with its device and library; what `choose` gives if nobody asked before.
-  /// Other threads that ask wait for it.
+  /// The algorithm of a product, keyed with its device and library. Calls `choose` if there is no choice yet. Other
+  /// threads with the same key wait.
   BlasAlgorithm find(const std::string &product, const std::function<BlasAlgorithm()> &choose);
 
 private:
@@ -25,7 +27,7 @@ private:
   std::map<std::string, BlasAlgorithm> chosen;
 };
 
-/// Where a device's products are timed.
+/// The context in which a device's products are timed.
 struct TimingPlace {
   const Driver &driver;
   DriverStream stream; ///< of the device, whose context is current
@@ -33,7 +35,7 @@ struct TimingPlace {
   FastestAlgorithms &fastest;
 };
 
-/// Memory of a device for as long as that lives, all zeros.
+/// Zeroed device memory, freed with this object.
 class ScratchMemory {
 public:
   ScratchMemory(const TimingPlace &where, size_t bytes);
@@ -41,7 +43,7 @@ public:
   ScratchMemory(const ScratchMemory &) = delete;
   ScratchMemory &operator=(const ScratchMemory &) = delete;
 
-  /// Null if the device has no memory for it.
+  /// Null if the allocation failed.
   std::byte *begin() const { return reinterpret_cast<std::byte *>(address); }
 
 private:
@@ -57,8 +59,8 @@ public:
   StreamTimer(const StreamTimer &) = delete;
   StreamTimer &operator=(const StreamTimer &) = delete;
 
-  /// How many milliseconds the device takes for what `put` puts into the stream, at best: of three, behind one that is not
-  /// counted. Infinite if `put` gives a status that is not 0, or if the driver has no times.
+  /// Milliseconds of device time for the work that `put` enqueues: the best of three runs after a warm-up. Infinite if
+  /// `put` returns a nonzero status, or if the driver cannot time events.
   float best(const std::function<int()> &put) const;
 
 private:

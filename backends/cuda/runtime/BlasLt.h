@@ -1,5 +1,5 @@
-// cublasLt as a library that is looked for when a kernel could use it: a program runs without it, too. Its interface is
-// declared here, so that a build needs no toolkit; it has been the same since CUDA 11 (cublasLt.h).
+// cublasLt, loaded as a library on first use: programs also run without it. Its interface is declared here, so that a
+// build requires no toolkit; it has not changed since CUDA 11 (cublasLt.h).
 #pragma once
 
 #include "backends/cuda/libraries/LibrarySearch.h"
@@ -24,12 +24,12 @@ enum class DescriptionAttribute : int {
   TransposeA = 3,
   TransposeB = 4,
   Epilogue = 7,
-  BiasPointer = 8,   // of what is added, or of an operand's sums, which are results; of D's type
-  InputPointer = 11, // of the matrix that an epilogue reads beside (CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_...), of D's type
+  BiasPointer = 8,   // of the bias, or of an operand's sums, which are results; of D's type
+  InputPointer = 11, // of the matrix that an epilogue reads (CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_...), of D's type
   InputLeading = 12,
   InputBatchStride = 13,
 };
-/// What is done to a result's elements (cublasLtEpilogue_t); its GELU is the approximation by tanh.
+/// The epilogue of a result's elements (cublasLtEpilogue_t); its GELU is the tanh approximation.
 enum class BlasEpilogue : uint32_t {
   None = 1,
   Relu = 2,
@@ -37,22 +37,21 @@ enum class BlasEpilogue : uint32_t {
   ReluBias = 6,
   Gelu = 32,
   GeluBias = 36,
-  GeluGradient = 192, // D is multiplied with the derivative of GELU at the input
-  SumsOfA = 256,      // over k, for each row of D, beside it
+  GeluGradient = 192, // multiplies D by the derivative of GELU at the input
+  SumsOfA = 256,      // sums over k, for each row of D, in addition to D
   SumsOfB = 512,      // for each column
 };
 enum class LayoutAttribute : int { Rows = 2, Columns = 3, BatchCount = 5, BatchStride = 6 };
 enum class PreferenceAttribute : int {
   WorkspaceBytes = 1,
-  ReductionSchemes = 3, // a mask; 0: sums are in one piece
+  ReductionSchemes = 3, // a mask; 0: no split sums
   AlignmentA = 5,
   AlignmentB = 6,
   AlignmentC = 7,
   AlignmentD = 8,
 };
 
-/// Parts of a sum lie in the workspace, in the type that is summed in, and are added in their order
-/// (cublasLtReductionScheme_t).
+/// Partial sums are in the workspace, in the compute type, and are added in their order (cublasLtReductionScheme_t).
 inline constexpr uint32_t kReductionInWorkspace = 2;
 
 struct BlasAlgorithm {
@@ -96,22 +95,22 @@ struct BlasChoice {
      const void *b, BlasLayout layoutB, const void *beta, const void *c, BlasLayout layoutC, void *d,                  \
      BlasLayout layoutD, const BlasAlgorithm *algorithm, void *workspace, size_t workspaceBytes, DriverStream stream))
 
-/// The functions; each gives a status, which is 0 where it succeeded.
+/// The functions; each returns a status, 0 on success.
 struct BlasLt {
 #define SLUICE_BLAS_MEMBER(member, symbol, parameters) int(*member) parameters;
   SLUICE_FOR_EACH_BLAS_FUNCTION(SLUICE_BLAS_MEMBER)
 #undef SLUICE_BLAS_MEMBER
-  const char *(*statusName)(int status) = nullptr; ///< null where statuses have no names
+  const char *(*statusName)(int status) = nullptr; ///< null if statuses have no names
   std::string version;                             ///< "13.1.0"
 
-  /// The library that SLUICE_CUBLASLT names, or the first of those that there are. Null if there is none; what is named and
+  /// The library named by SLUICE_CUBLASLT, or the first candidate that loads. Null if none does. A named library that
   /// cannot be used is an error.
   static const BlasLt *find();
-  /// Where `find` looks.
+  /// The search of `find`.
   static LibrarySearch search();
 
-  /// Throws unless `status` is that of success: `what` was tried. Memory that cannot be had, and faults of
-  /// work that was done before, are errors of exhaustion; a library that is not for the driver or the device is unsupported.
+  /// Throws unless `status` is success; `what` describes the attempt. Failed allocations and errors of earlier work are
+  /// errors of exhaustion. A library that does not support the driver or the device is an unsupported error.
   void check(int status, const std::string &what) const;
   /// "CUBLAS_STATUS_NOT_SUPPORTED (15)"
   std::string textOf(int status) const;

@@ -1,6 +1,6 @@
-// When work is done, in seconds of the host's steady clock. The driver tells no more than the milliseconds between two
-// events of a device, as a float: they are counted from a base, an event whose time the host knows, and from a new one when
-// that is old, so that microseconds stay and the devices' clocks do not run away from the host's.
+// Completion times of work, in seconds of the host's steady clock. The driver only returns the milliseconds between two
+// events of a device, as a float. Times are therefore relative to a base event with a known host time. The base is
+// renewed when old, to keep microsecond precision and to limit drift between the devices' clocks and the host's.
 #pragma once
 
 #include "backends/cuda/runtime/Driver.h"
@@ -14,7 +14,7 @@ namespace sluice::cuda {
 
 struct Device;
 
-/// An event of the driver that has times. The device's context must be current where it is made and recorded.
+/// A driver event with timing. The device's context must be current for creation and recording.
 class TimedEvent {
 public:
   TimedEvent(const Driver &driver, const Device &device);
@@ -24,7 +24,7 @@ public:
   void record(DriverStream stream);
   void synchronize() const;
   DriverEvent get() const { return event_; }
-  /// Seconds from this event to another one with times. Throws an error of usage if either is not done.
+  /// Seconds from this event to another timed event. Throws a usage error if either is not complete.
   double secondsTo(DriverEvent other) const;
 
 private:
@@ -33,7 +33,7 @@ private:
   DriverEvent event_ = nullptr;
 };
 
-/// An event of a device, and when it was.
+/// A device event, and its time.
 struct TimeBase {
   TimeBase(const Driver &driver, const Device &device) : event(driver, device) {}
 
@@ -41,13 +41,13 @@ struct TimeBase {
   double seconds = 0;
 };
 
-/// Where a piece of work begins in a stream.
+/// The start of a piece of work in a stream.
 class WorkBegin {
 public:
-  /// At the stream's end.
+  /// Records the end of the stream.
   WorkBegin(std::shared_ptr<const TimeBase> base, const Driver &driver, const Device &device, DriverStream stream);
 
-  /// Start and end of the work, of which the latter is an event that was recorded behind it.
+  /// Start and end of the work; the end is an event that was recorded after it.
   std::pair<double, double> timesUntil(DriverEvent end) const;
 
 private:
@@ -55,15 +55,15 @@ private:
   TimedEvent event_;
 };
 
-/// The bases of all devices; contexts of a group share them. Any thread may use it.
+/// The bases of all devices, which the contexts of a group share. Thread-safe.
 class Clock {
 public:
-  /// The device's base: a new one, for which the host waits, unless somebody has one that is not old.
+  /// The device's base. If the last one is old, the host waits for a new one.
   std::shared_ptr<const TimeBase> baseOf(const Driver &driver, const Device &device);
 
 private:
   std::mutex mutex_;
-  std::map<int, std::weak_ptr<const TimeBase>> bases_; // by the driver's number: who counts from them has them
+  std::map<int, std::weak_ptr<const TimeBase>> bases_; // by the driver's number; users of a base share its ownership
 };
 
 } // namespace sluice::cuda

@@ -1,4 +1,4 @@
-// One rank's exchanges, with devices of this process and of others, by NCCL.
+// Collectives of one rank, with devices of this and other processes, by NCCL.
 #pragma once
 
 #include "backends/cuda/runtime/RunHalf.h"
@@ -21,7 +21,7 @@ public:
   void check() { rank_->isReady(); }
   void abort();
   void leave();
-  /// The exchanges that NCCL was asked for: it does not say what became of them one by one.
+  /// The exchanges submitted to NCCL, which reports no result per exchange.
   exchange::Roster::Count count(int32_t kind) const { return rank_->count(kind); }
 
 private:

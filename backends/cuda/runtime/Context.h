@@ -1,4 +1,4 @@
-// All CUDA devices of one instance: each one's primary context, which other libraries of the process share.
+// All CUDA devices of one instance. Each uses its primary context, which it shares with other libraries of the process.
 #pragma once
 
 #include "backends/cuda/runtime/Clock.h"
@@ -25,12 +25,12 @@ struct Device {
   int number = 0; // the driver's
   std::string name, identity;
   DriverContext context = nullptr;
-  DriverStream stream = nullptr;             // for what callers wait for
+  DriverStream stream = nullptr;             // for events that callers wait for
   std::map<DeviceAddress, size_t> allocated; // bytes
-  BlasHandle blas = nullptr;                 // of cublasLt, once a kernel could use it
+  BlasHandle blas = nullptr;                 // of cublasLt, once a kernel may use it
 };
 
-/// Who does the products that cublasLt can do.
+/// The implementation of products that cublasLt supports.
 enum class Products {
   LibraryIfThere, ///< cublasLt, else our own kernels
   Library,        ///< cublasLt; an error without it
@@ -40,15 +40,16 @@ enum class Products {
 /// "cuda:1"
 std::string text(const Device &device);
 
-/// Copies and bytes of each (from, to).
+/// Number and bytes of the copies of each (from, to).
 using CopyCounts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>;
 
 class Rank;
 
-/// Exchanges that lie before a place in a queue: the number of each rank's last. Who waits for the place is told if they failed.
+/// Exchanges before a position in a queue: the number of each rank's last. A wait for the position reports their
+/// failure.
 using Exchanges = std::map<std::shared_ptr<Rank>, uint64_t>;
 
-/// A number that the host writes when a queue comes to it.
+/// A number that the host receives when a queue reaches it.
 struct Signal {
   uint64_t *place;
   uint64_t number;
@@ -59,27 +60,28 @@ struct Queue {
   Device *device;
   DriverStream stream;
   bool captures = false;
-  CopyCounts captured = {}; // the copies that are kept
+  CopyCounts captured = {}; // the recorded copies
   Exchanges exchanges = {};
-  std::shared_ptr<const TimeBase> base = {};        // null: it notes no times
-  std::shared_ptr<const WorkBegin> begin = {};      // of the last work, if that was noted
-  std::deque<std::unique_ptr<Signal>> signals = {}; // that may not have been given yet
+  std::shared_ptr<const TimeBase> base = {};        // null: times are not recorded
+  std::shared_ptr<const WorkBegin> begin = {};      // of the last work, if recorded
+  std::deque<std::unique_ptr<Signal>> signals = {}; // that may not be signaled yet
 };
 
-/// What a queue captured.
+/// The captured work of a queue.
 struct Sequence {
   Device *device;
   DriverExecutable executable;
   CopyCounts copies; // of each replay
 };
 
-/// An event of the driver belongs to a device, and has times or not; one of ours is recorded in queues of any.
+/// A driver event belongs to one device and has timing or not; an event of this ABI can be recorded in queues of any
+/// device.
 struct Event {
-  std::map<std::pair<Device *, bool>, DriverEvent> events; // by whether they have times
+  std::map<std::pair<Device *, bool>, DriverEvent> events; // by whether they have timing
   DriverEvent recorded = nullptr;                          // of `events`: the last
-  Device *device = nullptr;                                // whose it is
+  Device *device = nullptr;                                // its device
   Exchanges exchanges;                                     // before it
-  std::shared_ptr<const WorkBegin> begin;                  // of the last work before it; null if it has no times
+  std::shared_ptr<const WorkBegin> begin;                  // of the last work before it; null without timing
 };
 
 /// The code of a session, on one device.
@@ -90,7 +92,7 @@ struct LoadedModule {
   };
   struct Kernel {
     size_t buffers = 0;
-    std::unique_ptr<PreparedProduct> product; // takes the functions' place where it does the call's rows
+    std::unique_ptr<PreparedProduct> product; // replaces the functions if it supports the call's rows
     std::vector<Function> functions;
   };
 
@@ -101,7 +103,7 @@ struct LoadedModule {
 
 class Context {
 public:
-  /// Takes every device that the driver knows.
+  /// Uses every device of the driver.
   Context(Products products, std::shared_ptr<Clock> clock, std::shared_ptr<FastestAlgorithms> fastest);
   ~Context();
   Context(const Context &) = delete;
@@ -109,22 +111,22 @@ public:
 
   const Driver &driver() const { return driver_; }
   int32_t deviceCount() const { return int32_t(devices_.size()); }
-  /// Throws if there is none of this number.
+  /// Throws if there is no device of this number.
   Device &device(int32_t ordinal);
-  /// What is known of a device; its name lives as long as the context.
+  /// Properties of a device; its name lives as long as the context.
   void describe(Device &device, sluice_device_info &info) const;
 
   void *allocate(Device &device, size_t bytes);
   void release(Device &device, void *address);
   void *allocateOnHost(size_t bytes);
   void releaseOnHost(void *address);
-  /// Whether a device reaches the memory of another one.
+  /// Whether a device can access the memory of another device.
   bool reaches(const Device &from, const Device &to) const;
 
   Queue addQueue(Device &device);
   void remove(const Queue &queue);
   void noteTimes(Queue &queue, bool on);
-  /// Where the next work of a queue begins; null if it is not noted.
+  /// The start of the queue's next work; null if not recorded.
   std::shared_ptr<const WorkBegin> beginWork(Queue &queue);
   void record(const Queue &queue, Event &event);
   /// Start and end of the last work before it.
@@ -140,11 +142,11 @@ public:
   LoadedModule load(Device &device, std::string_view image);
   void unload(const LoadedModule &module);
 
-  /// Throws an error of usage if the queue captures; "record events".
+  /// Throws a usage error if the queue captures; `what` is e.g. "record events".
   static void checkCapturesNot(const Queue &queue, const char *what);
   void beginCapture(Queue &queue);
   Sequence endCapture(Queue &queue);
-  /// Ends a capture, if there is one, and forgets what it kept.
+  /// Ends a capture, if any, and discards it.
   void abandonCapture(Queue &queue);
   void replay(const Queue &queue, const Sequence &sequence);
   void remove(const Sequence &sequence);
@@ -156,14 +158,14 @@ public:
 
 private:
   void makeCurrent(const Device &device) const;
-  /// With the code of an image, and its kernels.
+  /// Loads the code of an image and its kernels.
   void fill(LoadedModule &loaded, ModuleImage image);
   int attribute(const Device &device, DeviceAttribute attribute) const;
   std::string identityOf(const Device &device) const;
   std::pair<size_t, size_t> freeAndTotal(const Device &device) const;
   std::vector<std::string_view> codeFor(const Device &device, const ModuleImage &image) const;
   void connect(const Device &from, const Device &to);
-  /// cublasLt, begun on a device; null if it is not to be used.
+  /// cublasLt, initialized on a device; null if disabled.
   const BlasLt *libraryOn(Device &device) const;
 
   const Driver &driver_;
@@ -171,7 +173,7 @@ private:
   std::shared_ptr<Clock> clock_;
   std::shared_ptr<FastestAlgorithms> fastest_;
   std::deque<Device> devices_;
-  std::set<std::pair<int32_t, int32_t>> connected_; // devices whose copies were asked to go directly
+  std::set<std::pair<int32_t, int32_t>> connected_; // devices with peer access enabled or tried
   std::set<void *> hostMemory_;
   CopyCounts counts_;
 };

@@ -1,6 +1,6 @@
-// NVIDIA's driver as a library that is looked for when it is needed: an executable runs on machines without one, too.
-// Its interface is declared here, so that a build needs no toolkit; the names are those that the symbols have had since
-// CUDA 12, whatever macros its headers put in front of them.
+// NVIDIA's driver, loaded as a library on first use: executables also run on machines without a driver. Its interface
+// is declared here, so that a build requires no toolkit. The names are those of the symbols since CUDA 12, without the
+// macros of the headers.
 #pragma once
 
 #include <cstddef>
@@ -31,21 +31,21 @@ enum class DeviceAttribute {
 
 /// Attributes of functions.
 enum class FunctionAttribute {
-  MostSharedBytes = 8, // that a launch may give
+  MostSharedBytes = 8, // limit per launch
 };
 
-inline constexpr unsigned kStreamNonBlocking = 1; // does not wait for the default stream
+inline constexpr unsigned kStreamNonBlocking = 1; // no synchronization with the default stream
 inline constexpr unsigned kEventWithTimes = 0, kEventWithoutTimes = 2;
 inline constexpr unsigned kHostMemoryOfAllContexts = 1;
 
-// What a stream that captures forbids the whole process, the thread that began it, or nobody: what may disturb the
-// capture, such as allocating. Other libraries of a process may allocate in their threads; we do not, and want to be
-// told if we did.
+// Whether calls that could disturb a capture, such as allocations, are errors for the whole process, for the capturing
+// thread, or never. Other libraries of a process may allocate in their threads. Our threads must not, and an error
+// reveals it if they do.
 inline constexpr int kCaptureOfThread = 1;
 
 inline constexpr unsigned kWaitUntilNoLess = 0; // than the number, with wrapping
 
-inline constexpr int kNotReady = 600; // the answer to whether an event is done, and to when one was that is not
+inline constexpr int kNotReady = 600; // returned if an event is not complete, also when its time is queried
 
 // X(member, symbol, parameters)
 #define SLUICE_FOR_EACH_DRIVER_FUNCTION(X)                                                                             \
@@ -102,18 +102,18 @@ inline constexpr int kNotReady = 600; // the answer to whether an event is done,
     (DriverFunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,        \
      unsigned blockZ, unsigned sharedBytes, DriverStream stream, void **arguments, void **extra))
 
-/// The functions; each gives a status, which is 0 where it succeeded.
+/// The functions; each returns a status, 0 on success.
 struct Driver {
 #define SLUICE_DRIVER_MEMBER(member, symbol, parameters) int(*member) parameters;
   SLUICE_FOR_EACH_DRIVER_FUNCTION(SLUICE_DRIVER_MEMBER)
 #undef SLUICE_DRIVER_MEMBER
 
-  /// The library that SLUICE_CUDA_DRIVER names, else the loader's, loaded and begun. Throws an error of something that
-  /// is not there: the library, a function of it, a version that is new enough, a device.
+  /// The library named by SLUICE_CUDA_DRIVER, else the loader's default, loaded and initialized. Throws an unavailable
+  /// error if the library, a function, a recent enough version or a device is missing.
   static const Driver &get();
 
-  /// Throws unless `status` is that of success: `what` was tried. Memory that cannot be had, and faults of work that was
-  /// done before, which lose the device, are errors of exhaustion.
+  /// Throws unless `status` is success; `what` describes the attempt. Failed allocations, and errors of earlier work,
+  /// which lose the device, are errors of exhaustion.
   void check(int status, const std::string &what) const;
   std::string textOf(int status) const;
 };

@@ -27,7 +27,7 @@
 
 namespace sluice::cuda {
 
-/// Who makes a kernel's product, and what is behind it or beside: the library all of it, or the product alone.
+/// Which part of a kernel the library runs: the product with its epilogue or sum, or the product alone.
 enum class ProductMaker { Functions, Library, LibraryForProductAlone };
 
 struct ImageFunction {
@@ -46,10 +46,10 @@ struct ImageFunction {
   }
 };
 
-/// What products may use besides: compiler/LibraryProduct.h asks for no more.
+/// Workspace limit of products: the same as compiler/LibraryProduct.h.
 inline constexpr int64_t kMostWorkspaceBytes = 32 << 20;
 
-/// Of the distances between columns, and between matrices, of what an activation reads, which cublasLt asks for.
+/// Alignment that cublasLt requires of the distances between columns, and between matrices, of an activation's input.
 inline constexpr int64_t kInputMultiple = 8;
 
 /// D[p, q] = sum over k of first[p, k] * second[k, q], column-major (compiler/LibraryProduct.h).
@@ -62,17 +62,17 @@ struct ImageProduct {
     int64_t buffer = 0, leading = 0, batchStride = 0, isTransposed = 0;
   };
 
-  std::string type; ///< "f32", "f64", "f16", "bf16" or "tf32": f32, whose operands may be rounded to 11 bits
+  std::string type; ///< "f32", "f64", "f16", "bf16" or "tf32": f32, operands rounded to 11 bits
   Extent p, q, k, batch;
   Matrix first, second, result;
-  int64_t bias = -1;               ///< the buffer of a number for each p that is added, or -1
-  std::string activation = "none"; ///< of the elements of D: "none", "relu", "gelu" or "gelu_gradient", by tanh
-  int64_t input = -1;              ///< the buffer of what that GELU was of, which lies as D does, or -1
-  int64_t sums = -1;               ///< the buffer of an operand's sums over k, or -1: a number for each p or q
-  int64_t sumsSecond = 0;          ///< of the second operand, for each q
-  int64_t isTimed = 0;             ///< then the fastest algorithm is taken (AlgorithmTiming.h)
+  int64_t bias = -1;               ///< buffer of the bias, one number per p, or -1
+  std::string activation = "none"; ///< activation of D: "none", "relu", "gelu" or "gelu_gradient", by tanh
+  int64_t input = -1;              ///< buffer of the GELU's input, in D's layout, or -1
+  int64_t sums = -1;               ///< buffer of an operand's sums over k, one number per p or q, or -1
+  int64_t sumsSecond = 0;          ///< sums of the second operand, one per q
+  int64_t isTimed = 0;             ///< use the fastest algorithm (AlgorithmTiming.h)
   int64_t capacity = 0;            ///< rows
-  int64_t workspaceBytes = 0;      ///< of the kernel's workspace, for the library
+  int64_t workspaceBytes = 0;      ///< of the library, from the kernel's workspace
 
   const Extent &sideOfSums() const { return sumsSecond ? q : p; }
 };
@@ -94,7 +94,7 @@ struct ModuleImage {
   std::vector<ImageCode> codes;
 };
 
-/// Throws an error of something invalid, which says in what line.
+/// Throws an error of invalid input with the line number.
 ModuleImage readModuleImage(std::string_view image);
 
 } // namespace sluice::cuda

@@ -1,5 +1,5 @@
-// NCCL as a library that is looked for when devices exchange: a program of one device runs without it. Its interface is
-// declared here, so that a build needs no toolkit; it has been the same since NCCL 2.14 (nccl.h).
+// NCCL, loaded as a library on the first exchange between devices: programs with one device run without it. Its
+// interface is declared here, so that a build requires no toolkit; it has not changed since NCCL 2.14 (nccl.h).
 #pragma once
 
 #include "backends/cuda/libraries/LibrarySearch.h"
@@ -28,10 +28,10 @@ enum class NcclResult : int { // ncclResult_t
 enum class NcclType : int { I32 = 2, I64 = 4, F16 = 6, F32 = 7, F64 = 8, BF16 = 9 }; // ncclDataType_t
 enum class NcclReduction : int { Sum = 0, Max = 2 };                                 // ncclRedOp_t
 
-/// 128 bytes, all of which matter; passed by value.
+/// 128 bytes, all significant; passed by value.
 using NcclId = sluice_unique_id;
 
-/// As it was in 2.14: later versions take what is missing for their own defaults.
+/// The struct of version 2.14. Later versions use their defaults for missing fields.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
@@ -67,8 +67,8 @@ struct NcclConfig {
     (const void *send, void *receive, size_t receiveCount, NcclType type, NcclReduction reduction,                     \
      NcclCommunicator communicator, DriverStream stream))
 
-/// The functions. Those of a communicator that does not block may give InProgress: then the communicator is not to be used
-/// until asyncError says something else. Work is in its stream only then.
+/// The functions. A nonblocking communicator may return InProgress. It must not be used until asyncError returns
+/// another result; only then is the work in its stream.
 struct Nccl {
 #define SLUICE_NCCL_MEMBER(member, symbol, parameters) NcclResult(*member) parameters;
   SLUICE_FOR_EACH_NCCL_FUNCTION(SLUICE_NCCL_MEMBER)
@@ -77,13 +77,13 @@ struct Nccl {
   const char *(*lastError)(NcclCommunicator communicator);
   std::string path, versionText; ///< "2.28.9"
 
-  /// The library that SLUICE_NCCL names, or the first of those that there are. Throws an error of something that is not there,
-  /// with where it was looked for.
+  /// The library named by SLUICE_NCCL, or the first candidate that loads. Throws an unavailable error with the
+  /// candidates.
   static const Nccl &get();
-  /// Where `get` looks.
+  /// The search of `get`.
   static LibrarySearch search();
 
-  /// What a result of `what`, which is neither success nor in progress, means; null where there is no communicator.
+  /// The error text of `what`, whose result is neither success nor in progress. The communicator may be null.
   Error errorOf(NcclResult result, NcclCommunicator communicator, const std::string &what) const;
 };
 

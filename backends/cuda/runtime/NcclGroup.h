@@ -1,4 +1,4 @@
-// What a thread asks NCCL for in one group: one call, or all between begin and end.
+// The NCCL calls of a thread in one group: one call, or all between begin and end.
 #pragma once
 
 #include "backends/cuda/runtime/Ranks.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::cuda {
 
-/// What is asked for a rank, with its device's context current and the ranks' mutex held.
+/// The NCCL calls of a rank. They run with its device's context current and the ranks' mutex held.
 struct Request {
   std::shared_ptr<Rank> rank;
   std::function<NcclResult(const Nccl &nccl)> call;
@@ -18,9 +18,9 @@ struct Request {
 class NcclGroup {
 public:
   void begin() { ++depth_; }
-  /// Asks for everything, if this is the last of nested ones. Throws the first error, after all are over.
+  /// Submits all calls if this is the outermost end. Throws the first error after all have completed.
   void end(const Driver &driver);
-  /// Asks now, or at the end.
+  /// Submits now, or at the end.
   void add(const Driver &driver, Request request);
 
 private:

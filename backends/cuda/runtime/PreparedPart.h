@@ -1,11 +1,12 @@
-// A call of cublasLt, on one device: its algorithm is chosen when the code is loaded, for the capacity's rows, and is the
-// same in every call, so that the order of each sum hangs on shape, device and library alone, unless algorithms are timed:
-// what is added in parts lies in the workspace, and nothing is added where two blocks meet.
+// A call of cublasLt on one device.
 //
-// An algorithm is chosen if the library says that it does all numbers of rows that a call may have: each up to 64, above
-// that the powers of two, the capacity, and those beside these. To ask for each of some thousands would take as long as all
-// else of loading. Should it refuse another number, calls with so many rows are left to the kernel's functions, as are those that
-// it refuses of sums over the rows.
+// The algorithm is chosen when the code is loaded, for the capacity's rows, and is the same in every call. Unless
+// algorithms are timed, the order of each sum depends on shape, device and library alone: partial sums are in the
+// workspace, and no two blocks add to one element.
+//
+// An algorithm is chosen if the library supports it for all row counts that are checked: each count up to 64, powers of
+// two above, the capacity, and their neighbors. Checking thousands of counts would double the load time. Calls with an
+// unsupported row count run the kernel's functions, as do unsupported calls of sums over the rows.
 #pragma once
 
 #include "backends/cuda/runtime/AlgorithmTiming.h"
@@ -21,22 +22,23 @@ namespace sluice::cuda {
 
 class PreparedPart {
 public:
-  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with;
-  /// algorithms are timed at the place, if they are.
+  /// Null if the library has no algorithm for the product. The device's context must be current. `name` is the prefix
+  /// of errors; `place` is where algorithms are timed, if at all.
   static std::unique_ptr<PreparedPart> prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,
                                                const std::string &name, const TimingPlace &timing);
   ~PreparedPart();
   PreparedPart(const PreparedPart &) = delete;
   PreparedPart &operator=(const PreparedPart &) = delete;
 
-  /// Whether there is anything to multiply in a call of so many rows, and the algorithm does it. The library is asked once.
+  /// Whether a call with this many rows is not empty, and the algorithm supports it. The answer of the library is
+  /// cached.
   bool does(int64_t rows);
-  /// Puts it into the stream; `addresses` are the kernel's buffers. Throws if they are not aligned as was promised when the
-  /// algorithm was chosen, or if the library refuses the call.
+  /// Enqueues the product into the stream; `addresses` are the kernel's buffers. Throws if they lack the alignment that
+  /// the algorithm was chosen for, or if the library rejects the call.
   void launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
-  /// Of the matrices, the bias or the sums of an operand, and what the activation reads.
+  /// Buffers of the matrices, of the bias or an operand's sums, and of the activation's input.
   struct Places {
     std::byte *first, *second, *result, *vector, *input;
   };
@@ -51,11 +53,11 @@ private:
   bool take(const BlasAlgorithm &wanted);
   bool check(int64_t rows);
   void checkAligned(void *const *addresses, const void *workspace) const;
-  /// Gives the library's status.
+  /// Returns the library's status.
   int multiply(const Places &places, void *workspace, DriverStream stream);
   template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
   template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
-  /// Of what the epilogue has beside the matrices; null where it has none.
+  /// The address of the epilogue's additional matrix; null if none.
   void setBeside(const void *vector, const void *input);
   void setRows(int64_t rows);
 
@@ -68,7 +70,7 @@ private:
   BlasLayout first = nullptr, second = nullptr, result = nullptr;
   BlasAlgorithm algorithm{};
   int64_t rowsSet = -1;
-  std::unordered_map<int64_t, bool> checked; // numbers of rows, and whether the algorithm does them
+  std::unordered_map<int64_t, bool> checked; // row counts, and whether the algorithm supports them
 };
 
 } // namespace sluice::cuda

@@ -1,4 +1,4 @@
-// A product that cublasLt does, on one device, in one call of the library or in several (ProductParts.h).
+// A cublasLt product on one device, in one or several calls of the library (ProductParts.h).
 #pragma once
 
 #include "backends/cuda/runtime/PreparedPart.h"
@@ -10,20 +10,20 @@ namespace sluice::cuda {
 
 class PreparedProduct {
 public:
-  /// Null if the library has no algorithm for it. The device's context must be current. `name` is what errors begin with;
-  /// algorithms are timed at the place, if they are. An activation that reads a matrix, and sums of an operand, are left out
-  /// where the library has no algorithm with them, but one without.
+  /// Null if the library has no algorithm for the product. The device's context must be current. `name` is the prefix
+  /// of errors; `place` is where algorithms are timed, if at all. An activation that reads a matrix, and sums of an
+  /// operand, are omitted if the library only has an algorithm without them.
   static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
                                                   const std::string &name, const TimingPlace &timing);
 
-  /// Whether there is anything to multiply in a call of so many rows, and the algorithms of all parts do it, which is asked
-  /// once.
+  /// Whether a call with this many rows is not empty, and the algorithms of all parts support it. The answer is cached.
   bool does(int64_t rows);
-  /// Who makes what of a call; `addresses` are the kernel's buffers. A result in the place of what its activation reads is the
-  /// functions': nothing says that the library reads an element before it writes another one there.
+  /// Which part of a call the library runs; `addresses` are the kernel's buffers. If a result shares the memory of its
+  /// activation's input, the functions run: the library does not guarantee that it reads an element before it writes
+  /// another one there.
   ProductMaker makerOf(int64_t rows, void *const *addresses);
-  /// Puts the library's part of it into the stream. Throws if the buffers are not aligned as was promised when the algorithms
-  /// were chosen, or if the library refuses the call.
+  /// Enqueues the library's part into the stream. Throws if the buffers lack the alignment that the algorithms were
+  /// chosen for, or if the library rejects the call.
   void launch(int64_t rows, void *const *addresses, void *workspace, DriverStream stream);
 
 private:
@@ -37,7 +37,7 @@ private:
 
   int64_t result, input; // buffers
   Parts parts;
-  ProductMaker maker; // if it does the rows
+  ProductMaker maker; // if it supports the rows
 };
 
 } // namespace sluice::cuda

@@ -1,7 +1,7 @@
-// A product in parts, each of them a product that cublasLt does. Its fast kernels read and write 16 bytes at once, and
-// it takes them only where the extents of neighbours are multiples of that: the logits of 50257 words are not. Where the
-// matrices are padded, all of such an extent but its last few elements is a product for fast kernels, and the rest is a
-// small one:
+// Splits a product into parts, each a cublasLt product. The fast kernels of cublasLt access 16 bytes at once, and are
+// selected only if contiguous extents are multiples of 16 bytes. The logits of a vocabulary of 50257 are not. If the
+// matrices are padded, the largest multiple is a product for fast kernels, and the last few elements are a small
+// product:
 //
 //   D[0:50257, q]  =  D[0:50256, q], D[50256:50257, q]
 //   sum of k below 50257  =  sum of the last one, which the sum of k below 50256 is added to
@@ -14,17 +14,17 @@
 namespace sluice::cuda {
 
 struct ProductPart {
-  /// Bytes from where a buffer begins to where the part does.
+  /// Bytes from the start of a buffer to the start of the part.
   struct Offsets {
-    int64_t first = 0, second = 0, result = 0, vector = 0; ///< that of an input is the result's
+    int64_t first = 0, second = 0, result = 0, vector = 0; ///< the input's offset is the result's
   };
 
   ImageProduct product;
   Offsets offsets = {};
-  bool addsToResult = false; ///< what the part before it gave
+  bool addsToResult = false; ///< the result of the previous part
 };
 
-/// In the order in which they are done; the whole product alone where parts would not pay.
+/// Parts in execution order; the whole product alone if a split does not pay.
 std::vector<ProductPart> partsOf(const ImageProduct &product);
 
 } // namespace sluice::cuda

@@ -1,9 +1,10 @@
-// The ranks of one id that are in this process: one for each device, used by the threads of their contexts, and aborted by any.
+// The ranks of one id in this process: one per device, used by the threads of their contexts, and aborted by any
+// thread.
 //
-// NCCL does not compare what ranks ask for, and tells nobody of a rank that is aborted or destroyed next to it: such ranks would
-// wait for ever. So they are compared here before NCCL is asked, and end together. Of ranks in other processes nothing is
-// known but what NCCL finds out: whether the sequence is the same for all must be agreed on before, and one that went
-// away is an error of NCCL or, where that sees nothing, a deadline of the host.
+// NCCL does not compare the calls of ranks, and does not report that another rank was aborted or destroyed: the
+// remaining ranks would wait forever. Calls are therefore compared here before NCCL receives them, and ranks end
+// together. Ranks in other processes are visible through NCCL only. Their sequences must be agreed on before. A lost
+// rank is an error of NCCL or, if NCCL does not detect it, a deadline of the host.
 #pragma once
 
 #include "backends/cuda/runtime/Nccl.h"
@@ -30,36 +31,37 @@ public:
 
   int32_t size() const { return roster_.size(); }
 
-  /// Throws an error of usage; where the ranks are not complete yet, they end with it.
+  /// Throws a usage error, which also ends the ranks if they are not complete yet.
   void join(Rank &rank);
-  /// The rank's communicator is no more. Ends the ranks, if one of them waits for it.
+  /// The rank's communicator was destroyed. Ends the ranks if one of them waits for it.
   void leave(Rank &rank);
-  /// Throws what ended the ranks, if something did.
+  /// Throws the error that ended the ranks, if any.
   void check() const;
-  /// Ends the ranks of this process, in any thread. The first error is kept.
+  /// Ends the ranks of this process, from any thread. The first error is kept.
   void fail(const Error &error);
-  /// The number, from 1 on, of the exchange that a rank puts in now. Throws where ranks differ or one is gone, which ends them.
+  /// The number, from 1 on, of the exchange that a rank submits now. Throws if ranks differ or a rank has left, which
+  /// ends all ranks.
   uint64_t put(Rank &rank, const exchange::Part &part);
 
 private:
   friend Rank;
   friend class IssueLock;
-  void failHeld(const Error &error); // with the mutex held, like what follows
+  void failHeld(const Error &error); // members from here on require the mutex
   void forgetOld();
 
   mutable std::mutex mutex_;
   exchange::Roster roster_;
-  bool isMade_ = false; // some communicator was ready, and so all ranks were there
+  bool isMade_ = false; // some communicator became ready, so all ranks had joined
   std::vector<Rank *> here_;
   std::map<uint64_t, std::vector<std::optional<exchange::Part>>>
-      open_; // by number: what not all that are here have put in
+      open_; // by number: exchanges that not all local ranks have submitted
 };
 
-/// One rank, and its communicator, which does not block. Its owner is one thread at a time; what it shares with those that end
-/// the ranks has their mutex.
+/// One rank, and its nonblocking communicator. Its owner is one thread at a time. State shared with threads that end
+/// the ranks is guarded by their mutex.
 class Rank {
 public:
-  /// `patience`: seconds in which other ranks must have come to what a call waits for; 0: any.
+  /// `patience`: seconds that a call waits for the other ranks; 0: no limit.
   Rank(std::shared_ptr<Ranks> ranks, int32_t number, int32_t device, DriverContext context, double patience)
       : ranks(std::move(ranks)), number(number), device(device), context(context), patience_(patience) {}
   Rank(const Rank &) = delete;
@@ -70,27 +72,27 @@ public:
 
   /// "rank 1 on cuda:1"
   std::string text() const;
-  /// Waits until NCCL has done what it was asked for last. Throws, and ends the ranks, where that fails or takes too long.
+  /// Waits until NCCL has completed the last call. Throws, and ends the ranks, on failure or timeout.
   void waitUntilReady(const std::string &what);
-  /// Whether it has, without waiting; throws in the same way.
+  /// Whether NCCL has completed the last call, without waiting; throws in the same way.
   bool isReady();
   /// Ends the ranks if NCCL found an error.
   void watch() noexcept;
-  /// The host has waited for all of this rank's exchanges up to a number. Throws, once, if they ended before.
+  /// The host has waited for all exchanges of this rank up to a number. Throws once if the ranks ended before.
   void pass(uint64_t exchange);
-  /// The error that the ranks ended with was told, as far as what was put in until now.
+  /// The ranks' error was reported, for all exchanges submitted so far.
   void tell();
   exchange::Roster::Count count(int32_t kind) const;
 
-  /// With the ranks' mutex held, for what NCCL is asked for.
+  /// For NCCL calls; the ranks' mutex must be held.
   NcclCommunicator &handle() { return handle_; }
   bool isEnded() const { return isEnded_; }
   void countIssued(const exchange::Signature &signature);
 
 private:
   friend Ranks;
-  void end();    // with the mutex held: aborts the communicator, and what it does on its device
-  void finish(); // waits for it, and destroys it
+  void end();    // with the mutex held: aborts the communicator and its work on the device
+  void finish(); // waits for the abort and destroys the communicator
 
   NcclCommunicator handle_ = nullptr; // null before it is made and after its end
   bool isEnded_ = false;
@@ -99,10 +101,10 @@ private:
   std::array<exchange::Roster::Count, 4> counts_;
 };
 
-/// What the contexts of a group share.
+/// State that the contexts of a group share.
 class RankRegistry {
 public:
-  /// The ranks of an id; the first to come says how many there are. Throws an error of usage.
+  /// The ranks of an id; the first caller fixes their number. Throws a usage error.
   std::shared_ptr<Ranks> ranksOf(const sluice_unique_id &id, int32_t rank, int32_t size);
 
 private:

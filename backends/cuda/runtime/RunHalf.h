@@ -1,4 +1,4 @@
-// A context as the ABI has it: devices by their number, work that notes its times, and exchanges.
+// The ABI's context: devices by number, timed work, and exchanges.
 #pragma once
 
 #include "backends/cuda/runtime/Context.h"
@@ -19,8 +19,8 @@ class RunHalf : public Context {
 public:
   static constexpr const char *name = "cuda";
 
-  /// Contexts of CUDA share each device's primary context: memory and events are all contexts' anyhow. Ranks, the clock and
-  /// the choices of algorithms that were timed are not.
+  /// All CUDA contexts share each device's primary context, and with it memory and events. Ranks, the clock and the
+  /// timed choices of algorithms belong to a group.
   struct Group {
     std::shared_ptr<RankRegistry> ranks = std::make_shared<RankRegistry>();
     std::shared_ptr<Clock> clock = std::make_shared<Clock>();
@@ -53,7 +53,7 @@ public:
   void replay(Queue &queue, const Sequence &sequence) {
     work(queue, [&] { Context::replay(queue, sequence); });
   }
-  /// Puts work into a queue with `put`, and notes where it begins.
+  /// Enqueues work with `put`, and records its start.
   template <typename Put> void work(Queue &queue, Put put) {
     std::shared_ptr<const WorkBegin> begin = beginWork(queue);
     put();
@@ -64,14 +64,14 @@ public:
   sluice_unique_id uniqueId();
   void beginExchanges() { ncclGroup_.begin(); }
   void endExchanges() { ncclGroup_.end(driver()); }
-  /// Asks NCCL now, or at the end.
+  /// Submits to NCCL now, or at the end.
   void request(Request request) { ncclGroup_.add(driver(), std::move(request)); }
   RankRegistry &ranks() { return *ranks_; }
 
 private:
   RunHalf(const std::string &settings, const Group &group);
 
-  std::shared_ptr<RankRegistry> ranks_; // the group's, or its own
+  std::shared_ptr<RankRegistry> ranks_; // the group's, or a private one
   NcclGroup ncclGroup_;
 };
 

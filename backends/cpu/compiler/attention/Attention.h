@@ -1,12 +1,12 @@
-// Generates the stage of attention by blocks of keys, and those of its gradients.
+// Generates the stages of attention and of its gradients, block by block of keys.
 //
-// A task has a tile of items on the lanes: queries of one head, or keys where their gradients are wanted. It walks over the
-// items on the other side, the steps, block by block: their products with the tile give a block of scores [steps][lanes] on
-// the stack; these become probabilities, vector by vector, and are the second operand of the next product. So what is
-// taken over the steps is taken down the lanes, no score is stored for longer than its block, and nothing but the tile
-// itself is transposed.
+// A task has a tile of items on the lanes: the queries of one head, or its keys for their gradients. It iterates over
+// the items of the other side, the steps, in blocks. The products of a block with the tile give a block of scores
+// [steps][lanes] on the stack. The scores become probabilities, vector by vector, which are the second operand of the
+// next product. Reductions over the steps therefore run down the lanes, no score outlives its block, and only the tile
+// is transposed.
 //
-// The order of each sum follows from the block and the steps alone: tiles of any width make the same sums.
+// The order of each sum follows from the block and the steps alone, so tiles of any width give the same sums.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"
@@ -14,7 +14,7 @@
 namespace sluice::cpu {
 
 struct Attention {
-  /// [batch, head, item, element]: elements are contiguous, or there is one for each item.
+  /// [batch, head, item, element]: elements are contiguous, or each item has exactly one.
   struct Tensor {
     Place place;
     int64_t batch = 0, head = 0, item = 0; // strides
@@ -25,7 +25,7 @@ struct Attention {
     mlir::Type stored; // the element, or i8 of bool; null: there is no mask
     std::array<int64_t, 4> strides{};
   };
-  /// A result, in the type that it is stored in; without one nothing is stored.
+  /// A result, in its stored data type; null: not stored.
   struct Result {
     Tensor tensor;
     mlir::Type stored;
@@ -44,7 +44,7 @@ struct Attention {
   Result y, logsumexpResult, dQ, dK, dV;
 };
 
-/// The most elements of a query, key or value: what a tile of them takes of the stack is in proportion.
+/// The maximum number of elements of a query, key or value. The stack space of a tile is proportional to it.
 inline constexpr int64_t kDeepestAttention = 256;
 
 Stage emitAttention(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Attention &attention,

@@ -1,4 +1,4 @@
-// What attention and its gradients share: tasks, tiles, walks over blocks of steps, scores and masks.
+// Shared by attention and its gradients: tasks, tiles, walks over blocks of steps, scores and masks.
 #pragma once
 
 #include "backends/cpu/compiler/attention/Attention.h"
@@ -10,15 +10,15 @@
 
 namespace sluice::cpu {
 
-/// Of a task: its tile, and where it is.
+/// A task's tile and its position.
 struct TaskTile {
   StageFunction &stage;
   LaneTile tile;
-  mlir::Value batch, head; // of what is on the lanes
+  mlir::Value batch, head; // of the side on the lanes
   mlir::Value first;       // item
 };
 
-/// What forward and the gradients share. Operations on all vectors of a row are those on Sums.
+/// Shared by the forward pass and the gradients. Operations on all vectors of a row are those on Sums.
 class AttentionEmitter {
 public:
   AttentionEmitter(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Attention &op,
@@ -53,7 +53,7 @@ protected:
   using Block = llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value first, int64_t steps, Sums &state)>;
   Sums forEachBlock(mlir::OpBuilder &b, TaskTile &task, Sums state, Block body);
 
-  /// tile [steps][lanes] = what `finish` makes of the scores of each step. `a` is the first step's vector.
+  /// tile [steps][lanes] = `finish` of the scores of each step. `a` is the first step's vector.
   using Finish = llvm::function_ref<Sums(mlir::OpBuilder &b, mlir::Value row, Sums scores)>;
   void score(mlir::OpBuilder &b, TaskTile &task, mlir::Value headOfQueries, mlir::Value firstStep, int64_t steps,
              mlir::Value a, int64_t stride, mlir::Value items, mlir::Value scores, Finish finish);
@@ -79,7 +79,7 @@ protected:
   Sums broadcast(mlir::OpBuilder &b, const LaneTile &tile, mlir::Value scalar);
   Sums scaled(mlir::OpBuilder &b, const LaneTile &tile, const Sums &x);
   void scaleRows(mlir::OpBuilder &b, const LaneTile &tile, mlir::Value rows, int64_t count, const Sums &by);
-  /// Logarithms of sums, ready to be subtracted: +inf where there is no sum, which leaves no probability.
+  /// Logarithms of sums, for subtraction from scores: +inf for an empty sum, so that its probabilities are 0.
   Sums subtrahend(mlir::OpBuilder &b, const LaneTile &tile, const Sums &logsumexp);
 
   StageModule module;

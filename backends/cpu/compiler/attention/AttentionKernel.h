@@ -5,7 +5,7 @@
 
 namespace sluice::cpu {
 
-/// Why the CPU has no kernel for the op, which its formula is computed for then; empty where it has one.
+/// Why the CPU has no kernel for the op, in which case the op's formula is computed; empty if there is a kernel.
 std::string reasonAgainstAttention(mlir::Operation *op);
 
 mlir::FailureOr<LoweredKernel> lowerAttentionKernel(ir::KernelOp kernel, const StageModule &into, llvm::StringRef name,

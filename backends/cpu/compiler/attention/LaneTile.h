@@ -1,4 +1,4 @@
-// What lies on the stack with items on its lanes: [rows][lanes], a few vectors wide.
+// A tile on the stack with items on its lanes: [rows][lanes], a few vectors wide.
 #pragma once
 
 #include "backends/cpu/compiler/product/tile/Tile.h"
@@ -7,14 +7,14 @@ namespace sluice::cpu {
 
 class LaneTile {
 public:
-  /// `items` of the lanes are there; the others of the last vector hold zeros.
+  /// `items` of the lanes hold items; the remaining lanes of the last vector hold zeros.
   LaneTile(mlir::Location loc, mlir::VectorType type, int64_t items)
       : loc(loc), type(type), items(items), vectors((items + type.getNumElements() - 1) / type.getNumElements()) {}
 
   int64_t numVectors() const { return vectors; }
   int64_t width() const { return vectors * lanes(); }
   int64_t numItems() const { return items; }
-  /// The items in a vector.
+  /// Items per vector.
   int64_t itemsOf(int64_t vector) const { return std::min(lanes(), items - vector * lanes()); }
   mlir::VectorType vectorType() const { return type; }
 
@@ -23,19 +23,19 @@ public:
   Sums splat(mlir::OpBuilder &b, double value) const;
   void fill(mlir::OpBuilder &b, mlir::Value tile, int64_t rows, double value) const;
 
-  /// Contiguous items, one a lane.
+  /// Loads contiguous items, one per lane.
   Sums loadItems(mlir::OpBuilder &b, mlir::Value from) const;
   void storeItems(mlir::OpBuilder &b, const Sums &sums, mlir::Value to) const;
 
-  /// A vector of so many elements from the first on, zeros behind them, at an offset in elements; and the other way round.
+  /// Loads the given number of elements into a vector, padded with zeros, at an offset in elements; and the store.
   using Load = llvm::function_ref<mlir::Value(mlir::OpBuilder &b, mlir::Value offset, int64_t count)>;
   using Store = llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value vector, mlir::Value offset)>;
-  /// tile[e][item] = the element e of the item, whose elements are contiguous and `stride` apart from those of the next.
+  /// tile[e][item] = element e of the item. The elements of an item are contiguous; items are `stride` apart.
   void transposeIn(mlir::OpBuilder &b, mlir::Value tile, int64_t elements, int64_t stride, Load load) const;
   void transposeOut(mlir::OpBuilder &b, mlir::Value tile, int64_t elements, int64_t stride, Store store) const;
 
-  /// sums[r][:] += over `steps` of a[r * rowStride + step * stepStride] * from[step][:] for each of `rows`. `begin` gives the
-  /// sums of a row to add to, `end` takes them; both are called in the order of the rows.
+  /// sums[r][:] += over `steps` of a[r * rowStride + step * stepStride] * from[step][:] for each of `rows`. `begin`
+  /// returns the initial sums of a row, `end` receives the final ones; both are called in row order.
   struct Product {
     mlir::Value a;
     int64_t rowStride, stepStride;
@@ -51,7 +51,8 @@ private:
   mlir::Value address(mlir::OpBuilder &b, mlir::Value tile, mlir::Value row, int64_t vector) const;
   void multiplyRows(mlir::OpBuilder &b, const Product &product, mlir::Value first, int64_t rows, Begin begin,
                     End end) const;
-  /// Squares of the tile: `body` gets the first element, how many there are of them, and the vector of lanes.
+  /// Visits the squares of the tile: `body` receives the first element, the number of elements, and the vector of
+  /// lanes.
   void forEachSquare(
       mlir::OpBuilder &b, int64_t elements,
       llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value element, int64_t count, int64_t vector)> body) const;

@@ -1,4 +1,4 @@
-// From a module of stage functions to machine code: LLVM IR (LowerToLLVM.h), light clean-up, object file.
+// Compiles a module of stage functions to machine code: LLVM IR (LowerToLLVM.h), light clean-up, object file.
 #pragma once
 
 #include "backends/cpu/compiler/machine/Target.h"
@@ -19,19 +19,19 @@ namespace sluice::cpu {
 struct CodegenOptions {
   // Expand math functions of f32 vectors into polynomials; those without one call libm lane by lane.
   bool polynomialMath = true;
-  // How many threads make the parts of a large module; 0: one a core. They make the same bytes, however many.
+  // Threads that compile the parts of a large module; 0: one per core. The object does not depend on the number.
   unsigned threads = 0;
-  // Receives, if set, the LLVM IR and the assembly that the object is made from.
+  // Receives, if set, the LLVM IR and the assembly of the object.
   std::string *llvmIR = nullptr;
   std::string *assembly = nullptr;
 };
 
-// A position-independent ELF object, or of a large module an archive of several, which threads have made side by side.
-// The module is taken apart.
+// A position-independent ELF object. For a large module it is an archive of several objects, compiled in parallel. The
+// module is consumed.
 llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
                                                            const CodegenOptions &options = {});
 
-// Code in this process, for tests and benchmarks; it lives as long as the object.
+// Code in this process, for tests and benchmarks. The code lives as long as this object.
 class LoadedObject {
 public:
   LoadedObject(LoadedObject &&) noexcept;

@@ -1,4 +1,4 @@
-// From stage functions to the LLVM dialect.
+// Lowers stage functions to the LLVM dialect.
 //
 // They may use func, scf, cf, arith, math, vector, LLVM and the other dialects that convert to LLVM one to one. Nothing
 // reassociates or contracts: a multiply-add exists only where the generator wrote vector.fma or math.fma.
@@ -10,14 +10,14 @@
 
 namespace sluice::cpu {
 
-/// The patterns are made once, for as many modules as there are.
+/// Holds the conversion patterns, which are built once and reused for every module.
 class LowerToLLVM {
 public:
   /// `polynomialMath`: functions of f32 are polynomials; those without one, and all others, call libm lane by lane.
   LowerToLLVM(mlir::MLIRContext &context, bool polynomialMath);
   ~LowerToLLVM();
 
-  /// Takes code that nothing uses with it. A failure has emitted its reason.
+  /// Also removes unused code. A failure has emitted its reason.
   mlir::LogicalResult run(mlir::ModuleOp module) const;
 
 private:

@@ -6,8 +6,8 @@ class Module;
 
 namespace sluice::cpu {
 
-/// Loads register by register what several registers hold of which some have no lane that a masked load can want. As a
-/// whole, LLVM 19 reads those registers for AVX2 without their mask: beyond the end of a buffer, too.
+/// Splits masked loads of several registers into one load per register if some registers have no active lane. LLVM 19
+/// reads such registers for AVX2 without a mask, even beyond the end of a buffer.
 void loadOnlyWantedRegisters(llvm::Module &module, unsigned vectorBits);
 
 } // namespace sluice::cpu

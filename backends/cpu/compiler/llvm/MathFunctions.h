@@ -12,7 +12,7 @@ namespace sluice::cpu {
 /// 2^40.
 void populateMathFunctionPatterns(mlir::RewritePatternSet &patterns);
 
-/// Whether the op is a function of many instructions: a polynomial, or calls of libm lane by lane.
+/// Whether the op expands to many instructions: a polynomial, or calls of libm lane by lane.
 bool isLongFunction(mlir::Operation *op);
 
 /// Marks long functions that become calls of one function of the module.

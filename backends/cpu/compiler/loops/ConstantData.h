@@ -7,7 +7,8 @@
 
 namespace sluice::cpu {
 
-/// The address of the elements in row-major order, as memory holds them (i1 as bytes 0 and 1). Equal data is kept once.
+/// The address of the elements in row-major order, in their memory format (i1 as bytes 0 and 1). Equal data is stored
+/// once.
 mlir::Value addressOfConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::ModuleOp module,
                               mlir::DenseElementsAttr elements);
 

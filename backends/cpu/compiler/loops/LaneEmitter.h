@@ -1,10 +1,9 @@
-// Loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8), always of the same number or a multiple of
-// it, so that every element goes through the same instructions wherever it is computed. Those of f16 and bf16 are f32 with such a
-// value. Where no lane variable is in
-// reach, all lanes hold the same element.
+// Emits loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8). The number of lanes is fixed, or a
+// multiple of it, so that an element goes through the same instructions wherever it is computed. Elements of f16 and
+// bf16 are f32 with such a value. Outside of the loops over lanes, all lanes hold the same element.
 //
-// Handles are SSA values: of counts i64, of slots the address of vectors on the stack. That of a condition is a mask:
-// an i1 that all lanes agree on, and a vector of i1.
+// Handles are SSA values: an i64 for a count, the address of vectors on the stack for a slot. A condition is a mask: an
+// i1 common to all lanes, and a vector of i1.
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"
@@ -13,15 +12,15 @@
 
 namespace sluice::cpu {
 
-/// On loops: how often they run at capacity, for the cost of a nest.
+/// Attribute of loops: trip count at capacity, for the cost of a nest.
 inline constexpr llvm::StringLiteral kTripsAttr = "sluice.trips";
 
-/// The element type as memory holds it: i8 for ui8 and i1, i16 for bf16, which no instruction of ours knows.
+/// The element type in memory: i8 for ui8 and i1; i16 for bf16, for which no bf16 instruction is used.
 mlir::Type getMemoryElement(mlir::Type element);
 
 class LaneEmitter : public loops::Emitter {
 public:
-  /// Whether values may be emitted in front of the loop around the insertion point, or only at it.
+  /// Whether values may be hoisted before the loop around the insertion point, or only emitted at it.
   enum class Surroundings { Used, Ignored };
   LaneEmitter(mlir::OpBuilder &builder, mlir::Location loc, StageFunction &stage, int64_t lanes, int64_t partials,
               Surroundings surroundings = Surroundings::Used);
@@ -77,7 +76,7 @@ public:
   void write(loops::Slots slots, loops::Count place, loops::Element element) final;
 
 private:
-  /// A loop or block that is open, seen from outside.
+  /// The state outside of an open loop or block.
   struct Around {
     mlir::Operation *op;
     mlir::OpBuilder::InsertPoint before;

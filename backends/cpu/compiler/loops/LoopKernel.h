@@ -1,4 +1,4 @@
-// Kernels without products: which stages they take.
+// Stages of kernels without products.
 #pragma once
 
 #include "backends/cpu/compiler/KernelLowering.h"

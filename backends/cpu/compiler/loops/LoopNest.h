@@ -1,6 +1,6 @@
-// Stages that walk over the elements of results in the order of their memory, lanes over the innermost.
+// Stages that iterate over the elements of results in memory order, with lanes over the innermost dimension.
 //
-// Each way to lay a nest on lanes is generated, its cost counted on the code, and the cheapest kept.
+// Every mapping of a nest to lanes is generated, its cost is estimated from the code, and the cheapest is kept.
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"
@@ -14,13 +14,13 @@ struct EmittedNest {
   double lanes = 1; // the share of vector lanes that do work
 };
 
-/// Of the rows that a walk down columns passes, each lies in another page: some cache lines of it are taken at once.
+/// A walk down columns reads each row from another page, so several cache lines of a row are read at once.
 inline constexpr int64_t kColumns = 128;
 
 mlir::FailureOr<EmittedNest> emitLoopNest(const loops::LoopNest &nest, mlir::ModuleOp module, const Target &target,
                                           int64_t capacity);
 
-/// Lanes of every element type: fixed, so that the same elements share a vector whatever they are fused with.
+/// Lanes of every element type: fixed, so that fusion does not change which elements share a vector.
 inline int64_t lanesOf(const Target &target) { return target.lanes(32); }
 
 } // namespace sluice::cpu

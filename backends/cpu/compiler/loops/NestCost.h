@@ -1,11 +1,11 @@
-// A rough count of the cycles of a generated stage, to choose between ways to vectorise it.
+// A rough count of the cycles of a generated stage, to choose a vectorization.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace sluice::cpu {
 
-/// Cycles of one task. Dead code counts for nothing.
+/// Cycles of one task. Dead code is not counted.
 double costOf(mlir::func::FuncOp stage);
 
 } // namespace sluice::cpu

@@ -1,8 +1,8 @@
-// Operands of products that are stored in f16 or bf16, as f32 in the kernel's workspace.
+// Widens the f16 and bf16 operands of products to f32 in the kernel's workspace.
 //
-// The generators of products read f32 and f64. Each operand of halves is widened once, by a stage in front of the product,
-// in the layout that it has: its bytes are read once more and twice as many are written and read, which a product of any
-// depth outweighs.
+// The generators of products read f32 and f64. A stage before the product widens each half-precision operand once and
+// keeps its layout. This costs one more read of the operand, and a write and a read of twice as many bytes. A product
+// of any depth outweighs that cost.
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"
@@ -17,10 +17,10 @@ public:
                 int64_t capacity)
       : kernel(kernel), into(into), name(name), target(target), capacity(capacity) {}
 
-  /// Widens what operands of `root` are of halves.
+  /// Widens the half-precision operands of `root`.
   mlir::LogicalResult widen(mlir::Operation *root);
 
-  /// Where an operand lies that was widened, in f32 of the workspace.
+  /// The location of a widened operand, as f32 in the workspace.
   std::optional<int64_t> offsetOf(mlir::Value operand) const;
 
   llvm::ArrayRef<Stage> stages() const { return stages_; }

@@ -1,8 +1,8 @@
-// The function that runs a range of one parallel stage's tasks: what every generator of CPU code writes into.
+// The function that runs a range of one parallel stage's tasks: the output of every generator of CPU code.
 //
 //   func.func @name(%buffers: !llvm.ptr, %rows: i64, %begin: i64, %end: i64)      sluice_stage_fn of artifact.h
 //
-// All values are i64 and !llvm.ptr, so that no index casts are needed; memory is reached by VectorAccess.h.
+// All values are i64 and !llvm.ptr, so that no index casts are needed; memory is accessed through VectorAccess.h.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,15 +16,14 @@
 
 namespace sluice::cpu {
 
-// How the runtime cuts a stage: it has `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0.
+// How the runtime splits a stage: into `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0.
 struct Stage {
   std::string function;
   int64_t tasks = 1;
   int64_t rowsPerTask = 0;
 };
 
-/// Where stage functions go. How many tasks they have, and what workspace, is known without the bodies, in a fraction of
-/// the time.
+/// Collects stage functions. Their task counts and workspace are available without bodies, in a fraction of the time.
 struct StageModule {
   StageModule(mlir::ModuleOp module, bool hasBodies = true) : module(module), hasBodies(hasBodies) {}
 
@@ -34,7 +33,7 @@ struct StageModule {
 
 class StageFunction {
 public:
-  // Adds an empty, public function (it only returns) to the end of the module. Loads the dialects that it uses.
+  // Adds an empty, public function (it only returns) to the end of the module. Loads the dialects of stage functions.
   static StageFunction create(const StageModule &into, llvm::StringRef name, mlir::Location loc);
 
   mlir::func::FuncOp func;
@@ -43,7 +42,7 @@ public:
   // The address of the kernel's i-th buffer; loaded once, at the function's entry.
   mlir::Value buffer(int64_t i);
 
-  // A builder in front of the function's return.
+  // A builder before the function's return.
   mlir::OpBuilder bodyBuilder();
 
   // Emits the loop over the tasks [begin, end), where functions have bodies; `body` fills in one task.

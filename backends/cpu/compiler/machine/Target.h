@@ -1,8 +1,8 @@
-// What the generators of CPU code need to know of the machine that the code is for.
+// The target machine of the generators of CPU code.
 //
-// `instructions` and with them the width of vectors decide on orders of sums; all else is for speed alone, so that CPUs
-// with one instruction set give the same bits, whatever their caches and ports. Nothing depends on the number of
-// threads.
+// `instructions`, and with them the vector width, determine the order of sums. The other fields affect speed only, so
+// CPUs with one instruction set give bitwise equal results, whatever their caches and ports. Nothing depends on the
+// number of threads.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -26,12 +26,13 @@ struct Target {
   int64_t lanes(int64_t elementBits) const { return vectorBits / elementBits; }
   bool has(llvm::StringRef instruction) const;
 
-  // The machine that this runs on.
+  // The host machine.
   static Target host();
 
-  // "native", or a processor by LLVM's name: "haswell". Caches to plan for may follow: "haswell:l1=32K,l2=256K"; else
-  // they are this machine's where it is native, and those of a common core of that instruction set. The error's code is
-  // not_supported for a processor that lacks what all code needs, invalid_argument for text that means nothing.
+  // Parses "native" or a processor by LLVM's name: "haswell". Cache sizes for tiling may follow:
+  // "haswell:l1=32K,l2=256K". Their default is this machine's caches for "native", and otherwise those of a common core
+  // of that instruction set. The error's code is not_supported for a processor without a required extension, and
+  // invalid_argument for text that does not parse.
   static llvm::Expected<Target> of(llvm::StringRef text);
 };
 

@@ -1,6 +1,6 @@
 // Loads and stores of scalars and one-dimensional vectors at an address plus an offset counted in elements.
 //
-// Nothing is assumed about alignment beyond the element's own. Offsets are i64.
+// Addresses need only the element's alignment. Offsets are i64.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -30,7 +30,7 @@ mlir::Value loadFirstLanes(mlir::OpBuilder &b, mlir::Location loc, mlir::VectorT
 
 void storeVector(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, mlir::Value address);
 
-// The first `lanes` lanes as a narrower vector; the vector itself when that is all of it.
+// The first `lanes` lanes as a narrower vector; the vector itself if that is all lanes.
 mlir::Value firstLanes(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, int64_t lanes);
 
 // locality: 3 into the first-level cache, 2 into the second.

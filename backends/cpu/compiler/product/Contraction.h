@@ -1,15 +1,15 @@
-// Generates the stages of matrix products and convolutions: everything that is a sum of products.
+// Generates the stages of matrix products and convolutions.
 //
-// One register-tile generator serves all of them: C[r, n] += A[r, k] * B[k, n], with A read as scalars at constant
-// strides, B as vectors along n, and the sums in registers. Nothing is copied into padding buffers: where a window
-// sticks out of the image, the multiply-adds are simply not generated. What happens to a finished vector of sums is up
-// to the caller's epilogue, so bias, activation and optimizer never appear here.
+// One register-tile generator serves all of them: C[r, n] += A[r, k] * B[k, n]. A is read as scalars at constant
+// strides, B as vectors along n, and the sums are in registers. There are no padding buffers: where a window extends
+// beyond the image, no multiply-adds are generated. The caller's epilogue receives each finished vector of sums, so
+// bias, activation and optimizer never appear here.
 //
-// Physical layouts: activations are NHWC; weights, and what is written in their layout, are panels along the output
-// channels, `[O/P][kh][kw][C][P]` or `[N/P][K][P]`, with zeros where the last panel is not full.
+// Physical layouts: activations are NHWC. Weights, and results in their layout, are panels along the output channels,
+// `[O/P][kh][kw][C][P]` or `[N/P][K][P]`, with zeros in the last panel if it is not full.
 //
-// The order of each sum follows from the shapes and the target's vectors alone, not from tiles and blocks: what is cut
-// by caches and ports is independent work. Tests hold other caches and ports against it.
+// The order of each sum follows from the shapes and the target's vectors alone, not from tiles and blocks: caches and
+// ports only split independent work. Tests compare targets with other caches and ports.
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"
@@ -26,22 +26,22 @@
 namespace sluice::cpu {
 
 // Called once for each finished vector of sums, to store it. `index` (i64) is the logical place of lane 0 in the
-// result; the lanes go along n, the output channel or the gradient's own innermost physical dimension:
+// result; the lanes go along n, the output channel or the gradient's innermost physical dimension:
 //   matmul           [batch..., m, n]   lanes along n
 //   forward          [n, o, oh, ow]     lanes along o
 //   input gradient   [n, c, h, w]       lanes along c
 //   weight gradient  [o, c, kh, kw]     lanes along o
-// `sums` is a vector of at most the target's lanes, a narrower one at a tail: only existing elements are in it.
+// `sums` is a vector of at most the target's lanes, a narrower one at a tail: every lane is an element.
 using Epilogue = std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc,
                                     llvm::ArrayRef<mlir::Value> index, mlir::Value sums)>;
 
-// Where an operand lies: a buffer of the kernel and an offset into it, in elements.
+// The location of an operand: a buffer of the kernel and an offset into it, in elements.
 struct Place {
   int64_t buffer = 0;
   int64_t offset = 0;
 };
 
-// What a generator made, for the plan.
+// The generated stages, for the plan.
 struct Contraction {
   llvm::SmallVector<Stage> stages; // run in this order
   int64_t workspaceBytes = 0;      // needed at the descriptor's workspace
@@ -91,7 +91,7 @@ Contraction emitMatmul(const StageModule &module, llvm::StringRef name, mlir::Lo
 // ---- Convolutions ---------------------------------------------------------------------------------------------------
 
 // The geometry of y[n, o, oh, ow] = sum x[n, c, oh * stride + kh * dilation - pad, ...] * w[o, c, kh, kw], with x NHWC
-// `[rows][H][W][C]`, y `[rows][OH][OW][O]` and w in panels. All three passes are described by it.
+// `[rows][H][W][C]`, y `[rows][OH][OW][O]` and w in panels. It describes all three passes.
 struct Convolution {
   struct Axis { // one spatial dimension
     int64_t input = 1, kernel = 1, stride = 1, dilation = 1, padBefore = 0, padAfter = 0;
@@ -105,14 +105,14 @@ struct Convolution {
   int64_t panel = 0;  // of the weights, along the output channels
   Axis height, width;
 
-  Place input;       // x, or where the input gradient goes
-  Place weights;     // w, or where the weight gradient goes
+  Place input;       // x, or the input gradient
+  Place weights;     // w, or the weight gradient
   Place output;      // y, or dY
   Place workspace;   // aligned to 64 bytes
-  Epilogue epilogue; // empty: store to the result's place
+  Epilogue epilogue; // empty: store to the result
 };
 
-// Says why a convolution cannot be generated; empty when it can.
+// Returns why a convolution cannot be generated; empty if it can.
 std::string unsupported(const Convolution &convolution);
 
 Contraction emitConvolution(const StageModule &module, llvm::StringRef name, mlir::Location loc,

@@ -1,17 +1,17 @@
-// What the letters of a product mean to the generator of products, C[batch, m, n] = sum over k of A[batch, m, k] *
-// B[batch, k, n], and in which layouts it can read and write them.
+// Maps the letters of a product to the generator's product, C[batch, m, n] = sum over k of A[batch, m, k] * B[batch, k,
+// n], and determines which layouts it can read and write.
 //
-// Lanes go along n, the innermost free letter of the result; B is the operand that has it, A the other one. Summed letters
-// are one k: they lie next to each other in both operands, in the order in which terms are summed. All that does not
-// merge with m or n is a loop around the product.
+// Lanes go along n, the innermost free letter of the result. B is the operand with that letter, A the other operand.
+// Summed letters merge to one k: they are adjacent in both operands, in the order in which terms are summed. Every
+// letter that does not merge with m or n is a loop around the product.
 #pragma once
 
 #include "backends/cpu/compiler/Layouts.h"
 
 namespace sluice::cpu {
 
-/// Whether the product is a loop nest, since nothing is summed, or no letter is free and each element is a product of
-/// vectors. Its letters decide alone, as the order of its sums hangs on it.
+/// Whether the product is a loop nest: no letter is summed, or no letter is free and each element is a product of
+/// vectors. This depends on the letters alone, because the order of sums depends on it.
 bool isLoopNest(ir::EinsumOp op);
 
 struct EinsumLetters {
@@ -19,7 +19,7 @@ struct EinsumLetters {
 
   ir::Equation equation;
   mlir::Value a, b, y;
-  /// The generator's A is the op's b: the result lies with a letter of a innermost.
+  /// The generator's A is the op's b: a letter of a is the innermost of the result.
   bool swapped = false;
   char lanes = 0; ///< the letter along which vectors of the result go; 0 if B has no free one, or another is innermost
   std::string summed; ///< in the order in which terms are summed
@@ -34,16 +34,17 @@ struct EinsumLetters {
   bool canStore(const Target &target) const;
   bool canReadLeft() const;
   bool canReadRight(const Target &target) const;
-  /// Whether `type`, an operand with these letters, has one summed letter and one free one, of the whole product.
+  /// Whether `type`, an operand with these letters, has exactly one summed letter and one free letter of the whole
+  /// product.
   bool isMatrix(llvm::StringRef letters) const;
 };
 
-/// Letters in the order in which they lie in memory, outermost first, without those of size 1.
+/// Letters in memory order, outermost first, without those of size 1.
 std::string lettersInMemory(mlir::RankedTensorType type, llvm::StringRef letters);
 
 LayoutPreference preferredLayoutOfEinsum(ir::EinsumOp op, bool isResult, unsigned number, const Target &target);
 
-/// Whether the type's elements lie in panels along its first dimension, as weights of products do.
+/// Whether the type's layout has panels along its first dimension, as weights of products do.
 bool isInPanels(mlir::RankedTensorType type);
 
 } // namespace sluice::cpu

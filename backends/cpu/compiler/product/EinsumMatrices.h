@@ -1,5 +1,5 @@
-// A product by letters as a product of matrices that the generator makes: letters next to each other in an operand merge to
-// one m, n or k; the others are a batch, along which an operand that lacks them is broadcast.
+// Maps an einsum to a product of matrices for the generator. Adjacent letters of an operand merge to one m, n or k. The
+// other letters are batch dimensions, along which an operand without them is broadcast.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"
@@ -10,9 +10,9 @@ namespace sluice::cpu {
 struct EinsumMatrices {
   std::string batch, m, n, k; ///< letters, outermost first; those of size 1 are in none
   Matmul matmul;              ///< without places and epilogue
-  bool storesAlone = true;    ///< the generator can store what it made; else an epilogue does
+  bool storesAlone = true;    ///< the generator can store the result; else an epilogue does
 
-  /// The place of each of the result's letters, from the generator's [batch..., m, n].
+  /// The index of each of the result's letters, from the generator's [batch..., m, n].
   llvm::SmallVector<mlir::Value> indexOf(llvm::StringRef letters, mlir::OpBuilder &b, mlir::Location loc,
                                          llvm::ArrayRef<mlir::Value> place) const;
   llvm::SmallVector<int64_t> sizesOf(llvm::StringRef letters) const;
@@ -20,7 +20,7 @@ struct EinsumMatrices {
   llvm::DenseMap<char, int64_t> sizes; ///< at capacity
 };
 
-/// Of a product whose operands the generator can read and whose result it can write.
+/// For a product whose operands the generator can read and whose result it can write.
 EinsumMatrices matricesOf(const EinsumLetters &product, const Target &target, int64_t capacity);
 
 } // namespace sluice::cpu

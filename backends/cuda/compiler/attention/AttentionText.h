@@ -1,17 +1,19 @@
-// What kernels of attention share, as CUDA C++ templates: cores that multiply, tiles, and two functions, of the op and of its
-// gradients, whose template argument says what one op is. AttentionKernel.cpp writes that, and the kernel that calls them.
+// CUDA C++ templates that attention kernels share: cores that multiply, tiles, and two functions, for the op and for
+// its gradients. Their template argument describes one op. AttentionKernel.cpp generates that argument and the calling
+// kernel.
 //
-// A warp has 16 queries (of the gradients of keys and values: 16 keys) and takes the other side in steps. It holds scores as
-// tensor cores hold sums (product/Fragments.h) whatever multiplies: of 16 x 8 each lane has (lane / 4, lane % 4 * 2 + {0, 1})
-// and the same two 8 rows below. So a row is in four neighbouring lanes, and probabilities are where the second product wants
-// them without leaving their registers.
+// A warp has 16 queries (for the gradients of keys and values: 16 keys) and iterates over the other side in steps.
+// Scores have the layout of tensor core sums (product/Fragments.h) for every core: of 16 x 8 each lane has (lane / 4,
+// lane % 4 * 2 + {0, 1}) and the same two 8 rows below. A row is therefore in four adjacent lanes, and probabilities
+// are in the registers that the second product reads.
 //
-// A core has two products, which add to the sums of a warp's 16 rows: of two tiles in shared memory by their rows, and of
-// values that the warp holds as it holds sums with a tile by its columns. Rows of tiles are `stride` elements apart.
+// A core has two products, which add to the sums of a warp's 16 rows. The first multiplies two tiles in shared memory
+// by their rows. The second multiplies values in the layout of sums with a tile by its columns. Rows of tiles are
+// `stride` elements apart.
 //
-// Halves: products are exact and added in f32, and the softmax is of f32. Probabilities and the gradients of scores are
-// rounded to halves in front of the second product, as is usual of attention on tensor cores: each then errs by 2^-9 of
-// itself in bf16, 2^-12 in f16. Results are rounded once.
+// Half precision: products are exact and accumulated in f32, and the softmax is computed in f32. Probabilities and the
+// gradients of scores are rounded to half precision before the second product, as is usual for attention on tensor
+// cores. Each then has a relative error of 2^-9 in bf16 and 2^-12 in f16. Results are rounded once.
 #pragma once
 
 namespace sluice::cuda {

@@ -7,7 +7,8 @@
 
 namespace sluice::cuda {
 
-/// In 32 bits where every intermediate value fits, else in 64: then `name` is asked for a wide variable.
+/// 32-bit arithmetic if every intermediate value fits, else 64-bit arithmetic, for which `name` must return a wide
+/// variable.
 std::string indexText(const loops::IndexSpace &space, mlir::AffineExpr index,
                       llvm::function_ref<std::string(mlir::AffineExpr variable, bool isWide)> name);
 

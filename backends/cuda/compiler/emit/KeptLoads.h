@@ -1,9 +1,11 @@
-// Loads that a thread makes once. Loops over the same row, as those of a softmax or a norm, load the same elements in the same
-// trips: the first of them loads into an array, from which all take them. They are unrolled, so that every trip names its
-// elements, and the array is registers.
+// Loads that a thread executes once and keeps in registers.
 //
-// What several loops load is known when their text has been written: it is written twice, the second time with what
-// `LoopLoads` has chosen the first time. Values and the order of sums stay as they are.
+// Loops over the same row, for example those of a softmax or a norm, load the same elements in the same trips. The
+// first of them loads into an array, which the others read. The loops are unrolled, so that every index of the array is
+// constant and the array stays in registers.
+//
+// The loads that loops share are known only after emission. The kernel is therefore emitted twice, the second time with
+// the choice of `LoopLoads` from the first. Values and the order of sums do not change.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +17,22 @@
 
 namespace sluice::cuda {
 
-/// The array that keeps each load, by its number among all of a text, if one does; empty if none is loaded by several loops.
+/// For each load, by its number in the text, the array that keeps it, if any; empty if no load is shared by several
+/// loops.
 using KeptLoads = std::vector<std::optional<unsigned>>;
 
-/// The loads of a text.
+/// The loads of a kernel's text.
 class LoopLoads {
 public:
   struct Load {
-    std::string what;      ///< the same for all that load the same in the same trips; empty: it is not to be kept
+    std::string what;      ///< equal for loads of the same elements in the same trips; empty: not kept
     unsigned loop = 0;     ///< around it
-    int64_t buffer = 0;    ///< that it reads
+    int64_t buffer = 0;    ///< that the load reads
     int64_t registers = 0; ///< of all trips
   };
   void add(Load load) { loads.push_back(std::move(load)); }
   void addStore(int64_t buffer) { stored.insert(buffer); }
-  /// What the loop's trips take together, in cycles of ThreadEmitter::cost.
+  /// Cost of all trips of the loop, in cycles of ThreadEmitter::cost.
   void addLoop(unsigned loop, double cycles) { cyclesOf[loop] = cycles; }
 
   KeptLoads chosen() const;

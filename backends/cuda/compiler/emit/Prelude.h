@@ -1,4 +1,5 @@
-// What generated kernels begin with: one text in front of all, without a header of the toolkit, and each one's head.
+// The beginning of generated kernels: one prelude for all kernels, which needs no header of the toolkit, and the
+// signature of each kernel.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,11 @@ namespace sluice::cuda {
 /// The text of Prelude.cuh: CUDA C++ for NVRTC. `Index` is the type of counts and offsets.
 extern const char *const kPrelude;
 
-/// `extern "C" __global__ void name(Byte *__restrict__ b0, ..., Index rows, Index tasks) {`, with `bounds` in front. Where a
-/// result lies where an operand lay, the thread that writes an element is the one that has read it, or one of a warp or block that
-/// has read it for a fold and takes that thread's value alone: loads of others may go in front of that store, so that a thread
-/// waits for many of them at once.
+/// `extern "C" __global__ void name(Byte *__restrict__ b0, ..., Index rows, Index tasks) {`, with `bounds` before it.
+///
+/// `__restrict__` is valid even if a result shares the memory of an operand. The thread that writes an element has read
+/// it itself, or belongs to a warp or block that has read it for a fold and uses only that thread's value. The compiler
+/// may therefore move loads before the store, so that many loads are in flight at once.
 inline std::string kernelHead(const std::string &name, int64_t buffers, const std::string &bounds = "") {
   std::string head = "extern \"C\" " + bounds + "__global__ void " + name + "(";
   for (int64_t i = 0; i < buffers; ++i)

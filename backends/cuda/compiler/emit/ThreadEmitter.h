@@ -1,12 +1,12 @@
-// Loop nests as CUDA C++: a group of threads, of one warp or a whole block, computes `lanes()` elements together, each
-// thread some that lie side by side.
+// Emits loop nests as CUDA C++: a group of threads, of one warp or a whole block, computes `lanes()` elements together.
+// Each thread has some adjacent elements.
 //
-// A handle is the name of a variable. That of an element or condition is every thread's own, a number or, where a
-// thread has several elements, an array of them that unrolled loops keep in registers; a count is the same in all
-// threads of a group. What the text needs beside what it says is in Prelude.h.
+// A handle is the name of a variable. The variable of an element or condition is private to a thread: a number or, if a
+// thread has several elements, an array that unrolled loops keep in registers. A count is the same in all threads of a
+// group. Prelude.h declares the functions that the emitted text uses.
 //
-// A thread that is a group of its own goes in its loops over what it has in registers: they are unrolled, as are those that load
-// what others have loaded, see KeptLoads.h.
+// If a group is one thread, loops over values in registers are unrolled, and so are loops over kept loads, see
+// KeptLoads.h.
 #pragma once
 
 #include "backends/cuda/compiler/emit/KeptLoads.h"
@@ -22,8 +22,8 @@
 
 namespace sluice::cuda {
 
-/// The threads that compute together: a power of two up to a warp's 32, or more for all of a block, and the elements that
-/// each of them has.
+/// The threads of a group: a power of two up to a warp's 32, or more for a whole block; and the number of elements per
+/// thread.
 struct ThreadGroup {
   int64_t threads = 32;
   int64_t perThread = 1;
@@ -31,34 +31,35 @@ struct ThreadGroup {
 };
 
 class ThreadEmitter : public loops::Emitter {
-  /// Sums that a thread has of each column of its own: as many loads are under way at once, and registers hold them for four.
+  /// Partial sums per column of a thread: as many loads are in flight at once, and four columns of them fit in
+  /// registers.
   static constexpr int64_t kPartials = 8;
 
 public:
   ThreadEmitter(mlir::MLIRContext *context, ThreadGroup group);
 
-  /// `__global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks)`, with what was emitted: each group of
-  /// threads does the task of its number in the grid, if there is one.
+  /// `__global__ void name(Byte *b0, Byte *b1, ..., Index rows, Index tasks)`, with the emitted body. Each group of
+  /// threads runs the task of its number in the grid, if there is one.
   std::string kernel(const std::string &name, int64_t buffers) const;
   loops::Count task() { return named<loops::Count>("task"); }
-  /// What was emitted, for text that has the variables of `kernel`.
+  /// The emitted statements, for text that declares the variables of `kernel`.
   const std::string &body() const { return open.front()->text; }
 
-  // Text of the client's own at the place of emission.
+  // Inserts the client's text at the place of emission.
   void statement(const std::string &text) { line(text); }
   loops::Count countNamed(const std::string &name) { return named<loops::Count>(name); }
   std::string nameOf(loops::Count count) const { return variableOf(count).name; }
-  /// Of a thread's elements, each of which is `value`; `laneNumber` is its number among the lanes.
+  /// An array of a thread's elements, each of which is `value`; `laneNumber` is its number among the lanes.
   loops::Element elementThat(const std::string &type, const std::string &value) {
     return define<loops::Element>(type, value);
   }
   loops::Condition conditionThat(const std::string &value) { return define<loops::Condition>("bool", value); }
   std::string laneNumber() const;
-  /// Whether a thread's elements lie together in memory, wherever they are loaded from or stored.
+  /// Whether a thread's elements are contiguous in memory at every load and store.
   bool accessesPacks() const { return accessesPacks_; }
-  /// Cycles of a group, roughly: to choose between ways to lay the same on threads.
+  /// Estimated cycles of a group, to choose between mappings to threads.
   double cost() const { return open.front()->cycles; }
-  /// What loops of known trips load several times, and that it is kept when the same is emitted again.
+  /// Loads that loops with known trip counts repeat; and the choice to keep them when the nest is emitted again.
   KeptLoads repeatedLoads() const { return loads.chosen(); }
   void keep(KeptLoads these) { kept = std::move(these); }
 
@@ -84,7 +85,8 @@ public:
   loops::Element index(mlir::AffineExpr index, mlir::Type type) final;
   loops::Element rows(mlir::Type type) final;
   loops::Element apply(mlir::Operation *op, llvm::ArrayRef<loops::Element> operands) final;
-  /// A function for one element, in front of the kernel. Text for a kernel of the client's own has the body in place.
+  /// A function for one element, defined before the kernel. If the client writes the kernel, the body is emitted
+  /// inline.
   std::optional<llvm::SmallVector<loops::Element>> call(llvm::StringRef name, llvm::ArrayRef<loops::Element> operands,
                                                         FunctionBody body) final;
 
@@ -116,18 +118,18 @@ private:
     size_t depth = 0;                     // of the levels around it
     std::optional<int64_t> constant = {}; // of a count
   };
-  /// What stands in a loop or block that is open.
+  /// State of an open loop or block.
   struct Level {
     std::string text, head;
     unsigned number = 0;
     int64_t trips = 1; // at capacity
     double cycles = 0; // of one
-    std::string trip;  // its number, where it is known how many there are; 0 of one that is no loop
+    std::string trip;  // its trip count, if known; 0 for a block that is no loop
     bool isUnrolled = false;
     llvm::SmallVector<loops::Element> carried; // variables outside
   };
 
-  /// What is loaded from: a buffer, or a constant.
+  /// The source of a load: a buffer, or a constant.
   struct Source {
     std::string address;
     int64_t byteOffset;
@@ -142,12 +144,12 @@ private:
     return H(&variables.emplace_back(Variable{name, type, open.size()}));
   }
   template <typename H> static std::string nameOf(H handle) { return variableOf(handle).name; }
-  /// One of a thread's elements: that numbered `l`.
+  /// A thread's element `l`.
   template <typename H> std::string eachOf(H handle) const { return nameOf(handle) + (isSingle() ? "" : "[l]"); }
   template <typename H> std::string firstOf(H handle) const { return nameOf(handle) + (isSingle() ? "" : "[0]"); }
   bool isSingle() const { return group.perThread == 1; }
   bool isBlock() const { return group.threads > kWarp; }
-  /// What threads of a block hand each other, of so many bytes at once.
+  /// Shared memory to exchange values between the threads of a block, with the given size in bytes.
   std::string heldAs(const std::string &type, int64_t count);
   std::string newName() { return "v" + std::to_string(nextName++); }
   std::string indented(const std::string &text) const;
@@ -158,16 +160,16 @@ private:
   void chargeAccess(mlir::AffineExpr offset, const loops::Lanes &lanes, bool isPack);
   loops::Count newCount(const std::string &value);
   void declare(const std::string &type, const std::string &name, const std::string &value);
-  /// A variable of this type, whose element `l` is `value`.
+  /// Declares a variable of this type, whose element `l` is `value`.
   template <typename H> H define(const std::string &type, const std::string &value);
-  /// A statement for each element of a thread.
+  /// Emits a statement for each element of a thread.
   void each(const std::string &statement);
 
   std::string functionText(const std::string &function, ThreadEmitter &inside, const std::string &parameters,
                            llvm::ArrayRef<loops::Element> results) const;
   std::string text(mlir::AffineExpr index) const { return text(space(), index); }
   std::string text(const loops::IndexSpace &space, mlir::AffineExpr index) const;
-  /// An index by a thread's number and that of an element among its own.
+  /// An index by a thread's number and the number of one of its elements.
   struct InThread {
     loops::IndexSpace space;
     mlir::AffineExpr index, element;
@@ -179,10 +181,10 @@ private:
   std::string ifAll(std::initializer_list<loops::Condition> conditions) const;
   std::string packAt(mlir::Type element, const std::string &address, const std::string &place) const;
   std::string inAnyLoop(mlir::AffineExpr offset) const;
-  /// The array that keeps the load, which has the next number.
+  /// The array that keeps the load with the next number.
   std::optional<unsigned> note(const Source &from, mlir::AffineExpr offset, const loops::Lanes &lanes,
                                loops::Condition condition);
-  /// The element of an array that has what the innermost loop's trip loads: it gets there once, in front of the loop.
+  /// The element of a kept array that the innermost loop loads in its current trip. It is loaded once, before the loop.
   std::string keptIn(unsigned array, const std::string &type, const loops::Lanes &lanes,
                      llvm::function_ref<std::string()> load);
   std::string packText(const Source &from, const std::string &place, const std::string &type,
@@ -193,20 +195,20 @@ private:
                           loops::Condition condition);
 
   ThreadGroup group;
-  std::map<std::string, std::string> functions; // the text of those that are called, by name
+  std::map<std::string, std::string> functions; // definitions of the called functions, by name
   unsigned nextName = 0;
   unsigned nextLevel = 1;
   bool accessesPacks_ = true;
-  bool onlyFirst = false; // of a thread's elements: the others are computed for nothing, and left out by compilers
+  bool onlyFirst = false; // active elements of a thread: the others are dead code, which compilers remove
   int64_t heldBytes = 0;  // of shared memory
-  /// Conditions that indices say, or nothing that differs among a thread's elements: those that are not negative.
+  /// Conditions that depend on an index, or on nothing that differs between a thread's elements: true if not negative.
   std::map<std::string, llvm::SmallVector<mlir::AffineExpr>> saidBy;
-  /// The values of conditions of nothing but a lane's number, which hold anywhere.
+  /// The values of conditions that depend on a lane's number only, which are valid everywhere.
   std::map<std::string, std::string> ofLanes;
   LoopLoads loads;
   KeptLoads kept; // by number
   size_t nextLoad = 0;
-  std::set<unsigned> filled; // of the arrays that keep
+  std::set<unsigned> filled; // of the arrays of kept loads
   std::deque<Variable> variables;
   loops::Count thread; // its number in the group
   std::vector<std::shared_ptr<Level>> open;

@@ -1,5 +1,5 @@
-// Kernels as CUDA C++: a `__global__` function for each nest of loops, in which a warp does one task, or a block where
-// rows are long and few, or for a product, attention, sums at indices or a transposition, in which a block does.
+// Kernels as CUDA C++: a `__global__` function for each loop nest. A warp runs one task, or a block if rows are long
+// and few. For products, attention, sums at indices and transpositions, a block runs one task.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -9,43 +9,45 @@ namespace sluice::cuda {
 
 inline constexpr int64_t kWarp = 32;
 
-/// Whether a function runs where a library does the kernel's product: too, or alone, where the activation is left to it; or
-/// where the sum beside the product is left to it, as it does without a library.
+/// Whether a function runs if a library computes the kernel's product: in addition to the library; alone, if the
+/// activation is left to it; or as without a library, if the sum next to the product is left to it.
 enum class FollowsLibrary { Never, Always, ForActivation, ForSum };
 
-/// Has `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0, and so many threads for each.
+/// A function with `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` if rowsPerTask is 0, and this many threads per
+/// task.
 struct GridFunction {
   std::string name;
   int64_t tasks = 1, rowsPerTask = 0;
   int64_t threads = kWarp;
-  int64_t blocks = 1;      ///< that a multiprocessor runs at once: so many share its 65536 registers
-  int64_t sharedBytes = 0; ///< of a block, beside those that it declares
+  int64_t blocks = 1;      ///< blocks per multiprocessor at once, which share its 65536 registers
+  int64_t sharedBytes = 0; ///< dynamic shared memory of a block, without its static arrays
   FollowsLibrary followsLibrary = FollowsLibrary::Never;
 };
 
 struct GridKernel {
-  std::string text;                          ///< behind Prelude.h
+  std::string text;                          ///< follows Prelude.h
   llvm::SmallVector<GridFunction> functions; ///< run in this order
-  int64_t workspaceBytes = 0;                ///< of the last buffer, behind those of operands and results
-  double lanes = 1;                          ///< the share of threads' elements, of tiles or warps, that exist
+  int64_t workspaceBytes = 0;                ///< of the last buffer, after the operands and results
+  /// the share of thread elements, or of the elements of tiles or warps, that are active
+  double lanes = 1;
 };
 
-/// How products are written.
+/// Settings of product kernels.
 struct GridOptions {
-  // Of a block's tile; neither changes a value.
+  // A block's tile; the tile does not affect values.
   int64_t largestTile = 128;  ///< rows or columns
-  int64_t wantedBlocks = 128; ///< tiles are made smaller until there are so many: each multiprocessor has one
+  int64_t wantedBlocks = 128; ///< tiles shrink until there are this many: one per multiprocessor
   bool tf32 = false;          ///< f32 on tensor cores, with operands rounded to 11 bits
-  bool halfCores = true;      ///< f16 and bf16 on tensor cores, which devices have from sm_80 on
+  bool halfCores = true;      ///< f16 and bf16 on tensor cores, available from sm_80 on
 };
 
-/// The names of functions begin with `name`; a kernel with a product has elementwise ops behind it, as
-/// loops::lastOpJoins says. Fails with a diagnostic on the op that cannot be written.
+/// Function names begin with `name`. A kernel with a product has elementwise ops after it, as defined by
+/// loops::lastOpJoins. Fails with a diagnostic on the op that cannot be lowered.
 mlir::FailureOr<GridKernel> writeGridKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                             const GridOptions &options = {});
 
-/// Adds a function for what is behind the kernel's product, which lies where the kernel's one result does: for a library that
-/// has no more than the product. Fails with a diagnostic.
+/// Adds a function for the ops after the kernel's product, whose value is in the buffer of the kernel's one result. It
+/// serves libraries that compute only the product. Fails with a diagnostic.
 mlir::LogicalResult addActivation(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity, GridKernel &into);
 
 } // namespace sluice::cuda

@@ -1,5 +1,5 @@
-// What NVRTC gets and what it says, for people to read: the text of each unit, above each kernel the ops that it is made of and
-// their source lines, and what every function needs of a multiprocessor.
+// Dumps the input and output of NVRTC for reading: the source of each unit, the ops of each kernel with their source
+// lines above the kernel, and the resources that every function uses.
 #pragma once
 
 #include "backends/cuda/compiler/nvrtc/Nvrtc.h"
@@ -7,21 +7,22 @@
 
 namespace sluice::cuda {
 
-/// A kernel's ops as comments of CUDA C++, each with its place in the source and, if `hasLines`, what stands in that line of
-/// the file, where it is there.
+/// A kernel's ops as comments of CUDA C++, each with its source location and, if `hasLines`, the text of that line if
+/// the file exists.
 std::string sourceComment(ir::KernelOp kernel, bool hasLines);
 
 struct CompiledUnit {
   std::string architecture;
   std::vector<KernelResources> functions;
-  std::string code; ///< empty where nobody keeps it
+  std::string code; ///< empty if not dumped
 };
 
-/// Whether the folder is there or could be made: better to learn it before kernels are compiled. Nothing is left.
+/// Checks that the folder exists or can be created, to report errors before kernels are compiled. Leaves no files.
 llvm::Error checkDumpFolder(const std::string &folder);
-/// Makes the folder if there is none, and writes `kernels-0.cu` and so on, `kernels-0.sm_90.cubin` or `.compute_80.ptx` of each
-/// that has code, and `kernels.json`: for each function and architecture its registers, bytes spilled and bytes of shared
-/// memory. A unit's number is its place in `units`, which `compiled` goes through for each architecture.
+/// Creates the folder if required, and writes `kernels-0.cu` and so on, `kernels-0.sm_90.cubin` or `.compute_80.ptx` of
+/// each compiled unit, and `kernels.json`. The latter has, for each function and architecture, its registers, bytes
+/// spilled and bytes of shared memory. A unit's number is its index in `units`; `compiled` has all units for each
+/// architecture in turn.
 llvm::Error writeDump(const std::string &folder, llvm::ArrayRef<std::string> units,
                       llvm::ArrayRef<CompiledUnit> compiled);
 

@@ -1,5 +1,5 @@
-// A session's device code as one image: what its kernels are made of, and code for each architecture. The format is
-// that of runtime/ModuleImage.h, which reads it.
+// A session's device code as one image: the descriptions of its kernels, and code for each architecture.
+// runtime/ModuleImage.h defines and reads the format.
 #pragma once
 
 #include "backends/cuda/compiler/kernels/GridKernel.h"
@@ -13,7 +13,7 @@ namespace sluice::cuda {
 class ModuleImage {
 public:
   void addKernel(llvm::StringRef name, int64_t buffers, llvm::ArrayRef<GridFunction> functions);
-  /// A library may do the kernel that was added last.
+  /// Lets a library run the kernel that was added last.
   void addProduct(const LibraryProduct &product);
   void addCode(const std::string &architecture, std::string code);
   std::string write() const;

@@ -1,5 +1,5 @@
-// NVIDIA's compiler from CUDA C++ to the code of a device, as a library that is looked for when it is needed. It needs
-// neither a device nor a driver.
+// NVRTC, NVIDIA's compiler from CUDA C++ to device code, loaded as a library on first use. It requires neither a device
+// nor a driver.
 #pragma once
 
 #include "backends/cuda/libraries/LibrarySearch.h"
@@ -10,37 +10,37 @@
 
 namespace sluice::cuda {
 
-/// What a kernel needs of a multiprocessor, as the assembler says.
+/// Resources that a kernel uses, as reported by the assembler.
 struct KernelResources {
   std::string name;
   int registers = 0;   ///< of a thread
-  int spillStores = 0; ///< bytes that do not fit into them
+  int spillStores = 0; ///< spilled bytes
   int spillLoads = 0;  ///< bytes
   int stack = 0;       ///< bytes of a thread's local memory
-  int shared = 0;      ///< bytes of a block, known to the compiler
+  int shared = 0;      ///< shared memory of a block, static
 };
 
 struct DeviceCode {
-  std::string bytes; ///< a cubin, or PTX with the zero behind it
+  std::string bytes; ///< a cubin, or PTX with a terminating zero
   std::vector<KernelResources> kernels;
   std::string log;
 };
 
 class Nvrtc {
 public:
-  /// The first library of `search` that the loader takes. The error says where it was looked for.
+  /// The first library of `search` that loads. The error lists the searched locations.
   static llvm::Expected<Nvrtc> load();
-  /// What SLUICE_NVRTC names, or a toolkit brings, or the Python package nvidia-cuda-nvrtc.
+  /// Searches SLUICE_NVRTC, a toolkit, and the Python package nvidia-cuda-nvrtc.
   static LibrarySearch search();
 
-  /// As "13.0".
+  /// E.g. "13.0".
   const std::string &version() const { return version_; }
-  /// That it has code for: "sm_90" and others. For each there is a "compute_90", whose code is PTX, which drivers compile for
-  /// whatever is newer.
+  /// Supported architectures: "sm_90" and others. Each has a "compute_90", whose code is PTX, which drivers compile for
+  /// newer devices.
   std::vector<std::string> architectures() const;
   bool has(const std::string &architecture) const;
-  /// Code of a text without includes for an architecture such as "sm_90". The error is what the compiler says. Threads may
-  /// compile at once. `options` are more of the compiler's own.
+  /// Compiles a source without includes for an architecture such as "sm_90". The error is the compiler's log.
+  /// Thread-safe. `options` are additional compiler options.
   llvm::Expected<DeviceCode> compile(const std::string &text, const std::string &architecture,
                                      llvm::ArrayRef<const char *> options = {}) const;
 

@@ -1,6 +1,6 @@
-// What a thread does with its sums: they go through the other ops of the kernel, with operands that are read where the sums
-// belong, and all results are stored. Of a sum in chunks, the chunk's goes into the workspace instead, and a nest of loops
-// adds the chunks and does the rest.
+// The epilogue of a thread's sums: the kernel's other ops consume them, with operands read at the same index, and all
+// results are stored. For a chunked sum, each chunk's sums go to the workspace instead. A loop nest then adds the
+// chunks and runs the epilogue.
 #pragma once
 
 #include "backends/cuda/compiler/product/TiledProduct.h"
@@ -8,17 +8,17 @@
 
 namespace sluice::cuda {
 
-/// Whether a result of the kernel reduces operands beside the product, which is no part of its epilogue.
+/// Whether a result of the kernel reduces operands of the product, which is not part of its epilogue.
 bool isBeside(mlir::Operation *product, mlir::Value result);
 
-/// Text that uses `sum[i][j]` and the places of tileFunction. Fails with a diagnostic.
+/// Source that uses `sum[i][j]` and the indices of tileFunction. Fails with a diagnostic.
 mlir::FailureOr<std::string> epilogueText(const TiledProduct &product, ir::KernelOp kernel);
 
-/// Writes the nest of a product in chunks.
+/// Emits the nest of a chunked product.
 mlir::LogicalResult writeSumOfChunks(const TiledProduct &product, ir::KernelOp kernel, llvm::StringRef name,
                                      loops::NestWriter &writer);
 
-/// Writes the nest of what is behind a product that lies where the kernel's one result does.
+/// Emits the nest of the ops after a product that is stored in the kernel's one result.
 mlir::LogicalResult writeBehindProduct(mlir::Operation *product, ir::KernelOp kernel, llvm::StringRef name,
                                        loops::NestWriter &writer);
 

@@ -1,10 +1,12 @@
-// Where the elements of a tile lie, and which of them exist, as text. An element of the batch is found by `element`, its number, a
-// row or column by `at`, its number in the result; a place in the sum by `number`, that of the step which multiplies it, and `depth`, its place in the step, so that what
-// all places of a step have in common is found once.
+// Source for the addresses of a tile's elements and for which of them exist.
 //
-// What exists is found by words. A row or column has in `absent` a bit for each position along a dimension of the sum, as those
-// of a filter, where it has no element: padding. A place in the sum has in `asked` those of its own positions. Besides, a row
-// that is none is absent where all places ask, and a place that is none asks where all rows are absent.
+// Variables: `element` is an index of the batch, `at` the index of a row or column in the result, `number` the step of
+// a summed index, and `depth` its position in the step. Values that all indices of a step share are computed once.
+//
+// Bit masks determine which elements exist. In `absent`, a row or column has a bit for each position along a summed
+// dimension, for example of a filter, at which its element is padding. In `asked`, a summed index has the bits of its
+// positions. In addition, a row that does not exist has a bit that all summed indices test, and a summed index that
+// does not exist tests a bit that all rows have.
 #pragma once
 
 #include "backends/cuda/compiler/product/TiledProduct.h"
@@ -19,10 +21,10 @@ public:
 
   /// `number` in a block's step, of which the first is 0.
   std::string numberOf(const std::string &step) const;
-  /// Of both parts of an index, and of their sum.
+  /// The two parts of an index, and their sum.
   const char *typeFor(const Parts &parts) const;
   std::string of(mlir::AffineExpr index) const;
-  /// Of what a place in the sum says, what `depth` says alone, and the rest.
+  /// The part that depends on the summed index, the part that depends on `depth` alone, and the rest.
   std::string ofDepth(mlir::AffineExpr index) const { return partOf(index, /*ofDepth=*/true); }
   std::string ofStep(mlir::AffineExpr index) const { return partOf(index, /*ofDepth=*/false); }
 
@@ -30,9 +32,9 @@ public:
   std::string setAbsent(const TileOperand &operand, const std::string &absent, const std::string &count,
                         const std::string &indent) const;
   std::string asked() const;
-  /// Those that no bits stand for: they are compared.
+  /// Conditions without bits: they are compared.
   llvm::SmallVector<Bounded> compared(const TileOperand &operand) const;
-  /// Of an index whose parts have these texts.
+  /// An index whose parts have this source.
   std::string isWithin(const Bounded &bounded, const std::string &side, const std::string &depth) const;
 
 private:
@@ -51,7 +53,7 @@ private:
   loops::IndexSpace space;
   std::vector<std::string> names; // of the space's variables
   mlir::AffineExpr number, place;
-  llvm::SmallVector<mlir::AffineExpr> inTile; // what stands for each dimension of the product
+  llvm::SmallVector<mlir::AffineExpr> inTile; // the expression of each dimension of the product
   llvm::SmallVector<Positions> positions;
 };
 

@@ -1,16 +1,16 @@
-// The function of a product's tiles as CUDA C++: a block of threads computes a tile of the result, of tiles of both operands
-// that its threads put into shared memory together, one step ahead of the one that is multiplied.
+// The tile function of a product as CUDA C++: a block of threads computes a tile of the result. Its threads load tiles
+// of both operands into shared memory together, one step before they are multiplied.
 #pragma once
 
 #include "backends/cuda/compiler/product/TiledProduct.h"
 
 namespace sluice::cuda {
 
-/// `epilogue` is what a thread does with `sum[i][j]`, its sums.
+/// `epilogue` is the source that consumes `sum[i][j]`, a thread's sums.
 std::string tileFunction(const TiledProduct &product, const GridFunction &function, int64_t buffers,
                          const std::string &epilogue);
 
-/// What tasks the function has.
+/// The tasks of the function.
 GridFunction tileTasks(const TiledProduct &product, llvm::StringRef name);
 
 } // namespace sluice::cuda

@@ -1,4 +1,4 @@
-// How a matrix product is cut into tasks, blocks and tiles, and which of its operands are copied; see Matmul.cpp.
+// How a matrix product is split into tasks, blocks and tiles, and which operands are copied; see Matmul.cpp.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"
@@ -10,25 +10,25 @@ namespace sluice::cpu {
 
 class MatmulPlan {
 public:
-  // Both must outlive this.
+  // Both must outlive the plan.
   MatmulPlan(const Matmul &op, const Target &target);
 
-  // The stage in front that packs B.
+  // The preceding stage that packs B.
   PackPanels packStage() const;
-  // Of all but the last tile of a block.
+  // Rows or columns of every tile of a block except the last.
   int64_t tileRows() const;
   // Those whose terms, or those of a part, stay in a quarter of the second-level cache.
   int64_t fittingRows() const;
-  // Sets what the product has to do.
+  // Sets the work of the product.
   void describe(Contraction &result) const;
 
   ColumnGroups groups;
   int64_t panelOfB = 0;    // of what the product stage reads; 0: B's rows as they are
-  bool packed = false;     // by a stage in front
+  bool packed = false;     // by a preceding stage
   bool packsParts = false; // by each task
-  bool splitK = false;     // k is cut into chunks, each summed by tasks of its own
+  bool splitK = false;     // k is cut into chunks, each summed by separate tasks
   bool inParts = false;    // a task sums one part of k after another
-  bool copiesA = false;    // and copies the rows that A's terms are
+  bool copiesA = false;    // and copies the rows of A's terms
   int64_t terms = 0;       // of such a part
   int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   int64_t tasks = 1, rowsPerTask = 0; // of the product stage

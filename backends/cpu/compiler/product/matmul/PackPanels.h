@@ -1,13 +1,13 @@
-// Copies of a matrix in panels along its columns, transposed in registers where they must be: made by a stage, or of a part
-// within a task.
+// Copies a matrix into panels along its columns, transposed in registers if required. A stage copies a whole matrix; a
+// task copies a part.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"
 
 namespace sluice::cpu {
 
-// to[n / panel][t][k][n mod panel] = from(t, k, n) for the matrices t, which are counted in several dimensions, the
-// last one fastest. Columns up to the next whole vector are zero, except in panels of a single column.
+// to[n / panel][t][k][n mod panel] = from(t, k, n) for the matrices t, which have several dimensions, the last one
+// fastest. Columns up to the next whole vector are zero, except in panels of a single column.
 struct PackPanels {
   mlir::Type element;
   llvm::SmallVector<int64_t> counts, stridesT;

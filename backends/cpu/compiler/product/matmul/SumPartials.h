@@ -1,4 +1,4 @@
-// A stage that adds the partial results of a sum that was cut into chunks, in the chunks' order.
+// A stage that adds the partial results of a chunked sum, in the chunks' order.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"

@@ -1,4 +1,4 @@
-// i64 arithmetic that folds constants as it is built.
+// i64 arithmetic that folds constants during construction.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -19,13 +19,13 @@ struct IndexMath {
   mlir::Value min(mlir::Value x, mlir::Value y) const;
   mlir::Value max(mlir::Value x, mlir::Value y) const;
   mlir::Value less(mlir::Value x, mlir::Value y) const;
-  // Of values that are not negative.
+  // Operands are not negative.
   mlir::Value div(mlir::Value x, int64_t y) const;
   mlir::Value rem(mlir::Value x, int64_t y) const;
   mlir::Value ceilDiv(mlir::Value x, int64_t y) const;
-  // The coordinates of place `x` in row-major order.
+  // The coordinates of row-major index `x`.
   llvm::SmallVector<mlir::Value> delinearize(mlir::Value x, llvm::ArrayRef<int64_t> sizes) const;
-  // The sum of those coordinates times strides.
+  // The dot product of those coordinates and strides.
   mlir::Value dot(mlir::Value x, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides) const;
   // x / y * y
   mlir::Value roundDown(mlir::Value x, int64_t y) const;

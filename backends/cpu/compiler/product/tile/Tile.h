@@ -1,4 +1,4 @@
-// The register tile: `rows` x `columns` sums kept in vectors, and the steps that add to them.
+// The register tile: `rows` x `columns` sums in vectors, and the steps that add to them.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -10,7 +10,7 @@
 
 namespace sluice::cpu {
 
-// How many steps ahead B is fetched where it does not stay in the first-level cache.
+// Prefetch distance of B in steps, if B does not stay in the first-level cache.
 constexpr int64_t prefetchSteps = 6;
 
 // The sums of a tile, row by row, vector by vector.
@@ -32,10 +32,10 @@ public:
   Sums load(mlir::OpBuilder &b, mlir::Value base, int64_t rowStride) const;
   void store(mlir::OpBuilder &b, const Sums &sums, mlir::Value base, int64_t rowStride) const;
 
-  // Each step also fetches the row of B that is this many elements further on into the first-level cache; 0: none.
+  // Each step also prefetches the row of B this many elements later into the first-level cache; 0: none.
   void prefetchB(int64_t distance) { ahead = distance; }
 
-  // sums[r, :] += A[r] * B[:]. A null address leaves its row as it is.
+  // sums[r, :] += A[r] * B[:]. A null address leaves its row unchanged.
   void multiplyAdd(mlir::OpBuilder &b, Sums &sums, llvm::ArrayRef<mlir::Value> aAddresses, mlir::Value bAddress) const;
 
 private:
@@ -54,18 +54,19 @@ Sums accumulateOver(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lower, m
 Sums accumulateOver(mlir::OpBuilder &b, mlir::Location loc, int64_t count, int64_t unroll, Sums sums,
                     llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i, int64_t plus, Sums &)> body);
 
-// Sums of more terms than this are added up from sums of so many: a running sum's rounding errors grow with its length.
+// Longer sums are split into parts of this many terms, because the rounding error of a running sum grows with its
+// length.
 constexpr int64_t termsPerSum = 512;
 
-// The terms of each such part, but the last one's, of a sum of `count`.
+// The number of terms of each part but the last, for a sum of `count` terms.
 int64_t termsOfPart(int64_t count);
 
-// Adds what `terms` makes of zeros.
+// Adds the sums that `terms` computes from zeros.
 Sums addApart(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, Sums sums,
               llvm::function_ref<Sums(mlir::OpBuilder &, Sums zeros)> terms);
 
-// accumulateOver, each `termsPerSum` steps apart. Where the parts end follows from the bounds alone, never from
-// `unroll`: tiles of any size make the same sums.
+// accumulateOver in parts of `termsPerSum` steps. The ends of the parts follow from the bounds alone, never from
+// `unroll`, so tiles of any size give the same sums.
 Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, mlir::Value lower, mlir::Value upper,
                        Sums sums, llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i, Sums &)> body);
 Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, int64_t count, int64_t unroll,
@@ -81,8 +82,8 @@ void ifThenElse(mlir::OpBuilder &b, mlir::Location loc, mlir::Value condition,
                 llvm::function_ref<void(mlir::OpBuilder &)> then,
                 llvm::function_ref<void(mlir::OpBuilder &)> otherwise);
 
-// The same address, but LLVM does not know it. Without this, overlapping windows in unrolled code share their
-// broadcasts, which then live too long and push sums out of the registers.
+// The same address, opaque to LLVM. Otherwise LLVM shares broadcasts between overlapping windows of unrolled code, and
+// their long live ranges spill the sums.
 mlir::Value launder(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address);
 
 } // namespace sluice::cpu

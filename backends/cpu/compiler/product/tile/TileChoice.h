@@ -1,4 +1,4 @@
-// Chooses the register tile, and cuts the columns of a result into groups that tiles cover, by a model of the core.
+// Chooses the register tile, and splits the columns of a result into groups of tiles, by a model of the core.
 #pragma once
 
 #include "backends/cpu/compiler/machine/Target.h"
@@ -19,18 +19,18 @@ struct TileProblem {
   int64_t elementBits = 32;
   int64_t rows = 1;      // of C, to be cut into tiles
   int64_t columns = 1;   // of C
-  int64_t panel = 0;     // B lies in panels of this width; 0: rows of any width
+  int64_t panel = 0;     // width of B's panels; 0: rows of any width
   int64_t depth = 1;     // terms of each sum
-  int64_t rowBytes = 0;  // distance of A's rows; many at a multiple of 4 KB evict each other
-  bool evenRows = false; // the last tiles are made smaller together, rather than one tile being the rest
+  int64_t rowBytes = 0;  // distance of A's rows; rows at a multiple of 4 KB evict each other
+  bool evenRows = false; // shrink the last tiles evenly instead of having one remainder tile
 };
 
 ColumnGroups chooseTiles(const TileProblem &problem, const Target &target);
 
-// Most rows that a tile of so many vectors can have in the registers.
+// The maximum rows of a tile of this many vectors that fit in registers.
 int64_t maxTileRows(int64_t vectors, const Target &target);
 
-// Share of the lanes of whole vectors that the columns fill.
+// The share of the lanes that columns fill.
 double filledLanes(int64_t columns, int64_t lanes);
 
 } // namespace sluice::cpu

@@ -1,4 +1,4 @@
-// Squares of elements, exchanged in registers.
+// Transposes squares of elements in registers.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::cpu {
 
-/// Exchanges rows and columns of as many vectors as each has lanes, a power of two.
+/// Transposes a square: as many vectors as each has lanes, a power of two.
 void transposeSquare(mlir::OpBuilder &b, mlir::Location loc, llvm::SmallVectorImpl<mlir::Value> &rows);
 
 } // namespace sluice::cpu

@@ -1,4 +1,4 @@
-// Facts about a convolution that its passes share.
+// Properties of a convolution that its passes share.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"

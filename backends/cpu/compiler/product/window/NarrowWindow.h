@@ -1,4 +1,4 @@
-// The last few output channels of a window sum, where they would fill a small part of a vector: lanes go along the
+// The last few output channels of a window sum, if they would fill only a small part of a vector. Lanes go along the
 // terms of each sum, a row of taps and its channels, instead of along the output channels.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace sluice::cpu {
 
-// How many of the last output channels are cheaper so; 0 where none are.
+// The number of last output channels for which this is cheaper; 0: none.
 int64_t chooseNarrowChannels(const WindowSum &sum, const Target &target);
 
 // One row of outputs for those channels.

@@ -1,8 +1,7 @@
 // The order of every sum of a weight gradient: through the images, their rows of pixels, and the pixels of a row.
 //
-// Which taps are inside the image differs from place to place, so rows of pixels come in bands and pixels in runs.
-// Where those are cut depends on the tile that is summed; the order in which one element of dW meets its pixels does
-// not.
+// Which taps are inside the image depends on the position, so rows of pixels are grouped in bands and pixels in runs.
+// Their bounds depend on the tile that is summed. The order in which one element of dW accumulates its pixels does not.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"
@@ -16,11 +15,11 @@ struct PixelSegment {
   llvm::SmallVector<bool> validTaps;
 };
 
-// All of an axis, by which of `taps` are inside.
+// Splits an axis by which of `taps` are inside.
 llvm::SmallVector<PixelSegment> pixelSegments(const Convolution::Axis &axis, llvm::ArrayRef<int64_t> taps);
 
-// What is added at a pixel: gets the addresses of dY there, and of x where it begins under the window's first tap plus
-// the tile's corner.
+// Adds the terms of a pixel. Receives the address of dY at the pixel, and the address of x under the window's first tap
+// plus the tile's corner.
 using PixelStep = std::function<void(mlir::OpBuilder &, mlir::Value xPixel, mlir::Value dYPixel, Sums &)>;
 
 // The pixels [begin, end) of a row.
@@ -35,7 +34,7 @@ struct PixelBand {
   llvm::SmallVector<PixelRun> runs;
 };
 
-// What all tiles pass over before the next is touched: some images, or some rows of pixels of one.
+// The pixels that all tiles accumulate before the next block: some images, or some rows of pixels of one image.
 struct PixelBlock {
   mlir::Value image0, image1;
   mlir::Value row0, row1; // null: all

@@ -1,4 +1,4 @@
-// How the weight gradient of a convolution is cut into tasks, blocks and tiles; see WeightGradient.cpp.
+// How the weight gradient of a convolution is split into tasks, blocks and tiles; see WeightGradient.cpp.
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"
@@ -12,14 +12,14 @@ struct WeightGradientPlan {
 
   bool staticTiles = false;                 // the rows of every tile are known when the code is generated
   bool acrossTaps = false;                  // a row of taps reads one contiguous run of x
-  int64_t runLength = 1, runsPerTapRow = 1; // contiguous rows of dW under one address; how many make a row of taps
+  int64_t runLength = 1, runsPerTapRow = 1; // contiguous rows of dW at one address; how many form a row of taps
   int64_t imagesAtOnce = 1, pixelRowsAtOnce = 1, parts = 1;
   bool prefetchOutput = false; // dY does not stay in the first-level cache
-  // The last output channels, where they would fill a small part of a vector: lanes go along the runs instead.
+  // The last output channels, if they would fill only a small part of a vector: lanes go along the runs instead.
   int64_t narrow = 0;
   ColumnGroups groups; // of the other channels
   Partials partials;
-  double lanes = 1; // share that does work
+  double lanes = 1; // share of active lanes
 
 private:
   void planNarrow(const Convolution &op, int64_t vectorLanes);
@@ -27,7 +27,7 @@ private:
   void planChunks(const Convolution &op, int64_t vectorLanes);
 };
 
-// Whether a window may stick out of the image along this axis.
+// Whether a window may extend beyond the image along this axis.
 bool leavesImage(const Convolution::Axis &axis);
 
 } // namespace sluice::cpu

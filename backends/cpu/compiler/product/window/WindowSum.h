@@ -1,4 +1,4 @@
-// The stage behind a convolution's forward pass and its input gradient: sums over a window of an NHWC image.
+// The stage of a convolution's forward pass and of its input gradient: sums over a window of an NHWC image.
 //
 //   out[n, jh, jw, o] = sum over taps (th, tw) and channels c of  in[n, ih(jh, th), iw(jw, tw), c] * w[kh(th), kw(tw),
 //   c, o]
