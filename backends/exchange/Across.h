@@ -1,5 +1,5 @@
-// Exchanges whose ranks lie in other processes, in host memory, over a transport. Every rank first tells every other what
-// it comes to, and as much of what it sends as fits beside that: small exchanges need no more than this one round.
+// Exchanges in host memory between ranks in other processes, over a transport. Every rank first announces its exchange
+// to every other rank, with as much of its data as fits in the announcement. Small exchanges need only this one round.
 #pragma once
 
 #include "backends/exchange/Announcement.h"
@@ -16,19 +16,20 @@ namespace sluice::exchange {
 
 class Across {
 public:
-  /// Throws an error of usage if there is no such rank.
+  /// Throws a usage error if there is no such rank.
   Across(const sluice_transport_link &link, int32_t rank, int32_t size);
   ~Across();
   Across(const Across &) = delete;
 
   int32_t size() const { return size_; }
 
-  /// Does an exchange, and returns when it is over. After the first that fails all do, with its error.
+  /// Runs an exchange, and returns when it has completed. After the first failure, every exchange fails with that
+  /// error.
   void run(const Part &part);
-  /// Throws what broke the exchanges, if something did. In any thread, as are all that follow.
+  /// Throws the error that broke the exchanges, if any. Thread-safe, like all functions below.
   void check() const;
   void abort();
-  /// Throws an error of usage for an unknown kind.
+  /// Throws a usage error for an unknown kind.
   Roster::Count count(int32_t kind) const;
 
 private:
@@ -43,11 +44,11 @@ private:
   int32_t rank_, size_;
   uint64_t number_ = 0;
   std::vector<Announcement> announcements_;
-  std::vector<sluice_transfer *> sends_, receives_; // of announcements that are under way, or null
+  std::vector<sluice_transfer *> sends_, receives_; // of announcements in flight, or null
   std::vector<std::byte> scratch_;
 
-  mutable std::mutex mutex_; // of what follows
-  Roster roster_;            // of this rank alone
+  mutable std::mutex mutex_; // of the members below
+  Roster roster_;            // used by this rank only
 };
 
 } // namespace sluice::exchange

@@ -1,5 +1,5 @@
-// What a rank says of an exchange to ranks of other processes before anything of it moves: all that must be equal, in a
-// message whose size depends on nothing, so that ranks that differ can still read each other.
+// A rank's announcement of an exchange to ranks of other processes, sent before any data. It contains all fields that
+// must be equal. Its size is constant, so that ranks can read each other's announcements even if they differ.
 #pragma once
 
 #include "backends/exchange/Signature.h"
@@ -10,10 +10,10 @@
 
 namespace sluice::exchange {
 
-/// Of a long label, or of the counts of many ranks, the beginning is told, and the hash of all.
+/// A long label, or the counts of many ranks, are truncated and identified by the hash of the whole.
 struct Announcement {
   static constexpr size_t kMostLabelBytes = 160, kMostCounts = 32;
-  static constexpr size_t kMostData = 2048; ///< bytes of what the rank sends, that go with it if that is all of it
+  static constexpr size_t kMostData = 2048; ///< bytes of the rank's data, included if all of it fits
 
   uint64_t magic, number;
   int32_t kind, dtype, reduction, root;
@@ -26,7 +26,7 @@ struct Announcement {
 /// Without data.
 void announce(const Signature &signature, uint64_t number, Announcement &announcement);
 
-/// Throws an error of input, the same on all ranks, unless all announced the same.
+/// Throws an error of invalid input, the same on all ranks, unless all announcements agree.
 void compareAll(const std::vector<Announcement> &all);
 
 } // namespace sluice::exchange

@@ -1,4 +1,4 @@
-// What exchanges compute, as plain loops over the elements of all ranks.
+// The arithmetic of exchanges, as plain loops over the elements of all ranks.
 #pragma once
 
 #include "sluice/backend/collectives.h"
@@ -8,12 +8,12 @@
 
 namespace sluice::exchange {
 
-/// Bytes of one element; 0 if there are no exchanges of this type.
+/// Bytes of one element; 0 if exchanges do not support the type.
 size_t exchangedBytes(sluice_dtype type);
 
-/// The reduction of elements `first` to `first + count` of each of `sent`: ((first + second) + third) and so on, or in
-/// the tree of SLUICE_TREE_SUM. f16 and bf16 are added in f32 and rounded once. Of not-a-number and a number,
-/// not-a-number is the larger; of two zeros, the positive one. `result` overlaps none of them.
+/// The reduction of elements `first` to `first + count` of each of `sent`: ((first + second) + third) and so on, or as
+/// a tree for SLUICE_TREE_SUM. f16 and bf16 are added in f32 and rounded once. NaN is larger than every number, and +0
+/// is larger than -0. `result` overlaps none of them.
 void reduce(sluice_dtype type, sluice_reduction reduction, const std::vector<const void *> &sent, size_t first,
             size_t count, void *result);
 

@@ -1,4 +1,4 @@
-// A transport as exchanges use it: errors are thrown, and messages are waited for no longer than a deadline.
+// A transport for exchanges: errors become exceptions, and waits for messages have a deadline.
 #pragma once
 
 #include "backends/exchange/Error.h"
@@ -31,10 +31,10 @@ public:
     check(link_.library->test(link_.transport, transfer, &done));
     return done != 0;
   }
-  /// In any thread.
+  /// Thread-safe.
   void abort() const { link_.library->abort(link_.transport); }
 
-  /// Whether what has waited since then has waited too long.
+  /// Whether a wait that began then has passed the deadline.
   bool isLate(Clock::time_point since) const {
     return !(std::chrono::duration<double>(Clock::now() - since).count() <= link_.deadline);
   }

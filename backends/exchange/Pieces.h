@@ -1,9 +1,9 @@
-// The large exchanges among processes. Each rank owns a part of what is reduced: it receives that part of every other rank,
-// piece by piece, adds the pieces in ascending order of ranks, and sends the results to all. What is gathered or broadcast
-// is a result from the beginning.
+// Large exchanges between processes. Each rank owns a part of a reduction: it receives the part from every other rank,
+// piece by piece, adds the pieces in ascending order of ranks, and sends the results to all. Gathered or broadcast data
+// are results from the start.
 //
-// Messages between two ranks come in a fixed order, in which results follow contributions at a distance; so pieces that
-// wait to be added are few, and adding goes on while others move.
+// Messages between two ranks have a fixed order, in which results follow contributions at a distance. Few pieces
+// therefore wait to be added, and additions overlap with transfers.
 #pragma once
 
 #include "backends/exchange/Link.h"
@@ -37,10 +37,11 @@ private:
 
 class Pieces {
 public:
-  /// `scratch` is made as large as it must be, and holds nothing before or after.
+  /// `scratch` grows as required, and is meaningless before and after.
   Pieces(const Link &link, int32_t rank, const Part &part, std::vector<std::byte> &scratch);
 
-  /// Returns when it is done. Throws what the transport says, and an error of a passed deadline with the late ranks.
+  /// Returns when the exchange has completed. Throws the transport's error, or a deadline error that names the late
+  /// ranks.
   void run();
 
 private:
@@ -49,10 +50,10 @@ private:
     sluice_transfer *transfer;
     Message message;
   };
-  /// To and from one rank.
+  /// State per peer rank.
   struct Flow {
     int32_t rank;
-    size_t slots; // where its contributions wait, in `scratch`
+    size_t slots; // buffer of its contributions, in `scratch`
     Sequence out, in;
     std::deque<Move> sends, receives;
     size_t sent = 0, received = 0; // contributions
@@ -89,7 +90,7 @@ private:
   const Signature &signature_;
   size_t element_; // bytes of one
   size_t pieceElements_;
-  bool scatters_, gathers_; // ranks contribute to results of others; results go to all
+  bool scatters_, gathers_; // ranks contribute to results of other ranks; results go to all
   std::vector<std::byte> &scratch_;
   std::vector<Flow> flows_;
   size_t toReduce_, reduced_ = 0; // pieces

@@ -1,4 +1,4 @@
-// What ranks say of an exchange: what must be equal for all of them, and what each brings.
+// A rank's description of an exchange: the fields that must be equal on all ranks, and each rank's data.
 #pragma once
 
 #include "backends/exchange/Error.h"
@@ -12,30 +12,30 @@
 
 namespace sluice::exchange {
 
-/// Whether there are exchanges of this kind.
+/// Whether this kind of exchange exists.
 bool isKnown(int32_t kind);
-/// Whether they add or compare elements.
+/// Whether exchanges of this kind reduce elements.
 bool reduces(int32_t kind);
-/// Whether there is this sluice_reduction.
+/// Whether this sluice_reduction exists.
 bool isKnownReduction(int32_t reduction);
 
-/// What must be equal for all ranks.
+/// Fields that must be equal on all ranks.
 struct Signature {
   sluice_exchange_kind kind;
   sluice_dtype dtype;
   sluice_reduction reduction;
   int32_t root;
-  std::vector<size_t> counts; ///< elements of each rank
+  std::vector<size_t> counts; ///< elements per rank
   std::string label;
 
-  size_t elements() const; ///< of all that is reduced, broadcast or gathered
+  size_t elements() const; ///< of everything that is reduced, broadcast or gathered
   size_t bytes() const;
   std::string text() const; ///< "all-reduce of dw1"
-  /// "its element type is f32, not f64"; empty if nothing differs.
+  /// The first difference: "its element type is f32, not f64"; empty if equal.
   std::string whyNot(const Signature &other) const;
 };
 
-/// What one rank brings to an exchange; nothing where it sends or receives none.
+/// One rank's data in an exchange; null if it sends or receives none.
 struct Part {
   Signature signature;
   const void *sent;
@@ -44,11 +44,11 @@ struct Part {
   size_t receivedBytes;
 };
 
-/// The part of one of `size` ranks. Throws an error of usage for what makes no sense, as far as can be told without the
-/// others.
+/// The part of one of `size` ranks. Throws a usage error if it is invalid without regard to the other ranks.
 Part partOf(const sluice_exchange &exchange, int32_t rank, int32_t size);
 
-/// Throws an error that names both ranks and the first difference, if `part` is not what those that are there expect.
+/// Throws an error that names both ranks and the first difference, if `part` differs from the signature of the ranks
+/// that have joined.
 void compare(int32_t rank, const Part &part, uint64_t number, const std::vector<std::optional<Part>> &others);
 
 } // namespace sluice::exchange

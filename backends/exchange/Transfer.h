@@ -1,4 +1,4 @@
-// Does an exchange whose ranks lie in one address space, piece by piece.
+// Executes an exchange whose ranks share one address space, piece by piece.
 #pragma once
 
 #include "backends/exchange/Signature.h"
@@ -9,13 +9,13 @@ namespace sluice::exchange {
 
 class Transfer {
 public:
-  /// One part for each rank, in their order, with equal signatures.
+  /// One part per rank, in rank order, with equal signatures.
   explicit Transfer(std::vector<Part> parts);
 
   const Signature &signature() const { return parts_.front().signature; }
-  /// Does elements `first` to `first + count` of all that is reduced, broadcast or gathered, for every rank: pieces may
-  /// be done in any order and by several threads at once. Sums are added in ascending order of ranks. What is sent of a
-  /// piece is read before anything of it is written, as exchanges in place need.
+  /// Executes elements `first` to `first + count` of everything that is reduced, broadcast or gathered, for every rank.
+  /// Pieces may run in any order and on several threads at once. Sums are added in ascending order of ranks. A piece is
+  /// read completely before any of it is written, as in-place exchanges require.
   void run(size_t first, size_t count) const noexcept;
 
 private:

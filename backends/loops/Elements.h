@@ -1,10 +1,10 @@
-// Any element of any value in a kernel's body, emitted inside of a nest of loops: the formula of the op that makes it,
-// of the elements of its operands, and so on to what lies in memory.
+// Emits any element of any value in a kernel's body inside of a loop nest: the formula of its op applied to the
+// elements of the operands, recursively down to values in memory.
 //
-// What the client decides: the loops, which of their variables numbers the lanes, and which results are stored at which
-// index. What is decided here: an element is emitted once for each index and guard, in the outermost loop that it can
-// be (Scopes.h); reads of windows are guarded by conditions on their index, of which those that always hold by the
-// ranges of the variables are left out; sums are folded in one order (Fold.h).
+// The client decides the loops, which of their variables numbers the lanes, and which results are stored at which
+// index. This class decides the rest. An element is emitted once for each index and guard, in the outermost loop that
+// allows it (Scopes.h). Reads of windows are guarded by conditions on their index; conditions that always hold for the
+// variables' ranges are omitted. Sums are folded in one order (Fold.h).
 #pragma once
 
 #include "backends/loops/Formula.h"
@@ -13,7 +13,7 @@
 namespace sluice::loops {
 
 /// A reduction whose fold is cut into chunks of its outermost dimension: one stage folds each chunk into partial
-/// results in the workspace, [chunk][element of the op's result], and later stages combine these as Fold.h says.
+/// results in the workspace, [chunk][element of the op's result], and later stages combine these as defined in Fold.h.
 struct SplitFold {
   mlir::Operation *op = nullptr;
   int64_t chunk = 0;     // indices of the outermost reduced dimension (of size > 1) that one chunk holds
@@ -23,17 +23,17 @@ struct SplitFold {
   int64_t buffer = 0;    // the workspace
   llvm::SmallVector<int64_t> byteOffsets; // of each carried value's partial results
   llvm::SmallVector<mlir::Type> carried;  // their element types
-  int64_t parts = 1; // of a chunk that is one index: equal ones of the next dimension, each a chunk of its own
+  int64_t parts = 1; // if a chunk is one index: equal parts of the next dimension, each a separate chunk
 };
 
-/// The place of an element of a value that lies as `type` does, in a buffer for `capacity` rows.
+/// The offset of an element of a value with the layout of `type`, in a buffer for `capacity` rows.
 mlir::AffineExpr offsetIn(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr> index, int64_t capacity);
 
 class Elements {
 public:
   Elements(Emitter &emitter, Formulas &formulas, int64_t capacity);
 
-  // What the body's values are.
+  // Definitions of the body's values.
   void bind(mlir::Value value, Memory memory) { memories[value] = memory; }
   void bind(const SplitFold &split) { splits[split.op] = split; }
   /// `value` is `element` at `index` in the current scope.
@@ -41,12 +41,12 @@ public:
 
   /// The element of a value of the body.
   Element element(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index) { return find(value, index).element; }
-  /// That element, brought into 0 .. size - 1, as an index.
+  /// That element, clamped to 0 .. size - 1, as an index.
   mlir::AffineExpr dataIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index, int64_t size);
   /// The partial results of the one fold of `op` over the chunk numbered `chunk`, for its result's element at `index`.
   llvm::SmallVector<Element> partial(mlir::Operation *op, mlir::AffineExpr chunk,
                                      llvm::ArrayRef<mlir::AffineExpr> index);
-  /// `then` where all of `nonNegative` are >= 0, `otherwise` elsewhere; what `then` reads is guarded.
+  /// `then` if all of `nonNegative` are >= 0, else `otherwise`; the reads of `then` are guarded.
   Element guarded(llvm::ArrayRef<mlir::AffineExpr> nonNegative, llvm::function_ref<Element()> then, Element otherwise);
   Element zero(mlir::Type element);
 
@@ -55,18 +55,18 @@ public:
   Element load(const Memory &memory, mlir::AffineExpr offset);
   void store(const Memory &memory, mlir::AffineExpr offset, Element element);
   Element loadToStore(const Memory &memory, mlir::AffineExpr offset);
-  /// When `value` is computed for a step of a partial fold, at the index of that step, `memory` gets it: as the steps
-  /// of all partial folds visit each element of the operand once, all of it.
+  /// Stores `value` to `memory` when it is computed for a step of a partial fold, at the index of that step. All steps
+  /// of all partial folds together visit each element of the operand once, so this stores the whole operand.
   void storeOnTheWay(mlir::Value value, Memory memory) { onTheWay[value] = {memory, 0}; }
-  /// Whether every step did so.
+  /// Whether every step stored the value.
   bool storedOnTheWay(mlir::Value value) const { return steps > 0 && onTheWay.lookup(value).stores == steps; }
 
   Scopes &scopes() { return scopes_; }
   bool hasFailed() const { return failed; }
-  /// Whether some fold stands in a loop that it does not depend on.
+  /// Whether some fold is in a loop that it does not depend on.
   bool foldsAgain() const { return foldedAgain; }
-  /// Whether some fold goes along lanes that are more than its partial results, or has too few terms for so many lanes: what was
-  /// emitted is of no use.
+  /// Whether some fold goes along more lanes than its partial results, or has too few terms for the lanes. The emitted
+  /// code must then be discarded.
   bool hasTooManyLanes() const { return needsFewerLanes; }
   /// The terms of the longest fold along lanes, at capacity; whether any fold goes across them.
   int64_t termsAlongLanes() const { return foldedAlong; }
@@ -74,12 +74,12 @@ public:
 
 private:
   friend class Fold;
-  /// An element, and where it was emitted.
+  /// An element, and its scope.
   struct Found {
     Element element;
     Scope *home = nullptr;
   };
-  /// A formula being followed for one index.
+  /// The state of following a formula for one index.
   struct Frame {
     const Formula &formula;
     llvm::SmallVector<mlir::AffineExpr> dims;
@@ -135,7 +135,7 @@ private:
   unsigned activeGuard() const { return guards.empty() ? 0 : guards.back().id; }
   Condition condition(mlir::AffineExpr nonNegative);
   Condition allOf(llvm::ArrayRef<mlir::AffineExpr> nonNegative, Condition before = {});
-  /// That of all guards; null if there are none.
+  /// The conjunction of all guards; null if there are none.
   Condition guardCondition();
 
   Emitter &emitter;
@@ -148,8 +148,9 @@ private:
   llvm::SmallVector<Guard> guards;
   unsigned nextGuard = 1;
   ChunkRequest *request = nullptr;
-  llvm::SmallVector<mlir::AffineExpr> stepIndex; // of the partial fold's step being emitted: kept and folded dimensions
-  unsigned steps = 0;                            // of partial folds
+  // dimensions of the current step of the partial fold: kept and folded ones
+  llvm::SmallVector<mlir::AffineExpr> stepIndex;
+  unsigned steps = 0; // of partial folds
   bool failed = false, foldedAgain = false, needsFewerLanes = false, foldedAcross = false;
   int64_t foldedAlong = 0;
 };

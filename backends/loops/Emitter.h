@@ -1,20 +1,20 @@
-// How loops get written down: what a client of `backends/loops` implements once, for vectors of a CPU, threads of a
-// CUDA kernel or text.
+// The emitter interface of loop nests: each client of `backends/loops` implements it once, for CPU vectors, the threads
+// of a CUDA kernel or text.
 //
-// What an op means (Formula.h), which elements are asked for, under which conditions, in which loops and in which order
-// sums are added (Elements.h, Fold.h) is decided before it comes here. An emitter knows none of that: it is asked for
-// one loop, one load, one addition at a time, and answers with a handle to what it wrote. What lies behind a handle is
-// its own affair: an SSA value of vectors, or the name of a variable in generated text.
+// The meaning of an op (Formula.h), the required elements, their conditions and loops, and the order of sums
+// (Elements.h, Fold.h) are decided before the emitter is called. An emitter emits one loop, one load or one addition at
+// a time, and returns a handle to it. Handles are opaque to callers: a handle is an SSA value of vectors, for example,
+// or the name of a variable in generated text.
 //
-// Elements come in groups of `lanes()`, which are computed together by the same statements: lanes of a vector, threads
-// of a warp, or one alone. Inside of a loop that numbers its lanes, each has an element of its own; elsewhere all have
-// the same one. Arithmetic arrives as single ops of the dialects arith and math on scalars (floats, i1, and i8, i32 and
-// i64 as `ir::Lane` has them), to be written for every lane: a vector op, or `a + b` of each thread.
+// Elements come in groups of `lanes()`, which the same statements compute together: the lanes of a vector, the threads
+// of a warp, or a single element. Inside of a loop that numbers its lanes, each lane has a separate element; elsewhere
+// all lanes have the same element. Arithmetic arrives as single ops of the dialects arith and math on scalars (floats,
+// i1, and i8, i32 and i64 as in `ir::Lane`), to be emitted for every lane: a vector op, or `a + b` of each thread.
 //
-// On a GPU the lanes are the threads of a warp, or some neighbouring elements of each of them: an element is a variable
-// of every thread, `rotate` a shuffle, a condition of the lanes a branch around a load. How an index is computed (at
-// once, or from the one of the trip before) and how a load is made (a vector, a gather, one for all) is for the emitter
-// to see from the expression.
+// On a GPU the lanes are the threads of a warp, or some adjacent elements of each thread. An element is a variable of
+// every thread, `rotate` a shuffle, and a condition of the lanes a branch around a load. The emitter chooses, from the
+// expression, how to compute an index (directly, or from the previous trip) and how to load (a vector, a gather, one
+// load for all lanes).
 #pragma once
 
 #include "backends/loops/LinearIndex.h"
@@ -27,20 +27,20 @@
 
 namespace sluice::loops {
 
-using Condition = Handle<struct ConditionTag>; // a boolean, of each lane or of all
-using Slots = Handle<struct SlotsTag>;         // memory of a lane's own
+using Condition = Handle<struct ConditionTag>; // a boolean, per lane or for all lanes
+using Slots = Handle<struct SlotsTag>;         // memory private to a lane
 
-/// Where a value lies: the kernel's buffer of this number, from this byte on.
+/// The location of a value: the kernel's buffer of this number, from this byte on.
 struct Memory {
   int64_t buffer = 0;
   int64_t byteOffset = 0;
   mlir::RankedTensorType type; // with the layout
 };
 
-/// The lanes at the place of emission.
+/// The lanes at the point of emission.
 struct Lanes {
-  mlir::AffineExpr variable; // 0, 1, ... in them; null: all have the same element
-  Condition exists;          // of those that do; null: all do
+  mlir::AffineExpr variable; // 0, 1, ... in the lanes; null: all lanes have the same element
+  Condition exists;          // number of active lanes; null: all
 };
 
 enum class CountOp { Add, Sub, Mul, Div, CeilDiv, Rem, Min, Max };
@@ -51,41 +51,45 @@ public:
 
   /// A power of two.
   virtual int64_t lanes() const = 0;
-  /// The order of sums: as many partial results has a fold, see Fold.h. A power of two, at most `lanes()`.
+  /// The number of partial results of a fold, which determines the order of sums, see Fold.h. A power of two, at most
+  /// `lanes()`.
   virtual int64_t partials() const { return lanes(); }
-  /// If lanes are threads with registers of their own, how many each thread has, side by side; 0 otherwise. A fold along
-  /// them has a partial result in each lane, which may be more than `partials()`; one across them has `partials()` in each.
+  /// If lanes are threads with private registers, the number of adjacent lanes of a thread; 0 otherwise. A fold along
+  /// lanes has a partial result in each lane, which may be more than `partials()`. A fold across lanes has `partials()`
+  /// in each lane.
   virtual int64_t lanesOfThread() const { return 0; }
-  /// The variables that index expressions are made of; a count's value is what the emitter gave for it.
+  /// The variables of index expressions; the value of a count is the emitter's handle.
   IndexSpace &space() { return space_; }
   const IndexSpace &space() const { return space_; }
 
-  // Places. Loops and blocks nest; `end` closes the innermost. What is emitted while one is open belongs to it, unless
-  // `enter` has gone to one further out, where it stands in front of all that is open there; 0 is the outermost,
-  // outside of the loops that were open at the start. What is opened after `enter` is closed before `leave`.
+  // Positions. Loops and blocks nest; `end` closes the innermost. Statements belong to the innermost open loop or
+  // block, unless `enter` has selected an outer one, in which they are emitted before everything that is open inside of
+  // it. 0 is the outermost position, outside of the loops that were open at the start. Loops opened after `enter` are
+  // closed before `leave`.
   struct Inside {
     Count variable;
     llvm::SmallVector<Element> carried;
   };
-  /// `for (variable = begin; variable < end; variable += step)`, `trips` times at capacity. `carried` go from trip to
-  /// trip.
+  /// `for (variable = begin; variable < end; variable += step)`, `trips` times at capacity. `carried` are the
+  /// loop-carried values.
   virtual Inside beginLoop(Count begin, Count end, int64_t step, int64_t trips, llvm::ArrayRef<Element> carried) = 0;
-  /// Once, if `condition`, the same for all lanes, holds (null: always); else results are `carried`.
+  /// A block executed if `condition` holds, which is the same for all lanes (null: always); otherwise its results are
+  /// `carried`.
   virtual void beginBlock(Condition condition, llvm::ArrayRef<Element> carried) = 0;
-  /// The results of the loop or block, whose carried values become `next`.
+  /// Closes the loop or block and returns its results; `next` are its next carried values.
   virtual llvm::SmallVector<Element> end(llvm::ArrayRef<Element> next) = 0;
-  /// How many loops are open; the emitter may be made inside of some.
+  /// The number of open loops; the emitter may be created inside of some.
   virtual unsigned depth() const = 0;
   virtual void enter(unsigned depth) = 0;
   virtual void leave() = 0;
 
-  // 64-bit integers, the same in all lanes and never negative but for differences.
+  // 64-bit integers, the same in all lanes. Only differences may be negative.
   virtual Count constant(int64_t value) = 0;
   virtual Count rows() = 0;
   virtual Count arithmetic(CountOp op, Count a, Count b) = 0;
   /// The value of an expression without lane variables.
   virtual Count count(mlir::AffineExpr index) = 0;
-  /// The value of an i32 or i64 that all lanes have the same; it may be negative.
+  /// The value of an i32 or i64 that is the same in all lanes; it may be negative.
   virtual Count count(Element integer) = 0;
 
   // Elements.
@@ -94,12 +98,12 @@ public:
   virtual Element index(mlir::AffineExpr index, mlir::Type type) = 0;
   /// The number of rows in `type`, a float or an integer.
   virtual Element rows(mlir::Type type) = 0;
-  /// `op`, of arith or math and on scalars, with `operands` in place of its own. The only ones of f16 and bf16 are `truncf`
-  /// from f32, and `extf`: what they are in between is for the emitter to choose.
+  /// `op`, of arith or math and on scalars, applied to `operands`. The only ops on f16 and bf16 are `truncf` from f32,
+  /// and `extf`. The emitter chooses the representation between them.
   virtual Element apply(mlir::Operation *op, llvm::ArrayRef<Element> operands) = 0;
 
-  /// What `body` writes with the emitter and the arguments that it is given, as a call of a function on `operands`, all of
-  /// one type: one function for every name and type. Nothing where each place is to have the body for itself.
+  /// The results of `body`, which emits statements for its arguments, as a function call on `operands`, all of one
+  /// type. There is one function per name and type. Returns nothing if the body must be emitted inline.
   using FunctionBody = llvm::function_ref<llvm::SmallVector<Element>(Emitter &, llvm::ArrayRef<Element> arguments)>;
   virtual std::optional<llvm::SmallVector<Element>> call(llvm::StringRef /*name*/, llvm::ArrayRef<Element> /*operands*/,
                                                          FunctionBody /*body*/) {
@@ -108,37 +112,39 @@ public:
 
   // Conditions.
   virtual Condition isEqual(Count count, int64_t value) = 0;
-  /// That `index` is >= 0.
+  /// Whether `index` is >= 0.
   virtual Condition isNonNegative(mlir::AffineExpr index) = 0;
-  /// Of the lanes before number `count`.
+  /// True in the lanes before number `count`.
   virtual Condition firstLanes(mlir::AffineExpr lane, Count count) = 0;
   virtual Condition firstLanes(int64_t count) = 0;
   virtual Condition both(Condition a, Condition b) = 0;
-  /// An i32 or i64, brought into 0 .. size - 1.
+  /// An i32 or i64, clamped to 0 .. size - 1.
   virtual Element clamp(Element integer, int64_t size) = 0;
   virtual Element select(Condition condition, Element then, Element otherwise) = 0;
 
-  // Memory. Offsets count elements of the memory's type, and differ in the lanes as they contain `lanes.variable` or data
-  // of the lanes, if only in the former where they are stored to; they may be out of range where `condition` (null: none) fails, or in lanes that do not exist. Nothing is read or written
-  // there. Elements of f16 and bf16 are loaded as f32, and stored from an f32 that has such a value.
+  // Memory. Offsets count elements of the memory's type. They differ between lanes if they contain `lanes.variable` or
+  // data of the lanes; only `lanes.variable` is allowed in stores. They may be out of range if `condition` (null: none)
+  // fails, or in inactive lanes, where nothing is read or written. Elements of f16 and bf16 are loaded as f32, and
+  // stored from an f32 with such a value.
   virtual Element load(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes, Condition condition) = 0;
-  /// Of a constant's elements, in row-major order.
+  /// Loads from a constant's elements, in row-major order.
   virtual Element load(mlir::DenseElementsAttr constant, mlir::AffineExpr offset, const Lanes &lanes,
                        Condition condition) = 0;
   virtual void store(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes, Element element) = 0;
-  /// What `store` is to change next. Without lanes one of several threads stores, and no other may read meanwhile.
+  /// Loads memory that `store` changes next. Without lanes, one of several threads stores, and no other thread may read
+  /// meanwhile.
   virtual Element loadToStore(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes) {
     return load(memory, offset, lanes, Condition());
   }
 
-  // Lanes together.
-  /// In lane i the element of lane i + by, where i < by or, if a thread has both, i mod lanesOfThread() < by; what others
-  /// get is of no use. Of further threads only each one's first lane counts.
+  // Operations across lanes.
+  /// Lane i receives the element of lane i + by, if i < by or, if a thread has several lanes, i mod lanesOfThread() <
+  /// by; the other lanes are undefined. Between threads, only the first lane of each counts.
   virtual Element rotate(Element element, int64_t by) = 0;
-  /// In all lanes the element of lane 0.
+  /// Broadcasts the element of lane 0.
   virtual Element spreadFirst(Element element) = 0;
 
-  /// Room for `count` values like `like`, addressed at run time.
+  /// Memory for `count` values like `like`, indexed at run time.
   virtual Slots makeSlots(Element like, int64_t count) = 0;
   virtual Element read(Slots slots, Count place) = 0;
   virtual void write(Slots slots, Count place, Element element) = 0;

@@ -1,19 +1,20 @@
-// One reduction: where it goes, in which order it is folded, and its loops.
+// One reduction: its mapping to lanes, its order and its loops.
 //
-// The order of a sum. The index space of the dimensions reduced is cut in two: the fewest last dimensions that have at
-// least four elements per partial result (`?` counts as many) are flattened, row-major; the others are walked in order
-// outside of them. Element i of the flattened part goes to partial result i mod L, where L is the emitter's
-// `partials()`, and the L partial results are combined as a binary tree, i with i + L/2, then L/4, and so on; those that
-// got no element hold the identity, and may be left out. Nothing else enters: not layouts, not what is fused.
+// The order of a sum. The index space of the reduced dimensions is split in two: the fewest last dimensions that have
+// at least four elements per partial result (`?` counts as many) are flattened, row-major; the others are walked in
+// order outside of them. Element i of the flattened part goes to partial result i mod L, where L is the emitter's
+// `partials()`, and the L partial results are combined as a binary tree, i with i + L/2, then L/4, and so on; partial
+// results without elements hold the identity, and may be omitted. The order depends on nothing else, neither on layouts
+// nor on fusion.
 //
-// A large reduction is cut into chunks of its outermost dimension, each of which is folded so. The results of chunk c go
-// to sum c mod 4, and the four sums are combined as a tree.
+// A large reduction is split into chunks of its outermost dimension, each folded in this order. The results of chunk c
+// go to sum c mod 4, and the four sums are combined as a tree.
 //
-// Two ways lead there. Along lanes, where the fold does not depend on an enclosing lane variable: partial result i is
-// that of lane i, and the lanes walk over the flattened elements together; there have to be L of them, and where they are
-// threads L is their number, and the tree begins with those of a thread. Across lanes,
-// where it does (bias gradients: the channel is the lane): each lane has L partial results of its own. They are carried
-// from trip to trip; where there are more than L lanes, which is more than registers hold, they lie in memory.
+// There are two mappings with this order. A fold that does not depend on an enclosing lane variable goes along lanes:
+// partial result i is in lane i, and the lanes iterate over the flattened elements together. This requires L lanes. If
+// lanes are threads, L is their number, and the tree begins with the lanes of a thread. A fold that depends on a lane
+// variable goes across lanes (bias gradients: the channel is the lane): each lane has L partial results, which are
+// loop-carried values. With more than L lanes, they do not fit in registers and are in memory.
 #pragma once
 
 #include "backends/loops/Elements.h"
@@ -74,7 +75,7 @@ private:
   Values initial;
   llvm::SmallVector<Dim> outer, inner;
   int64_t innerExtent = 1;
-  int64_t partialResults = 1; // across lanes: those that get any element
+  int64_t partialResults = 1; // across lanes: partial results with at least one element
   bool across = false;
   llvm::SmallVector<mlir::AffineExpr> index;
 };

@@ -1,13 +1,14 @@
-// What one result of an op is, as data: the record of a run of its `buildElement` or `buildBody`, which any emitter may
-// follow as often as it likes.
+// The definition of one result of an op, as data: the record of a run of its `buildElement` or `buildBody`, which an
+// emitter can replay any number of times.
 //
 //   softmax of [?, 10] along 1 ==> fold over [10], beginning with v0 = -inf: v2 = operand 0 at (d0, d2); max(v1, v2)
 //                                  fold over [10], ...
 //                                  v7 = operand 0 at (d0, d1); v8 = v7 - v3; v9 = exp(v8); v10 = v9 / v6
 //
 // Values are numbered. Index expressions are in dimensions: those of the result's index come first, then those of each
-// fold, and those that are data. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula and is never run. An element
-// of f16 or bf16 is an f32 with such a value: at the end of a formula stand a `truncf` and an `extf`, which round to one.
+// fold, and those that are data. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula
+// and is never run. An element of f16 or bf16 is an f32 with such a value: at the end of a formula stand a `truncf` and
+// an `extf`, which round to one.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -37,9 +38,9 @@ struct Arithmetic {
   mlir::Operation *op;
   llvm::SmallVector<ValueNumber, 3> operands;
 };
-/// What `body`, numbers and arithmetic alone, makes of `operands` in place of `arguments`: all of one type.
+/// Applies `body`, which contains only numbers and arithmetic, to `operands` in place of `arguments`: all of one type.
 struct Call {
-  std::string name; // which tells bodies apart, but for the type
+  std::string name; // identifies the body, up to its type
   llvm::SmallVector<ValueNumber, 4> operands, arguments;
   Steps body;
 };
@@ -48,7 +49,7 @@ struct Read {
   unsigned operand;
   llvm::SmallVector<mlir::AffineExpr> index;
 };
-/// Dimension `dim` of what follows is an operand's element, brought into 0 .. size - 1.
+/// Defines dimension `dim` as an operand's element, clamped to 0 .. size - 1.
 struct DataIndex {
   unsigned dim, operand;
   llvm::SmallVector<mlir::AffineExpr> index;
@@ -63,27 +64,28 @@ struct IndexValue {
 struct RowCount {
   mlir::Type type;
 };
-/// `then` where all of `nonNegative` are >= 0; elsewhere `otherwise`, and nothing in `then` may be read.
+/// `then` if all of `nonNegative` are >= 0, else `otherwise`, in which case nothing in `then` may be read.
 struct Guarded {
   llvm::SmallVector<mlir::AffineExpr> nonNegative;
   Steps then;
   ValueNumber otherwise;
 };
-/// The values that `extents` are folded to (see `ElementBuilder::reduce`).
+/// Folds over `extents` (see `ElementBuilder::reduce`).
 struct Reduction {
   llvm::SmallVector<int64_t> extents; // kRows: the run-time rows
-  unsigned firstDim;                  // of its index among the formula's dimensions
+  unsigned firstDim;                  // of its first index among the formula's dimensions
   llvm::SmallVector<ValueNumber, 2> initial;
-  llvm::SmallVector<mlir::Type> types;       // of what is carried
-  llvm::SmallVector<ValueNumber, 2> carried; // what `step` begins with
+  llvm::SmallVector<mlir::Type> types;       // types of carried values
+  llvm::SmallVector<ValueNumber, 2> carried; // arguments of `step`
   Steps step;
-  llvm::SmallVector<ValueNumber, 4> halves; // what `combine` takes: all carried values of one part, and of a later one
+  // arguments of `combine`: all carried values of one part, and of a later one
+  llvm::SmallVector<ValueNumber, 4> halves;
   Steps combine;
-  llvm::SmallVector<ValueNumber> captured; // what `step` uses of the values before it
+  llvm::SmallVector<ValueNumber> captured; // earlier values that `step` uses
 };
 
 struct Step {
-  ValueNumber result; // the first, where there are several
+  ValueNumber result; // the first, if there are several
   std::variant<Number, Arithmetic, Call, Read, DataIndex, IndexValue, RowCount, Guarded, Reduction> what;
 };
 
@@ -91,7 +93,7 @@ struct Formula {
   mlir::Operation *op;
   Steps body; // its result is the element
   unsigned numDims = 0, numValues = 0;
-  std::vector<const Reduction *> reductions; // outer ones before those in their steps
+  std::vector<const Reduction *> reductions; // outer folds before those in their steps
   mlir::Region arithmetic;
 };
 

@@ -1,4 +1,4 @@
-// Which ops a backend that writes loops makes one kernel of.
+// Fusion rules for backends that generate loops.
 #pragma once
 
 #include "sluice/backend/compile.h"
@@ -6,22 +6,22 @@
 
 namespace sluice::loops {
 
-/// The most ops in one kernel, those that are rematerialised in it included: code and the time to compile it grow with the
-/// ops of a model, and no faster. Optimizer steps and losses of real networks have up to 86.
+/// The maximum number of ops in one kernel, including rematerialized ops. Code size and compile time grow with a
+/// model's ops, and must not grow faster. Optimizer steps and losses of real networks have up to 86.
 inline constexpr size_t kMaxOpsInKernel = 128;
 
 /// Whether the last op of the view may join those before it, which are accepted already.
 ///
 /// A kernel's loops run over one index space: the results of its product, of its elementwise ops, or of its last
 /// reduction.
-/// 1. A product comes first and reads memory, or with `throughMoves` what ops that only move elements make of memory.
+/// 1. A product comes first and reads memory, or with `throughMoves` the results of ops that only move elements of memory.
 ///    Its epilogue is the elementwise ops of its index space that read the product, or values computed from it. Nothing else joins
 ///    it. An elementwise op that also reads such a value at other indices (`h - h[:, :1]`) reads the result from memory.
 /// 2. Elementwise ops of one index space, of which one reads another, share loads and loops.
 /// 3. A reduction, or another op that is not elementwise, takes a loop kernel into itself if nothing else reads that
 ///    kernel: its operand needs no buffer.
 /// 4. A reduction of the rows (a bias gradient) joins the loop kernel that computes its operand as one more result: it
-///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it, but
+///    is summed while it is stored. Nothing of that kernel may need the sum, since each element would repeat it, except
 ///    elementwise ops over the sum's own index space, which join it: they are found where its last parts are added. Of what
 ///    folds each row (a softmax, a norm) it joins if it has few columns: for each few of them all rows are folded.
 ///    Results of folds of thousands of terms are reduced in a launch of its own: in theirs each fold is a task. A fold of

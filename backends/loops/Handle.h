@@ -1,4 +1,4 @@
-// A name for something that an emitter has written, of which nobody else knows what it is.
+// An opaque name for something that an emitter has emitted.
 #pragma once
 
 namespace sluice::loops {
@@ -15,6 +15,6 @@ private:
 };
 
 using Count = Handle<struct CountTag>;     // a 64-bit integer, the same in all lanes
-using Element = Handle<struct ElementTag>; // one in each lane
+using Element = Handle<struct ElementTag>; // one value per lane
 
 } // namespace sluice::loops

@@ -1,7 +1,8 @@
-// Index arithmetic with known ranges: what makes an access contiguous, uniform or a gather, and a bound certain.
+// Index arithmetic with known ranges. It decides whether an access is contiguous, uniform or a gather, and whether a
+// bound always holds.
 //
-// Expressions are put into one form, a sum of multiples of variables and of floordivs; mod is written with floordiv.
-// With ranges of the variables known, indices that were flattened and taken apart again cancel: f = 16 t + l in [0, 64
+// Expressions are normalized to a sum of multiples of variables and of floordivs; mod is written with floordiv. With
+// ranges of the variables known, indices that were flattened and taken apart again cancel: f = 16 t + l in [0, 64
 // * 9) gives (f floordiv 64) * 64 + f mod 64 = 16 t + l, and f floordiv 64 = t floordiv 4, the same for all lanes l
 // < 16.
 #pragma once
@@ -33,28 +34,28 @@ struct LinearIndex {
 };
 
 /// The variables of a function being generated, numbered as dimensions: their ranges, and their values at run time. A
-/// variable without a value numbers lanes, or is an element that each of them has for itself.
+/// variable without a value numbers lanes, or is an element per lane.
 class IndexSpace {
 public:
   explicit IndexSpace(mlir::MLIRContext *context) : context(context) {}
 
-  /// A variable of one value is replaced by it, unless it is kept: a lane's number stays, even where one lane exists.
+  /// A variable with only one value is replaced by it, unless it is kept: a lane number remains, even with one lane.
   mlir::AffineExpr addVariable(Count value, Interval range, bool keep = false);
-  /// A variable that is data: an element of each lane, or `same` in all of them unless that is null.
+  /// A data variable: an element per lane, or `same` in all lanes unless that is null.
   mlir::AffineExpr addElement(Element element, Count same, Interval range);
-  /// Of a variable that is there. What has been normalized stays as it is.
+  /// Narrows an existing variable. Normalized expressions do not change.
   void setRange(mlir::AffineExpr variable, Interval range);
   Count valueOf(mlir::AffineExpr variable) const;
-  /// Null where the variable is no data.
+  /// Null if the variable is not data.
   Element elementOf(mlir::AffineExpr variable) const;
   bool usesLane(mlir::AffineExpr expr) const;
-  /// Whether lanes numbered by `lane` lie side by side at `offset`.
+  /// Whether the lanes numbered by `lane` are contiguous at `offset`.
   bool isContiguous(mlir::AffineExpr offset, mlir::AffineExpr lane) const;
 
   mlir::MLIRContext *getContext() const { return context; }
   LinearIndex analyze(mlir::AffineExpr expr) const;
   mlir::AffineExpr toExpr(const LinearIndex &index) const;
-  /// The one expression that stands for all that `analyze` finds equal.
+  /// The canonical expression among all that `analyze` finds equal.
   mlir::AffineExpr normalize(mlir::AffineExpr expr) const { return toExpr(analyze(expr)); }
 
   Interval range(const LinearIndex &index) const;

@@ -6,16 +6,17 @@
 
 namespace sluice::loops {
 
-/// Whether loops can walk all of its values: layouts are made of dimensions and of tiles, and no tile cuts the rows. Says
-/// what cannot be walked.
+/// Whether loops can iterate over all of its values: layouts consist of dimensions and tiles, and no tile splits the
+/// rows. Otherwise emits the reason.
 mlir::LogicalResult checkLayouts(ir::KernelOp kernel);
 
-/// Asks for the kernel's nests, whose names begin with `name`, and gives the bytes of workspace that they need. Buffers
-/// are the kernel's operands, its results, then the workspace. Fails with a diagnostic on the op that cannot be lowered.
+/// Emits the kernel's nests, with names that begin with `name`, and returns the bytes of workspace that they need.
+/// Buffers are the kernel's operands, its results, then the workspace. Fails with a diagnostic on the op that cannot be
+/// lowered.
 mlir::FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                          NestWriter &writer);
 
-/// So for some of the results alone, whose numbers are given. What pads them is left to others.
+/// The same for the results with these numbers only. Their padding is left to the caller.
 mlir::FailureOr<int64_t> writeResults(ir::KernelOp kernel, llvm::ArrayRef<unsigned> numbers, llvm::StringRef name,
                                       int64_t capacity, NestWriter &writer);
 

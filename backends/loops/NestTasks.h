@@ -1,9 +1,9 @@
-// A nest on lanes: how it is cut into tasks, and the code of one of them. Backends differ in what runs a task (a thread
-// of the host, a warp), in how many lanes it has, and in which way suits it best.
+// Maps a nest to lanes, splits it into tasks, and emits one task. Backends differ in the unit that runs a task (a
+// thread of the host, a warp), in its number of lanes, and in the best mapping.
 //
-// The ways to lay lanes: over the innermost dimension, over several that are contiguous taken together, or over none
-// (where what is contiguous is folded). Values do not depend on the way, but for sums in lanes of which a thread has several.
-// Tiles that follow each other are one dimension, and what pads the last is not written.
+// Lanes are over the innermost dimension, over several contiguous dimensions together, or over none (if the contiguous
+// dimension is folded). Values do not depend on the mapping, except for sums in lanes if a thread has several. Adjacent
+// tiles are one dimension, and the padding of the last one is not written.
 #pragma once
 
 #include "backends/loops/LoopNest.h"
@@ -13,42 +13,42 @@ namespace sluice::loops {
 
 class NestTasks {
 public:
-  /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); so many groups of
-  /// them at once. A dim is a physical dimension larger than 1, or the chunks or parts.
+  /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); this many groups of
+  /// lanes at once. A dim is a physical dimension larger than 1, or the chunks or parts.
   struct Way {
     size_t from, at;
     int64_t groups = 1;
   };
 
-  /// Lanes come in groups of `lanes`; a task reads and writes some `bytesPerTask`, or more where something is folded and
-  /// there are `enoughTasks`: several that share a fold would each do it.
+  /// Lanes come in groups of `lanes`. A task reads and writes about `bytesPerTask`. It is larger if there is a fold and
+  /// there are `enoughTasks`, because tasks that share a fold would each repeat it.
   NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t enoughTasks, int64_t capacity);
 
   struct Weight {
     double cost = 0;
-    bool foldsAgain = false;  ///< whether the same is folded in each trip of a loop
+    bool foldsAgain = false;  ///< whether a loop repeats the same fold in each trip
     bool foldsAcross = false; ///< whether any fold goes across lanes
     int64_t termsAlong = 0;   ///< of the longest fold along lanes
   };
-  /// The way that costs least by `weigh`, which is not asked where there is one way only.
+  /// The cheapest mapping by `weigh`, which is not called if there is only one mapping.
   mlir::FailureOr<Way> choose(llvm::function_ref<mlir::FailureOr<Weight>(Way)> weigh) const;
-  /// With lanes over all that is contiguous, where sizes are known.
+  /// The mapping with lanes over all contiguous dimensions of known size.
   Way overAll() const { return {firstStatic(), firstStatic()}; }
-  /// The same way with more lanes, at most `most`, unless more than a quarter of them would then have nothing to do.
+  /// The same mapping with more lanes, at most `most`, unless more than a quarter of them would be idle.
   Way widened(Way way, int64_t most) const;
 
-  /// What follows is about this way.
+  /// Members below use this mapping.
   void take(Way way);
   int64_t lanes() const { return lanes_; }
-  /// There are `tasks()` of them, for each `rowsPerTask()` rows if that is not 0.
+  /// There are `tasks()` tasks, for each `rowsPerTask()` rows if that is not 0.
   int64_t tasks() const { return tasks_; }
   int64_t rowsPerTask() const { return rowsPerTask_; }
   int64_t tasksAtCapacity() const;
-  /// The share of lanes that have something to do.
+  /// The share of active lanes.
   double filledLanes() const;
 
-  /// Emits a task, for good if `keep`. The weight is without what the emitter's code costs: INFINITY where the nest has no
-  /// such way.
+  /// Emits a task; a trial unless `keep`. Returns the weight without the cost of the emitter's code: INFINITY if the
+  /// nest does not support the mapping.
   mlir::FailureOr<Weight> emit(Emitter &emitter, Count task, bool keep);
 
 private:
@@ -56,10 +56,10 @@ private:
   struct Dim {
     int64_t physical;              // -1: the chunks or parts
     int64_t extent;                // at capacity
-    bool rows;                     // runs over the rows there are (or their chunks)
-    int64_t block = 0, blocks = 1; // how tasks cut it: `block` units each (of lanes, in their dimension)
+    bool rows;                     // iterates over the call's rows (or their chunks)
+    int64_t block = 0, blocks = 1; // how tasks split it: `block` units each (of lanes, in their dimension)
   };
-  /// What a loop goes over: `first` and the loop's number.
+  /// The extent of a loop: `first` and the loop's number.
   struct Part {
     mlir::AffineExpr first;
     Interval range; // of the number

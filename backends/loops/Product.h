@@ -1,4 +1,4 @@
-// A product of matrices, seen in the formula of an op: matmul, convolutions and their gradients alike are
+// A product of matrices, recognized in the formula of an op: matmul, convolutions and their gradients alike are
 //
 //   result[...] = sum over k of a[maps of m, batch and k] * b[maps of n, batch and k]
 //
@@ -13,30 +13,31 @@
 namespace sluice::loops {
 
 struct Product {
-  /// What a dimension's elements are found by.
+  /// How a dimension indexes elements.
   enum Role { M, N, Batch, K };
   struct Dim {
     mlir::AffineExpr variable; ///< of `space`
-    int64_t size;              ///< at capacity; of zeros, too, that pad it wherever it lies
-    bool hasRows;              ///< as many as the call's rows, in place of `size`
+    int64_t size;              ///< at capacity, including zero padding in any layout
+    bool hasRows;              ///< replaced by the number of the call's rows
     Role role;
   };
 
   IndexSpace space;
-  llvm::SmallVector<Dim> dims; ///< of the result in its order, then those summed over
+  llvm::SmallVector<Dim> dims; ///< dimensions of the result in its order, then summed dimensions
   PlaceInMemory a, b;
-  llvm::SmallVector<mlir::AffineExpr> nonNegative; ///< a term is 0 where one of them is not
+  llvm::SmallVector<mlir::AffineExpr> nonNegative; ///< a term is 0 if one of them is negative
   llvm::SmallVector<mlir::AffineExpr> result;      ///< its index
-  llvm::SmallVector<mlir::AffineExpr> inResult;    ///< there is such an element where all of these are >= 0
-  llvm::SmallVector<mlir::AffineExpr> isStored;    ///< where one of these is not, it pads the result
+  llvm::SmallVector<mlir::AffineExpr> inResult;    ///< the element exists if all of these are >= 0
+  llvm::SmallVector<mlir::AffineExpr> isStored;    ///< padding of the result if one of these is negative
 
   bool uses(mlir::AffineExpr expr, Role role) const;
 };
 
-/// What a product of one group is. A dimension of the result by whose remainder both operands are found, as in the input's
-/// gradient of a strided convolution, becomes two: the remainder is one of the batch. A dimension whose last tile is padded in all
-/// that has it is as long as its tiles, unless these lie one behind the other (ir::areJoinedTiles), where padding is no part of a
-/// row. Operands are read through `moves`, as `placeInMemory` says.
+/// Analyzes an ungrouped product. If both operands are indexed by the remainder of a result dimension, as in the input
+/// gradient of a strided convolution, the dimension is split into two, and the remainder is a batch dimension. A
+/// dimension whose last tile is padded in every value that has it is extended to whole tiles. Exception: adjacent tiles
+/// (ir::areJoinedTiles), whose padding is not part of a row. Operands are read through `moves`, as defined by
+/// `placeInMemory`.
 std::optional<Product> findProduct(Formulas &formulas, mlir::Operation *op, int64_t capacity,
                                    llvm::ArrayRef<mlir::Operation *> moves = {});
 

@@ -1,4 +1,4 @@
-// Operands that are read through ops which only move elements, from where they lie in memory:
+// Operands that are read from memory through ops that only move elements:
 //
 //   attention of transpose(reshape(slice(x)))    ==>   item [b, h, t, d] is x[b, t, 768 + 64 h + d]
 #pragma once
@@ -7,18 +7,18 @@
 
 namespace sluice::loops {
 
-/// Where an element lies: in a value that nothing in the kernel computes, at an index.
+/// The location of an element: a value that is not computed in the kernel, and an index.
 struct PlaceInMemory {
   mlir::Value memory;
   llvm::SmallVector<mlir::AffineExpr> index;
 };
 
-/// Of the element of `value` at `index`. Ops are read through that are in the kernel of the reader, or `moves` of one that is
-/// put together, if each element of theirs is one element of their operand, wherever it is.
+/// The location of the element of `value` at `index`. Looks through ops of the consumer's kernel, or of the `moves` of
+/// a kernel under construction, if each of their elements is one element of their operand at any index.
 PlaceInMemory placeInMemory(Formulas &formulas, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index,
                             llvm::ArrayRef<mlir::Operation *> moves = {});
 
-/// Whether all operands of `op` lie in memory, or are read through such ops.
+/// Whether all operands of `op` are in memory, or are read through such ops.
 bool readsMemory(Formulas &formulas, mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> moves = {});
 
 } // namespace sluice::loops

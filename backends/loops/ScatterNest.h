@@ -1,18 +1,18 @@
-// Sums at indices that are data: each term is added where it belongs, in memory, in the order of the index's elements.
+// Sums at indices that are data: each term is added in memory, at its index, in the order of the index's elements.
 //
 //   dX[ids[j], k] += dY[j, k]    ==>   for j: v = ids[j]; dX[v, k] = dX[v, k] + dY[j, k]
 //
-// A task has some columns k to itself, and walks along all j. Where columns are few, several tasks have the same ones, and a
-// part of the v each: they look at all ids, and leave out what is not theirs. So nothing is sorted, no two tasks write to one
-// element, its terms are added in one order whatever the cut, and the work is one addition for each term. The memory is
-// zeroed before, by another nest.
+// A task owns some columns k, and iterates over all j. If there are few columns, several tasks share them, and each
+// owns a part of the v: it reads all ids and skips those of other parts. There is no sort, no two tasks write to one
+// element, terms are added in one order however the work is split, and the work is one addition per term. Another nest
+// zeroes the memory before.
 #pragma once
 
 #include "backends/loops/LoopNest.h"
 
 namespace sluice::loops {
 
-/// The `scatter_add` that is all that a kernel computes, but for what is found again for it; null if there is none that adds in
+/// The `scatter_add` that a kernel computes, alone but for rematerialized ops; null if there is none that adds in
 /// memory.
 mlir::Operation *findScatter(ir::YieldOp yield);
 
@@ -20,9 +20,9 @@ class ScatterNest {
 public:
   ScatterNest(mlir::Operation *op, Memory y, Formulas &formulas, int64_t capacity, const NestWriter &writer);
 
-  /// The columns: y with one index in place of all.
+  /// The columns: y with size 1 in place of the axis.
   mlir::RankedTensorType space() const;
-  /// Makes the terms what a nest over the columns does.
+  /// Makes the additions the body of a nest over the columns.
   void fill(LoopNest &nest) const;
 
 private:

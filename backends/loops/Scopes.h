@@ -1,7 +1,7 @@
-// The loops that are open, and what has been emitted in each of them.
+// The open loops, and the elements emitted in each of them.
 //
-// Something that is needed deep inside is emitted in the outermost loop that has the variables which it depends on, in
-// front of what leads to the current place, and found there by whoever needs it again.
+// An element that is required deep inside is emitted in the outermost loop that has all variables which it depends on,
+// before the loop that leads to the current position. Later uses find it there.
 #pragma once
 
 #include "backends/loops/Emitter.h"
@@ -13,14 +13,14 @@ struct Scope {
   /// Elements that have been emitted here, or further out.
   struct Entry {
     llvm::SmallVector<mlir::AffineExpr> index;
-    unsigned guard; // under which they were emitted; 0: none
+    unsigned guard; // guard of the emission; 0: none
     llvm::SmallVector<Element> elements;
     Scope *home; // where
   };
   Scope *parent = nullptr;
   unsigned depth = 0;
   bool isLoop = false;
-  Lanes lanes; // if this scope brings any
+  Lanes lanes; // if this scope defines any
   llvm::DenseMap<const void *, llvm::SmallVector<Entry, 1>> found;
   llvm::DenseMap<mlir::AffineExpr, Condition> conditions;
   /// Elements of this scope that are indices below a number.
@@ -29,25 +29,27 @@ struct Scope {
 
 class Scopes {
 public:
-  /// With a scope for each loop that is open in the emitter.
+  /// Creates a scope for each loop that is open in the emitter.
   explicit Scopes(Emitter &emitter);
 
   /// A variable of the current scope.
   mlir::AffineExpr variable(Count value, Interval range);
-  /// One that is data: an integer of the current scope, brought into 0 .. size - 1. Whether all lanes have the same.
+  /// A data variable: an integer of the current scope, clamped to 0 .. size - 1. Returns whether all lanes have the
+  /// same value.
   mlir::AffineExpr dataVariable(Element integer, bool isSame, int64_t size);
-  /// Gives the current scope lanes: a variable that is 0, 1, ... in them. `count`, if any, is the number that exist.
+  /// Gives the current scope lanes: a variable with the values 0, 1, ... `count`, if any, is the number of active
+  /// lanes.
   mlir::AffineExpr laneVariable(Count count = {});
-  /// The same with a number known now.
+  /// The same with a constant count.
   mlir::AffineExpr laneVariable(int64_t count);
-  /// A variable that stands for none: of a dimension being folded, wherever it will be.
+  /// A placeholder variable: for a dimension being folded, in any scope.
   mlir::AffineExpr placeholder(unsigned position, int64_t extent);
 
-  // `body` is emitted in the new scope, and gives the next carried elements.
+  // `body` is emitted in the new scope, and returns the next carried elements.
   using Carried = llvm::SmallVector<Element>;
   using Body = llvm::function_ref<Carried(Count variable, llvm::ArrayRef<Element> carried)>;
   Carried loop(Count begin, Count end, int64_t step, int64_t trips, llvm::ArrayRef<Element> carried, Body body);
-  /// The body once, where `condition`, the same for all lanes, holds (null: always).
+  /// The body executed once, if `condition` holds, which is the same for all lanes (null: always).
   Carried block(Condition condition, llvm::ArrayRef<Element> carried, llvm::function_ref<Carried()> body);
   /// Runs `emit` in `target`, which is the current scope or around it.
   template <typename F> auto in(Scope *target, F emit);
@@ -58,7 +60,7 @@ public:
   Scope *of(llvm::ArrayRef<mlir::AffineExpr> exprs, Scope *least);
   /// The lanes here.
   Lanes lanes() const;
-  /// Whether a loop around `scope` has no variable in `used`, so that what uses these is emitted in it again.
+  /// Whether a loop around `scope` has no variable in `used`, so that their users are emitted in the loop repeatedly.
   bool repeats(Scope *scope, llvm::ArrayRef<mlir::AffineExpr> used) const;
 
 private:

@@ -1,4 +1,5 @@
-// Errors of LLVM and diagnostics of MLIR as errors of a compile half's session. They are thrown outside of MLIR's frames.
+// Converts errors of LLVM and diagnostics of MLIR to errors of a compile half's session. They are thrown outside of
+// MLIR's frames.
 #pragma once
 
 #include "mlir/IR/Diagnostics.h"
@@ -10,7 +11,7 @@
 
 namespace sluice::loops {
 
-/// The value, or an error that is thrown: SLUICE_UNSUPPORTED for not_supported, else SLUICE_USAGE.
+/// Returns the value, or throws the error: SLUICE_UNSUPPORTED for not_supported, else SLUICE_USAGE.
 template <typename Value> Value valueOf(llvm::Expected<Value> value) {
   if (value)
     return std::move(*value);

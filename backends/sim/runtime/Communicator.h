@@ -1,4 +1,4 @@
-// One rank's exchanges in the simulator.
+// Collectives of one rank in the simulator.
 #pragma once
 
 #include "backends/sim/runtime/Context.h"

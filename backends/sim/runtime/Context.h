@@ -1,4 +1,4 @@
-// What a context has of its own: its host, which issues the work, and what that work is made of.
+// The private state of a context: its host, which issues the work, and the operands of that work.
 #pragma once
 
 #include "backends/sim/runtime/Machine.h"
@@ -39,7 +39,7 @@ public:
 
   Machine &machine() { return *machine_; }
   Host &host() { return host_; }
-  /// What every call but these two holds.
+  /// Held by every call but these two.
   Machine::Turn enter() { return {*machine_, services_}; }
 
   int32_t deviceCount() const { return machine_->deviceCount(); }
@@ -77,7 +77,7 @@ public:
   void replay(Queue queue, const Sequence &sequence) { machine_->replay(queue, sequence, host_); }
 
   sluice_unique_id uniqueId();
-  /// Puts an exchange in now, or, between these, with all others at the end. The first error is that of the end.
+  /// Submits an exchange now, or, between these, with all others at the end. The end returns the first error.
   void putTogether(std::function<void()> exchange);
   void beginExchanges() { ++together_; }
   void endExchanges();
@@ -86,11 +86,12 @@ private:
   double launchSeconds(const DeviceRates &rates, const sluice_launch &launch) const;
 
   sluice_run_services services_;
-  std::shared_ptr<Machine> machine_; // the group's, or its own
+  std::shared_ptr<Machine> machine_; // the group's, or a private one
   Host host_;
-  std::map<void *, std::unique_ptr<std::byte, void (*)(void *)>> hostMemory_; // what allocateOnHost gave
-  std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>> counts_; // copies and bytes of each (from, to)
-  int together_ = 0;                                                          // begins without their ends
+  std::map<void *, std::unique_ptr<std::byte, void (*)(void *)>> hostMemory_; // addresses returned by allocateOnHost
+  // number and bytes of the copies of each (from, to)
+  std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>> counts_;
+  int together_ = 0; // begins without ends
   std::vector<std::function<void()>> exchanges_;
 };
 

@@ -1,4 +1,4 @@
-// The memory of one virtual accelerator: pages that nobody can touch but while work that names them runs.
+// The memory of one virtual accelerator: its pages are inaccessible except while work that names them runs.
 #pragma once
 
 #include "sluice/backend/run.h"
@@ -16,7 +16,7 @@ std::string deviceText(int32_t device);
 
 class DeviceMemory {
 public:
-  /// An address as its allocation and an offset.
+  /// An address as an allocation and an offset.
   struct Address {
     size_t block, offset; // the allocation's number since the device was opened, and bytes from its start
   };
@@ -26,19 +26,19 @@ public:
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &operator=(const DeviceMemory &) = delete;
 
-  /// Inaccessible zeroed pages, apart from those of other allocations. Throws an error of exhaustion with the device, requested
-  /// and free bytes.
+  /// Inaccessible zeroed pages, separate from those of other allocations. Throws an exhaustion error with the device,
+  /// requested and free bytes.
   void *allocate(size_t bytes);
-  /// What lay there faults from now on.
+  /// Accesses to the released memory fault from now on.
   void release(void *address);
   /// The size of the allocation that begins at `address`; throws if none does.
   size_t sizeOf(void *address) const;
 
   int64_t capacity() const { return capacity_; }
   int64_t freeBytes() const { return free_; }
-  /// Whether all these bytes lie in one allocation.
+  /// Whether all these bytes are in one allocation.
   bool contains(const void *address, size_t bytes) const { return find(address, bytes) != blocks_.end(); }
-  /// `address` lies within an allocation.
+  /// `address` is within an allocation.
   Address locate(const void *address) const;
 
 private:
@@ -61,8 +61,8 @@ struct Buffer {
   sluice_access access;
 };
 
-/// Makes the pages under device buffers accessible while it lives: for reading, or for writing too where a buffer says
-/// so. A stray access beside them still faults.
+/// Makes the pages under device buffers accessible during its lifetime: for reading, or also for writing if a buffer
+/// requests it. Stray accesses to other pages still fault.
 class Unlocked {
 public:
   explicit Unlocked(std::vector<Buffer> buffers);

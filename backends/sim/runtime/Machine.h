@@ -1,11 +1,11 @@
-// What the contexts of a group share, and a context without one has alone: the devices, their queues and links, one
-// clock, and who touched which bytes. Work is checked, timed and looked at for races when it is put into a queue,
-// because none of that depends on the order in which it runs; only what it does to memory waits for the scheduler.
-// Where that cannot be known yet, since an exchange waits for other ranks, the queue is held: what is put in behind is
-// kept until it can, and so is what other queues do after events of it.
+// State that the contexts of a group share, private for a context without a group: the devices, their queues and links,
+// one clock, and the history of accesses. Work is checked, timed and examined for races when it is submitted to a
+// queue, because none of that depends on the execution order. Only its effect on memory waits for the scheduler. If an
+// exchange waits for other ranks, the queue is held, because its time is not known yet. Later work of the queue is then
+// deferred, and so is work of other queues after events of it.
 //
-// Contexts take turns: a call of one has the machine for itself until it returns or waits for another context's calls,
-// and does the work of all.
+// Contexts take turns: a call of one context locks the machine until it returns or waits for calls of another context,
+// and executes the work of all contexts.
 #pragma once
 
 #include "backends/sim/runtime/Settings.h"
@@ -27,7 +27,7 @@ class Machine {
 public:
   explicit Machine(const Settings &settings);
 
-  /// A call of one context. Whatever work is done in it runs on the threads of that context.
+  /// A call of one context. Work executed in the call runs on the threads of that context.
   class Turn {
   public:
     Turn(Machine &machine, const sluice_run_services &services)
@@ -49,7 +49,7 @@ public:
   };
 
   const Settings &settings() const { return settings_; }
-  /// For work that runs.
+  /// Services for running work.
   const sluice_run_services &services() const { return *services_; }
   Links &links() { return links_; }
 
@@ -57,72 +57,73 @@ public:
   void remove(const Host &host) { hosts_.erase(&host); }
 
   int32_t deviceCount() const { return static_cast<int32_t>(devices_.size()); }
-  /// Of an accelerator; throws if there is none of this number.
+  /// Throws if there is no accelerator of this number.
   DeviceMemory &memory(int32_t device);
-  /// Its name among all virtual devices of all machines.
+  /// Its unique name among the virtual devices of all machines.
   const std::string &identity(int32_t device) const { return identities_[static_cast<size_t>(device)]; }
   void release(int32_t device, void *address, const Host &host);
 
   Queue &addQueue(int32_t device, const char *name);
-  /// Forgets the work that is in the queue: nobody can wait for it any more.
+  /// Drops the work that is in the queue, which can no longer be waited for.
   void drop(Queue &queue, Host &host);
   std::shared_ptr<Recording> record(Queue &queue, const Host &host);
   void wait(Queue &queue, const std::shared_ptr<Recording> &recording, const Host &host);
-  /// Writes a number into the host's memory when what is in the queue now is done.
+  /// Writes a number into host memory when the queue's present work has completed.
   void signal(Queue &queue, uint64_t *place, uint64_t number, const Host &host);
-  /// What comes after this in `queue` starts when there is such a number, whoever wrote it.
+  /// Later work of `queue` starts once the memory has such a number, whoever wrote it.
   void waitForSignal(Queue &queue, const uint64_t *place, uint64_t number, const Host &host);
   void synchronize(const Recording &recording, Host &host);
-  /// Whether a position is reached. Each question does a piece of work, so that asking again comes to an end.
+  /// Whether a position is reached. Each call executes a piece of work, so that a polling loop ends.
   bool query(const Recording &recording, Host &host);
-  /// Gives up at a time of the host's clock, unless work is all that is left to do; says whether the position was reached.
+  /// Returns false at a deadline of the host's clock, unless pending work can still reach the position; otherwise
+  /// returns whether the position was reached.
   bool synchronizeUntil(const Recording &recording, Host &host, std::chrono::steady_clock::time_point deadline);
-  /// ": all-reduce of dw1 waits for rank 1", if somebody must do something before the position is known.
+  /// ": all-reduce of dw1 waits for rank 1", if the position depends on another rank or signal.
   static std::string reasonOf(const Recording &recording);
 
   void beginCapture(Queue &queue);
   Sequence endCapture(Queue &queue);
-  /// The sequence lives until the replay is done.
+  /// The sequence must live until the replay has completed.
   void replay(Queue &queue, const Sequence &sequence, const Host &host);
-  /// Throws if the queue captures, which forbids to do `what`.
+  /// Throws if the queue captures, which forbids `what`.
   static void checkCapturesNot(const Queue &queue, const char *what);
 
-  /// Throws if not all of the bytes lie where they must.
+  /// Throws unless all bytes are in valid memory.
   void checkAccesses(const std::string &what, const std::vector<Access> &accesses) const;
 
-  /// Has the next piece of work of `queue` done some time, or keeps it, if the queue captures.
+  /// Schedules the next piece of work of `queue`, or records it if the queue captures.
   void put(Queue &queue, Piece piece, const Host &host);
-  /// Calls `operation` when all that was put into the queue before it is known, with what the host knows now.
+  /// Calls `operation` once all earlier work of the queue is known, with the host's present knowledge.
   void putInOrder(Queue &queue, const Host &host, std::function<void(const Host &)> operation);
-  /// Until it is freed, what is put into the queue is kept; `reason` says what that waits for.
+  /// Holds the queue until it is freed: submitted work is deferred; `reason` describes the wait.
   void hold(Queue &queue, std::function<std::string()> reason) { queue.heldBy = std::move(reason); }
-  /// What was kept has its turn when `settle` is called, which every call of a context that frees a queue ends with.
+  /// Deferred work is submitted by `settle`, which every call of a context that frees a queue ends with.
   void free(Queue &queue);
   void settle();
-  /// Work of queues that have all come to it, which starts and ends for all at one time and for none before all.
+  /// Work of several queues that have all reached it. It starts and ends at one time for all queues.
   void putJointly(const std::vector<Arrival> &arrivals, double seconds, std::function<void()> work);
 
-  /// Ranks that exchange, by the text of their id.
+  /// Groups of ranks that exchange, by the text of their id.
   std::map<std::string, std::shared_ptr<Ranks>> &ranks() { return ranks_; }
 
 private:
-  /// Orders, checks for races and times the next piece of work of `queue`, then has it done some time.
+  /// Orders and times the next piece of work of `queue`, checks it for races, then schedules it.
   void enqueue(Queue &queue, const Piece &piece, const Host &host);
   void enqueueAll(Queue &queue, const Sequence &sequence, const Host &host);
-  /// What comes after this in `queue` starts when a known position is reached.
+  /// Later work of `queue` starts when a known position is reached.
   void follow(Queue &queue, const Recording &recording);
   /// Waits for calls of other contexts, or for the deadline if there is one.
   void awaitOthers(const std::chrono::steady_clock::time_point *deadline);
-  /// Does work until a known position is reached, and others give the signals that it waits for, or the deadline is, if there
-  /// is one; says whether the position was.
+  /// Executes work until a known position is reached, waiting for the signals of others, or until the deadline if there
+  /// is one. Returns whether the position was reached.
   bool runUntil(const Recording &recording, const std::chrono::steady_clock::time_point *deadline);
   static void tellFailures(const Recording &recording);
   void checkAccess(const std::string &what, const Access &access) const;
-  /// The host knows that a position is reached.
+  /// Records that the host knows a position is reached.
   void note(const Recording &recording, Host &host);
   std::string bytesText(int32_t device, uintptr_t begin, uintptr_t end) const;
   void noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order);
-  /// Forgets accesses that every host has waited for.
+  /// Drops accesses that every host has waited for.
   void prune();
 
   std::mutex mutex_;

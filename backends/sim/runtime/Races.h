@@ -1,8 +1,8 @@
 // Finds races by happens-before, whatever order the work happens to run in: two pieces of work that touch the same
 // bytes, one of them writing, must be ordered by queues, events or the host's waiting.
 //
-// Every queue numbers its work. The clock of a piece of work says, for each queue, up to which number everything
-// happened before it; work a precedes work b exactly if b's clock has reached a's number in a's queue.
+// Every queue numbers its work. The clock of a piece of work contains, for each queue, the number up to which all work
+// happened before it. Work a precedes work b exactly if b's clock has reached a's number in a's queue.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ class VectorClock {
 public:
   uint64_t at(size_t queue) const { return queue < times_.size() ? times_[queue] : 0; }
   void advance(size_t queue, uint64_t time);
-  /// What happened before the other happened before this, too.
+  /// Joins: everything before the other happened before this, too.
   void join(const VectorClock &other);
-  /// What did not happen before the other did not happen before this, either.
+  /// Intersects: keeps only predecessors that both have in common.
   void meet(const VectorClock &other);
 
 private:
@@ -35,33 +35,33 @@ struct WorkName {
   std::shared_ptr<const std::string> text; // "kernel relu_2 in queue acc0"
 };
 
-/// An earlier access that nothing orders with a new one.
+/// An earlier access that is not ordered with a new one.
 struct Conflict {
   WorkName earlier;
   bool earlierWrites;
-  uintptr_t begin, end; // the bytes that both touch
+  uintptr_t begin, end; // the bytes common to both
 };
 
-/// Who touched which bytes last.
+/// The last accesses to each byte.
 class AccessHistory {
 public:
-  /// Notes that `work`, whose clock is `order`, touches [begin, end).
+  /// Records that `work`, whose clock is `order`, accesses [begin, end).
   std::optional<Conflict> note(uintptr_t begin, uintptr_t end, bool writes, const WorkName &work,
                                const VectorClock &order);
 
-  /// An access to [begin, end) that does not happen before what comes after `order`.
+  /// An access to [begin, end) that does not happen before later work than `order`.
   std::optional<Conflict> findUnfinished(uintptr_t begin, uintptr_t end, const VectorClock &order) const;
 
-  /// Forgets [begin, end): it was released.
+  /// Drops [begin, end), which was released.
   void forget(uintptr_t begin, uintptr_t end);
 
-  /// Forgets what can race with nothing that is still to come, since all of that comes after `order`.
+  /// Drops accesses that cannot race with later work, all of which follows `order`.
   void prune(const VectorClock &order);
-  /// Whether it has grown so far that it should be pruned.
+  /// Whether it has grown enough to be pruned.
   bool isLarge() const { return segments_.size() >= pruneAt_; }
 
 private:
-  /// Bytes with one history.
+  /// Bytes with the same history.
   struct Segment {
     uintptr_t end = 0;
     std::optional<WorkName> write; // the last one
@@ -72,7 +72,7 @@ private:
   static const WorkName *findUnordered(const Segment &segment, bool writes, const VectorClock &order,
                                        bool &earlierWrites);
   void split(uintptr_t at);
-  /// Makes segments that begin and end at `begin` and `end` and leave no gap between.
+  /// Splits segments at `begin` and `end` and fills the gaps between.
   void cover(uintptr_t begin, uintptr_t end);
 
   Segments segments_;

@@ -1,9 +1,9 @@
-// Ranks that exchange. Each rank puts its exchanges into a queue; the ones of one number belong together and are
-// compared as soon as they are put in. An exchange that every rank has come to is work of all their queues at once.
+// Ranks that exchange. Each rank submits its exchanges to a queue. Exchanges of the same number belong together and are
+// compared on submission. An exchange that every rank has reached is work of all their queues at once.
 //
-// Sums are added in the order of ranks, whoever came first. The time is that of a ring: n ranks pass n - 1 parts of the
-// largest share on, or for an all-reduce twice as many, each taking the link's latency and its bytes; a broadcast
-// passes its bytes on as they come.
+// Sums are added in the order of ranks, independent of the order of arrival. The time is that of a ring: n ranks pass
+// on n - 1 parts of the largest share, or twice as many for an all-reduce, and each pass takes the link's latency and
+// its bytes. A broadcast passes its bytes on as they arrive.
 #pragma once
 
 #include "backends/exchange/Roster.h"
@@ -25,17 +25,17 @@ public:
 
   int32_t size() const { return roster_.size(); }
   void join(int32_t rank, int32_t device) { roster_.join(rank, device); }
-  /// Nothing that the rank did not come to will ever have all ranks.
+  /// Fails every exchange that the rank has not joined: those can never complete.
   void leave(int32_t rank);
-  /// The same for whoever uses a queue that goes away before what is in it is done.
+  /// The same for the users of a queue that is destroyed before its work has completed.
   void leave(const Queue &queue);
 
-  /// Throws what broke the ranks' exchanges, if something did.
+  /// Throws the error that broke the ranks' exchanges, if any.
   void check() const { roster_.check(); }
-  /// Every exchange that waits for a rank ends with this error, as every later one does.
+  /// Fails every exchange that waits for a rank, and every later one, with this error.
   void fail(const Error &error);
 
-  /// The part of a rank in an exchange, checked as far as can be done without the others.
+  /// The part of a rank in an exchange, validated without regard to the other ranks.
   exchange::Part partOf(int32_t rank, const sluice_exchange &exchange) const;
   void put(int32_t rank, Queue &queue, exchange::Part part, const Host &host);
 
@@ -46,21 +46,21 @@ private:
     Exchange(uint64_t number, size_t size) : number(number), parts(size), queues(size), arrivals(size) {}
 
     uint64_t number;
-    std::vector<std::optional<exchange::Part>> parts; // of ranks that have put it in
+    std::vector<std::optional<exchange::Part>> parts; // ranks that have submitted it
     std::vector<Queue *> queues;
-    std::vector<std::optional<Arrival>> arrivals; // of ranks whose queues have come to it
+    std::vector<std::optional<Arrival>> arrivals; // ranks whose queues have reached it
   };
 
   std::vector<Access> accessesOf(int32_t rank, const exchange::Part &part) const;
   void arrive(int32_t rank, const std::shared_ptr<Exchange> &exchange, const Host &host);
   void complete(const std::shared_ptr<Exchange> &exchange);
   double secondsOf(const exchange::Signature &signature) const;
-  /// "waits for rank 1": the first that has not come.
+  /// Text of the first missing rank: "waits for rank 1".
   static std::string missingText(const Exchange &exchange);
 
   Machine &machine_;
   exchange::Roster roster_;
-  std::map<uint64_t, std::shared_ptr<Exchange>> open_; // those that not every rank has come to
+  std::map<uint64_t, std::shared_ptr<Exchange>> open_; // exchanges that not every rank has reached
 };
 
 } // namespace sluice::sim

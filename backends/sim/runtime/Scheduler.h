@@ -1,9 +1,9 @@
-// Queues that put work off as long as they may and then do it in an order that is legal but hostile.
+// Queues that defer work as long as legal, then execute it in a legal but hostile order.
 //
-// Nothing runs until the host waits for something or too much is pending. Then, in rounds drawn from the seed, either
-// only what the host needs runs or anything may, and among the queues whose next piece of work may start, the one of
-// the highest random priority goes on; now and then a priority is drawn anew. Priorities reach extreme orders (one
-// queue far ahead of another) that a fair choice among the queues hardly ever does.
+// No work runs until the host waits or too much work is pending. Execution then proceeds in rounds drawn from the seed:
+// a round executes only the work that the host waits for, or any work. Among the queues whose next piece of work may
+// start, the queue of the highest random priority proceeds; priorities are redrawn occasionally. Priorities reach
+// extreme orders (one queue far ahead of another), which uniform choice among the queues rarely reaches.
 #pragma once
 
 #include <cstddef>
@@ -28,30 +28,31 @@ public:
 
   size_t addQueue();
   size_t queues() const { return queues_.size(); }
-  /// Puts work at the end of a queue and returns its position. May do other work, if too much is pending.
+  /// Submits work at the end of a queue and returns its position. May execute other work if too much is pending.
   QueuePosition enqueue(size_t queue, std::function<void()> work);
-  /// What comes after this in `queue` starts when `position` is done.
+  /// Later work of `queue` starts when `position` is complete.
   void wait(size_t queue, QueuePosition position);
-  /// What comes after this in `queue` starts when `isOpen` says so, which is asked whenever something may run. What opens it may be none
-  /// of the scheduler's work.
+  /// Later work of `queue` starts when `isOpen` returns true. `isOpen` is called whenever work may run; its condition
+  /// may depend on work outside of the scheduler.
   void waitUntil(size_t queue, std::function<bool()> isOpen);
-  /// The end of a queue as it is now.
+  /// The present end of a queue.
   QueuePosition end(size_t queue) const { return {queue, queues_[queue].issued}; }
 
-  /// Takes what is in `queue` for done, without doing it.
+  /// Marks the work of `queue` as complete without executing it.
   void drop(size_t queue);
 
   bool isDone(QueuePosition position) const { return queues_[position.queue].done >= position.sequence; }
-  /// Does work until `position` is done. False if nothing may start before that, which only `waitUntil` can be the reason of.
+  /// Executes work until `position` is complete. Returns false if no work may start before, which only `waitUntil` can
+  /// cause.
   bool runUntil(QueuePosition position);
-  /// Does one piece of work, if there is any that may start; says whether there was.
+  /// Executes one piece of work that may start, if any; returns whether there was one.
   bool runAny();
 
 private:
   struct Item {
     std::function<void()> work;         // empty for a wait
-    std::optional<QueuePosition> waits; // for what it waits
-    std::function<bool()> isOpen = {};  // the same
+    std::optional<QueuePosition> waits; // position to wait for
+    std::function<bool()> isOpen = {};  // condition to wait for
   };
   struct Queue {
     std::deque<Item> items;
@@ -61,10 +62,10 @@ private:
 
   QueuePosition push(size_t queue, Item item);
   bool isReady(const Queue &queue) const;
-  /// The number up to which each queue must get for `position` to be done.
+  /// The number that each queue must reach for `position` to be complete.
   std::vector<uint64_t> findNeeded(QueuePosition position) const;
   void drawPriorities();
-  /// Does the next piece of work, of at most the given numbers; says whether there was one.
+  /// Executes the next piece of work, with at most the given numbers; returns whether there was one.
   bool runOne(const std::vector<uint64_t> &limits);
 
   std::vector<Queue> queues_;

@@ -1,4 +1,4 @@
-// What `--sim seed=7,link=12GB/s,latency=5us` sets.
+// Settings of `--sim seed=7,link=12GB/s,latency=5us`.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@ struct Settings {
   int32_t devices = 4;                  // virtual accelerators
   int64_t memoryBytes = 16'000'000'000; // of each
   double linkBandwidth = 12e9;          // bytes a second, in each direction between two devices
-  double linkLatency = 5e-6;            // seconds, of each copy over a link
-  size_t pending = 256;                 // pieces of work that may be put off before one must run
+  double linkLatency = 5e-6;            // seconds per copy over a link
+  size_t pending = 256;                 // pieces of work that may be pending before one must run
   bool reportRaces = true;
-  bool unevenTable = false; // kernels take what `unevenSeconds` says
+  bool unevenTable = false; // kernel times from `unevenSeconds`
 
   bool operator==(const Settings &) const = default;
 };
 
-/// Reads "name=value,name=value"; "" leaves every default. Throws a usage error that says what a value must be.
+/// Parses "name=value,name=value"; "" keeps every default. Throws a usage error with the expected form of the value.
 Settings parseSettings(std::string_view text);
 
 } // namespace sluice::sim

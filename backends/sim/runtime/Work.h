@@ -1,4 +1,4 @@
-// Work, the queues that it is put into, and what events hold of them.
+// Work, its queues, and the positions that events hold.
 #pragma once
 
 #include "backends/sim/runtime/DeviceMemory.h"
@@ -28,21 +28,21 @@ struct Access {
   Buffer buffer;
 };
 
-/// A piece of work, before it has a place in a queue.
+/// A piece of work, before it has a position in a queue.
 struct Piece {
   std::string what;
   std::vector<Access> accesses;
-  std::function<Interval(double earliest)> schedule; // when it runs, if it cannot before that
+  std::function<Interval(double earliest)> schedule; // when it runs, if not known before
   std::function<void()> work;
 };
 
-/// What was put into a queue while it captured, for any queue of its device.
+/// Work captured in a queue, which can be replayed in any queue of its device.
 struct Sequence {
   int32_t device;
   std::vector<Piece> pieces;
 };
 
-/// What became of work that failed after it was put into a queue: the first who waits for it is told.
+/// The error of work that failed after submission, reported to the first waiter.
 struct Failure {
   Error error;
   bool isTold = false;
@@ -57,15 +57,15 @@ struct Queue {
   Interval last;                    // piece of work
   VectorClock order;                // what happens before the next piece of work
   Failures failures;                // of what is in it
-  std::optional<Sequence> captured; // while it captures: what is kept
+  std::optional<Sequence> captured; // the captured work, while capturing
   bool isDropped = false;
 
-  // While it is held, because it is not known when it goes on: what it waits for, and what was put in since then.
+  // While held, because its progress is unknown: the reason, and the work submitted since then.
   std::function<std::string()> heldBy;
   std::deque<std::function<void()>> backlog;
 };
 
-/// A position in a queue as an event holds it. It is not known where it is as long as something before it is held.
+/// A position in a queue, held by an event. It is unknown as long as earlier work is held.
 struct Recording {
   const Queue *queue;
   bool isKnown = false;
@@ -77,16 +77,16 @@ struct Recording {
   Failures failures; // of what is before it
 };
 
-/// What the thread of a context has waited for, and until when.
+/// The work that the thread of a context has waited for, and its time.
 struct Host {
   VectorClock order;
   double time = 0;
 };
 
-/// Where a rank has come to an exchange.
+/// The arrival of a rank at an exchange.
 struct Arrival {
   Queue *queue;
-  Host host; // when it was put in
+  Host host; // time of submission
   std::string what;
   std::vector<Access> accesses;
 };

@@ -1,10 +1,10 @@
-// Open MPI's library, as a plugin must have it.
+// Loads Open MPI's library for use in a plugin.
 #pragma once
 
 namespace sluice::transport {
 
-/// Open MPI loads components of its own, which look for its symbols among those that all may see; so they are shown before
-/// its first call. Throws that this is not supported where the library is another than the headers', MPICH for example.
+/// Makes the symbols of Open MPI global before its first call, because its components look for them there. Throws an
+/// unsupported error if the library does not match the headers, e.g. MPICH.
 void showOpenMpi();
 
 } // namespace sluice::transport

@@ -1,4 +1,4 @@
-// Messages by Open MPI, which is used by the thread that opened it alone.
+// Messages by Open MPI, used only by the thread that opened it.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 #include "sluice/backend/transport.h"
 #include <mpi.h>
 
-/// A message under way, in parts that MPI can count.
+/// A message in flight, in parts that fit MPI's counts.
 struct sluice_transfer {
   int32_t rank;
   bool sends;
-  std::byte *memory; // only read of what is sent
+  std::byte *memory; // only read if sending
   size_t bytes;
   std::vector<MPI_Request> parts{};
   size_t done = 0; // parts
@@ -29,9 +29,9 @@ namespace sluice::transport {
 
 class Messages {
 public:
-  /// Throws an error of usage if MPI is of another opinion about who this is.
+  /// Throws a usage error if MPI's rank or size differs.
   Messages(int32_t rank, int32_t size);
-  /// Ends MPI, unless something failed: then others may never come to its end.
+  /// Finalizes MPI, unless something failed: then other ranks may never finalize.
   ~Messages();
   Messages(const Messages &) = delete;
 
@@ -40,7 +40,7 @@ public:
   }
   sluice_transfer *receive(int32_t rank, void *to, size_t bytes) { return begin(rank, /*sends=*/false, to, bytes); }
   bool test(sluice_transfer *transfer);
-  /// In any thread. The others hear of it with the next call.
+  /// Thread-safe. The other ranks receive the abort with the next call.
   void abort() { isAborted_ = true; }
 
 private:

@@ -1,8 +1,9 @@
 // Messages over connections to all other ranks.
 //
-// A message is a header with the number of its bytes, and these. Nothing is read of one that no receive is there for, so
-// nothing is kept of what others send. Who closes in order says so; a connection that ends without that was lost, and ends
-// the whole mesh. Who is aborted says on whose account, behind the rest of a message that it is in the middle of.
+// A message is a header with the number of its bytes, then the bytes. A message is read only if a receive is posted, so
+// there are no unexpected-message buffers. A rank that closes in order sends a leave message. A connection that ends
+// without a leave message is lost, and ends the whole mesh. An aborted rank sends the rank that caused the abort, after
+// the rest of a partially sent message.
 #pragma once
 
 #include "backends/transport/Fail.h"
@@ -30,17 +31,17 @@ using Header = std::array<unsigned char, 12>;
 
 } // namespace sluice::transport
 
-/// A message under way.
+/// A message in flight.
 struct sluice_transfer {
   int32_t rank;
   bool sends;
-  std::byte *memory; // only read of what is sent
+  std::byte *memory; // only read if sending
   size_t bytes;
   size_t moved = 0;      // of the memory
   size_t headerSent = 0; // bytes of it
   bool isDone = false;
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-  sluice::transport::Header header{}; // of what is sent
+  sluice::transport::Header header{}; // of a sent message
   std::list<sluice_transfer>::iterator self{};
 };
 
@@ -55,25 +56,25 @@ public:
   enum class End { None, Left, Lost, Aborted };
   End end() const { return end_; }
   bool isOpen() const { return socket_.isOpen() && end_ == End::None; }
-  /// Whose end the aborted rank was aborted for; may be itself.
+  /// The rank whose failure caused the abort; may be the aborted rank itself.
   int32_t culprit() const { return culprit_; }
-  /// Set once a message came that is not what was to be received: its bytes, and those that were expected.
+  /// Set on a message of unexpected size: its bytes, and the expected bytes.
   const std::optional<std::pair<uint64_t, size_t>> &difference() const { return difference_; }
 
   void add(sluice_transfer &transfer) { (transfer.sends ? sending_ : receiving_).push_back(&transfer); }
   void remove(const sluice_transfer &transfer);
-  /// Moves what can be moved without waiting; whether it was anything.
+  /// Transfers bytes without waiting; returns whether there were any.
   bool moveNow();
-  /// What to wait for, if anything.
+  /// The events to poll for, if any.
   std::optional<short> events() const;
   int descriptor() const { return socket_.get(); }
-  /// These came while waiting.
+  /// The events that occurred.
   void notice(short events);
 
   void leave();
-  /// Nothing else is sent from here on. What of its last words does not go out at once is for `hasSaidAll`.
+  /// Ends sending. `hasSaidAll` covers the rest of the last message.
   void abort(int32_t culprit);
-  /// Goes on with them without waiting. Once the other end has them all the connection is cut.
+  /// Continues sending without waiting. The connection is closed once the other end has received everything.
   bool hasSaidAll();
 
 private:
@@ -92,11 +93,11 @@ private:
 
   Socket socket_;
   std::deque<sluice_transfer *> sending_, receiving_;
-  Header header_{}; // of the message that comes
+  Header header_{}; // of the incoming message
   size_t headerBytes_ = 0;
   End end_ = End::None;
-  bool cannotSend_ = false; // the connection has ended, but not all that came over it was read
-  std::string lastWords_;   // that are still to be sent: the rest of a message, and why it is the last
+  bool cannotSend_ = false; // the connection has ended, but not all received data was read
+  std::string lastWords_;   // remaining bytes to send: the rest of a message, and the reason for the end
   bool isAborted_ = false, isCut_ = false;
   int32_t culprit_ = 0;
   std::optional<std::pair<uint64_t, size_t>> difference_;
@@ -104,9 +105,9 @@ private:
 
 class Mesh {
 public:
-  /// A socket for each rank; that of `rank` itself is not open. Who has not moved for `deadline` seconds is late.
+  /// A socket for each rank; that of `rank` itself is not open. A rank without progress for `deadline` seconds is late.
   Mesh(int32_t rank, std::vector<Socket> sockets, double deadline = std::numeric_limits<double>::infinity());
-  /// Leaves; after an error it says its last words first, which may take two seconds.
+  /// Leaves. After an error, it first sends the reason, which may take two seconds.
   ~Mesh();
   Mesh(const Mesh &) = delete;
 
@@ -114,9 +115,9 @@ public:
     return begin(rank, /*sends=*/true, const_cast<void *>(from), bytes);
   }
   sluice_transfer *receive(int32_t rank, void *to, size_t bytes) { return begin(rank, /*sends=*/false, to, bytes); }
-  /// Whether it is done; throws if it never will be. It is no more then.
+  /// Whether the transfer is complete, in which case it is released; throws if it can never complete.
   bool test(sluice_transfer *transfer);
-  /// In any thread. It is on account of the rank that has been late the longest, if one is.
+  /// Thread-safe. The reported cause is the rank that has been late the longest, if any.
   void abort();
 
 private:
@@ -132,13 +133,13 @@ private:
   [[noreturn]] void drop(sluice_transfer &transfer, const Error &error);
   void sleep(std::unique_lock<std::mutex> &lock);
 
-  std::mutex mutex_; // of what follows, but not while a thread sleeps
+  std::mutex mutex_; // of the members below, but not while a thread sleeps
   int32_t rank_;
   double deadline_;
   std::vector<Peer> peers_;
   std::list<sluice_transfer> transfers_;
   std::optional<Error> broken_; // for all
-  int32_t culprit_;             // of what broke it
+  int32_t culprit_;             // the error that broke it
   Clock::time_point lastMove_;
 };
 

@@ -1,6 +1,6 @@
-// How the ranks of a run find each other. Rank 0 has a store at the address that all know. Each rank listens at a port of
-// its own, at the address by which it reaches rank 0, and leaves that in the store; then it connects to all ranks below it,
-// and those above connect to it. Both ends of a connection show the secret before anything else.
+// Connects the ranks of a run. Rank 0 has a store at an address that all ranks are given. Each rank listens at an
+// ephemeral port, at the address by which it reaches rank 0, and publishes that address in the store. It then connects
+// to all lower ranks and accepts connections from higher ranks. Both ends of a connection send the secret first.
 #pragma once
 
 #include "backends/transport/tcp/Address.h"
@@ -19,9 +19,9 @@ struct Run {
   double deadline; ///< seconds
 };
 
-/// Connections to all ranks, at their places; that of this rank is not open. Returns when every rank has all of its own.
-/// Throws errors of a passed deadline with the ranks that have not come, of usage where ranks disagree about who they are,
-/// of input where the address or the secret is another run's, and of a lost peer.
+/// Connections to all ranks, indexed by rank; that of this rank is not open. Returns when every rank has all its
+/// connections. Throws a deadline error with the missing ranks, a usage error if ranks conflict, an error of invalid
+/// input if the address or the secret belongs to another run, or a lost-peer error.
 std::vector<Socket> meetAll(const Run &run);
 
 } // namespace sluice::transport

@@ -1,4 +1,4 @@
-// TCP connections that never wait for longer than a deadline.
+// TCP connections whose waits have a deadline.
 #pragma once
 
 #include "backends/transport/tcp/Address.h"
@@ -10,7 +10,7 @@
 
 namespace sluice::transport {
 
-/// A moment until which something is waited for.
+/// A point in time that ends a wait.
 using Deadline = std::chrono::steady_clock::time_point;
 
 /// Owns a descriptor.
@@ -32,8 +32,7 @@ private:
   int descriptor_ = -1;
 };
 
-/// Listens at this address and at no other; a port of 0 stands for any that is free. Throws an error of input where that
-/// cannot be.
+/// Listens at this address only; port 0 selects any free port. Throws an error of invalid input on failure.
 Socket listenAt(const Address &address);
 /// The port that a socket listens at.
 int portOf(const Socket &socket);
@@ -41,23 +40,23 @@ int portOf(const Socket &socket);
 /// The numeric address at this end of a connection.
 std::string localHostOf(const Socket &socket);
 
-/// Who has connected; not open if nobody has.
+/// Accepts a connection; not open if there is none.
 Socket acceptNow(const Socket &listening);
 
-/// Tries again and again until somebody listens there. Throws an error of a passed deadline, with the last reason.
+/// Retries until the address accepts. Throws a deadline error with the last reason.
 Socket connectTo(const Address &address, Deadline deadline);
 
-/// What became of bytes that were to be sent or received.
+/// The result of sending or receiving bytes.
 enum class Traffic { Done, Late, Gone };
 
 Traffic sendAll(const Socket &socket, std::string_view bytes, Deadline deadline);
-/// Appends what has come, one byte at least.
+/// Appends the received bytes, at least one.
 Traffic receiveSome(const Socket &socket, std::string &bytes, Deadline deadline);
 
-/// Appends `bytes` of them, and reads no more.
+/// Appends exactly `bytes` bytes.
 Traffic receiveExactly(const Socket &socket, size_t bytes, std::string &received, Deadline deadline);
 
-/// The same without waiting; `Late` if nothing can be done now. What is sent is taken from the front of `bytes`.
+/// The same without waiting; `Late` if no progress is possible now. Sent bytes are removed from the front of `bytes`.
 Traffic sendNow(const Socket &socket, std::string &bytes);
 Traffic receiveNow(const Socket &socket, std::string &bytes);
 

@@ -1,4 +1,4 @@
-// What a store and its clients send each other: frames of a header, a key and a value.
+// The protocol between a store and its clients: frames of a header, a key and a value.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ inline constexpr size_t kMostSecretBytes = 256;
 
 struct StoreFrame {
   enum Kind : uint8_t {
-    // Questions. The first of a connection is Hello, whose value is the secret.
+    // Requests. The first of a connection is Hello, whose value is the secret.
     Hello = 1,
     Set = 2,
     Get = 3,
-    // Answers.
+    // Replies.
     Ok = 16,
-    Absent = 17,  ///< nobody has set this key
-    Taken = 18,   ///< somebody has set it to something else
-    Refused = 19, ///< the secret is another one
+    Absent = 17,  ///< the key is not set
+    Taken = 18,   ///< the key has another value
+    Refused = 19, ///< wrong secret
     Full = 20
   };
 
@@ -30,11 +30,11 @@ struct StoreFrame {
   std::string key, value;
 };
 
-/// Key and value must not be longer than is allowed.
+/// Key and value must not exceed the limits.
 std::string encodeFrame(const StoreFrame &frame);
 
-/// Takes a frame from the front of `bytes`; nothing if it has not come as a whole. Throws an error of input for what is no
-/// frame, or has a value of more than `mostValueBytes`, as soon as that can be told.
+/// Removes a frame from the front of `bytes`; nothing if it is incomplete. Throws an error of invalid input for a
+/// malformed frame, or for a value of more than `mostValueBytes`, as soon as that is known.
 std::optional<StoreFrame> takeFrame(std::string &bytes, size_t mostValueBytes = kMostValueBytes);
 
 } // namespace sluice::transport
