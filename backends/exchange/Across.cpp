@@ -20,7 +20,7 @@ Across::Across(const sluice_transport_link &link, int32_t rank, int32_t size)
   receives_.resize(ranks);
 }
 
-/// What is still under way is in memory that ends here.
+/// Transfers in flight use memory that is released here.
 Across::~Across() {
   auto isUnderWay = [](const sluice_transfer *transfer) { return transfer != nullptr; };
   if (std::any_of(sends_.begin(), sends_.end(), isUnderWay) ||
@@ -46,7 +46,7 @@ Roster::Count Across::count(int32_t kind) const {
   return roster_.count(0, kind);
 }
 
-/// Throws the first error, which is not this one if the rank was aborted meanwhile.
+/// Throws the first error, which differs from this one if the rank was aborted meanwhile.
 void Across::breakWith(const Error &error) {
   std::lock_guard<std::mutex> lock(mutex_);
   throw roster_.breakWith(error);
@@ -54,7 +54,7 @@ void Across::breakWith(const Error &error) {
 
 //===- one exchange -----------------------------------------------------------------------------------------------===//
 
-/// The bytes that a rank sends beside its announcement, if every rank's fit there.
+/// The bytes that each rank sends within its announcement, if every rank's bytes fit.
 static size_t smallBytes(const Signature &signature, int32_t rank) {
   size_t element = exchangedBytes(signature.dtype);
   if (signature.kind == SLUICE_ALL_GATHER)
@@ -69,7 +69,7 @@ static bool isSmall(const Signature &signature) {
   return true;
 }
 
-/// Tests a transfer that may be under way; null once it is done, or failed.
+/// Polls a transfer in flight; null once it has completed or failed.
 static bool isDone(const Link &link, sluice_transfer *&transfer) {
   if (!transfer)
     return true;
@@ -144,7 +144,7 @@ void Across::moveSmall(const Part &part) {
   }
 }
 
-/// The memory that messages lie in is the caller's again after an error, too.
+/// The memory of messages returns to the caller, also after an error.
 void Across::moveLarge(const Part &part) {
   try {
     Pieces(link_, rank_, part, scratch_).run();

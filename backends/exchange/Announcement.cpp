@@ -44,7 +44,7 @@ static bool isSound(const Announcement &told, size_t ranks) {
          exchangedBytes(static_cast<sluice_dtype>(told.dtype)) > 0;
 }
 
-/// As far as it was told.
+/// Up to the truncation.
 static Part partIn(const Announcement &told, size_t ranks) {
   Signature signature{static_cast<sluice_exchange_kind>(told.kind),
                       static_cast<sluice_dtype>(told.dtype),

@@ -10,7 +10,7 @@ namespace sluice::exchange {
 
 namespace {
 
-/// What elements of a type are added in: integers without a sign, which wrap around.
+/// The type of additions: unsigned for integers, so that they wrap.
 template <typename T> struct Sum {
   using Type = T;
 };
@@ -33,7 +33,7 @@ static constexpr size_t kTotals = 1024; // elements whose totals stay in the nea
 
 using Sent = std::span<const void *const>;
 
-/// Rank after rank is added to a block of totals, so that each loop has two arrays and is vectorized.
+/// Adds one rank after another to a block of totals, so that each loop has two arrays and is vectorized.
 template <typename T> static void sumBlock(Sent sent, size_t first, size_t count, typename Sum<T>::Type *totals) {
   using Total = typename Sum<T>::Type;
   const T *of = static_cast<const T *>(sent.front()) + first;
@@ -46,7 +46,7 @@ template <typename T> static void sumBlock(Sent sent, size_t first, size_t count
   }
 }
 
-/// The first half is as large a power of two as can be: what has no neighbour goes on alone.
+/// The first half is the largest possible power of two; an element without a partner moves up unchanged.
 template <typename T> static void sumTree(Sent sent, size_t first, size_t count, typename Sum<T>::Type *totals) {
   using Total = typename Sum<T>::Type;
   if (sent.size() <= 2)
@@ -59,7 +59,7 @@ template <typename T> static void sumTree(Sent sent, size_t first, size_t count,
     totals[i] = static_cast<Total>(totals[i] + right[i]);
 }
 
-/// Whether `b` takes the place of an equal `a`: of two zeros, the positive one is the larger.
+/// Whether `b` replaces an equal `a`: of two zeros, the positive one is the larger.
 template <typename T> static bool isLargerEqual(T a, T b) {
   if constexpr (std::is_integral_v<T>)
     return false;
@@ -106,7 +106,7 @@ size_t exchangedBytes(sluice_dtype type) {
   case SLUICE_DTYPE_boolean:
     return 0;
   }
-  return 0; // a number that is no type
+  return 0; // an invalid type
 }
 
 void reduce(sluice_dtype type, sluice_reduction reduction, const std::vector<const void *> &sent, size_t first,

@@ -9,11 +9,12 @@
 namespace sluice::exchange {
 
 static constexpr size_t kMostPieceBytes = size_t(256) << 10, kLeastPieceBytes = size_t(16) << 10;
-static constexpr size_t kScratchBytes = size_t(8) << 20; // of all ranks' pieces, as long as they are not the least
-static constexpr size_t kDistance = 2;                   // of results behind contributions
-static constexpr size_t kSlots = 4;                      // pieces of a rank that wait to be added, or are under way
-static constexpr size_t kMostMoves = 4;                  // messages to a rank, and from it, under way
-static constexpr size_t kBlock = 8192;                   // bytes that stay in the nearest cache after they are added
+static constexpr size_t kScratchBytes = size_t(8) << 20; // of all ranks' pieces, unless they have the minimum size
+static constexpr size_t kDistance = 2;                   // distance of results after contributions
+static constexpr size_t kSlots = 4;                      // pieces of a rank that wait for addition, or are in flight
+static constexpr size_t kMostMoves = 4;                  // messages to and from a rank in flight
+// bytes that stay in the first-level cache after they are added
+static constexpr size_t kBlock = 8192;
 
 Sequence::Message Sequence::next() const {
   bool contributes = contributed_ < contributions_ && (contributed_ < finished_ + kDistance || finished_ == results_);
@@ -35,9 +36,10 @@ Pieces::Pieces(const Link &link, int32_t rank, const Part &part, std::vector<std
       flows_.push_back({other, flows_.size() * kSlots, sequence(rank, other), sequence(other, rank), {}, {}});
 }
 
-//===- who owns what ----------------------------------------------------------------------------------------------===//
+// ===- ownership
+// --------------------------------------------------------------------------------------------------===//
 
-/// What the rank has the results of.
+/// The elements whose results the rank has.
 Pieces::Range Pieces::regionOf(int32_t rank) const {
   auto at = static_cast<size_t>(rank), ranks = static_cast<size_t>(size_);
   const std::vector<size_t> &counts = signature_.counts;
@@ -68,9 +70,10 @@ Sequence Pieces::sequence(int32_t from, int32_t to) const {
   return {scatters_ ? piecesOf(to) : 0, gathers_ ? piecesOf(from) : 0};
 }
 
-//===- where it lies ----------------------------------------------------------------------------------------------===//
+// ===- addresses
+// --------------------------------------------------------------------------------------------------===//
 
-/// Of what is scattered, a rank receives no more than its own.
+/// A rank receives only its own part of a scatter.
 std::byte *Pieces::receivedAt(size_t element) const {
   size_t before = gathers_ ? 0 : regionOf(rank_).first;
   return static_cast<std::byte *>(part_.received) + (element - before) * element_;
@@ -92,7 +95,7 @@ std::byte *Pieces::target(const Flow &flow, Message message) const {
   return message.isResult ? receivedAt(pieceOf(flow.rank, message.piece).first) : slot(flow, message.piece);
 }
 
-/// A rank receives its own share, too.
+/// A rank also receives its own share.
 void Pieces::keepOwn() const {
   Range own = regionOf(rank_);
   if (!scatters_ && own.count > 0 && receivedAt(own.first) != part_.sent)
@@ -103,7 +106,7 @@ void Pieces::keepOwn() const {
 
 bool Pieces::maySend(Message message) const { return !message.isResult || !scatters_ || message.piece < reduced_; }
 
-/// A contribution needs its slot; a result may come where a contribution is that must have been sent, in place.
+/// A contribution requires its slot. In place, a result may overwrite a contribution, which must have been sent.
 bool Pieces::mayReceive(const Flow &flow, Message message) const {
   if (message.isResult)
     return !scatters_ || message.piece < flow.sent;
@@ -132,7 +135,7 @@ bool Pieces::beginReceives(Flow &flow) {
   return began;
 }
 
-/// Messages of one direction end in their order.
+/// Messages of one direction complete in order.
 bool Pieces::finishMoves(Flow &flow) {
   bool finished = false;
   for (; !flow.sends.empty() && link_.test(flow.sends.front().transfer); finished = true) {

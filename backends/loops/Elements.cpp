@@ -60,7 +60,7 @@ Elements::Found Elements::find(Value value, ArrayRef<AffineExpr> index) {
     return {zero(getElementTypeOrSelf(value.getType())), scopes_.outermost()};
   SmallVector<AffineExpr> normal = normalize(index);
   const void *key = value.getAsOpaquePointer();
-  // A seeded value lies where its loop put it, which may be deeper than its indices need.
+  // A seeded value is in the scope of its loop, which may be deeper than its indices require.
   for (Scope *in = scopes_.current(); in; in = in->parent)
     if (const Scope::Entry *entry = lookup(in, key, normal))
       return {entry->elements[0], entry->home};
@@ -104,7 +104,8 @@ Elements::Found Elements::computeConstant(ir::ConstantOp op, ArrayRef<AffineExpr
   return constant(number);
 }
 
-// Where no lane has a part in the index, all have the same element: what lies side by side behind it stays so.
+// If the index does not depend on lanes, all lanes have the same element, so that inner contiguous accesses stay
+// contiguous.
 AffineExpr Elements::dataIndex(Value value, ArrayRef<AffineExpr> index, int64_t size) {
   Found found = find(value, index);
   std::pair<const void *, int64_t> key{found.element.get(), size};
@@ -159,8 +160,8 @@ void Elements::follow(Frame &frame, const Step &step, const Number &what) {
   frame.values[step.result] = constant(what.value);
 }
 
-/// Values, and the outermost scope that has them all: a fold that uses what is made of them, as a variance does a mean,
-/// may stand there.
+/// Values, and the outermost scope that has them all: a fold that uses values computed from them (a variance uses a
+/// mean) may be there.
 std::pair<SmallVector<Element>, Scope *> Elements::together(const Frame &frame, ArrayRef<ValueNumber> numbers) {
   SmallVector<Element> elements;
   Scope *home = scopes_.outermost();
@@ -177,7 +178,7 @@ void Elements::follow(Frame &frame, const Step &step, const Arithmetic &what) {
   frame.values[step.result] = {scopes_.in(home, [&] { return emitter.apply(what.op, operands); }), home};
 }
 
-/// The results of a function's body, all of it in one place.
+/// The results of a function's body, emitted in one scope.
 static SmallVector<Element> applyAll(Emitter &emitter, const Call &what, ArrayRef<Element> arguments) {
   llvm::DenseMap<ValueNumber, Element> values;
   for (auto [number, argument] : llvm::zip_equal(what.arguments, arguments))
@@ -321,7 +322,7 @@ Elements::Found Elements::guardedIn(ArrayRef<AffineExpr> nonNegative, llvm::func
   return here(emitter.select(held, inside.element, otherwise.element));
 }
 
-// What is read under a guard may not leave the loops that its conditions speak of.
+// Guarded reads must not be hoisted out of the loops whose variables the conditions use.
 Scope *Elements::guardScope() {
   Scope *deepest = scopes_.outermost();
   for (const Guard &guard : guards)

@@ -4,7 +4,7 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// Among so many sums the chunks are dealt out.
+/// The number of sums that chunks are distributed over.
 static constexpr int64_t kChunkSums = 4;
 using ir::ElementBuilder;
 
@@ -12,7 +12,7 @@ int64_t Fold::capacityOf(int64_t extent) const { return extent == ElementBuilder
 
 AffineExpr Fold::constantIndex(int64_t value) { return getAffineConstantExpr(value, emitter.space().getContext()); }
 
-// Whether it is the fold whose chunk is asked for.
+// Whether it is the fold whose chunk is requested.
 bool Fold::isPartial() const { return elements.request && elements.request->op == frame.formula.op; }
 
 SmallVector<Element> Fold::emit() {
@@ -37,7 +37,7 @@ SmallVector<Element> Fold::emit() {
   return results;
 }
 
-// The indices that a step depends on. Two folds of one op for which they are equal are the same.
+// The indices that a step depends on. Two folds of one op with equal indices are the same fold.
 void Fold::collectUsed(const Steps &steps, SmallVectorImpl<AffineExpr> &used) {
   for (const Step &step : steps.steps) {
     if (auto *read = std::get_if<Read>(&step.what))
@@ -60,7 +60,7 @@ void Fold::collectUsed(const Steps &steps, SmallVectorImpl<AffineExpr> &used) {
   }
 }
 
-// The outermost scope in which everything is at hand that a step uses.
+// The outermost scope that has all values that a step uses.
 Scope *Fold::scopeOf(ArrayRef<AffineExpr> used) {
   Scope *deepest = scopes.of(used, elements.guardScope());
   if (isPartial())
@@ -71,7 +71,7 @@ Scope *Fold::scopeOf(ArrayRef<AffineExpr> used) {
   return deepest;
 }
 
-// What is behind the last chunk is the identity.
+// After the last chunk, elements are the identity.
 SmallVector<Element> Fold::loadChunk(const SplitFold &split, AffineExpr chunk, AffineExpr last, AffineExpr offset) {
   Values parts;
   for (auto [type, byteOffset, identity] : llvm::zip_equal(reduction.types, split.byteOffsets, initial)) {
@@ -148,14 +148,15 @@ Fold::Values Fold::emitAll() {
   return across ? foldPartials(partials, emitter.partials()) : foldLanes(partials);
 }
 
-// Of what the client chooses lanes by.
+// Input of the client's choice of lanes.
 void Fold::noteLanes() {
   int64_t terms = 1, here = innerExtent;
   for (int64_t extent : reduction.extents)
     terms *= capacityOf(extent);
   for (const Dim &dim : outer)
     here *= dim.extent;
-  // More lanes than partial results have those in memory, which a sum of few terms, in registers otherwise, does not pay for.
+  // With more lanes than partial results, partial results are in memory. This does not pay for a sum of few terms,
+  // which otherwise stays in registers.
   elements.needsFewerLanes |=
       emitter.lanesOfThread() == 0 && (!across || terms <= emitter.partials()) && emitter.lanes() > emitter.partials();
   elements.foldedAcross |= across;
@@ -163,13 +164,13 @@ void Fold::noteLanes() {
     elements.foldedAlong = std::max(elements.foldedAlong, here);
 }
 
-// The number of a loop that some calls go through not at all. It has two values at least, so that what the steps read stays
-// inside: of a single trip it would be known, and the reads be in front of the loop.
+// The variable of a loop that some calls skip. It has at least two values, so that the step's reads stay inside: with a
+// constant trip count of one, they would be hoisted before the loop.
 AffineExpr Fold::numberOf(Count number, int64_t mostTrips) {
   return scopes.variable(number, {0, std::max<int64_t>(1, mostTrips - 1)});
 }
 
-// Decides which dimensions are flattened, by extents alone, and restricts the outermost to the chunk asked for.
+// Chooses the flattened dimensions, by extents alone, and restricts the outermost to the requested chunk.
 void Fold::arrange() {
   ArrayRef<int64_t> extents = reduction.extents;
   index.assign(extents.size(), constantIndex(0));
@@ -219,7 +220,7 @@ void Fold::cutToChunk(MutableArrayRef<Dim> all) {
   first.extent = chunk;
 }
 
-// The run-time number of flattened elements; null where it is `innerExtent`.
+// The run-time number of flattened elements; null if it equals `innerExtent`.
 Count Fold::innerCount() {
   if (inner.empty() || !inner.front().count)
     return {};
@@ -281,7 +282,7 @@ Fold::Values Fold::stepAt(ValueRange carried) {
   return next;
 }
 
-// Lanes beyond the end keep what they had.
+// Inactive lanes keep their values.
 Fold::Values Fold::keepTail(ValueRange next, ValueRange previous) {
   Values kept;
   for (auto [after, before] : llvm::zip(next, previous))
@@ -354,7 +355,7 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
   return partials;
 }
 
-// Takes `count` elements from `first` on, a multiple of the partial results, one after the other.
+// Adds `count` elements from `first` on, a multiple of the partial results, in order.
 Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count count, int64_t mostTrips) {
   int64_t components = initial.size(), most = emitter.partials();
   SmallVector<Slots> slots;
@@ -377,7 +378,7 @@ Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count 
   return partials;
 }
 
-// A binary tree over a power of two, of which those that are not there hold the identity.
+// A binary tree over a power of two; missing partial results hold the identity.
 Fold::Values Fold::foldPartials(Values partials, int64_t leaves) {
   size_t components = initial.size(), present = partials.size() / components;
   for (size_t half = leaves / 2; half >= 1; half /= 2)

@@ -15,7 +15,7 @@ Steps::~Steps() = default;
 
 namespace {
 
-/// Stands in for the elements that an op asks for, and writes down what it asks.
+/// Records the elements that an op requests.
 class Recorder : public ir::ElementBuilder {
 public:
   Recorder(OpBuilder &builder, Formula &formula)
@@ -83,7 +83,7 @@ private:
 
 } // namespace
 
-// The ops that were built since the last step become steps.
+// Converts the ops built since the last step to steps.
 void Recorder::noteArithmetic() {
   for (Operation *op = last            ? last->getNextNode()
                        : block.empty() ? nullptr
@@ -217,7 +217,7 @@ static void collectReductions(const Steps &steps, std::vector<const Reduction *>
   }
 }
 
-/// Whether rounding to `element` would change nothing: the value was such an element, or is chosen among some.
+/// Whether rounding to `element` is the identity: the value was such an element, or is selected among such elements.
 bool Recorder::isExactIn(Value value, Type element) const {
   if (halves.lookup(value) == element)
     return true;
@@ -232,7 +232,8 @@ bool Recorder::isExactIn(Value value, Type element) const {
          });
 }
 
-// To what a tensor of halves stores, and back: whoever reads the element, in this kernel or in another, reads the same.
+// Rounds to the stored value of a tensor of halves, and back, so that all consumers read the same value, in this kernel
+// or in another.
 Value Recorder::rounded(Value value, Type element) {
   if (!ir::isHalf(element) || isExactIn(value, element))
     return value;

@@ -12,13 +12,13 @@ using namespace mlir;
 
 namespace {
 
-/// Of a sum over the rows that joins folds of each row: a few vectors.
+/// Maximum columns of a sum over the rows that joins folds of each row: a few vectors.
 constexpr int64_t kMostColumnsOfFolds = 64;
 
-/// Of folds whose results are reduced in the same kernel, which a single task may do.
+/// Maximum terms of folds whose results are reduced in the same kernel, where a single task may run them.
 constexpr int64_t kMostTermsOfOneTask = 256;
 
-/// A kernel that is put together op by op, in the order of the view.
+/// A kernel under construction, op by op, in the order of the view.
 class KernelGrowth {
 public:
   KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
@@ -55,7 +55,7 @@ public:
 private:
   static constexpr size_t kOutside = SIZE_MAX;
 
-  /// What the kernel's loops run over.
+  /// The index space of the kernel's loops.
   enum Kind { Product, Loop, RowReduction, Scatter, Alone };
 
   const sluice_op_view &opAt(size_t op) const { return *sluice_kernel_op_at(&kernel, op); }
@@ -64,8 +64,8 @@ private:
   bool isElementwise(size_t op) const { return elementwise.test(op); }
   Kind kindOf(size_t op) const { return kinds[op]; }
   RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
-  /// Whether the op is no result, and only moves or widens elements, reads a product's, is read in parts or makes a scalar of such
-  /// ops.
+  /// Whether the op is not a result, and either only moves or widens elements, reads those of a product, is read in
+  /// parts, or computes a scalar of such ops.
   bool costsNothing(size_t op) const {
     for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
@@ -93,7 +93,7 @@ private:
     return isa<ir::ElementOp>(operation) && reducesRows ? RowReduction : Loop;
   }
 
-  /// The ops that are rematerialised for `op`.
+  /// The ops that are rematerialized for `op`.
   llvm::BitVector foundFor(size_t op) const {
     llvm::BitVector found(kernel.num_ops);
     SmallVector<size_t> work{op};
@@ -106,8 +106,8 @@ private:
     return found;
   }
 
-  /// Whether the op stays within the bound if what is rematerialised for each of its operands is as large as for the
-  /// largest: they are decided one by one.
+  /// Whether the op stays within the bound if each of its operands rematerializes as many ops as the largest: operands
+  /// are decided one by one.
   bool staysNarrow(size_t op) const {
     return llvm::all_of(operandsOf(op), [&](size_t operand) {
       size_t maker = makers[operand];
@@ -123,8 +123,8 @@ private:
     });
   }
 
-  /// Whether `op` has a fold for each row of what is read apart in memory: neighbours of a slice or a transposition that are
-  /// none there. It would be read so in each pass of the fold.
+  /// Whether `op` folds each row of values that are not contiguous in memory, such as slices or transpositions. Each
+  /// pass of the fold would repeat the noncontiguous reads.
   bool foldsWhatIsApart(size_t op) const {
     llvm::BitVector found = foundFor(op);
     return foldsEachRow(op) &&
@@ -143,7 +143,7 @@ private:
     return ((kindOf(op) != Product && kindOf(op) != Alone) || readsMemory(op)) && !foldsWhatIsApart(op);
   }
 
-  /// What an operand is, or what is widened for it.
+  /// The producer of an operand, or of its widened value.
   size_t beforeWidening(size_t operand) const {
     size_t maker = makers[operand];
     bool isWidened = maker != kOutside && isRematerialized.test(maker) && ir::isWidening(operationOf(maker));
@@ -161,7 +161,7 @@ private:
     });
   }
 
-  /// Whether `op` and the ops before it, without those that are rematerialised, are all that read these.
+  /// Whether `op` and the earlier ops, apart from rematerialized ones, are the only consumers of these.
   bool isOnlyReader(size_t op) const {
     for (size_t before = 0; before < op; ++before)
       for (size_t i = 0; i < opAt(before).num_results; ++i)
@@ -177,10 +177,10 @@ private:
     return true;
   }
 
-  /// Whether `op` sums over the rows what the kernel's loops pass over anyway.
+  /// Whether `op` sums over the rows of values that the kernel's loops visit anyway.
   bool isSumOfLoop(size_t op) const { return kind == Loop && kindOf(op) == RowReduction && computesOperand(op); }
 
-  /// Whether any of the ops reads what such an op leaves in this kernel.
+  /// Whether any of the ops reads the result of such an op in this kernel.
   bool readAny(const llvm::BitVector &readers, llvm::function_ref<bool(size_t)> isSuch) const {
     return llvm::any_of(readers.set_bits(), [&](size_t reader) {
       return llvm::any_of(operandsOf(reader), [&](size_t operand) {
@@ -190,7 +190,7 @@ private:
     });
   }
 
-  /// Whether the op leaves a sum over the rows, or what is made of one, element by element.
+  /// Whether the op's result is a sum over the rows, or is computed from one elementwise.
   bool findWhetherOfSum(size_t op) const {
     return kindOf(op) == RowReduction || (isElementwise(op) && llvm::any_of(operandsOf(op), [&](size_t operand) {
                                             size_t maker = makers[operand];
@@ -198,8 +198,8 @@ private:
                                           }));
   }
 
-  /// Whether the op is elementwise, and sums over the rows, each element in its own place, are all that it is made of in this
-  /// kernel but for what is rematerialised.
+  /// Whether the op is elementwise, and is computed in this kernel only from sums over the rows, at the same index,
+  /// apart from rematerialized ops.
   bool findWhetherOfSumsAlone(size_t op) const {
     return isElementwise(op) && llvm::all_of(operandsOf(op), [&](size_t operand) {
              size_t maker = makers[operand];
@@ -210,7 +210,8 @@ private:
            });
   }
 
-  /// Whether `op` reads a sum over the rows of this kernel, or what is made of it, spread by ops that are rematerialised.
+  /// Whether `op` reads a sum over the rows of this kernel, or a value computed from one, broadcast by rematerialized
+  /// ops.
   bool readsSpreadSum(size_t op) const {
     return readAny(foundFor(op), [&](size_t maker) { return isOfSum.test(maker); });
   }
@@ -223,14 +224,14 @@ private:
            });
   }
 
-  /// Whether `op` reads values computed from a product of this kernel through ops that move elements. A product's kernel computes
-  /// one tile of sums at a time and holds no other element. It would compute each of these sums again, in another order.
+  /// Whether `op` reads values computed from a product of this kernel through ops that move elements. A product's
+  /// kernel holds only one tile of sums at a time, and would compute each of these sums again, in another order.
   bool readsProductElsewhere(size_t op) const {
     return llvm::any_of(foundFor(op).set_bits(),
                         [&](size_t mover) { return ir::isInjective(operationOf(mover)) && isOfProduct.test(mover); });
   }
 
-  /// Whether an op has a fold for each row, of which all its elements are made: a softmax, or a norm.
+  /// Whether an op has a fold for each row, on which all its elements depend: a softmax, or a norm.
   bool foldsEachRow(size_t op) const {
     Operation *operation = operationOf(op);
     return isa<ir::ElementOp>(operation) && !isElementwise(op) && !isRematerialized.test(op) &&
@@ -238,8 +239,8 @@ private:
                         [&](Type type) { return cast<RankedTensorType>(type).getShape() == typeOf(op).getShape(); });
   }
 
-  /// Whether `op` sums over the rows what such an op makes, in many columns. They are summed down all rows, a few at a
-  /// time, and each time every row would be folded again.
+  /// Whether `op` sums the result of such an op over the rows, with many columns. All rows are visited for a few
+  /// columns at a time, and every visit would fold each row again.
   bool foldsRowsAgain(size_t op) const {
     if (kindOf(op) != RowReduction || typeOf(op).getNumElements() <= kMostColumnsOfFolds)
       return false;
@@ -269,7 +270,8 @@ private:
     return all;
   }
 
-  /// Whether `op` reduces what ops of the kernel fold, each from many terms. In a launch of its own each fold may have a task.
+  /// Whether `op` reduces the results of folds of many terms in the kernel. In a separate launch each fold may have a
+  /// task.
   bool reducesLongFolds(size_t op) const {
     auto folds = [&](size_t before) {
       Operation *operation = operationOf(before);
@@ -281,8 +283,8 @@ private:
     return !isElementwise(op) && llvm::any_of(madeFrom(op).set_bits(), folds);
   }
 
-  /// Whether `op` updates a part of what lies in memory by elements of the kernel's index space, in the order of indices. Those
-  /// that are read from memory it stores before anything that is folded could be known.
+  /// Whether `op` updates a part of a value in memory with elements of the kernel's index space, in index order.
+  /// Elements read from memory are stored before any fold could be known.
   bool storesPart(size_t op) const {
     auto update = dyn_cast<ir::UpdateOp>(operationOf(op));
     if (!update || kind != Loop || !ir::isUncut(space) || !ir::isUncut(typeOf(op)))
@@ -299,7 +301,7 @@ private:
            (llvm::any_of(llvm::seq<size_t>(0, op), isMaker) || llvm::all_of(llvm::seq<size_t>(0, op), isSimple));
   }
 
-  /// Whether `op` reads what an update of this kernel leaves.
+  /// Whether `op` reads the result of an update in this kernel.
   bool readsUpdated(size_t op) const {
     llvm::BitVector readers = foundFor(op);
     readers.set(op);
@@ -318,7 +320,7 @@ private:
            (kind != RowReduction && ir::haveOneSpace(typeOf(op), space) && computesOperand(op));
   }
 
-  /// Adds an op that was accepted when it was the last.
+  /// Adds an op that was accepted as the last one.
   void add(size_t op) {
     bool storesOnly = begun && kindOf(op) == Scatter;
     bool takesOver = !begun || (!isElementwise(op) && !storesOnly && (!isSumOfLoop(op) || isOnlyReader(op)));

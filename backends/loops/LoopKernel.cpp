@@ -24,12 +24,12 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-// Partial results of all chunks, where rows are cut.
+// Maximum partial results of all chunks, if rows are split.
 static constexpr int64_t kMostPartialResults = 1 << 20;
 
 namespace {
 
-/// What is stored of a result, and the elements of that: of an update in place the part that is new.
+/// The stored part of a result, and its elements: for an in-place update, the updated part.
 struct Stored {
   explicit Stored(Value result) : value(result), space(cast<RankedTensorType>(result.getType())) {
     auto made = result.getDefiningOp<ir::DynamicUpdateSliceOp>();
@@ -44,7 +44,7 @@ struct Stored {
     space = isUncut ? type : RankedTensorType::get(part.getShape(), part.getElementType(), space.getEncoding());
   }
 
-  /// Where the result has the element that `value` has at the index.
+  /// Maps an index of `value` to an index of the result.
   AffineExpr offsetIn(Elements &elements, ArrayRef<AffineExpr> index) const;
 
   Value value;
@@ -180,7 +180,7 @@ FailureOr<int64_t> LoopKernel::writeScatter(Operation *scatter) {
 FailureOr<int64_t> LoopKernel::writeSums(ir::CumSumOp sums) {
   Memory y = resultMemory(0);
   RankedTensorType columns = columnsOf(y.type, sums.getAxis());
-  // Where tiles cut the axis, what pads the last one is no sum.
+  // If tiles split the axis, the padding of the last one is not part of the sum.
   if (columns.getEncoding() != y.type.getEncoding() && failed(emitZeros(y, sums.getLoc())))
     return failure();
   LoopNest nest = nestOver(columns, sums.getLoc(), "_sums");
@@ -203,7 +203,7 @@ void LoopKernel::findNeeded() {
       llvm::for_each(op.getOperands(), need);
 }
 
-// Finds the folds that are worth chunks.
+// Finds the folds to split into chunks.
 void LoopKernel::survey() {
   for (Operation &op : body.without_terminator()) {
     const Formula *formula = needed.contains(&op) && isa<ir::ElementOp>(op) ? formulas.of(&op, 0) : nullptr;
@@ -220,7 +220,8 @@ void LoopKernel::survey() {
   }
 }
 
-/// Into how many equal parts a fold to `kept` elements cuts each row of so many, those of the dimension below; 0: of no rows.
+/// The number of equal parts of each row (of this size in the dimension below) for a fold to `kept` elements; 0: rows
+/// stay whole.
 int64_t LoopKernel::partsOf(const Reduction &fold, int64_t kept, int64_t elementsOfRow) const {
   auto below = llvm::find_if(fold.extents, [](int64_t extent) { return extent > 1; });
   if (elementsOfRow == 0 || below == fold.extents.end())
@@ -267,7 +268,7 @@ std::optional<SplitFold> LoopKernel::splitOf(Operation *op, const Reduction &fol
   return split;
 }
 
-/// Whether the operand is only updated in its place.
+/// Whether the operand is only updated in place.
 static bool staysInPlace(BlockArgument argument) {
   auto update = argument.hasOneUse() ? dyn_cast<ir::DynamicUpdateSliceOp>(*argument.user_begin()) : nullptr;
   return update && update.getInPlace() && update.getX() == argument;
@@ -293,7 +294,7 @@ LoopNest LoopKernel::nestOver(RankedTensorType space, Location loc, StringRef su
   return nest;
 }
 
-// Later nests read what has been stored, instead of computing it again.
+// Later nests read the stored value, instead of computing it again.
 void LoopKernel::markStored(unsigned number) {
   stored[number] = true;
   Value value = yield.getOperand(number);
@@ -317,7 +318,7 @@ LogicalResult LoopKernel::emitSplit(Operation *op) {
         {workspace, byteOffset, RankedTensorType::get(type.getShape(), carried, type.getEncoding())});
   nest.outputs.push_back(output);
 
-  // The operand, or what is widened for it, is stored while it is folded, if it is yielded too and of the same elements.
+  // The operand, or its widened value, is stored while it is folded, if it is also yielded and has the same elements.
   SmallVector<unsigned> onTheWay;
   int64_t folded = op->getNumOperands() > 0 ? countOf(op->getOperand(0).getType()) : 0;
   auto isFolded = [&](Value value) {
@@ -369,7 +370,7 @@ bool LoopKernel::isReadByLargerNest(Operation *op) {
   return false;
 }
 
-// Puts the value of a split reduction into its result's buffer, or into the workspace.
+// Stores the value of a split reduction in its result's buffer, or in the workspace.
 LogicalResult LoopKernel::emitValue(Operation *op) {
   Value value = op->getResult(0);
   auto type = cast<RankedTensorType>(value.getType());

@@ -49,7 +49,7 @@ NestTasks::NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, i
   }
 }
 
-/// A dimension whose tiles follow each other is one that has padding behind it, to which nothing is written.
+/// A dimension of adjacent tiles is one dimension followed by padding, which is not written.
 void NestTasks::joinTiles() {
   for (size_t i = 0; i + 1 < physical.size(); ++i) {
     if (!ir::areJoinedTiles(physical[i], physical[i + 1]))
@@ -82,7 +82,7 @@ int64_t NestTasks::extentFrom(size_t dim) const {
   return extent;
 }
 
-// With loops in the order of memory; without lanes, too, where there is something to fold.
+// With loops in memory order; also without lanes if there is a fold.
 SmallVector<NestTasks::Way> NestTasks::ways() const {
   size_t n = dims.size(), first = firstStatic();
   if (n == 0)
@@ -102,9 +102,9 @@ SmallVector<NestTasks::Way> NestTasks::ways() const {
   return found;
 }
 
-// With lanes over the dimensions from `from` on, in a loop further out, the nearest first. Where an outer dimension is
-// folded (the softmax of columns), each lane then folds its own column once, and the loop inside walks down the columns
-// with what was folded at hand.
+// With lanes over the dimensions from `from` on, in an outer loop, the nearest first. If an outer dimension is folded
+// (the softmax of columns), each lane then folds its column once, and the inner loop iterates down the columns with the
+// folded values.
 SmallVector<NestTasks::Way> NestTasks::waysDownColumns(size_t from) const {
   SmallVector<Way> found;
   for (size_t at = from; at-- > firstStatic();)
@@ -171,7 +171,7 @@ double NestTasks::filledLanes() const {
 
 //===- tasks ------------------------------------------------------------------------------------------------------===//
 
-/// Of so many units in about so many blocks: whole ones, unless these are far larger.
+/// Splits this many units into about this many blocks: whole blocks, unless these are far larger.
 static int64_t blockOf(int64_t units, int64_t blocks) {
   int64_t least = llvm::divideCeilSigned(units, blocks), block = least;
   while (units % block != 0 && block < 2 * least)
@@ -179,7 +179,8 @@ static int64_t blockOf(int64_t units, int64_t blocks) {
   return units % block == 0 ? block : least;
 }
 
-// Cuts the outermost dimensions until a task is small enough. Rows come in tasks of so many rows; all else in blocks.
+// Splits the outermost dimensions until a task is small enough. Rows are split into tasks of several rows, other
+// dimensions into blocks.
 void NestTasks::cutIntoTasks() {
   double wanted = std::max(1.0, bytesPerTask / nest.bytesPerElement);
   double inside = 1; // elements below the rows
@@ -239,7 +240,7 @@ FailureOr<NestTasks::Weight> NestTasks::emit(Emitter &emitter, Count task, bool 
   return weight;
 }
 
-// Which rows and which block of each dimension a task is.
+// The rows, and the block of each dimension, of a task.
 void NestTasks::placeTask(Task &t, Count task) {
   auto divide = [&](CountOp op, Count number, int64_t by) { return t.emitter.arithmetic(op, number, t.constant(by)); };
   bool both = rowsPerTask_ && tasks_ > 1;
@@ -284,7 +285,8 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
   });
 }
 
-/// Of so many units along a dimension those of the task. Where all tasks have as many, compilers are to know it.
+/// The units of the task along a dimension. The number is constant if it is the same for all tasks, for the compiler's
+/// benefit.
 NestTasks::Part NestTasks::partOf(Task &t, size_t i, int64_t units) {
   const Dim &dim = dims[i];
   AffineExpr first = constantIndex(0);
@@ -314,12 +316,12 @@ void NestTasks::placeLanes(Task &t, AffineExpr flat) {
   }
 }
 
-// What is inside of the loop over lanes.
+// The body of the loop over lanes.
 void NestTasks::emitColumns(Task &t) {
   emitDims(t, way.at, way.from, [&] { emitBody(t); });
 }
 
-// Whole groups of lanes in a loop, then the lanes that are left.
+// A loop over whole groups of lanes, then the remaining lanes.
 void NestTasks::emitLanes(Task &t) {
   const Dim &dim = dims[way.from];
   int64_t full = laneExtent / lanes_, rest = laneExtent % lanes_;
@@ -339,7 +341,7 @@ void NestTasks::emitLanes(Task &t) {
     });
 }
 
-// Rows and what is below them, taken together: their number is known at run time only.
+// Rows merged with the dimensions below: their number is known at run time only.
 void NestTasks::emitRowLanes(Task &t) {
   int64_t inside = laneExtent / dims[0].extent;
   Count perTask = t.constant(rowsPerTask_);
@@ -355,7 +357,8 @@ void NestTasks::emitRowLanes(Task &t) {
   });
 }
 
-// Everything is computed before anything is stored, so that a result may lie where an operand of the same shape lay.
+// Everything is computed before anything is stored, so that a result may share the memory of an operand of the same
+// shape.
 void NestTasks::emitBody(Task &t) {
   SmallVector<AffineExpr> index(nest.space.getRank(), constantIndex(0));
   AffineExpr offset = constantIndex(0);

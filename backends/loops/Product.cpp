@@ -44,14 +44,14 @@ struct Terms {
   }
 };
 
-/// Puts a product together, with some dimensions of the result split into a quotient and a remainder.
+/// Builds a product, with some dimensions of the result split into a quotient and a remainder.
 class Builder {
 public:
   Builder(Formulas &formulas, const Formula &formula, const Terms &terms, int64_t capacity, ArrayRef<Operation *> moves)
       : formulas(formulas), type(cast<RankedTensorType>(formula.op->getResult(0).getType())), formula(formula),
         terms(terms), capacity(capacity), moves(moves) {}
 
-  /// No product if an operand cannot be told from the other.
+  /// No product if the operands cannot be told apart.
   std::optional<Product> build(const std::map<unsigned, int64_t> &divisors = {}) const;
 
 private:
@@ -109,7 +109,7 @@ Product Builder::place(const std::map<unsigned, int64_t> &divisors) const {
   return product;
 }
 
-/// What the formula divides this dimension by.
+/// The divisor of this dimension in the formula.
 std::set<int64_t> Builder::divisorsOf(unsigned dim) const {
   std::set<int64_t> found;
   auto look = [&](AffineExpr expr) {
@@ -151,8 +151,8 @@ std::optional<Product> Builder::build(const std::map<unsigned, int64_t> &divisor
   return product;
 }
 
-/// The size of a dimension with what pads its tiles, which do not lie one behind the other; 0 where nothing does, or where not all
-/// of its elements are read.
+/// The size of a dimension including the padding of its separate tiles; 0 if there is no padding, or if not all of its
+/// elements are read.
 static int64_t sizeWithPadding(Value memory, unsigned dim, int64_t read) {
   auto type = cast<RankedTensorType>(memory.getType());
   for (const ir::PhysicalDim &padded : paddedDims(type, PaddingOf::ApartTiles))
@@ -161,7 +161,7 @@ static int64_t sizeWithPadding(Value memory, unsigned dim, int64_t read) {
   return 0;
 }
 
-/// Makes dimensions longer, each of which alone says where elements lie along a dimension of all that have it.
+/// Extends dimensions, each of which is the only index along a dimension of every operand that has it.
 static void addPadding(Product &product, Value result) {
   for (Product::Dim &dim : product.dims) {
     std::set<int64_t> sizes;
@@ -174,7 +174,7 @@ static void addPadding(Product &product, Value result) {
     look(product.a.memory, product.a.index);
     look(product.b.memory, product.b.index);
     bool isPadded = sizes.size() == 1 && *sizes.begin() > 0 && !isFoundBy(product.nonNegative, dim.variable);
-    // What is summed is zero times zero: no other product need be zero.
+    // The sum needs only one operand to be zero there if both are zero: other products need not be zero.
     bool isOfBoth = isFoundBy(product.a.index, dim.variable) && isFoundBy(product.b.index, dim.variable);
     if (!isPadded || (dim.role == Product::K && !isOfBoth))
       continue;

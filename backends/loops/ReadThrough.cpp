@@ -7,14 +7,14 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// The op of the kernel, or one of `moves`, that makes the value; null if it lies in memory.
+/// The op of the kernel, or of `moves`, that produces the value; null if it is in memory.
 static Operation *makerOf(Value value, ArrayRef<Operation *> moves) {
   Operation *maker = value.getDefiningOp();
   bool isInKernel = maker && (isa<ir::KernelOp>(maker->getParentOp()) || llvm::is_contained(moves, maker));
   return isInKernel ? maker : nullptr;
 }
 
-/// Of an op each of whose elements is read from one place; null of any other.
+/// The producer of a value each of whose elements is one element of its operand; null for any other op.
 static const Read *onlyReadOf(Formulas &formulas, Operation *op) {
   const Formula *formula = ir::isInjective(op) ? formulas.of(op, 0) : nullptr;
   if (!formula || formula->body.steps.size() != 1)

@@ -7,10 +7,10 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// A part of fewer additions would mostly look at indices of others.
+/// With fewer additions, a part would mostly read indices of other parts.
 static constexpr int64_t kTermsOfPart = 8 << 10;
 
-// A single index is as well compared with each place; halves are not added up in memory.
+// A single index is as well compared with each place; halves are not accumulated in memory.
 Operation *findScatter(ir::YieldOp yield) {
   auto op = yield.getNumOperands() == 1 ? yield.getOperand(0).getDefiningOp<ir::ScatterAddOp>() : ir::ScatterAddOp();
   bool adds = op && op.getIndex().getType().getRank() > 0 && !ir::isHalf(op.getY().getType().getElementType());
@@ -42,14 +42,14 @@ RankedTensorType ScatterNest::space() const { return columnsOf(y.type, axis); }
 
 namespace {
 
-/// The terms of some columns, being emitted.
+/// The terms of some columns, during emission.
 class Walk {
 public:
   Walk(Emitter &emitter, Elements &elements, ir::ScatterAddOp op, Memory y, Operation *addition, int64_t capacity)
       : emitter(emitter), elements(elements), scopes(elements.scopes()), op(op), y(y), addition(addition),
         capacity(capacity) {}
 
-  /// `part` of so many places; null: all of them.
+  /// `part` of this many places; null: all of them.
   void emit(ArrayRef<AffineExpr> column, AffineExpr part, int64_t perPart) {
     overIndex([&] {
       AffineExpr place = elements.dataIndex(op.getIndex(), at, int64_t(op.getSize()));
@@ -58,7 +58,7 @@ public:
       AffineExpr fromFirst = place - part * perPart;
       Condition isOfPart = emitter.both(isNonNegative(fromFirst), isNonNegative(perPart - 1 - fromFirst));
       scopes.block(isOfPart, {}, [&] {
-        // A variable of the block's own, of two values at least: what depends on it stays in the block.
+        // A separate variable of the block, of at least two values: its users stay in the block.
         at.back() = scopes.variable(last, {0, std::max<int64_t>(1, lastSize - 1)});
         addTerm(column, place);
         return Scopes::Carried();

@@ -6,7 +6,7 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-// Sums of halves are kept wider than what is stored, which a fold does.
+// Sums of halves are kept wider than the stored type, as in a fold.
 ir::CumSumOp findSums(ir::YieldOp yield) {
   auto op = yield.getNumOperands() == 1 ? yield.getOperand(0).getDefiningOp<ir::CumSumOp>() : ir::CumSumOp();
   return op && !ir::isHalf(op.getY().getType().getElementType()) ? op : ir::CumSumOp();

@@ -14,7 +14,7 @@ using namespace mlir;
 
 std::string uniqueName(ModuleOp module, StringRef wanted) {
   std::string name = wanted.str();
-  // Stages are called name, name_0, name_partial_1, ...: a prefix is taken if any symbol begins with it.
+  // Stages are called name, name_0, name_partial_1, ...: a prefix is in use if any symbol begins with it.
   auto taken = [&](StringRef prefix) {
     return llvm::any_of(module.getOps<func::FuncOp>(),
                         [&](func::FuncOp function) { return function.getName().starts_with(prefix); });
@@ -24,13 +24,13 @@ std::string uniqueName(ModuleOp module, StringRef wanted) {
   return name;
 }
 
-/// Whether the kernel's product has a generator of its own: those in groups are loop nests, and so are some by an equation.
+/// Whether a product generator handles the kernel's product. Grouped products and some einsums are loop nests.
 static bool isProduct(ir::ContractionOp op) {
   auto einsum = dyn_cast<ir::EinsumOp>(op.getOperation());
   return op.getGroups() == 1 && !(einsum && isLoopNest(einsum));
 }
 
-// Channels on both sides from which on a group is worth a product of its own.
+// Minimum channels on both sides for a separate product per group.
 static constexpr int64_t kChannelsOfProduct = 32;
 
 template <typename Op> static Value weightOf(Op op) { return op.getWeight(); }

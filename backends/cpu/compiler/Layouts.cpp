@@ -41,13 +41,13 @@ int64_t panelOfFirstDim(RankedTensorType type) {
   return 0;
 }
 
-// Convolutions in groups: lanes run along the channels.
+// Grouped convolutions: lanes run along the channels.
 static LayoutPreference ofGroups(MLIRContext *context, bool isWeight) {
   return {isWeight ? AffineMap::getPermutationMap(ArrayRef<unsigned>{2, 3, 1, 0}, context) : ir::getNhwc(context),
           false};
 }
 
-/// Attention reads and writes elements that are next to each other, and masks and what there is of each query as they are.
+/// Attention reads and writes contiguous elements; masks and per-query values keep their layouts.
 static LayoutPreference ofAttention(RankedTensorType type, bool isVectors) {
   if (isVectors && ir::isUncut(type) && ir::getPhysicalDims(type)->back().logical == type.getRank() - 1)
     return {};

@@ -21,7 +21,7 @@ using namespace sluice;
 
 namespace {
 
-/// Kernels whose code is made once it is needed: the search for a placement prepares many that are never run.
+/// Kernels whose code is generated on demand: placement prepares many that never run.
 class PostponedKernels {
 public:
   void add(ir::KernelOp kernel, const cpu::LoweredKernel &lowered, StringRef name) {
@@ -40,7 +40,7 @@ public:
       one.stages.push_back(stage.function);
   }
 
-  /// Gives the stage functions of all that were added their bodies.
+  /// Generates the bodies of all stage functions added so far.
   LogicalResult lower(ModuleOp into, const cpu::Target &target, int64_t capacity) {
     for (Postponed &one : kernels) {
       for (const std::string &stage : one.stages)
@@ -93,11 +93,11 @@ private:
 
   cpu::Target target;
   int64_t capacity = 0;
-  std::string temporaries;      // a folder for the object; empty: none
+  std::string temporaries;      // folder for the object; empty: none
   OwningOpRef<ModuleOp> module; // of all stages so far
   PostponedKernels postponed;
   std::string instructions;      // of the target, separated by commas
-  std::deque<std::string> texts; // what earlier answers point to
+  std::deque<std::string> texts; // owns the memory of earlier answers
   std::deque<std::vector<sluice_stage_info>> stages;
   std::deque<std::vector<sluice_layout_dim>> layouts;
   SmallVector<char, 0> object;
@@ -177,7 +177,7 @@ void CpuSession::prepare(const sluice_kernel_view &view, sluice_launch_info &lau
   });
 }
 
-/// Throws with why it cannot be written.
+/// Throws the reason if the kernel is not supported.
 void CpuSession::keepObject() const {
   if (temporaries.empty())
     return;
@@ -202,7 +202,7 @@ void CpuSession::lower(sluice_blob &blob) {
   blob.bytes = object.size();
 }
 
-/// Whether a convolution has so few channels on one side that they fill a small part of the vectors.
+/// Whether a convolution has so few channels on one side that they fill only a small part of the vectors.
 static bool isNarrow(const sluice_kernel_view &kernel, const sluice_op_view &op) {
   constexpr int64_t kFewChannels = 8;
   return llvm::any_of(llvm::ArrayRef(op.operands, op.num_operands), [&](size_t operand) {
@@ -211,7 +211,7 @@ static bool isNarrow(const sluice_kernel_view &kernel, const sluice_op_view &op)
   });
 }
 
-/// Narrow convolutions have code of their own, which reaches another share of the peak.
+/// Narrow convolutions use a separate generator, which reaches another share of the peak.
 void CpuSession::cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate) {
   for (size_t number = 0; number < kernel.num_ops; ++number) {
     const sluice_op_view &op = *sluice_kernel_op_at(&kernel, number);

@@ -9,7 +9,7 @@ namespace sluice::cpu {
 using exchange::Error;
 using exchange::rankText;
 
-/// Only contexts of this process know it.
+/// Unique only among contexts of this process.
 sluice_unique_id Context::uniqueId() {
   sluice_unique_id id{};
   std::string text = hall_->addId();

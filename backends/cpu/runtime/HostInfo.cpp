@@ -7,7 +7,7 @@
 
 namespace sluice::cpu {
 
-/// What follows `key` and a colon in a file of lines such as "MemTotal:   24110492 kB"; empty if no line has it.
+/// The text after `key` and a colon in a file of lines such as "MemTotal: 24110492 kB"; empty if no line has the key.
 static std::string textAfter(const char *file, const std::string &key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -24,7 +24,7 @@ static double numberAfter(const char *file, const std::string &key) {
   return std::strtod(textAfter(file, key).c_str(), nullptr);
 }
 
-/// The highest clock, or the present one where the system does not tell.
+/// The highest clock, or the present one if unknown.
 static double readClockHz() {
   double kHz = 0;
   std::ifstream("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq") >> kHz;
@@ -36,7 +36,7 @@ static int32_t countCores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-/// f32 operations that one core starts in a cycle.
+/// f32 operations per core and cycle.
 static double flopsPerCycle() {
   int lanes = 4;
 #if defined(__x86_64__)

@@ -10,7 +10,7 @@ namespace sluice::cpu {
 static constexpr size_t kHugePage = size_t(2) << 20;
 
 HostMemory::HostMemory(size_t bytes) {
-  // A huge page must start at its own size, so a large block is mapped with room to move its start up.
+  // A huge page must be aligned to its size, so a large block is mapped with slack to align its start.
   bool huge = bytes >= kHugePage;
   mappedBytes_ = huge ? bytes + kHugePage : std::max<size_t>(bytes, 1);
   mapping_ = mmap(nullptr, mappedBytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -21,7 +21,7 @@ HostMemory::HostMemory(size_t bytes) {
   uintptr_t start = reinterpret_cast<uintptr_t>(mapping_);
   if (huge) {
     start = (start + kHugePage - 1) / kHugePage * kHugePage;
-    madvise(reinterpret_cast<void *>(start), bytes, MADV_HUGEPAGE); // a wish: its failure costs speed only
+    madvise(reinterpret_cast<void *>(start), bytes, MADV_HUGEPAGE); // a hint: failure only costs speed
   }
   address_ = reinterpret_cast<void *>(start);
 }

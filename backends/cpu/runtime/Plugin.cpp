@@ -1,11 +1,10 @@
-// The run half of the CPU backend: the host's memory, and launches on the threads of the instance. It is what every
-// executable runs the host's part of a plan with.
+// The run half of the CPU backend: the host's memory, and launches on the threads of the instance. Every executable
+// runs the host's part of a plan with it.
 //
-// Its queues do their work before the call returns, in the thread that asks for it. A worker thread of the host would
-// take work into its queues, record events, and not be `immediate` any more; nothing else would change.
+// Its queues execute work before the call returns, in the calling thread. An alternative is a worker thread of the
+// host, with events and without `immediate`; nothing else would change.
 //
-// An exchange with other ranks is made by the threads that wait for it: see Rendezvous.h, and Across.h for ranks in other
-// processes.
+// The threads that wait for an exchange execute it: see Rendezvous.h, and Across.h for ranks in other processes.
 #include "backends/cpu/runtime/Communicator.h"
 #include "sluice/backend/adapter.h"
 #include "sluice/backend/host.h"
@@ -76,7 +75,7 @@ void Context::copy(const Queue &, const sluice_copy &copy) const {
 
 namespace {
 
-/// What a stage's tasks need, for parallel_for.
+/// The arguments of a stage's tasks, for parallel_for.
 struct StageCall {
   sluice_host_stage function;
   void *const *buffers;
@@ -90,7 +89,7 @@ static void runTasks(void *argument, int64_t begin, int64_t end) {
   call.function(call.buffers, call.rows, begin, end);
 }
 
-/// Apart, so that a launch is small.
+/// Separate, to keep launches small.
 [[noreturn]] static void refuseFunction(const sluice_launch &launch) {
   throw Error(SLUICE_UNSUPPORTED, std::string("kernel ") + launch.name + ": cpu runs host code, and has no function '" +
                                       (launch.function ? launch.function : "") + "'");

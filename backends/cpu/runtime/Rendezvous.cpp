@@ -13,7 +13,7 @@ using exchange::Part;
 using exchange::rankText;
 
 static constexpr size_t kPieceBytes = size_t(128) << 10;   // that a rank sends
-static constexpr size_t kPiecesForThreads = 4;             // more of them are worth waking an instance's threads
+static constexpr size_t kPiecesForThreads = 4;             // minimum pieces for which an instance's threads are woken
 static constexpr std::chrono::microseconds kEagerness{20}; // for which a thread waits without sleeping
 
 //===- the hall ---------------------------------------------------------------------------------------------------===//
@@ -160,7 +160,7 @@ void Ranks::prepare(Rendezvous &rendezvous) {
   rendezvous.elements = signature.elements();
   rendezvous.pieceElements = kPieceBytes / exchange::exchangedBytes(signature.dtype);
   size_t whole = (rendezvous.elements + rendezvous.pieceElements - 1) / rendezvous.pieceElements;
-  rendezvous.pieces = std::max<size_t>(whole, 1); // somebody must end what has no elements, too
+  rendezvous.pieces = std::max<size_t>(whole, 1); // also completes exchanges without elements
 }
 
 void Ranks::arrive(Rendezvous &rendezvous) {
@@ -169,7 +169,7 @@ void Ranks::arrive(Rendezvous &rendezvous) {
     return;
   prepare(rendezvous);
   rendezvous.state_.store(Rendezvous::State::Running, std::memory_order_release);
-  if (rendezvous.pieces > 1) // else whoever starts it does it at once
+  if (rendezvous.pieces > 1) // otherwise the rank that starts it executes it at once
     hall_.change();
 }
 

@@ -8,13 +8,13 @@ using exchange::Error;
 
 namespace {
 
-/// One exchange on its way.
+/// One exchange in flight.
 class Course {
 public:
-  /// Puts it in.
+  /// Submits it.
   explicit Course(Pending pending) : its_(std::move(pending)) {
     if (its_.across)
-      return; // other processes are not told before the queue has come to it
+      return; // other processes are not notified before the queue has reached it
     try {
       rendezvous_ = its_.ranks->put(its_.rank, its_.queue, std::move(its_.part));
     } catch (const Error &error) {
@@ -26,7 +26,7 @@ public:
   const std::optional<Error> &error() const { return error_; }
   bool isOver() const { return error_ || isDone_; }
 
-  /// Goes as far as it can without waiting; its queue has come to it.
+  /// Advances as far as possible without waiting; its queue has reached it.
   void advance(const sluice_run_services &services) {
     if (its_.across)
       return runAcross();
@@ -37,7 +37,7 @@ public:
     look();
   }
 
-  /// Notes whether it is over.
+  /// Records whether it has completed.
   void look() {
     if (isOver() || its_.across)
       return;
@@ -67,7 +67,7 @@ private:
 
 } // namespace
 
-/// Whether nothing before it is still to be done in its queue.
+/// Whether all earlier work of its queue has completed.
 static bool isFirst(const std::vector<Course> &courses, size_t at) {
   for (size_t before = 0; before < at; ++before)
     if (courses[before].queue() == courses[at].queue() && !courses[before].isOver())
@@ -75,7 +75,8 @@ static bool isFirst(const std::vector<Course> &courses, size_t at) {
   return true;
 }
 
-/// Advances what can be; says whether something came to its end, so that more may be now, and whether something is left.
+/// Advances every exchange that can advance. Returns whether some exchange completed, so that more may advance now, and
+/// whether some are left.
 static std::pair<bool, bool> advanceAll(std::vector<Course> &courses, const sluice_run_services &services) {
   bool ended = false, isLeft = false;
   for (size_t at = 0; at < courses.size(); ++at) {

@@ -8,11 +8,11 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-// What lies side by side in a matrix of any product is a multiple of so many elements, so that a load may take 16 bytes of
-// halves; neighbours that are this few are not worth it.
+// Contiguous extents of a product's matrices are padded to a multiple of this many elements, so that a load can take 16
+// bytes of halves. Extents below the minimum are not padded.
 static constexpr uint32_t kPadded = 8;
 static constexpr int64_t kWorthPadding = 256;
-// Halves of one load of 8 bytes.
+// Halves per load of 8 bytes.
 static constexpr uint32_t kPack = 4;
 
 static Operation *operationOf(const sluice_op_view &op) { return static_cast<Operation *>(op.operation); }
@@ -48,7 +48,7 @@ static bool wantsPadding(const sluice_type_view &type) {
   return last >= kWorthPadding && last % kPadded != 0;
 }
 
-/// Whether elements do not lie in the order of some of their dimensions.
+/// Whether the memory order differs from the order of some of the dimensions.
 static bool isTiled(const sluice_type_view &type) {
   auto isWhole = [](const sluice_layout_dim &dim) { return dim.part == SLUICE_LAYOUT_WHOLE; };
   auto isSame = [](const sluice_layout_dim &one, const sluice_layout_dim &other) {
@@ -58,7 +58,8 @@ static bool isTiled(const sluice_type_view &type) {
   return !llvm::all_of(layout, isWhole) && !llvm::equal(layout, padded(type.rank), isSame);
 }
 
-/// Of a convolution, or of one of its gradients: the image that windows move over, or its gradient, and the filter, or its own.
+/// The operands of a convolution or one of its gradients: the image that windows move over, or its gradient, and the
+/// filter, or its gradient.
 static Value imageOf(Operation *op) {
   return isa<ir::Conv2dInputGradOp>(op) ? Value(op->getResult(0)) : op->getOperand(0);
 }
@@ -66,7 +67,7 @@ static Value filterOf(Operation *op) {
   return isa<ir::Conv2dWeightGradOp>(op) ? Value(op->getResult(0)) : op->getOperand(1);
 }
 
-/// Whether windows of an image with so many channels begin and end where packs do, in each row of it.
+/// Whether windows of an image with this many channels begin and end at pack boundaries, in each row.
 static bool moveByPacks(Operation *op, int64_t channels) {
   auto widthOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(3); };
   auto numbers = [&](const char *name) { return op->getAttrOfType<DenseI64ArrayAttr>(name).asArrayRef(); };
@@ -75,8 +76,8 @@ static bool moveByPacks(Operation *op, int64_t channels) {
          numbers("dilation")[1] == 1 && llvm::all_of(numbers("padding"), [](int64_t size) { return size == 0; });
 }
 
-/// Convolutions read and write channels side by side, filters among them: what lies side by side is loaded together. Filters of
-/// groups have one channel of each group. Three channels of an image of halves are a pack with a fourth of zeros.
+/// Convolutions read and write channels contiguously, including filters, so that loads are wide. Filters of groups have
+/// one channel of each group. Three channels of a half-precision image form a pack with a fourth channel of zeros.
 static std::vector<sluice_layout_dim> channelsLast(Operation *op, Value value) {
   constexpr int64_t kChannelsOfImage = 3;
   auto product = dyn_cast<ir::ContractionOp>(op);
@@ -100,8 +101,8 @@ static bool wantsChannelsLast(Operation *op) {
              ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op);
 }
 
-/// Heads of attention lie inside of items, as products that make all heads at once leave them, and as those read them that take
-/// all heads.
+/// Heads of attention are inside of items: products that compute all heads at once write this layout, and products that
+/// consume all heads read it.
 static std::optional<LayoutPreference> layoutForAttention(ir::BlockwiseOp attention, Value value, bool isResult,
                                                           unsigned number) {
   auto type = cast<RankedTensorType>(value.getType());

@@ -35,7 +35,7 @@ private:
   cuda::Session session;
   std::string architectures; // as description
   std::vector<sluice_peak> peaks;
-  std::deque<std::string> names; // of functions, which earlier answers point to
+  std::deque<std::string> names; // of functions; earlier answers point to them
   std::deque<std::string> kinds;
   std::deque<std::vector<sluice_layout_dim>> layouts;
   std::string image;
@@ -62,8 +62,8 @@ CudaSession::CudaSession(const sluice_target_options &options)
     architectures += ", products timed";
 }
 
-/// What the driver's memory begins at multiples of, and what cublasLt takes matrices to do unless it is told of less. Wide loads
-/// want 16, and a warp's fill whole cache lines at multiples of 128.
+/// The driver aligns memory to this, and cublasLt assumes it for matrices by default. Wide loads require 16; a warp's
+/// loads cover whole cache lines at multiples of 128.
 static constexpr size_t kAlignment = 256;
 
 void CudaSession::describe(sluice_target_info &info) const {
@@ -135,7 +135,7 @@ void CudaSession::lower(sluice_blob &blob) {
   blob.function_size = sizeof(sluice_function_needs);
 }
 
-/// The op of this kind that reads what another one of them makes; null if none does.
+/// The op of this kind whose operand another op of the kind produces; null if none.
 template <typename Op> static Operation *readerOfMoved(ArrayRef<Operation *> ops) {
   auto isMade = [&](Value operand) { return llvm::is_contained(ops, operand.getDefiningOp()); };
   const auto *found =
@@ -143,9 +143,9 @@ template <typename Op> static Operation *readerOfMoved(ArrayRef<Operation *> ops
   return found == ops.end() ? nullptr : *found;
 }
 
-// What a library does stays with it: only what it does in the same pass may join, as may the sum of an operand and a product.
-// It reads products' operands through moves that leave matrices of them; tiles of our own through those that leave packs, and
-// kernels of attention items of neighbours.
+// A library product stays in the library: only ops of the library's own epilogue may join, or the sum of an operand and
+// a product. The library reads operands through moves that result in matrices; our tiles, through moves that keep
+// packs; attention kernels, through moves that keep items contiguous.
 bool CudaSession::canFuse(const sluice_kernel_view &kernel) const {
   SmallVector<Operation *> ops;
   SmallVector<Value> made, kept;
@@ -169,7 +169,7 @@ bool CudaSession::canFuse(const sluice_kernel_view &kernel) const {
   return true;
 }
 
-/// How the kinds of products end that are on tensor cores, which have peaks of their own; of others "".
+/// The suffix of the kind of products on tensor cores, which have separate peaks; "" for others.
 static const char *endingOf(Operation *op, const cuda::GridOptions &options) {
   if (!isa<ir::ContractionOp, ir::BlockwiseOp>(op))
     return "";
@@ -179,7 +179,7 @@ static const char *endingOf(Operation *op, const cuda::GridOptions &options) {
   return element.isF32() && options.tf32 ? cuda::kTf32Ending : "";
 }
 
-/// A product whose tiles are mostly empty reaches another share of the peak, and one on tensor cores has another peak.
+/// A product with mostly empty tiles reaches another share of the peak, and tensor cores have another peak.
 void CudaSession::cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate) {
   constexpr double kMostlyEmpty = 0.5;
   const cuda::GridOptions options = session.options();

@@ -14,10 +14,10 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-// One text of many kernels takes less time than many texts, and several of them have several threads.
+// One text with many kernels compiles faster than many texts, and several texts use several threads.
 static constexpr size_t kKernelsOfUnit = 16;
 
-// The last is PTX, for devices that are newer than all of these.
+// The last is PTX, for devices newer than the others.
 static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100", "compute_80"};
 
 static bool readSetting(StringRef name, StringRef value, Settings &settings) {
@@ -62,7 +62,7 @@ llvm::Expected<Settings> readSettings(StringRef text) {
   return settings;
 }
 
-/// Those that products use: sm_75 and before.
+/// Architectures without the features that products require: sm_75 and before.
 static bool lacksTensorCores(StringRef architecture) {
   constexpr int kFirst = 80;
   int number = 0;
@@ -96,7 +96,7 @@ GridOptions Session::options() const {
   return {.tf32 = settings.tf32, .halfCores = llvm::none_of(settings.architectures, lacksTensorCores)};
 }
 
-/// Takes the one sum out of the ops that is kept beside another's result.
+/// Removes from the ops the one sum that is kept in addition to another result.
 static ir::SumOp takeSum(SmallVectorImpl<Operation *> &ops, ValueRange kept) {
   ir::SumOp sum;
   for (Value value : kept)
@@ -134,7 +134,7 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> al
   return found;
 }
 
-/// A name of CUDA C++ that no function of its library has.
+/// A CUDA C++ name that no library function has.
 static std::string functionName(size_t number, StringRef kernel) {
   std::string name = fmt::format("k{}_", number);
   for (char letter : kernel)

@@ -13,7 +13,7 @@ static std::string valueOf(const char *variable) {
   return value ? value : "";
 }
 
-/// Those of Pythons below a folder, by their versions. Debian's own has its packages in a folder of another name.
+/// The packages of Pythons in a folder, by version. Debian's Python uses a folder of another name.
 static std::vector<fs::path> sitePackages(const std::string &root) {
   std::vector<fs::path> pythons, folders;
   std::error_code error;

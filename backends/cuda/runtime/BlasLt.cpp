@@ -7,7 +7,7 @@
 
 namespace sluice::cuda {
 
-// Statuses that mean something to callers: memory is gone, the device is lost, or library, driver and device do not fit.
+// Statuses that callers distinguish: out of memory, device lost, or mismatch of library, driver and device.
 static constexpr int kNotInitialized = 1, kAllocationFailed = 3, kArchitectureMismatch = 8, kExecutionFailed = 13;
 
 static std::string versionText(size_t version) {
@@ -15,7 +15,7 @@ static std::string versionText(size_t version) {
          std::to_string(version % 100);
 }
 
-/// What is wrong with it in `problem`, if something is.
+/// Sets `problem` to the error, if any.
 static std::optional<BlasLt> open(const std::string &path, std::string &problem) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {

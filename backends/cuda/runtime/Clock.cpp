@@ -8,7 +8,7 @@
 
 namespace sluice::cuda {
 
-static constexpr double kLongestCount = 1; // seconds, of whose milliseconds a float has tenths of microseconds
+static constexpr double kLongestCount = 1; // seconds, whose milliseconds a float represents to tenths of microseconds
 static constexpr int kTries = 4;
 
 static double hostSeconds() {
@@ -47,7 +47,8 @@ std::pair<double, double> WorkBegin::timesUntil(DriverEvent end) const {
   return {base_->seconds + base_->event.secondsTo(event_.get()), base_->seconds + base_->event.secondsTo(end)};
 }
 
-/// An event was between two readings of the host's clock: of several events the one with the least between them.
+/// An event occurred between two readings of the host's clock: of several events, the one with the shortest interval is
+/// used.
 static std::shared_ptr<const TimeBase> takeBase(const Driver &driver, const Device &device) {
   std::shared_ptr<TimeBase> best;
   double least = std::numeric_limits<double>::infinity();

@@ -1,7 +1,10 @@
-// Exchanges are NCCL's work in the streams of queues. Where all ranks have equal shares they are its own collectives; else a gather
-// is a broadcast from each rank, and a scatter a reduction to each, in one group. Where nothing is to be moved NCCL is not asked,
-// by any rank. Ranks of other processes are found by the id alone, whatever transport there is; of that only the deadline is
-// taken, for calls that wait until all ranks have come.
+// Exchanges are NCCL work in the streams of queues.
+//
+// If all ranks have equal shares, they are NCCL's collectives. Otherwise a gather is a broadcast from each rank, and a
+// scatter a reduction to each, in one group. If there is nothing to move, no rank calls NCCL.
+//
+// Ranks of other processes are found by the id alone, whatever the transport. Only the transport's deadline is used,
+// for calls that wait until all ranks have joined.
 #include "backends/cuda/runtime/Communicator.h"
 
 #include "backends/exchange/Arithmetic.h"
@@ -14,7 +17,8 @@ namespace sluice::cuda {
 using exchange::Part;
 using exchange::Signature;
 
-//===- what NCCL is asked for -------------------------------------------------------------------------------------===//
+// ===- calls of NCCL
+// ----------------------------------------------------------------------------------------------===//
 
 static NcclType ncclTypeOf(sluice_dtype type) {
   switch (type) {
@@ -45,7 +49,7 @@ static bool isEven(const Signature &signature) {
   return std::all_of(counts.begin(), counts.end(), [&](size_t count) { return count == counts.front(); });
 }
 
-/// Calls `ask` with each rank's number, the place of its share in the whole, and the share's elements.
+/// Calls `ask` with each rank's number, the offset of its share in the whole, and the share's elements.
 template <typename Ask> static NcclResult forEachShare(const Signature &signature, Ask ask) {
   size_t offset = 0;
   NcclResult result = NcclResult::Success;
@@ -131,7 +135,7 @@ Communicator::Communicator(RunHalf &context, const sluice_communicator_options &
   connect(*options.id);
 }
 
-/// A rank that cannot be made ends those that wait for it.
+/// A rank whose creation fails ends the ranks that wait for it.
 void Communicator::connect(const sluice_unique_id &id) {
   try {
     auto call = [its = rank_.get(), id](const Nccl &nccl) {
@@ -167,7 +171,7 @@ void Communicator::exchange(Queue &queue, const sluice_exchange &asked) {
   });
 }
 
-/// In any thread: the context's own may be in a call that waits.
+/// Called from any thread, because the context's thread may be in a blocking call.
 void Communicator::abort() {
   rank_->ranks->fail(Error(SLUICE_PEER_LOST, exchange::rankText(rank_->number) + " was aborted"));
 }

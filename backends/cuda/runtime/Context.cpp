@@ -10,11 +10,11 @@
 
 namespace sluice::cuda {
 
-static constexpr int64_t kThreadsOfBlock = 128; // where a task has fewer
+static constexpr int64_t kThreadsOfBlock = 128; // if a task has fewer
 
 std::string text(const Device &device) { return "cuda:" + std::to_string(device.ordinal); }
 
-/// What kernels read in one go, and what the driver gives, at the least.
+/// The minimum of the alignment of wide loads and of the driver's allocations.
 static constexpr size_t kAlignment = 256;
 
 static DeviceAddress addressOf(const void *pointer) { return reinterpret_cast<DeviceAddress>(pointer); }
@@ -67,7 +67,7 @@ Device &Context::device(int32_t ordinal) {
     throw Error(SLUICE_UNSUPPORTED,
                 "there is no device cuda:" + std::to_string(ordinal) + "; there are " + std::to_string(deviceCount()));
   Device &device = devices_[size_t(ordinal)];
-  if (!device.context) { // a device that is not used costs nothing
+  if (!device.context) { // an unused device costs nothing
     driver_.check(driver_.contextRetain(&device.context, device.number), text(device));
     makeCurrent(device);
     driver_.check(driver_.streamCreate(&device.stream, kStreamNonBlocking), text(device));
@@ -143,7 +143,7 @@ void Context::release(Device &device, void *address) {
 }
 
 void *Context::allocateOnHost(size_t bytes) {
-  device(0); // the driver wants a context, whichever
+  device(0); // the driver requires any context
   makeCurrent(devices_.front());
   void *address = nullptr;
   driver_.check(driver_.hostAllocate(&address, std::max<size_t>(bytes, 1), kHostMemoryOfAllContexts),
@@ -167,7 +167,7 @@ bool Context::reaches(const Device &from, const Device &to) const {
   return can != 0;
 }
 
-/// Lets copies go directly, where they can; another library of the process may have done so already.
+/// Enables direct copies, if possible; another library of the process may have enabled them already.
 void Context::connect(const Device &from, const Device &to) {
   if (!connected_.insert({from.ordinal, to.ordinal}).second || !reaches(from, to))
     return;
@@ -202,7 +202,7 @@ Sequence Context::endCapture(Queue &queue) {
 void Context::abandonCapture(Queue &queue) {
   if (!std::exchange(queue.captures, false))
     return;
-  DriverGraph graph = nullptr; // none if the driver saw what went wrong
+  DriverGraph graph = nullptr; // null if the driver detected the error
   driver_.contextSetCurrent(queue.device->context);
   if (driver_.captureEnd(queue.stream, &graph) == 0 && graph)
     driver_.graphDestroy(graph);
@@ -233,9 +233,9 @@ void Context::remove(const Sequence &sequence) {
 
 //===- modules ----------------------------------------------------------------------------------------------------===//
 
-/// How well code for an architecture suits a device of this compute capability, 90 for 9.0; 0: it does not run there. Machine
-/// code runs on its own major version, and PTX on whatever is newer, once the driver has compiled it: the newest is the
-/// best, and machine code before any PTX.
+/// How well code for an architecture suits a device of this compute capability, 90 for 9.0; 0: it does not run there.
+/// Machine code runs on its major version only. PTX runs on all newer devices, after compilation by the driver. The
+/// newest code is the best, and machine code precedes all PTX.
 static int suitability(const std::string &architecture, int capability) {
   static constexpr std::string_view kMachine = "sm_", kPtx = "compute_";
   constexpr int kBeforePtx = 10000;
@@ -299,7 +299,7 @@ LoadedModule Context::load(Device &device, std::string_view bytes) {
 void Context::fill(LoadedModule &loaded, ModuleImage image) {
   Device &device = *loaded.device;
   for (std::string_view code : codeFor(device, image)) {
-    std::string aligned(code); // in the image it lies anywhere
+    std::string aligned(code); // the image does not align it
     DriverModule module = nullptr;
     driver_.check(driver_.moduleLoad(&module, aligned.data()), text(device) + " refuses its code");
     loaded.modules.push_back(module);
@@ -366,7 +366,7 @@ void Context::launch(const Queue &queue, const LoadedModule &module, const sluic
   auto kernel = module.kernels.find(launch.function);
   if (kernel == module.kernels.end())
     throw Error(SLUICE_UNSUPPORTED, text(*queue.device) + ": there is no kernel " + launch.function);
-  // Functions take the workspace behind the other buffers, whether there is one or not.
+  // The workspace follows the other buffers of a function, even if it is empty.
   size_t buffers = kernel->second.buffers;
   if (launch.num_buffers != buffers && launch.num_buffers + 1 != buffers)
     throw Error(SLUICE_INTERNAL, text(*queue.device) + ": kernel " + launch.name + " takes " + std::to_string(buffers) +

@@ -96,7 +96,7 @@ private:
     return known.count(name) > 0;
   }
 
-  /// Where there is to be one, it lies beside the result as the library asks, and there is no bias.
+  /// An activation's input, if any, has the alignment that the library requires, and there is no bias.
   static bool hasSoundInput(const ImageProduct &product, const ImageKernel &kernel) {
     if (product.activation != "gelu_gradient")
       return product.input == -1;
@@ -105,7 +105,8 @@ private:
            product.result.batchStride % kInputMultiple == 0;
   }
 
-  /// Where there are to be any, they are of the one matrix's sides that no call has rows of, and nothing else is done.
+  /// Operand sums, if any, are along a side of a single matrix that does not depend on the call's rows, without another
+  /// epilogue.
   static bool hasSoundSums(const ImageProduct &product, const ImageKernel &kernel) {
     if (product.sums == -1)
       return product.sumsSecond == 0;

@@ -4,7 +4,7 @@
 
 namespace sluice::cuda {
 
-static constexpr int kOldestNccl = 21400; // the first that has communicators which do not block
+static constexpr int kOldestNccl = 21400; // the first with nonblocking communicators
 
 static std::string ncclVersionText(int version) {
   int ofMajor = version < 10000 ? 1000 : 10000; // until 2.8
@@ -12,7 +12,7 @@ static std::string ncclVersionText(int version) {
          std::to_string(version % 100);
 }
 
-/// Throws if the library lacks something.
+/// Throws if the library lacks a function.
 static Nccl bindNccl(void *library, const std::string &path) {
   Nccl nccl;
   nccl.path = path;
@@ -53,7 +53,7 @@ const Nccl &Nccl::get() {
   return nccl;
 }
 
-/// What fails in the machine, be it memory, a device or the system, is of exhaustion; what is new to us is internal.
+/// Failures of the machine (memory, a device or the system) are exhaustion errors; unknown results are internal errors.
 static sluice_status statusOf(NcclResult result) {
   switch (result) {
   case NcclResult::RemoteError:

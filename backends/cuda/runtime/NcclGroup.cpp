@@ -5,8 +5,8 @@
 
 namespace sluice::cuda {
 
-/// Holds the ranks of all requests, so that nobody aborts a communicator that NCCL is given. NCCL gives control back at once, since
-/// communicators do not block: whoever wants to abort them does not wait for long.
+/// Locks the ranks of all requests, so that no thread aborts a communicator during an NCCL call. NCCL returns at once,
+/// since communicators do not block, so an abort does not wait for long.
 class IssueLock {
 public:
   explicit IssueLock(const std::vector<Request> &requests) {
@@ -25,7 +25,7 @@ private:
 
 static bool isFine(NcclResult result) { return result == NcclResult::Success || result == NcclResult::InProgress; }
 
-/// Gives all requests to NCCL; those of ranks that have ended are left out. What fails ends the ranks of all.
+/// Submits all requests to NCCL; those of ended ranks are skipped. A failure ends the ranks of all requests.
 static void askForAll(const Driver &driver, const std::vector<Request> &requests) {
   const Nccl &nccl = Nccl::get();
   IssueLock lock(requests);
@@ -50,7 +50,7 @@ static void askForAll(const Driver &driver, const std::vector<Request> &requests
     IssueLock::fail(*request.rank->ranks, error);
 }
 
-/// NCCL has put work into streams only when the communicators are ready: what comes behind must wait for that here.
+/// NCCL enqueues work only when the communicators are ready, so later work must wait for that here.
 static void ask(const Driver &driver, std::vector<Request> requests) {
   askForAll(driver, requests);
   std::optional<Error> first;

@@ -1,4 +1,4 @@
-// The run half of the CUDA backend: devices, streams and kernels behind the backend ABI.
+// The run half of the CUDA backend: devices, streams and kernels through the backend ABI.
 #include "backends/cuda/runtime/Communicator.h"
 
 #include <string>
@@ -32,7 +32,7 @@ std::vector<sluice_copy_count> RunHalf::copyCounts() const {
   return found;
 }
 
-/// The driver has no such call: it is asked again and again, and not more often than the host has something to lose.
+/// The driver has no wait with a deadline, so the event is polled, with increasing pauses.
 void RunHalf::synchronizeUntil(const Event &event, const backend::Deadline &deadline) {
   constexpr std::chrono::microseconds kPause{20};
   while (!isDone(event)) {

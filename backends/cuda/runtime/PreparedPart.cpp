@@ -14,7 +14,7 @@
 
 namespace sluice::cuda {
 
-// Buffers of a plan begin at multiples of that, which the compile half asks for.
+// Alignment of a plan's buffers, which the compile half requires.
 static constexpr uint32_t kPromisedAlignment = 256;
 static constexpr uint32_t kWorkspaceAlignment = 16; // which the library asks for
 static constexpr size_t kScratchAlignment = 256;    // as that of buffers
@@ -34,7 +34,7 @@ static BlasType typeOf(const ImageProduct &product) {
                                   : BlasType::F32;
 }
 
-/// In which terms are added, and of the numbers that sums are multiplied with.
+/// The type in which terms are added, and the type of the scalars of sums.
 static BlasType sumTypeOf(const ImageProduct &product) { return product.type == "f64" ? BlasType::F64 : BlasType::F32; }
 
 static BlasEpilogue epilogueOf(const ImageProduct &product) {
@@ -50,10 +50,10 @@ static BlasEpilogue epilogueOf(const ImageProduct &product) {
   return hasBias ? BlasEpilogue::Bias : BlasEpilogue::None;
 }
 
-/// The buffer that the epilogue has beside matrices; -1 if none.
+/// The buffer of the epilogue, in addition to the matrices; -1 if none.
 static int64_t vectorOf(const ImageProduct &product) { return product.sums >= 0 ? product.sums : product.bias; }
 
-/// What a part's addresses are multiples of, so many bytes behind where the buffer begins.
+/// The alignment of an address this many bytes after the start of a buffer.
 static uint32_t alignmentAt(int64_t offset) {
   return std::gcd(kPromisedAlignment, uint32_t(offset % kPromisedAlignment));
 }
@@ -79,7 +79,7 @@ void PreparedPart::describe() {
     setDescription(DescriptionAttribute::InputBatchStride, product.result.batchStride);
   }
   uintptr_t vector = alignmentAt(part.offsets.vector), input = alignmentAt(part.offsets.result);
-  // Not read: heuristics look at their alignment.
+  // Not read: heuristics use the alignment of these pointers.
   setBeside(reinterpret_cast<const void *>(vector), reinterpret_cast<const void *>(input));
   for (auto [layout, matrix] :
        {std::pair(&first, &product.first), {&second, &product.second}, {&result, &product.result}}) {
@@ -129,7 +129,7 @@ bool PreparedPart::isEmpty(int64_t rows) const {
          product.batch.with(rows) == 0;
 }
 
-/// What decides which algorithm a part has, on any device of this name.
+/// Everything that determines the algorithm of a part, on any device of this name.
 static std::string timingKey(const ProductPart &part, const std::string &device, const std::string &version) {
   const ImageProduct &product = part.product;
   std::ostringstream key;
@@ -156,7 +156,7 @@ bool PreparedPart::choose(const TimingPlace &timing) {
   return take(timing.fastest.find(timingKey(part, timing.device, blas.version), fastest));
 }
 
-/// At most so many that do all rows, the library's best first. Where one is wanted, it was taken.
+/// At most this many algorithms that support all row counts, in the library's order of preference.
 std::vector<BlasAlgorithm> PreparedPart::candidates(size_t most) {
   setRows(product.capacity);
   BlasPreference created = nullptr;
@@ -226,7 +226,7 @@ BlasAlgorithm PreparedPart::fastestOf(const std::vector<BlasAlgorithm> &candidat
   return *fastest;
 }
 
-/// Numbers of rows that stand for all that calls may have. What is summed over the rows is another sum with others anyway.
+/// Row counts that represent all calls. If the sum is over rows, each count is a different sum anyway.
 static std::set<int64_t> rowsToCheck(const ImageProduct &product) {
   constexpr int64_t kEach = 64;
   int64_t capacity = product.capacity;
@@ -241,7 +241,7 @@ static std::set<int64_t> rowsToCheck(const ImageProduct &product) {
   return numbers;
 }
 
-/// Whether it does all rows.
+/// Whether the algorithm supports all row counts.
 bool PreparedPart::take(const BlasAlgorithm &wanted) {
   algorithm = wanted;
   checked.clear();

@@ -4,7 +4,7 @@
 
 namespace sluice::cuda {
 
-/// None if the library has no algorithm for one of them, however the product is cut.
+/// None if the library has no algorithm for one of the parts, however the product is split.
 PreparedProduct::Parts PreparedProduct::partsWith(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
                                                   const std::string &name, const TimingPlace &timing) {
   std::vector<std::vector<ProductPart>> ways{partsOf(product)};

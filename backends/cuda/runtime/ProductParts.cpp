@@ -5,9 +5,9 @@
 namespace sluice::cuda {
 
 static constexpr int64_t kBytesAtOnce = 16;
-static constexpr int64_t kWorthParts = 256; // extents of so few elements are not
+static constexpr int64_t kWorthParts = 256; // smaller extents are not split
 
-/// 0 where the library's kernels take one element at a time anyway.
+/// 0 if the library's kernels take one element at a time anyway.
 static int64_t elementBytes(const ImageProduct &product) {
   return product.type == "f16" || product.type == "bf16" ? 2 : product.type == "tf32" ? 4 : 0;
 }
@@ -19,12 +19,12 @@ static bool isPadded(const ImageProduct &product, int64_t atOnce) {
   });
 }
 
-/// The elements behind the last that are taken `atOnce`; 0 if they are no part of their own.
+/// The remainder of the extent modulo `atOnce`; 0 if it does not become a separate part.
 static int64_t restOf(const ImageProduct::Extent &extent, int64_t atOnce) {
   return extent.perRow || extent.size <= kWorthParts ? 0 : extent.size % atOnce;
 }
 
-/// Takes the last elements of p from a part.
+/// Splits the last elements of p from a part.
 static ProductPart takeLastOfP(ProductPart &from, int64_t count, int64_t bytes) {
   ProductPart taken = from;
   const ImageProduct &product = from.product;
@@ -39,9 +39,9 @@ static ProductPart takeLastOfP(ProductPart &from, int64_t count, int64_t bytes) 
   return taken;
 }
 
-/// Takes the last terms of a part's sums: they are added up before the part, which adds to that. So only the few terms'
-/// sum is rounded twice, in types of two bytes; in tf32 a sum lies in memory as it was summed. In f16 they must not add up
-/// to more than the type has. What is done to the whole sum is left to the last part.
+/// Splits the last terms of a part's sums. They are summed before the part, which adds its sum to theirs. Only the sum
+/// of the few terms is therefore rounded twice, in types of two bytes; in tf32, sums are stored in f32. In f16 they
+/// must not overflow. The last part applies the epilogue.
 static ProductPart takeLastOfK(ProductPart &from, int64_t count, int64_t bytes) {
   ProductPart taken = from;
   const ImageProduct &product = from.product;
@@ -66,7 +66,7 @@ std::vector<ProductPart> partsOf(const ImageProduct &product) {
   if (int64_t rest = restOf(product.p, atOnce))
     parts.push_back(takeLastOfP(main, rest, bytes));
   bool sumsNeighbours = product.first.isTransposed || !product.second.isTransposed;
-  bool canAdd = product.sums < 0; // nothing adds to an operand's sums
+  bool canAdd = product.sums < 0; // cannot add to an operand's sums
   if (int64_t rest = sumsNeighbours && canAdd ? restOf(product.k, atOnce) : 0)
     parts.push_back(takeLastOfK(main, rest, bytes));
   parts.push_back(main);

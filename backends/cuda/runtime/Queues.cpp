@@ -1,4 +1,4 @@
-// Of a context: its queues, which are streams of the driver, and what orders them.
+// The queues of a context, which are streams of the driver, and their ordering.
 #include "backends/cuda/runtime/Context.h"
 #include "backends/cuda/runtime/Error.h"
 #include "backends/cuda/runtime/Ranks.h"
@@ -44,7 +44,7 @@ std::shared_ptr<const WorkBegin> Context::beginWork(Queue &queue) {
   if (!queue.base || queue.captures)
     return nullptr;
   makeCurrent(*queue.device);
-  queue.base = clock_->baseOf(driver_, *queue.device); // another one if it has grown old
+  queue.base = clock_->baseOf(driver_, *queue.device); // replaced when old
   return std::make_shared<WorkBegin>(queue.base, driver_, *queue.device, queue.stream);
 }
 
@@ -82,13 +82,13 @@ void Context::wait(Queue &queue, const Event &event) {
   }
 }
 
-/// Throws what became of exchanges before a place that queues have come to.
+/// Throws the error of exchanges before a position that queues have reached.
 static void passAll(const Exchanges &exchanges) {
   for (const auto &[rank, number] : exchanges)
     rank->pass(number);
 }
 
-/// NCCL's errors are for whoever asks: an exchange whose peer is gone would keep its queue for ever.
+/// NCCL's errors must be polled: an exchange whose peer has left would block its queue forever.
 static void watchAll(const Exchanges &exchanges) {
   for (const auto &[rank, number] : exchanges)
     rank->watch();
@@ -138,7 +138,8 @@ void Context::synchronize(Queue &queue) {
   driver_.check(driver_.streamSynchronize(queue.stream), text(*queue.device));
 }
 
-/// The device itself writes to no memory but what its own driver gave, and the place is another backend's.
+/// The device only writes to memory of its driver, and the signal belongs to another backend. A host function writes it
+/// instead.
 static void give(void *data) {
   Signal &signal = *static_cast<Signal *>(data);
   std::atomic_ref(*signal.place).store(signal.number);

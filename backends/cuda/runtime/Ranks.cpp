@@ -10,7 +10,8 @@ using exchange::rankText;
 using Lock = std::lock_guard<std::mutex>;
 
 static constexpr std::chrono::microseconds kPollPause{20};
-static constexpr std::chrono::seconds kFarewell{10}; // for a communicator that is finalized; then it is aborted
+// timeout of a communicator's finalization, after which it is aborted
+static constexpr std::chrono::seconds kFarewell{10};
 
 //===- ranks ------------------------------------------------------------------------------------------------------===//
 
@@ -124,7 +125,7 @@ void Rank::waitUntilReady(const std::string &what) {
 void Rank::watch() noexcept {
   try {
     isReady();
-  } catch (const Error &) { // whoever waits is told by `pass`
+  } catch (const Error &) { // `pass` reports the error to waiters
   }
 }
 
@@ -158,8 +159,8 @@ exchange::Roster::Count Rank::count(int32_t kind) const {
   return counts_[size_t(kind)];
 }
 
-/// Memory of a communicator may still be read by its peers: only one that is quiet everywhere is destroyed, and only one that
-/// failed is aborted.
+/// Peers may still read the memory of a communicator: it is destroyed only when idle on all ranks, and aborted only
+/// after a failure.
 void Rank::finish() {
   std::unique_lock<std::mutex> lock(ranks->mutex_);
   if (!handle_)

@@ -1,5 +1,5 @@
-// The simulator's compile half: its kernels are the host's. Every question goes on to a session of the compiler's host
-// service, with the view as it came.
+// The simulator's compile half: its kernels are the host's. Every call is forwarded to a session of the compiler's host
+// service, with an unchanged view.
 #include "sluice/backend/adapter.h"
 
 using sluice::backend::Error;

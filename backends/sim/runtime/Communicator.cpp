@@ -18,7 +18,7 @@ sluice_unique_id Context::uniqueId() {
   return id;
 }
 
-/// All ranks of one id; the first to come says how many there are.
+/// All ranks of one id; the first caller fixes their number.
 static std::shared_ptr<Ranks> ranksOf(Machine &machine, const sluice_communicator_options &options) {
   auto found = machine.ranks().find(textOf(*options.id));
   if (found == machine.ranks().end())
@@ -45,7 +45,7 @@ Communicator::Communicator(Context &context, const sluice_communicator_options &
   ranks_->join(rank_, device_);
 }
 
-/// An exchange that breaks the ranks lets others go on, too.
+/// An exchange that breaks the ranks also unblocks other queues.
 void Communicator::put(Queue &queue, const exchange::Part &part) {
   try {
     ranks_->put(rank_, queue, part, context_.host());
@@ -65,13 +65,13 @@ void Communicator::exchange(Queue &queue, const sluice_exchange &exchange) {
   context_.putTogether([this, &queue, part = ranks_->partOf(rank_, exchange)] { put(queue, part); });
 }
 
-/// For whoever has no threads of an instance.
+/// For callers without the threads of an instance.
 static void runInOrder(void *, int64_t tasks, void (*function)(void *, int64_t, int64_t), void *argument) {
   for (int64_t task = 0; task < tasks; ++task)
     function(argument, task, task + 1);
 }
 
-/// In any thread: the context's own may be in a call that waits.
+/// Called from any thread, because the context's thread may be in a blocking call.
 void Communicator::abort() {
   static const sluice_run_services alone{sizeof alone, nullptr, runInOrder};
   Machine &machine = context_.machine();

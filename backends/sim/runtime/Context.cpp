@@ -47,7 +47,7 @@ void Context::copy(Queue queue, const sluice_copy &copy) {
 
 namespace {
 
-/// What a stage's tasks need, for parallel_for.
+/// The arguments of a stage's tasks, for parallel_for.
 struct StageCall {
   sluice_host_stage function;
   void *const *buffers;

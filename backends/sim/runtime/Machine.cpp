@@ -14,7 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 static constexpr std::chrono::milliseconds kLongestPause{1}; // between two looks at a signal of another backend
 
-/// Virtual devices come and go with their machine: what they are called is drawn, and not made of the settings.
+/// Names of virtual devices are random, not derived from the settings, because devices live only as long as their
+/// machine.
 static std::string drawName() {
   std::random_device random;
   std::string name = "sim";
@@ -97,7 +98,7 @@ Queue &Machine::addQueue(int32_t device, const char *name) {
 void Machine::drop(Queue &queue, Host &host) {
   queue.isDropped = true;
   for (const auto &[id, ranks] : ranks_)
-    if (ranks) // somebody has come with the id
+    if (ranks) // some rank has joined with the id
       ranks->leave(queue);
   free(queue);
   settle();
@@ -262,7 +263,7 @@ void Machine::prune() {
 
 void Machine::noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order) {
   prune();
-  // Hosts give each other memory in ways of their own, malloc's among them, once they have waited for its work.
+  // Hosts exchange memory by other means, such as malloc, after they have waited for its work.
   VectorClock hostOrder = order;
   hostOrder.join(waitedFor_);
   for (const Access &access : accesses) {
@@ -288,7 +289,7 @@ void Machine::put(Queue &queue, Piece piece, const Host &host) {
 void Machine::enqueue(Queue &queue, const Piece &piece, const Host &host) {
   if (queue.isDropped)
     return;
-  checkAccesses(piece.what, piece.accesses); // what it was put in for may be gone
+  checkAccesses(piece.what, piece.accesses); // the target of the operation may be gone
   queue.order.join(host.order);
   uint64_t sequence = scheduler_.end(queue.number).sequence + 1;
   queue.order.advance(queue.number, sequence);
@@ -315,7 +316,7 @@ void Machine::putJointly(const std::vector<Arrival> &arrivals, double seconds, s
   for (const Arrival &arrival : arrivals)
     for (QueuePosition position : positions)
       scheduler_.wait(arrival.queue->number, position);
-  QueuePosition done; // where the first of the queues has done the work of all
+  QueuePosition done; // at the point where the first of the queues has executed the work of all
   for (const Arrival &arrival : arrivals) {
     Queue &queue = *arrival.queue;
     bool isFirst = &arrival == &arrivals.front();
@@ -358,7 +359,7 @@ void Machine::replay(Queue &queue, const Sequence &sequence, const Host &host) {
   putInOrder(queue, host, [this, &queue, &sequence](const Host &then) { enqueueAll(queue, sequence, then); });
 }
 
-/// Each piece has its own place in the queue, so that other queues come between them as they do elsewhere.
+/// Each piece has a separate position in the queue, so that work of other queues can run in between.
 void Machine::enqueueAll(Queue &queue, const Sequence &sequence, const Host &host) {
   double start = earliest(queue, host);
   for (const Piece &piece : sequence.pieces) {

@@ -10,7 +10,7 @@ static constexpr size_t kAlignment = 64; // of the vectors of the host, which ru
 
 //===- devices ----------------------------------------------------------------------------------------------------===//
 
-/// The group's, which its first context makes; one of its own without a group.
+/// The group's machine, created by its first context; a private one without a group.
 static std::shared_ptr<Machine> machineOf(const sluice_run_options &options, Context::Group *group) {
   Settings settings = parseSettings(options.settings ? options.settings : "");
   if (!group)

@@ -91,7 +91,7 @@ std::string Ranks::missingText(const Exchange &exchange) {
 }
 
 void Ranks::arrive(int32_t rank, const std::shared_ptr<Exchange> &exchange, const Host &host) {
-  check(); // it may have been broken since it was put in
+  check(); // it may have been broken since submission
   auto at = static_cast<size_t>(rank);
   Queue &queue = *exchange->queues[at];
   const Part &part = *exchange->parts[at];
@@ -128,7 +128,7 @@ void Ranks::complete(const std::shared_ptr<Exchange> &exchange) {
   }
   try {
     for (const Arrival &arrival : arrivals)
-      machine_.checkAccesses(arrival.what, arrival.accesses); // the memory may be gone since it was put in
+      machine_.checkAccesses(arrival.what, arrival.accesses); // the memory may have been released since submission
   } catch (const Error &error) {
     return fail(error);
   }

@@ -78,7 +78,7 @@ bool Scheduler::runOne(const std::vector<uint64_t> &limits) {
   std::function<void()> work = std::move(next->items.front().work);
   next->items.pop_front();
   --pending_;
-  ++next->done; // before it runs, so that work which fails does not block its queue
+  ++next->done; // before it runs, so that failing work does not block its queue
   if (work)
     work();
   if (random_() % kRedrawOneIn == 0)

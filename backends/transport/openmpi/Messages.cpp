@@ -12,7 +12,7 @@ using exchange::rankText;
 
 static constexpr size_t kMostPartBytes = size_t(1) << 30; // MPI counts with int
 static constexpr int kTag = 1;
-static constexpr std::chrono::microseconds kEagerness{50}; // for which nothing sleeps after something has moved
+static constexpr std::chrono::microseconds kEagerness{50}; // seconds of polling without sleep after progress
 static constexpr std::chrono::microseconds kSleep{50};
 
 void Messages::check(int code, int32_t rank, const char *what) {
@@ -44,7 +44,7 @@ Messages::Messages(int32_t rank, int32_t size) : rank_(rank), size_(size) {
   check(MPI_Irecv(&aborted_, 1, MPI_INT32_T, MPI_ANY_SOURCE, kTag, aborts_, &abortOfOther_), rank, "MPI_Irecv");
 }
 
-/// What is under way keeps others from ending, and ends with the process.
+/// Messages in flight keep other ranks from finalizing, and end with the process.
 Messages::~Messages() {
   tellAbort();
   int isFinalised = 0;
@@ -60,7 +60,7 @@ Messages::~Messages() {
 
 //===- aborts -----------------------------------------------------------------------------------------------------===//
 
-/// The message is so small that it is away with the call.
+/// The message is small enough to be sent within the call.
 void Messages::tellAbort() {
   if (!isAborted_ || std::exchange(hasToldAbort_, true))
     return;
@@ -123,7 +123,7 @@ void Messages::checkSize(const sluice_transfer &transfer, MPI_Status &status, si
          part * kMostPartBytes + static_cast<size_t>(count), " bytes, where ", transfer.bytes, " were to come");
 }
 
-/// Whether all of it is done; parts end in their order.
+/// Whether all parts are complete; parts complete in order.
 bool Messages::testParts(sluice_transfer &transfer) {
   for (int done = 0; transfer.done < transfer.parts.size(); ++transfer.done) {
     MPI_Status status{};
@@ -143,7 +143,7 @@ bool Messages::testParts(sluice_transfer &transfer) {
   return true;
 }
 
-/// Processors are left to others after a time in which nothing moved: MPI itself never waits without turning.
+/// Yields the processor after a time without progress: MPI's own waits are busy loops.
 void Messages::pause() {
   if (Clock::now() - lastMove_ > kEagerness)
     std::this_thread::sleep_for(kSleep);
@@ -162,7 +162,7 @@ bool Messages::test(sluice_transfer *transfer) {
   } catch (const Error &error) {
     if (!broken_)
       broken_ = error;
-    throw; // it stays where it is, for MPI may still use it
+    throw; // its memory is leaked, because MPI may still use it
   }
   transfers_.erase(transfer->self);
   lastMove_ = Clock::now();

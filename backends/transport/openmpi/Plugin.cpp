@@ -1,4 +1,4 @@
-// The transport `openmpi`, behind the ABI's table: messages by Open MPI, among ranks that its launcher started.
+// The transport `openmpi` of the transport ABI: messages by Open MPI, among ranks that its launcher started.
 #include "backends/transport/openmpi/Messages.h"
 #include "sluice/backend/adapter.h"
 

@@ -12,7 +12,7 @@
 
 namespace sluice::transport {
 
-// A header: three bytes that no other protocol begins with, the kind, and a number with the lowest byte first.
+// A header: three bytes that no other protocol begins with, the kind, and a number in little-endian order.
 static constexpr unsigned char kMessageMagic[] = {0x89, 'S', 'M'};
 static constexpr unsigned char kMessage = 1; // the number is that of its bytes
 static constexpr unsigned char kLeave = 2;
@@ -43,7 +43,7 @@ void Peer::remove(const sluice_transfer &transfer) {
   queue.erase(std::remove(queue.begin(), queue.end(), &transfer), queue.end());
 }
 
-/// What has come of messages is read before the end is believed, and is lost if more of them was to come.
+/// Received data is read before the end of the connection is processed. An incomplete message is lost.
 void Peer::endAt(int error) {
   if (end_ == End::None && !isLater(error))
     end_ = End::Lost;
@@ -90,7 +90,7 @@ bool Peer::sendSome() {
 
 //===- receiving --------------------------------------------------------------------------------------------------===//
 
-/// Whether a header that is no message's ended the connection.
+/// Whether an invalid header ended the connection.
 bool Peer::readControl() {
   if (std::memcmp(header_.data(), kMessageMagic, sizeof kMessageMagic) != 0 || header_[3] < kMessage ||
       header_[3] > kAbort)
@@ -110,7 +110,7 @@ void Peer::finishReceive() {
   headerBytes_ = 0;
 }
 
-/// Whether there is something to read: a header, or bytes of a message that somebody is to receive.
+/// Whether there is something to read: a header, or bytes of a message with a posted receive.
 bool Peer::canReceive() {
   while (hasHeader()) {
     if (readControl() || receiving_.empty())
@@ -161,7 +161,7 @@ bool Peer::moveNow() {
     moved = true;
   while (isOpen() && canReceive() && receiveSome())
     moved = true;
-  if (cannotSend_ && isOpen()) // what it said last has been read, or nobody is there to receive it
+  if (cannotSend_ && isOpen()) // its last message has been read, or no receive is posted for it
     endUnread();
   return moved;
 }
@@ -175,13 +175,13 @@ std::optional<short> Peer::events() const {
   return static_cast<short>((sending_.empty() ? 0 : POLLOUT) | (isStalled ? 0 : POLLIN));
 }
 
-/// What was received is no longer read of a connection that was cut.
+/// Received data is no longer read from a closed connection.
 void Peer::notice(short events) {
   if (events & (POLLERR | POLLHUP) && hasHeader() && receiving_.empty())
     endUnread();
 }
 
-/// Why the other end is aborted may stand behind messages that nobody is there to receive.
+/// The reason for an abort may follow messages without a posted receive.
 void Peer::endUnread() {
   int available = 0;
   if (!hasHeader() || ioctl(socket_.get(), FIONREAD, &available) != 0)
@@ -200,7 +200,7 @@ void Peer::endUnread() {
   endAt(ECONNRESET);
 }
 
-/// With something under way it is no leaving in order.
+/// With messages in flight this is not an orderly leave.
 void Peer::leave() {
   if (!isOpen() || !sending_.empty())
     return;
@@ -208,7 +208,7 @@ void Peer::leave() {
   [[maybe_unused]] ssize_t sent = send(socket_.get(), header.data(), header.size(), MSG_NOSIGNAL); // or it is lost
 }
 
-/// Of a message that the other end has the beginning of, whose memory is somebody else's from here on.
+/// Completes a partially sent message, whose memory the caller owns from here on.
 void Peer::keepRest(const sluice_transfer &transfer) {
   if (transfer.headerSent == 0 || transfer.isDone)
     return;
@@ -226,7 +226,7 @@ void Peer::abort(int32_t culprit) {
   hasSaidAll();
 }
 
-/// Whether nothing is left of them, be it that nobody hears them.
+/// Whether everything was sent, or nobody can receive it.
 bool Peer::sendLastWords() {
   while (!lastWords_.empty()) {
     ssize_t sent = send(socket_.get(), lastWords_.data(), lastWords_.size(), MSG_NOSIGNAL);
@@ -238,7 +238,7 @@ bool Peer::sendLastWords() {
   return ioctl(socket_.get(), SIOCOUTQ, &unheard) != 0 || unheard == 0;
 }
 
-/// The other end may be at its last words, too: who has no room for them does not get rid of its own.
+/// The other end may be sending last words, too: reads are required, or both ends block.
 void Peer::discardReceived() {
   char bytes[1 << 14];
   while (recv(socket_.get(), bytes, sizeof bytes, 0) > 0) {
@@ -255,7 +255,7 @@ bool Peer::hasSaidAll() {
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
   isCut_ = true;
-  connect(socket_.get(), &none, sizeof none); // cuts the connection, whatever its other end has not read
+  connect(socket_.get(), &none, sizeof none); // closes the connection, even if the other end has unread data
   return true;
 }
 

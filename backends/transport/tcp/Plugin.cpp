@@ -1,4 +1,4 @@
-// The transport `tcp`, behind the ABI's table: a connection between any two processes of a run.
+// The transport `tcp` of the transport ABI: a connection between any two processes of a run.
 #include "backends/transport/tcp/Mesh.h"
 #include "backends/transport/tcp/Rendezvous.h"
 #include "sluice/backend/adapter.h"

@@ -17,16 +17,17 @@ namespace sluice::transport {
 using Clock = std::chrono::steady_clock;
 using exchange::rankText;
 
-static constexpr std::chrono::milliseconds kFirstLookAfter{1}, kLongestLookAfter{50}; // between looks into the store
-static constexpr std::chrono::milliseconds kAnswerTime{1000}; // of a store that is there, beyond the deadline
-static constexpr std::chrono::milliseconds kLastWords{300};   // for which others may still ask who has not come
-static constexpr std::chrono::seconds kSecretTime{10};        // for a secret to come
-static constexpr size_t kMostStrangers = 64;                  // that have connected and not shown the secret
+static constexpr std::chrono::milliseconds kFirstLookAfter{1}, kLongestLookAfter{50}; // interval of store queries
+static constexpr std::chrono::milliseconds kAnswerTime{1000}; // of an existing store, beyond the deadline
+// seconds in which other ranks can still query the missing ranks
+static constexpr std::chrono::milliseconds kLastWords{300};
+static constexpr std::chrono::seconds kSecretTime{10}; // timeout of a secret
+static constexpr size_t kMostStrangers = 64;           // accepted connections without the secret so far
 static constexpr std::string_view kReady = "!";
 
 namespace {
 
-/// Who has connected, and not said who it is.
+/// An accepted connection whose rank is not known yet.
 struct Stranger {
   Socket socket;
   Deadline until;
@@ -62,14 +63,14 @@ private:
   std::unique_ptr<StoreServer> server_; // of rank 0, until all are ready
   std::unique_ptr<StoreClient> store_;
   Socket listening_;
-  std::vector<std::string> addresses_; // of ranks that have come
+  std::vector<std::string> addresses_; // of ranks that have joined
   std::vector<Socket> sockets_;
   std::list<Stranger> strangers_;
 };
 
 } // namespace
 
-/// A year is as good as no deadline, and can be added to any moment.
+/// A year is equivalent to no deadline, and can be added to any time.
 Rendezvous::Rendezvous(const Run &run)
     : run_(run),
       deadline_(Clock::now() +
@@ -104,7 +105,7 @@ void Rendezvous::openStore() {
   }
 }
 
-/// What another has set is another opinion.
+/// A key set by another rank with another value is a conflict.
 void Rendezvous::leave(const std::string &key, const std::string &value, const std::string &contradiction) {
   try {
     store_->set(key, value, answerLeft());
@@ -126,7 +127,7 @@ void Rendezvous::announce() {
   leave(rankText(run_.rank), own.text(), "two processes are " + rankText(run_.rank) + ": the other listens at ");
 }
 
-/// The ranks that have not come.
+/// The missing ranks.
 std::vector<int32_t> Rendezvous::look() {
   std::vector<int32_t> missing;
   for (int32_t rank = 0; rank < run_.size; ++rank) {
@@ -180,7 +181,7 @@ void Rendezvous::connectBelow() {
   }
 }
 
-/// Nothing before it has said enough. Throws for who is no rank that may connect.
+/// Earlier connections are incomplete. Throws for a connection that is not from an expected rank.
 std::optional<int32_t> Rendezvous::rankOf(Stranger &stranger) const {
   std::optional<StoreFrame> frame = takeFrame(stranger.said, kMostSecretBytes);
   if (!frame)
@@ -194,7 +195,7 @@ std::optional<int32_t> Rendezvous::rankOf(Stranger &stranger) const {
   return rank;
 }
 
-/// Whether it is a rank now, or cut off.
+/// Whether it is a rank now, or was disconnected.
 bool Rendezvous::isSettled(Stranger &stranger) {
   Traffic traffic = receiveNow(stranger.socket, stranger.said);
   try {
@@ -203,7 +204,7 @@ bool Rendezvous::isSettled(Stranger &stranger) {
       return traffic == Traffic::Gone || Clock::now() > stranger.until;
     if (sendAll(stranger.socket, hello(run_.rank), stranger.until) == Traffic::Done)
       sockets_[static_cast<size_t>(*rank)] = std::move(stranger.socket);
-  } catch (const Error &) { // it says what no rank says
+  } catch (const Error &) { // an invalid message
   }
   return true;
 }
@@ -235,7 +236,7 @@ void Rendezvous::acceptAbove() {
   }
 }
 
-/// Nobody closes what others need before they have it.
+/// A rank must not close connections that other ranks still need.
 void Rendezvous::awaitReady() {
   for (const Socket &socket : sockets_)
     if (socket.isOpen())

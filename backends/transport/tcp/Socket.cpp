@@ -19,7 +19,7 @@ namespace sluice::transport {
 using Clock = std::chrono::steady_clock;
 
 static constexpr std::chrono::milliseconds kBetweenTries{20};
-static constexpr std::chrono::seconds kOneTry{2}; // of connecting, where nobody says no
+static constexpr std::chrono::seconds kOneTry{2}; // timeout of connect, if the address does not respond
 
 Socket::~Socket() {
   if (isOpen())
@@ -32,7 +32,7 @@ using Resolved = std::unique_ptr<addrinfo, void (*)(addrinfo *)>;
 
 } // namespace
 
-/// Null, with the reason, where the name means nothing.
+/// Null, with the reason, if the name cannot be resolved.
 static Resolved resolve(const Address &address, int flags, std::string &why) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_family = AF_UNSPEC;
@@ -57,7 +57,7 @@ Socket listenAt(const Address &address) {
   Resolved all = resolve(address, AI_PASSIVE, why);
   for (const addrinfo *at = all.get(); at; at = at->ai_next) {
     Socket socket = open(*at);
-    int yes = 1; // a port that a run has just left
+    int yes = 1; // a port of a run that just ended
     if (socket.isOpen() && setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
         bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(socket.get(), SOMAXCONN) == 0)
       return socket;
@@ -85,7 +85,7 @@ std::string localHostOf(const Socket &socket) {
   return host;
 }
 
-/// Small messages are waited for.
+/// Small messages are sent immediately.
 static void sendAtOnce(const Socket &socket) {
   int yes = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -126,8 +126,8 @@ static int tryToConnect(const Socket &socket, const addrinfo &to, Deadline deadl
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-/// While nobody listens at a port of this machine, the system may give that port to whoever tries to connect to it, who
-/// then is connected to itself.
+/// While nobody listens at a local port, the system may assign that port to a connecting socket, which is then
+/// connected to itself.
 static bool isItsOwnPeer(const Socket &socket) {
   sockaddr_storage own{}, peer{};
   socklen_t ownSize = sizeof own, peerSize = sizeof peer;
@@ -158,7 +158,7 @@ Socket connectTo(const Address &address, Deadline deadline) {
 
 //===- bytes ------------------------------------------------------------------------------------------------------===//
 
-/// Of a call that did nothing.
+/// The result of a call that transferred nothing.
 static Traffic reasonOf(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR ? Traffic::Late : Traffic::Gone;
 }

@@ -8,14 +8,14 @@ namespace sluice::transport {
 
 using Clock = std::chrono::steady_clock;
 
-static constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50}; // between questions for a key
+static constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50}; // interval of queries for a key
 
-/// Sends a question and waits for the answer. One that comes after its deadline would be taken for that of the next
-/// question, so the connection ends with it.
+/// Sends a request and waits for the reply. A late reply would be taken for that of the next request, so the connection
+/// is closed after a passed deadline.
 StoreFrame StoreClient::ask(const StoreFrame &question, Deadline deadline) {
   if (!socket_.isOpen())
     fail(SLUICE_PEER_LOST, "the connection to the store of rank 0 at ", address_.text(), " has ended");
-  Socket socket = std::move(socket_); // it is given back with a whole answer
+  Socket socket = std::move(socket_); // restored after a complete reply
   Traffic traffic = sendAll(socket, encodeFrame(question), deadline);
   std::optional<StoreFrame> frame;
   while (traffic == Traffic::Done && !frame) {

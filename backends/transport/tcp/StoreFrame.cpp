@@ -7,8 +7,8 @@
 
 namespace sluice::transport {
 
-// The header: four bytes that no other protocol begins with, the kind, and the bytes of the key and of the value, with
-// the lowest byte first.
+// The header: four bytes that no other protocol begins with, the kind, and the sizes of the key and of the value, in
+// little-endian order.
 static constexpr std::string_view kMagic = "\x89SL1";
 static constexpr size_t kHeaderBytes = 11;
 

@@ -21,17 +21,17 @@ using Clock = std::chrono::steady_clock;
 
 static constexpr size_t kMostClients = 4096;
 static constexpr size_t kMostStoredBytes = size_t(64) << 20;
-static constexpr std::chrono::seconds kHelloTime{10}; // for the secret to come
+static constexpr std::chrono::seconds kHelloTime{10}; // timeout of the secret
 static constexpr int kPollMilliseconds = 1000;
 
 namespace {
 
 struct Client {
   Socket socket;
-  Deadline hello;         // when the secret must have come
+  Deadline hello;         // deadline of the secret
   bool isKnown = false;   // it has
   bool isLeaving = false; // when all is sent
-  std::string in, out;    // nothing is read while something is to be sent, so both are bounded
+  std::string in, out;    // reads stop while a reply is pending, so both are bounded
 };
 
 } // namespace
@@ -80,7 +80,7 @@ private:
   std::thread thread_;
 };
 
-/// Signals are the business of the program's own threads.
+/// Signals are handled by the program's own threads.
 void StoreServer::Impl::startThread() {
   sigset_t all, before;
   sigfillset(&all);
@@ -106,7 +106,7 @@ StoreFrame StoreServer::Impl::set(StoreFrame question) {
   return {StoreFrame::Ok, "", ""};
 }
 
-/// Throws for a question that makes no sense.
+/// Throws for an invalid request.
 StoreFrame StoreServer::Impl::answer(Client &client, StoreFrame question) {
   if (!client.isKnown) {
     client.isKnown = question.kind == StoreFrame::Hello && isSameSecret(question.value, secret_);
@@ -125,7 +125,7 @@ StoreFrame StoreServer::Impl::answer(Client &client, StoreFrame question) {
   return {StoreFrame::Ok, "", found->second};
 }
 
-/// Reads, answers and sends what can be without waiting; false if the client is to be cut off.
+/// Reads, replies and sends as far as possible without waiting; false if the client must be disconnected.
 bool StoreServer::Impl::advance(Client &client) {
   bool isGone = false;
   if (client.out.empty())
@@ -144,7 +144,7 @@ bool StoreServer::Impl::advance(Client &client) {
   }
 }
 
-/// Whether the client left, or is cut off.
+/// Whether the client left, or was disconnected.
 bool StoreServer::Impl::isDone(Client &client, short events, Deadline now) {
   if (!client.isKnown && now > client.hello)
     return true;

@@ -48,7 +48,7 @@ void ForwardEmitter::emitTile(OpBuilder &b, TaskTile &task) {
   finish(b, task, Sums(ArrayRef(state).take_front(half)), Sums(ArrayRef(state).drop_front(half)));
 }
 
-// A query that has met no key yet keeps -inf; what is subtracted for it is 0.
+// A query without keys so far has the maximum -inf; 0 is subtracted for it instead.
 void ForwardEmitter::emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, int64_t count,
                                Sums &largest, Sums &total) {
   const LaneTile &tile = task.tile;

@@ -60,7 +60,7 @@ Sums AttentionEmitter::forEachBlock(OpBuilder &b, TaskTile &task, Sums state, Bl
   IndexMath math{b, loc};
   int64_t whole = steps() / op.block * op.block, rest = steps() - whole;
   Value begin = math.constant(0), end = math.constant(steps());
-  if (op.causal && lanesAreQueries()) // no key behind the last query
+  if (op.causal && lanesAreQueries()) // no key after the last query
     end = math.min(end, math.add(task.first, task.tile.width()));
   else if (op.causal) // no query before the first key
     begin = math.roundDown(task.first, op.block);
@@ -122,7 +122,7 @@ void AttentionEmitter::bringOut(OpBuilder &b, TaskTile &task, Value tile, int64_
 
 //===- masks ------------------------------------------------------------------------------------------------------===//
 
-/// What is added to scores, in a vector of `length`, of which `count` are there.
+/// The addend of scores, in a vector of `length`, of which `count` lanes are active.
 Value AttentionEmitter::loadMask(OpBuilder &b, Value address, int64_t count, int64_t length) {
   auto type = VectorType::get({length}, op.element);
   Value held = loadFirstLanes(b, loc, VectorType::get({length}, op.mask.stored), address, count);
@@ -146,13 +146,13 @@ Value AttentionEmitter::maskAt(OpBuilder &b, TaskTile &task, Value headOfQueries
   return elementAddress(b, loc, op.mask.stored, task.stage.buffer(op.mask.place.buffer), offset);
 }
 
-/// Whether the mask says cheaply which keys no query of a tile attends to.
+/// Whether the mask identifies cheaply the keys that no query of a tile attends to.
 bool AttentionEmitter::maskEndsSteps() const {
   return lanesAreQueries() && op.mask.stored && op.mask.stored != op.element && op.mask.strides[3] == 1;
 }
 
-/// Behind the last block of keys to any of which some query of the tile attends. What follows would add zeros: of a cache that
-/// is filled key by key, what is empty costs nothing.
+/// The end of the last block of keys to which some query of the tile attends. Later blocks would only add zeros, so the
+/// empty part of a cache that fills key by key costs nothing.
 Value AttentionEmitter::endOfAttended(OpBuilder &b, TaskTile &task) {
   IndexMath math{b, loc};
   Value zero = math.constant(0), queries = math.constant(maskOfItems() == 0 ? 1 : task.tile.numItems());
@@ -198,7 +198,7 @@ Sums AttentionEmitter::masked(OpBuilder &b, TaskTile &task, Value headOfQueries,
   return each<arith::AddFOp>(b, scores, added);
 }
 
-/// Scores of keys behind their queries are -inf.
+/// Scores of keys after their queries are -inf.
 Sums AttentionEmitter::hideLater(OpBuilder &b, TaskTile &task, Value step, Sums scores) {
   if (!op.causal)
     return scores;

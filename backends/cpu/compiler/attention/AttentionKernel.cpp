@@ -26,7 +26,7 @@ std::string reasonAgainstAttention(Operation *op) {
 
 namespace {
 
-/// One op in a kernel of its own.
+/// A kernel with one attention op.
 class AttentionKernel {
 public:
   AttentionKernel(ir::KernelOp kernel, const StageModule &into, StringRef name, const Target &target, int64_t capacity)
@@ -121,7 +121,7 @@ template <typename Op> void AttentionKernel::addGradientOperands(Op op, Attentio
   attention.delta = tensorOf(op.getDelta());
 }
 
-/// In the element type of sums: where it was widened to, if it was.
+/// The operand in the element type of sums: its widened copy, if any.
 Place AttentionKernel::placeOf(Value operand) {
   if (std::optional<int64_t> offset = widened.offsetOf(operand))
     return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), *offset};

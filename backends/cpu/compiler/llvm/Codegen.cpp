@@ -1,5 +1,5 @@
-// LLVM's own O3 mid-level is left out on purpose: the generators emit loops that are already tiled, unrolled and
-// vectorised, on which it costs three times as much as code generation and gains nothing measurable.
+// LLVM's O3 mid-level pipeline is omitted on purpose. The generators emit loops that are already tiled, unrolled and
+// vectorized. The pipeline would take three times as long as code generation, with no measurable speedup.
 #include "backends/cpu/compiler/llvm/Codegen.h"
 
 #include "backends/cpu/compiler/llvm/LowerToLLVM.h"
@@ -37,8 +37,8 @@ namespace sluice::cpu {
 using namespace mlir;
 
 namespace {
-/// Leaves out LLVM's reduction of strength in loops: half of the time of code generation, for addresses that the
-/// generators have already made cheap (tools/bench/compile_time, contraction_bench and loops_bench show both).
+/// Disables loop strength reduction: it takes half of the code generation time, for addresses that the generators have
+/// already made cheap (measured by tools/bench/compile_time, contraction_bench and loops_bench).
 class WithoutStrengthReduction : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }
@@ -58,13 +58,13 @@ static void initializeNativeTarget() {
   });
 }
 
-// "+avx2,+fma,...": beyond x86-64, only what the target says, whatever else its CPU has.
+// "+avx2,+fma,...": x86-64 and the target's extensions only, whatever other features its CPU has.
 static std::string featuresOf(const Target &target) {
   llvm::SubtargetFeatures features;
   for (const std::string &name : target.instructions)
     features.AddFeature(name);
   if (target.has("avx512f"))
-    features.AddFeature("evex512"); // LLVM's word for AVX-512 with vectors of 512 bits
+    features.AddFeature("evex512"); // LLVM's name for AVX-512 with vectors of 512 bits
   return features.getString();
 }
 
@@ -126,8 +126,8 @@ static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llv
   return bytes;
 }
 
-/// Gives `part` the constant data and private functions of `module` that `function` uses, which every module has for
-/// itself. How many ops that and the function are.
+/// Copies the constant data and private functions that `function` uses from `module` to `part`. Returns the number of
+/// ops of these and the function.
 static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part) {
   size_t ops = 0;
   function->walk([&](Operation *op) {
@@ -148,8 +148,8 @@ static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part
   return ops;
 }
 
-/// Moves the functions of a module into parts of about as many ops each, with the data that they need. The same module
-/// gives the same parts, however many cores there are.
+/// Distributes the functions of a module to parts of about equal op counts, with the data that they need. The parts do
+/// not depend on the number of cores.
 static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
   constexpr size_t kOps = 2000; // a tenth of a second of code generation
   std::vector<OwningOpRef<ModuleOp>> parts;
@@ -171,21 +171,21 @@ static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
 using Object = llvm::SmallVector<char, 0>;
 
 namespace {
-/// The LLVM IR of a part, which shares nothing with that of others.
+/// The LLVM IR of a part, which shares nothing with other parts.
 struct Part {
   WithoutStrengthReduction gate;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module;
 };
 
-/// What became of a part.
+/// The result of a part.
 struct Made {
   Object object;
   std::string error, llvmIR, assembly;
 };
 } // namespace
 
-/// Null if it cannot be translated, for a reason that MLIR has emitted.
+/// Null if the translation fails, which MLIR has reported.
 static std::unique_ptr<Part> translate(ModuleOp module, const LowerToLLVM &lower) {
   auto part = std::make_unique<Part>();
   part->context.setOptPassGate(part->gate);
@@ -252,7 +252,7 @@ llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, co
   std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
   std::vector<std::unique_ptr<Part>> translated(parts.size());
   std::vector<Made> made(parts.size());
-  // MLIR's context may have only this thread, which is a part or more ahead of those that do LLVM's work.
+  // Only this thread may use MLIR's context. It works one or more parts ahead of the threads that run LLVM.
   auto prepare = [&](size_t number) {
     OwningOpRef<ModuleOp> part = std::move(parts[number]);
     translated[number] = translate(*part, lower);

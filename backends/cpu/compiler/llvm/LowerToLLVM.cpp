@@ -28,7 +28,7 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-/// Ops that LLVM has no counterpart of: polynomials, minima that keep NaN, divisions that round, slices of vectors.
+/// Ops without an LLVM counterpart: polynomials, minima that propagate NaN, rounding divisions, slices of vectors.
 static FrozenRewritePatternSet expansionPatterns(MLIRContext &context, bool polynomialMath) {
   RewritePatternSet patterns(&context);
   if (polynomialMath)

@@ -11,7 +11,7 @@
 
 namespace sluice::cpu {
 
-/// Lanes that are false here are false in the mask; null if nothing is known of it.
+/// Lanes that are false here are false in the mask; null if nothing is known about the mask.
 static llvm::Constant *knownLanes(llvm::Value *mask) {
   using namespace llvm::PatternMatch;
   llvm::Constant *known = nullptr;

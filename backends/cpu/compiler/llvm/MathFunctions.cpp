@@ -46,7 +46,7 @@ static Value erf(const Formula &f, Value x) {
   Value inner = f.polynomial(
       square, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   Value small = f.fma(inner, x, x);
-  // Beyond 4 the exponential has vanished; the polynomial would turn around further out.
+  // Beyond 4 the exponential is 0; the polynomial is not monotonic further out.
   Value t = f.b.create<arith::MinimumFOp>(f.loc, size, f.constant(4));
   Value tSquare = f.mul(t, t);
   Value high = f.fma(f.constant(-1.72853470e-5), t, 3.83197126e-4);
@@ -108,11 +108,11 @@ static Value cos(const Formula &f, Value x) { return withLarge<math::CosOp>(f, x
 
 //===- pow --------------------------------------------------------------------------------------------------------===//
 
-// Added to a double of less than 2^51, it leaves the nearest whole number in the last bits.
+// Adding this constant to a double below 2^51 leaves the nearest integer in the last bits of the sum.
 static constexpr double kToInteger = 0x1.8p52;
 
-// log2 of a positive, finite, normal double, to 2^-44 of itself: x = 2^k m with m in [sqrt(1/2), sqrt(2)), and log m =
-// 2 atanh((m - 1) / (m + 1)), of which the series is short.
+// log2 of a positive, finite, normal double, with a relative error of 2^-44: x = 2^k m with m in [sqrt(1/2), sqrt(2)),
+// and log m = 2 atanh((m - 1) / (m + 1)), whose series is short.
 static Value log2(const Formula &f, Value x) {
   constexpr double kTwoOverLn2 = 2.8853900817779268;
   FloatBits bits{f};
@@ -126,7 +126,7 @@ static Value log2(const Formula &f, Value x) {
   return f.fma(f.polynomial(f.mul(s, s), series), s, exponent);
 }
 
-// 2^x for x in [-1000, 1000], to 2^-32 of itself.
+// 2^x for x in [-1000, 1000], with a relative error of 2^-32.
 static Value exp2(const Formula &f, Value x) {
   constexpr double kLn2 = 0.6931471805599453;
   FloatBits bits{f};
@@ -143,7 +143,7 @@ static Value exp2(const Formula &f, Value x) {
 // |x|^y as 2^(y log2 |x|) in double precision, which leaves one rounding to f32; then C's special cases.
 static Value powOfMagnitude(const Formula &f, Value x, Value y) {
   Formula wide{f.b, f.loc, f.like(f.b.getF64Type())};
-  constexpr double kHuge = 0x1p200; // times any logarithm but 0 it is beyond all floats; times 0 it is 0
+  constexpr double kHuge = 0x1p200; // times any logarithm but 0 it exceeds all floats; times 0 it is 0
   auto widened = [&](Value value) -> Value { return f.b.create<arith::ExtFOp>(f.loc, wide.type, value); };
   Value size = widened(f.abs(x)), exponent = widened(y);
   Value logarithm = wide.select(wide.is(size, 0), wide.constant(-INFINITY), log2(wide, size));
@@ -199,7 +199,7 @@ void populateMathFunctionPatterns(RewritePatternSet &patterns) {
 }
 
 bool isLongFunction(Operation *op) {
-  // A constant exponent may make a power cheap.
+  // A constant exponent may allow a cheaper power.
   if (auto power = dyn_cast<math::PowFOp>(op))
     return !matchPattern(power.getRhs(), m_Constant());
   return isa<math::ExpOp, math::ExpM1Op, math::LogOp, math::Log1pOp, math::TanhOp, math::ErfOp, math::SinOp,

@@ -15,7 +15,7 @@
 
 namespace sluice::cpu {
 
-static constexpr size_t kStackBytes = size_t(16) << 20; // twice what LLVM's own threads have
+static constexpr size_t kStackBytes = size_t(16) << 20; // twice LLVM's default thread stack
 
 namespace {
 class Loop {
@@ -38,12 +38,12 @@ public:
     if (thrown)
       std::rethrow_exception(thrown);
     if (crashed)
-      std::abort(); // into the recovery that the caller is in
+      std::abort(); // into the caller's crash recovery
     return ready == count;
   }
 
 private:
-  /// False if there cannot be another thread, of which a std::thread could not say how large its stack is.
+  /// Returns false if a thread cannot be created. std::thread is rejected because it cannot set the stack size.
   bool start(pthread_t &thread) {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0)
@@ -59,7 +59,7 @@ private:
     return started;
   }
 
-  /// What every thread does. A crash must not unwind the calling thread while others still read its stack.
+  /// The body of every thread. A crash must not unwind the calling thread while others still read its stack.
   void work(llvm::function_ref<void()> share) {
     llvm::CrashRecoveryContext recovery;
     if (recovery.RunSafely([&] { catching(share); }))
@@ -94,7 +94,7 @@ private:
       body(*number);
   }
 
-  /// The next number that is ready; none once there will be no more.
+  /// The next number that is ready; none at the end.
   std::optional<size_t> take() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return next < ready || allReady || ended; });
@@ -111,7 +111,7 @@ private:
   llvm::function_ref<bool(size_t)> prepare;
   llvm::function_ref<void(size_t)> body;
   std::mutex mutex;
-  std::condition_variable changed; // of what follows
+  std::condition_variable changed; // of the members below
   size_t ready = 0, next = 0;
   bool allReady = false;
   std::exception_ptr thrown;

@@ -40,7 +40,7 @@ static SmallVector<Element> elementsOf(ValueRange values) {
   return llvm::map_to_vector(values, [](Value value) { return LaneEmitter::handleOf<Element>(value); });
 }
 
-// Ops that carry values get their terminator when these are known.
+// Ops with carried values get their terminator when these are known.
 void LaneEmitter::open(Operation *op, Block *inside, bool carries) {
   around.push_back({op, beforeOp(op)});
   if (carries)
@@ -87,7 +87,7 @@ void LaneEmitter::leave() {
 
 // Elements.
 
-// At the beginning, once: a constant is an operand of what uses it, not an instruction.
+// Emitted once, at the beginning: a constant is an operand of its consumers, not an instruction.
 Value LaneEmitter::constantOf(TypedAttr vector) {
   Value &known = constants[vector];
   if (known)
@@ -125,7 +125,7 @@ Element LaneEmitter::apply(Operation *op, ArrayRef<Element> operands) {
 
 /// If a kernel applies one function many times, calls replace its copies. LLVM's time grows faster than the size of a
 /// block, and an epilogue is emitted for each vector of a tile. Losses and norms of real networks have up to a dozen,
-/// which stay as they are.
+/// which stay inline.
 void LaneEmitter::noteLongFunction(Operation *op) {
   constexpr size_t kMostInline = 16;
   SmallVector<Operation *> &same = longFunctions[op->getName()];
@@ -137,7 +137,7 @@ void LaneEmitter::noteLongFunction(Operation *op) {
     one->setAttr(kOutlinedAttr, b.getUnitAttr());
 }
 
-/// At the beginning of the module; what is compiled apart gets a copy of its own (Codegen.cpp).
+/// At the beginning of the module; parts that are compiled separately get a copy (Codegen.cpp).
 func::FuncOp LaneEmitter::makeFunction(StringRef symbol, TypeRange arguments, FunctionBody body) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(stage.func->getParentOfType<ModuleOp>().getBody());
@@ -194,7 +194,7 @@ void LaneEmitter::splitByLanes(AffineExpr offset, LinearIndex &uniform, LinearIn
     (space().usesLane(term.atom) ? varying : uniform).add(term.atom, term.coefficient);
 }
 
-// One element for all lanes, if any of them wants it.
+// One element for all lanes, if any lane is active.
 Value LaneEmitter::loadUniform(Type stored, Value base, Value where, Mask guard, Condition exists) {
   Value held = guard.uniform;
   if (guard.lanes)
@@ -247,7 +247,7 @@ void LaneEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &la
   if (ir::isHalf(memory.type.getElementType()))
     value = narrowToHalf(b, loc, value, memory.type.getElementType());
   LinearIndex index = space().analyze(offset);
-  // A single lane, which is number 0, may go along anything.
+  // A single lane, which is number 0, is contiguous along anything.
   int64_t step = lanes.variable ? index.coefficientOf(lanes.variable) : 0;
   if (!lanes.variable || (lanes_ == 1 && step != 1)) {
     if (step != 0)
@@ -280,7 +280,7 @@ void LaneEmitter::storeZeros(const Memory &memory, AffineExpr offset, int64_t co
   storeVector(b, loc, zeros, elementAddress(b, loc, stored, address(memory), uniformValue(space().analyze(offset))));
 }
 
-// Lanes together.
+// Operations across lanes.
 
 Element LaneEmitter::rotate(Element element, int64_t by) {
   SmallVector<int64_t> from;

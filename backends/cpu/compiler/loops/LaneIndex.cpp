@@ -97,7 +97,7 @@ Value LaneEmitter::resized(Value integers, Type element) {
                    : make<arith::ExtSIOp>(vectorOf(element), integers);
 }
 
-/// Numbers of the lanes, or an element that each has for itself.
+/// Lane numbers, or a per-lane element.
 Value LaneEmitter::variableOfLanes(AffineExpr variable, Type element) {
   if (Element data = space().elementOf(variable))
     return resized(valueOf(data), element);
@@ -142,7 +142,7 @@ Value LaneEmitter::laneValue(const LinearIndex &index, Type element) {
 
 Element LaneEmitter::index(AffineExpr index, Type wanted) {
   LinearIndex linear = space().analyze(index);
-  // Floordivs need all bits; sums and products may wrap in the wanted type.
+  // Floordivs need all bits; sums and products may wrap in the result type.
   Interval range = space().range(linear);
   Type narrow = range.within(INT32_MIN, INT32_MAX) ? b.getI32Type() : b.getI64Type();
   Value value = space().usesLane(space().toExpr(linear)) ? laneValue(linear, narrow) : splat(uniformValue(linear));

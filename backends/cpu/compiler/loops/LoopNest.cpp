@@ -9,14 +9,14 @@ namespace sluice::cpu {
 using namespace mlir;
 using namespace loops;
 
-// What one task reads and writes: it stays in the second-level cache, and outweighs handing out the task.
+// Bytes read and written by one task: they fit in the second-level cache, and outweigh the overhead of a task.
 static constexpr double kBytesPerTask = 64 << 10;
-// For sixteen threads to end at about the same time.
+// So that sixteen threads finish at about the same time.
 static constexpr int64_t kEnoughTasks = 64;
 
 namespace {
 
-/// Writes a nest in one way after another, and keeps the best.
+/// Generates a nest with each mapping to lanes, and keeps the best.
 class NestEmission {
 public:
   NestEmission(const LoopNest &nest, ModuleOp module, const Target &target, int64_t capacity)

@@ -41,7 +41,7 @@ Value widenHalf(OpBuilder &b, Location loc, Value stored, Type half) {
   return w.make<arith::BitcastOp>(w.f32, w.make<arith::ShLIOp>(bits, w.constant(16)));
 }
 
-// Just less than half of the last digit that stays is added, and a half where that digit is odd.
+// Rounding: adds just less than half of the last kept digit, or exactly half if that digit is odd.
 Value roundToHalf(OpBuilder &b, Location loc, Value vector, Type half) {
   Words w(b, loc, vector);
   if (half.isF16())

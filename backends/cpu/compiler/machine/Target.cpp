@@ -12,12 +12,12 @@ namespace sluice::cpu {
 
 using llvm::StringRef;
 
-// Without these there is no code.
+// Required by all generated code.
 static constexpr llvm::StringLiteral kNeeded[] = {"avx2", "fma", "f16c"};
-// Used where they are there, as they are in nearly every CPU with those.
+// Used if available, as in nearly every CPU with the required extensions.
 static constexpr llvm::StringLiteral kUsed[] = {"bmi", "bmi2", "lzcnt", "movbe", "popcnt"};
-// Together they make vectors of 512 bits. What came later (VNNI, VBMI, ...) gives our code nothing: without it, one
-// program runs on all machines with these.
+// Together they provide vectors of 512 bits. Later extensions (VNNI, VBMI, ...) do not improve the generated code.
+// Without them, one program runs on all machines with these.
 static constexpr llvm::StringLiteral kWide[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
 // Processors that start only one 512-bit multiply-add a cycle: the vector ports are 256 bits wide, or the second is
@@ -29,7 +29,7 @@ static bool hasSingleWideFma(StringRef cpu) {
 
 bool Target::has(StringRef instruction) const { return llvm::is_contained(instructions, instruction); }
 
-// `cpu` with those of its extensions that code uses.
+// `cpu` with those of its extensions that generated code uses.
 static Target targetWith(StringRef cpu, const llvm::StringMap<bool> &available) {
   auto isThere = [&](StringRef name) { return available.lookup(name); };
   Target target;
@@ -70,7 +70,7 @@ static llvm::Expected<Target> named(StringRef cpu) {
   llvm::SmallVector<StringRef> listed;
   llvm::X86::getFeaturesForCPU(cpu, listed);
   llvm::StringMap<bool> available;
-  for (StringRef name : listed) { // the list leaves out what others imply
+  for (StringRef name : listed) { // the list omits implied extensions
     available[name] = true;
     llvm::X86::updateImpliedFeatures(name, /*Enabled=*/true, available);
   }
@@ -100,7 +100,7 @@ static llvm::Error setCaches(StringRef text, Target &target) {
   return llvm::Error::success();
 }
 
-// That nothing is missing without which there is no code.
+// Checks that all required extensions are available.
 static llvm::Error checkNeeded(const Target &target) {
   std::string missing;
   for (StringRef name : kNeeded)

@@ -112,7 +112,7 @@ FailureOr<Contraction> ContractionKernel::emit() {
   return failure();
 }
 
-// The buffer of a block argument, or where it was widened to; that of the first result for the contraction's own value.
+// The buffer of a block argument, or of its widened copy; that of the first result for the contraction's value.
 Place ContractionKernel::placeOf(Value value) {
   if (std::optional<int64_t> offset = widened.offsetOf(value))
     return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), *offset};
@@ -121,7 +121,7 @@ Place ContractionKernel::placeOf(Value value) {
   return {int64_t(kernel.getNumOperands()), 0};
 }
 
-/// What the generator may use: behind the operands that were widened.
+/// The workspace of the generator, after the widened operands.
 Place ContractionKernel::workspace() {
   return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), widened.workspaceBytes() / int64_t(sizeof(float))};
 }
@@ -152,7 +152,7 @@ FailureOr<Contraction> ContractionKernel::emitProduct(ir::EinsumOp op) {
 
 // Convolutions and their gradients.
 
-// The generator takes a call's rows for its images; where the batch is no `?`, their number is fixed instead.
+// The generator uses a call's rows for the images; if the batch is not `?`, their number is constant instead.
 static void fixImages(Contraction &contraction, ModuleOp into, int64_t images) {
   for (Stage &stage : contraction.stages) {
     auto function = into.lookupSymbol<func::FuncOp>(stage.function);
@@ -217,7 +217,7 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
 
 // The epilogue.
 
-// The logical dimension of the result that lanes go along; none where a vector has one element.
+// The logical dimension of the result along the lanes; none if a vector has one element.
 std::optional<unsigned> ContractionKernel::lanesDim() {
   if (auto einsum = dyn_cast<ir::EinsumOp>(root)) {
     EinsumLetters letters(einsum);
@@ -226,8 +226,8 @@ std::optional<unsigned> ContractionKernel::lanesDim() {
   return isa<ir::Conv2dWeightGradOp>(root) ? 0 : 1;
 }
 
-// None where the sums are all that is stored, as the generator stores them, unless `storesAll`; padding is filled here, and
-// halves are rounded.
+// None if only the sums are stored, which the generator does, unless `storesAll`. The epilogue fills padding and rounds
+// halves.
 Epilogue ContractionKernel::epilogue(bool storesAll) {
   bool rounds = ir::isHalf(typeOf(root->getResult(0)).getElementType());
   if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !storesAll && !rounds)
@@ -261,7 +261,7 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
   Elements elements(emitter, formulas, capacity);
   for (BlockArgument argument : kernel.getBody().front().getArguments())
     elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
-  // Vectors of sums begin at multiples of the target's lanes, which keeps them inside one tile of a layout.
+  // Vectors of sums begin at multiples of the target's lanes, so each is inside of one tile of a layout.
   int64_t whole = target.lanes(elementOfSums().getIntOrFloatBitWidth());
   SmallVector<AffineExpr> index;
   for (auto [dim, value] : llvm::enumerate(logical)) {

@@ -22,7 +22,7 @@ static bool vectorsFillPanels(RankedTensorType type, const Target &target) {
 
 std::string lettersInMemory(RankedTensorType type, StringRef letters) {
   std::string order;
-  if (ir::liesAs(type, AffineMap())) // dimensions of size 1 may stand anywhere
+  if (ir::liesAs(type, AffineMap())) // dimensions of size 1 may be anywhere
     type = ir::withLayout(type, AffineMap());
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
   for (const ir::PhysicalDim &dim : dims)
@@ -36,7 +36,7 @@ bool isLoopNest(ir::EinsumOp op) {
   return equation.summed().empty() || llvm::none_of(equation.y, [&](char letter) { return equation.isFree(letter); });
 }
 
-/// The innermost free letter of the result in memory, with nothing but dimensions of size 1 behind it.
+/// The innermost free letter of the result in memory, followed only by dimensions of size 1.
 static char innermostFree(const Equation &equation, RankedTensorType y) {
   if (ir::liesAs(y, AffineMap()))
     y = ir::withLayout(y, AffineMap());

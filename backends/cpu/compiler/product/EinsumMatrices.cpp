@@ -38,7 +38,7 @@ SmallVector<Value> EinsumMatrices::indexOf(StringRef letters, OpBuilder &b, Loca
 
 namespace {
 
-/// Finds where the letters go.
+/// Maps the letters to matrix dimensions.
 class MatrixBuilder {
 public:
   MatrixBuilder(const EinsumLetters &product, const Target &target, int64_t capacity)
@@ -106,7 +106,7 @@ void MatrixBuilder::merge() {
       result.batch.insert(letter == rows ? result.batch.begin() : result.batch.end(), letter);
 }
 
-/// Of the free letters of A that lie next to each other, the longest run; the rows begin one.
+/// The longest run of adjacent free letters of A; the rows begin a run.
 std::string MatrixBuilder::mergedRows() const {
   std::string free = product.freeIn(product.lettersOfLeft()), best, run;
   auto take = [&] {
@@ -125,7 +125,7 @@ std::string MatrixBuilder::mergedRows() const {
   return best;
 }
 
-/// The letter of lanes with those that lie around it in B, as long as vectors do not go across them.
+/// The letter of the lanes with its adjacent letters in B, unless vectors would cross them.
 std::string MatrixBuilder::mergedLanes() const {
   if (!product.lanes || isUnit(product.lanes))
     return "";
@@ -154,10 +154,10 @@ void MatrixBuilder::findRows() {
     matmul.rows = Matmul::Rows::M, matmul.rowsFactor = factorOf(result.m);
   else if (begins(result.batch))
     matmul.rows = Matmul::Rows::Batch;
-  // Rows along the lanes are all made, up to the capacity.
+  // Rows along the lanes are all computed, up to the capacity.
 }
 
-/// How far neighbours along each of these letters lie apart in memory; 0 where the type has no such letter.
+/// The stride of each of these letters in memory; 0 if the type has no such letter.
 SmallVector<int64_t> MatrixBuilder::stridesOf(RankedTensorType type, StringRef letters, StringRef along) const {
   llvm::DenseMap<char, int64_t> strides;
   int64_t stride = 1;
@@ -174,7 +174,7 @@ Matmul::Matrix MatrixBuilder::matrixOf(RankedTensorType type, StringRef letters,
   Matmul::Matrix matrix;
   matrix.batchStrides = stridesOf(type, letters, result.batch);
   if (isInPanels(type) && !ir::liesAs(type, AffineMap())) {
-    // Panels are cut along the first dimension: B's columns if it is free, the result's always.
+    // Panels split the first dimension: B's columns if it is free, the result's always.
     matrix.layout = product.equation.isFree(letters[0]) ? Matmul::Layout::Panels : Matmul::Layout::PanelsT;
     matrix.panel = panelOfFirstDim(type);
     return matrix;
@@ -186,7 +186,7 @@ Matmul::Matrix MatrixBuilder::matrixOf(RankedTensorType type, StringRef letters,
   return matrix;
 }
 
-/// Whether the merged letters lie in the result as they do in the operand.
+/// Whether the merged letters have the same layout in the result as in the operand.
 bool MatrixBuilder::isChain(StringRef merged) const {
   SmallVector<int64_t> strides = stridesOf(tensorOf(product.y), product.equation.y, merged);
   for (size_t i = 1; i < merged.size(); ++i)

@@ -15,16 +15,16 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-// Of a block's tiles, as devices give it without being asked.
+// Shared memory of a block's tiles, available without opting in.
 static constexpr int64_t kSharedBytes = 48 << 10;
-// Of what comes in blocks, on its way to shared memory, and of what each query says there of its scores.
+// Shared memory for loaded blocks, and for the values of each query.
 static constexpr int64_t kIncomingBytesOfThread = 160, kBytesOfQuery = 8;
-// Elements of an item, by which the sums in registers are counted.
+// Elements of an item, which determine the registers for sums.
 static constexpr int64_t kMostElements = 128, kFewElements = 64;
 
 namespace {
 
-/// What the three ops have in common, in the words of their operands.
+/// The common parameters of the three ops.
 struct AttentionShape {
   explicit AttentionShape(Operation *op);
 
@@ -48,7 +48,8 @@ private:
   template <typename Op> void take(Op its);
 };
 
-/// How the work is cut: 16 rows a warp, items of the other side that come at once, and those whose scores a warp has at once.
+/// The split of the work: 16 rows per warp, items of the other side loaded at once, and those whose scores a warp holds
+/// at once.
 struct AttentionTiles {
   int64_t warps = 4, block = 64, step = 32;
   int64_t blocks = 1; ///< as GridFunction has them
@@ -74,7 +75,7 @@ AttentionShape::AttentionShape(Operation *op) : op(op) {
     take(cast<ir::AttentionKeyValueGradOp>(op));
 }
 
-//===- what is supported ------------------------------------------------------------------------------------------===//
+// ===- supported ops ---------------------------------------------------------------------------------------------===//
 
 std::string reasonAgainstAttention(Operation *op, const GridOptions &options) {
   AttentionShape shape(op);
@@ -97,7 +98,7 @@ bool isLaidOutForAttention(RankedTensorType type, bool vectors) {
 
 namespace {
 
-/// Where an operand's elements lie in a buffer.
+/// The location of an operand's elements in a buffer.
 struct OperandInMemory {
   Value memory;
   int64_t first;
@@ -106,13 +107,13 @@ struct OperandInMemory {
 
 } // namespace
 
-/// Elements of an item that are loaded at once, as Incoming of the text has it.
+/// Elements of an item per load, see Incoming in the text.
 static int64_t packOf(int64_t elements, int64_t elementBytes) {
   int64_t most = 16 / elementBytes;
   return elements % most == 0 ? most : elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
 }
 
-/// None if they are not that far apart everywhere.
+/// None if the stride is not constant.
 static std::optional<OperandInMemory> operandInMemory(Value operand, int64_t capacity,
                                                       ArrayRef<Operation *> moves = {}) {
   auto type = cast<RankedTensorType>(operand.getType());
@@ -130,7 +131,7 @@ static std::optional<OperandInMemory> operandInMemory(Value operand, int64_t cap
   return OperandInMemory{place.memory, linear.constant, strides};
 }
 
-/// Whether the elements of each item are neighbours, and packs of them aligned.
+/// Whether the elements of each item are contiguous, and packs of them aligned.
 static bool areItems(const OperandInMemory &operand, RankedTensorType type) {
   int64_t pack = packOf(type.getShape().back(), ir::getElementBytes(type.getElementType()));
   auto isAligned = [&](int64_t elements) { return elements % pack == 0; };
@@ -150,13 +151,13 @@ bool findsOperands(Operation *op, int64_t capacity, ArrayRef<Operation *> moves)
 
 //===- tiles ------------------------------------------------------------------------------------------------------===//
 
-/// Bytes of a row in shared memory, as TileRows of the text has it.
+/// Bytes of a row in shared memory, see TileRows in the text.
 static int64_t rowBytes(int64_t elements, int64_t elementBytes) {
   constexpr int64_t kFragment = 16, kPadding = 16;
   return llvm::divideCeilSigned(elements, kFragment) * kFragment * elementBytes + kPadding;
 }
 
-/// The largest that are worth it. Blocks of a multiprocessor leave registers enough that nothing is spilled: masks need more.
+/// The maximum useful sizes. Blocks of a multiprocessor leave enough registers to avoid spilling; masks need more.
 static AttentionTiles wantedTiles(const AttentionShape &shape) {
   bool isNarrow = std::max(shape.depth(), shape.valueDepth()) <= kFewElements, isOfHalves = ir::isHalf(shape.element());
   if (!isNarrow)
@@ -165,7 +166,7 @@ static AttentionTiles wantedTiles(const AttentionShape &shape) {
   return {.block = 32, .step = isOfHalves || shape.isForward() ? 32 : 16, .blocks = blocks};
 }
 
-/// The most warps, then the largest blocks, of which shared memory and the registers of what comes in hold all.
+/// Prefers the most warps, then the largest blocks, that fit in shared memory and in the registers for loads.
 static AttentionTiles tilesOf(const AttentionShape &shape) {
   int64_t bytes = ir::getElementBytes(shape.element()), smallest = bytes == 2 ? 16 : 8;
   int64_t ofKeys = rowBytes(shape.depth(), bytes), ofValues = rowBytes(shape.valueDepth(), bytes);
@@ -241,7 +242,7 @@ std::string AttentionWriter::caseText() const {
                      shape.heads() / shape.headsOfKeys(), shape.causal, tiles.threads(), tiles.block, tiles.step);
 }
 
-/// The tensor that begins at `first` in a buffer, whose last dimension but that of elements is items.
+/// The tensor that begins at `first` in a buffer. Its second to last dimension is items, its last one elements.
 static std::string itemsText(Type element, int64_t buffer, int64_t first, ArrayRef<int64_t> strides) {
   return fmt::format("Items<{0}>{{({0} *)b{1} + {2}, {3}, {4}, {5}}}", memoryTypeName(element), buffer, first,
                      strides[0], strides[1], strides[2]);
@@ -254,7 +255,7 @@ std::string AttentionWriter::operandText(unsigned number) const {
                    its.strides);
 }
 
-/// Null where nothing reads it.
+/// Null if unused.
 std::string AttentionWriter::resultText(unsigned number) const {
   Value result = shape.op->getResult(number);
   auto found = llvm::find(results, result);
@@ -264,7 +265,7 @@ std::string AttentionWriter::resultText(unsigned number) const {
                    ir::getStrides(shape.typeOf(result), capacity));
 }
 
-/// Of dimensions in which it is repeated the stride is 0.
+/// The stride of a broadcast dimension is 0.
 std::string AttentionWriter::maskText() const {
   if (!shape.mask)
     return "NoMask{}";

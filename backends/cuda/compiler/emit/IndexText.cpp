@@ -10,7 +10,7 @@ using namespace loops;
 
 using Names = llvm::function_ref<std::string(AffineExpr variable, bool isWide)>;
 
-/// The largest magnitude on the way to an index, whatever the order of its sums.
+/// The largest magnitude of any intermediate value of an index, in any order of its sums.
 static double largest(const IndexSpace &space, const LinearIndex &index) {
   double sum = std::fabs(double(index.constant)), inside = 0;
   for (const LinearIndex::Term &term : index.terms) {

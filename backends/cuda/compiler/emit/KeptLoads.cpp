@@ -5,13 +5,14 @@
 
 namespace sluice::cuda {
 
-// Half of the registers that a thread has where 512, as many as the largest blocks have, fill a multiprocessor. An element of two
-// bytes counts as one of four: what compilers keep of it may be what is made of it, as the exponentials of a softmax.
+// Half of a thread's registers if 512 threads, the size of the largest blocks, fill a multiprocessor. An element of two
+// bytes counts as one of four, because compilers may keep values derived from it, for example the exponentials of a
+// softmax.
 static constexpr int64_t kMostRegisters = 64;
-// Of a loop that is unrolled: its instructions, of 16 bytes each, are fetched from an instruction cache of some 128 KB.
+// Maximum instructions of an unrolled loop, of 16 bytes each: the instruction cache has some 128 KB.
 static constexpr double kMostCycles = 4096;
 
-/// What several loops load.
+/// A load that several loops share.
 struct LoopLoads::Array {
   int64_t registers = 0;
   std::set<unsigned> loops;
@@ -35,7 +36,7 @@ std::vector<LoopLoads::Array> LoopLoads::repeated() const {
   return arrays;
 }
 
-// Those that most loops load go first.
+// Prefers the loads that most loops share.
 KeptLoads LoopLoads::chosen() const {
   std::vector<Array> arrays = repeated();
   if (arrays.empty())

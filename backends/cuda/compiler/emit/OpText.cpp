@@ -35,8 +35,8 @@ static std::string unsignedName(Type type) {
   return width <= 8 ? typeName(type) : width == 32 ? "unsigned" : "unsigned long long";
 }
 
-/// An op's expression: a, b and c are its operands, T its type, U that of its first operand as an unsigned one, and $ what
-/// the names of functions on floats end with.
+/// An op's expression: a, b and c are its operands, T its type, U that of its first operand as an unsigned one, and $
+/// the suffix of function names for floats.
 static std::string formOf(Operation *op) {
   static const llvm::StringMap<std::string> forms = {
       {"arith.addf", "a + b"},
@@ -106,7 +106,7 @@ static std::string formOf(Operation *op) {
   return form;
 }
 
-// What is no number, or none of its own, goes by its bits.
+// Other values, such as NaN payloads and infinities, are emitted as bits.
 std::string numberText(Attribute number) {
   if (auto real = dyn_cast<FloatAttr>(number)) {
     bool isSingle = real.getType().isF32();

@@ -68,7 +68,7 @@ Emitter::Inside ThreadEmitter::beginLoop(Count begin, Count end, int64_t step, i
   return {named<Count>(name), open.back()->carried};
 }
 
-// Variables outside of the braces hold what is carried.
+// Carried values are variables outside of the braces.
 void ThreadEmitter::openLevel(ArrayRef<Element> carried, const std::string &head, int64_t trips,
                               const std::string &trip) {
   auto level = std::make_shared<Level>();
@@ -88,7 +88,7 @@ void ThreadEmitter::beginBlock(Condition condition, ArrayRef<Element> carried) {
 
 SmallVector<Element> ThreadEmitter::end(ArrayRef<Element> next) {
   std::shared_ptr<Level> level = open.back();
-  SmallVector<Element> copies; // what becomes one carried value may be another's
+  SmallVector<Element> copies; // the next value of one carried variable may be the present value of another
   for (Element element : next)
     copies.push_back(define<Element>(variableOf(element).type, eachOf(element)));
   for (auto [to, from] : llvm::zip_equal(level->carried, copies))
@@ -214,7 +214,7 @@ std::optional<SmallVector<Element>> ThreadEmitter::call(StringRef name, ArrayRef
   return results;
 }
 
-/// Several kernels of one text may bring it.
+/// Several kernels of one text may define it.
 std::string ThreadEmitter::functionText(const std::string &function, ThreadEmitter &inside,
                                         const std::string &parameters, ArrayRef<Element> results) const {
   std::string members;
@@ -267,7 +267,8 @@ Element ThreadEmitter::select(Condition condition, Element then, Element otherwi
                          fmt::format("{} ? {} : {}", eachOf(condition), eachOf(then), eachOf(otherwise)));
 }
 
-//===- threads together -------------------------------------------------------------------------------------------===//
+// ===- across threads
+// ----------------------------------------------------------------------------------------------===//
 
 constexpr double kBarriers = 20; // two, with what is between them
 

@@ -17,7 +17,7 @@ static std::string addressOf(const Memory &memory) {
 
 static int64_t bytesOf(Type element) { return std::max(8u, element.getIntOrFloatBitWidth()) / 8; }
 
-/// Neighbouring lanes share the lines that they read or write; others have one each.
+/// Adjacent lanes share the cache lines that they access; other lanes use a line each.
 void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isPack) {
   accessesPacks_ &= isPack || !lanes.variable || !space().usesLane(offset);
   bool isShared = !lanes.variable || !space().usesLane(offset) || space().isContiguous(offset, lanes.variable);
@@ -26,7 +26,7 @@ void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isP
                     : double(std::min(group.threads, kWarp) * group.perThread));
 }
 
-/// With what tells a thread's elements apart as a variable of its own.
+/// With the number that distinguishes a thread's elements as a separate variable.
 ThreadEmitter::InThread ThreadEmitter::inThread(AffineExpr index, AffineExpr lane) const {
   InThread its{space(), index, {}};
   AffineExpr ofThread = its.space.addVariable(thread, {0, group.threads - 1}, /*keep=*/true);
@@ -35,7 +35,7 @@ ThreadEmitter::InThread ThreadEmitter::inThread(AffineExpr index, AffineExpr lan
   return its;
 }
 
-/// Whether a thread's elements have the condition together.
+/// Whether the condition is the same for all elements of a thread.
 bool ThreadEmitter::isWhole(Condition condition, AffineExpr lane) const {
   auto said = saidBy.find(nameOf(condition));
   return said != saidBy.end() && llvm::all_of(said->second, [&](AffineExpr index) {
@@ -44,7 +44,7 @@ bool ThreadEmitter::isWhole(Condition condition, AffineExpr lane) const {
          });
 }
 
-/// Where a thread's elements begin, if they lie side by side, from a multiple of their size on, and exist together.
+/// The start of a thread's elements, if they are contiguous, aligned to their total size, and exist together.
 std::optional<std::string> ThreadEmitter::placeOfPack(Type element, int64_t byteOffset, AffineExpr offset,
                                                       const Lanes &lanes) const {
   if (isSingle() || !lanes.variable || (lanes.exists && !isWhole(lanes.exists, lanes.variable)) ||
@@ -61,7 +61,7 @@ std::optional<std::string> ThreadEmitter::placeOfPack(Type element, int64_t byte
   return text(its.space, its.space.toExpr(first));
 }
 
-/// In front of what is done to packs.
+/// Prefix of functions on packs.
 std::string ThreadEmitter::ifAll(std::initializer_list<Condition> conditions) const {
   std::string all;
   for (Condition condition : conditions)
@@ -75,7 +75,8 @@ std::string ThreadEmitter::packAt(Type element, const std::string &address, cons
   return fmt::format("packAt<{}>(({} *){} + {})", group.perThread, memoryTypeName(element), address, place);
 }
 
-/// An offset as all loops of as many trips at their place have it; nothing where it needs what is inside of them.
+/// The offset in a form that is equal for all loops with the same trip count at the same depth; nothing if it depends
+/// on variables inside of them.
 std::string ThreadEmitter::inAnyLoop(AffineExpr offset) const {
   const Level &loop = *open.back();
   bool isOutside = true;
@@ -97,7 +98,7 @@ std::string ThreadEmitter::inAnyLoop(AffineExpr offset) const {
   return isOutside ? fmt::format("{} + {}", llvm::join(terms, " + "), index.constant) : "";
 }
 
-/// What is kept of a row is of lanes, in a loop of known trips.
+/// Only loads of rows along lanes, in loops of known trip counts, are kept.
 std::optional<unsigned> ThreadEmitter::note(const Source &from, AffineExpr offset, const Lanes &lanes,
                                             Condition condition) {
   const Level &loop = *open.back();

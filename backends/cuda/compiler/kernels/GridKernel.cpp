@@ -14,20 +14,21 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-// Few loads of a warp: tasks are many, and hide each other's latency.
+// A warp has few loads in flight: tasks are many, and hide each other's latency.
 static constexpr double kBytesPerTask = 4 << 10;
-// Fewer warps than that take no less time.
+// Fewer warps than this are not faster.
 static constexpr int64_t kWarpsAtOnce = 2048;
-// Folds of so many terms are for a block, if warps are few; of longer ones a warp for each would keep more rows at work than
-// caches hold, so that each walk over them were one over memory.
+// Folds with this many terms use a block if warps are few. For longer folds, a warp per fold would keep more rows
+// active than caches hold, so that each pass over them would read memory again.
 static constexpr int64_t kTermsOfBlock = 1024, kTermsOfCache = 16 << 10;
-// With registers for what such loops hold.
+// With enough registers for such loops.
 static constexpr int64_t kThreadsOfLargestBlock = 512;
-// What folding again may save, and is not done for: memory has others to serve.
+// Bytes below which a repeated fold is accepted.
 static constexpr double kMoreForWhole = 2;
-// Elements of a warp that lie side by side, where nothing is folded, or a chunk of many columns: 16 bytes of floats a thread.
+// Contiguous elements per lane if nothing is folded, or for a chunk of many columns: 16 bytes of floats per thread.
 static constexpr int64_t kPacked = 128;
-// Of chunks of columns, that still fill the device; and so much text at most, by which registers grow that a thread needs.
+// Tasks of column chunks that still fill the device; and a limit of the text size, with which a thread's registers
+// grow.
 static constexpr int64_t kFewWarps = kWarpsAtOnce / 4;
 static constexpr size_t kMuchText = 40 << 10;
 
@@ -50,7 +51,8 @@ public:
   GridKernel kernel;
 
 private:
-  /// How a nest lies on threads. Tasks that share a fold do it each, unless they are `whole`: then they are one.
+  /// The mapping of a nest to threads. Tasks that share a fold each repeat it, unless they are `whole`: then they are
+  /// one task.
   struct Plan {
     ThreadGroup group;
     bool whole = false;
@@ -71,7 +73,7 @@ private:
 
 } // namespace
 
-/// All that a nest reads and writes.
+/// All bytes that a nest reads and writes.
 static double bytesOf(const LoopNest &nest, int64_t capacity) {
   double bytes = nest.bytesPerElement;
   for (int64_t size : ir::getPhysicalShape(nest.space, capacity))
@@ -124,7 +126,7 @@ FailureOr<GridWriter::Plan> GridWriter::cutOrWhole(const LoopNest &nest, ThreadG
   return failed(whole) || whole->weight.cost <= kMoreForWhole * cut->weight.cost ? whole : cut;
 }
 
-/// So many that warps are enough, or that a thread has few terms; more, where each would still have many.
+/// Large enough that warps suffice, or that a thread has few terms; larger if each thread would still have many.
 static int64_t threadsOfBlock(int64_t terms, int64_t tasks) {
   int64_t threads = 4 * kWarp;
   auto isFew = [&] { return tasks * threads < kWarpsAtOnce * kWarp || terms > 64 * threads; };
@@ -133,7 +135,7 @@ static int64_t threadsOfBlock(int64_t terms, int64_t tasks) {
   return threads;
 }
 
-// All that decides is the nest's shape at capacity: so does the order of its sums.
+// The mapping depends only on the nest's shape at capacity, because the order of its sums does, too.
 FailureOr<GridWriter::Plan> GridWriter::choose(const LoopNest &nest) const {
   FailureOr<Plan> best = cutOrWhole(nest, {kWarp});
   if (failed(best) || !nest.folds)
@@ -156,7 +158,7 @@ FailureOr<GridWriter::Plan> GridWriter::choose(const LoopNest &nest) const {
   return best;
 }
 
-/// With as many elements a thread as it loads at once, where it has no fold, or folds of its own in registers.
+/// With as many elements per thread as one load takes, if it has no fold, or folds within registers.
 NestTasks::Way GridWriter::widened(const LoopNest &nest, const Plan &plan, NestTasks &tasks) const {
   if (!nest.folds)
     return tasks.widened(plan.way, kPacked);
@@ -192,7 +194,7 @@ LogicalResult GridWriter::write(const LoopNest &nest) {
   if (KeptLoads repeated = emitter.repeatedLoads(); nest.folds && !repeated.empty()) {
     ThreadEmitter again = emitterOf(nest, *plan, way);
     again.keep(std::move(repeated));
-    if (failed(tasks.emit(again, again.task(), /*keep=*/false))) // what was chosen stays so
+    if (failed(tasks.emit(again, again.task(), /*keep=*/false))) // the choice is final
       return failure();
     kernel.text += again.kernel(nest.name, buffers);
   } else {

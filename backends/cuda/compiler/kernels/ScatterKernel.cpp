@@ -12,15 +12,16 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-// Terms of a chunk, whose numbers a byte holds beside whether there are several; chunks whose bytes are read at once.
+// Terms per chunk, whose numbers a byte holds together with a flag for several terms; chunks whose bytes are read at
+// once.
 static constexpr int64_t kChunkOfTerms = 64, kChunksOfWord = 8;
-// Of fewer terms, or of rows that are shorter, there is little to gain.
+// With fewer terms, or shorter rows, there is little to gain.
 static constexpr int64_t kFewTerms = 256, kShortRow = 32;
-// The bytes of all places and chunks are zeroed and read once a call.
+// The bytes of all rows and chunks are zeroed and read once per call.
 static constexpr int64_t kMostBytes = 1 << 28;
 static constexpr int64_t kLeastThreads = 64, kMostThreads = 256;
 
-/// The op, if a kernel of this text is to be written for it.
+/// The op, if this kernel supports it.
 static ir::ScatterAddOp scatterOf(ir::KernelOp kernel) {
   auto yield = cast<ir::YieldOp>(kernel.getBody().front().getTerminator());
   auto op = dyn_cast_or_null<ir::ScatterAddOp>(loops::findScatter(yield));

@@ -15,14 +15,14 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-// Of a square; its rows in shared memory are one longer, so that its columns lie in different banks.
+// Size of a square; its rows in shared memory are one element longer, so that a column is in different banks.
 static constexpr int64_t kSideOfSquare = 32, kThreadsOfSquare = 256;
-// Of shorter dimensions most of a square would be empty.
+// With shorter dimensions most of a square would be empty.
 static constexpr int64_t kShort = 16;
 
 namespace {
 
-/// A dimension of the result, and the distance of its neighbours in elements.
+/// A dimension of the result, and its stride in elements.
 struct Dim {
   int64_t size; ///< at capacity
   bool hasRows;
@@ -33,13 +33,13 @@ struct Transposition {
   unsigned operand; ///< of the kernel
   int64_t offset;   ///< of the first element in it
   SmallVector<Dim> others;
-  Dim ofResult, ofOperand; ///< whose neighbours lie side by side in it
+  Dim ofResult, ofOperand; ///< dimension that is contiguous in it
 };
 
 } // namespace
 
-/// The distance of neighbours along each dimension, and the place of the first element behind them. None if an element's place is
-/// no sum of multiples of the dimensions' numbers.
+/// The stride along each dimension, then the offset of the first element. None if the offset is not a linear function
+/// of the indices.
 static std::optional<SmallVector<int64_t>> stridesOf(const IndexSpace &space, AffineExpr offset, size_t dims) {
   LinearIndex linear = space.analyze(offset);
   SmallVector<int64_t> strides(dims + 1, 0);
@@ -53,7 +53,7 @@ static std::optional<SmallVector<int64_t>> stridesOf(const IndexSpace &space, Af
   return strides;
 }
 
-/// Dimensions that lie one in the other on both sides are one.
+/// Merges dimensions that are nested contiguously on both sides.
 static SmallVector<Dim> merged(SmallVector<Dim> dims) {
   llvm::sort(dims, [](const Dim &a, const Dim &b) { return a.inResult > b.inResult; });
   SmallVector<Dim> all;
@@ -127,7 +127,7 @@ bool writeTransposeKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
   SmallVector<Coordinate> coordinates = {{"i", found->ofResult, kSideOfSquare}, {"j", found->ofOperand, kSideOfSquare}};
   for (auto [number, dim] : llvm::enumerate(found->others))
     coordinates.push_back({"d" + std::to_string(number), dim, 1});
-  // Rows are outermost: of a call with fewer, the first tasks are all.
+  // Rows are outermost: a call with fewer rows runs the first tasks only.
   if (auto *rows = llvm::find_if(coordinates, [](const Coordinate &its) { return its.dim.hasRows; });
       rows != coordinates.end())
     std::rotate(rows, rows + 1, coordinates.end());

@@ -13,16 +13,16 @@ using loops::Product;
 
 namespace {
 
-/// The distance of neighbours along each variable, in elements.
+/// The stride along each variable, in elements.
 using Strides = std::map<unsigned, int64_t>;
 
-/// The dimensions of one role as one: its extent, and the distance of neighbours in each operand that has them.
+/// The merged dimensions of one role: extent, and stride in each operand that has them.
 struct Merged {
   LibraryProduct::Extent extent;
   SmallVector<int64_t, 3> strides;
 };
 
-/// What is done to a product's elements.
+/// The epilogue of a product's elements.
 struct Behind {
   Value result;
   ir::ExpandOp bias; // null: none
@@ -35,7 +35,7 @@ public:
   Finder(const Product &product, Operation *op, int64_t capacity) : product(product), op(op), capacity(capacity) {}
 
   std::optional<LibraryProduct> find(Behind behind);
-  /// Whether the library can leave it beside what was found, which says so then.
+  /// Whether the library can also compute the sum; if so, records it in the result.
   bool addSums(LibraryProduct &found, ir::SumOp sum, ArrayRef<Operation *> moves) const;
 
 private:
@@ -59,7 +59,7 @@ private:
 
 static unsigned numberOf(const Product::Dim &dim) { return cast<AffineDimExpr>(dim.variable).getPosition(); }
 
-/// None if an element's place is no sum of multiples of the variables.
+/// None if the offset is not a linear function of the variables.
 std::optional<Strides> Finder::stridesOf(Value value, ArrayRef<AffineExpr> index) const {
   AffineExpr offset = loops::offsetIn(cast<RankedTensorType>(value.getType()), index, capacity);
   loops::LinearIndex linear = product.space.analyze(offset);
@@ -75,7 +75,7 @@ std::optional<Strides> Finder::stridesOf(Value value, ArrayRef<AffineExpr> index
   return strides;
 }
 
-/// Dimensions merge where each one's neighbours are as far apart, in every operand, as all of the next one inwards are long.
+/// Dimensions merge if, in every operand, the stride of each is the total extent of the next inner one.
 std::optional<Merged> Finder::merge(Product::Role role, ArrayRef<const Strides *> operands) const {
   SmallVector<const Product::Dim *> dims;
   for (const Product::Dim &dim : product.dims)
@@ -103,8 +103,8 @@ std::optional<Merged> Finder::merge(Product::Role role, ArrayRef<const Strides *
   return merged;
 }
 
-/// A matrix whose neighbours are as far apart as that along two dimensions: `side` comes first unless it is transposed. None if
-/// they lie apart along both, or are one and the same along one, or if its columns overlap, as a convolution's windows do.
+/// A matrix with these strides along two dimensions: `side` is contiguous unless transposed. None if both strides
+/// differ from 1, if one is 0, or if columns overlap, as the windows of a convolution do.
 std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Merged &side, int64_t sideStride,
                                                        const Merged &other, int64_t otherStride,
                                                        int64_t batchStride) const {
@@ -117,11 +117,11 @@ std::optional<LibraryProduct::Matrix> Finder::matrixOf(int64_t buffer, const Mer
   int64_t length = inner.extent.size * (inner.extent.perRow ? capacity : 1), apart = bySide ? otherStride : sideStride;
   if (apart < length && !isOne(outer))
     return std::nullopt;
-  // One column alone may have any distance to the next.
+  // The leading dimension of a single column is arbitrary.
   return LibraryProduct::Matrix{buffer, std::max(apart, length), batchStride, !bySide};
 }
 
-/// Of an operand or a result of the kernel; 0 before there is one, when buffers have no numbers.
+/// The buffer of an operand or a result of the kernel; 0 if there is no kernel yet.
 int64_t Finder::bufferOf(Value value) const {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber();
@@ -137,7 +137,7 @@ bool Finder::canCount(const LibraryProduct::Extent &batch) const {
   return batch.size <= std::numeric_limits<int32_t>::max() / (batch.perRow ? std::max<int64_t>(capacity, 1) : 1);
 }
 
-/// Whether a number for each element of this role, side by side, is what is added to the others' results.
+/// Whether the value is a bias: one contiguous number per element of this role.
 bool Finder::isAlong(ir::ExpandOp bias, Product::Role role, const Strides &result) const {
   auto index = llvm::map_to_vector(bias.getDims(), [&](int64_t dim) { return product.result[size_t(dim)]; });
   std::optional<Strides> strides = stridesOf(bias.getOperand(), index);
@@ -150,7 +150,7 @@ bool Finder::isAlong(ir::ExpandOp bias, Product::Role role, const Strides &resul
   return merged && !merged->extent.perRow && (merged->strides[1] == 1 || merged->extent.size == 1);
 }
 
-/// Whether the library takes it as the input of a GELU beside the matrix, which has these strides.
+/// Whether the library accepts the value as a GELU input for a matrix with these strides.
 bool Finder::liesAs(const LibraryProduct::Matrix &matrix, const Strides &its, Value input) const {
   return matrix.leading % LibraryProduct::kInputMultiple == 0 &&
          matrix.batchStride % LibraryProduct::kInputMultiple == 0 && stridesOf(input, product.result) == its;
@@ -174,7 +174,7 @@ static Product productOf(ir::SumOp sum, int64_t capacity, ArrayRef<Operation *> 
   return product;
 }
 
-/// Whether so many elements, so far apart, are those of a matrix along one side. Of matrices of a batch they are more.
+/// Whether the extent and stride are those of a matrix along one side. The matrices of a batch have more.
 static bool liesIn(LibraryProduct::Extent extent, int64_t apart, LibraryProduct::Extent side, int64_t apartInMatrix) {
   bool isOne = extent.size == 1 && !extent.perRow;
   return extent.size == side.size && extent.perRow == side.perRow && (isOne || apart == apartInMatrix);
@@ -205,7 +205,7 @@ bool Finder::addSums(LibraryProduct &found, ir::SumOp sum, ArrayRef<Operation *>
   return true;
 }
 
-/// "none" if a library has none for elements of this type that gives what the op does.
+/// "none" if the library has no equivalent for elements of this type.
 static std::string activationOf(Operation *op, Type element, bool roundsOnce) {
   if (isa<ir::ReluOp>(op) && !element.isF64())
     return "relu";
@@ -213,7 +213,8 @@ static std::string activationOf(Operation *op, Type element, bool roundsOnce) {
   return gelu && gelu.getTanh() && roundsOnce ? "gelu" : "none";
 }
 
-/// None if it has no such step. Unless products are timed, nothing that a library rounds in another place than the ops do.
+/// None if the library has no such epilogue. Unless products are timed, excludes epilogues that round differently from
+/// the ops.
 static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops, bool isTimed) {
   Behind behind;
   Value last = ops.front()->getResult(0);
@@ -241,7 +242,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Type element = type.getElementType();
   bool isKnown = element.isF32() || element.isF64() || ir::isHalf(element);
-  // What pads tiles that lie apart our own tiles clear, or our own sums.
+  // The padding of separate tiles is cleared by our own tiles, or our own sums, only.
   bool isPadded = !loops::paddedDims(type, loops::PaddingOf::ApartTiles).empty();
   if (!isKnown || isPadded || !product.nonNegative.empty() || !product.inResult.empty())
     return std::nullopt;

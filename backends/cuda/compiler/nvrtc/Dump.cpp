@@ -14,7 +14,7 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-/// Nothing that ends a comment or goes on with it: names are the model's.
+/// Removes characters that end or continue a comment: names come from the model.
 static std::string harmless(StringRef text) {
   std::string made;
   for (char letter : text)
@@ -22,12 +22,12 @@ static std::string harmless(StringRef text) {
   return made;
 }
 
-/// A line of the user's as the rest of a comment: of letters that compilers read alike, and with nothing at its end that goes
-/// on with it. Empty if there is no such line in a file of this folder, or below.
+/// A line of the user's source as the rest of a comment, restricted to characters that compilers read alike, without a
+/// line continuation at its end. Empty if there is no such line in a file of this folder, or below.
 static std::string lineAt(FileLineColLoc at) {
   constexpr size_t kMostLetters = 120;
   StringRef path = at.getFilename().getValue();
-  bool isBelow = !path.starts_with("/") && !path.contains(".."); // models are anybody's
+  bool isBelow = !path.starts_with("/") && !path.contains(".."); // models are untrusted
   auto file = llvm::MemoryBuffer::getFile(isBelow && llvm::sys::fs::is_regular_file(path) ? path : "");
   if (!file)
     return "";
@@ -69,7 +69,7 @@ static llvm::Error makeFolder(const std::string &folder) {
 
 llvm::Error checkDumpFolder(const std::string &folder) {
   SmallVector<std::string> absent;     // the innermost first
-  auto isAbsent = [](StringRef path) { // a link that leads nowhere is something
+  auto isAbsent = [](StringRef path) { // a dangling link exists, too
     llvm::sys::fs::file_status status;
     return llvm::sys::fs::status(path, status, /*follow=*/false) == std::errc::no_such_file_or_directory;
   };
@@ -77,7 +77,7 @@ llvm::Error checkDumpFolder(const std::string &folder) {
     absent.push_back(path.str());
   llvm::Error error = makeFolder(folder);
   for (const std::string &made : absent)
-    llvm::sys::fs::remove(made); // unless others have put something into it
+    llvm::sys::fs::remove(made); // unless other files were added to it
   return error;
 }
 

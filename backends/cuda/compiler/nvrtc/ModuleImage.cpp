@@ -11,7 +11,7 @@ void ModuleImage::addKernel(llvm::StringRef name, int64_t buffers, llvm::ArrayRe
                            function.threads, function.sharedBytes, int(function.followsLibrary));
 }
 
-/// In front of the kernel's functions or behind them: they belong to the kernel.
+/// Before or after the kernel's functions: they belong to the kernel.
 void ModuleImage::addProduct(const LibraryProduct &product) {
   kernels += "product " + product.type;
   for (const LibraryProduct::Extent &extent : {product.p, product.q, product.k, product.batch})

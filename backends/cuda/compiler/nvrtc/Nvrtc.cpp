@@ -14,8 +14,8 @@ namespace sluice::cuda {
 
 using llvm::StringRef;
 
-// The part of NVRTC's interface that is used, which has been the same since CUDA 11.2; declared here, so that a build
-// needs no toolkit.
+// The part of NVRTC's interface that is used, unchanged since CUDA 11.2; declared here, so that a build requires no
+// toolkit.
 struct Nvrtc::Functions {
   using Program = struct ProgramTag *;
   using Status = int; // 0: success
@@ -53,8 +53,8 @@ static llvm::Error makeError(const std::string &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", text.c_str());
 }
 
-/// The library looks for its builtins by name alone, where the loader may not find them: they are loaded first,
-/// whatever version their name ends with.
+/// NVRTC loads its builtins by name alone, which the loader may not find. They are loaded first, whatever the version
+/// in their name.
 static void *openLibrary(const std::string &path) {
   StringRef folder = llvm::sys::path::parent_path(path);
   std::error_code error;
@@ -101,7 +101,7 @@ std::vector<std::string> Nvrtc::architectures() const {
   return names;
 }
 
-static constexpr const char *kPtx = "compute_"; // what names of architectures begin with whose code is PTX
+static constexpr const char *kPtx = "compute_"; // prefix of architectures whose code is PTX
 
 bool Nvrtc::has(const std::string &architecture) const {
   StringRef number = architecture;
@@ -109,7 +109,7 @@ bool Nvrtc::has(const std::string &architecture) const {
   return llvm::is_contained(architectures(), machine);
 }
 
-/// What the assembler says of each kernel: a line that names it, its stack and spills, its registers and memory.
+/// Parses the assembler's report of each kernel: a line with its name, its stack and spills, its registers and memory.
 static std::vector<KernelResources> readResources(const std::string &log) {
   static const std::regex entry("Compiling entry function '([^']+)'"),
       spills("(\\d+) bytes stack frame, (\\d+) bytes spill stores, (\\d+) bytes spill loads"),

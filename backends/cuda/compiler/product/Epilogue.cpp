@@ -13,7 +13,7 @@ using namespace loops;
 
 static ir::YieldOp yieldOf(ir::KernelOp kernel) { return cast<ir::YieldOp>(kernel.getBody().front().getTerminator()); }
 
-/// The workspace comes behind the kernel's operands and results.
+/// The workspace follows the kernel's operands and results.
 static int64_t workspaceOf(ir::KernelOp kernel) { return kernel.getNumOperands() + kernel.getNumResults(); }
 
 bool isBeside(Operation *product, Value result) {
@@ -23,7 +23,7 @@ bool isBeside(Operation *product, Value result) {
 
 namespace {
 
-/// What the epilogue stores.
+/// A value that the epilogue stores.
 struct Results {
   SmallVector<Value> values;
   SmallVector<Memory> memories;
@@ -51,8 +51,8 @@ static void bindOperands(Elements &elements, ir::KernelOp kernel, Operation *pro
 
 namespace {
 
-/// Goes over a thread's sums in two loops: the outer one over groups that lie side by side in the result's memory, which
-/// are lanes, the inner one over rows or columns on the other side.
+/// Iterates over a thread's sums in two loops: the outer loop over groups that are contiguous in the result, which are
+/// lanes, the inner loop over rows or columns on the other side.
 class Epilogue {
 public:
   Epilogue(const TiledProduct &product, ir::KernelOp kernel)
@@ -97,7 +97,7 @@ FailureOr<std::string> Epilogue::write() {
   return "  {\n  const int thread = 0; // each for itself\n" + emitter.body() + "  }\n";
 }
 
-/// Whether there is such an element of the result, as far as the side of the lanes says, or the other one.
+/// Whether the element of the result exists, with regard to the side of the lanes, or to the other side.
 Condition Epilogue::inResult(bool ofLanes) {
   Condition all;
   for (AffineExpr condition : llvm::concat<const AffineExpr>(p.product.inResult, p.product.isStored))
@@ -152,7 +152,7 @@ void Epilogue::forEachOther(Count group) {
     if (flat.hasRows || flat.inner % others.tile != 0)
       exists = emitter.conditionThat(p.acrossM ? "other < countOfN" : "other < countOfM");
     scopes.block(exists, {}, [&] {
-      // Of two at least: the sums are found in the block of this variable, so their index must not lose it.
+      // At least two values: the block of this variable contains the sums, so their index must not lose it.
       auto place = [&] { flat.take(variable("other", std::max<int64_t>(2, flat.atCapacity())), dims); };
       place();
       Condition held = inResult(/*ofLanes=*/false);
@@ -160,7 +160,7 @@ void Epilogue::forEachOther(Count group) {
         storeAll(group, other);
         return Scopes::Carried();
       }
-      return scopes.block(held, {}, [&] { // with a variable of its own: what depends on it stays in the block
+      return scopes.block(held, {}, [&] { // with a separate variable: its users stay in the block
         place();
         storeAll(group, other);
         return Scopes::Carried();
@@ -170,7 +170,8 @@ void Epilogue::forEachOther(Count group) {
   });
 }
 
-/// Everything is computed before anything is stored, so that a result may lie where an operand of the same shape lay.
+/// Everything is computed before anything is stored, so that a result may share the memory of an operand of the same
+/// shape.
 void Epilogue::storeAll(Count group, Count other) {
   std::string ofLanes = fmt::format("{} * {} + {}", emitter.nameOf(group), lanes.width, emitter.laneNumber());
   std::string sum = fmt::format("sum[{}][{}]", p.acrossM ? ofLanes : emitter.nameOf(other),

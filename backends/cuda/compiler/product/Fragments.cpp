@@ -4,7 +4,7 @@
 
 namespace sluice::cuda {
 
-/// A product of fragments for each pair of them, with `arguments` behind the sums that it adds to.
+/// A product for each pair of fragments, with `arguments` after the sums that it adds to.
 static std::string eachFragment(const TiledProduct &p, const char *function, const char *arguments) {
   const char *into = p.hasChains() ? "chain" : "sum";
   return fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {0}; ++i)\n"
@@ -55,8 +55,8 @@ static std::string loadParts(const TiledProduct &p, const TileOperand &operand, 
                      matrices.rowLength, liesBySide ? "depth" : "l * 16");
 }
 
-/// Of A four matrices are a fragment. Of B two are one, and four are those of two neighbours, or, where a warp has one fragment
-/// alone, of twice as many terms.
+/// Four matrices are a fragment of A. Two are a fragment of B, and four are two adjacent fragments or, if a warp has
+/// only one fragment, one of twice as many terms.
 static std::string multiplyHalves(const TiledProduct &p, const Matrices &ofA, const Matrices &ofB) {
   constexpr int64_t kTerms = 16;
   static_assert(kFragment.rows == 16 && kFragment.columns == 8);

@@ -9,9 +9,9 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-// Bits of a word: the last two are of rows and places that are none.
+// Bits of a word: the last two mark rows and summed indices that do not exist.
 static constexpr unsigned kRowBit = 30, kPlaceBit = 31;
-// Of longer dimensions, comparisons in each step are less than what finds their bits.
+// For longer dimensions, comparisons in each step cost less than computing bits.
 static constexpr int64_t kMostPositions = 8;
 
 PlaceText::PlaceText(const TiledProduct &product) : p(product), space(product.product.space) {
@@ -68,7 +68,7 @@ std::string PlaceText::partOf(AffineExpr index, bool ofDepth) const {
   return textOf(space.toExpr(part));
 }
 
-/// The variable that the index is a function of, if there is one alone.
+/// The only variable of the index, if there is exactly one.
 static std::optional<unsigned> onlyVariable(AffineExpr index) {
   SmallVector<unsigned> variables;
   forEachVariable(index, [&](unsigned variable) { variables.push_back(variable); });
@@ -77,7 +77,7 @@ static std::optional<unsigned> onlyVariable(AffineExpr index) {
 
 static unsigned variableOf(const Product::Dim &dim) { return cast<AffineDimExpr>(dim.variable).getPosition(); }
 
-/// To dimensions of the sum by which, alone, some row or column has an element or none.
+/// Adds the dimensions of the sum that alone decide whether some row or column has an element.
 void PlaceText::giveBits() {
   unsigned bit = 0;
   for (const Product::Dim &dim : p.k.dims) {
@@ -91,7 +91,7 @@ void PlaceText::giveBits() {
   }
 }
 
-/// Null where no bits stand for it.
+/// Null if it has no bits.
 const PlaceText::Positions *PlaceText::positionsOf(const Bounded &bounded) const {
   std::optional<unsigned> variable = onlyVariable(bounded.index.depth);
   const auto *found = llvm::find_if(positions, [&](const Positions &its) { return variable == variableOf(*its.dim); });
@@ -115,7 +115,7 @@ std::string PlaceText::setAbsent(const TileOperand &operand, const std::string &
   const TileSide &side = p.sideOf(operand);
   bool areWhole = !side.flat.hasRows && side.flat.inner % side.tile == 0;
   std::string exists = areWhole ? "" : "at < " + count;
-  // Of an element that the result does not have, the operand may have none either.
+  // If the result does not have an element, the operand may not have one either.
   for (AffineExpr condition : p.product.inResult)
     if (p.product.uses(condition, &operand == &p.operands[0] ? Product::M : Product::N))
       exists += fmt::format("{}{} >= 0", exists.empty() ? "" : " && ", of(condition));
@@ -135,8 +135,8 @@ std::string PlaceText::setAbsent(const TileOperand &operand, const std::string &
   return text;
 }
 
-/// A place behind the last may be beyond the outermost dimension, whose bits come first: another bit is asked for then, beside
-/// kPlaceBit.
+/// An index after the last may exceed the outermost dimension, whose bits come first: then another bit is tested, in
+/// addition to kPlaceBit.
 std::string PlaceText::asked() const {
   std::string text = fmt::format("1u << {}", kRowBit);
   for (const Positions &its : positions)

@@ -10,7 +10,8 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-/// The product of a kernel that has one, which reads memory, and whose results are all of its shape but for those beside it.
+/// The product of a kernel, if it has one. The product reads memory, and all results have its shape except reductions
+/// of its operands.
 static Operation *productOf(ir::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   auto products = body.getOps<ir::ContractionOp>();
@@ -27,7 +28,7 @@ static Operation *productOf(ir::KernelOp kernel) {
   return llvm::all_of(body.getTerminator()->getOperands(), isKnown) ? product : nullptr;
 }
 
-/// Adds the functions of what is reduced beside the product.
+/// Adds the functions of reductions of the product's operands.
 static LogicalResult writeBeside(Operation *product, ir::KernelOp kernel, StringRef name, int64_t capacity,
                                  loops::NestWriter &nests, GridKernel &into) {
   SmallVector<unsigned> numbers;
@@ -64,7 +65,7 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
     if (failed(writeSumOfChunks(*product, kernel, name, nests)))
       return failure();
   }
-  // Tiles store elements alone; the nest of a sum walks over padding, too.
+  // Tiles store elements only; the nest of a sum also covers padding.
   auto left = product->termsOfChunk ? loops::PaddingOf::JoinedTiles : loops::PaddingOf::AllTiles;
   size_t ofProduct = into.functions.size();
   if (failed(loops::writePadding(kernel, name, left, nests)))

@@ -14,10 +14,11 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-// Of a row of a tile in shared memory: keeps rows apart that threads write, or load as matrices, at once, and packs aligned.
+// Padding of a tile's row in shared memory: avoids bank conflicts between rows that threads write, or load as matrices,
+// at once, and keeps packs aligned.
 static constexpr int64_t kPaddingBytes = 16;
-// Of tiles that are copied ahead, those of several steps are in shared memory at once: what is on its way then covers the time
-// that memory takes. Two blocks of sm_80 have so many bytes each, beside the one KB that each takes for itself.
+// With asynchronous copies, the tiles of several steps are in shared memory at once, enough to cover the latency of
+// memory. sm_80 has this many bytes for each of two blocks, without the one KB that it reserves per block.
 static constexpr int64_t kMostStages = 4, kBytesOfStages = 81 << 10;
 // Threads of a warp load single elements of four rows, eight of each.
 static constexpr int64_t kPaddingOfTf32 = 32;
@@ -78,7 +79,7 @@ private:
 
 //===- places -----------------------------------------------------------------------------------------------------===//
 
-/// Which tile, element of the batch and chunk a block has: what the rows decide comes last.
+/// The tile, batch element and chunk of a block: the one that depends on the rows comes last.
 std::string TileText::places() const {
   std::string text = fmt::format("  if (blockIdx.x >= tasks) return;\n  {} place = blockIdx.x;\n", p.numberType());
   auto take = [&](const char *name, int64_t count) {
@@ -107,14 +108,14 @@ std::string TileText::places() const {
   return text;
 }
 
-/// Where in the tile the first of a thread's rows and columns are.
+/// The first of a thread's rows and columns in the tile.
 std::string TileText::threadPlace() const {
   if (p.onTensorCores())
     return fmt::format("  const int warp = thread / 32, lane = thread % 32;\n"
                        "  const int warpM = warp % {0} * {1}, warpN = warp / {0} * {2};\n"
                        "  const int ofM = warpM + lane / 4, ofN = warpN + lane % 4 * 2;\n",
                        kFragment.warpsOfM, p.m.tile / kFragment.warpsOfM, p.n.tile / kFragment.warpsOfN);
-  // Neighbouring threads store neighbours of the result.
+  // Adjacent threads store adjacent elements of the result.
   constexpr const char *kSlow = "thread / 16", *kFast = "thread % 16";
   return fmt::format("  const int ofM = {} * {}, ofN = {} * {};\n", p.acrossM ? kFast : kSlow, p.m.width,
                      p.acrossM ? kSlow : kFast, p.n.width);
@@ -122,13 +123,13 @@ std::string TileText::threadPlace() const {
 
 //===- tiles of operands ------------------------------------------------------------------------------------------===//
 
-/// Which load the elements that lie side by side in memory together.
+/// Threads that load contiguous elements together.
 int64_t TileText::threadsOfRow(const TileOperand &operand) const {
   return (operand.alongSide ? p.sideOf(operand).tile : p.depth) / operand.packed;
 }
 
-/// Of the first element that a thread loads: which row of those that lie side by side in memory, and which element of it.
-/// Neighbours load neighbours.
+/// For the first element that a thread loads: its row, and its element in the row. Adjacent threads load adjacent
+/// elements.
 std::pair<std::string, std::string> TileText::firstPlace(const TileOperand &operand) const {
   int64_t threads = threadsOfRow(operand);
   return {fmt::format("thread / {}", threads), fmt::format("thread % {} * {}", threads, operand.packed)};
@@ -142,7 +143,7 @@ std::string TileText::elementPlace(const TileOperand &operand) const {
                      operand.alongSide ? slow : element);
 }
 
-/// What the rows or columns that a thread loads say.
+/// Properties of the rows or columns that a thread loads.
 std::string TileText::prepare(const TileOperand &operand) const {
   int64_t each = loadsOf(operand);
   const TileSide &side = p.sideOf(operand);
@@ -155,7 +156,7 @@ std::string TileText::prepare(const TileOperand &operand) const {
   text += fmt::format("  EACH({}) {{\n    {}\n    const {} at = tileOf{} * {} + side;\n", each, elementPlace(operand),
                       p.numberType(), letter, side.tile);
   text += place.setAbsent(operand, name + "Absent[l]", "countOf" + letter, "    ");
-  // What all steps have in common.
+  // Values common to all steps.
   std::string depth = p.isCopiedAhead() ? " + " + place.ofDepth(operand.offset.depth) : "";
   text += fmt::format("    {}Side[l] = {}{};\n", name, place.of(operand.offset.side), depth);
   for (auto [i, bounded] : llvm::enumerate(compared))
@@ -174,7 +175,7 @@ int64_t TileText::rowLengthOf(const TileOperand &operand) const {
   return (p.liesBySide(operand) ? p.depth : p.sideOf(operand).tile) + padding;
 }
 
-/// Those of one step and those of the next.
+/// Tiles of one step and of the next.
 std::string TileText::tiles() const {
   std::string text;
   for (const TileOperand &operand : p.operands)
@@ -183,7 +184,7 @@ std::string TileText::tiles() const {
   return text;
 }
 
-/// Tiles of several steps, in memory that the launch gives: both of a step lie side by side.
+/// Tiles of several steps, in dynamic shared memory: both tiles of a step are adjacent.
 std::string TileText::tilesOfStages() const {
   std::string text = fmt::format("  SHARED_BYTES(stages, {});\n", bytesOfStages());
   int64_t offset = 0;
@@ -195,7 +196,7 @@ std::string TileText::tilesOfStages() const {
   return text;
 }
 
-/// Of both tiles, and, where they are loaded ahead, of what places in the sum say, for the next two steps.
+/// For both tiles and, with asynchronous copies, for the summed indices of the next two steps.
 std::string TileText::sharedMemory() const {
   if (p.isCopiedAhead())
     return tilesOfStages();
@@ -213,7 +214,7 @@ Matrices TileText::matricesOf(const TileOperand &operand) const {
   return {rowLengthOf(operand), p.isCopiedAhead() ? termsOfStage() : termsOf(operand)};
 }
 
-/// Of the step that comes behind the next.
+/// For the step after the next.
 std::string TileText::fillTable() const {
   std::string text = fmt::format("    if (step + 2 < steps && thread < {}) {{\n"
                                  "      const int slot = step & 1, depth = thread;\n"
@@ -228,7 +229,7 @@ std::string TileText::fillTable() const {
   return text + "    }\n";
 }
 
-/// Whether there is what a thread takes.
+/// Whether the elements that a thread loads exist.
 std::string TileText::existsAt(const TileOperand &operand, const std::string &asked) const {
   const std::string name = operand.name;
   std::string text = fmt::format("!({}Absent[l] & {})", name, asked);
@@ -240,19 +241,19 @@ std::string TileText::existsAt(const TileOperand &operand, const std::string &as
   return text;
 }
 
-/// `inSum` is what the place in the sum says.
+/// `inSum` is the part that depends on the summed index.
 std::string TileText::addressOf(const TileOperand &operand, const std::string &inSum) const {
   return fmt::format("({} *)b{} + ({}Side[l] + {})", memoryTypeName(elementOf(operand)),
                      cast<BlockArgument>(operand.memory).getArgNumber(), operand.name, inSum);
 }
 
-/// Where in a tile as it lies in memory.
+/// The offset in a tile with the memory layout.
 std::string TileText::placeIn(const TileOperand &operand) const {
   return operand.alongSide ? "[depth][side]" : "[side][depth]";
 }
 
-/// Of the step `number`. A thread finds what places in the sum say by itself: all wait for each other in each step, and so for a
-/// table that some of them fill.
+/// For step `number`. Every thread computes the summed indices itself: a table filled by some threads would need
+/// another barrier in each step.
 std::string TileText::beginCopies(const TileOperand &operand) const {
   std::string from = addressOf(operand, fmt::format("({})", place.ofStep(operand.offset.depth)));
   return fmt::format(
@@ -326,7 +327,7 @@ std::string TileText::multiply() const {
   return text + "      }\n";
 }
 
-/// Where a warp's matrices lie.
+/// The addresses of a warp's matrices.
 std::string TileText::matrices() const {
   std::string text;
   if (p.cores == Cores::Halves)
@@ -345,14 +346,14 @@ std::string TileText::addChain() const {
                      eachSum(p, "        ", "sum[i][j] += chain[i][j], chain[i][j] = 0;"));
 }
 
-/// The loop over steps, of which so many come before the first that multiplies.
+/// The loop over steps, this many of which precede the first multiplication.
 std::string TileText::forEachStep(int64_t before) const {
   return fmt::format("  const int steps = (int)quotient(end - begin + {0} - 1, ({1}){0});\n"
                      "  _Pragma(\"unroll 1\") for (int step = -{2}; step < steps; ++step) {{\n",
                      p.depth, p.numberType(), before);
 }
 
-/// Each step begins to copy into the tile that the step before has multiplied.
+/// Each step begins to copy into the tile that the previous step has multiplied.
 std::string TileText::stepsCopiedAhead() const {
   int64_t all = stages(), ahead = all - 1;
   std::string text = forEachStep(ahead);
@@ -366,7 +367,7 @@ std::string TileText::stepsCopiedAhead() const {
   return text + multiplyFragments() + "    }\n  }\n";
 }
 
-/// Each step loads what the next multiplies, of places in the sum that the step before has written down.
+/// Each step loads the operands of the next, at summed indices that the previous step has computed.
 std::string TileText::stepsLoadedAhead() const {
   std::string text = forEachStep(2) + fillTable();
   text += "    if (step >= -1 && step + 1 < steps) {\n      const int slot = (step + 1) & 1;\n" + load(p.operands[0]) +

@@ -13,20 +13,20 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-// A block's threads lie as a square over its tile.
+// A block's threads form a square over its tile.
 static constexpr int64_t kSide = 16;
-// Blocks that fill a device, by which chunks are counted: two for each multiprocessor of the largest there are.
+// Blocks that fill a device, to count chunks: two per multiprocessor of the largest device.
 static constexpr int64_t kBlocksAtOnce = 256;
-// Terms of a chunk at least, so that its sum costs little beside them.
+// Minimum terms of a chunk, so that adding its sum costs little in comparison.
 static constexpr int64_t kTermsOfChunk = 256;
-// Rows and columns of the tiles by which chunks are counted; those that are chosen later change no sum.
+// Rows and columns of the tiles that chunks are counted by; the tiles chosen later change no sum.
 static constexpr int64_t kTileOfChunks = 128;
 static constexpr int64_t kBytesOfPack = 16;
-// Terms of the sum in a step. Halves are half as large, and tensor cores multiply them in less time.
+// Terms per step. Halves are half as large, and tensor cores multiply them faster.
 static constexpr int64_t kDepth = 16, kDepthOfHalves = 32;
-// Of small tiles, in which a step would be shorter than the time that its loads take, as many as shared memory holds.
+// For small tiles, whose steps would be shorter than the latency of loads: as many as fit in shared memory.
 static constexpr int64_t kMostDepth = 64, kSmallTile = 64 * 64, kBytesOfTiles = 32 << 10;
-// Registers of a thread that hold sums.
+// Registers of a thread for sums.
 static constexpr int64_t kRegistersOfSums = 128;
 
 std::string Flat::count() const { return hasRows ? fmt::format("(rows * {}ll)", inner) : fmt::format("{}ll", inner); }
@@ -85,7 +85,7 @@ static Cores coresFor(Operation *op, const GridOptions &options) {
 
 namespace {
 
-/// Finds the parts of a product, then how it is cut.
+/// Analyzes a product, then chooses its tiles and chunks.
 class Tiling {
 public:
   Tiling(const Product &product, Operation *op, int64_t capacity, const GridOptions &options)
@@ -156,7 +156,7 @@ AffineExpr Tiling::offsetOf(const PlaceInMemory &its) const {
   return made.product.space.normalize(offsetIn(tensorTypeOf(its.memory), its.index, made.capacity));
 }
 
-/// How far apart neighbours along the dimension are: 0 where it moves nothing, and far where it has none.
+/// The stride along the dimension: 0 if the operand does not depend on it, and large if the stride is not constant.
 int64_t Tiling::strideAlong(const Product::Dim &dim, AffineExpr offset) const {
   int64_t stride = dim.size == 1 && !dim.hasRows ? INT64_MAX : 0;
   for (const LinearIndex::Term &term : made.product.space.analyze(offset).terms)
@@ -165,7 +165,7 @@ int64_t Tiling::strideAlong(const Product::Dim &dim, AffineExpr offset) const {
   return stride;
 }
 
-/// Where terms of the sum lie in the order in which they are added: in the operand that has neighbours among them.
+/// The operand that determines the order of terms: the one that is contiguous along the sum.
 AffineExpr Tiling::orderOfTerms() const {
   const Product &product = made.product;
   AffineExpr ofA = offsetOf(product.a), ofB = offsetOf(product.b);
@@ -177,7 +177,7 @@ AffineExpr Tiling::orderOfTerms() const {
   return hasNeighbours(ofA) || !hasNeighbours(ofB) ? ofA : ofB;
 }
 
-/// Those of a role in the order of memory, with the rows of the call outermost.
+/// The dimensions of a role in memory order, with the rows of the call outermost.
 Flat Tiling::flatten(Product::Role role, AffineExpr order) const {
   Flat flat;
   for (const Product::Dim &dim : made.product.dims) {
@@ -207,7 +207,7 @@ bool Tiling::isAlong(const Flat &side, AffineExpr offset) const {
   return !side.dims.empty() && made.product.space.analyze(offset).coefficientOf(side.dims.back().variable) == 1;
 }
 
-/// None where one term of the index hangs on both.
+/// None if one term of the index depends on both.
 std::optional<Parts> Tiling::partsOf(AffineExpr index) const {
   const Product &product = made.product;
   LinearIndex linear = product.space.analyze(index), side, depth;
@@ -222,7 +222,7 @@ std::optional<Parts> Tiling::partsOf(AffineExpr index) const {
   return Parts{product.space.toExpr(side), product.space.toExpr(depth)};
 }
 
-/// An index that is bounded from both sides is one.
+/// An index bounded on both sides is one condition.
 void Tiling::addBound(TileOperand &operand, const Parts &nonNegative) const {
   for (Bounded &other : operand.bounded) {
     AffineExpr sum = other.index.side + other.index.depth + nonNegative.side + nonNegative.depth;
@@ -247,7 +247,7 @@ TiledProduct Tiling::cut() {
   return made;
 }
 
-/// Into how many equal parts each row of the call is cut, of which all have terms enough, for so many chunks.
+/// The number of equal parts of each row of the call, each with enough terms, to reach this many chunks.
 int64_t Tiling::partsOfRow(int64_t chunks) const {
   int64_t rows = made.k.atCapacity() / made.k.inner, parts = llvm::divideCeilSigned(chunks, rows);
   auto isCut = [&] { return made.k.inner % (parts * made.depth) == 0; };
@@ -256,7 +256,8 @@ int64_t Tiling::partsOfRow(int64_t chunks) const {
   return parts;
 }
 
-/// Long sums of few results are cut until there are blocks enough: into whole chains, or whole rows of the call, or parts of them.
+/// Long sums with few results are split until there are enough blocks: into whole chains, or whole rows of the call, or
+/// parts of them.
 void Tiling::cutIntoChunks() {
   auto tiles = [](const Flat &flat) -> int64_t { return llvm::divideCeilSigned(flat.atCapacity(), kTileOfChunks); };
   int64_t terms = made.k.atCapacity();
@@ -278,7 +279,7 @@ bool Tiling::holdsSums() const {
   return made.m.tile * made.n.tile / kThreads * registers <= kRegistersOfSums;
 }
 
-/// How large a side's tiles may be: elements that are loaded one by one need registers for the place of each.
+/// The maximum tile size of a side: elements loaded one by one need a register for each address.
 int64_t Tiling::largestTile(const TileOperand &operand) const {
   constexpr int64_t kSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
   bool isWide = isPacked(operand, (made.cores == Cores::Halves ? kBytesOfPack / 2 : kBytesOfPack) / made.termBytes);
@@ -286,7 +287,7 @@ int64_t Tiling::largestTile(const TileOperand &operand) const {
   return std::min(options.largestTile, largest);
 }
 
-/// The largest that the result fills, that fill the device, and whose sums fit into registers.
+/// The largest tiles that the result fills, that fill the device, and whose sums fit in registers.
 void Tiling::chooseTiles() {
   constexpr int64_t kSmallest = 32;
   auto choose = [&](TileSide &side, int64_t largest) {
@@ -301,14 +302,14 @@ void Tiling::chooseTiles() {
     larger().tile /= 2;
 }
 
-/// Whether each load takes as much as it can.
+/// Whether each load has the maximum width.
 bool Tiling::arePacked() const {
   return llvm::all_of(made.operands,
                       [&](const TileOperand &operand) { return isPacked(operand, kBytesOfPack / made.termBytes); });
 }
 
-/// Of halves that are loaded one by one steps are as short as of floats: a thread keeps the place of each in registers. Where
-/// warps have one fragment of columns alone they multiply twice as many terms at once.
+/// Halves loaded one by one have steps as short as floats, because a thread keeps the address of each in registers. If
+/// warps have only one fragment of columns, they multiply twice as many terms at once.
 bool Tiling::hasManySingles() const {
   constexpr int64_t kMost = 4;
   return made.cores == Cores::Halves && made.n.tile > kFragment.warpsOfN * kFragment.columns &&
@@ -327,7 +328,7 @@ void Tiling::chooseDepth() {
     made.depth *= 2;
 }
 
-/// Groups of elements that lie side by side in all tiles; tensor cores say themselves which thread has what.
+/// Groups of elements that are contiguous in all tiles; tensor cores determine the elements of a thread themselves.
 void Tiling::placeThreads() {
   for (TileSide *side : {&made.m, &made.n}) {
     side->perThread = side->tile / kSide;
@@ -338,7 +339,7 @@ void Tiling::placeThreads() {
   }
 }
 
-/// How many elements one load takes: a power of two, of which every thread has some.
+/// Elements per load: a power of two, such that every thread has some.
 int64_t Tiling::packedAt(const TileOperand &operand) const {
   int64_t most = std::min(kBytesOfPack / made.termBytes, made.sideOf(operand).tile * made.depth / kThreads), by = most;
   while (by > 1 && !isPacked(operand, by))
@@ -346,8 +347,8 @@ int64_t Tiling::packedAt(const TileOperand &operand) const {
   return by;
 }
 
-/// Whether so many neighbours, of the side or of the sum's terms, from a multiple of their number on, lie side by side
-/// from a multiple of it on, all exist if the first does, and all count if it does.
+/// Whether aligned groups of this many adjacent rows, columns or terms are contiguous and aligned in memory, exist if
+/// the first one does, and count if the first one does.
 bool Tiling::isPacked(const TileOperand &operand, int64_t by) const {
   const Flat &along = operand.alongSide ? made.sideOf(operand).flat : made.k;
   if (along.inner % by != 0 || (&along == &made.k && made.termsOfChunk % by != 0))
@@ -356,7 +357,7 @@ bool Tiling::isPacked(const TileOperand &operand, int64_t by) const {
   const Product &product = made.product;
   SmallVector<AffineExpr> replacements(product.dims.size(), getAffineConstantExpr(0, made.type.getContext()));
   AffineExpr lane = space.addVariable({}, {0, by - 1}, /*keep=*/true);
-  Count same(this); // in all lanes: nothing is emitted of it
+  Count same(this); // true in all lanes: no condition is emitted
   for (const Flat *flat : {&made.m.flat, &made.n.flat, &made.batch, &made.k}) {
     int64_t size = flat == &along ? llvm::divideCeilSigned(flat->atCapacity(), by) : flat->atCapacity();
     AffineExpr place = space.addVariable(same, {0, size - 1});

@@ -1,8 +1,12 @@
-// Matrix products. A task is a block of C's rows times one group of columns; B's group stays in the second-level cache
-// while tiles of A pass over it; where k is too long for that, or terms lie so that they evict each other, the block is summed
-// in parts of k (SumsOfBlock.h). Weights come in panels; B that is transposed, or whose long rows would evict each
-// other while they are used often, is packed into panels by a stage in front. Where C is small and k is the batch, k is
-// cut into a number of chunks given by the shape, summed by a stage behind. MatmulPlan.h decides which.
+// Matrix products.
+//
+// A task is a block of C's rows times one group of columns. B's group stays in the second-level cache while tiles of A
+// pass over it. If k is too long for that, or if terms are laid out so that they evict each other, the block is summed
+// over parts of k (SumsOfBlock.h).
+//
+// Weights come in panels. A preceding stage packs B into panels if B is transposed, or if its long rows would evict
+// each other while they are used often. If C is small and k is the batch, k is split into chunks, whose number follows
+// from the shape, and a later stage sums them. MatmulPlan.h makes these decisions.
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/Contraction.h"
 #include "backends/cpu/compiler/product/matmul/MatmulPlan.h"
@@ -108,14 +112,14 @@ private:
 
   // A part of k of a block.
   struct Part {
-    Value a;           // where A's terms of the first row begin
-    Value b;           // where B's terms of the first column begin
+    Value a;           // address of A's terms of the first row
+    Value b;           // address of B's terms of the first column
     Value terms, rows; // how many
-    Value column;      // the first one among those of the task
+    Value column;      // index of the first one in the task
     int64_t columns;
   };
 
-  // The rows [m0, m1) of a task's groups, the first of which is `group`, so many at a time as have room on the stack.
+  // The rows [m0, m1) of a task's groups, the first of which is `group`, as many at a time as fit on the stack.
   void emitBlocksInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
     int64_t most = std::max(plan.fittingRows(), plan.tileRows());
     SumsOfBlock block(stage, loc, vector, llvm::alignTo(std::min(plan.rowsOfBlock, most), plan.tileRows()),
@@ -160,7 +164,7 @@ private:
     });
   }
 
-  // Where the terms from `first` on of a group of B's columns lie, or a copy of them.
+  // The address of the terms from `first` on of a group of B's columns, or of their copy.
   Value partOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, SumsOfBlock &block, Value group, Value first,
                 Value terms, int64_t columns) {
     IndexMath math{b, loc};
@@ -174,7 +178,7 @@ private:
     return plan.panelOfB ? from : block.copyB(b, from, strideOfB(), terms, columns);
   }
 
-  // The first column of a group among those of its task.
+  // The first column of a group within its task.
   Value placeIn(OpBuilder &b, Value which, Value first) {
     IndexMath math{b, loc};
     return math.mul(math.sub(which, first), plan.groups.width);
@@ -203,7 +207,7 @@ private:
              [&](OpBuilder &inner) { addTile(inner, block, part, whole, isStatic ? rest : size, /*last=*/!isStatic); });
   }
 
-  // With `last`, rows from the last one on are computed from its operands, and not read.
+  // With `last`, rows from the last one on are computed from its operands, instead of being read.
   void addTile(OpBuilder &b, SumsOfBlock &block, const Part &part, Value row, int64_t rows, bool last) {
     int64_t strideB = plan.panelOfB ? plan.panelOfB : plan.groups.width;
     Tile tile(loc, vector, rows, part.columns, /*wholeVectors=*/true);
@@ -261,7 +265,7 @@ private:
     });
     if (!dynamic && blocksAreWhole && rest == 0)
       return;
-    // Only blocks in the middle of a static C may end in a tile that is not the last one.
+    // Only blocks in the middle of a static C may end with a tile that is not the last one.
     dynamic |= !blocksAreWhole;
     ifThen(b, loc, math.less(whole, m1), [&](OpBuilder &body) {
       emitTile(stage, body, batch, aBase, bBase, whole, column, dynamic ? tileRows : rest, columns,
@@ -326,7 +330,7 @@ private:
   // From one term to the next.
   int64_t strideOfB() const { return plan.panelOfB ? plan.panelOfB : op.b.strideI; }
 
-  // Small tiles are unrolled so that the loop's own instructions do not weigh.
+  // Small tiles are unrolled to amortize the loop overhead.
   static int64_t unrollOf(const Tile &tile) { return tile.rows() * tile.vectors() >= 16 ? 2 : 4; }
 
   void storePartial(StageFunction &stage, OpBuilder &b, Value m, Value n, Value sums) {

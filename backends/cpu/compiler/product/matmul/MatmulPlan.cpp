@@ -8,10 +8,10 @@
 
 namespace sluice::cpu {
 
-// Of a task that sums k in parts: columns, and terms of a part where rows of A are copied.
+// Limits of a task that sums over parts of k: columns, and terms of a part if rows of A are copied.
 static constexpr int64_t mostColumns = 256, termsPerCopy = 256;
 
-// Of A: for more, all of B is packed once rather than parts of it again for each block.
+// Rows of A: above this, all of B is packed once instead of parts of it for each block.
 static constexpr int64_t fewRows = 192;
 
 int64_t panelWidth(int64_t columns, int64_t lanes) { return std::min<int64_t>(64, llvm::alignTo(columns, lanes)); }
@@ -47,7 +47,7 @@ void MatmulPlan::planPacking() {
   panelOfB = op.b.layout == Matmul::Layout::Panels ? op.b.panel : 0;
   bool transposed =
       op.b.layout == Matmul::Layout::PanelsT || (op.b.layout == Matmul::Layout::Strided && op.b.strideJ != 1);
-  // Of many rows of A, what is summed in parts reads columns of B again and again.
+  // With many rows of A, sums over parts read columns of B again and again.
   packsParts = transposed && canSumInParts() && op.n >= lanes && op.m < fewRows;
   packed = (transposed && !packsParts) || (rowsOfBEvictEachOther() && op.m >= fewRows && !copiesA);
   if (!packed)
@@ -92,7 +92,7 @@ int64_t MatmulPlan::wantedTasks() const {
   return flopsOf(op) > (1 << 18) ? std::max<int64_t>(wanted, 16) : wanted;
 }
 
-// Whether several tiles of A would each read a group of B's columns from beyond the second-level cache.
+// Whether several tiles of A would each read a group of B's columns from outside of the second-level cache.
 bool MatmulPlan::readsBAgain() const {
   if (!canSumInParts())
     return false;
@@ -104,7 +104,7 @@ bool MatmulPlan::canSumInParts() const {
   return op.rows != Matmul::Rows::K && op.m >= 16 && op.a.layout == Matmul::Layout::Strided && op.a.strideJ == 1;
 }
 
-// Whether terms of A are rows in memory, of a k that is long, so that its tiles would find nothing in the cache.
+// Whether terms of A are rows in memory and k is long, so that tiles would miss the cache.
 bool MatmulPlan::termsOfAAreRows() const {
   return op.rows != Matmul::Rows::M && !splitK && op.k > termsPerSum && op.a.layout == Matmul::Layout::Strided &&
          op.a.strideI == 1 && op.a.strideJ != 1 && op.m >= 2 * lanes;
@@ -124,8 +124,8 @@ int64_t MatmulPlan::fittingRows() const {
   return inParts ? llvm::alignTo(fitting, tileRows()) : fitting / tileRows() * tileRows();
 }
 
-// Of the blocks that make enough tasks, those for which the least is copied: an element of A once for the columns of a
-// task, one of B once for its rows.
+// Of the blocks that give enough tasks, those with the fewest copies: an element of A once per task's columns, an
+// element of B once per task's rows.
 void MatmulPlan::planBlocks() {
   double least = 0;
   int64_t most = std::clamp<int64_t>(mostColumns / groups.width, 1, groups.count()), best = 1;
@@ -142,7 +142,7 @@ void MatmulPlan::planBlocks() {
   rowsOfBlock = rowsFor(std::min<int64_t>(wantedTasks(), 16));
 }
 
-// Rows enough in a task to use B's panel well.
+// Minimum rows of a task, to amortize B's panel.
 void MatmulPlan::planTasks() {
   int64_t wanted = wantedTasks();
   int64_t tile = tileRows();
@@ -179,7 +179,7 @@ void MatmulPlan::planTasks() {
   staticBlocksOfM = op.rows == Matmul::Rows::M ? 1 : staticBlocks;
 }
 
-// Those of k are an order of sums, so the shape decides alone: the tiles counted here are not those chosen.
+// Chunks of k determine an order of sums, so only the shape may decide: the tiles counted here are not those chosen.
 int64_t MatmulPlan::chunksOfK() const {
   int64_t tiles = llvm::divideCeil(op.m, 8) * llvm::divideCeil(op.n, 4 * lanes);
   int64_t missing = std::min<int64_t>(llvm::divideCeil(wantedTasks(), tiles), 16);

@@ -57,7 +57,7 @@ private:
         Value row = loadFirstLanes(inner, loc, vector, address(inner, from, sourceK(inner, k)), width);
         storeVector(inner, loc, row, address(inner, to, targetK(inner, k)));
       });
-    // Tails are gathered: a transposition in registers is a lot of code for each shape of its own.
+    // Tails are gathered: transposing in registers would need much code for each tail shape.
     bool transposes = canTranspose() && width == lanes && pack.k >= lanes;
     Value whole = transposes ? math.add(begin, math.roundDown(math.sub(end, begin), lanes)) : begin;
     if (transposes)

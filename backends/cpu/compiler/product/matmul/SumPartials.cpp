@@ -11,7 +11,7 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-// Enough work for a task to be worth handing out, and enough tasks for 16 threads.
+// Minimum work of a task to outweigh its overhead, and enough tasks for 16 threads.
 static int64_t rowsPerSumTask(const Partials &partials) {
   int64_t forSixteen = llvm::divideCeil(partials.rows, 32);
   int64_t worthwhile = llvm::divideCeil(2048, partials.width);

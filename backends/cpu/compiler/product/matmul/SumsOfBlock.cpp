@@ -11,7 +11,7 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-// Neighbouring terms lie an odd number of vectors apart, so that they are in different sets of a cache.
+// Adjacent terms are an odd number of vectors apart, so that they map to different cache sets.
 static int64_t oddLines(int64_t elements, int64_t lanes) { return (llvm::divideCeil(elements, lanes) | 1) * lanes; }
 
 SumsOfBlock::SumsOfBlock(StageFunction &stage, Location loc, VectorType vector, int64_t rows, int64_t columns)
@@ -50,7 +50,7 @@ void SumsOfBlock::clear(OpBuilder &b, Value rows) {
   });
 }
 
-// The last vector of a row may be narrower than the others: those of A end where A ends.
+// The last vector of a row may be narrower than the others: reads of A stop at the end of A.
 void SumsOfBlock::copyA(OpBuilder &b, Value from, int64_t stride, Value terms, Value rows) {
   IndexMath math{b, loc};
   Type element = vector.getElementType();
@@ -82,7 +82,7 @@ Value SumsOfBlock::copyB(OpBuilder &b, Value from, int64_t stride, Value terms, 
   return copyOfB;
 }
 
-// A few neighbouring terms, too, so that squares of terms and columns are whole.
+// Also handles a few adjacent terms, so that squares of terms and columns are whole.
 Value SumsOfBlock::packB(OpBuilder &b, const PackPanels &pack, Value source, Value first, Value terms,
                          int64_t columns) {
   IndexMath math{b, loc};

@@ -13,7 +13,7 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-static constexpr int64_t mostRows = 8;  // each row is an address to keep
+static constexpr int64_t mostRows = 8;  // each row occupies an address register
 static constexpr int64_t leastSums = 8; // multiply-adds in flight: a latency of four on two ports
 
 int64_t dotTileRows(int64_t columns, int64_t registers) {
@@ -64,7 +64,7 @@ Sums DotTile::addRun(OpBuilder &builder, Sums sums, Value a, int64_t aStride, Va
   return sums;
 }
 
-// The upper half onto the lower one, until one lane is left.
+// Adds the upper half to the lower half, until one lane is left.
 static Value sumOfLanes(OpBuilder &b, Location loc, Value vector) {
   for (int64_t half = cast<VectorType>(vector.getType()).getNumElements() / 2; half >= 1; half /= 2) {
     auto part = [&](int64_t from) {

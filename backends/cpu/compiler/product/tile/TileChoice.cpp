@@ -13,7 +13,7 @@ namespace sluice::cpu {
 
 static constexpr double fmaLatency = 4;
 static constexpr double loadsPerCycle = 2;
-static constexpr int64_t maxRows = 14; // each row is an address to keep
+static constexpr int64_t maxRows = 14; // each row occupies an address register
 
 int64_t maxTileRows(int64_t vectors, const Target &target) {
   // The sums, a vector of B for each column, and one broadcast of A.

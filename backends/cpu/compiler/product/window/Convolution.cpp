@@ -92,7 +92,7 @@ static Matmul::Matrix imageMatrix(Place place, int64_t channels) {
   return matrix;
 }
 
-// The share of lanes that do work.
+// The share of active lanes.
 static double filledLanesOf(const WindowSum &sum, int64_t lanes) {
   double useful = 0, issued = 0;
   for (const WindowSum::Phase &phase : sum.phases) {
@@ -105,8 +105,8 @@ static double filledLanesOf(const WindowSum &sum, int64_t lanes) {
   return issued == 0 ? 1 : useful / issued;
 }
 
-// A stage that makes the second copy of the narrow channels' weights, behind what the workspace holds already.
-// `weights` says where the weight of (tap, input channel, first narrow channel) lies.
+// A stage that copies the narrow channels' weights, after the existing workspace. `weights` is the offset of the weight
+// of (tap, input channel, first narrow channel).
 static void packNarrowWeights(const StageModule &module, llvm::StringRef name, Location loc, PackPanels weights,
                               Place workspace, const Target &target, WindowSum &sum, Contraction &result) {
   int64_t bytes = sum.element.getIntOrFloatBitWidth() / 8;

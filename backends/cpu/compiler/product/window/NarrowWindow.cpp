@@ -19,10 +19,10 @@ int64_t chooseNarrowChannels(const WindowSum &sum, const Target &target) {
   for (const WindowSum::Phase &phase : sum.phases) {
     const WindowAxis &w = phase.width;
     if (w.tapStep != 1 || w.kernelStep != 1)
-      return 0; // a row of taps is no contiguous run
+      return 0; // a row of taps is not contiguous
     double runs = phase.height.taps, length = w.taps * sum.inputChannels;
     asVector += runs * length;
-    // Adding up the lanes takes about as long as eight multiply-adds; loads weigh more than in a large tile.
+    // Reducing the lanes takes about as long as eight multiply-adds; loads cost relatively more than in a large tile.
     alongTerms += narrow * (1.25 * runs * llvm::divideCeil(length, lanes) + 8);
   }
   return alongTerms < asVector ? narrow : 0;

@@ -2,16 +2,16 @@
 // dY[pixel, o].
 //
 // A register tile is a few rows (kh, kw, c) of dW times a group of output channels; its steps are pixels. The batch is
-// cut into chunks, a number given by the shape, each with its own partial dW in the workspace; a stage behind adds them
-// in order. Within a chunk a few images at a time stay in the cache while all tiles of dW pass over them; every sum
-// goes through the chunk's images, their rows and their pixels in order, however tiles and blocks are cut.
+// split into chunks, whose number follows from the shape, each with a partial dW in the workspace; a later stage adds
+// them in order. Within a chunk a few images at a time stay in the cache while all tiles of dW pass over them. Every
+// sum iterates over the chunk's images, their rows and their pixels in order, however tiles and blocks are split.
 //
 // Where c is long, loops run over the taps and tiles are cut from the contiguous run of x that a tap (or, without
 // padding along the width, a row of taps) reads. Where c is short and the window leaves the image, or the whole window
 // fits one tile, the rows of every tile are known when the code is generated, and so are the pixels that each may read.
 //
-// The last output channels, where they would fill a small part of a vector, are a group of tasks of their own: there
-// the lanes go along the runs of x.
+// If the last output channels would fill only a small part of a vector, separate tasks compute them with lanes along
+// the runs of x.
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 #include "backends/cpu/compiler/product/tile/Tile.h"
@@ -62,10 +62,10 @@ private:
 
   // ---- Emission ----
 
-  // What one task works on.
+  // The work of one task.
   struct Work {
     Value part;           // of the rows of taps
-    Value chunk;          // which partial result
+    Value chunk;          // number of the partial result
     Value image0, image1; // its images
     Value column;         // first output channel
     int64_t columns, tileRows;
@@ -181,7 +181,7 @@ private:
     });
   }
 
-  // Pixels [begin, end) that tap `k` finds inside the image.
+  // Pixels [begin, end) for which tap `k` is inside the image.
   std::pair<Value, Value> validPixels(OpBuilder &b, const Convolution::Axis &axis, Value k) {
     IndexMath math{b, loc};
     if (!leavesImage(axis))
@@ -206,13 +206,13 @@ private:
                [&](OpBuilder &at, Sums sums) { return addPixels(stage, at, block, band, corner, work.column, sums); });
   }
 
-  // The row of dW for place `c` of a run.
+  // The row of dW for position `c` of a run.
   Value rowOf(OpBuilder &b, Value kh, Value kw, Value c) {
     IndexMath math{b, loc};
     return math.add(math.mul(math.add(math.mul(kh, plan.runsPerTapRow), kw), plan.runLength), c);
   }
 
-  // Where x lies under that row at pixel (0, 0).
+  // The address of x under that row at pixel (0, 0).
   Value cornerOf(OpBuilder &b, Value kh, Value kw, Value c) {
     IndexMath math{b, loc};
     Value down = math.mul(math.add(math.mul(kh, h.dilation), -h.padBefore), w.input);
@@ -220,7 +220,7 @@ private:
     return math.add(math.mul(math.add(math.add(down, across), -w.padBefore), channels()), c);
   }
 
-  // The pixels for which a run of x lies inside the image.
+  // The pixels for which a run of x is inside the image.
   PixelBand bandOf(OpBuilder &b, Value kh, Value kw, PixelStep step) {
     auto [oh0, oh1] = validPixels(b, h, kh);
     if (plan.acrossTaps)
@@ -327,7 +327,7 @@ private:
                 tile.lanesOf(v));
   }
 
-  // Lane i goes to place + i * stride.
+  // Lane i is stored to place + i * stride.
   void scatter(OpBuilder &b, Value sums, Value place, int64_t stride, int64_t count) {
     for (int64_t lane = 0; lane < count; ++lane)
       storeVector(b, loc, b.create<vector::ExtractOp>(loc, sums, ArrayRef<int64_t>{lane}),

@@ -39,14 +39,14 @@ WeightGradientPlan::WeightGradientPlan(const Convolution &op, const Target &targ
 
 void WeightGradientPlan::planNarrow(const Convolution &op, int64_t vectorLanes) {
   int64_t last = op.outputChannels % vectorLanes, vectors = llvm::divideCeil(runLength, vectorLanes);
-  bool cheaper = last * vectors * 5 < runLength * 4; // its tiles are smaller, so that loads weigh more
+  bool cheaper = last * vectors * 5 < runLength * 4; // its tiles are smaller, so loads cost relatively more
   if (!staticTiles && op.outputChannels > vectorLanes && cheaper)
     narrow = last;
   double issued = llvm::divideCeil(op.outputChannels - narrow, vectorLanes) * runLength + narrow * vectors;
   lanes = op.outputChannels * runLength / (issued * vectorLanes);
 }
 
-// Enough images at a time for a tile to be worth loading, few enough to stay in the cache.
+// Enough images at a time to amortize loading a tile, few enough to stay in the cache.
 void WeightGradientPlan::planImages(const Convolution &op, const Target &target) {
   const Convolution::Axis &h = op.height, &w = op.width;
   int64_t pixels = h.output() * w.output();
@@ -80,7 +80,7 @@ void WeightGradientPlan::planChunks(const Convolution &op, int64_t vectorLanes) 
   int64_t fitting = std::max<int64_t>(1, mostWorkspace / (partials.elementsPerChunk() * elementBytes(op)));
   int64_t chunks = std::min<int64_t>({16, fitting, op.rows});
   partials.rowsPerChunk = llvm::divideCeil(op.rows, chunks);
-  // Each part of the rows reads all images again; where that is cheap, its part of dW stays closer.
+  // Each part of the rows reads all images again. If that is cheap, a smaller part of dW stays in a closer cache.
   parts = 1;
   int64_t work = 2 * multiplyAddsPerImage(op) * partials.rowsPerChunk / groups.count();
   if (!staticTiles && (chunks * groups.count() < 32 || work / op.height.kernel > (4 << 20)))

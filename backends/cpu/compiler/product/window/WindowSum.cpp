@@ -18,7 +18,7 @@ using namespace mlir;
 
 // Runs shorter than this are unrolled whole.
 static constexpr int64_t shortRun = 12;
-// Rows of the window with fewer terms than this are not worth sums of their own.
+// Rows of the window with fewer terms than this do not get separate sums.
 static constexpr int64_t worthwhileSum = 128;
 
 namespace {
@@ -77,7 +77,7 @@ private:
     rowsOfBlock = llvm::divideCeil(height, blocks);
     blocks = llvm::divideCeil(height, rowsOfBlock);
     imagesPerTask = std::clamp<int64_t>(wanted / perGroup, 1, std::max<int64_t>(1, op.rows / 32));
-    // Weights that fill the second-level cache are worth several images.
+    // Weights that fill the second-level cache are amortized over several images.
     int64_t weightBytes = terms * std::min(groups.width, wideChannels()) * elementBytes();
     if (weightBytes > target.l2 / 4)
       imagesPerTask = std::max(imagesPerTask, op.rows * groups.count() * blocks / 32);
@@ -126,7 +126,7 @@ private:
     });
   }
 
-  // The channels that fill no vector go with the last group.
+  // The channels that fill no vector join the last group.
   void emitNarrow(StageFunction &stage, OpBuilder &b, Value image, Value j0, Value j1, Value group) {
     IndexMath math{b, loc};
     auto emitAll = [&](OpBuilder &body) {
@@ -155,7 +155,7 @@ private:
         [&](OpBuilder &otherwise) { rowsOf(otherwise, groups.tail, groups.tailRows); });
   }
 
-  // What the tiles of one row of outputs share.
+  // State shared by the tiles of one row of outputs.
   struct Row {
     const WindowSum::Phase &phase;
     Value image, j;   // the row
@@ -248,8 +248,8 @@ private:
     return accumulateOver(b, loc, h.taps, isShort ? h.taps : 1, tile.zeros(b), overHeight);
   }
 
-  // All taps along the width and all channels, for one tap along the height. Where sums are long, groups of taps are
-  // added up apart; a pixel's groups follow from the window and its place in the image, not from its tile.
+  // All taps along the width and all channels, for one tap along the height. If sums are long, groups of taps are
+  // summed separately. A pixel's groups follow from the window and its position in the image, not from its tile.
   void addWindowRow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value input, Value weights,
                     Sums &sums) {
     const WindowAxis &w = row.phase.width;
@@ -284,7 +284,7 @@ private:
                 Value input, Value weights, Sums &sums) {
     Sums before = sums;
     if (op.inputChannels > termsPerSum)
-      addTaps(b, tile, row, run, first, taps, input, weights, sums); // a tap is in parts itself
+      addTaps(b, tile, row, run, first, taps, input, weights, sums); // a single tap is itself split into parts
     else
       sums = addApart(b, loc, tile, sums, [&](OpBuilder &body, Sums part) {
         addTaps(body, tile, row, run, first, taps, input, weights, part);
