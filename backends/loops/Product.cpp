@@ -174,7 +174,7 @@ static void addPadding(Product &product, Value result) {
     look(product.a.memory, product.a.index);
     look(product.b.memory, product.b.index);
     bool isPadded = sizes.size() == 1 && *sizes.begin() > 0 && !isFoundBy(product.nonNegative, dim.variable);
-    // The sum needs only one operand to be zero there if both are zero: other products need not be zero.
+    // A summed dimension needs zeros in both operands: zero times another value, such as infinity, need not be zero.
     bool isOfBoth = isFoundBy(product.a.index, dim.variable) && isFoundBy(product.b.index, dim.variable);
     if (!isPadded || (dim.role == Product::K && !isOfBoth))
       continue;

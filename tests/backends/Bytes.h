@@ -1,5 +1,6 @@
-// Memory of buffers as devices and plans give it: at a multiple of 64 bytes, which kernels rely on. It ends with a page, and
-// who touches what is behind is killed; a sanitizer of kernels (tests/cuda_emu/HostCompiler.h) sees the first byte behind.
+// Buffer memory as devices and plans allocate it: aligned to 64 bytes, which kernels rely on. It ends at a page
+// boundary, and an access beyond its end kills the process. A sanitizer of kernels (tests/cuda_emu/HostCompiler.h)
+// detects an access to the first byte beyond.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@ namespace sluice::test {
 
 using namespace mlir;
 
-// Behind every buffer, up to where its memory ends, to see stray writes there, too.
+// Guard bytes after every buffer, up to the end of its memory, which reveal stray writes.
 static constexpr char kGuardByte = 0x5a;
 
 static Bytes guarded(const Bytes &buffer) {

@@ -1,5 +1,5 @@
-// A kernel given as text: its operands, drawn at random, and what the reference interpreter makes of them. Backends
-// derive from it how they run it.
+// A kernel given as text, with random operands and the results of the reference interpreter. Backends derive the
+// execution from it.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -28,15 +28,16 @@ public:
   /// Result `number` of the last run, and its raw bytes.
   ir::HostTensor output(unsigned number);
   const Bytes &bytes(unsigned number) const { return buffers[inputs.size() + number]; }
-  /// What the reference functions give for the last run's rows.
+  /// The reference results for the last run's rows.
   std::vector<ir::HostTensor> expected();
-  /// The largest |difference| / max(1, |expected|) over all results; and that nothing beyond results was written.
+  /// The largest |difference| / max(1, |expected|) over all results; checks that nothing outside of results was
+  /// written.
   double error();
   /// Of the kernel, in their order.
   llvm::SmallVector<mlir::Operation *> ops();
 
 protected:
-  /// The addresses of new buffers, as generated code sees them: operands, results and workspace.
+  /// The addresses of new buffers for generated code: operands, results and workspace.
   std::vector<void *> begin(int64_t rows, int64_t workspaceBytes);
   /// Of the last ones.
   std::vector<void *> addresses();
@@ -54,7 +55,7 @@ private:
   ir::HostTensor unpack(mlir::RankedTensorType type, const Bytes &bytes, int64_t rows);
 
   std::vector<Bytes> buffers;
-  std::vector<size_t> sizes; // of each, without what guards its end
+  std::vector<size_t> sizes; // of each, without the guard at its end
   int64_t lastRows = 0;
 };
 

@@ -1,4 +1,4 @@
-// The C++ adapters of plugins: what they put into the tables, and what becomes of exceptions.
+// The C++ adapters of plugins: their tables, and the conversion of exceptions.
 #include "sluice/backend/adapter.h"
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
-/// What a call throws.
+/// Exceptions that a call throws.
 enum class Fault { None, Error, NoMemory, Standard, Unknown };
 
 void raise(Fault fault) {
@@ -60,7 +60,7 @@ struct Plain {
   void launch(Queue &, const sluice_launch &) {}
 };
 
-/// A run half with all of them; `calls` notes the ones that the tests read.
+/// A run half with all of them; `calls` records those that the tests read.
 struct Full {
   static constexpr const char *name = "full";
   static constexpr bool takesHostQueues = true, lazy = true;

@@ -1,4 +1,4 @@
-// What ranks are told that differ from others, that are left or aborted, or whose peers do not come.
+// Errors of ranks that differ from others, are left or aborted, or whose peers do not join.
 #include "tests/conformance/RankThreads.h"
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace sluice::conformance {
 
-/// Status and reason of waiting, no longer than the suite has patience, for the end of a rank's queue.
+/// Status and reason of waiting for the end of a rank's queue, no longer than the suite's patience.
 static std::pair<sluice_status, std::string> wait(Rank &rank) {
   RunHalf &half = rank.half();
   sluice_event *event = half.record(rank.queue());
@@ -16,7 +16,7 @@ static std::pair<sluice_status, std::string> wait(Rank &rank) {
   return {status, status == SLUICE_OK ? "" : half.lastError()};
 }
 
-/// What both ranks are told if they put in different exchanges.
+/// The errors of both ranks if they submit different exchanges.
 static void checkDifference(const Subject &subject, Places places, const Task &one, const Task &other,
                             const std::string &what) {
   OneThread all(subject, places, 2);
@@ -71,7 +71,7 @@ static sluice_status exchangeAndWait(Rank &rank, const Task &task, void *memory)
   return status == SLUICE_OK ? wait(rank).first : status;
 }
 
-/// One rank waits already when the other one puts in something else.
+/// One rank waits already when the other one submits a different exchange.
 static void differencesEndWaiting(const Subject &subject) {
   atPlaces(subject, 2, [&](Places places, int32_t) {
     ManyThreads all(subject, places, 2);
@@ -92,7 +92,7 @@ static void putRound(Rounds &rank) {
   rank.download(0);
 }
 
-/// What a rank finds that has put in an exchange to which rank 0 has not come.
+/// The error of a rank that has submitted an exchange that rank 0 has not joined.
 static void checkWaitingFor0(Rounds &rank) {
   RunHalf &half = rank.rank.half();
   sluice_event *event = half.record(rank.work);
@@ -149,7 +149,7 @@ static void lateRanksAreWaitedFor(const Subject &subject) {
   });
 }
 
-/// Rank 0 waits for rank 1, which does `go` instead of coming.
+/// Rank 0 waits for rank 1, which calls `go` instead of joining.
 static void checkLossAt(const Subject &subject, Places places, const std::function<void(Rank &)> &go,
                         const std::string &what) {
   ManyThreads all(subject, places, 2);
@@ -189,7 +189,7 @@ static void departuresEndWaiting(const Subject &subject) {
   checkLoss(subject, [](Rank &rank) { rank.leave(); }, "a rank that was destroyed");
 }
 
-/// The one that waits is aborted by another thread.
+/// Another thread aborts the waiting rank.
 static void watchersAbort(const Subject &subject) {
   atPlaces(subject, 2, [&](Places places, int32_t) {
     OneThread all(subject, places, 2);

@@ -1,4 +1,4 @@
-// Exchanges among ranks: what is received, and what orders it.
+// Exchanges between ranks: received values and ordering.
 #include "tests/conformance/RankThreads.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ static void broadcast(const Subject &subject) {
   });
 }
 
-/// Counts of their own, some of them 0.
+/// Separate counts per rank, some of them 0.
 static std::vector<size_t> unevenCounts(int32_t size) {
   std::vector<size_t> counts;
   for (int32_t rank = 0; rank < size; ++rank)

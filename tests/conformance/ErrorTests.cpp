@@ -1,4 +1,4 @@
-// Errors have a status and a reason, and the context goes on.
+// Errors have a status and a reason, and the context remains usable.
 #include "tests/conformance/RunHalf.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ static void absentDevice(const Subject &subject) {
   half.allocate(64);
 }
 
-/// Launches what must fail, at once or when it is waited for.
+/// Launches work that must fail, at once or when waited for.
 static sluice_status launchUnknown(RunHalf &half, sluice_queue *queue) {
   sluice_call call{sizeof(call), 1, 0, 1};
   sluice_launch launch = launchOf("conformance", call);
@@ -70,7 +70,7 @@ static void foreignMemory(const Subject &subject) {
 }
 
 static void unknownSetting(const Subject &subject) {
-  RunHalf half(subject); // skips where there is nothing to open
+  RunHalf half(subject); // skips if there is nothing to open
   static const sluice_run_services services{sizeof(services), nullptr, nullptr};
   sluice_run_options options{sizeof(options), &services, "nobody_has_this_setting=1", nullptr};
   sluice_run *run = nullptr;

@@ -1,4 +1,4 @@
-// Ranks that exchange, and what they must receive, computed in double precision.
+// Ranks that exchange, and their expected results, computed in double precision.
 #pragma once
 
 #include "sluice/backend/collectives.h"
@@ -30,7 +30,7 @@ Reduced reduced(sluice_dtype type, int32_t reduction, const std::vector<Bytes> &
 /// that with one rounding of all.
 std::vector<Bytes> treeSums(sluice_dtype type, const std::vector<Bytes> &sent);
 
-/// What all ranks agree on.
+/// The properties of an exchange, equal on all ranks.
 struct Task {
   int32_t kind; ///< a sluice_exchange_kind
   sluice_dtype dtype;
@@ -46,7 +46,7 @@ struct Task {
   size_t received(int32_t rank, int32_t size) const;
 };
 
-/// Throws Failed unless the ranks received what they must of what they sent, and all of them the same bits.
+/// Throws Failed unless the ranks received the expected values, and all of them the same bits.
 void checkReceived(const Task &task, const std::vector<Bytes> &sent, const std::vector<Bytes> &received);
 
 /// One rank: its communicator and a queue for its exchanges.
@@ -64,9 +64,9 @@ public:
   RunHalf &half() const { return half_; }
   const sluice_backend_collectives &table() const { return *half_.table().collectives; }
 
-  /// Puts an exchange into the queue; the status is that of the call.
+  /// Submits an exchange to the queue; the status is that of the call.
   sluice_status put(const Task &task, const void *send, void *receive, sluice_queue *queue = nullptr);
-  /// The rank goes away, if it has not gone.
+  /// Destroys the rank, if it still exists.
   void leave();
 
 private:
@@ -76,7 +76,7 @@ private:
   sluice_communicator *communicator_ = nullptr;
 };
 
-/// Where ranks are: each on a device of its own, from 0 on, or all on the host.
+/// Placement of ranks: each on a separate device, from 0 on, or all on the host.
 enum class Places { Devices, Host };
 
 /// The most ranks that are tried.
@@ -104,7 +104,7 @@ public:
   std::vector<std::unique_ptr<Rank>> ranks;
 
   int32_t size() const { return static_cast<int32_t>(ranks.size()); }
-  /// Does one exchange of what each rank sends, from the host and back, and gives what each received.
+  /// Runs one exchange of each rank's values, from the host and back, and returns the received values.
   std::vector<Bytes> exchange(const Task &task, const std::vector<Bytes> &sent, bool inPlace = false);
   /// Draws what the ranks send, exchanges it and checks it.
   void check(const Task &task, unsigned seed, bool inPlace = false);

@@ -1,6 +1,5 @@
-// Small models, compiled as models are: several ops to a launch where the backend fuses them, in the layouts that the
-// compiler settles on, gradients and updates among them. Each kernel runs on the values that the reference gives its
-// operands.
+// Small models, compiled like real ones: several ops per launch if the backend fuses them, in the layouts that the
+// compiler chooses, including gradients and updates. Each kernel runs on the reference values of its operands.
 #include "ir/Module.h"
 #include "ir/Target.h"
 #include "ir/reference/Interpreter.h"
@@ -36,7 +35,7 @@ private:
   std::string device; // its logical name
 };
 
-/// What the reference gives each kernel of an entry point, and expects of it.
+/// The reference values of each kernel's operands and results in an entry point.
 struct KernelValues {
   std::vector<ir::HostTensor> operands, results;
 };
@@ -133,7 +132,7 @@ static std::string checkEntry(const Subject &subject, CompiledGraph &graph, ir::
   return llvm::join(llvm::map_range(kernels, nameOps), " ");
 }
 
-/// Gives the launches, as the ops of each.
+/// Returns the launches, as the ops of each.
 static std::string checkGraph(const Subject &subject, const std::string &text) {
   if (!subject.compile)
     throw Skipped("there is no compile half");

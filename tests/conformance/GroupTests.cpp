@@ -1,4 +1,4 @@
-// Contexts of a group: what they share, and what orders their work.
+// Contexts of a group: their shared state, and the ordering of their work.
 #include "tests/conformance/RankThreads.h"
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kBytes = 1 << 16;
 constexpr unsigned kRounds = 20;
 
-/// What two contexts use in turns, the first with uploads and the second with copies to memory of its own.
+/// Memory that two contexts use in turns, the first with uploads and the second with copies to separate memory.
 struct Ends {
   Ends(RunHalf &first, RunHalf &second) : Ends(first, second, second.devices() - 1) {}
   Ends(RunHalf &first, RunHalf &second, int32_t its)
@@ -54,7 +54,7 @@ static void eventsOrderContexts(const Subject &subject) {
   expect(found == sent, "a queue did not wait for an event of another context");
 }
 
-/// The number of the last round that one thread has put into its queue, for the other.
+/// The number of the last round that one thread has submitted to its queue, for the other thread.
 static void awaitRound(const std::atomic<unsigned> &reached, unsigned round) {
   for (unsigned now = reached.load(); now < round; now = reached.load())
     reached.wait(now);

@@ -1,4 +1,4 @@
-// A view as a later compiler would hand it over: every struct of it has members that nobody knows yet.
+// A view from a later compiler: every struct has unknown members.
 #pragma once
 
 #include "sluice/backend/compile.h"
@@ -11,7 +11,7 @@ namespace sluice::conformance {
 
 class LargerView {
 public:
-  /// What `view` points to must live as long as this.
+  /// Data that `view` points to must outlive this object.
   explicit LargerView(const sluice_kernel_view &view);
   LargerView(const LargerView &) = delete;
 

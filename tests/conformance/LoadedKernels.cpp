@@ -10,7 +10,7 @@ namespace sluice::conformance {
 
 static constexpr size_t kGuardBytes = 256; // behind every buffer, to see stray writes
 static constexpr unsigned char kGuardByte = 0x5a;
-/// What results hold before a launch: not-a-number and -1, then numbers and booleans that no result has throughout.
+/// Contents of results before a launch: NaN and -1, then numbers and booleans that no result has throughout.
 static constexpr unsigned char kPoisons[] = {0xff, 0x2d};
 
 std::string printTypes(Operation *op) {
@@ -26,7 +26,7 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 
 //===- values in buffers ------------------------------------------------------------------------------------------===//
 
-/// A value as it lies in a buffer: rows beyond `rows` are not-a-number, padding is zero.
+/// A value in its buffer layout: rows beyond `rows` are NaN, padding is zero.
 static Bytes pack(RankedTensorType type, const ir::HostTensor &value, int64_t rows) {
   Type element = type.getElementType();
   size_t size = size_t(ir::getElementBytes(element));
@@ -70,7 +70,7 @@ static void expectEqual(RankedTensorType type, const ir::HostTensor &found, cons
   }
 }
 
-/// Fails the test unless what pads the tiles of a result, all of whose rows there are, is zero.
+/// Fails the test unless the padding of a result's tiles is zero; all rows must exist.
 static void expectZeroPadding(RankedTensorType type, const Bytes &bytes, const std::string &what) {
   auto size = size_t(ir::getElementBytes(type.getElementType()));
   Bytes padding = bytes;
@@ -132,7 +132,7 @@ void LoadedKernels::addBuffer(Bytes bytes, sluice_access access) {
   buffers.push_back({{size, access}});
 }
 
-/// Of a launch that is kept nothing but what its addresses name is there any more when it is done.
+/// Data of a launch in a sequence is released after the call, except the memory at its addresses.
 void LoadedKernels::launchAndWait(sluice_launch launch, bool isKept) {
   if (!isKept) {
     half.check(half.table().launch(queue, &launch), "launch");

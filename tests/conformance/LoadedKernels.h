@@ -1,4 +1,4 @@
-// Kernels that a backend has made, loaded by its run half: run on values, and compared with what the reference says.
+// Kernels of a backend, loaded by its run half: run on values, and compared with the reference.
 #pragma once
 
 #include "backends/cpu/compiler/llvm/Codegen.h"
@@ -10,7 +10,7 @@
 
 namespace sluice::conformance {
 
-/// The rows that `?` may have in these kernels, and those of the calls that are tried.
+/// The capacity of `?` in these kernels, and the row counts of the tested calls.
 inline constexpr int64_t kCapacity = 5;
 inline constexpr int64_t kRowsTried[] = {kCapacity, 3, 1, 0};
 
@@ -19,7 +19,7 @@ std::string printTypes(mlir::Operation *op);
 
 class LoadedKernels {
 public:
-  /// Has the backend prepare all kernels and lower them at once; fails the test if it refuses.
+  /// The backend prepares all kernels and lowers them at once; fails the test if the backend rejects one.
   LoadedKernels(RunHalf &half, passes::Backend &backend, llvm::ArrayRef<ir::KernelOp> kernels,
                 const ir::DiagnosticText &diagnostics);
   ~LoadedKernels();
@@ -49,7 +49,7 @@ private:
   std::optional<cpu::LoadedObject> object;
   sluice_module *module = nullptr;
   sluice_queue *queue = nullptr;
-  // Of one run: what is in the buffers with their guards, which must live until work is done.
+  // Buffers of one run with their guards, which must live until the work has completed.
   std::vector<Bytes> contents;
   std::vector<void *> addresses;
   std::vector<Larger<sluice_buffer>> buffers;

@@ -71,7 +71,7 @@ const char *nameOf(Layouts layouts) {
   return kNames[size_t(layouts)];
 }
 
-/// What the backend says of the op's operands, then its results, as their types are now.
+/// The backend's layouts of the op's operands, then of its results, for their present types.
 SmallVector<std::pair<Value, passes::LayoutProposal>> OpKernel::ask(passes::Backend &backend) {
   SmallVector<std::pair<Value, passes::LayoutProposal>> proposals;
   ir::DiagnosticText diagnostics(&test::getContext());
@@ -88,7 +88,7 @@ SmallVector<std::pair<Value, passes::LayoutProposal>> OpKernel::ask(passes::Back
   return proposals;
 }
 
-// Asks twice, as the compiler does: what is required once the layouts are known is what the compiler relays values to.
+// Queries twice, like the compiler: the layouts required by the second query are those that values are converted to.
 void OpKernel::takeLayouts(passes::Backend &backend, Layouts choice) {
   for (auto &[value, proposal] : ask(backend)) {
     bool proposed = proposal.required || choice == Layouts::Preferred;

@@ -13,7 +13,7 @@ namespace sluice::conformance {
 
 namespace {
 
-/// What a test's samples came to.
+/// Outcome of a test's samples.
 struct Tally {
   size_t refused = 0;
   std::string reason;          // why the backend refused one
@@ -30,7 +30,7 @@ struct Tally {
 
 } // namespace
 
-/// What the backend says that the op costs: nothing negative, and a kind.
+/// Checks the backend's cost of the op: nothing negative, and a kind.
 static void checkCost(passes::Backend &backend, Operation *op) {
   passes::LaunchCost cost = backend.cost(op, op->getOperands(), op->getResults());
   constexpr size_t kMostLetters = 64;
@@ -46,7 +46,7 @@ struct Case {
   OpKernel kernel;
 };
 
-/// `does`, whose failures tell the case.
+/// Runs `does`, whose failures name the case.
 template <typename Does> static void within(const std::string &name, Does does) {
   try {
     does();
@@ -152,7 +152,7 @@ static void addTests(std::vector<Test> &tests, const std::string &op, const std:
                        [](const Subject &) -> std::string { throw Failed("the suite has no sample of this op"); });
 }
 
-/// A backend whose compile half supports nothing has been told nothing by this suite.
+/// A backend whose compile half supports no op was not tested by this suite.
 static void supportsAnOp(const Subject &subject) {
   if (!subject.compile)
     throw Skipped("there is no compile half");

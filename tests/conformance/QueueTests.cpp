@@ -1,4 +1,4 @@
-// Queues keep their order, events order queues, and what a backend says of its queues is true.
+// Queues keep their order, events order queues, and the properties that a backend reports of its queues are true.
 #include "tests/conformance/RunHalf.h"
 
 #include <algorithm>

@@ -9,10 +9,10 @@
 
 namespace sluice::conformance {
 
-/// Calls `body` for each rank in a thread of its own; what one of them throws is thrown when all are done.
+/// Calls `body` for each rank in a separate thread; rethrows an exception of one of them when all have ended.
 void inThreads(int32_t size, const std::function<void(int32_t rank)> &body);
 
-/// Does something at the end of its life, whatever is thrown.
+/// Calls a function in its destructor, whatever is thrown.
 class Last {
 public:
   explicit Last(std::function<void()> act) : act_(std::move(act)) {}
@@ -41,7 +41,7 @@ struct Rounds {
   sluice_status exchange() { return rank.put(task, memory, memory); }
   void download(unsigned round);
 
-  /// Throws Failed unless all have received, in the first `rounds`, what they must.
+  /// Throws Failed unless all have received the expected values in the first `rounds`.
   static void check(const std::vector<std::unique_ptr<Rounds>> &ranks, unsigned rounds = kRounds);
 
   Rank &rank;

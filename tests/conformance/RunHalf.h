@@ -34,7 +34,7 @@ public:
   const sluice_backend_run &table() const { return table_; }
   sluice_run *get() const { return run_; }
   int32_t devices() const { return devices_; }
-  /// Seconds that a test waits for what must come.
+  /// Timeout of a test's waits, in seconds.
   double patience() const { return patience_; }
   std::string lastError() const;
 
@@ -46,9 +46,9 @@ public:
   void release(void *address, int32_t device = 0);
   sluice_queue *queue(int32_t device = 0, sluice_queue_kind kind = SLUICE_QUEUE_COPY);
   sluice_event *event();
-  /// An event that stands for the end of the queue.
+  /// An event for the end of the queue.
   sluice_event *record(sluice_queue *queue);
-  /// Has a queue note times from here on; skips the test if the backend tells none.
+  /// Makes a queue record times; skips the test if the backend has no times.
   void noteTimes(sluice_queue *queue);
   /// Start and end of the last work before an event that is done.
   std::pair<double, double> times(sluice_event *event) const;
@@ -62,11 +62,11 @@ public:
   void download(sluice_queue *queue, const void *from, Bytes &to, int32_t device = 0);
   /// Whether its queues keep sequences.
   bool captures() const { return table_.capture_begin != nullptr; }
-  /// What `put` puts into the queue, kept.
+  /// A sequence of the work that `put` submits.
   Sequence capture(sluice_queue *queue, const std::function<void()> &put);
   void replay(sluice_queue *queue, const Sequence &sequence);
 
-  /// What lies in device memory now.
+  /// The present contents of device memory.
   Bytes read(const void *from, size_t bytes, int32_t device = 0);
 
 private:

@@ -1,5 +1,5 @@
-// What a queue captures is kept, and done at each replay, in order with the rest. Kernels of sequences are run by the tests
-// of ops and graphs.
+// Captured work is recorded, and executed at each replay, in order with other work. Tests of ops and graphs run kernels
+// in sequences.
 #include "tests/conformance/RunHalf.h"
 
 #include <algorithm>
@@ -128,7 +128,8 @@ static void mayHoldDiscards(const Subject &subject) {
   expect(blocks.read(1) == data, "what was discarded in a sequence was discarded before its place");
 }
 
-/// After `refused` a capture is over: the copy before it is neither done nor kept, and the queue takes work.
+/// After `refused` a capture has ended: the copy before it is neither executed nor recorded, and the queue accepts
+/// work.
 static void expectRefused(Blocks &blocks, const char *what, const std::function<sluice_status()> &refused) {
   RunHalf &half = blocks.half;
   Bytes data = pattern(Blocks::kBytes), other = pattern(Blocks::kBytes, 2);

@@ -76,7 +76,7 @@ std::vector<Test> runHalfTests() {
   return tests;
 }
 
-/// What became of a test in a strict run; `exclusion` is its reason, or null.
+/// The outcome of a test in a strict run; `exclusion` is its reason, or null.
 static Outcome judgeStrictly(const Outcome &outcome, const std::string *exclusion) {
   if (exclusion && outcome.result == Result::Passed)
     return {outcome.test, Result::Failed, "it passes, and is excluded: " + *exclusion};
@@ -87,7 +87,7 @@ static Outcome judgeStrictly(const Outcome &outcome, const std::string *exclusio
   return outcome;
 }
 
-/// Exclusions of tests that are no more.
+/// Exclusions of tests that no longer exist.
 static void reportStale(const std::vector<Test> &tests, const Selection &selection,
                         const std::function<void(const Outcome &)> &report) {
   for (const auto &[pattern, reason] : selection.exclusions) {

@@ -21,13 +21,13 @@
 
 namespace sluice::conformance {
 
-/// The backend at hand; a half that it does not have is null.
+/// The tested backend; a missing half is null.
 struct Subject {
   std::string name;
   const sluice_backend_compile *compile = nullptr;
   const sluice_backend_run *run = nullptr;
   const sluice_backend_compile *host = nullptr; ///< for its services
-  double patience = 10;                         ///< seconds that a test waits for what must come
+  double patience = 10;                         ///< timeout of a test's waits, in seconds
   std::string settings = {};                    ///< of the run half, as products=own
 };
 
@@ -55,8 +55,9 @@ struct Test {
   Test(std::string name, std::function<std::string(const Subject &)> run)
       : name(std::move(name)), run(std::move(run)) {}
 
-  std::string name;                                ///< "memory.zeroed", "op.einsum.f32"
-  std::function<std::string(const Subject &)> run; ///< gives what a passed test has to say: what the backend refused
+  std::string name; ///< "memory.zeroed", "op.einsum.f32"
+  /// returns notes of a passed test: kernels that the backend rejected
+  std::function<std::string(const Subject &)> run;
 };
 
 /// The tests of each part. Those of the run half, and of tables, need no compiler; `compilerTests` do.
@@ -84,14 +85,14 @@ struct Outcome {
   std::string detail; ///< why it did not pass, or what was left out
 };
 
-/// Patterns of tests and the reasons why the backend does not do them.
+/// Patterns of tests and the reasons why the backend does not pass them.
 using Exclusions = std::vector<std::pair<std::string, std::string>>;
 
 /// Reads a file of exclusions; there are none if it does not exist. Throws std::runtime_error on a line without a
 /// reason.
 Exclusions readExclusions(const std::string &path);
 
-/// What is run of a suite, and what must come of it.
+/// The selected tests, and the required outcome.
 struct Selection {
   std::string prefix = {}; ///< of the tests' names
   Exclusions exclusions = {};

@@ -1,4 +1,4 @@
-// What a backend makes of a view does not depend on how large the structs in it are: a later compiler's are larger.
+// A backend's results do not depend on the size of the structs in a view: a later compiler's are larger.
 #include "passes/backend/KernelView.h"
 #include "tests/conformance/LargerView.h"
 #include "tests/conformance/OpKernel.h"
@@ -9,7 +9,7 @@ namespace sluice::conformance {
 
 namespace {
 
-/// A session of the compile half at hand, asked through its table alone.
+/// A session of the tested compile half, called through its table only.
 class Session {
 public:
   explicit Session(const Subject &subject) : half(*subject.compile), services{sizeof(services), subject.host} {
@@ -24,7 +24,7 @@ public:
     return half.supports(session, op) == SLUICE_OK ? "yes" : half.last_error(session);
   }
 
-  /// How the kernel is launched, or why it cannot be made.
+  /// The kernel's launch, or why the kernel cannot be compiled.
   std::string askLaunch(const sluice_kernel_view *kernel) {
     Larger<sluice_launch_info> launch;
     sluice_launch_info &info = launch.known;

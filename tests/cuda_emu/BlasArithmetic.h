@@ -1,4 +1,4 @@
-// What the double of cublasLt makes of numbers: elements of each type, and what is done to them behind a product.
+// The arithmetic of cublasLt's double: elements of each type, and epilogues.
 #pragma once
 
 #include "sluice/backend/halves.h"

@@ -117,7 +117,7 @@ bool fit(const Description &description, const Layout &a, const Layout &b, const
          description.scale == (d.type == F64 ? F64 : F32);
 }
 
-/// What a pointer is a multiple of, as far as anyone asks.
+/// The alignment of a pointer, up to the largest that matters.
 uint32_t alignmentOf(const void *pointer) {
   auto address = reinterpret_cast<uint64_t>(pointer);
   return uint32_t(std::min<uint64_t>(256, address & -address));
@@ -373,7 +373,7 @@ EXPORTED int cublasLtMatmul(Device **handle, const Description *description, con
   auto number = [&](const void *value) {
     return isWide ? *static_cast<const double *>(value) : *static_cast<const float *>(value);
   };
-  if (description->hasSums() && number(beta) != 0) // nobody says what they are then
+  if (description->hasSums() && number(beta) != 0) // their values are then undefined
     return NotSupported;
   if (number(alpha) != 1 || (number(beta) != 0 && number(beta) != 1)) // nobody asks for others
     return NotSupported;

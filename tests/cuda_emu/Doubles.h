@@ -1,4 +1,4 @@
-// Lets this process use the doubles of NVRTC, and of the driver and the libraries beside it.
+// Lets this process use the doubles of NVRTC, of the driver and of the libraries that share its streams.
 #pragma once
 
 #include <cstdint>

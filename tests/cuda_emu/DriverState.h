@@ -77,7 +77,7 @@ struct Device {
 
 using Node = std::function<void()>;
 
-/// What a stream that captures has kept.
+/// The work that a capturing stream has recorded.
 struct Capture {
   int mode;
   std::thread::id thread = std::this_thread::get_id(); // that began it
@@ -110,7 +110,8 @@ struct Module {
   void *library;
 };
 
-/// Of a block: what it can always have, and what a function can ask for (CUDA C++ Programming Guide, compute capability 9.0).
+/// Shared memory of a block: available by default, and on request of a function (CUDA C++ Programming Guide, compute
+/// capability 9.0).
 inline constexpr unsigned kSharedBytes = 48 << 10, kMostSharedBytes = 227 << 10;
 
 struct Function {
@@ -133,7 +134,7 @@ inline double clockSeconds() {
   return host.count() * (1 + (haste ? std::atof(haste) : 0));
 }
 
-/// All that there is in a process.
+/// All state of a process.
 struct Driver {
   std::mutex mutex; // of a Turn
   std::condition_variable changed;
@@ -174,7 +175,7 @@ inline bool isPinned(const void *address, size_t bytes) {
   return next != driver().pinned.begin() && std::prev(next)->first + std::prev(next)->second >= at + bytes;
 }
 
-/// Spoils a capture: from here on it gives errors, until it is ended.
+/// Invalidates a capture: every later call returns an error until the capture ends.
 inline Status spoil(Stream *stream, Status status) {
   stream->capture->isValid = false;
   return status;

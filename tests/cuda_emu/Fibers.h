@@ -1,7 +1,6 @@
-// What ThreadSanitizer is told of emulated threads, where its runtime is loaded; nothing elsewhere. To it each thread of
-// a block is a thread of its own. What a thread does comes behind all that the blocks before it did and before all that
-// those after it do; within a block, only barriers order anything: a shuffle is none for memory (CUDA C++ Programming
-// Guide, "Warp Shuffle Functions").
+// Annotates emulated threads for ThreadSanitizer if its runtime is loaded. Each thread of a block is a separate thread.
+// Its accesses happen after those of all earlier blocks and before those of all later blocks; within a block, only
+// barriers order anything: a shuffle is none for memory (CUDA C++ Programming Guide, "Warp Shuffle Functions").
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ struct Fiber {
   /// The one that runs now.
   static void *current() { return isWatched() ? __tsan_get_current_fiber() : nullptr; }
 
-  /// The next that runs is this one, which orders nothing.
+  /// Switches to this thread, without ordering anything.
   static void switchTo(void *fiber) {
     constexpr unsigned kWithoutOrder = 1;
     if (fiber)

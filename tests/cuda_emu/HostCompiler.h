@@ -9,7 +9,7 @@ namespace sluice::test {
 /// For texts that run once, and for those that run often.
 enum class Effort { Least, Some };
 
-/// The bytes of a shared object; empty if the text is wrong, with the compiler's messages in `log`.
+/// The bytes of a shared object; empty if the text does not compile, with the compiler's messages in `log`.
 std::string compileForHost(const std::string &text, Effort effort, std::string &log);
 
 /// Loads such an object, for good; null with `log` set if it cannot be loaded.

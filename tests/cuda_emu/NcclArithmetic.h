@@ -1,5 +1,6 @@
-// What emulated collectives compute: as a ring does, each part of the elements from another rank on, and rounded in the elements' type at
-// each step. So sums have another order than those of our own engines, and the same again for the same counts.
+// The arithmetic of emulated collectives. As in a ring, each part of the elements is summed from another rank on, and
+// rounded in the elements' type at each step. Sums thus have another order than those of our engines, and the same
+// order for the same counts.
 #pragma once
 
 #include "sluice/backend/dtypes.h"

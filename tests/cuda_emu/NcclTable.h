@@ -1,5 +1,5 @@
-// Where the emulated ranks of one id meet, in this process and in others: memory that they share, with a seat for each rank. What a
-// rank sends lies at its seat until all have taken it.
+// Rendezvous of the emulated ranks of one id, in this process and in others: shared memory with a seat for each rank. A
+// rank's data stays at its seat until all ranks have taken it.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ constexpr int kMostRanks = 8;
 constexpr size_t kMostBytes = 8 << 20; // that a rank sends at once
 constexpr size_t kIdBytes = 128;
 
-/// What must be the same for all ranks.
+/// Properties that must be the same for all ranks.
 struct Call {
   int kind = -1, type = 0, reduction = 0, root = 0;
   uint64_t count = 0;

@@ -1,5 +1,5 @@
-// The NVRTC that tests compile kernels with: that of tests/requirements.txt where tools/scripts/make-venv has put it,
-// else what a user's would be.
+// The NVRTC that tests compile kernels with: that of tests/requirements.txt if tools/scripts/make-venv has installed
+// it, else the user's default.
 #pragma once
 
 #include "backends/cuda/compiler/nvrtc/Nvrtc.h"

@@ -1,4 +1,4 @@
-// The shared memory that a compiler knows of, which is a block's in code for a device and static memory in that for the host.
+// Static shared memory of kernels, which is static memory in code for the host.
 #pragma once
 
 #include <map>

@@ -233,7 +233,7 @@ void *stackOf(size_t thread) {
   return top;
 }
 
-/// So many bytes of shared memory, behind which there is none.
+/// Shared memory of this size, followed by an inaccessible page.
 unsigned char *sharedAt(unsigned bytes) {
   constexpr size_t kBytes = kPage * kSharedPages, kMultiple = 16;
   thread_local auto *pages = static_cast<unsigned char *>(

@@ -21,7 +21,7 @@ struct Dim {
 struct Place {
   Dim thread, block, blockSize, gridSize;
 };
-extern "C" [[gnu::const]] const Place *cuda_emu_place(); // always the same one's, however often it gives way
+extern "C" [[gnu::const]] const Place *cuda_emu_place(); // always that of the same thread, however often it yields
 
 /// Runs `kernel` as every thread of every block, one block after the other.
 extern "C" void cuda_emu_launch(Dim gridSize, Dim blockSize, void (*kernel)(void *), void *argument);

@@ -1,4 +1,4 @@
-// The compile half: which ops there are kernels for, and what each launch is told.
+// The compile half: the supported ops, and the parameters of each launch.
 #include "abacus.h"
 
 #include <cstring>
@@ -57,7 +57,7 @@ static Parameters parametersOfElements(const sluice_type_view &result) {
 
 namespace {
 
-/// A kernel, and what it is told.
+/// A kernel, and its parameters.
 struct Match {
   const char *function;
   Parameters parameters;

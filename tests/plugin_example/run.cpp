@@ -1,4 +1,4 @@
-// The run half: memory, copies, and launches of the kernels. Queues do their work at once.
+// The run half: memory, copies, and launches of the kernels. Queues execute work before a call returns.
 #include "abacus.h"
 
 #include <cstdlib>

@@ -32,7 +32,7 @@ std::vector<sluice_copy_count> RunHalf::copyCounts() const {
   return found;
 }
 
-/// The driver has no wait with a deadline, so the event is polled, with increasing pauses.
+/// The driver has no wait with a deadline, so the event is polled.
 void RunHalf::synchronizeUntil(const Event &event, const backend::Deadline &deadline) {
   constexpr std::chrono::microseconds kPause{20};
   while (!isDone(event)) {

@@ -67,7 +67,7 @@ void KernelRun::run(int64_t rows, unsigned seed) {
   }
 }
 
-// The thread's own, so that other processes do not count.
+// CPU time of the thread, so that other processes do not count.
 static double secondsOfThread() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -12,10 +12,10 @@ namespace {
 constexpr const char *kLayouts = "#bthd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>>\n"
                                  "#hbtd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>>\n";
 
-/// The sizes of an instance, and how it is written.
+/// The sizes of an instance, and its notation.
 struct Case {
   int64_t heads, headsOfKeys, queries, keys, depth, valueDepth;
-  std::string attributes = ""; // beside the scale
+  std::string attributes = ""; // in addition to the scale
   std::string mask = "";       // its dimensions but the first, "1x5x7xi1"
   std::string element = "f32";
   std::string layout = ""; // ", #bthd" of all of four dimensions
@@ -118,7 +118,7 @@ TEST(Attention, LeavesOutWhatABoolMaskDoes) {
   expectMatches({2, 2, 33, 40, 8, 8, ", causal", "1x33x40xi1", "f64", "", "?", "1"});
 }
 
-// Tests that blocks of keys behind the last one that some query of a tile attends to are not even read.
+// Tests that blocks of keys after the last one that some query of a tile attends to are not read.
 TEST(Attention, EndsWhereABoolMaskDoes) {
   constexpr int64_t kQueries = 70, kKeys = 150, kBlock = 64;
   for (int64_t shown : {0, 1, 64, 65, 128, 140, 150}) {
@@ -178,7 +178,7 @@ TEST(Attention, OfNoKeyIsZero) {
   }
 }
 
-// Tests that scores which f32 holds do not overflow on the way.
+// Tests that scores within the range of f32 do not overflow in intermediate values.
 TEST(Attention, OfLargeScoresIsFinite) {
   Case c{1, 1, 20, 150, 8, 8};
   KernelRun kernel = makeKernel(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()});
@@ -188,7 +188,7 @@ TEST(Attention, OfLargeScoresIsFinite) {
     ASSERT_TRUE(std::isfinite(value));
 }
 
-// Tests that what a block of keys is follows from the op alone: rounding differs from that of other blocks.
+// Tests that blocks of keys follow from the op alone: other blocks would round differently.
 TEST(Attention, HasTheOrderOfItsBlocks) {
   auto bitsOf = [](const char *block) {
     Case c{1, 1, 40, 150, 8, 8, block};
@@ -201,7 +201,7 @@ TEST(Attention, HasTheOrderOfItsBlocks) {
   EXPECT_NE(bitsOf(", block = 64 : i64"), bitsOf(", block = 16 : i64"));
 }
 
-// Tests that workspace has nothing of the size of all scores.
+// Tests that the workspace is smaller than all scores.
 TEST(Attention, NeedsNoWorkspace) {
   Case c{2, 2, 512, 512, 8, 8};
   KernelRun kernel = makeKernel(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()});

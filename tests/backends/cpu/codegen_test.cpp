@@ -91,15 +91,15 @@ void expectExponentials(LoadedObject &loaded, const std::string &name) {
   EXPECT_NEAR(out[11], std::exp(2.75), 1e-5);
 }
 
-// A stage function runs exactly the tasks that it is given, each on its own vector.
+// Tests that a stage function runs exactly the given tasks, each on a separate vector.
 TEST(Codegen, RunsTheTasksOfAStage) {
   llvm::SmallVector<char, 0> object = compiled(1, /*threads=*/4);
   LoadedObject loaded = llvm::cantFail(loadObject(object));
   expectExponentials(loaded, numbered(0));
 }
 
-// Many functions are an archive of parts that are compiled side by side, each with the data and the private functions
-// that it uses, and the same bytes on one thread.
+// Tests that many functions become an archive of parts, which are compiled in parallel. Each part has the data and the
+// private functions that it uses, and the bytes do not depend on the number of threads.
 TEST(Codegen, CutsLargeModulesIntoParts) {
   constexpr int kStages = 300;
   llvm::SmallVector<char, 0> object = compiled(kStages, /*threads=*/4);

@@ -179,7 +179,7 @@ const Case cases[] = {
     {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
 };
 
-// Tests that 50 and 20 channels, three vectors and one and a bit, leave no lanes idle in any pass.
+// Tests that 50 and 20 channels, three vectors and a remainder, leave no lanes idle in any pass.
 TEST(ConvolutionLanes, FewLastChannelsWasteNone) {
   Target target = llvm::cantFail(Target::of("x86-64-v4"));
   for (auto emit : {emitConvolution, emitConvolutionInputGradient, emitConvolutionWeightGradient}) {

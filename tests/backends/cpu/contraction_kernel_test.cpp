@@ -7,7 +7,7 @@
 namespace sluice::cpu::testing {
 namespace {
 
-// Types and layouts for one element type: panels are as wide as the target's lanes demand, for up to 64 channels.
+// Types and layouts for one element type: panel widths follow from the target's lanes, for up to 64 channels.
 struct Types {
   std::string element;
   int64_t lanes = Target::host().lanes(element == "f64" ? 64 : 32);
@@ -25,7 +25,7 @@ struct Types {
   }
 };
 
-// What is said of a kernel before its code is made is what is made.
+// Tests that properties reported before code generation match the generated code.
 void expectDescribed(KernelRun &kernel) {
   auto stagesOf = [](const LoweredKernel &lowered) {
     std::vector<std::tuple<std::string, int64_t, int64_t>> stages;
@@ -40,14 +40,14 @@ void expectDescribed(KernelRun &kernel) {
   EXPECT_EQ(described.lanes, kernel.result().lanes);
 }
 
-/// Numbers of so few digits that their products are exact, and so are sums of them in f32.
+/// Numbers with so few digits that their products, and sums of these in f32, are exact.
 void makeCoarse(KernelRun &kernel) {
   for (ir::HostTensor &input : kernel.inputs)
     for (double &value : input.data)
       value = std::round(value * 64) / 64;
 }
 
-/// With a tolerance of 0, operands are coarse: nothing is left but the rounding of results.
+/// With a tolerance of 0, operands are coarse, so that only the rounding of results remains.
 void expectRuns(KernelRun &kernel, double tolerance) {
   ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
   expectDescribed(kernel);
@@ -105,7 +105,7 @@ TEST_P(ContractionKernels, MakesInputGradients) {
   expectRuns(kernel, tolerance);
 }
 
-// One channel is one lane, which goes along no contiguous dimension where the result is row-major.
+// One channel is one lane, which has no contiguous dimension if the result is row-major.
 TEST_P(ContractionKernels, StoreOneChannelInAnyLayout) {
   std::string dy = t.tensor("?x20x6x5", "nhwc"), w = t.tensor("20x1x3x3", "filter"), x = t.tensor("?x1x6x5");
   KernelRun gradient({dy, w, x},

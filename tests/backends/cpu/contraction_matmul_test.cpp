@@ -34,7 +34,7 @@ void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
 
 class MatmulTest : public ::testing::TestWithParam<Case> {};
 
-// Where element (i, j) of matrix z lies.
+// The position of element (i, j) of matrix z.
 struct Storage {
   Matmul::Matrix matrix;
   int64_t rows, columns, elements;
@@ -259,7 +259,8 @@ const Case cases[] = {
 INSTANTIATE_TEST_SUITE_P(Shapes, MatmulTest, ::testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
 
-// Tests that the epilogue sees logical indices and only existing columns: it adds a bias and stores elsewhere.
+// Tests that the epilogue receives logical indices and existing columns only: it adds a bias and stores to another
+// buffer.
 TEST(MatmulEpilogue, AddsABias) {
   constexpr int64_t m = 9, n = 21, k = 7;
   Program program(
@@ -291,8 +292,8 @@ TEST(MatmulEpilogue, AddsABias) {
   EXPECT_EQ(c[m * n - 1], 14.0f + n - 1);
 }
 
-// Tests that rounding errors do not grow with the length of a sum: in a running sum of so many, 0.1 would be added to
-// thousands and lose most of its digits.
+// Tests that rounding errors do not grow with the length of a sum. In a running sum of this length, 0.1 would be added
+// to thousands and lose most of its digits.
 TEST(MatmulAccuracy, LongSumsLoseLittle) {
   constexpr int64_t n = 16, k = 1 << 16;
   Program program(

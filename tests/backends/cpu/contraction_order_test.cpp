@@ -1,4 +1,4 @@
-// Orders of sums follow from shapes and vectors alone: code for other caches and ports gives the same bits.
+// Orders of sums follow from shapes and vectors alone: code for other caches and ports gives bitwise equal results.
 #include "contraction_runner.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using Axis = Convolution::Axis;
 
 enum class Pass { Forward, InputGradient, WeightGradient };
 
-// What differs between machines of one instruction set, and what is for speed alone.
+// Differences between machines with one instruction set, which must only affect speed.
 std::vector<Target> machines(const Target &base) {
   std::vector<Target> list = {base};
   auto add = [&](int64_t l1, int64_t l2, int64_t ports) {
@@ -28,7 +28,7 @@ std::vector<Target> machines(const Target &base) {
   return list;
 }
 
-// One compiled contraction, run on `rows` rows: the bits of what it writes into its third buffer.
+// One compiled contraction, run on `rows` rows: returns the bits of its third buffer.
 std::vector<float> resultOf(const Program &program, std::vector<size_t> sizes, int64_t rows) {
   std::vector<Array<float>> buffers;
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -81,7 +81,7 @@ std::string text(const Shape &s) {
 
 std::vector<float> convolve(const Shape &s, Pass pass, const Target &target) {
   int64_t panel = panelWidth(s.o, target.lanes(32));
-  // x, w and dY or y; what is written is the third.
+  // x, w and dY or y; the third is the output.
   int64_t place[3] = {0, 1, 2};
   if (pass != Pass::Forward)
     std::swap(place[pass == Pass::InputGradient ? 0 : 1], place[2]);

@@ -94,7 +94,7 @@ private:
   std::string assembly;
 };
 
-// Targets that this machine can run: its own vectors, and narrower ones.
+// Targets that this machine can run: with its vectors, and with narrower ones.
 inline std::vector<Target> testTargets() {
   Target host = Target::host();
   std::vector<Target> targets = {host};

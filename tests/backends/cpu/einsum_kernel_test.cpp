@@ -16,7 +16,7 @@ struct EinsumCase {
 
 std::ostream &operator<<(std::ostream &os, const EinsumCase &c) { return os << c.equation << " of " << c.a; }
 
-/// A type in a layout that is written as its letters in the order of memory.
+/// A type whose layout is given as its letters in memory order.
 std::string typeOf(const std::string &shape, const std::string &element, const std::string &layout) {
   std::string text = "tensor<" + shape + (shape.empty() ? "" : "x") + element;
   if (layout.empty())
@@ -67,14 +67,14 @@ const EinsumCase cases[] = {
     {"abc,abd->cd", "?x3x9", "?x3x21", "9x21"},
     {"abc,dc->abd", "3x?x9", "21x9", "3x?x21"},
     {"abc,abd->cd", "?x5x9", "?x5x21", "9x21"},
-    // Several free letters of each operand: those that lie together merge.
+    // Several free letters of each operand: adjacent letters merge.
     {"abc,cde->abde", "?x3x9", "9x2x21", "?x3x2x21"},
     {"abc,cde->abde", "?x3x9", "9x3x32", "?x3x3x32"},
     {"abc,dec->abde", "?x3x9", "3x32x9", "?x3x3x32"},
     {"abc,dec->dabe", "?x3x9", "3x32x9", "3x?x3x32"},
     {"abc,bde->dace", "5x9x3", "9x2x21", "2x5x3x21"},
     {"abc,bde->ecda", "?x9x3", "9x2x5", "5x3x2x?"},
-    // Heads of attention, which lie behind the positions, with the rows as the batch and as the positions.
+    // Attention heads, which are inside of positions, with the rows as the batch and as the positions.
     {"abcd,aecd->acbe", "?x5x2x9", "?x11x2x9", "?x2x5x11"},
     {"abcd,adbe->acbe", "?x2x5x11", "?x11x2x9", "?x5x2x9"},
     {"abcd,aecd->acbe", "2x?x3x9", "2x11x3x9", "2x3x?x11"},
@@ -88,7 +88,7 @@ const EinsumCase cases[] = {
     {"abc,dc->abd", "1x1x9", "21x9", "1x1x21"},
     {"abcd,abce->bde", "?x1x3x9", "?x1x3x21", "1x9x21"},
     {"abc,acd->abd", "?x4x9", "?x9x1", "?x4x1"},
-    // One operand has no free letter, or none has one: a loop nest.
+    // One operand has no free letter, or neither has: a loop nest.
     {"ab,b->a", "?x33", "33", "?"},
     {"abc,b->ac", "?x9x21", "9", "?x21"},
     {"a,ba->b", "33", "?x33", "?"},
@@ -97,7 +97,7 @@ const EinsumCase cases[] = {
     {"ab,ab->ab", "?x33", "?x33", "?x33"},
     {"ab,c->cab", "?x9", "3", "3x?x9"},
     {",ab->ba", "", "?x9", "9x?"},
-    // Layouts: operands whose dimensions lie in another order, and results.
+    // Layouts: operands and results whose dimensions have another memory order.
     {"abc,dc->abd", "?x3x9", "21x9", "?x3x21", "acb", "ba"},
     {"abc,dc->abd", "?x3x9", "21x9", "?x3x21", "bac", "", "bac"},
     {"abc,abd->cd", "?x3x9", "?x3x21", "9x21", "cab", "cab", "ba"},
@@ -105,7 +105,7 @@ const EinsumCase cases[] = {
     {"abc,acd->bda", "?x5x9", "?x9x21", "5x21x?", "", "", "bca"},
 };
 
-// Summed letters that lie apart in b as it is written: in a layout that brings them together.
+// Summed letters that are not adjacent in b: a layout makes them adjacent.
 const EinsumCase relaid[] = {
     {"abcd,befc->adef", "5x3x4x7", "3x6x2x4", "5x7x6x2", "", "adbc"},
     {"abc,cdb->ad", "6x3x4", "4x21x3", "6x21", "", "cab"},

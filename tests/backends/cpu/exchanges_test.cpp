@@ -1,4 +1,4 @@
-// What only the host's exchanges do: many pieces on several threads, in the order of queues, and what ends them.
+// Properties of the host's exchanges only: many pieces on several threads, the order of queues, and the end of ranks.
 #include "sluice/backend/collectives.h"
 #include "sluice/backend/host.h"
 #include "sluice/backend/run.h"
@@ -119,7 +119,7 @@ template <typename Body> static void inThreads(size_t size, const Body &body) {
 
 //===- sums -------------------------------------------------------------------------------------------------------===//
 
-/// Values of which other orders have other sums.
+/// Values whose sum depends on the order.
 static std::vector<float> valuesOf(size_t rank, size_t count) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i)
@@ -148,7 +148,7 @@ TEST(CpuExchanges, AddLargeSumsInTheOrderOfRanks) {
   EXPECT_EQ(bytes, int64_t(kRounds * kCount * sizeof(float)));
 }
 
-/// Of numbers of ranks that are no powers of two as well.
+/// Also for numbers of ranks that are not powers of two.
 TEST(CpuExchanges, AddTreeSumsInATree) {
   for (size_t ranks : {1, 2, 3, 4, 6, 8})
     for (size_t count : {5, 70'007}) {
@@ -242,7 +242,7 @@ TEST(CpuExchanges, BetweenBeginAndEndFollowTheirQueues) {
   EXPECT_THAT(values[1], Each(12.0f));
 }
 
-/// Rank 1 has both exchanges in queues of their own, so that only rank 0's queue keeps them apart.
+/// Rank 1 has both exchanges in separate queues, so that only rank 0's queue orders them.
 TEST(CpuExchanges, WaitForWhatIsBeforeThemInOneQueue) {
   Context context;
   sluice_unique_id one = context.id(), other = context.id();
@@ -288,7 +288,7 @@ TEST(CpuExchanges, AreNumberedAsTheyArePutIn) {
 
 //===- ends -------------------------------------------------------------------------------------------------------===//
 
-/// A watcher ends ranks that exchange without a pause, at any moment: each ends with the same error, and none hangs.
+/// A watcher ends ranks that exchange continuously, at any moment: each rank gets the same error, and none hangs.
 TEST(CpuExchanges, EndForAllWhenOneIsAborted) {
   constexpr size_t kRanks = 4;
   for (int moment = 0; moment < 30; ++moment) {

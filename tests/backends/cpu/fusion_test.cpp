@@ -1,4 +1,4 @@
-// Fused kernels give the bits that their parts give one by one.
+// Fused kernels give the same bits as their ops run separately.
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char *kAliases = "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n";
 
-// The bias gradient of a large activation: a sum over chunks, with the gradient itself stored on the way.
+// The bias gradient of a large activation: a sum over chunks, which also stores the gradient.
 class BiasGradient : public ::testing::Test {
 protected:
   const std::string x = "tensor<?x20x26x26xf32, #nhwc>", b = "tensor<20xf32>";
@@ -47,7 +47,7 @@ TEST_F(BiasGradient, HasTheSameBitsFusedAndNot) {
   }
 }
 
-// Tests that a value in NCHW sums to the same bits as in NHWC, though other loops do it.
+// Tests that a value in NCHW sums to the same bits as in NHWC, with other loops.
 TEST_F(BiasGradient, HasTheSameBitsInOtherLayouts) {
   std::string plain = "tensor<?x20x26x26xf32>";
   KernelRun nhwc({x}, sumOf("%0", x, b), "%s : " + b, 9, kAliases),
@@ -80,7 +80,7 @@ TEST(Fusion, ComputesBatchStatistics) {
   }
 }
 
-// Tests that a large scalar sum is cut into chunks, over rows and over what is static.
+// Tests that a large scalar sum is split into chunks, over rows and over static dimensions.
 TEST(Fusion, SumsToScalars) {
   KernelRun rows({"tensor<?x3000xf32>"},
                  "%s = sluice.mean %0 {axes = array<i64: 0, 1>} : (tensor<?x3000xf32>) -> tensor<f32>",
@@ -97,7 +97,7 @@ TEST(Fusion, SumsToScalars) {
   }
 }
 
-// Tests that softmax gives the same bits beside other consumers, with 64-bit integers in the kernel, and alone.
+// Tests that softmax gives the same bits with other consumers, with 64-bit integers in the kernel, and alone.
 TEST(Fusion, SoftmaxKeepsItsBits) {
   std::string x = "tensor<?x37xf32>";
   std::string softmax = "%a = sluice.softmax %0 {axis = 1 : i64} : (" + x + ") -> " + x + "\n";
@@ -116,7 +116,7 @@ TEST(Fusion, SoftmaxKeepsItsBits) {
   EXPECT_EQ(alone.output(0).data, beside.output(1).data);
 }
 
-// Tests that a row of a softmax is one task's, however long it is: others would fold it again.
+// Tests that one task computes a row of a softmax, however long it is: several tasks would repeat the folds.
 TEST(Fusion, LongRowsAreFoldedOnce) {
   std::string x = "tensor<?x50257xf32>";
   KernelRun kernel({x}, "%a = sluice.softmax %0 {axis = 1 : i64} : (" + x + ") -> " + x, "%a : " + x, 128);

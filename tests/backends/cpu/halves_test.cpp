@@ -38,7 +38,7 @@ protected:
     expectRuns(kernel, tolerance, low, high);
   }
 
-  /// One op on every element of `values`, which a tensor of f32 or of halves holds, and nothing may be off.
+  /// One op on every element of `values`, which a tensor of f32 or of halves holds, with bitwise equal results.
   void expectConverts(const std::vector<double> &values, bool toHalf) const {
     std::string size = std::to_string(values.size()), half = tensor(size), wide = "tensor<" + size + "xf32>";
     KernelRun kernel({toHalf ? wide : half},
@@ -65,7 +65,7 @@ TEST_P(HalfKernels, WidenAllValues) {
   expectConverts(values, /*toHalf=*/false);
 }
 
-// Tests the middle between any two neighbours and the floats beside it, subnormal ones too.
+// Tests the midpoints of adjacent values and the floats next to them, including subnormals.
 TEST_P(HalfKernels, RoundToNearestEven) {
   std::vector<double> values{NAN, INFINITY, -INFINITY, 0x1p-149, -0x1p-149, 0x1.fffffep127};
   for (int bits = 0; bits + 1 < infinity; ++bits) {
@@ -76,7 +76,7 @@ TEST_P(HalfKernels, RoundToNearestEven) {
   expectConverts(values, /*toHalf=*/true);
 }
 
-// Tests that what stands between ops is rounded as if it had been stored: each step is exact but for its rounding.
+// Tests that intermediate values are rounded as if stored: each step is exact apart from its rounding.
 TEST_P(HalfKernels, RoundBetweenFusedOps) {
   std::string x = tensor("?x21");
   std::string two = " : (" + x + ", " + x + ") -> " + x + "\n";
@@ -116,7 +116,7 @@ TEST_P(HalfKernels, CastFromAndToOtherTypes) {
   }
 }
 
-// Tests sums that no half could hold on the way: 4096 ones and more.
+// Tests sums whose intermediate values exceed halves: 4096 ones and more.
 TEST_P(HalfKernels, AddUpInSinglePrecision) {
   std::string x = tensor("?x5000"), y = tensor("?"), rows = tensor("5000");
   for (const char *op : {"sum", "mean", "reduce_max"})
@@ -139,7 +139,7 @@ TEST_P(HalfKernels, AddUpInSinglePrecision) {
   expectRuns({s}, "%a = sluice.argmax %0 {axis = 1 : i64} : (" + s + ") -> " + index, "%a : " + index, 0);
 }
 
-// Tests loads that are no vectors: transposed, spread, padded, of a constant, in panels.
+// Tests loads that are not vectors: transposed, strided, padded, of a constant, in panels.
 TEST_P(HalfKernels, MoveElements) {
   std::string x = tensor("?x4x6"), t = tensor("?x6x4"), p = tensor("?x8x9");
   expectRuns({x},

@@ -84,7 +84,7 @@ TEST(Indices, GathersFromAnyLayout) {
                     11, 0);
 }
 
-// Tests that a table counts as what is read of it, where that is less than all.
+// Tests that the cost of a table counts the bytes read, if fewer than all.
 TEST(Indices, CountsWhatIsRead) {
   KernelRun few = gatherOf("tensor<1000x64xf32>", "tensor<?xi32>", "tensor<?x64xf32>").kernel(),
             many = gatherOf("tensor<5x64xf32>", "tensor<?xi32>", "tensor<?x64xf32>").kernel();
@@ -95,7 +95,7 @@ TEST(Indices, CountsWhatIsRead) {
   EXPECT_EQ(many.result().work.bytesPerRow, 4 + 64 * 4);
 }
 
-// Tests an index that another op of the kernel computes, and what is computed of what it names.
+// Tests an index that another op of the kernel computes, and ops on the gathered elements.
 TEST(Indices, GathersInsideOfKernels) {
   KernelRun kernel(
       {"tensor<10x24xf32>", "tensor<?xi32>", "tensor<?x24xf32>"},
@@ -137,8 +137,8 @@ TEST(Indices, AddsInAnyLayout) {
                     11, 1e-5);
 }
 
-// Tests that many terms of few columns are shared out by their places too, that each is added once, and in the order of the
-// index's elements: here with all indices equal, where any other order would have other bits.
+// Tests that many terms of few columns are also split by index, that each term is added once, and in the order of the
+// index's elements. All indices are equal, so that any other order would give other bits.
 TEST(Indices, AddsInTheOrderOfTheIndex) {
   for (int64_t width : {1, 24}) {
     std::string columns = std::to_string(width);
@@ -216,7 +216,7 @@ TEST(Indices, SlicesAndUpdatesAtAPosition) {
   }
 }
 
-// Tests that in place the part alone is written, and the rest not even looked at.
+// Tests that an in-place update writes only the part, and does not read the rest.
 TEST(Indices, UpdatesInPlace) {
   for (const Position &at : {Position{"tensor<?x9x20xf32>", "tensor<?x1x20xf32>", "tensor<i32>", 1},
                              {"tensor<?x9x3xf64>", "tensor<?x4x3xf64>", "tensor<i64>", 1}}) {
@@ -240,7 +240,7 @@ TEST(Indices, UpdatesInPlace) {
   }
 }
 
-// Tests that what is computed, or read besides, is stored in parts of other values on the way, by the one loop that there is.
+// Tests that computed or additionally read values are stored in parts of other values by the only loop.
 TEST(Indices, StoresPartsOfWhatIsComputed) {
   const std::string a = "tensor<?x20xf32>", x = "tensor<?x9x20xf32>", part = "tensor<?x1x20xf32>";
   auto stored = [&](const std::string &value, const std::string &in, const std::string &name) {

@@ -94,7 +94,7 @@ TEST(Loops, AddsIntegers) {
              "%a : tensor<?x21xi64>", 0, -50, 50);
 }
 
-// Tests that the same values in NHWC and NCHW meet in one kernel.
+// Tests that one kernel can read the same values in NHWC and NCHW.
 TEST(Loops, ConvertsLayouts) {
   expectRuns({"tensor<?x3x5x6xf32>"},
              "%a = sluice.relayout %0 : (tensor<?x3x5x6xf32>) -> tensor<?x3x5x6xf32, #nhwc>\n"
@@ -199,7 +199,7 @@ std::string nameOfSum(const ::testing::TestParamInfo<Sums::ParamType> &info) {
 INSTANTIATE_TEST_SUITE_P(Layouts, Sums,
                          ::testing::Combine(::testing::ValuesIn(kAxes), ::testing::Values("", ", #nhwc")), nameOfSum);
 
-// Tests that softmax down columns of any shape is right: whole vectors of columns, some left over, and few.
+// Tests softmax down columns of any shape: whole vectors of columns, remainders, and few columns.
 TEST(Loops, ComputesSoftmaxDownColumns) {
   for (std::string op : {"softmax", "log_softmax"}) {
     for (std::string x : {"tensor<?x10x35xf32>", "tensor<?x21x256xf32>", "tensor<?x37x4xf32>", "tensor<?x5x3x16xf32>",
@@ -248,7 +248,8 @@ KernelRun softmaxOf(const std::string &x, int64_t axis) {
                    "%a : " + x, 1);
 }
 
-// Tests that the work of a softmax grows with the elements: each is exponentiated for its sum, and for its result.
+// Tests that the work of a softmax is linear in the elements: each is exponentiated once for its sum, and once for its
+// result.
 TEST(Loops, FoldsColumnsOnce) {
   for (int64_t size : {40, 400}) {
     KernelRun kernel =
@@ -277,7 +278,8 @@ TEST(Loops, DrawsWithOneFunction) {
   });
 }
 
-// Tests that what is made of a fold is found once, and with it a fold that uses it: a mean, and then a variance of a row.
+// Tests that a value computed from a fold is computed once, and so is a fold that uses the value: a mean, and then a
+// variance of a row.
 TEST(Loops, FoldsARowOnce) {
   for (int64_t size : {64, 640}) {
     std::string x = "tensor<1x" + std::to_string(size) + "xf32>", one = "tensor<f32>";
@@ -290,7 +292,7 @@ TEST(Loops, FoldsARowOnce) {
   }
 }
 
-// Tests that columns are walked down side by side, 128 of them at once: by the loops around an exponential, from inside.
+// Tests that 128 columns are processed together: counts the loops around an exponential, from inside.
 TEST(Loops, WalksDownNeighbouringColumnsTogether) {
   KernelRun kernel = softmaxOf("tensor<5x17x256xf32>", 1);
   ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
@@ -302,11 +304,12 @@ TEST(Loops, WalksDownNeighbouringColumnsTogether) {
       EXPECT_EQ(cast<VectorType>(op->getResult(0).getType()).getNumElements(), 128);
       trips.push_back(tripsAround(op));
     });
-    EXPECT_EQ(trips, (std::vector<std::vector<int64_t>>(2, {17, 256 / 128, 2}))); // two of five a task
+    EXPECT_EQ(trips, (std::vector<std::vector<int64_t>>(2, {17, 256 / 128, 2}))); // two of five per task
   });
 }
 
-// Tests that sums of few terms stay in registers, a vector at a time: more columns would have their partial sums in memory.
+// Tests that sums of few terms stay in registers, one vector at a time: with more columns the partial sums would be in
+// memory.
 TEST(Loops, ShortSumsTakeAVectorAtATime) {
   KernelRun kernel = softmaxOf("tensor<3x5x256xf32>", 1);
   ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
@@ -322,7 +325,7 @@ TEST(Loops, ShortSumsTakeAVectorAtATime) {
   });
 }
 
-// Tests that the sum of a column has the same bits however many columns go together, and along lanes.
+// Tests that the sum of a column has the same bits for any number of columns together, and along lanes.
 TEST(Loops, ColumnsAreAddedInOneOrder) {
   for (int64_t size : {5, 21, 70, 200}) {
     std::string height = std::to_string(size);
@@ -357,7 +360,7 @@ TEST(Loops, ColumnsAreAddedInOneOrder) {
   }
 }
 
-// Tests that one NaN makes its whole line NaN, and no other, wherever it stands.
+// Tests that a NaN at any position makes its line NaN, and no other line.
 TEST(Loops, SoftmaxOfALineWithNaNIsNaN) {
   for (bool down : {true, false})
     for (int64_t place : {0, 20, 69}) {

@@ -67,7 +67,7 @@ TEST(Pow, HasTheSpecialCasesOfC) {
   }
 }
 
-// Tests that no lane is handed to the C library, and that squares are products.
+// Tests that no lane calls the C library, and that squares are products.
 TEST(Pow, IsVectorised) {
   const std::string x = "tensor<64xf32>";
   KernelRun general({x, x}, "%a = sluice.pow %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x, 1);

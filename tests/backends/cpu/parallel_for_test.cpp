@@ -16,7 +16,7 @@ namespace {
 
 bool always(size_t) { return true; }
 
-/// Two numbers, each on a thread of its own: `other` runs on the one that does not call, while this one is in its body.
+/// Two numbers on different threads: `other` runs on the thread that does not call, while this one is in its body.
 void onTheOtherThread(llvm::function_ref<void()> other) {
   std::atomic<int> there{0};
   std::thread::id caller = std::this_thread::get_id();
@@ -29,7 +29,7 @@ void onTheOtherThread(llvm::function_ref<void()> other) {
   });
 }
 
-// Every number is taken once, whether there are more threads than numbers or fewer.
+// Every number runs once, with more threads than numbers and with fewer.
 TEST(ParallelFor, TakesEveryNumberOnce) {
   for (unsigned threads : {0, 1, 3, 200}) {
     std::array<std::atomic<int>, 100> taken{};
@@ -40,7 +40,7 @@ TEST(ParallelFor, TakesEveryNumberOnce) {
   parallelFor(0, 4, always, [](size_t) { FAIL() << "there is no number"; });
 }
 
-// Numbers are prepared in order by the thread that calls, each before its body, which others run meanwhile.
+// The calling thread prepares numbers in order, each before its body, while other threads run bodies.
 TEST(ParallelFor, PreparesInOrderOnTheCallingThread) {
   std::thread::id caller = std::this_thread::get_id();
   std::array<std::atomic<bool>, 100> ready{};
@@ -73,33 +73,33 @@ TEST(ParallelFor, EndsWherePreparingDoes) {
   }
 }
 
-// What preparing throws is thrown, and other threads do not wait for what will not come.
+// Exceptions of prepare are rethrown, and other threads do not wait for numbers that never come.
 TEST(ParallelFor, ThrowsWhatPreparingThrows) {
   auto prepare = [](size_t) -> bool { throw std::bad_alloc(); };
   EXPECT_THROW(parallelFor(20, 3, prepare, [](size_t) {}), std::bad_alloc);
 }
 
-// What another thread throws is thrown to the caller.
+// Exceptions of other threads are rethrown to the caller.
 TEST(ParallelFor, ThrowsWhatAnotherThreadThrows) {
   EXPECT_THROW(onTheOtherThread([] { throw std::bad_alloc(); }), std::bad_alloc);
 }
 
-/// Exits with 0 where the recovery gets the crash; at once, because what a crash left behind is nobody's to free.
+/// Exits with 0 if the recovery gets the crash, at once, because memory held by the crashed thread cannot be freed.
 [[noreturn]] void recoverFromAnotherThread() {
   llvm::CrashRecoveryContext::Enable();
   llvm::CrashRecoveryContext recovery;
   _exit(recovery.RunSafely([] { onTheOtherThread([] { std::abort(); }); }) ? 1 : 0);
 }
 
-// A crash of another thread goes to the recovery that the caller is in.
+// A crash of another thread reaches the caller's recovery.
 TEST(ParallelFor, CrashesWhereAnotherThreadCrashes) {
   EXPECT_EXIT(recoverFromAnotherThread(), testing::ExitedWithCode(0), "");
 }
 
-/// Exits with what is left to take when no thread can be had.
+/// Exits with the number of remaining tasks if no thread can be created.
 [[noreturn]] void loopWithoutThreads() {
   rlimit none{0, 0};
-  constexpr uid_t kNobody = 65534; // the limit is not root's
+  constexpr uid_t kNobody = 65534; // root has no limit
   if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(kNobody) != 0))
     _exit(100);
   std::atomic<int> left{20};
@@ -108,7 +108,7 @@ TEST(ParallelFor, CrashesWhereAnotherThreadCrashes) {
   _exit(left);
 }
 
-// Threads that cannot be had are no error: the calling one takes all numbers.
+// Failure to create threads is not an error: the calling thread runs all numbers.
 TEST(ParallelFor, RunsWithoutOtherThreads) { EXPECT_EXIT(loopWithoutThreads(), testing::ExitedWithCode(0), ""); }
 
 } // namespace

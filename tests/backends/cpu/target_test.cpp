@@ -1,4 +1,4 @@
-// What a target's name means, and that code keeps to the instructions it names.
+// The meaning of target names, and that code only uses the instructions of its target.
 #include "contraction_runner.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST(Target, VectorsFollowTheInstructionSet) {
     EXPECT_EQ(target(cpu).numVectorRegisters, 32) << cpu;
     EXPECT_EQ(target(cpu).instructions, target("x86-64-v4").instructions) << cpu;
   }
-  // AVX-512 without what came with Skylake is not enough for vectors of 512 bits.
+  // AVX-512 without the extensions of Skylake is not enough for vectors of 512 bits.
   EXPECT_EQ(target("knl").vectorBits, 256);
   EXPECT_THAT(target("knl").instructions, Not(Contains("avx512f")));
 }

@@ -1,5 +1,5 @@
-// What kernels may need of a multiprocessor: its registers hold the blocks that are meant to run at once, and nothing is
-// spilled.
+// Resource limits of kernels: the registers of a multiprocessor hold the blocks that are meant to run at once, without
+// spilling.
 #pragma once
 
 #include "backends/cuda/compiler/kernels/GridKernel.h"
@@ -15,8 +15,8 @@ namespace sluice::cuda::test {
 inline void expectBudgets(const DeviceCode &code, const std::vector<GridFunction> &functions) {
   constexpr int64_t kRegisters = 64 << 10, kShared = 48 << 10;
   constexpr int64_t kGranule = 8,
-                    kThreads = 128; // registers of a thread are given by so many; the least that blocks have
-  constexpr int64_t kSharedOfAll = 163 << 10, kSharedOfNobody = 1 << 10; // sm_80's, and what each block takes of it
+                    kThreads = 128; // allocation granularity of a thread's registers; the minimum of a block
+  constexpr int64_t kSharedOfAll = 163 << 10, kSharedOfNobody = 1 << 10; // sm_80's, and the bytes reserved per block
   std::map<std::string, GridFunction> known;
   for (const GridFunction &function : functions)
     known[function.name] = function;

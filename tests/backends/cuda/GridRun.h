@@ -1,4 +1,5 @@
-// Kernels as CUDA C++ for the tests of their text: written, put together, and run by emulated threads of several blocks.
+// Runs kernels as CUDA C++ in tests of their text: emits, assembles, and runs them by emulated threads of several
+// blocks.
 #pragma once
 
 #include "backends/cuda/compiler/emit/Prelude.h"
@@ -23,7 +24,7 @@ inline constexpr const char *kLayouts =
     "#hbtd = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>>\n"
     "#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv 32, d1, d0 mod 32)>>\n";
 
-/// The order in which emulated threads and blocks take their turns (CUDA_EMU_SCHEDULE), while it lives.
+/// The order in which emulated threads and blocks run (CUDA_EMU_SCHEDULE), during its lifetime.
 class Schedule {
 public:
   explicit Schedule(const std::string &name) { setenv("CUDA_EMU_SCHEDULE", name.c_str(), 1); }
@@ -107,7 +108,7 @@ inline Body einsum(const std::string &equation, const std::string &a, const std:
   return product("einsum \"" + equation + "\"", a, b, y, "");
 }
 
-/// A product, and the sum of one of its operands over these axes, as a result in front of the product's or behind it.
+/// A product, and the sum of one of its operands over these axes, as a result before or after the product's.
 inline Body withSum(Body body, unsigned operand, const std::string &axes, const std::string &sum, bool inFront = true) {
   const std::string x = body.operands[operand], y = body.yields.substr(body.yields.find(": ") + 2);
   const std::string text =

@@ -8,8 +8,8 @@
 
 namespace sluice::test {
 
-static constexpr size_t kElements = 4096; // that are sent or received
-static constexpr unsigned kLongest = 60;  // seconds of a process
+static constexpr size_t kElements = 4096; // bytes sent or received
+static constexpr unsigned kLongest = 60;  // timeout of a process, in seconds
 
 const sluice_backend_run &loadCudaRunHalf(const Environment &environment) {
   for (const char *name : {"SLUICE_CUDA_DRIVER", "SLUICE_NCCL"})
@@ -93,7 +93,7 @@ std::vector<float> DeviceRank::exchange(sluice_exchange_kind kind, const std::ve
   return found;
 }
 
-/// In a process of its own: says what came of it, and ends.
+/// Runs in a separate process: reports its result, and exits.
 [[noreturn]] static void runRank(int32_t rank, int32_t size, const int (&ids)[2], int answer,
                                  const std::function<std::string(int32_t, const ShareId &)> &body) {
   alarm(kLongest);

@@ -1,4 +1,4 @@
-// Ranks with a process each, which has one emulated device, and what each says in the end.
+// Ranks with a process each, which has one emulated device, and the final result of each.
 #pragma once
 
 #include "sluice/backend/collectives.h"
@@ -13,10 +13,10 @@ namespace sluice::test {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// The run half in this process, which has these variables from now on and the doubles.
+/// Loads the run half in this process, which from now on has these variables and the doubles.
 const sluice_backend_run &loadCudaRunHalf(const Environment &environment);
 
-/// A context with a communicator, a queue and a little memory. Errors are thrown as "STATUS: what last_error says".
+/// A context with a communicator, a queue and a little memory. Errors are thrown as "STATUS: message of last_error".
 class DeviceRank {
 public:
   DeviceRank(const sluice_backend_run &half, int32_t device = 0);
@@ -24,9 +24,9 @@ public:
   DeviceRank(const DeviceRank &) = delete;
 
   sluice_unique_id makeId();
-  /// `patience`: seconds that it waits for others; 0: any.
+  /// `patience`: seconds to wait for other ranks; 0: no limit.
   void join(const sluice_unique_id &id, int32_t rank, int32_t size, double patience = 0);
-  /// The elements of all ranks, of which the largest is received, or all in their order.
+  /// Exchanges elements of all ranks: receives the largest, or all in rank order.
   std::vector<float> exchange(sluice_exchange_kind kind, const std::vector<float> &values,
                               const std::vector<size_t> &counts = {});
   void put(sluice_exchange_kind kind, size_t count, const std::vector<size_t> &counts = {},
@@ -49,12 +49,13 @@ private:
   void copy(const void *from, void *to, size_t bytes, bool up);
 
   int32_t device;
-  void *memory = nullptr; // what is sent, and behind it what is received
+  void *memory = nullptr; // sent bytes, followed by received bytes
 };
 
 /// Passes the id of rank 0 to all.
 using ShareId = std::function<sluice_unique_id(DeviceRank &rank)>;
-/// Does `body` in as many processes at the same time, and gives what each returned or threw; "killed" for one that was.
+/// Runs `body` in this many processes at the same time, and returns the result or error of each; "killed" for a killed
+/// process.
 std::vector<std::string> inProcesses(int32_t size,
                                      const std::function<std::string(int32_t rank, const ShareId &share)> &body,
                                      const Environment &environment = {});

@@ -14,10 +14,10 @@ namespace sluice::cuda::test {
 
 namespace {
 
-/// The sizes of an instance, and how it is written.
+/// The sizes of an instance, and its notation.
 struct Case {
   int64_t heads, headsOfKeys, queries, keys, depth, valueDepth;
-  std::string attributes = ""; // beside the scale
+  std::string attributes = ""; // in addition to the scale
   std::string mask = "";       // its dimensions but the first, "1x5x7xi1"
   std::string layout = "";     // ", #bthd" of all of four dimensions
   std::string batch = "?", batchOfMask = "?";
@@ -37,7 +37,7 @@ struct Case {
   }
 };
 
-/// A kernel of one op. Of halves, what is multiplied by probabilities has them rounded to halves.
+/// A kernel of one op. For halves, products with probabilities round these to halves.
 Body bodyOf(const Case &c, const std::string &op, std::vector<std::string> operands,
             const std::vector<std::string> &results) {
   if (!c.mask.empty())
@@ -131,7 +131,8 @@ void flipMask(GridRun &run, const Case &c) {
     run.inputs.back().data[i] = i * 2654435761u >> 7 & 1;
 }
 
-/// The largest difference in a result, of its largest element; and that nothing beyond results was written.
+/// The largest difference in a result, relative to its largest element; checks that nothing outside of results was
+/// written.
 double relativeError(GridRun &run) {
   double worst = std::isfinite(run.error()) ? 0 : INFINITY;
   for (auto [number, wanted] : llvm::enumerate(run.expected())) {
@@ -207,7 +208,7 @@ std::vector<Case> masks() {
   return all;
 }
 
-/// An op as a test of its own has it.
+/// An op for a separate test.
 struct OpCase : sluice::test::KernelCase {
   explicit OpCase(const Body &body) : KernelCase(body.operands, body.text, body.yields, kCapacity, kLayouts) {}
   std::string reason(const GridOptions &options = {}) {
@@ -248,7 +249,7 @@ TEST(AttentionKernel, ReadsAndWritesItemsAsTheyLie) {
   expectTheReference({its, other, in("bf16", {its})[0]});
 }
 
-// What products leave is read where it lies.
+// Results of products are read in their layout.
 TEST(AttentionKernel, ReadsThroughWhatMovesElements) {
   std::vector<Body> all;
   for (const char *element : {"f32", "bf16"})
@@ -272,7 +273,7 @@ TEST(AttentionKernel, ReadsThroughWhatMovesElements) {
   }
 }
 
-// Packs of elements are to be aligned, and those of an item to be neighbours.
+// Packs of elements must be aligned, and those of an item contiguous.
 TEST(AttentionKernel, ReadsThroughNothingThatLiesApart) {
   for (const Body &body : ofProducts("bf16", 8))
     EXPECT_TRUE(OpCase(body).findsItsOperands()) << body.text;
@@ -285,7 +286,8 @@ TEST(AttentionKernel, ReadsThroughNothingThatLiesApart) {
   EXPECT_FALSE(OpCase(turned).findsItsOperands()) << turned.text;
 }
 
-// Tests that scores which f32 holds do not overflow on the way, and that a result that nothing reads is not stored.
+// Tests that scores within the range of f32 do not overflow in intermediate values, and that an unused result is not
+// stored.
 TEST(AttentionKernel, OfLargeScoresIsFinite) {
   Case its{1, 1, 20, 150, 8, 8};
   Body body = forward(its);

@@ -1,5 +1,5 @@
-// What only exchanges by NCCL do: ranks in other processes, what NCCL finds out about them, and what is said where it is not
-// there. What every backend's exchanges do is in the conformance suite.
+// Properties of NCCL's exchanges only: ranks in other processes, errors that NCCL detects, and errors without NCCL. The
+// conformance suite tests the exchanges of every backend.
 #include "tests/backends/cuda/RankProcesses.h"
 
 #include <chrono>
@@ -116,7 +116,7 @@ TEST(CudaCollectives, RefuseTwoRanksOfOneDevice) {
               UnorderedElementsAre(StartsWith("6: "), AllOf(StartsWith("2: "), HasSubstr("Duplicate GPU detected"))));
 }
 
-/// Rank 1 exchanges once and then does `go`; what rank 0, which goes on, is told in the end.
+/// Rank 1 exchanges once and then calls `go`; returns the final error of rank 0, which continues.
 static std::string whatIsToldOf(const std::function<void(DeviceRank &)> &go) {
   return inProcesses(2, [&](int32_t number, const ShareId &share) {
     DeviceRank rank(loadCudaRunHalf({}), number);
@@ -144,7 +144,7 @@ TEST(CudaCollectives, AreToldOfProcessesThatAreLost) {
   EXPECT_THAT(whatIsToldOf([](DeviceRank &) { raise(SIGKILL); }), isLost);
 }
 
-/// What waiting for an exchange says in which NCCL finds an error.
+/// The error of waiting for an exchange in which NCCL detects an error.
 static std::string whatComesOfResult(int result) {
   Environment environment = {{"CUDA_EMU_NCCL_FAULT", std::to_string(result) + "@0:2"}};
   return inOneProcess(environment, [&] {

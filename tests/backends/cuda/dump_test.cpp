@@ -1,4 +1,4 @@
-// What the compile half keeps for people to read: the resources of functions, and comments that names cannot break out of.
+// Dumps of the compile half: the resources of functions, and comments that names cannot escape.
 #include "backends/cuda/compiler/nvrtc/Dump.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/backends/KernelCase.h"
@@ -85,14 +85,14 @@ TEST(SourceComment, NamesTheLinesOfTheModel) {
   EXPECT_NE(comment.find("//   relu  absent/lenet.cpp:11:25\n"), std::string::npos) << comment;
 }
 
-// A model's names are not trusted: none ends its comment.
+// A model's names are untrusted: none ends its comment.
 TEST(SourceComment, KeepsNamesInside) {
   NamedKernel kernel;
   std::string comment = kernel.comment("a\n#error\r\\");
   EXPECT_NE(comment.find("//   relu  a__error__:11:25\n"), std::string::npos) << comment;
 }
 
-// A line of the user's is no more trusted than a name, and none goes on with the comment.
+// A line of the user's source is as untrusted as a name: none continues the comment.
 TEST_F(DumpTest, ShowsTheLinesOfTheModel) {
   NamedKernel kernel;
   folder.write("net.cpp",

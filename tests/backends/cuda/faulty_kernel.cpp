@@ -12,7 +12,7 @@ using namespace sluice::cuda::test;
 
 namespace {
 
-/// What stands in the kernel's text, and what is put in its place where it stands first.
+/// A string in the kernel's text, and the replacement of its first occurrence.
 struct Fault {
   const char *name, *pattern, *replacement;
 };

@@ -312,7 +312,8 @@ static bool isTransposed(const GridKernel &kernel) {
   return kernel.functions.size() == 1 && llvm::StringRef(kernel.functions.front().name).ends_with("_transpose");
 }
 
-// Dimensions of several squares, and of a part of one; rows among the neighbours of either side, and outside.
+// Dimensions of several squares, and of a part of one; rows among the contiguous dimensions of either side, and
+// outside.
 TEST(GridKernel, MovesSquaresThroughSharedMemory) {
   std::vector<Body> all = {
       unary("transpose", "tensor<?x70x33xf32>", "{permutation = array<i64: 0, 2, 1>}", "tensor<?x33x70xf32>"),
@@ -341,7 +342,7 @@ TEST(GridKernel, MovesSquaresThroughSharedMemory) {
   }
 }
 
-// Most of a square would be empty; neighbours stay neighbours; something is computed.
+// Most of a square would be empty; contiguous elements stay contiguous; something is computed.
 TEST(GridKernel, MovesNoSquaresThatWouldNotPay) {
   std::string permuted = "{permutation = array<i64: 0, 2, 1>}", x = "tensor<?x40x20xf32>", y = "tensor<?x20x40xf32>";
   for (const Body &body :
@@ -379,7 +380,7 @@ extern "C" void call(int *to, int element) { cuda_emu::launch({1}, {64}, [=] { k
   }
 }
 
-// Compilers take packs of two bytes apart, and one half alone is converted at a quarter of the rate.
+// Compilers split packs of two bytes, and a single half is converted at a quarter of the rate.
 TEST(GridKernel, ConvertsAndStoresHalvesTogether) {
   llvm::Expected<Nvrtc> nvrtc = sluice::test::loadPinnedNvrtc();
   if (!nvrtc)
@@ -503,7 +504,7 @@ TEST(GridKernel, CutsLargeRows) {
   }
 }
 
-// A chunk of rows of which the last call has few: nothing behind them is read, which would be behind the buffer.
+// A chunk of rows of which the last call has few: no row after them is read, which would be beyond the buffer.
 TEST(GridKernel, SumsReadNoRowBehindTheLast) {
   for (int64_t capacity : {17, 23, 31}) {
     Grid grid({unary("sum", "tensor<?x4032xf32>", "{axes = array<i64: 0>}", "tensor<4032xf32>"),
@@ -566,7 +567,7 @@ TEST(GridKernel, LongRowsAreAddedInOneOrder) {
   }
 }
 
-// Each chunk of 64 terms is summed for itself, then the chunks.
+// Each chunk of 64 terms is summed separately, then the chunks.
 TEST(GridKernel, RowsAtIndicesAreAddedInOneOrder) {
   constexpr int64_t kTerms = 700, kPlaces = 5, kColumns = 36, kChunk = 64;
   std::string x = "tensor<?x100x36xf32>", index = "tensor<?x100xi32>", y = "tensor<5x36xf32>";
@@ -597,7 +598,7 @@ TEST(GridKernel, RowsAtIndicesAreAddedInOneOrder) {
   }
 }
 
-// No row is folded but by the one task that has all of it.
+// Only the task that has all of a row folds it.
 TEST(GridKernel, LongRowsAreFoldedOnce) {
   Grid grid({unary("softmax", "tensor<?x10000xf32>", "{axis = 1 : i64}"),
              unary("softmax", "tensor<?x700xf32>", "{axis = 1 : i64}")});

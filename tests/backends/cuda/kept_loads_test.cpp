@@ -60,7 +60,8 @@ std::string sliced(const std::string &name, int64_t from, int64_t to) {
                      name, from, to, to - from);
 }
 
-/// Sums over a part of a row, and the softmax of another: loops that begin elsewhere, have fewer trips, or fewer lanes behind.
+/// Sums over a part of a row, and the softmax of another: loops with other starts, fewer trips, or fewer trailing
+/// lanes.
 Body parts(int64_t from, int64_t to, int64_t otherFrom, int64_t otherTo) {
   auto type = [](int64_t size) { return fmt::format("tensor<?x{}xf32>", size); };
   int64_t size = otherTo - otherFrom;
@@ -145,7 +146,7 @@ TEST(KeptLoads, AreOfTheSameElements) {
   }
 }
 
-// A task of several rows keeps one after the other.
+// A task of several rows keeps one at a time.
 TEST(KeptLoads, AreOfTheirRow) {
   constexpr int64_t kRows = 8192;
   Grid grid({unary("softmax", "tensor<?x40xf32>", "{axis = 1 : i64}")}, {}, kRows);
@@ -231,13 +232,13 @@ TEST(KeptLoads, AreNotOfWhatIsStored) {
   EXPECT_EQ(some.chosen(), (KeptLoads{{}, 0, {}, 0}));
 }
 
-// Those that most loops make are first.
+// The loads that most loops share come first.
 TEST(KeptLoads, FitIntoRegisters) {
   LoopLoads some = loads({{"x", 1, 0, 60}, {"y", 1, 1, 60}, {"x", 2, 0, 60}, {"y", 2, 1, 60}, {"y", 3, 1, 60}});
   EXPECT_EQ(some.chosen(), (KeptLoads{{}, 0, {}, 0, 0}));
 }
 
-// A loop of much text is not unrolled: it loads again.
+// A loop with much text is not unrolled: it repeats its loads.
 TEST(KeptLoads, AreNotOfLargeLoops) {
   LoopLoads some = loads({{"x", 1, 0, 24}, {"x", 2, 0, 24}, {"x", 3, 0, 24}});
   some.addLoop(3, 1e6);

@@ -1,4 +1,4 @@
-// Products as matrices for a library: plain loops over the matrices that are found give what the reference functions give.
+// Products as matrices for a library: plain loops over the matched matrices give the reference results.
 #include "backends/cuda/compiler/library/LibraryProduct.h"
 #include "sluice/backend/halves.h"
 #include "tests/backends/cuda/GridRun.h"
@@ -386,7 +386,7 @@ TEST(LibraryProduct, LeavesOutWhatIsRoundedOtherwise) {
   EXPECT_FALSE(finds(other));
 }
 
-// Rows of a matrix lie apart, as do columns.
+// Rows of a matrix are strided, as are columns.
 TEST(LibraryProduct, LeavesOutWhatIsRepeated) {
   for (auto [from, dim] : {std::pair("tensor<20xf32>", 1), {"tensor<9xf32>", 0}}) {
     Body body = einsum("ab,bc->ac", "tensor<9x20xf32>", "tensor<20x7xf32>", "tensor<9x7xf32>");
@@ -412,7 +412,7 @@ TEST(LibraryProduct, LeavesOutWindowsThatOverlap) {
   EXPECT_TRUE(finds("tensor<8x1x12x1xf32>", "tensor<1x8x1x1xf32>", "1, 1")) << "there is one";
 }
 
-// It would leave what lies between.
+// It would omit the elements between.
 TEST(LibraryProduct, LeavesOutResultsWhosePaddingLiesApart) {
   auto finds = [](const std::string &layout) {
     return LibraryRun(product("conv2d", "tensor<?x5x4x3xf32, #nhwc>", "tensor<3x5x1x1xf32>",

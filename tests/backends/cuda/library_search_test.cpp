@@ -1,4 +1,4 @@
-// Where cublasLt and NCCL are looked for: what a variable names, the loader's, a toolkit's, and those of Python packages.
+// Search paths of cublasLt and NCCL: a variable, the loader's paths, a toolkit, and Python packages.
 #include "backends/cuda/runtime/BlasLt.h"
 #include "backends/cuda/runtime/Nccl.h"
 
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A Python environment in a folder of its own, and no other place than the loader's, /usr/local/cuda and the system's.
+/// A Python environment in a separate folder; the only other places are the loader's, /usr/local/cuda and the system's.
 class LibraryPlaces : public testing::Test {
 protected:
   LibraryPlaces() : root(fs::path(testing::TempDir()) / "library_places") {
@@ -72,7 +72,7 @@ TEST_F(LibraryPlaces, EndWithPythonPackages) {
   }
 }
 
-// Debian's Python has packages of its own, and root's, in dist-packages; they come last.
+// Debian's Python has packages, and root's packages, in dist-packages; they come last.
 TEST_F(LibraryPlaces, EndWithTheSystems) {
   std::string debian = add("python3", "nccl/lib/libnccl.so.2", "dist-packages"),
               roots = add("python3.11", "nccl/lib/libnccl.so.2", "dist-packages"),

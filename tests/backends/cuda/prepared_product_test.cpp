@@ -19,7 +19,7 @@ constexpr int64_t kCapacity = 8, kBatch = 2, kWorkspaceBytes = 1 << 16;
 using Algorithm = std::array<uint64_t, 8>;
 constexpr size_t kWorkspaceOfAlgorithm = 5; // the double's: that of its first choice is not 0
 
-/// The double, which keeps what results were multiplied with and by which algorithms, and refuses what it is told to.
+/// The double, which records scalars and algorithms of products, and rejects what it is told to.
 struct Watched {
   static inline std::vector<float> betas;                             // of the calls
   static inline std::set<Algorithm> algorithms;                       // that calls had
@@ -174,7 +174,7 @@ int64_t indexIn(const ImageProduct::Matrix &matrix, int64_t batch, int64_t row, 
   return batch * matrix.batchStride + column * matrix.leading + row;
 }
 
-/// What it throws; "" if nothing.
+/// The error; "" if none.
 template <typename Body> std::string errorOf(Body body) {
   try {
     body();
@@ -388,7 +388,7 @@ TEST_F(PreparedProducts, AreWholeWherePartsWouldNotPay) {
     }
 }
 
-// The double refuses addresses that are less aligned than was promised when an algorithm was chosen.
+// The double rejects addresses that are less aligned than specified when an algorithm was chosen.
 TEST_F(PreparedProducts, AddUpInParts) {
   for (bool firstTransposed : {false, true})
     for (bool secondTransposed : {false, true}) {

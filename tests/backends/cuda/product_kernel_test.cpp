@@ -1,5 +1,5 @@
-// Products as CUDA C++, alone and with ops behind them: run by emulated threads of several blocks, against the reference
-// functions, and the same bits whatever the tiles are.
+// Products as CUDA C++, alone and with epilogues: run by emulated threads of several blocks, compared with the
+// reference functions, with the same bits for all tiles.
 #include "backends/cuda/compiler/product/ProductKernel.h"
 #include "tests/backends/cuda/Budgets.h"
 #include "tests/backends/cuda/GridRun.h"
@@ -140,14 +140,14 @@ std::vector<Body> ofPaddedChannels(int64_t size) {
   return all;
 }
 
-/// What follows a product in a kernel.
+/// The ops after a product in a kernel.
 enum class Behind {
   Activation, ///< bias, residual, ReLU and where it is positive: three results
   Mask,       ///< a gradient where a mask holds
   Update,     ///< an optimizer's step
 };
 
-/// A product's body with `behind` it. The bias goes along dimension `channel`.
+/// A product's body followed by `behind`. The bias is along dimension `channel`.
 Body with(Behind behind, Body product, int channel) {
   const std::string y = product.yields.substr(product.yields.find(": ") + 2);
   auto [dims, encoding] = llvm::StringRef(y).drop_front(strlen("tensor<")).drop_back(1).split(", ");
@@ -226,7 +226,7 @@ void expectTheReference(Grid &grid) {
   }
 }
 
-/// Runs these with tiles of different sizes: what they give is the same.
+/// Runs these with tiles of different sizes: results are equal.
 void expectTheSameBits(const std::vector<Body> &bodies) {
   std::vector<std::vector<sluice::test::Bytes>> first;
   std::set<std::string> texts;
@@ -309,7 +309,7 @@ TEST(ProductKernel, SumsOperandsAsAKernelOfTheSumDoes) {
   }
 }
 
-// Terms are added in one order, whatever the tiles are.
+// Terms are added in one order, whatever the tiles.
 TEST(ProductKernel, GivesTheSameBitsForAnyTile) {
   std::vector<Body> bodies = large();
   llvm::append_range(bodies, products());
@@ -327,7 +327,7 @@ std::vector<Body> ofSingles() {
   return all;
 }
 
-// Numbers that have 11 bits anyway are not rounded: the reference's values.
+// Numbers of at most 11 bits are not rounded: results equal the reference.
 TEST(ProductKernel, MultipliesOnTensorCores) {
   Grid grid(ofSingles(), {.tf32 = true});
   sluice::test::EmulatedLibrary library;
@@ -367,7 +367,7 @@ TEST(ProductKernel, RoundsOperandsForTensorCores) {
   }
 }
 
-// Each product is exact and results are rounded once: sums of f32 leave nothing else that could be seen.
+// Each product is exact and results are rounded once: sums in f32 cause no other visible error.
 TEST(ProductKernel, MultipliesHalvesOnTensorCores) {
   std::vector<Body> all = ofHalves(products());
   llvm::append_range(all, ofHalves(ofSingles()));
@@ -471,7 +471,7 @@ TEST(ProductKernel, ReadsPacksThroughWhatMovesElements) {
   EXPECT_FALSE(reads(behind(single, turn, "tensor<47x63xf32>"))) << "63 columns are no packs";
 }
 
-// What a launch's cost says of them.
+// The cost of a launch of these.
 TEST(ProductKernel, SaysWhatItsTilesFill) {
   Grid grid(large(), {.wantedBlocks = 1});
   EXPECT_DOUBLE_EQ(grid.runs[0].kernel.lanes, 200.0 / 256 * 300 / 384); // in tiles of 128 x 128

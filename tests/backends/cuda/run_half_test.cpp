@@ -1,5 +1,5 @@
-// What the run half says where something is not there: a driver, a part of it, a device, code for it. Each case has a process of
-// its own, because a driver is loaded once.
+// Errors of the run half if something is missing: a driver, a part of it, a device, or code for it. Each case has a
+// separate process, because a driver is loaded once.
 #include "runtime/base/Child.h"
 #include "sluice/backend/run.h"
 #include "tests/cuda_emu/Doubles.h"
@@ -26,7 +26,7 @@ static const sluice_backend_run &runHalf() {
   return *reinterpret_cast<sluice_backend_query_fn>(dlsym(library, "sluice_backend_query"))()->run;
 }
 
-/// The status of `body` in a process with this environment, and what the context then says.
+/// The status of `body` in a process with this environment, and the context's message.
 static std::string whatComesOf(const Environment &environment,
                                const std::function<sluice_status(const sluice_backend_run &, sluice_run *)> &body,
                                const char *settings = "") {
@@ -51,7 +51,7 @@ static std::string whatOpenSays(const Environment &environment) {
   return whatComesOf(environment, [](const sluice_backend_run &, sluice_run *) { return SLUICE_OK; });
 }
 
-/// What loading an image on the first device says.
+/// The message of loading an image on the first device.
 static std::string whatLoadSays(const std::string &image) {
   return whatComesOf({}, [&](const sluice_backend_run &half, sluice_run *run) {
     sluice_module *module = nullptr;
@@ -79,7 +79,7 @@ TEST(CudaRunHalf, SaysThatThereIsNoDevice) {
   EXPECT_THAT(whatOpenSays({{"CUDA_EMU_DEVICES", "0"}}), AllOf(StartsWith("4: "), HasSubstr("CUDA_ERROR_NO_DEVICE")));
 }
 
-/// What a call says that waits for work which ends with this status of the driver.
+/// The message of a call that waits for work that ends with this status of the driver.
 static std::string whatAFaultSays(int status) {
   return whatComesOf({{"CUDA_EMU_FAULT", std::to_string(status)}}, [](const sluice_backend_run &half, sluice_run *run) {
     void *address = nullptr;

@@ -23,7 +23,7 @@ ALL_KERNELS = (
     ("cuda_product_kernel_test", ["ProductKernel.TakesTheOpsBehindIt", "ProductKernel.MultipliesOnTensorCores",
                                   "ProductKernel.MultipliesHalvesOnTensorCores"]),
 )
-# The sanitizer that sees a fault, and what it says of it.
+# The sanitizer that detects a fault, and its report.
 FAULTS = {
     "missing_barrier": ("thread", r"ThreadSanitizer: data race"),
     "copies_not_awaited": ("thread", r"ThreadSanitizer: data race"),

@@ -1,4 +1,4 @@
-// The compile half: writes a kernel's ops down as they are seen in the C view.
+// The compile half: records a kernel's ops from the C view.
 #include "tests/backends/scroll/Scroll.h"
 
 #include <cstring>
@@ -12,7 +12,7 @@ using backend::Error;
 
 static bool isKnown(const std::string &op) { return op == "sluice.add" || op == "sluice.mul" || op == "sluice.relu"; }
 
-/// Why a kernel cannot be made; empty if it can.
+/// Why a kernel is not supported; empty if it is.
 static std::string reasonAgainst(const sluice_kernel_view &view) {
   for (size_t i = 0; i < view.num_ops; ++i)
     if (const char *name = sluice_kernel_op_at(&view, i)->name; !isKnown(name))

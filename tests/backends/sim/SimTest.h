@@ -18,7 +18,7 @@ struct TestBuffer {
   sluice_access access;
 };
 
-/// One context; what goes wrong is in `error` after a call that did not return SLUICE_OK.
+/// One context; `error` has the message after a call that did not return SLUICE_OK.
 class Simulation {
 public:
   explicit Simulation(const std::string &settings = "", sluice_group *group = nullptr);
@@ -31,7 +31,7 @@ public:
   void *allocate(int32_t device, size_t bytes);
   sluice_queue *queue(int32_t device, const char *name);
   sluice_event *event();
-  /// An event that stands for the end of `queue`.
+  /// An event for the end of `queue`.
   sluice_event *record(sluice_queue *queue);
   void wait(sluice_queue *queue, sluice_event *event);
   void finish(sluice_queue *queue);

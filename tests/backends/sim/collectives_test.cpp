@@ -1,4 +1,4 @@
-// What only the simulator tells of exchanges: their time, their races, and the order of their sums.
+// Properties of exchanges that only the simulator shows: time, races, and the order of sums.
 #include "sluice/backend/collectives.h"
 #include "tests/backends/sim/SimTest.h"
 
@@ -17,7 +17,7 @@ TEST(SimIds, NeedNotBeUsed) {
   simulation.queue(0, "compute"); // and goes with the simulation
 }
 
-/// Ranks on the devices from 0 of one context, each with a queue and memory of its own.
+/// Ranks on the devices from 0 of one context, each with a separate queue and memory.
 class SimRanks : public ::testing::Test {
 protected:
   static constexpr size_t kBytes = 4000;
@@ -98,7 +98,7 @@ TEST_F(SimRanks, WhatIsBehindThemIsTimedBehindThem) {
   EXPECT_NEAR(simulation.times(compute).first, 2 * (5e-6 + 1e-6), 1e-12);
 }
 
-/// What is put in behind an exchange is looked at again when all ranks have come: its memory may be gone.
+/// Work after an exchange is checked again when all ranks have joined: its memory may have been released.
 TEST_F(SimRanks, WhatIsBehindThemFailsLateWithoutItsMemory) {
   start(2);
   void *memory = simulation.allocate(0, 64);
@@ -272,7 +272,7 @@ INSTANTIATE_TEST_SUITE_P(Sim, SimSeededRanks,
                          Values("seed=1", "seed=2", "seed=3", "seed=4", "seed=5,pending=1", "seed=6,pending=2",
                                 "seed=7,pending=3"));
 
-/// As CPU replicas are, where the simulator stands in for the host.
+/// Like CPU replicas, with the simulator in place of the host.
 TEST(SimHostRanks, AreAnyNumber) {
   Simulation simulation;
   sluice_unique_id id;

@@ -1,4 +1,4 @@
-// Contexts of a group: one clock, one history of accesses, and hosts that know nothing of each other's waiting.
+// Contexts of a group: one clock, one history of accesses, and hosts that do not share what they have waited for.
 #include "tests/backends/sim/SimTest.h"
 
 #include <gmock/gmock.h>

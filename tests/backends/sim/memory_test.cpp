@@ -1,4 +1,4 @@
-// Virtual memory: counted, zeroed, and out of reach but for the work that names it.
+// Virtual memory: counted, zeroed, and inaccessible except to work that names it.
 #include "tests/backends/sim/SimTest.h"
 
 #include <algorithm>

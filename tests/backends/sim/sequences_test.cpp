@@ -1,4 +1,4 @@
-// Sequences: replays are timed, ordered and looked at for races like all work.
+// Sequences: replays are timed, ordered and checked for races like all work.
 #include "tests/backends/sim/SimTest.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What `--sim` accepts, and what it says of what it does not.
+// Accepted values of `--sim`, and errors of other values.
 #include "tests/backends/sim/SimTest.h"
 
 #include <algorithm>

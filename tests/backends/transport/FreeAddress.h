@@ -1,4 +1,4 @@
-// An address of this machine where nobody listens now.
+// A local address where nobody listens now.
 #pragma once
 
 #include "backends/transport/tcp/Socket.h"

@@ -16,7 +16,7 @@ using Outcome = std::pair<sluice_status, std::string>;
 
 class RankProcess {
 public:
-  /// Loads the library as a plugin is loaded; ends the process where that cannot be.
+  /// Loads the library as a plugin is loaded; exits on failure.
   RankProcess(const std::string &library, int32_t rank, int32_t size);
   ~RankProcess();
   RankProcess(const RankProcess &) = delete;

@@ -88,7 +88,7 @@ static Outcome allReduce(RankProcess &process, size_t count = 100000) {
                           values.data(), values.data());
 }
 
-/// The last rank comes to something else, in the second exchange.
+/// The last rank submits a different second exchange.
 static void differ(RankProcess &process, const std::string &what) {
   allReduce(process);
   Task task{SLUICE_ALL_REDUCE, SLUICE_DTYPE_f32, SLUICE_SUM, 0, 5000, {}, "dw1"};
@@ -106,7 +106,7 @@ static void differ(RankProcess &process, const std::string &what) {
     say(process, "a later call has another error");
 }
 
-/// The last rank does something in the middle of exchanges.
+/// The last rank fails in the middle of exchanges.
 static void until(RankProcess &process, const std::string &what) {
   bool isLast = process.rank() == process.size() - 1;
   for (int i = 0; i < 3; ++i)
@@ -130,7 +130,7 @@ static void until(RankProcess &process, const std::string &what) {
   say(process, allReduce(process));
 }
 
-/// What a transport itself must do, between ranks 0 and 1.
+/// Properties of the transport itself, between ranks 0 and 1.
 static void messages(RankProcess &process) {
   const sluice_transport_library &library = process.library();
   int32_t other = 1 - process.rank();

@@ -1,4 +1,4 @@
-// What sanitized_test.py must see: a fault of its own use of the exchanges' code, where the fault shows.
+// Faults that sanitized_test.py must detect: wrong uses of the exchanges' code.
 #include "backends/exchange/Roster.h"
 #include "backends/exchange/Transfer.h"
 

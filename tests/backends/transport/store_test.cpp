@@ -1,4 +1,4 @@
-// The store at rank 0, on this machine: what it carries, whom it keeps out, and what becomes of who waits.
+// The store at rank 0, on this machine: its values, rejected clients, and waiting clients.
 #include "backends/transport/Fail.h"
 #include "backends/transport/tcp/Store.h"
 #include "tests/backends/transport/FreeAddress.h"
@@ -135,7 +135,7 @@ TEST(Store, ListensAtItsAddressAlone) {
   EXPECT_TRUE(has(storeError(SLUICE_DEADLINE, [&] { connectTo(other, in(100ms)); }), "Connection refused"));
 }
 
-/// What a store sends back to a stranger, until it cuts him off.
+/// The bytes that a store sends to a stranger before it disconnects.
 static std::string replyTo(const Address &address, const std::string &bytes) {
   Socket socket = connectTo(address, in(5s));
   sendAll(socket, bytes, in(5s));
@@ -166,7 +166,7 @@ TEST(Store, CutsOffWhoSendsAnythingElse) {
   EXPECT_EQ(before.get("id", 5s), "here");
 }
 
-/// Who says nothing, or half of something, is no hindrance for others.
+/// A client that sends nothing, or half a frame, does not block other clients.
 TEST(Store, ServesOthersBesideTheSilent) {
   StoreServer server(anyPort, secret);
   Socket silent = connectTo(server.address(), in(5s)), half = connectTo(server.address(), in(5s));

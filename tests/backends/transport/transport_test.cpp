@@ -1,5 +1,5 @@
-// Exchanges among processes, over each transport: what they receive, and what becomes of them when one of them is another,
-// is stopped, dies or aborts.
+// Exchanges between processes, over each transport: their results, and their errors if a process differs, is stopped,
+// dies or aborts.
 #include "backends/transport/tcp/Socket.h"
 #include "tests/backends/transport/FreeAddress.h"
 #include "tests/runtime/Process.h"

@@ -1,4 +1,4 @@
-// Faults of exchanges among ranks; otherwise they do as `sim`.
+// Faults of exchanges between ranks; otherwise like `sim`.
 #include "sluice/backend/collectives.h"
 #include "tests/conformance/faulty/Faulty.h"
 

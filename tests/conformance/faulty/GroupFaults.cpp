@@ -1,4 +1,4 @@
-// Faults of contexts that belong to a group; otherwise they do as `sim`.
+// Faults of contexts that belong to a group; otherwise like `sim`.
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <map>

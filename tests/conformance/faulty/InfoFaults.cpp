@@ -1,4 +1,4 @@
-// Faults of what devices say of themselves, and of what version 2.1 added to memory and queues; otherwise they do as
+// Faults of the properties that devices report, and of version 2.1's additions to memory and queues; otherwise like
 // `sim`.
 #include "tests/conformance/faulty/Faulty.h"
 

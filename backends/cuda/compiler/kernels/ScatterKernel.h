@@ -1,6 +1,6 @@
 // Sums at indices that are data, of whole rows, as CUDA C++:
 //
-//   y[ids[j], k] += x[j, k]    ==>   each chunk of 64 neighbouring j is summed separately, then each row of y over the chunks
+//   y[ids[j], k] += x[j, k]    ==>   sum each chunk of 64 adjacent j, then each row of y over the chunks
 //
 // 1. For each row of y and each chunk, a byte holds the chunk's first term of that row. All bytes are zero before.
 // 2. A block for each term: the first of its row in its chunk sets the byte and, if there are several, adds them up in their
