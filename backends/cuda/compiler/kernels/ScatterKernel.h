@@ -3,9 +3,10 @@
 //   y[ids[j], k] += x[j, k]    ==>   sum each chunk of 64 adjacent j, then each row of y over the chunks
 //
 // 1. For each row of y and each chunk, a byte holds the chunk's first term of that row. All bytes are zero before.
-// 2. A block for each term: the first of its row in its chunk sets the byte and, if there are several, adds them up in their
+// 2. A block for each term: the first term of its row in its chunk sets the byte and, if there are several, adds them in
 //    order.
-// 3. A block for each row of y adds the chunks' partial sums in their order and stores the row: rows without terms are zero.
+// 3. A block for each row of y adds the chunks' partial sums in their order and stores the row. Rows without terms are
+//    zero.
 //
 // There is no sort, no two blocks add to one element, and each x is read once. A row that all terms add to takes no
 // longer than one chunk plus the sum over the chunks. The order of additions depends only on the terms' numbers.
