@@ -181,7 +181,7 @@ void Rendezvous::connectBelow() {
   }
 }
 
-/// Earlier connections are incomplete. Throws for a connection that is not from an expected rank.
+/// The rank of a connection; nothing while its message is incomplete. Throws for a connection that is not from an expected rank.
 std::optional<int32_t> Rendezvous::rankOf(Stranger &stranger) const {
   std::optional<StoreFrame> frame = takeFrame(stranger.said, kMostSecretBytes);
   if (!frame)

@@ -106,7 +106,7 @@ static void differ(RankProcess &process, const std::string &what) {
     say(process, "a later call has another error");
 }
 
-/// The last rank fails in the middle of exchanges.
+/// The last rank ends, as given by `what`, in the middle of exchanges.
 static void until(RankProcess &process, const std::string &what) {
   bool isLast = process.rank() == process.size() - 1;
   for (int i = 0; i < 3; ++i)

@@ -106,7 +106,7 @@ static std::string formOf(Operation *op) {
   return form;
 }
 
-// Other values, such as NaN payloads and infinities, are emitted as bits.
+// Halves, infinities and NaN are emitted as bits.
 std::string numberText(Attribute number) {
   if (auto real = dyn_cast<FloatAttr>(number)) {
     bool isSingle = real.getType().isF32();

@@ -25,7 +25,7 @@ static constexpr int64_t kTermsOfBlock = 1024, kTermsOfCache = 16 << 10;
 static constexpr int64_t kThreadsOfLargestBlock = 512;
 // The saving factor up to which repeated folds are not avoided: memory also serves other kernels.
 static constexpr double kMoreForWhole = 2;
-// Contiguous elements per lane if nothing is folded, or for a chunk of many columns: 16 bytes of floats per thread.
+// Contiguous elements per warp if nothing is folded, or for a chunk of many columns: 16 bytes of floats per thread.
 static constexpr int64_t kPacked = 128;
 // Tasks of column chunks that still fill the device; and a limit of the text size, with which a thread's registers
 // grow.
