@@ -12,7 +12,7 @@ using exchange::rankText;
 
 static constexpr size_t kMostPartBytes = size_t(1) << 30; // MPI counts with int
 static constexpr int kTag = 1;
-static constexpr std::chrono::microseconds kEagerness{50}; // seconds of polling without sleep after progress
+static constexpr std::chrono::microseconds kEagerness{50}; // of polling without sleep after progress
 static constexpr std::chrono::microseconds kSleep{50};
 
 void Messages::check(int code, int32_t rank, const char *what) {

@@ -6,9 +6,9 @@ namespace sluice::transport {
 
 using exchange::rankText;
 
-static constexpr std::chrono::microseconds kEagerness{20}; // seconds of polling without sleep after progress
+static constexpr std::chrono::microseconds kEagerness{20}; // of polling without sleep after progress
 static constexpr int kSleepMilliseconds = 1;               // maximum sleep, which any event ends
-static constexpr std::chrono::seconds kFarewell{2};        // seconds for last words, which busy peers may read late
+static constexpr std::chrono::seconds kFarewell{2};        // for last words, which busy peers may read late
 
 Mesh::Mesh(int32_t rank, std::vector<Socket> sockets, double deadline)
     : rank_(rank), deadline_(deadline), culprit_(rank) {

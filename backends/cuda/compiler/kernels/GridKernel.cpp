@@ -23,7 +23,7 @@ static constexpr int64_t kWarpsAtOnce = 2048;
 static constexpr int64_t kTermsOfBlock = 1024, kTermsOfCache = 16 << 10;
 // With enough registers for such loops.
 static constexpr int64_t kThreadsOfLargestBlock = 512;
-// The saving factor up to which repeated folds are not avoided: memory also serves other kernels.
+// The cost ratio up to which a whole fold is preferred to repeated folds: memory also serves other kernels.
 static constexpr double kMoreForWhole = 2;
 // Contiguous elements per warp if nothing is folded, or for a chunk of many columns: 16 bytes of floats per thread.
 static constexpr int64_t kPacked = 128;
