@@ -39,14 +39,15 @@ struct CompileOptions {
   std::string cpu = "native"; // the CPU whose instructions the code may use
   passes::BackendSettings settings; // of single backends: "arch=sm_90" for "cuda"
   std::optional<int64_t>
-      replicas; // of the program, on a share of the rows each, as ir::getReplicas; none: what the model says
-  std::optional<int64_t> accumulate; // into so many microbatches a call is cut, at most; none: what the model says
-  std::optional<int64_t> zero;       // the ZeRO level, 0 or 1; none: what the model says
-  std::optional<int64_t> shards; // that the rows of a call are cut into for any number of replicas; none: as it says
-  std::string batchNorm;         // of replicas: "local" or "sync"; empty: what the model says, else local
-  std::string wire;              // f32 or bf16: of gradients between replicas; empty: what the model says
+      replicas; // of the program, on a share of the rows each, as ir::getReplicas; none: as in the model
+  std::optional<int64_t> accumulate; // into so many microbatches a call is cut, at most; none: as in the model
+  std::optional<int64_t> zero;       // the ZeRO level, 0 or 1; none: as in the model
+  std::optional<int64_t>
+      shards;            // that the rows of a call are cut into for any number of replicas; none: as in the model
+  std::string batchNorm; // of replicas: "local" or "sync"; empty: as in the model, else local
+  std::string wire;      // f32 or bf16: of gradients between replicas; empty: as in the model
   std::optional<passes::BucketPolicy> buckets; // of replicas: how their collectives share; none: Auto
-  int64_t capacity = 0;                        // rows of the batch; 0: what the model says
+  int64_t capacity = 0;                        // rows of the batch; 0: as in the model
   bool fuse = true;
   bool reuseMemory = true;
   bool promoteF64 = false;

@@ -128,7 +128,7 @@ private:
   }
 
   /// The values with magnitudes, or zeros, in place of floats. Classes and conditions do not change, and infinities
-  /// stay: what a mask hides is no term of a sum.
+  /// stay: masked elements are no terms of a sum.
   static SmallVector<HostTensor> withFloats(Operation &op, ArrayRef<HostTensor> values,
                                             ArrayRef<HostTensor> magnitudes) {
     SmallVector<HostTensor> all(values);

@@ -8,9 +8,9 @@ namespace sluice::compiler {
 /// For each result of a kernel's body, a tensor of magnitudes. Rounding errors are proportional to magnitudes. A sum of
 /// terms that cancel is small, but its magnitude, the sum of their absolute values, is not.
 ///
-/// An elementwise op adds to the magnitude of its own result the magnitude of each operand times the result's
+/// An elementwise op adds to the magnitude of its result the magnitude of each operand times the result's
 /// sensitivity to it. Other ops are evaluated on the magnitudes of their operands: products, convolutions and sums then
-/// add absolute values. Ops that are not sums have at least the magnitudes of their own results.
+/// add absolute values. Ops that are not sums have at least the magnitudes of their results.
 ///
 /// With `perturbs`, an op that is not elementwise also adds the change of its results when its operands change by a few
 /// roundings of their magnitudes. Examples are a norm of values with a large mean, and an attention gradient whose
@@ -28,7 +28,7 @@ llvm::SmallVector<ir::HostTensor> errorsOfHalves(mlir::Block &body, llvm::ArrayR
 llvm::SmallVector<ir::HostTensor> roundedResultsOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
                                                    int64_t rows);
 
-/// The same, but attention is computed from hidden keys, too. Such a result is NaN where a hidden key or its value is
+/// The same, but attention is also computed from hidden keys. Such a result is NaN where a hidden key or its value is
 /// not finite. The op allows both.
 llvm::SmallVector<ir::HostTensor> hiddenResultsOf(mlir::Block &body, llvm::ArrayRef<ir::HostTensor> operands,
                                                   int64_t rows);

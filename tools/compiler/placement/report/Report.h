@@ -79,7 +79,7 @@ struct PlacementReport {
 /// "all gpu(0)" for the alternative "all acc0".
 std::string shownAlternative(llvm::StringRef name);
 
-/// The objective that `gap` is about, and what was searched, in words.
+/// The objective that `gap` refers to, and the extent of the search, in words.
 std::string objectiveText();
 std::string searchText(const PlacementReport &report);
 
