@@ -16,7 +16,7 @@ module @constants {
     %k = sluice.constant {value = dense<[[1.0, -2.0], [3.5, 4.0], [0.25, 6.0]]> : tensor<3x2xf32>} : () -> tensor<3x2xf32>
     %b = sluice.constant {value = dense<[10.0, -0.5]> : tensor<2xf32>} : () -> tensor<2xf32>
     %p = sluice.einsum "ab,bc->ac" %x, %k : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
-    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: ?, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
     %y = sluice.add %p, %e : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
     sluice.output "k", %k : tensor<3x2xf32>

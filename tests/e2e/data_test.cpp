@@ -114,7 +114,7 @@ std::string colourModel() {
     %c = sluice.full {type = tensor<?x3x32x32xf32>, value = 2.550000e+02 : f64} : () -> tensor<?x3x32x32xf32>
     %s = sluice.div %f, %c : (tensor<?x3x32x32xf32>, tensor<?x3x32x32xf32>) -> tensor<?x3x32x32xf32>
     %p = sluice.avg_pool2d %s {count_include_pad, kernel = array<i64: 8, 8>, padding = array<i64: 0, 0, 0, 0>, stride = array<i64: 8, 8>} : (tensor<?x3x32x32xf32>) -> tensor<?x3x4x4xf32>
-    %r = sluice.reshape %p {shape = array<i64: -9223372036854775808, 48>} : (tensor<?x3x4x4xf32>) -> tensor<?x48xf32>
+    %r = sluice.reshape %p {shape = array<i64: ?, 48>} : (tensor<?x3x4x4xf32>) -> tensor<?x48xf32>
     %y = sluice.einsum "ab,cb->ac" %r, %w : (tensor<?x48xf32>, tensor<10x48xf32>) -> tensor<?x10xf32>
     sluice.output "y", %y : tensor<?x10xf32>
     %each = sluice.softmax_cross_entropy %y, %label : (tensor<?x10xf32>, tensor<?xi32>) -> tensor<?xf32>
@@ -178,7 +178,7 @@ std::string twoInputModel() {
   sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.25 : f64>
   sluice.graph ["position", "force"] (%x: tensor<?x2x3xf32>, %t: tensor<?x2xf32>) {
     %w = sluice.get @w : tensor<2x6xf32>
-    %r = sluice.reshape %x {shape = array<i64: -9223372036854775808, 6>} : (tensor<?x2x3xf32>) -> tensor<?x6xf32>
+    %r = sluice.reshape %x {shape = array<i64: ?, 6>} : (tensor<?x2x3xf32>) -> tensor<?x6xf32>
     %y = sluice.einsum "ab,cb->ac" %r, %w : (tensor<?x6xf32>, tensor<2x6xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
     %d = sluice.sub %y, %t : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>

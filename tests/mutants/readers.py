@@ -51,8 +51,8 @@ WORDS = b"""module @words {
   sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["tokens", "label"] (%x: tensor<?x1xi32>, %label: tensor<?x1xi32>) {
     %w = sluice.get @w : tensor<256x256xf32>
-    %i = sluice.reshape %x {shape = array<i64: -9223372036854775808>} : (tensor<?x1xi32>) -> tensor<?xi32>
-    %l = sluice.reshape %label {shape = array<i64: -9223372036854775808>} : (tensor<?x1xi32>) -> tensor<?xi32>
+    %i = sluice.reshape %x {shape = array<i64: ?>} : (tensor<?x1xi32>) -> tensor<?xi32>
+    %l = sluice.reshape %label {shape = array<i64: ?>} : (tensor<?x1xi32>) -> tensor<?xi32>
     %y = sluice.gather %w, %i {axis = 0 : i64} : (tensor<256x256xf32>, tensor<?xi32>) -> tensor<?x256xf32>
     %each = sluice.softmax_cross_entropy %y, %l : (tensor<?x256xf32>, tensor<?xi32>) -> tensor<?xf32>
     %loss = sluice.mean %each {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>

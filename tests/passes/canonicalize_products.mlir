@@ -22,7 +22,7 @@ module @products {
 
     // Tests that a weight that is broadcast to each row is used directly.
     // CHECK: sluice.einsum "abcd,ed->abce" %q, %w
-    %each = sluice.expand %w {dims = array<i64: 2, 3>, shape = array<i64: -9223372036854775808, 5, 6, 4>} : (tensor<6x4xf32>) -> tensor<?x5x6x4xf32>
+    %each = sluice.expand %w {dims = array<i64: 2, 3>, shape = array<i64: ?, 5, 6, 4>} : (tensor<6x4xf32>) -> tensor<?x5x6x4xf32>
     %l = sluice.einsum "abcd,abed->abce" %q, %each : (tensor<?x5x2x4xf32>, tensor<?x5x6x4xf32>) -> tensor<?x5x2x6xf32>
     sluice.output "linear", %l : tensor<?x5x2x6xf32>
 

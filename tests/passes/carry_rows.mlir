@@ -37,7 +37,7 @@ module {
     %h = sluice.get @h : tensor<?x2xf32>
     %y = sluice.add %x, %h : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %y : tensor<?x2xf32>
-    %factor = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %factor = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: ?, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
     %next = sluice.mul %y, %factor : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.set @h, %next : tensor<?x2xf32>
     %loss = sluice.mean %next {axes = array<i64: 0, 1>} : (tensor<?x2xf32>) -> tensor<f32>

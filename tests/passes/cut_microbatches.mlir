@@ -116,7 +116,7 @@ module @masked {
   sluice.model "m" format 2 phase "train" capacity 8 microbatches 2
   sluice.entry @predict ["x", "mask"] -> ["g"] (%x: tensor<?x2xf32>, %mask: tensor<?xf32>) {
     %n = sluice.sum %mask {axes = array<i64: 0>} : (tensor<?xf32>) -> tensor<f32>
-    %e = sluice.expand %n {dims = array<i64>, shape = array<i64: -9223372036854775808>} : (tensor<f32>) -> tensor<?xf32>
+    %e = sluice.expand %n {dims = array<i64>, shape = array<i64: ?>} : (tensor<f32>) -> tensor<?xf32>
     %m = sluice.div %mask, %e : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
     %g = sluice.einsum "a,ab->b" %m, %x : (tensor<?xf32>, tensor<?x2xf32>) -> tensor<2xf32>
     sluice.return %g : tensor<2xf32>

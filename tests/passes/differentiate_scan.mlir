@@ -29,7 +29,7 @@ module @recurrence {
     %h = sluice.full {value = 0.0 : f64, type = tensor<?x4xf32>} : () -> tensor<?x4xf32>
     %last = sluice.scan 5 steps (%a = %h : tensor<?x4xf32>, %s = %x : tensor<?x5x4xf32> along 1) {
       %p = sluice.einsum "ab,cb->ac" %a, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
-      %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 4>} : (tensor<4xf32>) -> tensor<?x4xf32>
+      %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: ?, 4>} : (tensor<4xf32>) -> tensor<?x4xf32>
       %t = sluice.add %p, %e : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
       %u = sluice.add %t, %s : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
       %n = sluice.tanh %u : (tensor<?x4xf32>) -> tensor<?x4xf32>

@@ -32,8 +32,8 @@ module {
   sluice.graph ["x", "w"] (%x: tensor<?x5xf32>, %w: tensor<19x5xf32>) {
     %h = sluice.einsum "ab,cb->ac" %x, %w : (tensor<?x5xf32>, tensor<19x5xf32>) -> tensor<?x19xf32>
     %r = sluice.relu %h : (tensor<?x19xf32>) -> tensor<?x19xf32>
-    %0 = sluice.slice %r {end = array<i64: -9223372036854775808, 1>, start = array<i64: 0, 0>, step = array<i64: 1, 1>} : (tensor<?x19xf32>) -> tensor<?x1xf32>
-    %1 = sluice.expand %0 {dims = array<i64: 0, 1>, shape = array<i64: -9223372036854775808, 19>} : (tensor<?x1xf32>) -> tensor<?x19xf32>
+    %0 = sluice.slice %r {end = array<i64: ?, 1>, start = array<i64: 0, 0>, step = array<i64: 1, 1>} : (tensor<?x19xf32>) -> tensor<?x1xf32>
+    %1 = sluice.expand %0 {dims = array<i64: 0, 1>, shape = array<i64: ?, 19>} : (tensor<?x1xf32>) -> tensor<?x19xf32>
     %y = sluice.sub %r, %1 : (tensor<?x19xf32>, tensor<?x19xf32>) -> tensor<?x19xf32>
     sluice.output "y", %y : tensor<?x19xf32>
   }

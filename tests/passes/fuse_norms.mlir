@@ -93,7 +93,7 @@ module {
     %w = sluice.get @weight : tensor<768xf32>
     %b = sluice.get @bias : tensor<768xf32>
     %s = sluice.get @shift : tensor<768xf32>
-    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 768>} : (tensor<768xf32>) -> tensor<?x768xf32>
+    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: ?, 768>} : (tensor<768xf32>) -> tensor<?x768xf32>
     %r = sluice.add %x, %e : (tensor<?x768xf32>, tensor<?x768xf32>) -> tensor<?x768xf32>
     %n = sluice.normalize %r, %w, %b {axis = 1 : i64, dims = array<i64: 1>, eps = 1.000000e-05 : f64} : (tensor<?x768xf32>, tensor<768xf32>, tensor<768xf32>) -> tensor<?x768xf32>
     %y = sluice.tanh %n : (tensor<?x768xf32>) -> tensor<?x768xf32>

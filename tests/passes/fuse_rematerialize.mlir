@@ -157,7 +157,7 @@ module {
     %n = sluice.cast %x {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
     %p = sluice.einsum "ab,bc->ac" %n, %w : (tensor<?x8xbf16>, tensor<8x8xbf16>) -> tensor<?x8xbf16>
     %wide = sluice.cast %p {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
-    %b = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 8>} : (tensor<8xf32>) -> tensor<?x8xf32>
+    %b = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: ?, 8>} : (tensor<8xf32>) -> tensor<?x8xf32>
     %a = sluice.add %wide, %b : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     %t = sluice.tanh %a : (tensor<?x8xf32>) -> tensor<?x8xf32>
     %h = sluice.cast %t {to = bf16} : (tensor<?x8xf32>) -> tensor<?x8xbf16>
@@ -166,7 +166,7 @@ module {
     %r = sluice.cast %q {to = f32} : (tensor<?x8xbf16>) -> tensor<?x8xf32>
     %next = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x8xf32>) -> tensor<8xf32>
     sluice.set @s, %next in "step" : tensor<8xf32>
-    %nb = sluice.expand %next {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 8>} : (tensor<8xf32>) -> tensor<?x8xf32>
+    %nb = sluice.expand %next {dims = array<i64: 1>, shape = array<i64: ?, 8>} : (tensor<8xf32>) -> tensor<?x8xf32>
     %z = sluice.mul %e, %r : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     %y = sluice.mul %z, %nb : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
     sluice.output "y", %y in "step" : tensor<?x8xf32>

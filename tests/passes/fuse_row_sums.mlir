@@ -32,7 +32,7 @@ module {
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %m = sluice.mean %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
-    %e = sluice.expand %m {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %e = sluice.expand %m {dims = array<i64: 1>, shape = array<i64: ?, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
     %d = sluice.sub %r, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.output "d", %d : tensor<?x3xf32>
     sluice.output "r", %r : tensor<?x3xf32>
@@ -56,7 +56,7 @@ module {
     %one = sluice.full {value = 1.0 : f64, type = tensor<f32>} : () -> tensor<f32>
     %n = sluice.rows {to = f32} : () -> tensor<f32>
     %q = sluice.div %one, %n : (tensor<f32>, tensor<f32>) -> tensor<f32>
-    %e = sluice.expand %q {dims = array<i64>, shape = array<i64: -9223372036854775808, 3>} : (tensor<f32>) -> tensor<?x3xf32>
+    %e = sluice.expand %q {dims = array<i64>, shape = array<i64: ?, 3>} : (tensor<f32>) -> tensor<?x3xf32>
     %y = sluice.mul %x, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.output "y", %y : tensor<?x3xf32>
   }
@@ -83,7 +83,7 @@ module {
     %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
     %a = sluice.add %s, %p : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     %q = sluice.rsqrt %a : (tensor<3xf32>) -> tensor<3xf32>
-    %e = sluice.expand %q {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %e = sluice.expand %q {dims = array<i64: 1>, shape = array<i64: ?, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
     %d = sluice.sub %r, %e : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.output "d", %d : tensor<?x3xf32>
     sluice.output "r", %r : tensor<?x3xf32>
@@ -124,8 +124,8 @@ module {
     %w = sluice.get @w : tensor<3xf32>
     %r = sluice.relu %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
     %s = sluice.sum %r {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
-    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
-    %f = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: ?, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %f = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: ?, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
     %y = sluice.mul %e, %f : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     %n = sluice.sub %w, %s : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     sluice.set @w, %n in "step" : tensor<3xf32>
@@ -146,7 +146,7 @@ module {
   sluice.state cache @w : tensor<3xf32> = <"constant", 0.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3xf32>) {
     %w = sluice.get @w : tensor<3xf32>
-    %f = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %f = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: ?, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
     %y = sluice.mul %x, %f : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     %s = sluice.sum %y {axes = array<i64: 0>} : (tensor<?x3xf32>) -> tensor<3xf32>
     %n = sluice.sub %w, %s : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>

@@ -59,7 +59,7 @@ module @constants {
     %half = sluice.full {value = 0.5 : f64, type = tensor<?x3xf32>} : () -> tensor<?x3xf32>
     %scaled = sluice.mul %x, %half {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     %rows = sluice.rows {to = f32} : () -> tensor<f32>
-    %spread = sluice.expand %rows {dims = array<i64>, shape = array<i64: -9223372036854775808, 3>} : (tensor<f32>) -> tensor<?x3xf32>
+    %spread = sluice.expand %rows {dims = array<i64>, shape = array<i64: ?, 3>} : (tensor<f32>) -> tensor<?x3xf32>
     %mean = sluice.div %scaled, %spread {sluice.pin = "acc0"} : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     %z = sluice.add %x, %half : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
     sluice.return %mean, %z : tensor<?x3xf32>, tensor<?x3xf32>

@@ -35,7 +35,7 @@ module {
     %w = sluice.get @w : tensor<3x2xf32>
     %b = sluice.get @b : tensor<2xf32>
     %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
-    %bs = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %bs = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: ?, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
     %s = sluice.add %p, %bs : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     %y = sluice.relu %s : (tensor<?x2xf32>) -> tensor<?x2xf32>
     %e = sluice.softmax_cross_entropy %y, %label : (tensor<?x2xf32>, tensor<?xi32>) -> tensor<?xf32>

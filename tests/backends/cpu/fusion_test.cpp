@@ -64,14 +64,13 @@ TEST_F(BiasGradient, HasTheSameBitsInOtherLayouts) {
 // Tests a mean and a variance that depends on it: two split reductions, the first's value in the workspace.
 TEST(Fusion, ComputesBatchStatistics) {
   std::string x = "tensor<?x20x26x26xf32, #nhwc>", b = "tensor<20xf32>";
-  KernelRun kernel(
-      {x},
-      "%m = sluice.mean %0 {axes = array<i64: 0, 2, 3>} : (" + x + ") -> " + b +
-          "\n%e = sluice.expand %m {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 20, 26, 26>} : (" +
-          b + ") -> " + x + "\n%d = sluice.sub %0, %e : (" + x + ", " + x + ") -> " + x +
-          "\n%q = sluice.square %d : (" + x + ") -> " + x + "\n%v = sluice.mean %q {axes = array<i64: 0, 2, 3>} : (" +
-          x + ") -> " + b,
-      "%v, %m, %d : " + b + ", " + b + ", " + x, 9, kAliases);
+  KernelRun kernel({x},
+                   "%m = sluice.mean %0 {axes = array<i64: 0, 2, 3>} : (" + x + ") -> " + b +
+                       "\n%e = sluice.expand %m {dims = array<i64: 1>, shape = array<i64: ?, 20, 26, 26>} : (" + b +
+                       ") -> " + x + "\n%d = sluice.sub %0, %e : (" + x + ", " + x + ") -> " + x +
+                       "\n%q = sluice.square %d : (" + x + ") -> " + x +
+                       "\n%v = sluice.mean %q {axes = array<i64: 0, 2, 3>} : (" + x + ") -> " + b,
+                   "%v, %m, %d : " + b + ", " + b + ", " + x, 9, kAliases);
   ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
   kernel.randomize(-1, 1);
   for (int64_t rows : {9, 2}) {

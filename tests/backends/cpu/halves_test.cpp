@@ -158,8 +158,8 @@ TEST_P(HalfKernels, MoveElements) {
   std::string row = tensor("3"), y = tensor("?x3");
   expectRuns({y},
              "%a = sluice.constant {value = dense<[1.0, 2.5, -3.0]> : " + row + "} : () -> " + row +
-                 "\n%e = sluice.expand %a {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (" +
-                 row + ") -> " + y + "\n%b = sluice.mul %0, %e : (" + y + ", " + y + ") -> " + y,
+                 "\n%e = sluice.expand %a {dims = array<i64: 1>, shape = array<i64: ?, 3>} : (" + row + ") -> " + y +
+                 "\n%b = sluice.mul %0, %e : (" + y + ", " + y + ") -> " + y,
              "%b : " + y, 0);
 }
 

@@ -244,9 +244,8 @@ TEST(Indices, UpdatesInPlace) {
 TEST(Indices, StoresPartsOfWhatIsComputed) {
   const std::string a = "tensor<?x20xf32>", x = "tensor<?x9x20xf32>", part = "tensor<?x1x20xf32>";
   auto stored = [&](const std::string &value, const std::string &in, const std::string &name) {
-    return "%p" + name + " = sluice.expand " + value +
-           " {dims = array<i64: 0, 2>, shape = array<i64: -9223372036854775808, 1, 20>} : (" + a + ") -> " + part +
-           "\n%" + name + " = sluice.dynamic_update_slice " + in + ", %p" + name +
+    return "%p" + name + " = sluice.expand " + value + " {dims = array<i64: 0, 2>, shape = array<i64: ?, 1, 20>} : (" +
+           a + ") -> " + part + "\n%" + name + " = sluice.dynamic_update_slice " + in + ", %p" + name +
            ", %3 {axis = 1 : i64, in_place} : (" + x + ", " + part + ", tensor<i32>) -> " + x + "\n";
   };
   KernelRun kernel({a, x, x, "tensor<i32>"},

@@ -147,8 +147,8 @@ inline std::vector<Body> productsOfHeads() {
     Body body = einsum(equation, rows, b, y);
     body.operands[0] = heads;
     body.text = "%items = sluice.transpose %0 {permutation = array<i64: 0, 2, 1, 3>} : (" + heads + ") -> " + split +
-                "\n%rows = sluice.reshape %items {shape = array<i64: -9223372036854775808, " + items + ", 24>} : (" +
-                split + ") -> " + rows + "\n" + body.text.replace(body.text.find("%0"), 2, "%rows");
+                "\n%rows = sluice.reshape %items {shape = array<i64: ?, " + items + ", 24>} : (" + split + ") -> " +
+                rows + "\n" + body.text.replace(body.text.find("%0"), 2, "%rows");
     all.push_back(body);
   };
   add("10", "abc,cd->abd", "tensor<24x16xf32>", "tensor<?x10x16xf32>");

@@ -90,7 +90,7 @@ std::vector<Case> in(const std::string &element, std::vector<Case> cases) {
 std::vector<Body> ofProducts(const std::string &element, int first) {
   const std::string made = "tensor<?x40x104x" + element + ">", part = "tensor<?x40x32x" + element + ">",
                     split = "tensor<?x40x2x16x" + element + ">", mask = "tensor<?x40xi1>", wide = "tensor<?x1x1x40xi1>",
-                    rows = "-9223372036854775808";
+                    rows = "?";
   std::string moves;
   auto move = [&](const std::string &name, const std::string &from) {
     moves += "%" + name + "r = sluice.reshape " + from + " {shape = array<i64: " + rows + ", 40, 2, 16>} : (" + part +

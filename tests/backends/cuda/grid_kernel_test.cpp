@@ -42,7 +42,7 @@ std::vector<Body> halves() {
     all.push_back({{std::string("tensor<?x3x") + element + ">"},
                    std::string("%a = sluice.constant {value = dense<[1.0, 2.5, -3.0]> : tensor<3x") + element +
                        ">} : () -> tensor<3x" + element +
-                       ">\n%b = sluice.expand %a {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : "
+                       ">\n%b = sluice.expand %a {dims = array<i64: 1>, shape = array<i64: ?, 3>} : "
                        "(tensor<3x" +
                        element + ">) -> tensor<?x3x" + element + ">\n%c = sluice.mul %0, %b : (tensor<?x3x" + element +
                        ">, tensor<?x3x" + element + ">) -> tensor<?x3x" + element + ">",
@@ -123,7 +123,7 @@ std::vector<Body> normalised() {
 Body computedPart(const std::string &x) {
   return {{"tensor<?x33xf32>", x, "tensor<i32>"},
           "%a = sluice.neg %0 : (tensor<?x33xf32>) -> tensor<?x33xf32>\n"
-          "%b = sluice.expand %a {dims = array<i64: 0, 2>, shape = array<i64: -9223372036854775808, 1, 33>} : "
+          "%b = sluice.expand %a {dims = array<i64: 0, 2>, shape = array<i64: ?, 1, 33>} : "
           "(tensor<?x33xf32>) -> tensor<?x1x33xf32>\n"
           "%c = sluice.dynamic_update_slice %1, %b, %2 {axis = 1 : i64, in_place} : (" +
               x + ", tensor<?x1x33xf32>, tensor<i32>) -> " + x,
@@ -323,7 +323,7 @@ TEST(GridKernel, MovesSquaresThroughSharedMemory) {
       unary("transpose", "tensor<64x32xi1>", "{permutation = array<i64: 1, 0>}", "tensor<32x64xi1>"),
       unary("relayout", "tensor<?x20x6x19xf32, #nhwc>", "", "tensor<?x20x6x19xf32>"),
       {{"tensor<?x40x24xf32>"},
-       "%a = sluice.slice %0 {start = array<i64: 0, 0, 3>, end = array<i64: -9223372036854775808, 40, 20>, step = "
+       "%a = sluice.slice %0 {start = array<i64: 0, 0, 3>, end = array<i64: ?, 40, 20>, step = "
        "array<i64: 1, 1, 1>} : (tensor<?x40x24xf32>) -> "
        "tensor<?x40x17xf32>\n%b = sluice.transpose %a {permutation = array<i64: 0, 2, 1>} : (tensor<?x40x17xf32>) -> "
        "tensor<?x17x40xf32>",
@@ -406,13 +406,12 @@ TEST(GridKernel, TakesNeighboursOfShortRowsTogether) {
   auto ofChannels = [](int64_t channels) {
     std::string x = fmt::format("tensor<?x{}x60x56xf32, #nhwc>", channels),
                 of = fmt::format("tensor<{}xf32>", channels);
-    return Body{
-        {x, of},
-        fmt::format("%a = sluice.expand %1 {{dims = array<i64: 1>, shape = array<i64: -9223372036854775808, {}, "
-                    "60, 56>}} : ({}) -> {}\n%b = sluice.mul %0, %a : ({}, {}) -> {}",
-                    channels, of, x, x, x, x),
-        "%b : " + x,
-        1e-7};
+    return Body{{x, of},
+                fmt::format("%a = sluice.expand %1 {{dims = array<i64: 1>, shape = array<i64: ?, {}, "
+                            "60, 56>}} : ({}) -> {}\n%b = sluice.mul %0, %a : ({}, {}) -> {}",
+                            channels, of, x, x, x, x),
+                "%b : " + x,
+                1e-7};
   };
   auto depthwise = [](int64_t channels) {
     std::string x = fmt::format("tensor<?x{}x60x56xf32, #nhwc>", channels),
@@ -430,7 +429,7 @@ TEST(GridKernel, TakesNeighboursOfShortRowsTogether) {
   };
   const Body cut{
       {"tensor<?x16x128xf32>"},
-      "%a = sluice.slice %0 {start = array<i64: 0, 0, 0>, end = array<i64: -9223372036854775808, 16, 102>, step = "
+      "%a = sluice.slice %0 {start = array<i64: 0, 0, 0>, end = array<i64: ?, 16, 102>, step = "
       "array<i64: 1, 1, 1>} : (tensor<?x16x128xf32>) -> tensor<?x16x102xf32>\n"
       "%b = sluice.pad %a {low = array<i64: 0, 0, 0>, high = array<i64: 0, 0, 26>, interior = array<i64: 0, 0, "
       "0>} : (tensor<?x16x102xf32>) -> tensor<?x16x128xf32>",

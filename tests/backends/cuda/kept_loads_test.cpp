@@ -55,7 +55,7 @@ std::vector<Body> rowsOf(int64_t size) {
 
 /// The elements of `x` from `from` to `to`, as `name`.
 std::string sliced(const std::string &name, int64_t from, int64_t to) {
-  return fmt::format("{0} = sluice.slice %0 {{start = array<i64: 0, {1}>, end = array<i64: -9223372036854775808, {2}>, "
+  return fmt::format("{0} = sluice.slice %0 {{start = array<i64: 0, {1}>, end = array<i64: ?, {2}>, "
                      "step = array<i64: 1, 1>}} : (tensor<?x1000xf32>) -> tensor<?x{3}xf32>\n",
                      name, from, to, to - from);
 }
@@ -66,17 +66,16 @@ Body parts(int64_t from, int64_t to, int64_t otherFrom, int64_t otherTo) {
   auto type = [](int64_t size) { return fmt::format("tensor<?x{}xf32>", size); };
   int64_t size = otherTo - otherFrom;
   std::string column = "tensor<?x1xf32>", other = type(size);
-  return {
-      {"tensor<?x1000xf32>"},
-      sliced("%p", from, to) + sliced("%q", otherFrom, otherTo) +
-          fmt::format("%s = sluice.sum %p {{axes = array<i64: 1>}} : ({}) -> tensor<?xf32>\n"
-                      "%e = sluice.expand %s {{dims = array<i64: 0>, shape = array<i64: -9223372036854775808, {}>}} "
-                      ": (tensor<?xf32>) -> {}\n",
-                      type(to - from), size, other) +
-          fmt::format("%m = sluice.softmax %q {{axis = 1 : i64}} : ({0}) -> {0}\n"
-                      "%a = sluice.add %m, %e : ({0}, {0}) -> {0}",
-                      other),
-      "%a : " + other};
+  return {{"tensor<?x1000xf32>"},
+          sliced("%p", from, to) + sliced("%q", otherFrom, otherTo) +
+              fmt::format("%s = sluice.sum %p {{axes = array<i64: 1>}} : ({}) -> tensor<?xf32>\n"
+                          "%e = sluice.expand %s {{dims = array<i64: 0>, shape = array<i64: ?, {}>}} "
+                          ": (tensor<?xf32>) -> {}\n",
+                          type(to - from), size, other) +
+              fmt::format("%m = sluice.softmax %q {{axis = 1 : i64}} : ({0}) -> {0}\n"
+                          "%a = sluice.add %m, %e : ({0}, {0}) -> {0}",
+                          other),
+          "%a : " + other};
 }
 
 /// Rows of elements that lie where data says, and rows with padding around them.
@@ -167,7 +166,7 @@ TEST(KeptLoads, AreAddedInOneOrder) {
   Grid grid({{{x},
               "%s = sluice.sum %0 {axes = array<i64: 1>} : (" + x +
                   ") -> tensor<?xf32>\n%e = sluice.expand %s {dims = array<i64: 0>, shape = array<i64: "
-                  "-9223372036854775808, 1000>} : (tensor<?xf32>) -> " +
+                  "?, 1000>} : (tensor<?xf32>) -> " +
                   x + "\n%a = sluice.sub %0, %e : (" + x + ", " + x + ") -> " + x,
               "%a : " + x}},
             {}, kRows);

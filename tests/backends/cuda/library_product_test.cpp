@@ -176,7 +176,7 @@ Body followed(Body body, int dim, const std::string &activation) {
     shape.split(sizes, 'x');
     std::string expanded;
     for (StringRef size : sizes)
-      expanded += (expanded.empty() ? "" : ", ") + (size == "?" ? std::string("-9223372036854775808") : size.str());
+      expanded += (expanded.empty() ? "" : ", ") + size.str();
     std::string bias = ("tensor<" + sizes[size_t(dim)] + "x" + element + ">").str(), dims = std::to_string(dim);
     body.operands.push_back(bias);
     body.text += "%e = sluice.expand %2 {dims = array<i64: " + dims + ">, shape = array<i64: " + expanded + ">} : (" +

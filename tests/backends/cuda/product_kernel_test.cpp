@@ -157,7 +157,7 @@ Body with(Behind behind, Body product, int channel) {
   std::string mask = fmt::format("tensor<{}xi1{}>", shape.str(), encoding.empty() ? "" : ", " + encoding.str());
   std::string expanded;
   for (llvm::StringRef size : sizes)
-    expanded += (expanded.empty() ? "" : ", ") + (size == "?" ? std::string("-9223372036854775808") : size.str());
+    expanded += (expanded.empty() ? "" : ", ") + size.str();
   std::string type = element.str(), of = fmt::format("({0}, {0}) -> {0}", y);
   std::string bias = fmt::format("tensor<{}x{}>", sizes[size_t(channel)].str(), type),
               scalar = fmt::format("tensor<{}>", type);

@@ -420,7 +420,7 @@ TEST(LoopsText, OfChainsMatchesTheReference) {
         %c = sluice.constant {value = dense<[[1.0, -2.0, 3.5], [0.5, 4.0, -1.0]]> : tensor<2x3xf64>} : () -> tensor<2x3xf64>
         %t = sluice.transpose %c {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>
         %p = sluice.pad %t {low = array<i64: 1, 0>, high = array<i64: 2, 1>, interior = array<i64: 1, 0>, value = 0.5 : f64} : (tensor<3x2xf64>) -> tensor<8x3xf64>
-        %e = sluice.expand %p {dims = array<i64: 1, 2>, shape = array<i64: -9223372036854775808, 8, 3>} : (tensor<8x3xf64>) -> tensor<?x8x3xf64>
+        %e = sluice.expand %p {dims = array<i64: 1, 2>, shape = array<i64: ?, 8, 3>} : (tensor<8x3xf64>) -> tensor<?x8x3xf64>
         %m = sluice.mul %e, %x : (tensor<?x8x3xf64>, tensor<?x8x3xf64>) -> tensor<?x8x3xf64>
         %s = sluice.softmax %m {axis = 1 : i64} : (tensor<?x8x3xf64>) -> tensor<?x8x3xf64>
         %y = sluice.sum %s {axes = array<i64: 2>} : (tensor<?x8x3xf64>) -> tensor<?x8xf64>

@@ -72,7 +72,7 @@ private:
   }
   std::string overRows(const std::string &x) {
     return op("expand", {x}, type({width}), rows(width),
-              fmt::format(" {{dims = array<i64: 1>, shape = array<i64: -9223372036854775808, {}>}}", width));
+              fmt::format(" {{dims = array<i64: 1>, shape = array<i64: ?, {}>}}", width));
   }
   /// A mean over rows, a mean over the rows of the mask, or a scaled sum.
   std::string average(const std::string &x, const std::string &from, const std::string &to) {
@@ -89,7 +89,7 @@ private:
     std::string mask = "%mask", total = reduce("sum", "%mask", "0", rows(), scalar());
     if (from != rows()) {
       mask = op("expand", {mask}, rows(), from,
-                fmt::format(" {{dims = array<i64: 0>, shape = array<i64: -9223372036854775808, {}>}}", width));
+                fmt::format(" {{dims = array<i64: 0>, shape = array<i64: ?, {}>}}", width));
       total = op("expand", {total}, scalar(), to, fmt::format(" {{dims = array<i64>, shape = array<i64: {}>}}", width));
     }
     std::string masked = op("mul", {x, mask}, from, from);

@@ -195,7 +195,7 @@ TEST_F(PlacementGraphs, ANewValueGoesToItsState) {
 TEST_F(PlacementGraphs, RematerializedOpsAreClonedForEachDevice) {
   parse(R"(
   sluice.entry @predict ["x", "b"] -> ["y", "z"] (%x: tensor<?x2xf32>, %b: tensor<2xf32>) {
-    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: ?, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
     %t = sluice.transpose %e {permutation = array<i64: 1, 0>} : (tensor<?x2xf32>) -> tensor<2x?xf32>
     %y = sluice.add %x, %e : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     %z = sluice.exp %t : (tensor<2x?xf32>) -> tensor<2x?xf32>
@@ -280,7 +280,7 @@ TEST_F(PlacementGraphs, NumbersThatADeviceCannotMakeAreCopiedThere) {
   parse(R"(
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
     %rows = sluice.rows {to = f32} : () -> tensor<f32>
-    %e = sluice.expand %rows {dims = array<i64>, shape = array<i64: -9223372036854775808, 2>} : (tensor<f32>) -> tensor<?x2xf32>
+    %e = sluice.expand %rows {dims = array<i64>, shape = array<i64: ?, 2>} : (tensor<f32>) -> tensor<?x2xf32>
     %y = sluice.add %x, %e : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.return %y : tensor<?x2xf32>
   })");

@@ -16,7 +16,7 @@ module @loops {
   sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["x", "flag"] (%x: tensor<?x2x3xf32>, %flag: tensor<i1>) {
     %w = sluice.get @w : tensor<3xf32>
-    %e = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
+    %e = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: ?, 3>} : (tensor<3xf32>) -> tensor<?x3xf32>
     %s = sluice.scan 2 steps
         (%h = %e : tensor<?x3xf32>,
          %t = %x : tensor<?x2x3xf32> along 1) {

@@ -30,7 +30,7 @@ module @constants {
     %bias = sluice.reshape %flat {shape = array<i64: 1, 1, 2, 2>} : (tensor<2x2xf32>) -> tensor<1x1x2x2xf32>
     %matrix = sluice.constant {value = dense<[[1.0, 2.0, -1.0, 0.5], [0.0, 1.0, 3.0, -2.0]]> : tensor<2x4xf32>} : () -> tensor<2x4xf32>
     %filter = sluice.constant {value = dense<[[[[1.0, 2.0], [3.0, 4.0]]]]> : tensor<1x1x2x2xf32>} : () -> tensor<1x1x2x2xf32>
-    %e = sluice.expand %w {dims = array<i64: 3>, shape = array<i64: -9223372036854775808, 1, 2, 4>} : (tensor<4xf32>) -> tensor<?x1x2x4xf32>
+    %e = sluice.expand %w {dims = array<i64: 3>, shape = array<i64: ?, 1, 2, 4>} : (tensor<4xf32>) -> tensor<?x1x2x4xf32>
     %q = sluice.mul %x, %e : (tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>) -> tensor<?x1x2x4xf32>
     %a, %l = sluice.scaled_dot_product_attention %q, %x, %x, %visible {scale = 0.5 : f64} : (tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<1x1x2x2xi1>) -> (tensor<?x1x2x4xf32>, tensor<?x1x2xf32>)
     %b, %m = sluice.scaled_dot_product_attention %a, %x, %x, %bias {scale = 0.5 : f64} : (tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<?x1x2x4xf32>, tensor<1x1x2x2xf32>) -> (tensor<?x1x2x4xf32>, tensor<?x1x2xf32>)
@@ -255,7 +255,7 @@ module @biased {
     %w = sluice.get @w : tensor<9x8xTYPE>
     %b = sluice.get @b : tensor<8xTYPE>
     %p = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x9xTYPE>, tensor<9x8xTYPE>) -> tensor<?x8xTYPE>
-    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 8>} : (tensor<8xTYPE>) -> tensor<?x8xTYPE>
+    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: ?, 8>} : (tensor<8xTYPE>) -> tensor<?x8xTYPE>
     %s = sluice.add %p, %e : (tensor<?x8xTYPE>, tensor<?x8xTYPE>) -> tensor<?x8xTYPE>
     %y = sluice.ACTIVATION : (tensor<?x8xTYPE>) -> tensor<?x8xTYPE>
     sluice.output "y", %y : tensor<?x8xTYPE>
@@ -327,7 +327,7 @@ module @biases {
     %b = sluice.get @b : tensor<16xf32>
     %v = sluice.get @v : tensor<16x3xf32>
     %p = sluice.einsum "EQUATION" %x, %w : (tensor<?x9xf32>, tensor<WEIGHTxf32>) -> tensor<?x16xf32>
-    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 16>} : (tensor<16xf32>) -> tensor<?x16xf32>
+    %e = sluice.expand %b {dims = array<i64: 1>, shape = array<i64: ?, 16>} : (tensor<16xf32>) -> tensor<?x16xf32>
     %s = sluice.add %p, %e : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
     %y = sluice.einsum "ab,bc->ac" %s, %v : (tensor<?x16xf32>, tensor<16x3xf32>) -> tensor<?x3xf32>
     %losses = sluice.softmax_cross_entropy %y, %label : (tensor<?x3xf32>, tensor<?xi32>) -> tensor<?xf32>

@@ -69,7 +69,7 @@ module @types {
   sluice.state hyperparameter @alpha : tensor<f64> = <"constant", 0.25 : f64>
   sluice.graph ["x", "k"] (%x: tensor<?x2xf64>, %k: tensor<?xi64>) {
     %a = sluice.get @alpha : tensor<f64>
-    %all = sluice.expand %a {dims = array<i64>, shape = array<i64: -9223372036854775808, 2>} : (tensor<f64>) -> tensor<?x2xf64>
+    %all = sluice.expand %a {dims = array<i64>, shape = array<i64: ?, 2>} : (tensor<f64>) -> tensor<?x2xf64>
     %y = sluice.mul %x, %all : (tensor<?x2xf64>, tensor<?x2xf64>) -> tensor<?x2xf64>
     %j = sluice.add %k, %k : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64>
     sluice.output "y", %y : tensor<?x2xf64>

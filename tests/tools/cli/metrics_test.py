@@ -12,7 +12,7 @@ MODEL = """module {
   sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.0 : f64>
   sluice.graph ["x", "label"] (%x: tensor<?x2xf32>, %label: tensor<?xi32>) {
     %w = sluice.get @w : tensor<2xf32>
-    %all = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %all = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: ?, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
     %y = sluice.add %x, %all : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     %kept = sluice.ignore_index %label {size = 2 : i64, ignored = -1 : i64} : (tensor<?xi32>) -> tensor<?xi32>
     %zero = sluice.full {value = 0.0 : f64, type = tensor<?xi32>} : () -> tensor<?xi32>

@@ -37,7 +37,7 @@ ATTENTION = f"""module @attention {{
   sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
   sluice.graph ["q", "k", "v"] (%q: {STORED}, %k: {STORED}, %v: {STORED}) {{
     %scale = sluice.get @scale : tensor<24x2x20xf32>
-    %each = sluice.expand %scale {{dims = array<i64: 1, 2, 3>, shape = array<i64: -9223372036854775808, 24, 2, 20>}} : (tensor<24x2x20xf32>) -> {STORED}
+    %each = sluice.expand %scale {{dims = array<i64: 1, 2, 3>, shape = array<i64: ?, 24, 2, 20>}} : (tensor<24x2x20xf32>) -> {STORED}
     %scaled = sluice.mul %q, %each : ({STORED}, {STORED}) -> {STORED}
     %qh = sluice.transpose %scaled {TO_FRONT}
     %kh = sluice.transpose %k {TO_FRONT}

@@ -23,7 +23,7 @@ module @data {
     %%w = sluice.get @w : tensor<3x2xf32>
     %%b = sluice.get @b : tensor<2xf32>
     %%p = sluice.einsum "ab,bc->ac" %%x, %%w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
-    %%e = sluice.expand %%b {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
+    %%e = sluice.expand %%b {dims = array<i64: 1>, shape = array<i64: ?, 2>} : (tensor<2xf32>) -> tensor<?x2xf32>
     %%y = sluice.add %%p, %%e : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.output "y", %%y : tensor<?x2xf32>
   }

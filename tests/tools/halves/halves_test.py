@@ -39,7 +39,7 @@ module @scale {{
   sluice.state parameter @w : tensor<3x{dtype}> = <"constant", 1.0 : f64>
   sluice.graph ["x"] (%x: tensor<?x3x{dtype}>) {{
     %w = sluice.get @w : tensor<3x{dtype}>
-    %e = sluice.expand %w {{dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 3>}} : (tensor<3x{dtype}>) -> tensor<?x3x{dtype}>
+    %e = sluice.expand %w {{dims = array<i64: 1>, shape = array<i64: ?, 3>}} : (tensor<3x{dtype}>) -> tensor<?x3x{dtype}>
     %y = sluice.mul %x, %e : (tensor<?x3x{dtype}>, tensor<?x3x{dtype}>) -> tensor<?x3x{dtype}>
     sluice.output "y", %y : tensor<?x3x{dtype}>
   }}

@@ -70,7 +70,7 @@ module @small {
   sluice.graph ["x"] (%x: tensor<?x2x7x8xf32>) {
     %w = sluice.get @w : tensor<8xf32>
     %mask = sluice.constant {value = dense<[[[[0.0, -1.0e9, -1.0e9, -1.0e9, -1.0e9, -1.0e9, -1.0e9]]]]> : tensor<1x1x1x7xf32>} : () -> tensor<1x1x1x7xf32>
-    %e = sluice.expand %w {dims = array<i64: 3>, shape = array<i64: -9223372036854775808, 2, 7, 8>} : (tensor<8xf32>) -> tensor<?x2x7x8xf32>
+    %e = sluice.expand %w {dims = array<i64: 3>, shape = array<i64: ?, 2, 7, 8>} : (tensor<8xf32>) -> tensor<?x2x7x8xf32>
     %q = sluice.mul %x, %e : (tensor<?x2x7x8xf32>, tensor<?x2x7x8xf32>) -> tensor<?x2x7x8xf32>
     %y, %l = sluice.scaled_dot_product_attention %q, %q, %x, %mask {scale = 0.35 : f64} : (tensor<?x2x7x8xf32>, tensor<?x2x7x8xf32>, tensor<?x2x7x8xf32>, tensor<1x1x1x7xf32>) -> (tensor<?x2x7x8xf32>, tensor<?x2x7xf32>)
     sluice.output "y", %y : tensor<?x2x7x8xf32>
@@ -89,9 +89,9 @@ module @small {
     %two = sluice.full {value = 2.0 : f64, type = tensor<?x2x70x4xf32>} : () -> tensor<?x2x70x4xf32>
     %q = sluice.mul %x, %two : (tensor<?x2x70x4xf32>, tensor<?x2x70x4xf32>) -> tensor<?x2x70x4xf32>
     %place = sluice.iota {start = 0.0 : f64, step = 1.0 : f64, axis = 1 : i64, type = tensor<?x70xi32>} : () -> tensor<?x70xi32>
-    %l = sluice.expand %length {dims = array<i64: 0>, shape = array<i64: -9223372036854775808, 70>} : (tensor<?xi32>) -> tensor<?x70xi32>
+    %l = sluice.expand %length {dims = array<i64: 0>, shape = array<i64: ?, 70>} : (tensor<?xi32>) -> tensor<?x70xi32>
     %in = sluice.compare %place, %l {predicate = #sluice<predicate le>} : (tensor<?x70xi32>, tensor<?x70xi32>) -> tensor<?x70xi1>
-    %mask = sluice.reshape %in {shape = array<i64: -9223372036854775808, 1, 1, 70>} : (tensor<?x70xi1>) -> tensor<?x1x1x70xi1>
+    %mask = sluice.reshape %in {shape = array<i64: ?, 1, 1, 70>} : (tensor<?x70xi1>) -> tensor<?x1x1x70xi1>
     %y, %s = sluice.scaled_dot_product_attention %q, %q, %x, %mask {scale = 0.35 : f64} : (tensor<?x2x70x4xf32>, tensor<?x2x70x4xf32>, tensor<?x2x70x4xf32>, tensor<?x1x1x70xi1>) -> (tensor<?x2x70x4xf32>, tensor<?x2x70xf32>)
     sluice.output "y", %y : tensor<?x2x70x4xf32>
   }

@@ -8,7 +8,7 @@ module @regress {
     %0 = sluice.get @a.weight : tensor<32x96xf32>
     %1 = sluice.get @a.bias : tensor<32xf32>
     %2 = sluice.einsum "ab,cb->ac" %arg0, %0 : (tensor<?x96xf32>, tensor<32x96xf32>) -> tensor<?x32xf32>
-    %3 = sluice.expand %1 {dims = array<i64: 1>, shape = array<i64: -9223372036854775808, 32>} : (tensor<32xf32>) -> tensor<?x32xf32>
+    %3 = sluice.expand %1 {dims = array<i64: 1>, shape = array<i64: ?, 32>} : (tensor<32xf32>) -> tensor<?x32xf32>
     %4 = sluice.add %2, %3 : (tensor<?x32xf32>, tensor<?x32xf32>) -> tensor<?x32xf32>
     sluice.output "p", %4 : tensor<?x32xf32>
     %5 = sluice.sub %4, %arg1 : (tensor<?x32xf32>, tensor<?x32xf32>) -> tensor<?x32xf32>
