@@ -16,7 +16,7 @@ del sys.argv[1:]
 COLUMNS = 100
 MOST_IN_ONE_GROUP = 10  # options
 HEADING = re.compile(r"^[A-Z][\w ,]*:$", re.I)
-OPTION = re.compile(r"^ +(-[\w-]+[^ ]*(?: (?! )\S+| (?=\S))*)(?:  +(\S.*))?$")
+OPTION = re.compile(r"^ {1,6}(-[\w-]+[^ ]*(?: (?! )\S+| (?=\S))*)(?:  +(\S.*))?$")
 EXAMPLES = re.compile(r"^examples?:$", re.I)
 
 
