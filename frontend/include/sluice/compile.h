@@ -23,7 +23,7 @@ struct CompileOptions {
   /// With f16, `minimize` scales its loss (optim::LossScale). f32: no change.
   std::optional<DType> precision = {};
   bool fuse = true;                          ///< fuse ops into kernels
-  int threads = 0;                           ///< 0: all cores
+  int threads = 0;                           ///< host threads that run the program; 0: one per core
   std::optional<std::int64_t> capacity = {}; ///< the largest number of rows of a call
   std::string devices = {};                  ///< such as "cpu,sim:0"; empty: those of the graph
   /// The number of replicas, each on a share of the rows and with its own devices of `devices`, in turn. They train as
@@ -81,7 +81,8 @@ public:
   /// to the capacity. An entry point without a batch dimension ignores `rows`. States have no value until "init" has
   /// run, weights are loaded or they are set; running an entry point that reads such a state throws Error.
   void run(std::string_view entry, std::int64_t rows, Where where = Where::current());
-  /// An output of the last run, row-major. Waits for its work.
+  /// An output of the last run, row-major. Waits for its work. "train_step" and "eval_step" have the output "loss" and
+  /// one output per metric.
   template <class T> std::vector<T> output(std::string_view name, Where where = Where::current()) const {
     return values<T>(Kind::output, name, where);
   }
@@ -110,7 +111,8 @@ public:
   /// requested if the backend does not count. Copies within one device do not count. The copies of all replicas are
   /// added. Waits for all work.
   std::vector<TransferCount> transfers(Where where = Where::current()) const;
-  /// Sets the seed of the random numbers of later runs of "init" (torch.manual_seed).
+  /// Sets the seed of the random numbers of later runs of "init" (torch.manual_seed). There is no default: without a
+  /// seed, an "init" that draws random numbers throws Error.
   void seed(std::uint64_t seed, Where where = Where::current());
 
 private:
