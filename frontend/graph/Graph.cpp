@@ -252,7 +252,7 @@ std::vector<Graph::State> Graph::states() const {
 
 //===- files ------------------------------------------------------------------------------------------------------===//
 
-/// Throws if a state has the name of an optimizer slot for a parameter.
+/// Throws if a state has the name of an optimizer state of a parameter, for example `fc.weight.exp_avg`.
 static void requireFreeSlots(GraphImpl &graph, ir::MinimizeOp minimize, ArrayAttr parameters,
                              ir::OptimizerAttr optimizer) {
   SmallVector<StringRef> slots = optimizer.getSlots();

@@ -1,6 +1,6 @@
 // Resizing of images. Each element of a line of the result depends on a few elements of the image's line, its taps. The
-// taps are gathered, weighted and summed. Elements of weight 0 are not read, so that an infinity or NaN
-// affects only results to which it contributes. f16 and bf16 are computed in f32.
+// taps are gathered, weighted and summed. Elements of weight 0 are not read, so that an infinity or NaN affects only
+// results to which it contributes. f16 and bf16 are computed in f32.
 #include "frontend/ops/Reduce.h"
 #include "sluice/formulas.h"
 

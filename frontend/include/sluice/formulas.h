@@ -1,5 +1,5 @@
-// Functions composed of those of <sluice/ops.h>, under PyTorch's names and rules; the conventions of ops.h hold. They
-// have no op of their own: kernels and gradients follow from the formula. x is of floats unless a comment says
+// Functions composed of those of <sluice/ops.h>, under PyTorch's names and rules; the conventions of ops.h hold. No op
+// of the IR represents them: kernels and gradients follow from the formula. x is of floats unless a comment says
 // otherwise.
 #pragma once
 
@@ -8,7 +8,6 @@
 namespace sluice {
 
 // --- elementwise
-// ------------------------------------------------------------------------------------------------------
 
 /// x where x > 0, weight * x elsewhere. The weight is [1], or [C] for x [N, C, ...].
 Tensor prelu(Arg x, const Tensor &weight);
@@ -16,7 +15,6 @@ Tensor prelu(Arg x, const Tensor &weight);
 Tensor masked_fill(Arg x, const Tensor &mask, double value);
 
 // --- reductions
-// -------------------------------------------------------------------------------------------------------
 
 /// The index of the first minimum of numbers, with the rules of argmax.
 Tensor argmin(Arg x, std::int64_t dim, bool keepdim = false, DType dtype = i32);
@@ -27,7 +25,6 @@ Tensor norm(Arg x, double p = 2, Axes dim = {}, bool keepdim = false);
 Tensor normalize(Arg x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
 
 // --- shape
-// ------------------------------------------------------------------------------------------------------------
 
 /// Repeats x `repeats[i]` times along dimension i (torch.Tensor.repeat), of any dtype. Further dimensions come first.
 /// The batch is repeated once. Numbers below 1 fail.
@@ -48,7 +45,6 @@ Tensor pixel_shuffle(Arg x, std::int64_t upscale_factor);
 Tensor pixel_unshuffle(Arg x, std::int64_t downscale_factor);
 
 // --- indices
-// ----------------------------------------------------------------------------------------------------------
 
 /// x plus elements of src: y[index[i][j]][j] += src[i][j] for dimension 0, and so on. The index has the shape of src,
 /// which equals that of x in every other dimension; PyTorch accepts smaller ones. Indices follow the rules of gather.
@@ -67,7 +63,6 @@ struct RopeOptions {
 Tensor rope(Arg x, RopeOptions options = {});
 
 // --- images
-// -----------------------------------------------------------------------------------------------------------
 
 /// The modes of torch.nn.functional.interpolate for images that are available.
 enum class Interpolation { nearest, bilinear };
@@ -84,7 +79,6 @@ Tensor interpolate_to(Arg x, Size2 size, InterpolateOptions options = {});
 Tensor interpolate(Arg x, Size2 scale_factor, InterpolateOptions options);
 
 // --- norms
-// ------------------------------------------------------------------------------------------------------------
 
 /// group_norm in groups of one channel, of x [N, C, d1, ...]. PyTorch's running statistics are not available.
 Tensor instance_norm(Arg x, const Tensor &weight = {}, const Tensor &bias = {}, double eps = 1e-5);

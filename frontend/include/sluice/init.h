@@ -1,5 +1,5 @@
-// Initial values of parameters: the rules of torch.nn.init. The entry point `init` draws random
-// numbers from the seed of the program; all ranks and replicas have the same ones.
+// Initial values of parameters: the rules of torch.nn.init. The entry point `init` draws random numbers from the seed
+// of the program. All replicas draw the same numbers.
 #pragma once
 
 #include "sluice/shape.h"

@@ -1,6 +1,6 @@
 // Optimizers, schedules and options for Graph::minimize. Names, formulas and defaults are those of torch.optim unless a
-// comment names a difference. Graph::minimize throws Error for negative or infinite
-// numbers (dampening may be negative), and for betas or an EMA decay outside of [0, 1).
+// comment names a difference. Graph::minimize throws Error for negative or infinite numbers (dampening may be
+// negative), and for betas or an EMA decay outside of [0, 1).
 #pragma once
 
 #include "sluice/language.h"

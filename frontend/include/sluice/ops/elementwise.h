@@ -92,7 +92,7 @@ SLUICE_ASSIGNMENT(/=)
 #undef SLUICE_ASSIGNMENT
 
 /// logical_not, logical_and, logical_or and logical_xor. Errors of `!x` name the line that created x.
-/// `&&` and `||` are C++'s own and test whether tensors exist.
+/// `&&` and `||` are not overloaded: they test whether tensors exist.
 Tensor operator!(const Tensor &x);
 Tensor operator&(Arg a, Arg b);
 Tensor operator|(Arg a, Arg b);
