@@ -8,13 +8,14 @@
 
 namespace models {
 
-/// A graph that learns the next word at each position of a row, and its inputs. The default data are the bundled text.
+/// A graph that learns the next word at each position of a row, and its inputs. The default data set is the shipped
+/// text, `kjv`.
 struct NextWord {
   NextWord(const std::string &name, const Options &options);
 
   /// Trains on the mean loss per word; outputs logits [batch, length, words].
   sluice::Graph minimize(const sluice::Tensor &logits, const sluice::optim::Optimizer &optimizer);
-  /// Trains on the sum of each row's losses, with the gradient norm clipped to 5.
+  /// Trains on the sum of each row's losses, with the gradient norm clipped to 5. Outputs as of `minimize`.
   sluice::Graph minimize_sums(const sluice::Tensor &logits, const sluice::optim::Optimizer &optimizer);
 
   sluice::Graph graph;

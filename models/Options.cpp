@@ -30,7 +30,7 @@ struct Pin {
 
 } // namespace
 
-/// CLI::Range accepts NaN.
+/// Replaces CLI::Range, which accepts NaN.
 static std::string checkRate(const std::string &text) {
   double rate = std::strtod(text.c_str(), nullptr);
   return rate >= 0 && rate <= 1e6 ? "" : "a learning rate is between 0 and 1e6, not " + text;
@@ -73,10 +73,10 @@ static std::string checkShare(const std::string &text) {
   return share >= 0 && share < 1 ? "" : "a share of elements is at least 0 and less than 1, not " + text;
 }
 
-/// The check without its text beside the option's type.
+/// A check that adds no text to the option in the help.
 static CLI::Validator silent(CLI::Validator check) { return check.description(""); }
 
-/// "torch|he"
+/// The words, separated by '|', for example "torch|he".
 static std::string joined(const std::vector<std::string> &words) {
   std::string text;
   for (const std::string &word : words)

@@ -26,9 +26,8 @@ struct Options {
   std::int64_t batch = 256;                               ///< maximum rows of one call
   std::string input = "u8";                               ///< the dtype of images: u8 (scaled by 1/255) or f32
   std::int64_t size = 0;                                  ///< side of images, for programs with variable image size
-  std::string init = "torch";                             ///< initialization of parameters: torch, notebook, xavier or
-                                                          ///< he
-  std::vector<std::string> inits = {"torch", "notebook"}; ///< initializations that the program supports
+  std::string init = "torch";                             ///< initial values of parameters: one of `inits`
+  std::vector<std::string> inits = {"torch", "notebook"}; ///< those that the program supports, also xavier and he
   double lr = 0.1;
   Sizes sizes = {};
   std::string output = {};            ///< output file; default: the model's name with .mlir

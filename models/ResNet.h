@@ -1,4 +1,4 @@
-// Shared code, except for the blocks, of residual networks for 224 x 224 images of 1000 classes.
+// Residual networks for 224 x 224 images of 1000 classes: everything except the blocks, which the programs define.
 #pragma once
 
 #include "Classification.h"

@@ -12,7 +12,7 @@ using namespace sluice;
 
 static constexpr std::int64_t kPositions = 1024, kChunk = 64;
 
-/// A linear layer with a transposed weight.
+/// A linear layer with a transposed weight. transformers calls it Conv1D.
 struct Conv1d : nn::Module {
   Tensor weight, bias;
 
@@ -23,7 +23,7 @@ struct Conv1d : nn::Module {
   Tensor forward(Tensor x) override { return matmul(x, weight) + bias; }
 };
 
-/// The deviation for projections into the residual stream, which sums two parts per layer.
+/// The standard deviation of initial weights for projections into the residual stream, which sums two parts per layer.
 static double ofResidual(const models::Sizes &sizes) { return 0.02 / std::sqrt(2.0 * double(sizes.layers)); }
 
 struct Attention : nn::Module {

@@ -1,6 +1,6 @@
-// LeNet on several devices from scratch, as in the d2l book's multi-GPU notebook. Each device has its own parameters
-// and a share of the rows of a batch with static size. Gradients are summed over the devices, and each device updates
-// its own parameters by the sums.
+// LeNet on several devices, as in the multi-GPU chapter of the book "Dive into Deep Learning". Each device has its own
+// parameters and a share of the rows of a batch with static size. Gradients are summed over the devices, and each
+// device updates its own parameters by the sums.
 #include "Options.h"
 #include <sluice/sluice.h>
 
@@ -19,7 +19,7 @@ static std::vector<Device> devicesOf(const Graph &graph) {
   return devices;
 }
 
-/// On the host, where they keep their initial values.
+/// Creates the parameters on the host. They keep their initial values: only their copies on the devices are trained.
 static std::vector<Tensor> parametersOf(nn::Module &net) {
   const Shape weights[] = {{20, 1, 3, 3}, {50, 20, 5, 5}, {128, 800}, {10, 128}};
   int layer = 0;
@@ -82,7 +82,7 @@ static Graph build(const models::Options &options) {
   Tensor y = graph.input("label", i32, {options.batch});
   std::vector<Device> devices = devicesOf(graph);
   nn::Module net{graph};
-  models::pin(net, options); // the model has no parts
+  models::pin(net, options); // an error if there is a --pin: the model has no parts
   std::vector<Tensor> params = parametersOf(net);
   PerDevice device_params;
   for (const Device &device : devices)
