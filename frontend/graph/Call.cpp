@@ -360,7 +360,7 @@ Tensor Call::expand(const Tensor &x, ArrayRef<int64_t> dims, ArrayRef<int64_t> n
   return y;
 }
 
-// At the merged dimension, x has a dimension of size 1, which becomes two dimensions, or no dimension.
+// At the merged dimension, x has either no dimension or one of size 1, which becomes two dimensions.
 Tensor Call::beside(const Tensor &other, const Tensor &x) {
   int64_t merged = mergedAt(other);
   if (merged < 0)

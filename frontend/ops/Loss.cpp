@@ -279,7 +279,7 @@ Tensor l1_loss(Arg x, const Tensor &target, Reduction reduction) {
 }
 
 /// `factor` times d^2 / 2 where |d| < border, and `factor` times border * (|d| - border / 2) elsewhere. Far from 0, the
-/// square is computed of 0, because an infinite square would have the gradient 0 * infinity.
+/// unused square is that of 0 instead of d, because an infinite square would have the gradient 0 * infinity.
 static Tensor squaredNearZero(Call &call, const Tensor &d, double border, double factor) {
   Tensor distance = call.emit<ir::AbsOp>({d});
   Tensor isFar = compared(call, ir::Predicate::ge, distance, call.literal(border, d));
