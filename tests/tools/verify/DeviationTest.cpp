@@ -11,7 +11,7 @@ using namespace sluice;
 namespace {
 
 /// The error of one f32 `have` whose expected value is `want`, for a magnitude; `rounded` is the reference in f32, and
-/// `hidden` what it gives with hidden keys.
+/// `hidden` is the reference with hidden keys.
 double errorOf(double have, double want, double magnitude = 0, std::optional<double> rounded = {},
                std::optional<double> hidden = {}) {
   MLIRContext context;
