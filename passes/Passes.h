@@ -33,6 +33,7 @@ mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
 /// model -> train, after the gradients are built. Replaces scans by loops.
 void lowerScans(mlir::ModuleOp module);
+/// model -> train, after lowerScans. Replaces each branch by two loops, each of which runs once or not at all.
 void lowerBranches(mlir::ModuleOp module);
 
 /// Replaces composite ops that compute sums over the rows by their formulas. Runs in `train`, or after partitioning for

@@ -23,8 +23,8 @@ struct DeviceCosts {
 
   const KernelRates &ratesOf(llvm::StringRef kind) const;
 
-  /// Estimates kinds without measurements whose ending has a published peak. Such a kind reaches the same share of its
-  /// peak as a measured kind reaches of its own: the closest kind with the same stem, else all kinds.
+  /// Estimates kinds without measurements whose ending has a published peak. Such a kind is assumed to
+  /// reach the same share of its peak as the closest measured kind with the same stem, else as all measured kinds.
   void estimateUnmeasured(const DeviceCosts &published);
 };
 

@@ -1,20 +1,21 @@
-// Fusion groups.
+// Forms fusion groups.
 //
-// 1. Ops are visited in block order. Injective ops, what widens halves, and scalars made of these, are not grouped: they are
-//    rematerialised where they are used, unless a buffer must hold them (a state, an output), or the backend will not have them in the
-//    launch of a reader. So is what an optimizer makes of a state alone, such as its decay, for what reads it besides.
-// 2. Another op joins the last group that computes something for it, if the backend agrees. Groups that only compute
-//    elementwise what it reads besides come along: `x @ w + a * b` is one launch, whatever `a * b` was before. The backend may
-//    agree only because they do: a library may multiply `x @ w` with the derivative of an activation, and with nothing else. What
-//    only reductions read that may not join, of halves that are stored anyway, waits for these.
-// 3. A reduction, or a product, that joins none of these joins a group that reads what it reads, if the backend agrees: a
-//    library may leave the sum of an operand beside a product, and read it once.
-// 4. What updates a part of a value in its place, a scan's stack above all, joins the group that computes the part, or one that
-//    passes over as many elements.
+// 1. Ops are visited in block order. Some ops form no group: injective ops, widening casts, ops that ir/Work.h calls
+//    read from a product or read in parts, and scalars computed from such ops. Their consumers rematerialize them,
+//    unless the value needs a buffer (a state, an output), or the backend rejects the op in the launch of a consumer.
+// 2. Any other op joins the last group that computes one of its operands, if the backend accepts that. Groups that only
+//    compute other operands elementwise merge into it: `x @ w + a * b` is one launch, whichever group computed `a * b`.
+//    The backend may accept the op only together with such a group: a library may multiply `x @ w` by the derivative of
+//    an activation, and by nothing else. Exception: if only reductions that cannot join read an elementwise op, and its
+//    half-precision operands are stored anyway, the op begins a new group, which these reductions can join.
+// 3. A reduction or product that joins none of these joins a group that reads one of its operands, if the backend
+//    accepts that: a library may compute a product and the sum of an operand, and reads the operand once.
+// 4. An update of a part in place, for example of a scan's stack, joins the group that computes the part, or a group
+//    over the same index space.
 // 5. Consumers rematerialize values of other groups when that moves fewer bytes: Rematerialize.cpp.
-// 6. A group may be joined only if none of the op's other operands depends on it, so that groups stay convex: the one
-//    rule that holds for every backend, and the reason why this is no matter of theirs. Nor does a state's new value join a group
-//    behind which the old one is read, or that spreads it: it is made in its place.
+// 6. An op may join a group only if none of its other operands depends on the group, so that groups stay convex. This
+//    rule is the same for every backend, and is therefore checked here. The new value of a state joins no group after
+//    which the old value is read, or that broadcasts the old value: the state could not be updated in place.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Layout.h"
 #include "ir/Work.h"
@@ -265,8 +266,8 @@ private:
     return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
   }
 
-  /// The groups that share an operand with `op`, also through rematerialized ops, and produce none of its operands. The
-  /// last group comes first. Values with very many readers contribute only a few groups.
+  /// The groups that share an operand with `op`, also through rematerialized ops, and produce none of its operands: the
+  /// last group first, and only a few if there are many.
   SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
     llvm::SetVector<Value> values;
     values.insert(op->operand_begin(), op->operand_end());
@@ -289,8 +290,8 @@ private:
   }
 
   /// Candidate groups of `op`, in order of preference: producers, the last group first, with those that can merge along
-  /// after those that cannot; then readers of a reduction's operand; then groups with as many elements as an update
-  /// stores.
+  /// after those that cannot; then readers of a reduction's operand; then groups over the index space that an
+  /// update stores.
   SmallVector<unsigned> inOrderOfChoice(Operation *op, const llvm::SetVector<unsigned> &producers) {
     SmallVector<unsigned> order, along;
     for (unsigned group : llvm::reverse(producers))
@@ -303,7 +304,7 @@ private:
     return order;
   }
 
-  /// Appends the groups with the same number of elements, the last group first.
+  /// Appends the launches over the same index space, the last group first.
   void addGroupsOfSpace(RankedTensorType space, SmallVectorImpl<unsigned> &order) {
     llvm::BitVector isListed(unsigned(groups.size()));
     for (unsigned group : order)

@@ -1,14 +1,16 @@
-// Consumers in other launches rematerialize an elementwise value, or one of each row, when that moves fewer bytes:
+// Consumers in other launches rematerialize an elementwise value with batch rows when that moves fewer bytes:
 //
 //   %h, %d = kernel (%x: bf16) {%a = add %x, %b; %h = gelu %a; %d = its derivative at cast(%a), of f32}
 //   %g = kernel (%dY, %d) {mul %dY, %d}
 //     ==>  %h = kernel (%x) {gelu (add %x, %b)};  %g = kernel (%dY, %x) {mul %dY, the derivative at cast(add %x, %b)}
 //
-// 1. Values are found from what costs the least bytes: operands of what makes them, as far back as it is elementwise and
-//    in one space. To write what lies in memory anyway costs nothing. Nor do ops beside a product; else some cost a byte.
-// 2. All that read a value find it, or it would be written nevertheless; the backend must agree. Values that the same groups
-//    read are looked at together first: they may come from one.
-// 3. What reads a state stays before what updates it.
+// 1. A value is computed from the sources that cost the fewest bytes: operands of its producer, or further back as long
+//    as the producers are elementwise and have one index space. A source that is in memory anyway costs no write.
+//    Arithmetic counts as the bytes that could be moved in the same time, except in launches with a product.
+// 2. All consumers of a value rematerialize it, or none: otherwise it would be written nevertheless. The backend must
+//    accept the changed launches. Values that the same groups read are considered together first, because they may have
+//    common sources.
+// 3. No consumer may run after one of its sources is overwritten.
 #include "passes/analysis/Rematerialize.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"

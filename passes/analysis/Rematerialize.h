@@ -5,8 +5,9 @@
 
 namespace sluice::passes {
 
-/// Changes groups, which are as they were formed, so that less is written and read between them. What a group finds again is in
-/// its contents, and no op of its own. An op that its group needs no more is in none, nor in `groupOf`.
+/// Changes newly formed groups so that fewer bytes are written and read between them. Ops that a group rematerializes
+/// are in its `contents`, but not in its `ops`. Ops that their group no longer needs are removed from it and from
+/// `groupOf`.
 void rematerializeCheaperOps(ir::ActionListOp list, FusionRules &rules, std::vector<FusionGroup> &groups,
                              llvm::DenseMap<mlir::Operation *, unsigned> &groupOf);
 

@@ -23,7 +23,7 @@ struct DeviceCode {
   std::string backend, blob;
 };
 
-/// Initial data of states, located by the caller, who reads the files.
+/// Initial data of states. The caller reads the files.
 struct InitialValues {
   std::map<std::string, runtime::InitialData> of; ///< by state name
   std::string constants;                          ///< small initial values, stored in the artifact

@@ -9,7 +9,7 @@
 
 namespace sluice::passes {
 
-/// Owns what the view points to.
+/// Owns the data that the view refers to.
 class KernelView {
 public:
   /// A `sluice.kernel`, or any other op as a kernel of that op alone.

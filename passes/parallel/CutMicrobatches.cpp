@@ -52,9 +52,9 @@ static llvm::SetVector<Value> readBy(Operation *op) {
   return read;
 }
 
-/// The initial value of the accumulator for the next call's first microbatch. It is computed from the sum, as the sum
-/// where it exceeds itself, so it reuses the sum's buffer. Equal constants would be merged, computed elsewhere and
-/// copied.
+/// The initial value of the accumulator for the next call's first microbatch. It is computed from the sum, with a
+/// condition that never holds, so that it reuses the sum's buffer. Equal constants would be merged, computed elsewhere
+/// and copied.
 static Value neutralFor(Node sum, CollectiveReduction reduction) {
   return where(sum > sum, sum, reduction == CollectiveReduction::Max ? sum.least() : sum.like(0.0));
 }

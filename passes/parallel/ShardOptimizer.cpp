@@ -1,5 +1,5 @@
-// train -> parallel, behind cutMicrobatches: level 1 of ZeRO. Each of N replicas keeps and updates a shard of
-// what the optimizer keeps, and brings the others up to date.
+// train -> parallel, after cutMicrobatches: level 1 of ZeRO. Each of N replicas keeps one shard of the optimizer's
+// state, and updates that shard of the parameters. The updated shards are gathered on all replicas.
 //
 //   %r = sluice.all_reduce sum %d            ==>   %r = sluice.reduce_scatter sum (%d as a vector) in N
 //   %w = sluice.get @w                             %w = (of @w as a vector, the part of this replica)

@@ -4,9 +4,10 @@
 //     ==>  %c = sluice.copy %x pin : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
 //          %y = sluice.relu %c : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
 //
-// Constants are made on the device of each reader instead, or on the host where that device has no kernel for them.
-// Inputs, outputs, constants, initial values, the learning rate, the step and what the host decides by cross under every
-// policy: nobody could write those copies. Each reader gets a copy of its own here; `deduplicateCopies` merges them.
+// Constants are computed on the device of each reader instead, or on the host if that device has no kernel for them.
+// Every policy allows copies of inputs, outputs, constants, initial values, the learning rate, the step and conditions
+// that the host evaluates, because users cannot write those copies. Each reader gets a separate copy here;
+// `deduplicateCopies` merges them.
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"

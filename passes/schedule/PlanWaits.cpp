@@ -75,8 +75,8 @@ private:
       events.wait(op, actions[end.action].op, end.calls);
   }
 
-  /// A buffer ends behind the action of its device that comes after all others that touch it; if none does, its end is
-  /// not told.
+  /// Records the last use of each buffer: the action on its device that runs after all other accesses. If there is no
+  /// such action, nothing is recorded.
   void findLastUses() {
     DenseMap<Operation *, unsigned> numbers;
     for (auto [i, action] : llvm::enumerate(actions))
@@ -91,8 +91,8 @@ private:
         action.op.setLastUsesAttr(ArrayAttr::get(list->getContext(), ended));
   }
 
-  /// The buffers that an action leaves for its list. For a loop only its results, because buffers of its body end
-  /// there.
+  /// The buffers of an action whose last use may be in its list. For a loop only its results, because other buffers
+  /// have their last use in its body.
   SmallVector<BufferAccess> leftBy(Action action) const {
     SmallVector<BufferAccess> left;
     if (!isa<ActionListOp>(action.op.getOperation())) {

@@ -24,7 +24,8 @@ struct Placed {
   bool sharesBytes, canEnd;
 };
 
-/// The actions during which nothing else may lie in a buffer's bytes, whatever is known of several queues.
+/// The actions from a buffer's first to its last access, in issue order. Buffers whose lives meet never share bytes;
+/// other buffers may, if the order of the queues allows it.
 struct Life {
   unsigned first, last;
 
@@ -32,7 +33,8 @@ struct Life {
   bool meets(const Life &other) const { return first <= other.last && other.first <= last; }
 };
 
-/// Bytes that are taken, as ranges that neither overlap nor touch. Most buffers extend a range, so there are few.
+/// Bytes that are taken, as ranges that neither overlap nor touch. There are few ranges, because most buffers extend
+/// one.
 class TakenBytes {
 public:
   /// The lowest offset from `from` on at which so many bytes are free.
@@ -123,7 +125,7 @@ private:
   std::vector<Node> nodes;
 };
 
-/// What lies in one device's arena.
+/// The buffers of one device's arena.
 struct Arena {
   explicit Arena(unsigned actions) : taken(actions) {}
 
@@ -141,14 +143,14 @@ static Placed lookAt(TransientBuffer &buffer) {
   return {&buffer, 0, 0, buffer.begin, last, buffer.sharesBytes, !buffer.outlivesCall};
 }
 
-/// Of a buffer in a call of so many actions.
+/// The life of a buffer in a call with this many actions.
 static Life lifeOf(const Placed &buffer, unsigned actions) {
   bool isFromStart = !buffer.sharesBytes || buffer.begin == TransientBuffer::kBeforeCall;
   bool isToEnd = !buffer.sharesBytes || !buffer.canEnd;
   return {isFromStart ? 0 : buffer.begin, isToEnd ? actions - 1 : buffer.last};
 }
 
-/// Whether all that touch `a` are done before anything touches `b`; never if any of it is issued later.
+/// Whether all accesses of `a` are done before the first write of `b`, and are issued before it.
 static bool endsBefore(const Placed &a, const Placed &b, const HappensBefore &known) {
   return a.canEnd && b.begin != TransientBuffer::kBeforeCall && a.last < b.begin &&
          llvm::all_of(llvm::reverse(a.buffer->uses), [&](unsigned use) { return known.isBefore(use, b.begin); });
@@ -158,7 +160,7 @@ static bool canShare(const Placed &a, const Placed &b, const HappensBefore &know
   return a.sharesBytes && b.sharesBytes && (endsBefore(a, b, known) || endsBefore(b, a, known));
 }
 
-/// The first buffer in so many bytes from `offset` on that `next` cannot share them with; null if there is none.
+/// The first buffer with which `next` cannot share its bytes if it is placed at `offset`; null if there is none.
 static const Placed *findConflict(const Arena &arena, const Placed &next, int64_t offset, const HappensBefore &known) {
   int64_t end = offset + next.buffer->bytes;
   auto other = arena.byOffset.upper_bound(offset - arena.largest);
@@ -168,7 +170,7 @@ static const Placed *findConflict(const Arena &arena, const Placed &next, int64_
   return nullptr;
 }
 
-/// The lowest offset whose bytes `next` can have.
+/// The lowest offset at which `next` can be placed.
 static int64_t findOffset(const Arena &arena, const Placed &next, const Life &life, const HappensBefore &known) {
   int64_t offset = 0;
   while (true) {

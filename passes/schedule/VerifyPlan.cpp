@@ -221,7 +221,7 @@ private:
     return endBuffers(moment, clock);
   }
 
-  /// After an action the buffers that it ends hold nothing.
+  /// After an action, the buffers in its `last_uses` hold no value.
   LogicalResult endBuffers(const Moment &moment, Clock clock) {
     ArrayAttr lastUses = cast<ActionOp>(moment.op).getLastUsesAttr();
     if (!lastUses)

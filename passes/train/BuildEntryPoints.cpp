@@ -65,7 +65,7 @@ static void finish(EntryOp entry) {
   removeDeadInputs(entry);
 }
 
-/// The outputs of `predict`, or of one of the graph's own entry points.
+/// The outputs of `predict`, or of an entry point that the graph defines.
 static SmallVector<Report> outputsOf(GraphOp graph, StringAttr entry = {}) {
   SmallVector<Report> outputs;
   for (auto output : graph.getBody().getOps<OutputOp>())
@@ -185,8 +185,7 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   return entry;
 }
 
-/// Adds an entry point that reports values of the graph. It changes no state, except caches if it is one of the graph's
-/// own.
+/// Adds an entry point that reports values of the graph. It changes no state, except caches if the graph defines it.
 static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> reports) {
   FailureOr<EntryOp> entry = cloneGraph(graph, name, reports, /*training=*/false);
   if (succeeded(entry))
