@@ -5,7 +5,8 @@
 
 namespace sluice::ir {
 
-/// Of the text that `model` heads; incremented when its meaning changes. Dumps of other formats are refused by name.
+/// The format number of a module's text, which `model` contains. It is incremented when the meaning of the text
+/// changes. Text of another format is rejected, with both numbers.
 inline constexpr int64_t kTextFormat = 2;
 
 /// The module's `model`; if there is none, an unnamed one of phase `model` is added.

@@ -151,7 +151,7 @@ bool isReadInParts(Operation *op) {
     for ([[maybe_unused]] Operation *reader : part->getUsers()) {
       fixed -= its;
       perRow -= itsPerRow;
-      if (fixed < 0 || perRow < 0) // without a walk over all others: a scalar, or what spreads it, may have thousands
+      if (fixed < 0 || perRow < 0) // at once: a scalar, or an op that broadcasts it, may have thousands of readers
         return false;
     }
   }

@@ -22,8 +22,8 @@ bool isWidening(mlir::Operation *op);
 /// several consumers. A consumer that does this itself reads no more bytes, and the value is never stored.
 bool isReadFromProduct(mlir::Operation *op);
 
-/// Whether the op is elementwise on values in memory and its consumers read parts of it, each element once: computing
-/// it there costs no more.
+/// Whether the op is elementwise on values in memory, and its consumers read parts of its result, in total no more
+/// elements than the result has. Computing these parts in the consumers costs no more.
 bool isReadInParts(mlir::Operation *op);
 
 /// The operand that an update stores: its part, or the value of which the part only adds dimensions of size 1.

@@ -181,7 +181,7 @@ LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols);
 }
 
-/// In a graph, only caches belong to the graph's own entry points, and only these set them.
+/// In a graph, only entry points that the graph defines may set caches, and they may set nothing else.
 LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols)))
     return failure();
