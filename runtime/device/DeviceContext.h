@@ -18,7 +18,8 @@ namespace sluice::runtime {
 class CrossBackendSync;
 class CrossingPath;
 
-/// What other backends do before a place in a queue (CrossBackendSync.h): of each path, the number of the last crossing.
+/// The crossings from other backends before a position in a queue (CrossBackendSync.h): for each path, the number of
+/// the last one.
 using CrossedPaths = std::map<CrossingPath *, uint64_t>;
 
 class DeviceContext {
@@ -52,7 +53,7 @@ public:
     return patience_ > 0 ? half_.synchronize_until(event, patience_) : half_.synchronize(event);
   }
 
-  /// What its queues and those of other backends wait for each other by, from now on; null: the host waits for the one.
+  /// Sets how queues of this and of other backends wait for each other from now on; null: the host waits instead.
   void setCrossBackendSync(CrossBackendSync *sync) { crossBackendSync_ = sync; }
   CrossBackendSync *crossBackendSync() const { return crossBackendSync_; }
 

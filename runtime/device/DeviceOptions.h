@@ -12,13 +12,13 @@
 namespace sluice::runtime {
 
 struct DeviceOptions {
-  std::map<std::string, std::string> settings; ///< of backends, by name: "seed=7" for "sim"
-  std::string list;                            ///< of the devices that fill the plan's slots, as in bindDevices
-  std::string folder;                          ///< where backends lie, after those of SLUICE_BACKEND_PATH
-  std::map<std::string, const sluice_backend_run *> backends; ///< by name: used rather than what the folders have
-  ProcessGroup *processes = nullptr; ///< with the other replicas in them; null: all are in this process
-  /// Seconds in which all replicas in this process must come to a collective, and in which the devices of replicas that
-  /// exchange must do what the host waits for; 0: any.
+  std::map<std::string, std::string> settings;                ///< of backends, by name: "seed=7" for "sim"
+  std::string list;                                           ///< devices that fill the plan's slots, as in bindDevices
+  std::string folder;                                         ///< of backends; searched after SLUICE_BACKEND_PATH
+  std::map<std::string, const sluice_backend_run *> backends; ///< by name; take precedence over the folders
+  ProcessGroup *processes = nullptr; ///< processes of the other replicas; null: all replicas are in this process
+  /// Seconds within which all replicas in this process must enter a collective, and within which the devices of
+  /// exchanging replicas must complete work that the host waits for. 0: no limit.
   double deadline = 0;
   /// Called in a separate thread with the error of a late replica, whose thread cannot be ended. It need not return.
   /// Empty: the other replicas fail with the error, and the late replica is waited for.

@@ -62,8 +62,7 @@ private:
 
 /// Fails if a backend of the plan does not open here or lacks a device with these numbers. Closes the backend again.
 void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options);
-/// That the device is one of those that its backend has, and that its memory is aligned as the plan needs it; `demand` as
-/// demandText has it.
+/// Fails unless the backend has the device, and aligns its memory as the plan requires. `demand` is as from demandText.
 void checkPresence(const DeviceContext &context, const Device &device, int32_t ordinal, const std::string &demand);
 
 } // namespace sluice::runtime

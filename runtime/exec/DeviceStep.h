@@ -25,14 +25,15 @@ struct DeviceStep {
   std::optional<PreparedLoop> loop;
   std::optional<PreparedCollective> collective;
 
-  /// What nobody reads any more, if the backend wants to know: the queue that is told, and the bytes by copy.
+  /// Bytes that no later work reads, if the backend uses this information: the queue that receives it, and the
+  /// addresses by copy.
   struct LastUse {
     DeviceQueue *queue;
     std::vector<std::byte *> at;
     size_t bytes;
   };
   std::vector<LastUse> lastUses;
-  /// Of an action of several queues that has ends: what comes behind it in one of them comes behind what another is told.
+  /// For an action of several queues with last uses: no queue continues before the discards in all of them.
   std::optional<QueueMeeting> endsMeeting;
   /// Events of this turn of the list and of earlier turns that waits may reference, indexed by the turn number modulo
   /// their count. Empty if no step waits for this step, or if its queue is immediate.
