@@ -37,16 +37,14 @@ struct CompileOptions {
   PlacementRequest placement;            // whether and how to choose devices that the user left open
   std::string copies;         // explicit, warn or insert: policy for copies that pins require; empty: as in the model
   std::string cpu = "native"; // the CPU whose instructions the code may use
-  passes::BackendSettings settings; // of single backends: "arch=sm_90" for "cuda"
-  std::optional<int64_t>
-      replicas; // of the program, on a share of the rows each, as ir::getReplicas; none: as in the model
-  std::optional<int64_t> accumulate; // into so many microbatches a call is cut, at most; none: as in the model
+  passes::BackendSettings settings;  // of single backends: "arch=sm_90" for "cuda"
+  std::optional<int64_t> replicas;   // replicas that share the rows, as in ir::getReplicas; none: as in the model
+  std::optional<int64_t> accumulate; // maximum number of microbatches per call; none: as in the model
   std::optional<int64_t> zero;       // the ZeRO level, 0 or 1; none: as in the model
-  std::optional<int64_t>
-      shards;            // that the rows of a call are cut into for any number of replicas; none: as in the model
-  std::string batchNorm; // of replicas: "local" or "sync"; empty: as in the model, else local
-  std::string wire;      // f32 or bf16: of gradients between replicas; empty: as in the model
-  std::optional<passes::BucketPolicy> buckets; // of replicas: how their collectives share; none: Auto
+  std::optional<int64_t> shards;     // logical shards of a call's rows (ir::getLogicalShards); none: as in the model
+  std::string batchNorm;             // statistics: "local" (per replica) or "sync"; empty: as in the model, else local
+  std::string wire;                  // type of gradient all-reduces, f32 or bf16; empty: as in the model
+  std::optional<passes::BucketPolicy> buckets; // bucketing of collectives; none: Auto
   int64_t capacity = 0;                        // rows of the batch; 0: as in the model
   bool fuse = true;
   bool reuseMemory = true;
