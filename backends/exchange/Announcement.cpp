@@ -44,7 +44,7 @@ static bool isSound(const Announcement &told, size_t ranks) {
          exchangedBytes(static_cast<sluice_dtype>(told.dtype)) > 0;
 }
 
-/// Up to the truncation.
+/// The part that an announcement describes, with the counts and the label as far as they are not truncated.
 static Part partIn(const Announcement &told, size_t ranks) {
   Signature signature{static_cast<sluice_exchange_kind>(told.kind),
                       static_cast<sluice_dtype>(told.dtype),

@@ -29,7 +29,7 @@ Transfer::Transfer(std::vector<Part> parts) : parts_(std::move(parts)), element_
     sent_.push_back(part.sent);
 }
 
-/// One block of a reduction: of elements that all ranks receive, or each its own.
+/// Writes one block of a reduction: to all ranks, or in a scatter each rank's elements to that rank.
 void Transfer::writeReduced(const std::byte *block, size_t first, size_t count) const {
   size_t begin = 0;
   bool scatters = signature().kind == SLUICE_REDUCE_SCATTER;

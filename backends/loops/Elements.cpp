@@ -16,7 +16,7 @@ SmallVector<AffineExpr> Elements::normalize(ArrayRef<AffineExpr> index) {
   return llvm::map_to_vector(index, [&](AffineExpr expr) { return emitter.space().normalize(expr); });
 }
 
-// What has been emitted.
+// Emitted elements.
 
 bool Elements::isActive(unsigned guard) const {
   return guard == 0 || llvm::any_of(guards, [&](const Guard &active) { return active.id == guard; });

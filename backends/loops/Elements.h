@@ -50,7 +50,7 @@ public:
   Element guarded(llvm::ArrayRef<mlir::AffineExpr> nonNegative, llvm::function_ref<Element()> then, Element otherwise);
   Element zero(mlir::Type element);
 
-  /// The same, normalized.
+  /// The result of `offsetIn`, normalized.
   mlir::AffineExpr offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<mlir::AffineExpr> index);
   Element load(const Memory &memory, mlir::AffineExpr offset);
   void store(const Memory &memory, mlir::AffineExpr offset, Element element);
@@ -79,7 +79,7 @@ private:
     Element element;
     Scope *home = nullptr;
   };
-  /// The state of following a formula for one index.
+  /// The state of replaying a formula at one index.
   struct Frame {
     const Formula &formula;
     llvm::SmallVector<mlir::AffineExpr> dims;

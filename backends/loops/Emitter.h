@@ -40,7 +40,7 @@ struct Memory {
 /// The lanes at the point of emission.
 struct Lanes {
   mlir::AffineExpr variable; // 0, 1, ... in the lanes; null: all lanes have the same element
-  Condition exists;          // number of active lanes; null: all
+  Condition exists;          // true in the active lanes; null: all lanes are active
 };
 
 enum class CountOp { Add, Sub, Mul, Div, CeilDiv, Rem, Min, Max };

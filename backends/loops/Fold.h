@@ -27,7 +27,7 @@ public:
       : elements(elements), emitter(elements.emitter), scopes(elements.scopes_), frame(frame), reduction(reduction) {}
 
   llvm::SmallVector<Element> emit();
-  /// Where it went.
+  /// The scope in which the fold was emitted.
   Scope *home() const { return home_; }
 
 private:

@@ -7,8 +7,8 @@
 //
 // Values are numbered. Index expressions are in dimensions: those of the result's index come first, then those of each
 // fold, and those that are data. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula
-// and is never run. An element of f16 or bf16 is an f32 with such a value: at the end of a formula stand a `truncf` and
-// an `extf`, which round to one.
+// and is never run. An element of f16 or bf16 is an f32 with such a value: a formula ends with a `truncf` and an
+// `extf`, which round to one.
 #pragma once
 
 #include "ir/Dialect.h"

@@ -64,8 +64,8 @@ private:
   bool isElementwise(size_t op) const { return elementwise.test(op); }
   Kind kindOf(size_t op) const { return kinds[op]; }
   RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
-  /// Whether the op is not a result, and either only moves or widens elements, reads those of a product, is read in
-  /// parts, or computes a scalar of such ops.
+  /// Whether the op is not a result, and only moves or widens elements, shifts or scales a product (isReadFromProduct),
+  /// is read in parts (isReadInParts), or computes a scalar from such ops.
   bool costsNothing(size_t op) const {
     for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
@@ -123,8 +123,8 @@ private:
     });
   }
 
-  /// Whether `op` folds each row of values that are not contiguous in memory, such as slices or transpositions. Each
-  /// pass of the fold would repeat the noncontiguous reads.
+  /// Whether `op` folds each row of values that are not contiguous in memory: values that are transposed, or gathered
+  /// along the last dimension. Each pass of the fold would repeat the noncontiguous reads.
   bool foldsWhatIsApart(size_t op) const {
     llvm::BitVector found = foundFor(op);
     return foldsEachRow(op) &&
@@ -283,8 +283,8 @@ private:
     return !isElementwise(op) && llvm::any_of(madeFrom(op).set_bits(), folds);
   }
 
-  /// Whether `op` updates a part of a value in memory with elements of the kernel's index space, in index order.
-  /// Elements read from memory are stored before any fold could be known.
+  /// Whether `op` updates a part of a value in memory with elements of the kernel's index space, in index order. If the
+  /// elements are read from memory, and not computed in the kernel, the kernel must be free of folds.
   bool storesPart(size_t op) const {
     auto update = dyn_cast<ir::UpdateOp>(operationOf(op));
     if (!update || kind != Loop || !ir::isUncut(space) || !ir::isUncut(typeOf(op)))
@@ -320,7 +320,7 @@ private:
            (kind != RowReduction && ir::haveOneSpace(typeOf(op), space) && computesOperand(op));
   }
 
-  /// Adds an op that was accepted as the last one.
+  /// Adds an op that was accepted when it was the last op.
   void add(size_t op) {
     bool storesOnly = begun && kindOf(op) == Scatter;
     bool takesOver = !begun || (!isElementwise(op) && !storesOnly && (!isSumOfLoop(op) || isOnlyReader(op)));

@@ -23,19 +23,20 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///    operand needs no buffer.
 /// 4. A reduction of the rows (a bias gradient) joins the loop kernel that computes its operand as one more result: the
 ///    operand is summed while it is stored.
-///    - Nothing of that kernel may need the sum, since each element would repeat it. Exception: elementwise ops over
+///    - No op of that kernel may read the sum, because each element would repeat it. Exception: elementwise ops over
 ///      the sum's own index space join, and run where the last partial sums are added.
 ///    - A reduction of an op that folds each row (a softmax, a norm) joins only if it has few columns, because all rows
 ///      are folded again for every few columns.
-///    - Results of folds of thousands of terms are reduced in a separate launch, in which each fold is a task.
+///    - Results of folds of more than 256 terms are reduced in a separate launch. A task may then run each fold.
 ///    - A fold of each row does not join producers that it would read from noncontiguous memory.
-/// 5. An update of a part joins the loop kernel that computes the part, or a kernel of elementwise ops over as many
-///    elements: the elements are stored in place as they are computed. No op joins a consumer of the updated value.
-///    The caller guarantees that the update is in place.
+/// 5. An update of a part joins the loop kernel that computes the part, or a kernel of elementwise ops over the
+///    same index space: the elements are stored in place as they are computed. No op joins a consumer of the updated
+///    value. The caller guarantees that the update is in place.
 /// 6. An op that works on blocks of its operands reads memory as a product does, and nothing joins it.
 ///
-/// Ops that move elements, and scalars computed from them, are rematerialized by their consumers unless they are
-/// results. The caller decides which moves its kernels of products and blocks can read through.
+/// Unless they are results, some ops are rematerialized by their consumers: ops that only move or widen elements, ops
+/// for which ir::isReadFromProduct or ir::isReadInParts holds, and scalars computed from such ops. The caller decides
+/// which moves its kernels of products and blocks can read through.
 bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves = false);
 
 } // namespace sluice::loops

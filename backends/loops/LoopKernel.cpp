@@ -2,15 +2,15 @@
 //
 //   sum over [256, 26, 26, 20] to [20] of max(x, 0), and max(x, 0) itself
 //     ==> stage 1, a task for each chunk of rows: max(x, 0), stored; its sum over the chunk, to the workspace
-//         stage 2: the chunks' sums, added as Fold.h says
+//         stage 2: the chunks' sums, added in the order of Fold.h
 //
-// 1. A reduction that is large, of a small result, and not over rows that stay, is cut into chunks (splitOf): one
-//    nest for the chunks' partial results; whoever needs the reduction's value combines them. If that is a nest over
-//    more elements than the reduction has, a nest of its own puts the value into memory first.
-// 2. What remains to be stored is grouped by type: one nest each, which shares loads and loops.
+// 1. A large reduction to a small result without rows is split into chunks (splitOf). One nest computes the chunks'
+//    partial results, and each consumer of the reduction's value combines them. If a consumer is itself split, or is a
+//    nest over more elements than the reduction's result has, a separate nest stores the value first.
+// 2. The remaining results are grouped by index space, with one nest each, which shares loads and loops.
 //
-// A kernel of `scatter_add` is two nests of its own (ScatterNest.h), one of `cumsum` is one (SumNest.h). Of a
-// `dynamic_update_slice` in place the part that is new is stored, by the nest over its elements.
+// A kernel with a `scatter_add` is two separate nests (ScatterNest.h), one with a `cumsum` is one (SumNest.h). Of an
+// update in place, such as `dynamic_update_slice`, only the updated part is stored, by a nest over its elements.
 #include "backends/loops/LoopKernel.h"
 
 #include "backends/loops/Padding.h"
@@ -145,11 +145,11 @@ private:
   size_t nests = 0; // so far
   Formulas formulas;
   DenseMap<Value, Memory> memories;
-  DenseMap<Operation *, SplitFold> splits; // of those whose partial results are there
+  DenseMap<Operation *, SplitFold> splits; // whose partial results have been computed
   SmallVector<Operation *> splitOps;
   DenseMap<Operation *, SplitFold> planned;
-  SmallVector<bool> stored;     // the kernel's results, or left to others
-  DenseSet<Operation *> needed; // for what is to be stored
+  SmallVector<bool> stored;     // by result: already stored, or left to the caller
+  DenseSet<Operation *> needed; // to compute the results
   bool folds = false;
 };
 

@@ -6,8 +6,8 @@
 
 namespace sluice::loops {
 
-/// Whether loops can iterate over all of its values: layouts consist of dimensions and tiles, and no tile splits the
-/// rows. Otherwise emits the reason.
+/// Whether loops can iterate over all values of the kernel: layouts consist of dimensions and tiles, and no tile splits
+/// the rows. Otherwise emits the reason.
 mlir::LogicalResult checkLayouts(ir::KernelOp kernel);
 
 /// Emits the kernel's nests, with names that begin with `name`, and returns the bytes of workspace that they need.

@@ -171,7 +171,8 @@ double NestTasks::filledLanes() const {
 
 //===- tasks ------------------------------------------------------------------------------------------------------===//
 
-/// Splits this many units into about this many blocks: whole blocks, unless these are far larger.
+/// The size of the blocks that split this many units into at most this many blocks. The blocks are equal, unless equal
+/// blocks would be about twice as large.
 static int64_t blockOf(int64_t units, int64_t blocks) {
   int64_t least = llvm::divideCeilSigned(units, blocks), block = least;
   while (units % block != 0 && block < 2 * least)
@@ -285,8 +286,8 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
   });
 }
 
-/// The units of the task along a dimension. The number is constant if it is the same for all tasks, for the compiler's
-/// benefit.
+/// The loop over a task's units of a dimension. Its bounds are constants if the number of units is the same for all
+/// tasks, so that compilers can optimize it.
 NestTasks::Part NestTasks::partOf(Task &t, size_t i, int64_t units) {
   const Dim &dim = dims[i];
   AffineExpr first = constantIndex(0);

@@ -59,7 +59,7 @@ private:
     bool rows;                     // iterates over the call's rows (or their chunks)
     int64_t block = 0, blocks = 1; // how tasks split it: `block` units each (of lanes, in their dimension)
   };
-  /// The extent of a loop: `first` and the loop's number.
+  /// A loop over a part of a dimension. Its index is `first` plus the loop's number, which runs from `begin` to `end`.
   struct Part {
     mlir::AffineExpr first;
     Interval range; // of the number

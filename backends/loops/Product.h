@@ -13,7 +13,8 @@
 namespace sluice::loops {
 
 struct Product {
-  /// How a dimension indexes elements.
+  /// Which elements a dimension indexes: M those of `a` and the result, N of `b` and the result, Batch of all three, K
+  /// of `a` and `b`.
   enum Role { M, N, Batch, K };
   struct Dim {
     mlir::AffineExpr variable; ///< of `space`

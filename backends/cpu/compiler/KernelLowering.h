@@ -1,4 +1,3 @@
-// From one `sluice.kernel` to the stage functions that run it.
 // Lowers one `sluice.kernel` to the stage functions that run it.
 //
 // Three generators share the work. The contraction generator handles a product or convolution, with its elementwise

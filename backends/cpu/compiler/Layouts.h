@@ -10,11 +10,11 @@
 namespace sluice::cpu {
 
 struct LayoutPreference {
-  mlir::AffineMap layout; // null: none; the identity: row-major
+  mlir::AffineMap layout; // null: no preference; the identity: row-major
   bool required = false;  // the op cannot be lowered in another one
 };
 
-/// Operand layouts, given the layouts that the op's values have so far.
+/// The preferred layout of an operand or result, given the layouts that the op's values have so far.
 LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target);
 
 /// Vector lanes of the type in which products of `element` are accumulated.

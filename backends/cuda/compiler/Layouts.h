@@ -12,12 +12,12 @@ struct LayoutPreference {
   bool required;
 };
 
-/// Whether the op is an ungrouped product some of whose elements are indexed by several of its dimensions.
+/// Whether the op is an ungrouped product, for example a matrix product or a convolution.
 bool isProduct(const sluice_op_view &op);
 
 /// The preferred layout of an operand of this type; none if the op accepts its current layout.
 ///
-/// - Loops accept any layout, and so do products without tiles.
+/// - Loops accept any layout. Products accept any layout without tiles.
 ///
 /// - Convolutions prefer channels last, with the three channels of a half-precision image padded to four.
 ///

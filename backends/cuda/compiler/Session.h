@@ -21,7 +21,7 @@ struct Settings {
   double libraryFlops = kLargeProduct;
   bool timed = false;      ///< a library's algorithms, when code is loaded, see runtime/AlgorithmTiming.h
   std::string dump;        ///< folder for the input and output of NVRTC, see Dump.h; none: ""
-  std::string temporaries; ///< second folder for the same, not set by this backend's settings
+  std::string temporaries; ///< another folder for the same, which `readSettings` does not set
 
   /// Some microseconds of device work. Below this bound, a separate launch and the lost fusion cost more than a
   /// library's better kernel saves.
@@ -47,7 +47,7 @@ public:
   struct Prepared {
     std::string function; ///< of the image
     int64_t workspaceBytes;
-    double lanes; ///< as GridKernel has them
+    double lanes; ///< see GridKernel
   };
   mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
   /// Whether a library runs a kernel of these ops, all of whose results are `kept`.

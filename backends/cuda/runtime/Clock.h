@@ -44,7 +44,7 @@ struct TimeBase {
 /// The start of a piece of work in a stream.
 class WorkBegin {
 public:
-  /// Records the end of the stream.
+  /// Records an event at the current end of the stream.
   WorkBegin(std::shared_ptr<const TimeBase> base, const Driver &driver, const Device &device, DriverStream stream);
 
   /// Start and end of the work; the end is an event that was recorded after it.

@@ -62,7 +62,7 @@ template <typename Ask> static NcclResult forEachShare(const Signature &signatur
   return result;
 }
 
-/// In a group of NCCL's.
+/// Must be called in an NCCL group.
 static NcclResult gather(const Nccl &nccl, const Part &part, NcclCommunicator communicator, DriverStream stream) {
   const Signature &signature = part.signature;
   NcclType type = ncclTypeOf(signature.dtype);
@@ -74,7 +74,7 @@ static NcclResult gather(const Nccl &nccl, const Part &part, NcclCommunicator co
   });
 }
 
-/// The same.
+/// Must be called in an NCCL group.
 static NcclResult scatter(const Nccl &nccl, const Part &part, NcclCommunicator communicator, DriverStream stream) {
   const Signature &signature = part.signature;
   NcclType type = ncclTypeOf(signature.dtype);

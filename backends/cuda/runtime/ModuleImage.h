@@ -1,22 +1,24 @@
-// The device code of a backend's session as its compile half wrote it (compiler/ModuleImage.h):
+// The device code of a backend's session, as written by its compile half (compiler/nvrtc/ModuleImage.h):
 //
-//   sluice cuda 8
-//   kernel relu_2 3                 a kernel, and how many buffers its functions take
-//   product f32 128 0 1 1 ...       the kernel is a product that cublasLt can do where there is one, in place of its functions: its
-//                                   type; size and 1 for elements of a row, of p, q, k and the batch; buffer, leading dimension,
-//                                   distance in the batch and 1 for transposed, of both operands and the result; the buffer of a
-//                                   bias or -1, the activation behind it or none, the buffer of that one's input or -1; the buffer
-//                                   of an operand's sums or -1, and 1 if they are the second's; 1 if its algorithms are timed; the
-//                                   capacity, and the bytes of workspace that the library may use
-//   function relu_2_0 128 4 32 0 0  one of its functions, run in this order: its tasks, rows of a task or 0, threads of one, the
-//                                   bytes of shared memory that a block has beside those that it declares, and 1 if it runs behind
-//                                   a product that cublasLt does, too, or 2 if it does so alone, where the activation is left to it,
-//                                   or 3 if it runs unless cublasLt does all of the kernel
-//   code sm_90 18328                code for an architecture, and its size
+//   sluice cuda 8                   magic and format number
+//   kernel relu_2 3                 a kernel, and the number of buffers of its functions
+//   product f32 128 0 1 1 ...       if cublasLt can compute the kernel's product; fields below
+//   function relu_2_0 128 4 32 0 0  a function of the kernel, in execution order; fields below
+//   code sm_90 18328                code for an architecture, and its bytes
 //   end
 //   <18328 bytes>                   each code in turn
 //
-// There are tasks * ceil(rows / rows of a task), or `tasks` where that is 0. A block does a task, or several of a warp each.
+// product:  the type; for p, q, k and the batch: the size, and 1 if it is per row of the call; for both operands and
+//           the result: the buffer, the leading dimension, the batch stride, and 1 if transposed; the buffer of the
+//           bias or -1; the activation or none; the buffer of the activation's input or -1; the buffer of an operand's
+//           sums or -1, and 1 if they are sums of the second operand; 1 if algorithms are timed; the capacity; the
+//           bytes of workspace that the library may use
+// function: the tasks, rows per task or 0, threads per task, bytes of dynamic shared memory per block, and when the
+//           function runs: 0 only without cublasLt; 1 always; 2 only if cublasLt computes the product without the
+//           epilogue; 3 unless cublasLt computes the whole kernel
+//
+// A function has tasks * ceil(rows / rows per task) tasks, or `tasks` if rows per task is 0. A block runs one task, or
+// several tasks of one warp each.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,7 @@
 
 namespace sluice::cuda {
 
-/// Which part of a kernel the library runs: the product with its epilogue or sum, or the product alone.
+/// Which part of a kernel the library runs: nothing, the product with its epilogue or sum, or the product alone.
 enum class ProductMaker { Functions, Library, LibraryForProductAlone };
 
 struct ImageFunction {
@@ -46,13 +48,13 @@ struct ImageFunction {
   }
 };
 
-/// Workspace limit of products: the same as compiler/LibraryProduct.h.
+/// Workspace limit of products: the same as in compiler/library/LibraryProduct.h.
 inline constexpr int64_t kMostWorkspaceBytes = 32 << 20;
 
 /// Alignment that cublasLt requires of the distances between columns, and between matrices, of an activation's input.
 inline constexpr int64_t kInputMultiple = 8;
 
-/// D[p, q] = sum over k of first[p, k] * second[k, q], column-major (compiler/LibraryProduct.h).
+/// D[p, q] = sum over k of first[p, k] * second[k, q], column-major (compiler/library/LibraryProduct.h).
 struct ImageProduct {
   struct Extent {
     int64_t size = 0, perRow = 0;

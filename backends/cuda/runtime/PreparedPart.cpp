@@ -16,8 +16,8 @@ namespace sluice::cuda {
 
 // Alignment of a plan's buffers, which the compile half requires.
 static constexpr uint32_t kPromisedAlignment = 256;
-static constexpr uint32_t kWorkspaceAlignment = 16; // which the library asks for
-static constexpr size_t kScratchAlignment = 256;    // as that of buffers
+static constexpr uint32_t kWorkspaceAlignment = 16; // required by the library
+static constexpr size_t kScratchAlignment = 256;    // the same as for buffers
 static constexpr int kMostChoices = 8;
 
 std::unique_ptr<PreparedPart> PreparedPart::prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,
@@ -79,7 +79,7 @@ void PreparedPart::describe() {
     setDescription(DescriptionAttribute::InputBatchStride, product.result.batchStride);
   }
   uintptr_t vector = alignmentAt(part.offsets.vector), input = alignmentAt(part.offsets.result);
-  // Not read: heuristics use the alignment of these pointers.
+  // These addresses are not accessed: the library's heuristics use their alignment.
   setBeside(reinterpret_cast<const void *>(vector), reinterpret_cast<const void *>(input));
   for (auto [layout, matrix] :
        {std::pair(&first, &product.first), {&second, &product.second}, {&result, &product.result}}) {
@@ -186,7 +186,7 @@ std::vector<BlasAlgorithm> PreparedPart::candidates(size_t most) {
   return candidates;
 }
 
-/// Of a matrix at capacity.
+/// The bytes of a matrix at capacity.
 static size_t bytesAt(const ImageProduct &product, const ImageProduct::Matrix &matrix, ImageProduct::Extent height,
                       ImageProduct::Extent width) {
   if (matrix.isTransposed)

@@ -6,7 +6,8 @@
 //
 // An algorithm is chosen if the library supports it for all row counts that are checked: each count up to 64, powers of
 // two above, the capacity, and their neighbors. Checking thousands of counts would double the load time. Calls with an
-// unsupported row count run the kernel's functions, as do unsupported calls of sums over the rows.
+// unsupported row count run the kernel's functions instead. For sums over the rows only the capacity is checked in
+// advance.
 #pragma once
 
 #include "backends/cuda/runtime/AlgorithmTiming.h"
@@ -23,15 +24,14 @@ namespace sluice::cuda {
 class PreparedPart {
 public:
   /// Null if the library has no algorithm for the product. The device's context must be current. `name` is the prefix
-  /// of errors; `place` is where algorithms are timed, if at all.
+  /// of errors; algorithms are timed in `timing`, if at all.
   static std::unique_ptr<PreparedPart> prepare(const BlasLt &blas, BlasHandle handle, const ProductPart &part,
                                                const std::string &name, const TimingPlace &timing);
   ~PreparedPart();
   PreparedPart(const PreparedPart &) = delete;
   PreparedPart &operator=(const PreparedPart &) = delete;
 
-  /// Whether a call with this many rows is not empty, and the algorithm supports it. The answer of the library is
-  /// cached.
+  /// Whether a call with this many rows is not empty, and the algorithm supports it. The result is cached.
   bool does(int64_t rows);
   /// Enqueues the product into the stream; `addresses` are the kernel's buffers. Throws if they lack the alignment that
   /// the algorithm was chosen for, or if the library rejects the call.
@@ -57,7 +57,8 @@ private:
   int multiply(const Places &places, void *workspace, DriverStream stream);
   template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
   template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
-  /// The address of the epilogue's additional matrix; null if none.
+  /// Sets the addresses that the epilogue uses: of the bias or an operand's sums, and of the GELU's input. Ignores
+  /// those that the product does not have.
   void setBeside(const void *vector, const void *input);
   void setRows(int64_t rows);
 

@@ -11,12 +11,12 @@ namespace sluice::cuda {
 class PreparedProduct {
 public:
   /// Null if the library has no algorithm for the product. The device's context must be current. `name` is the prefix
-  /// of errors; `place` is where algorithms are timed, if at all. An activation that reads a matrix, and sums of an
+  /// of errors; algorithms are timed in `timing`, if at all. An activation that reads a matrix, and sums of an
   /// operand, are omitted if the library only has an algorithm without them.
   static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
                                                   const std::string &name, const TimingPlace &timing);
 
-  /// Whether a call with this many rows is not empty, and the algorithms of all parts support it. The answer is cached.
+  /// Whether a call with this many rows is not empty, and the algorithms of all parts support it. The result is cached.
   bool does(int64_t rows);
   /// Which part of a call the library runs; `addresses` are the kernel's buffers. If a result shares the memory of its
   /// activation's input, the functions run: the library does not guarantee that it reads an element before it writes

@@ -4,7 +4,7 @@
 // product:
 //
 //   D[0:50257, q]  =  D[0:50256, q], D[50256:50257, q]
-//   sum of k below 50257  =  sum of the last one, which the sum of k below 50256 is added to
+//   sum over k < 50257    =  sum over k < 50256, to which the term of k = 50256 is added
 #pragma once
 
 #include "backends/cuda/runtime/ModuleImage.h"

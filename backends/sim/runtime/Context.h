@@ -39,7 +39,8 @@ public:
 
   Machine &machine() { return *machine_; }
   Host &host() { return host_; }
-  /// Held by every call but these two.
+  /// The lock of a call. The adapter (adapter/handles.h) holds it during each call of the ABI; the constructor and the
+  /// destructor take it themselves.
   Machine::Turn enter() { return {*machine_, services_}; }
 
   int32_t deviceCount() const { return machine_->deviceCount(); }
@@ -77,7 +78,8 @@ public:
   void replay(Queue queue, const Sequence &sequence) { machine_->replay(queue, sequence, host_); }
 
   sluice_unique_id uniqueId();
-  /// Submits an exchange now, or, between these, with all others at the end. The end returns the first error.
+  /// Submits an exchange at once, or, between beginExchanges and endExchanges, together with all others at the end.
+  /// endExchanges throws the first error.
   void putTogether(std::function<void()> exchange);
   void beginExchanges() { ++together_; }
   void endExchanges();

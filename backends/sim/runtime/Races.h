@@ -19,7 +19,7 @@ class VectorClock {
 public:
   uint64_t at(size_t queue) const { return queue < times_.size() ? times_[queue] : 0; }
   void advance(size_t queue, uint64_t time);
-  /// Joins: everything before the other happened before this, too.
+  /// Joins: everything before the other also happened before this.
   void join(const VectorClock &other);
   /// Intersects: keeps only predecessors that both have in common.
   void meet(const VectorClock &other);

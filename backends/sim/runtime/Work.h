@@ -23,7 +23,7 @@ struct Interval {
 
 /// Bytes that a piece of work touches.
 struct Access {
-  const char *what; // "reads" or "writes", with what it is
+  const char *what; // "reads" or "writes", and a description of the bytes
   int32_t device;
   Buffer buffer;
 };
@@ -56,7 +56,7 @@ struct Queue {
   double free = 0;                  // when the next piece of work can start
   Interval last;                    // piece of work
   VectorClock order;                // what happens before the next piece of work
-  Failures failures;                // of what is in it
+  Failures failures;                // of its work
   std::optional<Sequence> captured; // the captured work, while capturing
   bool isDropped = false;
 
@@ -74,7 +74,7 @@ struct Recording {
   double reached = 0; // when the position is reached
   Interval last;      // the piece of work before it
   VectorClock order;
-  Failures failures; // of what is before it
+  Failures failures; // of work before it
 };
 
 /// The work that the thread of a context has waited for, and its time.

@@ -14,9 +14,9 @@ namespace sluice::transport {
 
 // A header: three bytes that no other protocol begins with, the kind, and a number in little-endian order.
 static constexpr unsigned char kMessageMagic[] = {0x89, 'S', 'M'};
-static constexpr unsigned char kMessage = 1; // the number is that of its bytes
+static constexpr unsigned char kMessage = 1; // the number is the message's size in bytes
 static constexpr unsigned char kLeave = 2;
-static constexpr unsigned char kAbort = 3; // the number is the rank for which it is
+static constexpr unsigned char kAbort = 3; // the number is the rank that caused the abort
 
 static constexpr size_t kMostTogether = 8; // messages that one call sends
 
@@ -51,7 +51,7 @@ void Peer::endAt(int error) {
 
 //===- sending ----------------------------------------------------------------------------------------------------===//
 
-/// Of the first messages.
+/// Records that so many bytes of the first messages were sent.
 void Peer::takeSent(size_t bytes) {
   while (!sending_.empty()) {
     sluice_transfer &first = *sending_.front();
@@ -118,7 +118,7 @@ bool Peer::canReceive() {
     uint64_t bytes = numberIn(header_);
     if (receiving_.front()->bytes != bytes) {
       difference_ = {bytes, receiving_.front()->bytes};
-      end_ = End::Left; // what follows makes no sense
+      end_ = End::Left; // the rest of the stream cannot be interpreted
       return false;
     }
     if (bytes > 0)

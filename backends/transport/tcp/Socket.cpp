@@ -111,7 +111,7 @@ static bool await(const Socket &socket, short events, Deadline deadline) {
   }
 }
 
-/// Of one address: 0, or the error.
+/// Tries one address. Returns 0 or the error.
 static int tryToConnect(const Socket &socket, const addrinfo &to, Deadline deadline) {
   if (!socket.isOpen())
     return errno;

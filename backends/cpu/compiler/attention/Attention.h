@@ -49,10 +49,10 @@ inline constexpr int64_t kDeepestAttention = 256;
 
 Stage emitAttention(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Attention &attention,
                     const Target &target);
-/// dQ.
+/// Emits the stage that computes dQ.
 Stage emitAttentionQueryGradient(const StageModule &module, llvm::StringRef name, mlir::Location loc,
                                  const Attention &attention, const Target &target);
-/// dK and dV.
+/// Emits the stage that computes dK and dV.
 Stage emitAttentionKeyValueGradient(const StageModule &module, llvm::StringRef name, mlir::Location loc,
                                     const Attention &attention, const Target &target);
 

@@ -137,7 +137,7 @@ Value AttentionEmitter::loadMask(OpBuilder &b, Value address, int64_t count, int
   return b.create<arith::SelectOp>(loc, attends, splat(0), splat(-INFINITY));
 }
 
-/// Of the first item of the tile.
+/// The address of the mask at `step` for the first item of the tile.
 Value AttentionEmitter::maskAt(OpBuilder &b, TaskTile &task, Value headOfQueries, Value step) {
   IndexMath math{b, loc};
   Value offset = math.add(math.mul(task.batch, op.mask.strides[0]), math.mul(headOfQueries, op.mask.strides[1]));

@@ -18,7 +18,7 @@ struct TaskTile {
   mlir::Value first;       // item
 };
 
-/// Shared by the forward pass and the gradients. Operations on all vectors of a row are those on Sums.
+/// The base of the forward pass and the gradients. Sums are all vectors of a row.
 class AttentionEmitter {
 public:
   AttentionEmitter(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Attention &op,

@@ -1,6 +1,6 @@
-// Emits loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8). The number of lanes is fixed, or a
-// multiple of it, so that an element goes through the same instructions wherever it is computed. Elements of f16 and
-// bf16 are f32 with such a value. Outside of the loops over lanes, all lanes hold the same element.
+// Emits loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8). The number of lanes is a
+// multiple of a fixed number, so that an element goes through the same instructions wherever it is computed. Elements
+// of f16 and bf16 are f32 with such a value. Outside of the loops over lanes, all lanes hold the same element.
 //
 // Handles are SSA values: an i64 for a count, the address of vectors on the stack for a slot. A condition is a mask: an
 // i1 common to all lanes, and a vector of i1.

@@ -14,7 +14,8 @@ struct EmittedNest {
   double lanes = 1; // the share of vector lanes that do work
 };
 
-/// A walk down columns reads each row from another page, so several cache lines of a row are read at once.
+/// The maximum number of columns that a loop down columns computes together. Each row is in another page, so several
+/// cache lines of a row are read at once.
 inline constexpr int64_t kColumns = 128;
 
 mlir::FailureOr<EmittedNest> emitLoopNest(const loops::LoopNest &nest, mlir::ModuleOp module, const Target &target,

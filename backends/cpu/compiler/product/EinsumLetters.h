@@ -34,8 +34,7 @@ struct EinsumLetters {
   bool canStore(const Target &target) const;
   bool canReadLeft() const;
   bool canReadRight(const Target &target) const;
-  /// Whether `type`, an operand with these letters, has exactly one summed letter and one free letter of the whole
-  /// product.
+  /// Whether an operand has exactly two letters, of which one is the product's only summed letter, and one is free.
   bool isMatrix(llvm::StringRef letters) const;
 };
 

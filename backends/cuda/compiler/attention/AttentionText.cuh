@@ -14,7 +14,7 @@ template <class Half> struct HalfCores {
   typedef Half Term;
   static __device__ float termOf(float x) { return x; }
 
-  // Of B four matrices are two fragments side by side.
+  // Four matrices of B are two adjacent fragments.
   template <int fragments, int depth, int stride>
   static __device__ void addByRows(float (&sums)[fragments][4], const Half *a, const Half *b) {
     const int lane = threadIdx.x % 32;
@@ -62,7 +62,7 @@ struct Tf32Cores {
     }
   }
 
-  // A lane holds neighbours where a fragment has terms 4 apart: they are taken in an order in which it does.
+  // A lane holds adjacent terms, and a fragment needs terms 4 apart. Terms are permuted, alike in both operands.
   template <int fragments, int columns, int stride>
   static __device__ void addByColumns(float (&sums)[columns][4], const float (&held)[fragments][4], const float *b) {
     const int group = threadIdx.x % 32 / 4, its = threadIdx.x % 4;
@@ -111,14 +111,14 @@ struct ScalarCores {
   }
 };
 
-// Items of a tensor [batch, heads, items, elements], whose elements are neighbours.
+// The items of a tensor [batch, heads, items, elements]; elements of an item are contiguous.
 template <class T> struct Items {
   T *at;
   Index batch, head, item;
   __device__ T *of(Index itsBatch, Index itsHead) const { return at + itsBatch * batch + itsHead * head; }
 };
 
-// What is added to scores in the place of a query and a key, or whether the query attends to the key.
+// The value that is added to the score of a query and a key: 0 or -inf if the mask is boolean.
 struct NoMask {
   static constexpr bool exists = false;
   __device__ float of(Index, Index, int, int) const { return 0; }
@@ -136,13 +136,12 @@ template <class T> struct Mask {
   static __device__ float valueOf(float added) { return added; }
 };
 
-// Rows of a tile in shared memory: of whole fragments, with zeros where there are no elements, and apart by what keeps threads
-// from the same banks.
+// Rows of a tile in shared memory: whole fragments, padded with zeros. Their stride avoids bank conflicts.
 template <class Term, int elements> struct TileRows {
   static constexpr int depth = (elements + 15) / 16 * 16, stride = depth + 16 / (int)sizeof(Term);
 };
 
-// So many items on their way into a tile of shared memory: neighbouring threads load neighbours.
+// `rows` items in registers, between global memory and a tile in shared memory. Adjacent threads load adjacent packs.
 template <class C, int rows, int elements> struct Incoming {
   typedef typename C::Cores::Term Term;
   typedef TileRows<Term, elements> Rows;
@@ -153,7 +152,8 @@ template <class C, int rows, int elements> struct Incoming {
 
   Pack<Term, packed> held[each];
 
-  // Those from `first` on, of so many. Where a thread's packs lie in one column, they are found from the first of them.
+  // Loads the items from `first` on, of `count` in all. If the packs of a thread are in one column, their addresses are
+  // computed from that of the first.
   __device__ void load(Term *items, Index stride, int first, int count) {
     constexpr bool isColumn = C::threads % packsOfRow == 0;
     const unsigned thread = threadIdx.x;
@@ -177,8 +177,9 @@ template <class C, int rows, int elements> struct Incoming {
   }
 };
 
-// A block's part of the work: a tile of items of one head. Blocks of one head follow each other, as they read the same; where
-// `uneven` tiles take times of their own, and a cache has what is read of all heads, so many bytes each, the longest come first.
+// The work of a block: a tile of items of one head. The tiles of one head are adjacent, because they read the same keys
+// or queries. Exception: if tiles are `uneven` in time, and the operands of all heads, of `bytes` each, fit in a cache,
+// the longest tiles of all heads come first.
 template <int tiles, int heads, bool uneven, bool lastIsLongest> struct Part {
   int tile, head;
   Index batch;
@@ -190,7 +191,7 @@ template <int tiles, int heads, bool uneven, bool lastIsLongest> struct Part {
   }
 };
 
-// Sums of rows from `row` on, of which there are `count`: scaled, and rounded once.
+// Stores the sums of the rows from `row` on, of `count` in all: scaled, and rounded once.
 template <int elements, int fragments, class T>
 static __device__ void storeRows(T *items, Index stride, const float (&sums)[fragments][4], int row, int count,
                                  const float (&scale)[2]) {
@@ -211,7 +212,7 @@ static __device__ void storeRows(T *items, Index stride, const float (&sums)[fra
   }
 }
 
-// Scores as powers of two, of `row` and `column` on: hidden ones become -inf.
+// Converts the scores from `row` and `column` on to exponents of two; hidden ones become -inf.
 template <class C, bool rowsAreKeys, class M, int fragments>
 static __device__ void finishScores(float (&scores)[fragments][4], int row, int column, const M &mask, Index batch, int head,
                                     float scale) {
@@ -234,8 +235,8 @@ static __device__ float acrossRow(float x, int by) {
   return __shfl_sync(~0u, x, lane ^ by, 32);
 }
 
-// softmax(q k^T) v for a tile of queries. Of the keys so far each row has the largest score, the sum of e^(score - largest), and
-// that of e^(score - largest) * v; null results are not stored.
+// softmax(q k^T) v for a tile of queries. Each row keeps, for the keys so far, the largest score, the sum of
+// e^(score - largest), and the sum of e^(score - largest) * v. Null results are not stored.
 template <class C, class M, class T>
 static __device__ void attend(Items<T> q, Items<T> k, Items<T> v, const M &mask, Items<T> y, Items<float> logsumexp, float scale,
                               Index tasks) {
@@ -299,7 +300,7 @@ static __device__ void attend(Items<T> q, Items<T> k, Items<T> v, const M &mask,
   if (y.at) storeRows<C::valueDepth>(y.of(part.batch, part.head), y.item, sums, row, C::queries, inverse);
 }
 
-// What each query says of its scores: what makes them probabilities, and what is taken from what reaches these.
+// Two values per query: `logsumexp` turns scores into probabilities, `delta` is subtracted from the gradients of these.
 struct OfQuery {
   float logsumexp, delta;
   __device__ void load(const Items<float> &sums, const Items<float> &deltas, Index batch, int head, int query, int count) {
@@ -311,8 +312,8 @@ struct OfQuery {
   }
 };
 
-// With `ofKeys`, dk and dv for a tile of keys, whose rows are those of k and v: what comes in blocks is queries, those of each
-// head that reads the keys after another, and the columns of scores are queries. Without, dq for a tile of queries.
+// With `ofKeys`: dk and dv for a tile of keys. Rows of scores are keys, columns are queries. Queries are loaded in
+// blocks, one head after another of those that read the keys. Otherwise: dq for a tile of queries.
 template <class C, bool ofKeys, class M, class T>
 static __device__ void attentionGradients(Items<T> q, Items<T> k, Items<T> v, Items<T> dy, Items<float> logsumexp,
                                           Items<float> delta, const M &mask, Items<T> dqOrDk, Items<T> dv, float scale,
@@ -341,7 +342,7 @@ static __device__ void attentionGradients(Items<T> q, Items<T> k, Items<T> v, It
   }
   OfQuery ofRow[2];
   if (!ofKeys) { EACH(2) ofRow[l].load(logsumexp, delta, part.batch, part.head, row + threadIdx.x % 32 / 4 + l * 8, C::queries); }
-  // Blocks that `causal` does not hide: of queries those from the first key on.
+  // Only blocks that `causal` does not hide. With `ofKeys`, these are the queries from the first key of the tile on.
   const int start = ofKeys && C::causal ? first / C::block * C::block : 0;
   const int end = !ofKeys && C::causal && first + rows < count ? first + rows : count;
   const int blocks = start < end ? (end - start + C::block - 1) / C::block : 0, all = blocks * (ofKeys ? C::headsOfKey : 1);

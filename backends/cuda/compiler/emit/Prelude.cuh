@@ -1,21 +1,23 @@
 #define EACH(count) _Pragma("unroll") for (int l = 0; l < count; ++l)
 typedef long long Index;
 typedef unsigned char Byte;
-#ifndef OUT_OF_LINE // an emulator's own
+#ifndef OUT_OF_LINE // an emulator may define it
 #define OUT_OF_LINE __noinline__
 #endif
 
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
-// The elements from there on, which is a multiple of their size: as a reference, whose alignment is checked where it can be.
+// The N elements from `first` on as one pack. The address must be a multiple of the pack's size; sanitizers can check
+// the alignment of the reference.
 template <int N, class T> static __device__ Pack<T, N> &packAt(T *first) { return *(Pack<T, N> *)first; }
 
-// The threads of a warp that a group of so many neighbours has.
+// The mask of the warp's threads that are in the group of the calling thread: `threads` adjacent ones.
 static __device__ unsigned groupMask(int threads) {
   int lane = threadIdx.x % 32;
   return threads >= 32 ? ~0u : ((1u << threads) - 1) << (lane / threads * threads);
 }
 
-// Of a block whose threads compute together: what the thread so many further on has, for as many threads.
+// For a block whose threads compute together: the first `threads` threads receive the element of the thread `threads`
+// later.
 template <int threads, class T> static __device__ T takeFrom(int thread, T *held, T element) {
   if (thread / threads == 1) held[thread - threads] = element;
   __syncthreads();
@@ -31,13 +33,14 @@ template <class T> static __device__ T ofFirst(int thread, T *held, T element) {
   return first;
 }
 
-// Of what is never negative.
+// The quotient of numbers that are not negative.
 static __device__ Index quotient(Index a, Index b) { return (Index)((unsigned long long)a / (unsigned long long)b); }
 static __device__ int quotient(int a, int b) { return (int)((unsigned)a / (unsigned)b); }
-// Towards minus infinity.
+// The quotient rounded towards minus infinity, for b > 0.
 template <class T> static __device__ T floordiv(T a, T b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-// Between floats and halves as devices convert: to the nearest, ties to even. Infinities and subnormals are kept, a NaN stays one.
+// Conversions between floats and halves, rounded to the nearest, ties to even. Infinities and subnormals are kept, and
+// NaN stays NaN.
 #ifndef SLUICE_EMULATED
 #if __CUDA_ARCH__ >= 800
 static __device__ unsigned pairOfBF16(float low, float high) {
@@ -73,7 +76,7 @@ static __device__ float valueOfF16(unsigned short bits) {
   return x;
 }
 #endif
-// Floats of two bytes as memory has them. Devices convert two at once in less time than one.
+// Two-byte floats in memory. Converting two at once is faster than converting one.
 struct BF16 {
   unsigned short bits;
   __device__ operator float() const { return __int_as_float((int)((unsigned)bits << 16)); }
@@ -88,7 +91,8 @@ template <class Half> static __device__ unsigned pairOf(float low, float high);
 template <> __device__ unsigned pairOf<BF16>(float low, float high) { return pairOfBF16(low, high); }
 template <> __device__ unsigned pairOf<F16>(float low, float high) { return pairOfF16(low, high); }
 
-// Those that lie together, as words of up to eight bytes: compilers would load, store and convert elements one by one.
+// Packs of halves are words of up to eight bytes. Otherwise, compilers would load, store and convert elements one by
+// one.
 template <int halves> struct WordOf { typedef unsigned long long Type; };
 template <> struct WordOf<1> { typedef unsigned short Type; };
 template <> struct WordOf<2> { typedef unsigned Type; };
@@ -116,40 +120,39 @@ template <int N> static __device__ void fill(Pack<BF16, N> &pack, const float (&
 template <int N> static __device__ void fill(Pack<F16, N> &pack, const float (&values)[N]) { fillHalves(pack, values); }
 template <class Half> static __device__ float rounded(float x) { Half half; half = x; return half; }
 
-// NaN if either is.
+// NaN if either operand is NaN.
 template <class T> static __device__ T maximum(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
 template <class T> static __device__ T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
 
-// What comes with sm_80: copies that go on beside the thread, and tensor cores, whose fragments lie as the PTX ISA says
-// (product/Fragments.h).
+// Features of sm_80: asynchronous copies, and tensor cores with the fragments of product/Fragments.h.
 #ifndef SLUICE_EMULATED
-// The same, found once: what an address is made of is not computed again wherever it is used.
+// The same address, as a value that compilers cannot recompute: otherwise, they would recompute it at each use.
 template <class T> static __device__ T *held(T *address) {
   asm volatile("" : "+l"(address));
   return address;
 }
-// So many bytes of shared memory, which the launch gives: a kernel's own are at most 48 KB.
+// Dynamic shared memory of this many bytes, which the launch provides. Static shared memory is limited to 48 KB.
 #define SHARED_BYTES(name, bytes) alignas(16) extern __shared__ Byte name[]
-// Begins to copy 4, 8 or 16 bytes into shared memory, or zeros.
+// Begins to copy 4, 8 or 16 bytes into shared memory; writes zeros if they do not exist.
 template <int bytes> static __device__ void beginCopy(void *to, const void *from, bool exists) {
   unsigned at = (unsigned)__cvta_generic_to_shared(to);
   int there = exists ? bytes : 0;
-  if (bytes == 16) // .cg, which leaves no copy in L1, takes no fewer
+  if (bytes == 16) // .cg bypasses L1, and only copies 16 bytes
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(there) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" :: "r"(at), "l"(from), "n"(bytes), "r"(there) : "memory");
 }
-// Those that the thread has begun since the last group are one.
+// Makes the copies that the thread has begun since the last group one group.
 static __device__ void endGroupOfCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// For all of the thread's groups but the last so many.
+// Waits for all of the thread's groups except the last `groups`.
 template <int groups> static __device__ void awaitCopies() { asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory"); }
-// Within 2^-22 of itself, or 0 below what is normal.
+// 2^x with a relative error of 2^-22; 0 if the result is subnormal.
 static __device__ float powerOfTwo(float x) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
 }
-// To 11 bits, the nearest, ties away from zero.
+// Rounds to 11 bits, to the nearest, ties away from zero.
 static __device__ float roundToTf32(float x) {
   unsigned rounded;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
@@ -162,7 +165,8 @@ static __device__ void multiplyTf32(float &c0, float &c1, float &c2, float &c3, 
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
         "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
-// Four matrices of 8 x 8: each thread's address is that of a row, those of a matrix being side by side in the warp.
+// Loads four matrices of 8 x 8. Each thread passes the address of one row; the rows of a matrix are those of 8 adjacent
+// threads.
 template <bool transposed, class Half> static __device__ void loadMatrices(unsigned (&to)[4], const Half *row) {
   unsigned at = (unsigned)__cvta_generic_to_shared(row);
   if (transposed)

@@ -97,7 +97,7 @@ SmallVector<Element> ThreadEmitter::end(ArrayRef<Element> next) {
   double cycles = level->cycles * double(level->trips);
   charge(cycles);
   loads.addLoop(level->number, cycles);
-  line((level->isUnrolled ? "_Pragma(\"unroll\") " : "") + level->head); // behind what has been emitted around it
+  line((level->isUnrolled ? "_Pragma(\"unroll\") " : "") + level->head); // after earlier statements
   open.back()->text += level->text;
   line("}");
   return level->carried;
@@ -270,7 +270,7 @@ Element ThreadEmitter::select(Condition condition, Element then, Element otherwi
 // ===- across threads
 // ----------------------------------------------------------------------------------------------===//
 
-constexpr double kBarriers = 20; // two, with what is between them
+constexpr double kBarriers = 20; // cycles of two barriers and the accesses between them
 
 std::string ThreadEmitter::heldAs(const std::string &type, int64_t count) {
   charge(kBarriers);

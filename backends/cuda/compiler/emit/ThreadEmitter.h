@@ -149,7 +149,7 @@ private:
   template <typename H> std::string firstOf(H handle) const { return nameOf(handle) + (isSingle() ? "" : "[0]"); }
   bool isSingle() const { return group.perThread == 1; }
   bool isBlock() const { return group.threads > kWarp; }
-  /// Shared memory to exchange values between the threads of a block, with the given size in bytes.
+  /// The address of shared memory for `count` values of this type, which the threads of a block exchange.
   std::string heldAs(const std::string &type, int64_t count);
   std::string newName() { return "v" + std::to_string(nextName++); }
   std::string indented(const std::string &text) const;
@@ -201,7 +201,7 @@ private:
   bool accessesPacks_ = true;
   bool onlyFirst = false; // active elements of a thread: the others are dead code, which compilers remove
   int64_t heldBytes = 0;  // of shared memory
-  /// Conditions that depend on an index, or on nothing that differs between a thread's elements: true if not negative.
+  /// By name of a condition: indices that must all be >= 0, apart from terms that all elements of a thread share.
   std::map<std::string, llvm::SmallVector<mlir::AffineExpr>> saidBy;
   /// The values of conditions that depend on a lane's number only, which are valid everywhere.
   std::map<std::string, std::string> ofLanes;

@@ -70,7 +70,7 @@ std::string ThreadEmitter::ifAll(std::initializer_list<Condition> conditions) co
   return all.empty() ? "" : fmt::format("if ({}) ", all);
 }
 
-/// A thread's elements together, from this place on.
+/// The expression of a thread's elements as a pack that begins at `place`.
 std::string ThreadEmitter::packAt(Type element, const std::string &address, const std::string &place) const {
   return fmt::format("packAt<{}>(({} *){} + {})", group.perThread, memoryTypeName(element), address, place);
 }
@@ -135,7 +135,7 @@ std::string ThreadEmitter::keptIn(unsigned array, const std::string &type, const
   return element;
 }
 
-/// A thread's elements together, and of these each one.
+/// Loads all elements of a thread as a pack; returns the expression of its element `l`.
 std::string ThreadEmitter::packText(const Source &from, const std::string &place, const std::string &type,
                                     std::initializer_list<Condition> conditions) {
   std::string pack = newName();
@@ -144,7 +144,7 @@ std::string ThreadEmitter::packText(const Source &from, const std::string &place
   return fmt::format("({})elementOf({}, l)", type, pack);
 }
 
-/// Each of a thread's elements by itself.
+/// The expression of element `l`, loaded separately.
 std::string ThreadEmitter::elementText(const Source &from, AffineExpr offset, const std::string &type,
                                        std::initializer_list<Condition> conditions) {
   std::string place = fmt::format("(({} *){})[{}]", memoryTypeName(from.element), from.address, text(offset)), held;
@@ -153,7 +153,7 @@ std::string ThreadEmitter::elementText(const Source &from, AffineExpr offset, co
   for (Condition one : conditions)
     if (one)
       held += (held.empty() ? "" : " && ") + eachOf(one);
-  if (!held.empty() && !isSingle() && !space().usesLane(offset)) { // one for all, if any of them wants it
+  if (!held.empty() && !isSingle() && !space().usesLane(offset)) { // one load for all elements, if any condition holds
     std::string any = newName();
     line(fmt::format("bool {} = false;", any));
     each(fmt::format("{} |= {};", any, held));

@@ -135,7 +135,7 @@ static int64_t threadsOfBlock(int64_t terms, int64_t tasks) {
   return threads;
 }
 
-// The mapping depends only on the nest's shape at capacity, because the order of its sums does, too.
+// The mapping may depend only on the nest's shape at capacity, because it may affect the order of sums.
 FailureOr<GridWriter::Plan> GridWriter::choose(const LoopNest &nest) const {
   FailureOr<Plan> best = cutOrWhole(nest, {kWarp});
   if (failed(best) || !nest.folds)

@@ -9,8 +9,9 @@ namespace sluice::cuda {
 
 inline constexpr int64_t kWarp = 32;
 
-/// Whether a function runs if a library computes the kernel's product: in addition to the library; alone, if the
-/// activation is left to it; or as without a library, if the sum next to the product is left to it.
+/// When a function of a kernel runs if a library computes the kernel's product. `Never`: only without the library.
+/// `Always`: with the library and without it. `ForActivation`: only if the library computes the product without the
+/// epilogue. `ForSum`: without the library, or if the library computes the product without the operand's sum.
 enum class FollowsLibrary { Never, Always, ForActivation, ForSum };
 
 /// A function with `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` if rowsPerTask is 0, and this many threads per

@@ -6,7 +6,7 @@ template <class Id> static __device__ int placeOf(Id id, int places) {
   return id < 0 ? 0 : id >= places ? places - 1 : (int)id;
 }
 
-// What there is of a place: a byte for each chunk.
+// The bytes of a row of y: one for each chunk.
 template <class Its> static __device__ Byte *bytesOf(Byte *firsts, Index place) {
   return firsts + place * (Its::words * (Index)sizeof(Word));
 }

@@ -52,7 +52,7 @@ private:
   const Product &product;
   Operation *op;
   int64_t capacity;
-  Value first, second; // operands of what was found, in memory
+  Value first, second; // memory of the found operands
 };
 
 } // namespace
@@ -193,7 +193,7 @@ bool Finder::addSums(LibraryProduct &found, ir::SumOp sum, ArrayRef<Operation *>
   if (!kept || !summed || kept->extent.perRow || (kept->strides[0] != 1 && kept->extent.size != 1))
     return false;
   auto isSumOf = [&](Value memory, const LibraryProduct::Matrix &matrix, LibraryProduct::Extent free, bool keepsRows) {
-    bool areNeighbours = matrix.isTransposed != keepsRows; // what is kept
+    bool areNeighbours = matrix.isTransposed != keepsRows; // elements along the kept dimension are contiguous
     return memory == sums.a.memory &&
            liesIn(kept->extent, kept->strides[1], free, areNeighbours ? 1 : matrix.leading) &&
            liesIn(summed->extent, summed->strides[0], found.k, areNeighbours ? matrix.leading : 1);
@@ -213,8 +213,8 @@ static std::string activationOf(Operation *op, Type element, bool roundsOnce) {
   return gelu && gelu.getTanh() && roundsOnce ? "gelu" : "none";
 }
 
-/// None if the library has no such epilogue. Unless products are timed, excludes epilogues that round differently from
-/// the ops.
+/// The epilogue for the ops after the product; none if the library has no such epilogue. Unless products are timed,
+/// excludes epilogues that round differently from the ops.
 static std::optional<Behind> behindProduct(ArrayRef<Operation *> ops, bool isTimed) {
   Behind behind;
   Value last = ops.front()->getResult(0);
@@ -280,7 +280,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   first = alongN ? product.b.memory : product.a.memory, second = alongN ? product.a.memory : product.b.memory;
   found.first = alongN ? *right : *left;
   found.second = alongN ? *left : *right;
-  found.second.isTransposed = !found.second.isTransposed; // it lies as [k, q] where q comes second
+  found.second.isTransposed = !found.second.isTransposed; // the second operand is [k, q], the first [p, k]
   found.result = *whole;
   found.capacity = capacity;
   return found;

@@ -12,8 +12,8 @@ namespace sluice::cuda {
 /// libraries require. A transposed operand is [k, p] or [q, k], and its first dimension is contiguous.
 struct LibraryProduct {
   struct Extent {
-    int64_t size = 1; ///< or the elements of a row
-    bool perRow = false;
+    int64_t size = 1;    ///< if `perRow`, per row of the call
+    bool perRow = false; ///< whether the extent grows with the rows
   };
   struct Matrix {
     int64_t buffer = 0;  ///< of the kernel
@@ -37,8 +37,7 @@ struct LibraryProduct {
   /// other epilogue.
   std::optional<int64_t> sums;
   bool sumsSecond = false;
-  bool isTimed =
-      false; ///< use the fastest algorithm; otherwise the algorithm depends on the product and the device only
+  bool isTimed = false; ///< use the fastest algorithm; else the one that product, device and library determine
   int64_t capacity = 0;
 };
 
@@ -47,10 +46,10 @@ inline constexpr int64_t kLibraryWorkspaceBytes = 32 << 20;
 
 /// Matches a product's op and the ops after it in its kernel, of which only the last result is kept. Returns none if
 /// the product's dimensions do not merge into such matrices, if the library has no epilogue for the ops, or if their
-/// rounding would differ: half-precision products are rounded before a bias is added, and before a GELU. Rounding is no
-/// obstacle if products are timed.
+/// rounding would differ: half-precision products are rounded before a bias is added, and before a GELU. If
+/// products are timed, different rounding is accepted.
 ///
-/// A kept sum matches if it sums an operand over all summed dimensions of the product, in the product's type, read at
+/// `sum` matches if it sums an operand over all summed dimensions of the product, in the product's type, read at
 /// most through `moves`. An example is a bias's gradient next to a weight's gradient. The algorithm determines the
 /// order of that sum, as for the product itself. Shape, epilogue, device, library and the number of rows, which are
 /// summed over, fix that order.

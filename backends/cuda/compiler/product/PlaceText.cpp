@@ -77,7 +77,7 @@ static std::optional<unsigned> onlyVariable(AffineExpr index) {
 
 static unsigned variableOf(const Product::Dim &dim) { return cast<AffineDimExpr>(dim.variable).getPosition(); }
 
-/// Adds the dimensions of the sum that alone decide whether some row or column has an element.
+/// Assigns bits to the summed dimensions on which some condition depends alone, apart from the row or column.
 void PlaceText::giveBits() {
   unsigned bit = 0;
   for (const Product::Dim &dim : p.k.dims) {

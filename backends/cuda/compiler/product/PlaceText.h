@@ -1,12 +1,14 @@
-// Source for the addresses of a tile's elements and for which of them exist.
+// CUDA C++ source for the addresses of a tile's elements, and for the conditions under which elements exist.
 //
-// Variables: `element` is an index of the batch, `at` the index of a row or column in the result, `number` the step of
-// a summed index, and `depth` its position in the step. Values that all indices of a step share are computed once.
+// Variables of the source: `element` is an index of the batch, `at` the index of a row or column in the result,
+// `number` the step of a summed index, and `depth` its position in the step. If steps do not begin at multiples of
+// their length, `begin` is the first summed index of the chunk. Values that all indices of a step share are computed
+// once.
 //
-// Bit masks determine which elements exist. In `absent`, a row or column has a bit for each position along a summed
-// dimension, for example of a filter, at which its element is padding. In `asked`, a summed index has the bits of its
-// positions. In addition, a row that does not exist has a bit that all summed indices test, and a summed index that
-// does not exist tests a bit that all rows have.
+// An element of an operand exists if `absent & asked` is 0. `absent` belongs to a row or column. It has a bit for each
+// position along a summed dimension, for example of a filter, at which the element is padding. `asked` belongs to a
+// summed index, and has the bits of its positions. In addition, `absent` of a row that does not exist has a bit that
+// every `asked` has, and `asked` of a summed index that does not exist has a bit that every `absent` has.
 #pragma once
 
 #include "backends/cuda/compiler/product/TiledProduct.h"
@@ -19,22 +21,24 @@ class PlaceText {
 public:
   explicit PlaceText(const TiledProduct &product);
 
-  /// `number` in a block's step, of which the first is 0.
+  /// The value of `number` in step `step` of a block, whose first step is 0.
   std::string numberOf(const std::string &step) const;
-  /// The two parts of an index, and their sum.
+  /// The type that holds both parts of an index and their sum: "int" or "Index".
   const char *typeFor(const Parts &parts) const;
+  /// The whole index.
   std::string of(mlir::AffineExpr index) const;
-  /// The part that depends on the summed index, the part that depends on `depth` alone, and the rest.
+  /// The terms of the index without `number`, which are the same in each step; and its constant and other terms.
   std::string ofDepth(mlir::AffineExpr index) const { return partOf(index, /*ofDepth=*/true); }
   std::string ofStep(mlir::AffineExpr index) const { return partOf(index, /*ofDepth=*/false); }
 
   /// Statements that set `absent` of the row or column `at`, of which there are `count`.
   std::string setAbsent(const TileOperand &operand, const std::string &absent, const std::string &count,
                         const std::string &indent) const;
+  /// The value of `asked`.
   std::string asked() const;
-  /// Conditions without bits: they are compared.
+  /// The conditions of the operand that have no bits, and are evaluated by comparisons instead.
   llvm::SmallVector<Bounded> compared(const TileOperand &operand) const;
-  /// An index whose parts have this source.
+  /// The condition that an index is within its bounds; `side` and `depth` are the sources of its two parts.
   std::string isWithin(const Bounded &bounded, const std::string &side, const std::string &depth) const;
 
 private:

@@ -135,7 +135,7 @@ std::pair<std::string, std::string> TileText::firstPlace(const TileOperand &oper
   return {fmt::format("thread / {}", threads), fmt::format("thread % {} * {}", threads, operand.packed)};
 }
 
-/// Of all loads, which have one of these in common.
+/// Declares `side` and `depth` of load `l`, one of which is the same for all loads of a thread.
 std::string TileText::elementPlace(const TileOperand &operand) const {
   auto [row, element] = firstPlace(operand);
   std::string slow = fmt::format("{} + {} * l", row, rowsBetweenLoads(operand));
@@ -196,7 +196,7 @@ std::string TileText::tilesOfStages() const {
   return text;
 }
 
-/// For both tiles and, with asynchronous copies, for the summed indices of the next two steps.
+/// Declares the tiles and, without asynchronous copies, the table of the summed indices of the next two steps.
 std::string TileText::sharedMemory() const {
   if (p.isCopiedAhead())
     return tilesOfStages();
@@ -214,7 +214,7 @@ Matrices TileText::matricesOf(const TileOperand &operand) const {
   return {rowLengthOf(operand), p.isCopiedAhead() ? termsOfStage() : termsOf(operand)};
 }
 
-/// For the step after the next.
+/// Fills the table for the step after the next.
 std::string TileText::fillTable() const {
   std::string text = fmt::format("    if (step + 2 < steps && thread < {}) {{\n"
                                  "      const int slot = step & 1, depth = thread;\n"
@@ -241,7 +241,7 @@ std::string TileText::existsAt(const TileOperand &operand, const std::string &as
   return text;
 }
 
-/// `inSum` is the part that depends on the summed index.
+/// The address of the elements of load `l`. `inSum` is the part of the offset that depends on the summed index.
 std::string TileText::addressOf(const TileOperand &operand, const std::string &inSum) const {
   return fmt::format("({} *)b{} + ({}Side[l] + {})", memoryTypeName(elementOf(operand)),
                      cast<BlockArgument>(operand.memory).getArgNumber(), operand.name, inSum);
@@ -252,8 +252,8 @@ std::string TileText::placeIn(const TileOperand &operand) const {
   return operand.alongSide ? "[depth][side]" : "[side][depth]";
 }
 
-/// For step `number`. Every thread computes the summed indices itself: a table filled by some threads would need
-/// another barrier in each step.
+/// Begins the copies of step `number`. Every thread computes the summed indices itself: a table filled by some threads
+/// would need another barrier in each step.
 std::string TileText::beginCopies(const TileOperand &operand) const {
   std::string from = addressOf(operand, fmt::format("({})", place.ofStep(operand.offset.depth)));
   return fmt::format(
@@ -263,7 +263,7 @@ std::string TileText::beginCopies(const TileOperand &operand) const {
       rowsBetweenLoads(operand) * rowLengthOf(operand), from, existsAt(operand, "asked"));
 }
 
-/// Into registers.
+/// Loads a tile of the next step into registers.
 std::string TileText::load(const TileOperand &operand) const {
   const std::string name = operand.name, element = memoryTypeName(elementOf(operand));
   std::string from = fmt::format("packAt<{}>({})", operand.packed, addressOf(operand, name + "Depth[slot][depth]"));
@@ -278,7 +278,7 @@ std::string TileText::load(const TileOperand &operand) const {
                      existsAt(operand, "asked[slot][depth]"), take);
 }
 
-/// From registers into shared memory.
+/// Stores the loaded tile from registers into shared memory.
 std::string TileText::keep(const TileOperand &operand) const {
   const std::string name = operand.name;
   std::string text = fmt::format("      EACH({}) {{\n        {}\n", loadsOf(operand), elementPlace(operand));

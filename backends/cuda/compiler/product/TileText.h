@@ -1,5 +1,6 @@
 // The tile function of a product as CUDA C++: a block of threads computes a tile of the result. Its threads load tiles
-// of both operands into shared memory together, one step before they are multiplied.
+// of both operands into shared memory together, one step before they are multiplied, or several if they are copied
+// asynchronously.
 #pragma once
 
 #include "backends/cuda/compiler/product/TiledProduct.h"

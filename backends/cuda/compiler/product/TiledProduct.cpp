@@ -19,7 +19,7 @@ static constexpr int64_t kSide = 16;
 static constexpr int64_t kBlocksAtOnce = 256;
 // Minimum terms of a chunk, so that adding its sum costs little in comparison.
 static constexpr int64_t kTermsOfChunk = 256;
-// Rows and columns of the tiles that chunks are counted by; the tiles chosen later change no sum.
+// Rows and columns of the tiles that are assumed when chunks are counted. The tiles chosen later affect no sum.
 static constexpr int64_t kTileOfChunks = 128;
 static constexpr int64_t kBytesOfPack = 16;
 // Terms per step. Halves are half as large, and tensor cores multiply them faster.
@@ -222,7 +222,7 @@ std::optional<Parts> Tiling::partsOf(AffineExpr index) const {
   return Parts{product.space.toExpr(side), product.space.toExpr(depth)};
 }
 
-/// An index bounded on both sides is one condition.
+/// Two conditions that bound one index from both sides become one.
 void Tiling::addBound(TileOperand &operand, const Parts &nonNegative) const {
   for (Bounded &other : operand.bounded) {
     AffineExpr sum = other.index.side + other.index.depth + nonNegative.side + nonNegative.depth;
@@ -281,7 +281,7 @@ bool Tiling::holdsSums() const {
 
 /// The maximum tile size of a side: elements loaded one by one need a register for each address.
 int64_t Tiling::largestTile(const TileOperand &operand) const {
-  constexpr int64_t kSingles = 64, kLargestOfDoubles = 64; // more than shared memory holds
+  constexpr int64_t kSingles = 64, kLargestOfDoubles = 64; // larger tiles exceed shared memory
   bool isWide = isPacked(operand, (made.cores == Cores::Halves ? kBytesOfPack / 2 : kBytesOfPack) / made.termBytes);
   int64_t largest = made.scalarBytes > 4 ? kLargestOfDoubles : isWide ? options.largestTile : kSingles;
   return std::min(options.largestTile, largest);

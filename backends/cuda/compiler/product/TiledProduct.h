@@ -1,9 +1,10 @@
-// The description of a product's kernel: rows, columns and terms as one number each, the addresses of the operands'
-// elements for these, and how the result is split into tiles and the sums into chunks.
+// The description of a product's kernel: flat numbers for rows, columns and terms, the addresses of the operands'
+// elements as functions of them, and how the result is split into tiles and the sums into chunks.
 //
-// Values depend on the op, its shape, layouts and the capacity. Terms are added in memory order, in chains of `kChain`
-// and chains in their order, whatever the tiles are. The chunks of a sum follow from its shape. Tensor cores add all
-// terms of a fragment at once, in an order that depends on the architecture, and fragments one after another.
+// Values depend only on the op, its shape, layouts and the capacity. Terms are added in memory order, in chains of
+// `kChain` terms, and the sums of chains are added in order, whatever the tiles are. The chunks of a sum follow from
+// its shape. Tensor cores add all terms of a fragment at once, in an order that depends on the architecture, and
+// fragments one after another.
 #pragma once
 
 #include "backends/cuda/compiler/kernels/GridKernel.h"
@@ -27,7 +28,7 @@ inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
 /// The dimensions of one role, flattened: rows of the call outermost.
 struct Flat {
   llvm::SmallVector<loops::Product::Dim> dims;
-  int64_t inner = 1; ///< elements, of each row where there are rows
+  int64_t inner = 1; ///< elements; if `hasRows`, per row of the call
   bool hasRows = false;
 
   int64_t atCapacity() const { return hasRows ? inner * dims.front().size : inner; }
@@ -51,7 +52,7 @@ struct Parts {
   mlir::AffineExpr side, depth;
 };
 
-/// From 0 to `most`, if there is a maximum.
+/// A condition: the index is at least 0 and, if `most` is set, at most `most`.
 struct Bounded {
   Parts index;
   std::optional<int64_t> most;
@@ -61,7 +62,7 @@ struct TileOperand {
   const char *name; ///< prefix of its names in the source
   mlir::Value memory;
   Parts offset;
-  llvm::SmallVector<Bounded> bounded; ///< where an element exists, without the conditions of the summed index alone
+  llvm::SmallVector<Bounded> bounded; ///< conditions under which an element exists, except `TiledProduct::always`
   bool alongSide;                     ///< adjacent rows or columns are contiguous in memory
   int64_t packed = 1;                 ///< contiguous elements per load
 };
@@ -89,15 +90,15 @@ struct TiledProduct {
   TileOperand operands[2];
   mlir::AffineExpr resultOffset;
   llvm::SmallVector<mlir::AffineExpr> always; ///< conditions of the summed index alone
-  bool acrossM = false;     ///< contiguous elements of the result are adjacent in M, and N has dimensions
-  int64_t termsOfChunk = 0; ///< 0: sums are in one piece
+  bool acrossM = false;     ///< elements that are adjacent in M are contiguous in the result, and N has dimensions
+  int64_t termsOfChunk = 0; ///< 0: sums are not split into chunks
   int64_t maxChunks = 1;
   int64_t partsOfRow = 1; ///< chunks per row of the call if sums are over rows; 1: a chunk has whole rows
 
   /// Whether sums, or their chunks, begin at a step boundary; and whether they also end at one.
   bool beginsWithStep() const { return termsOfChunk % depth == 0; }
   bool hasWholeSteps() const { return beginsWithStep() && k.inner % depth == 0; }
-  /// Rows of a chunk of whole rows, or the row of which it has a part.
+  /// The number of whole rows in a chunk; 1 if a chunk is a part of a row.
   int64_t rowsOfChunk() const { return std::max<int64_t>(1, termsOfChunk / k.inner); }
 
   TiledProduct(const loops::Product &product, mlir::Operation *op, int64_t capacity, Cores cores);
@@ -107,7 +108,7 @@ struct TiledProduct {
   static std::optional<TiledProduct> of(mlir::Operation *op, int64_t capacity, const GridOptions &options,
                                         llvm::ArrayRef<mlir::Operation *> moves = {});
 
-  /// The share of the tiles' elements that are the result's.
+  /// The share of the tiles' elements that are elements of the result.
   double filledTiles() const;
   /// The type in which terms are added.
   mlir::Type sum() const { return ir::getAccumulator(type.getElementType()); }
@@ -129,8 +130,8 @@ struct TiledProduct {
              return operand.packed * termBytes >= kBytesOfCopy;
            });
   }
-  /// Whether a tile in shared memory has rows that are contiguous along the sum, not along its side. Matrices of halves
-  /// load either way, so their tiles keep the memory layout.
+  /// Whether terms of one row or column are contiguous in the tile in shared memory; otherwise, adjacent rows or
+  /// columns are. Tensor cores load halves in either order, so the tile keeps the order of the operand in memory.
   bool liesBySide(const TileOperand &operand) const { return cores == Cores::Halves && !operand.alongSide; }
   const TileSide &sideOf(const TileOperand &operand) const { return &operand == &operands[0] ? m : n; }
 };

@@ -1,7 +1,7 @@
 // C++ adapters for plugins: they fill the C tables from C++ classes, own the objects of handles, and turn exceptions into
 // a status and last_error.
 //
-//   adapter/error.h        Error, what every method throws
+//   adapter/error.h        Error, the exception that methods throw
 //   adapter/run.h          runTable<Half>: devices, memory, queues, launches
 //   adapter/collectives.h  the collectives of a run half
 //   adapter/compile.h      compileTable<Session>
@@ -11,7 +11,8 @@
 // NULL. An optional method must not be overloaded, because its name alone is looked up; a wrong signature is then an
 // error of compilation.
 //
-// They need C++20 and nothing but the headers beside them. A method costs its C call and no more, unless it throws.
+// The adapters require C++20 and only the headers of this folder. Unless it throws, a method costs no more than its C
+// call.
 #pragma once
 
 #include "sluice/backend/adapter/compile.h"
@@ -20,7 +21,7 @@
 
 namespace sluice::backend {
 
-/// What sluice_backend_query returns. NULL: another shared object has that half.
+/// The result of sluice_backend_query. NULL: another shared object has that half.
 constexpr sluice_backend backendTable(const char *name, const char *description, const sluice_backend_compile *compile,
                                       const sluice_backend_run *run) {
   return {sizeof(sluice_backend), SLUICE_BACKEND_MAJOR, SLUICE_BACKEND_MINOR, name, description, compile, run};

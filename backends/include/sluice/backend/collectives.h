@@ -7,9 +7,9 @@
  *
  * Order. An exchange is work of a queue of the communicator's device: it runs in the order of the queue, and events,
  * the host and deadlines wait for it as for other work. It starts when every rank has reached it. It is done for a rank
- * when that rank has received its elements and may overwrite what it sends. All ranks issue the same exchanges in the
- * same order: kind, element type, reduction, root, counts and label are equal; addresses differ. Later work in the
- * queue waits until every rank has issued the exchange. A capture cannot contain exchanges: SLUICE_USAGE.
+ * when that rank has received its elements and may overwrite the elements that it sends. All ranks issue the same
+ * exchanges in the same order: kind, element type, reduction, root, counts and label are equal; addresses differ. Later
+ * work in the queue waits until every rank has issued the exchange. A capture cannot contain exchanges: SLUICE_USAGE.
  *
  * Sums. Sums of f16 and bf16 are rounded at least once, and at most once per addition. All ranks receive the same bits,
  * and the same operands give the same bits again. The backend chooses the order of additions and describes it in

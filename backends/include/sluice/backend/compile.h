@@ -11,8 +11,8 @@
  * failure of prepare or lower, only last_error and end are called.
  *
  * Rows. A size of -1 is the batch dimension, in shapes and attributes; a type has at most one. A kernel is compiled
- * once for `capacity` rows and launched with 0 to `capacity` rows. run.h states what a kernel must guarantee for these.
- */
+ * once for `capacity` rows and launched with 0 to `capacity` rows. run.h states the guarantees that a kernel must give
+ * for these. */
 #pragma once
 
 #include "sluice/backend/backend.h"

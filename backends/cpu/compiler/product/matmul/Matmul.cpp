@@ -178,13 +178,14 @@ private:
     return plan.panelOfB ? from : block.copyB(b, from, strideOfB(), terms, columns);
   }
 
-  // The first column of a group within its task.
+  // The number of a group's first column, counted from the first column of the task.
   Value placeIn(OpBuilder &b, Value which, Value first) {
     IndexMath math{b, loc};
     return math.mul(math.sub(which, first), plan.groups.width);
   }
 
-  // Those of a task: full ones, and the last of all.
+  // Calls `body` for the column groups of a task, which begin at `first`, with the width of each. Only the last group
+  // of all may be narrower.
   void forEachGroup(OpBuilder &b, Value first, llvm::function_ref<void(OpBuilder &, Value, int64_t)> body) {
     IndexMath math{b, loc};
     Value end = math.add(first, plan.groupsOfTask), full = math.constant(plan.groups.full);
@@ -327,7 +328,7 @@ private:
     }
   }
 
-  // From one term to the next.
+  // The distance from one term of B to the next, in elements.
   int64_t strideOfB() const { return plan.panelOfB ? plan.panelOfB : op.b.strideI; }
 
   // Small tiles are unrolled to amortize the loop overhead.

@@ -80,7 +80,7 @@ PackPanels MatmulPlan::packStage() const {
   return pack;
 }
 
-// While tiles of A pass over a group of B's columns.
+// Whether rows of B evict each other from the cache while tiles of A pass over a group of B's columns.
 bool MatmulPlan::rowsOfBEvictEachOther() const {
   return op.b.layout == Matmul::Layout::Strided && op.rows != Matmul::Rows::K &&
          op.b.strideI * elementBytes(op) >= 1024 && op.k * op.n * elementBytes(op) > target.l1;
@@ -112,7 +112,7 @@ bool MatmulPlan::termsOfAAreRows() const {
 
 int64_t MatmulPlan::tileRows() const { return groups.full ? groups.rows : groups.tailRows; }
 
-// Those of a block of which there are enough for `wanted` tasks.
+// The rows of a block, as many as leave `wanted` tasks and fit in the cache.
 int64_t MatmulPlan::rowsFor(int64_t wanted) const {
   int64_t tile = tileRows(), columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount(op);
   int64_t blocks = std::clamp<int64_t>(llvm::divideCeil(wanted, columnTasks), 1, llvm::divideCeil(op.m, tile));

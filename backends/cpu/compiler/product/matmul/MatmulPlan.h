@@ -17,13 +17,13 @@ public:
   PackPanels packStage() const;
   // Rows or columns of every tile of a block except the last.
   int64_t tileRows() const;
-  // Those whose terms, or those of a part, stay in a quarter of the second-level cache.
+  // The number of them whose terms, or the terms of one part, fit in a quarter of the second-level cache.
   int64_t fittingRows() const;
   // Sets the work of the product.
   void describe(Contraction &result) const;
 
   ColumnGroups groups;
-  int64_t panelOfB = 0;    // of what the product stage reads; 0: B's rows as they are
+  int64_t panelOfB = 0;    // width of the panels that the product stage reads; 0: it reads B's rows
   bool packed = false;     // by a preceding stage
   bool packsParts = false; // by each task
   bool splitK = false;     // k is cut into chunks, each summed by separate tasks

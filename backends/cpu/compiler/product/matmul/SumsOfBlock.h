@@ -29,8 +29,8 @@ public:
   mlir::Value copyB(mlir::OpBuilder &b, mlir::Value from, int64_t stride, mlir::Value terms, int64_t columns);
   // Adds a tile that begins at a row and a column.
   void add(mlir::OpBuilder &b, const Tile &tile, const Sums &sums, mlir::Value row, mlir::Value column);
-  // The same of B if it is the transpose of another matrix: `source` is the address of the first column, `first` the
-  // first term.
+  // Same as `copyB`, for a B that is the transpose of a matrix in memory: `source` is the address of the first column,
+  // `first` the first term.
   mlir::Value packB(mlir::OpBuilder &b, const PackPanels &pack, mlir::Value source, mlir::Value first,
                     mlir::Value terms, int64_t columns);
   // The vector of sums at a row and a column.

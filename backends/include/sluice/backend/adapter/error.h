@@ -1,4 +1,4 @@
-// Errors of plugins in C++: what their classes throw, and how a C table reports it.
+// Errors of plugins in C++: the exception that their classes throw, and how a C table reports it.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -26,8 +26,8 @@ private:
   sluice_status status_;
 };
 
-/// The text of last_error. It is stored without memory of its own, so that a lack of memory can be reported: the
-/// exception keeps its text, and other texts have their place here.
+/// The text of last_error. Storing it allocates no memory, so that a lack of memory can be reported: an exception keeps
+/// its text, and other texts are stored here.
 class LastError {
 public:
   /// `name`, of the backend, begins a text that no exception has.
@@ -68,8 +68,8 @@ private:
   char written_[80];
 };
 
-/// Calls `body`. Returns SLUICE_OK, or the status of what it threw, whose text goes into `error`. Inline in a call of a
-/// table, so that the call costs what its body does.
+/// Calls `body`. Returns SLUICE_OK, or the status of the exception that it threw, whose text is stored in `error`.
+/// Inlined into a call of a table, so that the call has no further cost.
 template <typename Body> [[gnu::always_inline]] inline sluice_status guarded(LastError &error, Body &&body) noexcept {
   try {
     body();
@@ -79,7 +79,7 @@ template <typename Body> [[gnu::always_inline]] inline sluice_status guarded(Las
   }
 }
 
-/// What the handle of a context, a session or a transport points to.
+/// The target of the handle of a context, a session or a transport.
 template <typename Object> struct Opened {
   LastError error{Object::name};
   std::optional<Object> object; // empty: it could not be opened, and `error` has the reason

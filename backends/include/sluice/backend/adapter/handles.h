@@ -11,13 +11,13 @@ template <typename Half> struct Handles {
   using Run = Opened<Half>;
   using Queue = typename Half::Queue;
 
-  /// What the handle of a queue, an event, a module, a sequence or a communicator points to.
+  /// The target of the handle of a queue, an event, a module, a sequence or a communicator.
   template <typename Object> struct Part {
     Run *run;
     Object object;
   };
 
-  /// Of a handle that points to an object of this type.
+  /// The target of a handle of an object of this type.
   template <typename Object, typename Handle> static Part<Object> &part(Handle *handle) noexcept {
     return *reinterpret_cast<Part<Object> *>(handle);
   }
@@ -27,7 +27,7 @@ template <typename Half> struct Handles {
     *handle = reinterpret_cast<Handle *>(new Part<Object>{&run, make()});
   }
 
-  /// Calls `body` with the run half. What its `enter` returns, if there is one, lives as long as the call.
+  /// Calls `body` with the run half. The result of its `enter`, if it has one, lives as long as the call.
   template <typename Body> [[gnu::always_inline]] static sluice_status in(Run &run, Body &&body) noexcept {
     return guarded(run.error, [&] {
       if constexpr (requires { run.object->enter(); }) {
@@ -49,13 +49,13 @@ template <typename Half> struct Handles {
     return status;
   }
 
-  /// Calls `body`, whose errors nobody is told.
+  /// Calls `body`, whose errors are not reported.
   template <typename Body> static sluice_status unreported(Body &&body) noexcept {
     LastError error(Half::name);
     return guarded(error, body);
   }
 
-  /// Removes the object from the run half, if that has to know, and deletes it.
+  /// Removes the object from the run half, if that has a `remove` for it, and deletes it.
   template <typename Object, typename Handle> static void remove(Handle *handle) noexcept {
     Part<Object> *removed = &part<Object>(handle);
     if constexpr (requires(Half &half) { half.remove(removed->object); })

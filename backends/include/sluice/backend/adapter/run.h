@@ -6,7 +6,7 @@
 //   void describe(int32_t device, sluice_device_info &info);
 //   void *allocate(int32_t device, size_t bytes);
 //   void release(int32_t device, void *address);
-//   using Queue = ...;                          need not be movable, as all these types; may be a reference
+//   using Queue = ...;                          may be a reference; none of these types needs to be movable
 //   Queue addQueue(int32_t device, sluice_queue_kind kind, const char *name);
 //   void copy(Queue &queue, const sluice_copy &copy);
 //   void launch(Queue &queue, const sluice_launch &launch);
@@ -19,7 +19,7 @@
 //   void synchronize(Event &event);
 //   void synchronize(Queue &queue);
 //
-// A type brings its methods with it:
+// A type requires its methods:
 //
 //   using Module = ...;        Module load(int32_t device, std::string_view blob);
 //                              launch has a third parameter then, `Module *module`, which may be null
@@ -33,7 +33,7 @@
 //
 //   void remove(Queue &queue);                  and of an Event, a Module, a Sequence, before it is deleted
 //   void abandonCapture(Queue &queue);          after a call for the queue that failed
-//   auto enter();                               what it returns lives as long as each call, such as a lock
+//   auto enter();                               its result, such as a lock, lives as long as each call
 //   void discard(Queue &queue, void *address, size_t bytes);
 //   std::vector<sluice_copy_count> copyCounts();
 //   std::pair<double, double> times(Event &event);
@@ -56,7 +56,7 @@
 
 namespace sluice::backend {
 
-/// When a host stops waiting.
+/// The time at which a host stops waiting.
 struct Deadline {
   using Clock = std::chrono::steady_clock;
 
