@@ -17,7 +17,17 @@ ParseResult parseSizeList(OpAsmParser &parser, DenseI64ArrayAttr &sizes) {
       list.push_back(ShapedType::kDynamic);
       return success();
     }
-    return parser.parseInteger(list.emplace_back());
+    APInt size; // MLIR's own reader of int64_t refuses -2^63, the number of a dynamic size
+    SMLoc at = parser.getCurrentLocation();
+    OptionalParseResult found = parser.parseOptionalInteger(size);
+    if (!found.has_value())
+      return parser.emitError(at, "expected a size");
+    if (failed(*found))
+      return failure();
+    if (!size.isSignedIntN(64))
+      return parser.emitError(at, "integer value too large");
+    list.push_back(size.getSExtValue());
+    return success();
   };
   if (succeeded(parser.parseOptionalColon()) && parser.parseCommaSeparatedList(parseSize))
     return failure();
