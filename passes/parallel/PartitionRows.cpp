@@ -136,7 +136,8 @@ private:
     bool isBranch = loop.getName() == "then" || loop.getName() == "else";
     std::string place = loop.getName() == "scan" ? "a step of scan" : ("loop '" + loop.getName() + "'").str();
     return op->emitError("cannot split the rows of a call over ")
-           << sharer << "s: '" << op->getName() << "' in " << (isBranch ? "a branch of cond" : place);
+           << sharer << (sharer == "replica" ? "s: '" : "es: '") << op->getName() << "' in "
+           << (isBranch ? "a branch of cond" : place);
   }
 
   /// A loop-carried value is separate per row or whole, as in a call, or a sum that each iteration replaces or adds to.
@@ -214,7 +215,8 @@ private:
     return more;
   }
 
-  /// Propagates the assumed sums through the loop. Adds wrong assumptions to `refuted`; returns false if there are any.
+  /// Propagates the assumed sums through the loop. Returns false at the first op that refutes assumptions, which it adds
+  /// to `refuted`: ops after it would refute others because of values computed from a wrong assumption.
   bool surveyLoop(LoopOp loop, DenseSet<Value> &refuted) {
     for (auto [first, argument] : llvm::zip_equal(loop.getFirst(), loop.getValueArguments())) {
       levels[argument] = levels.lookup(first);
@@ -224,19 +226,21 @@ private:
       note(argument, RowFlow::Sum, first);
       assumedFor[argument].push_back(argument);
     }
-    bool holds = !loop.getCondition() || surveyWhole(loop.getCondition(), refuted);
+    if (loop.getCondition() && !surveyWhole(loop.getCondition(), refuted))
+      return false;
     for (Operation &op : loop.getActions().without_terminator())
-      holds &= survey(op, refuted);
+      if (!survey(op, refuted))
+        return false;
     for (auto [first, next, argument, result] :
          llvm::zip_equal(loop.getFirst(), loop.getNext().getValues(), loop.getValueArguments(), loop.getWritten())) {
       if (hasRows(result))
         continue;
       bool isSum = flowOf.lookup(argument) == RowFlow::Sum && isSumOrZeros(next);
-      if (!isSum)
-        holds &= surveyWhole({argument, first, next}, refuted);
+      if (!isSum && !surveyWhole({argument, first, next}, refuted))
+        return false;
       note(result, isSum ? RowFlow::Sum : RowFlow::Whole, {argument, next});
     }
-    return holds;
+    return true;
   }
 
   bool survey(Operation &op, DenseSet<Value> &refuted) {

@@ -85,6 +85,36 @@ module {
 
 // -----
 
+// Tests a loop that multiplies a carried value by a sum over rows. Both begin as sums: the value is reduced before the
+// loop, so that the products are sums, which are reduced once, after the loop.
+// CHECK: sluice.entry @products
+// CHECK: %[[S:.+]] = sluice.all_reduce sum
+// CHECK: %[[L:.+]]:2 = sluice.loop "scan" 3 times
+// CHECK-NEXT: = %[[S]] :
+// CHECK-NOT: sluice.all_reduce
+// CHECK: sluice.next
+// CHECK: %[[R:.+]] = sluice.all_reduce sum %[[L]]#1
+// CHECK: sluice.return %[[R]]
+module {
+  sluice.model "m" format 2 phase "train" capacity 10 replicas 2
+  sluice.entry @products ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
+    %z = sluice.full {value = 0.0 : f64, type = tensor<2xf32>} : () -> tensor<2xf32>
+    %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    %y:2 = sluice.loop "scan" 3 times
+        (%d = %s : tensor<2xf32>,
+         %a = %z : tensor<2xf32>) {
+      %t = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+      %p = sluice.mul %t, %d : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %n = sluice.add %a, %p : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %e = sluice.add %d, %d : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      sluice.next %e, %n : tensor<2xf32>, tensor<2xf32>
+    }
+    sluice.return %y#1 : tensor<2xf32>
+  }
+}
+
+// -----
+
 // Tests that rows returned by a branch stay sharded, even if both branches return zeros.
 // CHECK: sluice.entry @rows
 // CHECK-NOT: sluice.all_reduce
