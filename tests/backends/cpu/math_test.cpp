@@ -1,4 +1,5 @@
-// Compares powers, remainders, and functions of a constant NaN with those of C. accuracy_test.cpp measures errors.
+// Compares powers, remainders, and functions of a constant NaN with those of C, and functions that a kernel applies many
+// times with single ones. accuracy_test.cpp measures errors.
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <cmath>
@@ -124,6 +125,69 @@ TEST(NanConstant, StaysNan) {
       for (unsigned result : {0u, 1u})
         for (double value : kernel.output(result).data)
           EXPECT_TRUE(std::isnan(value)) << op << " of " << element << " is " << value;
+    }
+}
+
+/// Results of kernels that apply two functions to each of 17 operands. The second operand of pow is the last operand.
+class Applied {
+public:
+  Applied(std::pair<std::string, std::string> functions, std::string element)
+      : functions{functions.first, functions.second}, element(std::move(element)) {}
+
+  /// Applies them in one kernel to the operands from `first` to `end`.
+  void apply(int first, int end) {
+    std::string body, names, types;
+    const std::string x = "tensor<" + std::to_string(kValues) + "x" + element + ">";
+    for (int i = 0; i < end - first; ++i)
+      for (const std::string &function : functions) {
+        bool isPow = function == "pow";
+        std::string result = "%" + function + std::to_string(i), last = ", %" + std::to_string(end - first);
+        body += result + " = sluice." + function + " %" + std::to_string(i) + (isPow ? last : "") + " : (" + x +
+                (isPow ? ", " + x : "") + ") -> " + x + "\n";
+        names += (names.empty() ? "" : ", ") + result;
+        types += (types.empty() ? "" : ", ") + x;
+      }
+    KernelRun kernel(std::vector(size_t(end - first + 1), x), body, names + " : " + types, 1);
+    ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+    kernel.randomize(-4, 4);
+    for (int i = first; i < end; ++i)
+      kernel.inputs[size_t(i - first)].data = valuesOf(i);
+    kernel.inputs.back().data = valuesOf(kOperands);
+    kernel.run(1);
+    for (int i = 0; i < 2 * (end - first); ++i)
+      bytes.push_back(kernel.bytes(unsigned(i)));
+    callsFunction = kernel.assembly.find("math.") != std::string::npos;
+  }
+
+  static constexpr int kOperands = 17, kValues = 64;
+  std::vector<test::Bytes> bytes; // of each result
+  bool callsFunction = false;     // in the last kernel
+
+private:
+  /// Numbers of all magnitudes, and a few special ones.
+  static std::vector<double> valuesOf(int operand) {
+    std::vector<double> values{0, -0.0, 1, -1, 1e-40, 1e13, -1e30, INFINITY, -INFINITY, NAN};
+    for (int i = int(values.size()); i < kValues; ++i)
+      values.push_back(float((i % 2 ? 1 : -1) * std::exp((i * kOperands + operand) % 101 * 0.1 - 5)));
+    return values;
+  }
+
+  std::string functions[2], element;
+};
+
+// Tests that calls of a common function, which replace more than 16 copies, give the bits of the copies.
+TEST(RepeatedFunction, GivesTheBitsOfSingleOnes) {
+  for (std::string element : {"f32", "f64"})
+    for (std::pair<std::string, std::string> functions :
+         {std::pair("exp", "expm1"), std::pair("log", "log1p"), std::pair("tanh", "erf"), std::pair("sin", "cos"),
+          std::pair("pow", "exp")}) {
+      Applied together(functions, element), apart(functions, element);
+      together.apply(0, Applied::kOperands);
+      EXPECT_TRUE(together.callsFunction) << functions.first;
+      apart.apply(0, Applied::kOperands - 1);
+      EXPECT_FALSE(apart.callsFunction) << functions.first;
+      apart.apply(Applied::kOperands - 1, Applied::kOperands);
+      EXPECT_TRUE(together.bytes == apart.bytes) << functions.first << ", " << functions.second << " of " << element;
     }
 }
 
