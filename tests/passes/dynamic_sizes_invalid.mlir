@@ -15,6 +15,13 @@ sluice.graph ["x"] (%x: tensor<?x4xf32>) {
 // -----
 
 sluice.graph ["x"] (%x: tensor<?x4xf32>) {
-  // expected-error @+1 {{expected integer value}}
+  // expected-error @+1 {{expected a size}}
   %0 = sluice.reshape %x {shape = array<i64: ?, *>} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+}
+
+// -----
+
+sluice.graph ["x"] (%x: tensor<?x4xf32>) {
+  // expected-error @+1 {{integer value too large}}
+  %0 = sluice.reshape %x {shape = array<i64: ?, 9223372036854775808>} : (tensor<?x4xf32>) -> tensor<?x4xf32>
 }

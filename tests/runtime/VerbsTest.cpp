@@ -321,7 +321,7 @@ static const BadCall badCalls[] = {
      2,
      {"predict", "--weights", "%w.safetensors", "--input", "image=@%x.npy", "--output", "y=@%y.npy"},
      "has no 'y'"},
-    {"AbsentDevice", 4, {"train", "--device", "cuda:0"}, "device 'cuda:0' is not there"},
+    {"AbsentDevice", 4, {"train", "--device", "cuda:0"}, "cannot use device 'cuda:0': the model was compiled for cpu"},
     {"NoDataFolder", 3, {"train", "--data", "%none"}, "none: cannot open: No such file"},
     {"EmptyDataFolder", 3, {"train", "--data", "%empty"}, "has no data; what is read: IDX files, as MNIST's"},
     {"DataWithoutTheColumn", 3, {"train", "--data", "%x.npy"}, "x.npy: has no column 'image' (columns: 'x')"},

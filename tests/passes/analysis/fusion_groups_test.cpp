@@ -111,7 +111,7 @@ TEST_F(FusionGroupsTest, RematerializedOpsCountWhereTheyAreUsed) {
   Body movements;
   for (unsigned i = 0; i < 4 * kMaxOpsInKernel; ++i)
     movements.add("slice",
-                  "{start = array<i64: 0, 0>, end = array<i64: ?, 8>, "
+                  "{start = array<i64: 0, 0>, end = array<i64: -9223372036854775808, 8>, "
                   "step = array<i64: 1, 1>}",
                   movements.last, "(tensor<?x8xf32>) -> tensor<?x8xf32>");
   movements.add("relu", "", movements.last, "(tensor<?x8xf32>) -> tensor<?x8xf32>");
@@ -125,7 +125,7 @@ TEST_F(FusionGroupsTest, PiecesOfWideOpsAreLaunchesOfTheirOwn) {
   std::string operands, types;
   for (unsigned i = 0; i < kPieces; ++i) {
     body.add("slice",
-             "{start = array<i64: 0, 3>, end = array<i64: ?, 4>, "
+             "{start = array<i64: 0, 3>, end = array<i64: -9223372036854775808, 4>, "
              "step = array<i64: 1, 1>}",
              "%x", "(tensor<?x8xf32>) -> tensor<?x1xf32>");
     operands += (i ? ", " : "") + body.last;

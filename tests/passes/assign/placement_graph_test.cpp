@@ -322,7 +322,7 @@ TEST_F(PlacementGraphs, WorkThatADeviceLacksIsRefusedByBothAlike) {
   PlacementGraph predict = graph("predict");
   uint32_t exp = find(predict, "exp");
   EXPECT_EQ(predict.problem.groups[exp].times[1], PlacementProblem::kImpossible);
-  EXPECT_NE(predict.groups[exp].unsupported.find("acc0: it adds and multiplies alone"), std::string::npos);
+  EXPECT_NE(predict.groups[exp].unsupported.find("gpu(0): it adds and multiplies alone"), std::string::npos);
   DiagnosticText diagnostics(&context);
   EXPECT_TRUE(failed(compile("train")));
   EXPECT_NE(diagnostics.errors().find("it adds and multiplies alone"), std::string::npos);
