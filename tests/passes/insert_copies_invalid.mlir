@@ -52,7 +52,7 @@ module {
 // Tests that a pin to a device that the target lacks is rejected.
 module {
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32>) {
-    // expected-error @+1 {{unsupported: 'sluice.exp' is to run on acc1, which is no device of the target cpu}}
+    // expected-error @+1 {{unsupported: 'sluice.exp' is to run on gpu(1), which is no device of the target cpu}}
     %y = sluice.exp %x {sluice.pin = "acc1"} : (tensor<2xf32>) -> tensor<2xf32>
     sluice.return %y : tensor<2xf32>
   }
