@@ -3,6 +3,7 @@
 #include "ir/Module.h"
 #include "ir/Target.h"
 #include "passes/Passes.h"
+#include "runtime/plan/DeviceName.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -42,7 +43,7 @@ private:
       error << "state '" << state.getSymName() << "' is to live on ";
     else
       error << "'" << op->getName() << "' has a value on ";
-    return error << device.getValue() << ", which is no device of the target " << target.str();
+    return error << runtime::shownDevice(device.getValue()) << ", which is no device of the target " << target.str();
   }
 
   const Target &target;

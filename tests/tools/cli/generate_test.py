@@ -121,7 +121,7 @@ class GenerateTest(CliTest):
         words = ["a", "b", "c", "d", "e", "f", "g", "h", "ab", "cd"]
         self.assertEqual(answer["text"], "".join(words[token] for token in answer["tokens"]))
         self.refused(INVALID, "needs the byte 122", "--tokenizer", "fits", "--prompt", "z")
-        self.refused(USAGE, "--tokenizer is not needed", "--tokenizer", "fits", "--prompt-tokens", "1")
+        self.refused(USAGE, "cannot combine --prompt-tokens with --tokenizer", "--tokenizer", "fits", "--prompt-tokens", "1")
 
     def test_few_words_are_no_bytes(self):
         small_model(self.path("few"), 20)

@@ -102,13 +102,13 @@ TABLE = [
     (place("--link"), USAGE, ["--link"]),
     # Entry points and ops.
     (place("--entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
-    (place("--explain", "einsumm"), USAGE, ["no group, op, state or line 'einsumm'", "did you mean 'einsum'?"]),
-    (place("--explain", "frobnicate"), USAGE, ["no group, op, state or line 'frobnicate' in predict"]),
+    (place("--explain", "einsumm"), USAGE, ["unknown group, op, state or line 'einsumm'", "did you mean 'einsum'?"]),
+    (place("--explain", "frobnicate"), USAGE, ["unknown group, op, state or line 'frobnicate' in predict"]),
     # Decisions to keep.
     (kept(""), USAGE, ["--placement", "auto or a file"]),
     (kept("absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
     (kept("."), INVALID, [".: cannot read: Is a directory"]),
-    (kept("empty.json"), INVALID, ["empty.json: not valid JSON: ", "empty input"]),
+    (kept("empty.json"), INVALID, ["empty.json: not valid JSON: ", "unexpected end of input"]),
     (kept("cut.json"), INVALID, ["cut.json: not valid JSON: parse error at line 1, column"]),
     (kept("deep.json"), INVALID, ["deep.json: nested deeper than 32"]),
     (kept("list.json"), INVALID, ["list.json: is no placement"]),

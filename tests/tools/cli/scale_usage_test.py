@@ -40,7 +40,7 @@ STEP = {"model": "lenet", "batch": 8, "step": "1ms"}
 
 # Errors in a cluster, and the expected message after the file's name.
 BAD = [
-    ("", ["not valid JSON: ", "empty input"]),
+    ("", ["not valid JSON: ", "unexpected end of input"]),
     ("{", ["parse error at line 1, column 2", "object key"]),
     ("[" * 1_000_000, ["nested deeper than 32"]),
     ('{"format": 1, "format": 1}', ["the key 'format' appears twice in one object"]),

@@ -144,6 +144,16 @@ void PlacementFile::fix(PlacementGraph &graph) const {
       problem.pinned = written->second;
 }
 
+/// Launches in the order of their predicted starts, then states; those without a start come last of their kind.
+static std::vector<PlacementReport::Group> inOrderOfExecution(const PlacementReport &report) {
+  std::vector<PlacementReport::Group> groups = report.groups;
+  auto key = [](const PlacementReport::Group &group) {
+    return std::tuple(group.isState, group.start < 0, group.start);
+  };
+  llvm::stable_sort(groups, [&](const auto &a, const auto &b) { return key(a) < key(b); });
+  return groups;
+}
+
 std::string printPlacementFile(const PlacementReport &report) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -152,8 +162,8 @@ std::string printPlacementFile(const PlacementReport &report) {
     file.attribute("format", kFormat);
     file.attribute("model", report.model);
     file.attribute("entry", report.entry);
-    file.attributeObject("placement", [&] { // in the order of execution, then the states; an Object would sort by name
-      for (const PlacementReport::Group &group : report.groups)
+    file.attributeObject("placement", [&] { // an Object would sort by name
+      for (const PlacementReport::Group &group : inOrderOfExecution(report))
         file.attribute(keyOf(group.name, group.isState), group.device);
     });
   });
