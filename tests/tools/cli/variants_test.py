@@ -52,7 +52,7 @@ class VariantsTest(CliTest):
     def test_nothing_stands_in_for_what_is_asked_for(self):
         self.compile_lists("cuda:0", "cpu")
         self.expect_refusal(4, "there is no driver of CUDA devices here", "--device", "cuda", env=self.without_driver)
-        self.expect_refusal(4, "device 'metal' is not there", "--device", "metal")
+        self.expect_refusal(4, "cannot use device 'metal': the model was compiled for cpu, gpu(0) (cuda:0)", "--device", "metal")
         self.expect_refusal(4, "it has variants for cpu,cuda:0 or cpu", "--device", "metal")
         self.expect_refusal(2, "settings for backend 'sim'", "--sim", "seed=3")
 
