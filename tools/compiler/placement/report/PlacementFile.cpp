@@ -145,12 +145,14 @@ void PlacementFile::fix(PlacementGraph &graph) const {
 }
 
 /// Launches in the order of their predicted starts, then states; those without a start come last of their kind.
-static std::vector<PlacementReport::Group> inOrderOfExecution(const PlacementReport &report) {
-  std::vector<PlacementReport::Group> groups = report.groups;
-  auto key = [](const PlacementReport::Group &group) {
-    return std::tuple(group.isState, group.start < 0, group.start);
+static std::vector<const PlacementReport::Group *> inOrderOfExecution(const PlacementReport &report) {
+  std::vector<const PlacementReport::Group *> groups;
+  for (const PlacementReport::Group &group : report.groups)
+    groups.push_back(&group);
+  auto key = [](const PlacementReport::Group *group) {
+    return std::tuple(group->isState, group->start < 0, group->start, group); // of equal ones, the first in the report
   };
-  llvm::stable_sort(groups, [&](const auto &a, const auto &b) { return key(a) < key(b); });
+  llvm::sort(groups, [&](const auto *a, const auto *b) { return key(a) < key(b); });
   return groups;
 }
 
@@ -163,8 +165,8 @@ std::string printPlacementFile(const PlacementReport &report) {
     file.attribute("model", report.model);
     file.attribute("entry", report.entry);
     file.attributeObject("placement", [&] { // an Object would sort by name
-      for (const PlacementReport::Group &group : inOrderOfExecution(report))
-        file.attribute(keyOf(group.name, group.isState), group.device);
+      for (const PlacementReport::Group *group : inOrderOfExecution(report))
+        file.attribute(keyOf(group->name, group->isState), group->device);
     });
   });
   out << '\n';
