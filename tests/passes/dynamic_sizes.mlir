@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s | FileCheck %s
 // RUN: sluice-opt %s | sluice-opt | FileCheck %s
 
-// Tests that a dynamic size is printed as `?`, and read as `?` or as the number that stands for it in MLIR.
+// Tests that a dynamic size is printed as `?`, and read as `?` or as the number that MLIR uses for it.
 // CHECK-LABEL: sluice.graph
 sluice.graph ["x"] (%x: tensor<?x4xf32>) {
   // CHECK: sluice.reshape %x {shape = array<i64: ?, 2, 2>} : (tensor<?x4xf32>) -> tensor<?x2x2xf32>
