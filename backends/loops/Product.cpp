@@ -24,6 +24,12 @@ bool Product::uses(AffineExpr expr, Role role) const {
   return llvm::any_of(dims, [&](const Dim &dim) { return dim.role == role && usesVariable(expr, dim.variable); });
 }
 
+void Product::gatherUnits() {
+  for (Dim &dim : dims)
+    if (dim.size == 1 && dim.role != K)
+      dim.role = M;
+}
+
 namespace {
 
 /// A formula's reads and conditions, in its own dimensions.
@@ -94,11 +100,13 @@ Product Builder::place(const std::map<unsigned, int64_t> &divisors) const {
     bool hasRows = size == ir::ElementBuilder::kRows;
     replacements[terms.reduction->firstDim + number] = add(hasRows ? capacity : size, hasRows, Product::K);
   }
-  auto place = [&](AffineExpr expr) { return product.space.normalize(expr.replaceDims(replacements)); };
+  // A variable stays, also that of one element: roles must not depend on sizes.
+  auto normalized = [&](AffineExpr at) { return isa<AffineDimExpr>(at) ? at : product.space.normalize(at); };
+  auto place = [&](AffineExpr expr) { return normalized(expr.replaceDims(replacements)); };
   auto operand = [&](const Read &read) {
     PlaceInMemory its =
         placeInMemory(formulas, formula.op->getOperand(read.operand), llvm::map_to_vector(read.index, place), moves);
-    its.index = llvm::map_to_vector(its.index, [&](AffineExpr at) { return product.space.normalize(at); });
+    its.index = llvm::map_to_vector(its.index, normalized);
     return its;
   };
   product.a = operand(*terms.reads[0]);

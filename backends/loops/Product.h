@@ -14,7 +14,7 @@ namespace sluice::loops {
 
 struct Product {
   /// Which elements a dimension indexes: M those of `a` and the result, N of `b` and the result, Batch of all three, K
-  /// of `a` and `b`.
+  /// of `a` and `b`. A dimension of one element has its role if it is the whole index of a dimension, and M otherwise.
   enum Role { M, N, Batch, K };
   struct Dim {
     mlir::AffineExpr variable; ///< of `space`
@@ -32,6 +32,9 @@ struct Product {
   llvm::SmallVector<mlir::AffineExpr> isStored;    ///< padding of the result if one of these is negative
 
   bool uses(mlir::AffineExpr expr, Role role) const;
+  /// Gives dimensions of the result with one element the role M, for generators of tiles: such dimensions change no
+  /// index.
+  void gatherUnits();
 };
 
 /// Analyzes an ungrouped product. If both operands are indexed by the remainder of a result dimension, as in the input

@@ -3,7 +3,8 @@
 #include "backends/cpu/compiler/attention/AttentionKernel.h"
 #include "backends/cpu/compiler/loops/LoopKernel.h"
 #include "backends/cpu/compiler/product/ContractionKernel.h"
-#include "backends/cpu/compiler/product/EinsumLetters.h"
+#include "backends/cpu/compiler/product/MatrixProduct.h"
+#include "backends/cpu/compiler/product/WindowProduct.h"
 #include "backends/loops/LoopKernel.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -24,29 +25,21 @@ std::string uniqueName(ModuleOp module, StringRef wanted) {
   return name;
 }
 
-/// Whether a product generator handles the kernel's product. Grouped products and some einsums are loop nests.
-static bool isProduct(ir::ContractionOp op) {
-  auto einsum = dyn_cast<ir::EinsumOp>(op.getOperation());
-  return op.getGroups() == 1 && !(einsum && isLoopNest(einsum));
+/// Whether a product generator handles the op. Grouped convolutions and some products are loop nests.
+static bool isProduct(Operation *op, int64_t capacity) {
+  std::optional<WindowProduct> windows = WindowProduct::of(op);
+  return windows ? windows->groups == 1 : isProductOfMatrices(op, capacity);
 }
 
 // Minimum channels on both sides for a separate product per group.
 static constexpr int64_t kChannelsOfProduct = 32;
 
-template <typename Op> static Value weightOf(Op op) { return op.getWeight(); }
-static Value weightOf(ir::Conv2dWeightGradOp op) { return op.getDweight(); }
-
-template <typename Op> static bool hasLargeGroupsAs(Operation *op) {
-  auto convolution = dyn_cast<Op>(op);
-  if (!convolution || convolution.getGroups() == 1)
-    return false;
-  ArrayRef<int64_t> weight = cast<RankedTensorType>(weightOf(convolution).getType()).getShape();
-  return std::min(weight[0] / int64_t(convolution.getGroups()), weight[1]) >= kChannelsOfProduct;
-}
-
 bool hasLargeGroups(Operation *op) {
-  return hasLargeGroupsAs<ir::Conv2dOp>(op) || hasLargeGroupsAs<ir::Conv2dInputGradOp>(op) ||
-         hasLargeGroupsAs<ir::Conv2dWeightGradOp>(op);
+  std::optional<WindowProduct> windows = WindowProduct::of(op);
+  if (!windows || windows->groups == 1)
+    return false;
+  ArrayRef<int64_t> weights = cast<RankedTensorType>(windows->weights.getType()).getShape();
+  return std::min(weights[0] / windows->groups, weights[1]) >= kChannelsOfProduct;
 }
 
 static FailureOr<LoweredKernel> lowerByContents(ir::KernelOp kernel, const StageModule &into, StringRef name,
@@ -54,7 +47,8 @@ static FailureOr<LoweredKernel> lowerByContents(ir::KernelOp kernel, const Stage
   Block &body = kernel.getBody().front();
   if (!body.getOps<ir::BlockwiseOp>().empty())
     return lowerAttentionKernel(kernel, into, name, target, capacity);
-  if (llvm::any_of(body.getOps<ir::ContractionOp>(), isProduct))
+  auto isOfProduct = [&](Operation &op) { return isProduct(&op, capacity); };
+  if (llvm::any_of(body.without_terminator(), isOfProduct))
     return lowerContractionKernel(kernel, into, name, target, capacity);
   return lowerLoopKernel(kernel, into.module, name, target, capacity);
 }

@@ -1,7 +1,8 @@
 #include "backends/cpu/compiler/Layouts.h"
 
 #include "backends/cpu/compiler/product/Contraction.h"
-#include "backends/cpu/compiler/product/EinsumLetters.h"
+#include "backends/cpu/compiler/product/MatrixProduct.h"
+#include "backends/cpu/compiler/product/WindowProduct.h"
 #include "ir/Layout.h"
 
 namespace sluice::cpu {
@@ -54,18 +55,19 @@ static LayoutPreference ofAttention(RankedTensorType type, bool isVectors) {
   return {AffineMap::getMultiDimIdentityMap(type.getRank(), type.getContext()), true};
 }
 
-LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, const Target &target) {
+LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, const Target &target,
+                                 int64_t capacity) {
   MLIRContext *context = op->getContext();
   Value value = isResult ? Value(op->getResult(number)) : op->getOperand(number);
   auto type = cast<RankedTensorType>(value.getType());
-  if (auto einsum = dyn_cast<ir::EinsumOp>(op))
-    return preferredLayoutOfEinsum(einsum, isResult, number, target);
-  if (auto product = dyn_cast<ir::ContractionOp>(op); product && product.getGroups() > 1)
-    return ofGroups(context, isa<ir::Conv2dWeightGradOp>(op) ? isResult : !isResult && number == 1);
-  if (isa<ir::Conv2dOp, ir::Conv2dInputGradOp>(op))
-    return !isResult && number == 1 ? filter(type, target) : nhwc(context, true);
-  if (isa<ir::Conv2dWeightGradOp>(op))
-    return isResult ? filter(type, target) : nhwc(context, true);
+  if (std::optional<WindowProduct> windows = WindowProduct::of(op)) {
+    bool isWeights = windows->partOf(isResult, number) == WindowProduct::Weights;
+    if (windows->groups > 1)
+      return ofGroups(context, isWeights);
+    return isWeights ? filter(type, target) : nhwc(context, true);
+  }
+  if (std::optional<MatrixProduct> product = MatrixProduct::of(op, capacity))
+    return preferredLayoutOfMatrices(*product, isResult, number, target);
   if (auto attention = dyn_cast<ir::BlockwiseOp>(op))
     return ofAttention(type, attention.holdsVectors(isResult, number));
   if (isa<ir::MaxPool2dOp, ir::MaxPool2dGradOp, ir::AvgPool2dOp, ir::AvgPool2dGradOp>(op))

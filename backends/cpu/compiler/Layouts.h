@@ -15,7 +15,8 @@ struct LayoutPreference {
 };
 
 /// The preferred layout of an operand or result, given the layouts that the op's values have so far.
-LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target);
+LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target,
+                                 int64_t capacity);
 
 /// Vector lanes of the type in which products of `element` are accumulated.
 int64_t lanesOfSums(mlir::RankedTensorType type, const Target &target);

@@ -137,7 +137,7 @@ void CpuSession::supports(const sluice_kernel_view &op) const {
 void CpuSession::proposeLayout(const sluice_kernel_view &view, bool isResult, unsigned number,
                                sluice_layout_proposal &proposal) {
   Operation *op = operationOf(view);
-  cpu::LayoutPreference preference = cpu::preferredLayout(op, isResult, number, target);
+  cpu::LayoutPreference preference = cpu::preferredLayout(op, isResult, number, target, capacity);
   proposal.cares = bool(preference.layout);
   proposal.required = preference.required;
   if (!preference.layout)

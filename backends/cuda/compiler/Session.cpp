@@ -127,8 +127,10 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> al
   if (!loops::readsMemory(formulas, op, moves))
     return std::nullopt;
   std::optional<loops::Product> product = loops::findProduct(formulas, op, capacity_, moves);
-  std::optional<LibraryProduct> found =
-      product ? findLibraryProduct(*product, onwards, capacity_, settings.timed, sum, moves) : std::nullopt;
+  if (!product)
+    return std::nullopt;
+  product->gatherUnits();
+  std::optional<LibraryProduct> found = findLibraryProduct(*product, onwards, capacity_, settings.timed, sum, moves);
   if (found && settings.tf32 && found->type == "f32")
     found->type = "tf32";
   return found;

@@ -6,7 +6,8 @@
 #include "backends/cpu/compiler/machine/Halves.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/Contraction.h"
-#include "backends/cpu/compiler/product/EinsumMatrices.h"
+#include "backends/cpu/compiler/product/MergedProduct.h"
+#include "backends/cpu/compiler/product/WindowProduct.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,14 +34,13 @@ public:
 private:
   LogicalResult check();
   FailureOr<Contraction> emit();
-  FailureOr<Contraction> emitProduct(ir::EinsumOp einsum);
-  template <typename Op> FailureOr<Contraction> emitWindows(Op op, Value x, Value weight, Value y);
+  FailureOr<Contraction> emitMatrices(const MatrixProduct &tensors);
+  FailureOr<Contraction> emitWindows(const WindowProduct &windows);
 
   Epilogue epilogue(bool storesAll);
   void storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums);
   void fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory, ArrayRef<AffineExpr> index,
                    int64_t lanes, unsigned along, Value first);
-  std::optional<unsigned> lanesDim();
 
   Place placeOf(Value value);
   Place workspace();
@@ -57,7 +57,8 @@ private:
   bool failedInEpilogue = false;
   Formulas formulas;
   WidenOperands widened;
-  std::optional<EinsumMatrices> matrices; // of a product
+  std::optional<MergedProduct> matrices; // unless the product is of windows
+  std::optional<unsigned> lanesDim;      // the logical dimension of the result along the lanes; none: one element
 };
 
 } // namespace
@@ -100,14 +101,10 @@ LogicalResult ContractionKernel::check() {
 }
 
 FailureOr<Contraction> ContractionKernel::emit() {
-  if (auto einsum = dyn_cast<ir::EinsumOp>(root))
-    return emitProduct(einsum);
-  if (auto conv = dyn_cast<ir::Conv2dOp>(root))
-    return emitWindows(conv, conv.getX(), conv.getWeight(), conv.getY());
-  if (auto conv = dyn_cast<ir::Conv2dInputGradOp>(root))
-    return emitWindows(conv, conv.getDx(), conv.getWeight(), conv.getDy());
-  if (auto conv = dyn_cast<ir::Conv2dWeightGradOp>(root))
-    return emitWindows(conv, conv.getX(), conv.getDweight(), conv.getDy());
+  if (std::optional<WindowProduct> windows = WindowProduct::of(root))
+    return emitWindows(*windows);
+  if (std::optional<MatrixProduct> tensors = MatrixProduct::of(root, capacity))
+    return emitMatrices(*tensors);
   refuse("is a product that the CPU cannot make");
   return failure();
 }
@@ -126,28 +123,28 @@ Place ContractionKernel::workspace() {
   return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), widened.workspaceBytes() / int64_t(sizeof(float))};
 }
 
-// Products.
+// Products of matrices.
 
-FailureOr<Contraction> ContractionKernel::emitProduct(ir::EinsumOp op) {
-  EinsumLetters letters(op);
-  auto refuseLayout = [&](StringRef what, Value value) -> FailureOr<Contraction> {
-    refuse(what + " has a layout that products cannot use: ") << value.getType();
+FailureOr<Contraction> ContractionKernel::emitMatrices(const MatrixProduct &tensors) {
+  auto refuseLayout = [&](StringRef what, const MatrixProduct::Tensor &tensor) -> FailureOr<Contraction> {
+    refuse(what + " has a layout that products cannot use: ") << tensor.memory.getType();
     return failure();
   };
-  if (!letters.canStore(target))
-    return refuseLayout("the result", op.getY());
-  if (!letters.canReadLeft())
-    return refuseLayout(letters.swapped ? "b" : "a", letters.left());
-  if (!letters.canReadRight(target))
-    return refuseLayout(letters.swapped ? "a" : "b", letters.right());
-  matrices = matricesOf(letters, target, capacity);
+  if (!tensors.canStore(target))
+    return refuseLayout("the result", tensors.y);
+  if (!tensors.canReadA())
+    return refuseLayout(tensors.swapped ? "b" : "a", tensors.a);
+  if (!tensors.canReadB(target))
+    return refuseLayout(tensors.swapped ? "a" : "b", tensors.b);
+  matrices = MergedProduct::of(tensors, target);
+  lanesDim = tensors.lanes;
   Matmul product = matrices->matmul;
-  product.a.place = placeOf(letters.left());
-  product.b.place = placeOf(letters.right());
-  product.c.place = placeOf(op.getY());
+  product.a.place = placeOf(tensors.a.memory);
+  product.b.place = placeOf(tensors.b.memory);
+  product.c.place = placeOf(tensors.y.memory);
   product.workspace = workspace();
   product.epilogue = epilogue(!matrices->storesAlone);
-  return emitMatmul(into, name, op.getLoc(), product, target);
+  return emitMatmul(into, name, root->getLoc(), product, target);
 }
 
 // Convolutions and their gradients.
@@ -166,16 +163,16 @@ static void fixImages(Contraction &contraction, ModuleOp into, int64_t images) {
   contraction.bytes += std::exchange(contraction.bytesPerRow, 0) * images;
 }
 
-template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op op, Value x, Value weight, Value y) {
-  RankedTensorType xType = typeOf(x), weightType = typeOf(weight), yType = typeOf(y);
+FailureOr<Contraction> ContractionKernel::emitWindows(const WindowProduct &product) {
+  RankedTensorType xType = typeOf(product.image), weightType = typeOf(product.weights), yType = typeOf(product.output);
   for (RankedTensorType type : {xType, yType})
-    if (!ir::liesAs(type, ir::getNhwc(op.getContext()))) {
+    if (!ir::liesAs(type, ir::getNhwc(root->getContext()))) {
       refuse("has an activation that is not NHWC: ") << type;
       return failure();
     }
   Convolution convolution;
   convolution.panel = panelOfFirstDim(weightType);
-  if (!convolution.panel || !ir::liesAs(weightType, getFilterPanels(op.getContext(), convolution.panel))) {
+  if (!convolution.panel || !ir::liesAs(weightType, getFilterPanels(root->getContext(), convolution.panel))) {
     refuse("has weights that are not in panels along the output channels: ") << weightType;
     return failure();
   }
@@ -183,48 +180,34 @@ template <typename Op> FailureOr<Contraction> ContractionKernel::emitWindows(Op 
   convolution.rows = xType.isDynamicDim(0) ? capacity : xType.getDimSize(0);
   convolution.inputChannels = xType.getDimSize(1);
   convolution.outputChannels = yType.getDimSize(1);
-  convolution.groups = op.getGroups();
-  auto axis = [&](unsigned dim) {
-    Convolution::Axis axis;
-    axis.input = xType.getDimSize(2 + dim);
-    axis.kernel = weightType.getDimSize(2 + dim);
-    axis.stride = op.getStride()[dim];
-    axis.dilation = op.getDilation()[dim];
-    axis.padBefore = op.getPadding()[dim];
-    axis.padAfter = op.getPadding()[dim + 2];
-    return axis;
+  convolution.groups = product.groups;
+  auto axisOf = [](const ir::Window &window) {
+    return Convolution::Axis{window.size, window.kernel, window.stride, window.dilation, window.before, window.after};
   };
-  convolution.height = axis(0);
-  convolution.width = axis(1);
-  convolution.input = placeOf(x);
-  convolution.weights = placeOf(weight);
-  convolution.output = placeOf(y);
+  convolution.height = axisOf(product.windows[0]);
+  convolution.width = axisOf(product.windows[1]);
+  convolution.input = placeOf(product.image);
+  convolution.weights = placeOf(product.weights);
+  convolution.output = placeOf(product.output);
   convolution.workspace = workspace();
-  bool padded = isa<ir::Conv2dWeightGradOp>(op) && convolution.outputChannels % convolution.panel != 0;
+  bool isWeights = product.result == WindowProduct::Weights;
+  lanesDim = isWeights ? 0 : 1;
+  bool padded = isWeights && convolution.outputChannels % convolution.panel != 0;
   convolution.epilogue = epilogue(padded);
   if (std::string why = unsupported(convolution); !why.empty()) {
     refuse(why);
     return failure();
   }
-  auto *emit = isa<ir::Conv2dOp>(op)            ? emitConvolution
-               : isa<ir::Conv2dInputGradOp>(op) ? emitConvolutionInputGradient
-                                                : emitConvolutionWeightGradient;
-  Contraction contraction = emit(into, name, op.getLoc(), convolution, target);
+  auto *emit = isWeights                                 ? emitConvolutionWeightGradient
+               : product.result == WindowProduct::Output ? emitConvolution
+                                                         : emitConvolutionInputGradient;
+  Contraction contraction = emit(into, name, root->getLoc(), convolution, target);
   if (!xType.isDynamicDim(0))
     fixImages(contraction, into.module, convolution.rows);
   return contraction;
 }
 
 // The epilogue.
-
-// The logical dimension of the result along the lanes; none if a vector has one element.
-std::optional<unsigned> ContractionKernel::lanesDim() {
-  if (auto einsum = dyn_cast<ir::EinsumOp>(root)) {
-    EinsumLetters letters(einsum);
-    return letters.lanes ? std::optional(unsigned(letters.equation.y.find(letters.lanes))) : std::nullopt;
-  }
-  return isa<ir::Conv2dWeightGradOp>(root) ? 0 : 1;
-}
 
 // None if only the sums are stored, which the generator does, unless `storesAll`. The epilogue fills padding and rounds
 // halves.
@@ -253,9 +236,7 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
   Value result = root->getResult(0);
   Type stored = typeOf(result).getElementType();
   OpBuilder body(b);
-  SmallVector<Value> logical(place);
-  if (auto einsum = dyn_cast<ir::EinsumOp>(root))
-    logical = matrices->indexOf(einsum.getLetters().y, body, loc, place);
+  SmallVector<Value> logical = matrices ? matrices->indexOf(body, loc, place) : SmallVector<Value>(place);
 
   LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
   Elements elements(emitter, formulas, capacity);
@@ -267,7 +248,7 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
   for (auto [dim, value] : llvm::enumerate(logical)) {
     int64_t size = typeOf(result).getDimSize(dim);
     Interval range{0, (ShapedType::isDynamic(size) ? capacity : size) - 1};
-    bool isLane = dim == lanesDim();
+    bool isLane = dim == lanesDim;
     AffineExpr expr = exprOf(emitter, elements.scopes(), value, range, isLane ? whole : 1);
     index.push_back(isLane ? expr + elements.scopes().laneVariable() : expr);
   }
@@ -284,8 +265,8 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
       return;
     }
     elements.store(memory, offset, element);
-    if (std::optional<unsigned> along = lanesDim())
-      fillPadding(emitter, elements, memory, index, lanes, *along, logical[*along]);
+    if (lanesDim)
+      fillPadding(emitter, elements, memory, index, lanes, *lanesDim, logical[*lanesDim]);
   }
   failedInEpilogue |= elements.hasFailed();
 }

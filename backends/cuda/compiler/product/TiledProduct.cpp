@@ -379,6 +379,7 @@ std::optional<TiledProduct> TiledProduct::of(Operation *op, int64_t capacity, co
   std::optional<Product> product = findProduct(formulas, op, capacity, moves);
   if (!product)
     return std::nullopt;
+  product->gatherUnits();
   Tiling tiling(*product, op, capacity, options);
   return tiling.findParts() ? std::optional(tiling.cut()) : std::nullopt;
 }

@@ -1,0 +1,179 @@
+#include "backends/cpu/compiler/product/MatrixProduct.h"
+
+#include "backends/cpu/compiler/product/Contraction.h"
+#include "ir/Layout.h"
+
+namespace sluice::cpu {
+
+using namespace mlir;
+using loops::Product;
+
+bool isInPanels(RankedTensorType type) {
+  int64_t panel = panelOfFirstDim(type);
+  return panel != 0 && type.getRank() == 2 && ir::liesAs(type, getMatrixPanels(type.getContext(), panel));
+}
+
+/// Whether whole vectors of this type's elements fill its panels.
+static bool vectorsFillPanels(RankedTensorType type, const Target &target) {
+  return panelOfFirstDim(type) % lanesOfSums(type, target) == 0;
+}
+
+/// Without the layout if dimensions of size 1 are all that it moves.
+static RankedTensorType withPlainLayout(RankedTensorType type) {
+  return ir::liesAs(type, AffineMap()) ? ir::withLayout(type, AffineMap()) : type;
+}
+
+Dims MatrixProduct::Tensor::inMemory() const {
+  Dims order;
+  RankedTensorType plain = withPlainLayout(type());
+  SmallVector<ir::PhysicalDim> physical = *ir::getPhysicalDims(plain);
+  for (const ir::PhysicalDim &dim : physical)
+    if (dim.kind == ir::PhysicalDim::Whole && plain.getDimSize(dim.logical) != 1)
+      order.push_back(dims[dim.logical]);
+  return order;
+}
+
+static bool isFreeDim(const Product::Dim &dim) { return dim.role == Product::M || dim.role == Product::N; }
+
+bool MatrixProduct::isFree(unsigned dim) const { return isFreeDim(dims[dim]); }
+
+Dims MatrixProduct::freeIn(ArrayRef<unsigned> some) const {
+  return llvm::to_vector<4>(llvm::make_filter_range(some, [&](unsigned dim) { return isFree(dim); }));
+}
+
+Dims MatrixProduct::withoutUnits(ArrayRef<unsigned> some) const {
+  return llvm::to_vector<4>(llvm::make_filter_range(some, [&](unsigned dim) { return !isUnit(dim); }));
+}
+
+Dims MatrixProduct::summed() const {
+  Dims found;
+  for (auto [number, dim] : llvm::enumerate(dims))
+    if (dim.role == Product::K)
+      found.push_back(unsigned(number));
+  return found;
+}
+
+static Dims dimsOf(ArrayRef<AffineExpr> index) {
+  return llvm::map_to_vector<4>(index, [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
+}
+
+static std::optional<Product> findMatrices(Operation *op, int64_t capacity) {
+  loops::Formulas formulas;
+  std::optional<Product> found = loops::findProduct(formulas, op, capacity);
+  return found && llvm::any_of(found->dims, isFreeDim) ? found : std::nullopt;
+}
+
+bool isProductOfMatrices(Operation *op, int64_t capacity) { return findMatrices(op, capacity).has_value(); }
+
+/// The innermost free dimension of the result in memory, followed only by dimensions of size 1.
+static std::optional<unsigned> innermostFree(const MatrixProduct &product, RankedTensorType y) {
+  y = withPlainLayout(y);
+  SmallVector<ir::PhysicalDim> physical = *ir::getPhysicalDims(y);
+  for (const ir::PhysicalDim &dim : llvm::reverse(physical)) {
+    if (unsigned number = product.y.dims[dim.logical]; product.isFree(number))
+      return number;
+    if (y.getDimSize(dim.logical) != 1)
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<MatrixProduct> MatrixProduct::of(Operation *op, int64_t capacity) {
+  std::optional<Product> found = findMatrices(op, capacity);
+  if (!found || found->a.memory != op->getOperand(0) || found->b.memory != op->getOperand(1))
+    return std::nullopt;
+  MatrixProduct product;
+  product.dims = found->dims;
+  product.a = {found->a.memory, dimsOf(found->a.index)};
+  product.b = {found->b.memory, dimsOf(found->b.index)};
+  product.y = {op->getResult(0), dimsOf(found->result)};
+  // Tiles end with the matrix; the epilogue fills padding.
+  for (auto [dim, size] : llvm::zip(product.dims, product.y.type().getShape()))
+    dim.size = ShapedType::isDynamic(size) ? capacity : size;
+  if (product.freeIn(product.b.dims).empty())
+    return product;
+  product.lanes = innermostFree(product, product.y.type());
+  product.swapped = product.lanes && product.dims[*product.lanes].role == Product::M;
+  if (!product.swapped)
+    return product;
+  std::swap(product.a, product.b);
+  for (Product::Dim &dim : product.dims)
+    dim.role = dim.role == Product::M ? Product::N : dim.role == Product::N ? Product::M : dim.role;
+  return product;
+}
+
+bool MatrixProduct::isMatrix(const Tensor &operand) const {
+  return operand.dims.size() == 2 && summed().size() == 1 && freeIn(operand.dims).size() == 1;
+}
+
+bool MatrixProduct::canStore(const Target &target) const {
+  RankedTensorType type = y.type();
+  if (isInPanels(type))
+    return lanes == y.dims[0] && swapped && freeIn(y.dims).size() == 2 && vectorsFillPanels(type, target);
+  return ir::isUncut(type) && (lanes || freeIn(b.dims).empty());
+}
+
+/// Whether the summed dimensions are adjacent in this order, and k merges them.
+static bool isChained(const MatrixProduct &product, ArrayRef<unsigned> inMemory) {
+  Dims chain = product.withoutUnits(product.summed());
+  return chain.empty() || std::search(inMemory.begin(), inMemory.end(), chain.begin(), chain.end()) != inMemory.end();
+}
+
+bool MatrixProduct::canReadA() const { return ir::isUncut(a.type()) && isChained(*this, a.inMemory()); }
+
+bool MatrixProduct::canReadB(const Target &target) const {
+  RankedTensorType type = b.type();
+  if (isInPanels(type))
+    return isMatrix(b) && (!isFree(b.dims[0]) || vectorsFillPanels(type, target));
+  return ir::isUncut(type) && isChained(*this, b.inMemory());
+}
+
+//===- layouts that products ask for ------------------------------------------------------------------------------===//
+
+static AffineMap layoutOf(ArrayRef<unsigned> inMemory, const MatrixProduct::Tensor &tensor) {
+  SmallVector<unsigned> order;
+  for (unsigned dim : inMemory)
+    order.push_back(unsigned(llvm::find(tensor.dims, dim) - tensor.dims.begin()));
+  return AffineMap::getPermutationMap(order, tensor.memory.getContext());
+}
+
+/// Row-major, but for the summed dimensions, which follow the first of them.
+static LayoutPreference chained(const MatrixProduct &product, const MatrixProduct::Tensor &operand) {
+  if (isChained(product, product.withoutUnits(operand.dims)))
+    return {layoutOf(operand.dims, operand), true};
+  Dims order, summed = product.summed();
+  for (unsigned dim : operand.dims) {
+    if (!llvm::is_contained(summed, dim))
+      order.push_back(dim);
+    else if (!llvm::is_contained(order, dim))
+      llvm::append_range(order, summed);
+  }
+  return {layoutOf(order, operand), true};
+}
+
+/// Row-major, but with a free dimension innermost.
+static LayoutPreference storable(const MatrixProduct &product) {
+  Dims order = product.y.dims, free = product.freeIn(order);
+  bool needsLanes = !product.freeIn(product.b.dims).empty();
+  if (needsLanes && !innermostFree(product, ir::withLayout(product.y.type(), AffineMap()))) {
+    llvm::erase(order, free.back());
+    order.push_back(free.back());
+  }
+  return {layoutOf(order, product.y), true};
+}
+
+LayoutPreference preferredLayoutOfMatrices(const MatrixProduct &product, bool isResult, unsigned number,
+                                           const Target &target) {
+  if (isResult)
+    return product.y.dims.size() > 2 || !product.canStore(target) ? storable(product) : LayoutPreference();
+  bool isB = (number == 1) != product.swapped;
+  const MatrixProduct::Tensor &operand = isB ? product.b : product.a;
+  RankedTensorType type = operand.type();
+  bool isWeight = isB && product.isMatrix(operand) && product.isFree(operand.dims[0]) && type.hasStaticShape();
+  if (isWeight && product.canReadB(target))
+    return {getMatrixPanels(type.getContext(), panelWidth(type.getDimSize(0), lanesOfSums(type, target))), false};
+  bool canRead = isB ? product.canReadB(target) : product.canReadA();
+  return number == 0 || !canRead ? chained(product, operand) : LayoutPreference();
+}
+
+} // namespace sluice::cpu
