@@ -27,6 +27,7 @@ struct PlacedGroup {
   std::vector<std::optional<double>> seconds;
   std::string unsupported; ///< why a device cannot run it: "gpu(0): ..."
   bool isFixed = false;    ///< by a pin or by the model
+  bool isKept = false;     ///< by a decision of an earlier search
 };
 
 /// Groups and problem in the same order. A state that the entry point updates costs a copy per call on each other

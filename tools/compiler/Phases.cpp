@@ -6,12 +6,25 @@ using namespace mlir;
 
 namespace sluice::compiler {
 
-llvm::Error errorOf(const ir::DiagnosticText &diagnostics) {
-  if (diagnostics.errors().empty())
-    return makeError(ExitCode::Internal, "the compiler failed without saying why");
-  return makeError(diagnostics.hasUnsupported() ? ExitCode::Unsupported : ExitCode::Invalid,
-                   llvm::StringRef(diagnostics.errors()).rtrim());
+static ExitCode codeOf(passes::Obstacle::Kind kind) {
+  switch (kind) {
+  case passes::Obstacle::None:
+    return ExitCode::Fine;
+  case passes::Obstacle::Invalid:
+    return ExitCode::Invalid;
+  case passes::Obstacle::Unsupported:
+    return ExitCode::Unsupported;
+  case passes::Obstacle::Exhausted:
+    return ExitCode::Exhausted;
+  case passes::Obstacle::Internal:
+    return ExitCode::Internal;
+  }
+  llvm_unreachable("no other kinds");
 }
+
+llvm::Error errorOf(const passes::Obstacle &obstacle) { return makeError(codeOf(obstacle.kind), obstacle.text); }
+
+llvm::Error errorOf(const ir::DiagnosticText &diagnostics) { return errorOf(passes::obstacleOf(diagnostics)); }
 
 llvm::Expected<passes::Lowered> runPhases(ModuleOp module, const passes::PipelineOptions &pipeline,
                                           std::string &warnings) {

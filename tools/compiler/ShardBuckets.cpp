@@ -17,11 +17,9 @@ static double secondsWith(int64_t buckets, ModuleOp module, passes::PipelineOpti
                           const TargetCosts &costs) {
   OwningOpRef<ModuleOp> copy(module.clone());
   pipeline.shardBuckets = buckets;
-  auto evaluation = evaluate(*copy, std::move(pipeline), "train_step", costs.hostRunsHere);
-  if (evaluation)
-    return evaluation->seconds;
-  llvm::consumeError(evaluation.takeError());
-  return std::numeric_limits<double>::infinity();
+  passes::Obstacle obstacle;
+  auto evaluation = evaluate(*copy, std::move(pipeline), "train_step", costs.hostRunsHere, obstacle);
+  return evaluation ? evaluation->seconds : std::numeric_limits<double>::infinity();
 }
 
 /// A clone in phase `train`; null on errors, which the final compilation reports.

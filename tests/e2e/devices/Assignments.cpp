@@ -2,8 +2,8 @@
 
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/Trained.h"
+#include "tools/compiler/placement/GroupLaunches.h"
 #include "tools/compiler/placement/Placement.h"
-#include "tools/compiler/placement/report/GroupLaunches.h"
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -60,7 +60,7 @@ std::vector<uint32_t> Assignments::on(uint32_t device) const {
 compiler::Candidate Assignments::compiled(const std::vector<uint32_t> &devices) {
   return compiler::tryStrategy(model->setting, "one", [&](PlacementGraph &graph) {
     bool counts = ir::EntryOp(graph.entry).getSymName() == model->setting.entry;
-    return counts ? compiler::Assignment{devices} : compiler::Assignment{{}, {compiler::ExitCode::Unsupported, "free"}};
+    return counts ? compiler::Assignment{devices} : compiler::Assignment{{}, {passes::Obstacle::Unsupported, "free"}};
   });
 }
 

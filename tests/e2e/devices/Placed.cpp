@@ -88,7 +88,12 @@ std::unique_ptr<Compiled> Placed::compile(const RunOptions &run) const {
 compiler::Evaluation evaluated(const std::string &model, const passes::CostModel &costs) {
   Trained trained(model);
   trained.pipeline.costs = costs;
-  return valueOf(compiler::evaluate(*trained.module, trained.pipeline, "train_step", /*hostRunsHere=*/false));
+  passes::Obstacle obstacle;
+  std::optional<compiler::Evaluation> evaluation =
+      compiler::evaluate(*trained.module, trained.pipeline, "train_step", /*hostRunsHere=*/false, obstacle);
+  if (!evaluation)
+    throw std::runtime_error(obstacle.text);
+  return std::move(*evaluation);
 }
 
 std::map<std::string, std::string> knownAlternatives(const PlacementReport &report) {

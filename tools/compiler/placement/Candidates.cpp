@@ -1,9 +1,9 @@
 #include "tools/compiler/placement/Candidates.h"
 
 #include "runtime/plan/DeviceName.h"
-#include <fmt/format.h>
 
 using namespace mlir;
+using sluice::passes::Obstacle;
 using sluice::passes::PlacedGroup;
 using sluice::passes::PlacementGraph;
 using sluice::passes::PlacementProblem;
@@ -18,7 +18,11 @@ std::vector<std::string> PlacementSetting::entries() const {
   return names;
 }
 
-static Assignment cannotBe(std::string why) { return {{}, {ExitCode::Unsupported, std::move(why)}}; }
+static Assignment cannotBe(std::string why) { return {{}, {Obstacle::Unsupported, std::move(why)}}; }
+
+static Assignment cannotRun(const PlacedGroup &group) {
+  return cannotBe(group.name + " cannot run there (" + group.unsupported + ")");
+}
 
 Assignment everythingOn(const PlacementGraph &graph, uint32_t device, const ir::Target &target) {
   Assignment result;
@@ -26,10 +30,9 @@ Assignment everythingOn(const PlacementGraph &graph, uint32_t device, const ir::
     uint32_t wanted = problem.pinned.value_or(device);
     bool works = group.kind == PlacedGroup::Launch;
     if (works && wanted != device)
-      return cannotBe(
-          fmt::format("{} is to run on {}", group.name, runtime::shownDevice(target.devices()[wanted].name)));
+      return cannotBe(group.name + " is to run on " + runtime::shownDevice(target.devices()[wanted].name));
     if (works && problem.times[device] == PlacementProblem::kImpossible)
-      return cannotBe(fmt::format("{} cannot run there ({})", group.name, group.unsupported));
+      return cannotRun(group);
     result.devices.push_back(wanted);
   }
   return result;
@@ -48,7 +51,7 @@ Assignment preferring(const PlacementGraph &graph, uint32_t device) {
     result.devices.push_back(problem.pinned.value_or(goes ? device : 0));
   }
   if (!runsAny)
-    result.obstacle = {ExitCode::Unsupported, "it runs nothing of this model"};
+    result.obstacle = {Obstacle::Unsupported, "it runs nothing of this model"};
   return result;
 }
 
@@ -58,7 +61,7 @@ Assignment asPinned(const PlacementGraph &graph, const ir::Target &target) {
   for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups)) {
     result.devices.push_back(problem.pinned.value_or(first));
     if (problem.times[result.devices.back()] == PlacementProblem::kImpossible)
-      return cannotBe(fmt::format("{} cannot run there ({})", group.name, group.unsupported));
+      return cannotRun(group);
   }
   return result;
 }
@@ -118,7 +121,7 @@ static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optio
     placement = passes::placeGroups(graph.problem, kEffort);
   }
   if (!placement)
-    return cannotBe(fmt::format("no device can run all of {}", graph.entry.getSymName().str()));
+    return cannotBe("no device can run all of " + graph.entry.getSymName().str());
   return {placement->devices};
 }
 
@@ -145,24 +148,22 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
   passes::PipelineOptions pipeline = setting.pipeline;
   OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate, pipeline.chosen);
   pipeline.prepared = &setting.prepared;
-  auto evaluation = evaluate(*copy, pipeline, setting.entry, setting.costs.hostRunsHere);
-  if (!evaluation) {
-    candidate.obstacle = takeFailure(evaluation.takeError());
+  candidate.evaluation = evaluate(*copy, pipeline, setting.entry, setting.costs.hostRunsHere, candidate.obstacle);
+  if (!candidate.evaluation)
     return;
-  }
-  candidate.evaluation = std::move(*evaluation);
   for (size_t device = 0; device < setting.costs.memoryCaps.size(); ++device) {
     std::optional<int64_t> cap = setting.costs.memoryCaps[device];
     int64_t peak = candidate.evaluation->peakBytes[device];
     if (cap && peak > *cap)
-      candidate.obstacle = {ExitCode::Exhausted,
-                            fmt::format("{} would need {} bytes and may have {}",
-                                        runtime::shownDevice(setting.target().devices()[device].name), peak, *cap)};
+      candidate.obstacle = {Obstacle::Exhausted, (runtime::shownDevice(setting.target().devices()[device].name) +
+                                                  llvm::Twine(" would need ") + llvm::Twine(peak) +
+                                                  " bytes and may have " + llvm::Twine(*cap))
+                                                     .str()};
   }
 }
 
 /// The devices of all entry points' groups; an obstacle if the strategy has one for the entry point that counts.
-static Failure assign(const PlacementSetting &setting, const Strategy &strategy, Candidate &candidate) {
+static Obstacle assign(const PlacementSetting &setting, const Strategy &strategy, Candidate &candidate) {
   KnownDevices devices;
   for (const std::string &entry : setting.entries()) {
     bool counts = entry == setting.entry;
@@ -170,15 +171,15 @@ static Failure assign(const PlacementSetting &setting, const Strategy &strategy,
     devices.follow(graph);
     PlacementGraph asked = graph; // a strategy may modify it
     Assignment assignment = strategy(asked);
-    if (!counts && assignment.obstacle.code != ExitCode::Fine)
+    if (!counts && assignment.obstacle.kind != Obstacle::None)
       assignment = whereItCan(graph, setting.costs.memoryCaps);
-    if (assignment.obstacle.code != ExitCode::Fine)
+    if (assignment.obstacle.kind != Obstacle::None)
       return assignment.obstacle;
     if (counts)
       devices.note(graph, assignment.devices);
     candidate.devices[entry] = std::move(assignment.devices);
   }
-  return {ExitCode::Fine, ""};
+  return {};
 }
 
 Strategy forEntryThatCounts(const PlacementSetting &setting, Strategy strategy) {
@@ -200,7 +201,7 @@ Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const 
 Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known) {
   const char *name = "as pinned";
   auto pinned = [&](PlacementGraph &graph) { return asPinned(graph, setting.target()); };
-  if (!setting.written.empty())
+  if (llvm::any_of(setting.graph().groups, [](const PlacedGroup &group) { return group.isKept; }))
     return tryStrategy(setting, name, forEntryThatCounts(setting, pinned), known);
   Candidate candidate;
   candidate.name = name;

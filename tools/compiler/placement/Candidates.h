@@ -3,10 +3,8 @@
 
 #include "passes/assign/PlacementGraph.h"
 #include "passes/kernel/PreparedKernels.h"
-#include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Evaluation.h"
-#include "tools/compiler/placement/costs/Costs.h"
-#include "tools/compiler/placement/report/PlacementFile.h"
+#include "tools/compiler/placement/TargetCosts.h"
 #include <functional>
 
 namespace sluice::compiler {
@@ -14,19 +12,19 @@ namespace sluice::compiler {
 /// The devices of an entry point's groups, or the reason why there are none.
 struct Assignment {
   std::vector<uint32_t> devices;
-  Failure obstacle = {ExitCode::Fine, ""};
+  passes::Obstacle obstacle;
 };
 using Strategy = std::function<Assignment(passes::PlacementGraph &graph)>;
 
 struct Candidate {
   std::string name;
-  Failure obstacle = {ExitCode::Fine, ""};              ///< reason why it is impossible
+  passes::Obstacle obstacle;                            ///< reason why it is impossible
   std::map<std::string, std::vector<uint32_t>> devices; ///< of the groups, by entry point
   std::optional<Evaluation> evaluation;                 ///< none if it cannot be compiled
   bool isSimple = false;                                ///< everything on one device
   bool isWritten = true;                                ///< else the model is compiled without a choice
 
-  bool isPossible() const { return obstacle.code == ExitCode::Fine; }
+  bool isPossible() const { return obstacle.kind == passes::Obstacle::None; }
 };
 
 /// State shared by all candidates.
@@ -36,9 +34,8 @@ struct PlacementSetting {
   TargetCosts costs;
   std::unique_ptr<passes::DeviceBackends> backends;
   std::string entry;
-  PlacementFile written; ///< decisions to keep, for the entry point that counts
   passes::PreparedKernels prepared;
-  /// For each entry point of the module, by name; written decisions are pinned.
+  /// For each entry point of the module, by name.
   std::map<std::string, passes::PlacementGraph> graphs;
 
   const ir::Target &target() const { return backends->target(); }
@@ -65,7 +62,7 @@ Strategy forEntryThatCounts(const PlacementSetting &setting, Strategy strategy);
 Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const Strategy &strategy,
                       llvm::ArrayRef<Candidate> known = {});
 
-/// The user's own placement, compiled as without a choice, unless a file has decisions to keep.
+/// The user's own placement, compiled as without a choice, unless decisions are kept.
 Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known);
 
 /// The candidate's devices for the original module, as recorded by `passes::applyPlacement`.

@@ -2,7 +2,6 @@
 
 #include "ir/Module.h"
 #include "runtime/plan/CopyForecast.h"
-#include "tools/compiler/Phases.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -48,17 +47,19 @@ std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan
   return seconds;
 }
 
-llvm::Expected<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
-                                    bool hostRunsHere) {
+std::optional<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
+                                   bool hostRunsHere, passes::Obstacle &obstacle) {
   pipeline.compileFrom = "train";
   pipeline.compileTo = "planned";
   pipeline.verifies = false; // the IR is discarded
   pipeline.dumpIrDir.clear();
   pipeline.progress = nullptr;
-  std::string warnings; // reported when the chosen placement is compiled
-  auto planned = runPhases(module, pipeline, warnings);
-  if (!planned)
-    return planned.takeError();
+  ir::DiagnosticText diagnostics(module.getContext()); // warnings are reported when the chosen placement is compiled
+  FailureOr<passes::Lowered> planned = passes::runPipeline(module, pipeline);
+  if (failed(planned)) {
+    obstacle = passes::obstacleOf(diagnostics);
+    return std::nullopt;
+  }
 
   Evaluation result;
   result.plan = std::move(planned->plan);

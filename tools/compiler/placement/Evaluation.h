@@ -1,9 +1,9 @@
 // The evaluation of a placement: its plan, and its time by the cost model.
 #pragma once
 
+#include "passes/Obstacle.h"
 #include "passes/Pipeline.h"
 #include "runtime/plan/CallModel.h"
-#include "llvm/Support/Error.h"
 
 namespace sluice::compiler {
 
@@ -27,8 +27,9 @@ struct Evaluation {
 std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan, const passes::CostModel &costs);
 
 /// Runs the phases from `train` to `planned` on the module, which is consumed, and simulates the entry point's schedule
-/// with the cost model. `hostRunsHere`: the issuing thread also runs the host's work.
-llvm::Expected<Evaluation> evaluate(mlir::ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
-                                    bool hostRunsHere);
+/// with the cost model. `hostRunsHere`: the issuing thread also runs the host's work. None with an `obstacle` if a phase
+/// fails.
+std::optional<Evaluation> evaluate(mlir::ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
+                                   bool hostRunsHere, passes::Obstacle &obstacle);
 
 } // namespace sluice::compiler

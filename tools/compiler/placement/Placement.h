@@ -19,12 +19,7 @@ struct PlacementDecision {
 llvm::Expected<PlacementSetting> preparePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
                                                   const PlacementRequest &request);
 
-/// Decides for a module in phase `train`.
-///
-/// Candidates are everything on one device, the user's own placement with the rest on the first device, and the fastest
-/// placements by a model of their schedules (passes/assign/AssignmentSearch.h). Each is compiled up to its plan. The
-/// result is the candidate with the fastest schedule by the cost model among those whose planned memory fits. It must
-/// beat everything on one device by more than the figures' uncertainty; otherwise that is taken.
+/// Decides for a module in phase `train`: the result of the search (PlacementSearch.h), unless a device is preferred.
 llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
                                                   const PlacementRequest &request);
 

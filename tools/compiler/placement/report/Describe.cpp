@@ -3,7 +3,7 @@
 #include "ir/text/DiagnosticText.h"
 #include "passes/assign/GroupValues.h"
 #include "runtime/plan/DeviceName.h"
-#include "tools/compiler/placement/report/GroupLaunches.h"
+#include "tools/compiler/placement/GroupLaunches.h"
 #include <fmt/format.h>
 
 using namespace mlir;
@@ -178,14 +178,14 @@ private:
       item.devices.push_back(elsewhere);
     }
     item.reason = reasonFor(group, problem, item);
-    if (!group.isFixed && !setting.written.names(group))
+    if (!group.isFixed && !group.isKept)
       item.reason += capAgainst(i);
     return item;
   }
 
   std::string reasonFor(const PlacedGroup &group, const PlacementProblem::Group &problem,
                         const PlacementReport::Group &item) const {
-    if (setting.written.names(group))
+    if (group.isKept)
       return "the file of decisions says so";
     if (group.isFixed)
       return item.isState && item.kind == "hyperparameter" ? "the host sets it" : "the model says so";

@@ -7,6 +7,7 @@
 #include "tools/compiler/JsonFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 
 using namespace mlir;
 using sluice::passes::PlacedGroup;
@@ -123,25 +124,19 @@ private:
 
 } // namespace
 
-llvm::Expected<PlacementFile> PlacementFile::read(const std::string &path, const PlacementGraph &graph,
-                                                  const ir::Target &target) {
+llvm::Error keepPlacement(const std::string &path, PlacementGraph &graph, const ir::Target &target) {
   auto content = readJsonFile(path);
   if (!content)
     return content.takeError();
   auto devices = Reading(path, graph, target).run(*content);
   if (!devices)
     return devices.takeError();
-  PlacementFile file;
-  file.devices = std::move(*devices);
-  return file;
-}
-
-bool PlacementFile::names(const PlacedGroup &group) const { return devices.contains(keyOf(group)); }
-
-void PlacementFile::fix(PlacementGraph &graph) const {
   for (auto [group, problem] : llvm::zip_equal(graph.groups, graph.problem.groups))
-    if (auto written = devices.find(keyOf(group)); written != devices.end())
-      problem.pinned = written->second;
+    if (auto kept = devices->find(keyOf(group)); kept != devices->end()) {
+      group.isKept = true;
+      problem.pinned = kept->second;
+    }
+  return llvm::Error::success();
 }
 
 /// Launches in the order of their predicted starts, then states; those without a start come last of their kind.

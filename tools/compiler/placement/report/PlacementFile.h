@@ -9,27 +9,13 @@
 #include "ir/Target.h"
 #include "passes/assign/PlacementGraph.h"
 #include "tools/compiler/placement/report/Report.h"
-#include <map>
 #include <string>
 
 namespace sluice::compiler {
 
-class PlacementFile {
-public:
-  /// Fails if the file is of another model or entry point, names unknown groups or devices (the error suggests the
-  /// nearest), or contradicts the model.
-  static llvm::Expected<PlacementFile> read(const std::string &path, const passes::PlacementGraph &graph,
-                                            const ir::Target &target);
-
-  bool empty() const { return devices.empty(); }
-  /// Whether the file contains the group's device.
-  bool names(const passes::PlacedGroup &group) const;
-  /// Pins the groups of the same entry point, in any clone of the module that the file was read for.
-  void fix(passes::PlacementGraph &graph) const;
-
-private:
-  std::map<std::string, uint32_t> devices; // by the group's key
-};
+/// Pins the groups that the file names. Fails if the file is of another model or entry point, names unknown groups or
+/// devices (the error suggests the nearest), or contradicts the model.
+llvm::Error keepPlacement(const std::string &path, passes::PlacementGraph &graph, const ir::Target &target);
 
 /// The text of a file that keeps the whole decision.
 std::string printPlacementFile(const PlacementReport &report);

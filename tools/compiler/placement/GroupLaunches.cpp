@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/report/GroupLaunches.h"
+#include "tools/compiler/placement/GroupLaunches.h"
 
 #include "ir/text/DiagnosticText.h"
 #include <map>
