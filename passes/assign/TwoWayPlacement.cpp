@@ -17,9 +17,9 @@ static Side otherThan(Side side) { return side == Side::Host ? Side::Accelerator
 namespace {
 
 /// An assignment with incremental cost and memory. A move takes time proportional to the values of the group.
-class Assignment {
+class TwoWayAssignment {
 public:
-  Assignment(const TwoWayProblem &problem, const GroupValues &values, Sides sides)
+  TwoWayAssignment(const TwoWayProblem &problem, const GroupValues &values, Sides sides)
       : problem(&problem), values(&values), sides_(std::move(sides)), readers(problem.values.size()) {
     for (uint32_t group = 0; group < sides_.size(); ++group) {
       for (uint32_t value : values.read(group))
@@ -141,7 +141,7 @@ private:
   bool isOpen(const Branch &branch) const { return !best || branch.bound + 0.5 < double(best->cost()); }
   static int64_t roundUp(double bound) { return int64_t(std::ceil(bound - 0.5)); }
 
-  void offer(const Assignment &assignment) {
+  void offer(const TwoWayAssignment &assignment) {
     if (assignment.fits() && (!best || assignment.cost() < best->cost()))
       best = assignment;
   }
@@ -153,7 +153,7 @@ private:
   std::optional<Branch> relax(Pins pins, double bound, int steps) {
     Priced free = solve(pins, 1, Side::Accelerator, 0);
     Branch branch{std::move(pins), std::max(bound, double(free.cost)), {}};
-    Assignment cheapest(problem, values, std::move(free.sides));
+    TwoWayAssignment cheapest(problem, values, std::move(free.sides));
     offer(cheapest);
     for (Side side : {Side::Host, Side::Accelerator})
       if (!cheapest.fits(side) && !keepCap(branch, side, cheapest, steps))
@@ -166,8 +166,8 @@ private:
   /// price x cap). This function is concave and piecewise linear in the price with slope (memory - cap). So for two
   /// assignments, one on either side of the cap, the intersection of their lines is the next price to try. Returns
   /// false if even the assignment with the least memory exceeds the cap.
-  bool keepCap(Branch &branch, Side side, Assignment beyond, int steps) {
-    Assignment within(problem, values, solve(branch.pins, 0, side, 1).sides);
+  bool keepCap(Branch &branch, Side side, TwoWayAssignment beyond, int steps) {
+    TwoWayAssignment within(problem, values, solve(branch.pins, 0, side, 1).sides);
     if (!within.fits(side))
       return false;
     offer(within);
@@ -178,7 +178,7 @@ private:
         break;
       Priced next = solve(branch.pins, 1, side, price);
       branch.bound = std::max(branch.bound, double(next.cost) - price * cap);
-      Assignment assignment(problem, values, std::move(next.sides));
+      TwoWayAssignment assignment(problem, values, std::move(next.sides));
       double met = double(within.cost()) + price * double(within.memory()[side]),
              found = double(assignment.cost()) + price * double(assignment.memory()[side]);
       if (found >= met - 1e-9 * std::abs(met))
@@ -196,7 +196,7 @@ private:
 
   /// Starts from an assignment within the cap of a side and moves undecided groups to that side one by one while the
   /// cap holds. Offers each intermediate assignment. Tries program order, graph order, and both reversed.
-  void fill(const Assignment &within, Side side, const std::vector<uint32_t> &undecided) {
+  void fill(const TwoWayAssignment &within, Side side, const std::vector<uint32_t> &undecided) {
     std::vector<bool> isUndecided(problem.groups.size());
     for (uint32_t group : undecided)
       isUndecided[group] = true;
@@ -210,7 +210,7 @@ private:
     }
   }
 
-  template <typename Iterator> void fill(Assignment walk, Side side, Iterator begin, Iterator end) {
+  template <typename Iterator> void fill(TwoWayAssignment walk, Side side, Iterator begin, Iterator end) {
     for (Iterator group = begin; group != end; ++group) {
       if (walk.sides()[*group] == side)
         continue;
@@ -226,7 +226,7 @@ private:
   void improve(const Pins &pins) {
     if (!best)
       return;
-    Assignment walk = *best;
+    TwoWayAssignment walk = *best;
     for (bool moved = true; moved && !isSpent();) {
       moved = false;
       effort -= int64_t(problem.groups.size());
@@ -258,7 +258,7 @@ private:
   GroupValues values;
   std::vector<uint32_t> breadthFirst; // order of groups
   int64_t &effort;                    // remaining
-  std::optional<Assignment> best;
+  std::optional<TwoWayAssignment> best;
 };
 
 } // namespace
@@ -299,10 +299,10 @@ Priced Search::solve(const Pins &pins, int64_t timeWeight, Side side, double pri
 }
 
 int64_t costOf(const TwoWayProblem &problem, const Sides &sides) {
-  return Assignment(problem, GroupValues(problem), sides).cost();
+  return TwoWayAssignment(problem, GroupValues(problem), sides).cost();
 }
 std::array<int64_t, 2> memoryOf(const TwoWayProblem &problem, const Sides &sides) {
-  return Assignment(problem, GroupValues(problem), sides).memory();
+  return TwoWayAssignment(problem, GroupValues(problem), sides).memory();
 }
 
 std::optional<TwoWayPlacement> placeTwoWay(const TwoWayProblem &problem, int64_t &effort,

@@ -20,7 +20,7 @@ enum class ResultPlace { Values, Outputs, States };
 /// The properties that collectives of a bucket share.
 using Likeness = std::tuple<unsigned, unsigned, uint64_t, const void *, const void *, ResultPlace>;
 
-struct Candidate {
+struct BucketCandidate {
   CollectiveOp op;
   double ready = 0; // seconds from the start of the call until its value is available
   double after = 0; // seconds of the launches that read its result, divided among their operands
@@ -50,7 +50,7 @@ public:
     }
     countSets(entry->getParentOfType<ModuleOp>());
     for (CollectiveOp op : block.getOps<CollectiveOp>())
-      if (Candidate candidate = look(op); candidate.isAlone)
+      if (BucketCandidate candidate = look(op); candidate.isAlone)
         alone.push_back(candidate);
       else
         groups[likenessOf(op)].push_back(candidate);
@@ -61,7 +61,7 @@ public:
   /// Uses the times of a trial from now on.
   void expect(const BucketTrial::Outcome &outcome) {
     for (auto &[likeness, candidates] : groups) {
-      for (Candidate &candidate : candidates)
+      for (BucketCandidate &candidate : candidates)
         candidate.ready = outcome.ends.lookup(candidate.op->getOperand(0).getDefiningOp());
       sort(candidates);
     }
@@ -74,22 +74,22 @@ public:
   double lastReady() const {
     double last = 0;
     for (const auto &[likeness, candidates] : groups)
-      for (const Candidate &candidate : candidates)
+      for (const BucketCandidate &candidate : candidates)
         last = std::max(last, candidate.ready);
     return last;
   }
 
   /// One way for each group.
   SmallVector<Bucket> run(ArrayRef<Way> ways) const {
-    SmallVector<Bucket> buckets = llvm::map_to_vector(alone, [&](const Candidate &one) { return join(one); });
+    SmallVector<Bucket> buckets = llvm::map_to_vector(alone, [&](const BucketCandidate &one) { return join(one); });
     for (const auto &[group, way] : llvm::zip_equal(groups, ways))
       cut(group.second, way, buckets);
     return buckets;
   }
 
 private:
-  static void sort(SmallVectorImpl<Candidate> &candidates) {
-    llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
+  static void sort(SmallVectorImpl<BucketCandidate> &candidates) {
+    llvm::sort(candidates, [](const BucketCandidate &a, const BucketCandidate &b) {
       return std::tuple(a.ready, a.made, a.place) < std::tuple(b.ready, b.made, b.place);
     });
   }
@@ -121,10 +121,10 @@ private:
                            : ResultPlace::Values};
   }
 
-  Candidate look(CollectiveOp op) const {
+  BucketCandidate look(CollectiveOp op) const {
     Value value = op->getOperand(0);
     auto maker = value.getDefiningOp<LaunchOp>();
-    Candidate candidate{op};
+    BucketCandidate candidate{op};
     candidate.bytes = double(bytesOf(op, /*rows=*/0));
     candidate.place = places.lookup(op);
     candidate.used = std::numeric_limits<unsigned>::max();
@@ -186,7 +186,7 @@ private:
     return isa<SetOp, ReturnOp>(b) || places.lookup(b) < places.lookup(a) ? a : b;
   }
 
-  double seconds(const Candidate &like, double bytes) const {
+  double seconds(const BucketCandidate &like, double bytes) const {
     CollectiveOp op = like.op;
     return clock.collectiveSeconds(getDevice(op->getOperand(0).getType()), op.getKind(), bytes);
   }
@@ -215,16 +215,16 @@ private:
   }
 
   /// For each i, all cuts of the first i candidates that may lead to the optimum.
-  std::vector<SmallVector<Cut, 2>> findCuts(ArrayRef<Candidate> candidates, const Way &way) const {
+  std::vector<SmallVector<Cut, 2>> findCuts(ArrayRef<BucketCandidate> candidates, const Way &way) const {
     std::vector<SmallVector<Cut, 2>> cuts(candidates.size() + 1);
     Cut &none = cuts.front().emplace_back();
-    for (const Candidate &candidate : candidates)
+    for (const BucketCandidate &candidate : candidates)
       none.finished = std::max(none.finished, candidate.ready);
     for (size_t end = 1; end <= candidates.size(); ++end) {
       double bytes = 0, ready = 0, after = 0;
       unsigned made = 0, used = std::numeric_limits<unsigned>::max();
       for (size_t begin = end; begin-- > 0;) {
-        const Candidate &next = candidates[begin];
+        const BucketCandidate &next = candidates[begin];
         bytes += next.bytes;
         after += next.after;
         ready = std::max(ready, next.ready);
@@ -243,7 +243,7 @@ private:
     return cuts;
   }
 
-  void cut(ArrayRef<Candidate> candidates, const Way &way, SmallVectorImpl<Bucket> &buckets) const {
+  void cut(ArrayRef<BucketCandidate> candidates, const Way &way, SmallVectorImpl<Bucket> &buckets) const {
     std::vector<SmallVector<Cut, 2>> cuts = findCuts(candidates, way);
     const Cut *last = llvm::min_element(cuts.back(), [](const Cut &a, const Cut &b) {
       return std::pair(a.finished, a.count) < std::pair(b.finished, b.count);
@@ -252,9 +252,9 @@ private:
       buckets.push_back(join(candidates.slice(last->begin, end - last->begin)));
   }
 
-  Bucket join(ArrayRef<Candidate> candidates) const {
+  Bucket join(ArrayRef<BucketCandidate> candidates) const {
     Bucket bucket{{}, candidates.front().behind};
-    for (const Candidate &member : candidates) {
+    for (const BucketCandidate &member : candidates) {
       bucket.members.push_back(member.op);
       bucket.behind = later(bucket.behind, member.behind);
     }
@@ -267,8 +267,8 @@ private:
   DenseMap<Operation *, unsigned> places;
   DenseMap<Operation *, double> readyAt;
   llvm::StringMap<unsigned> setsOf;
-  SmallVector<Candidate> alone;
-  llvm::MapVector<Likeness, SmallVector<Candidate>, std::map<Likeness, unsigned>> groups;
+  SmallVector<BucketCandidate> alone;
+  llvm::MapVector<Likeness, SmallVector<BucketCandidate>, std::map<Likeness, unsigned>> groups;
 };
 
 } // namespace

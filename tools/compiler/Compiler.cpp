@@ -3,6 +3,7 @@
 #include "ir/Dialect.h"
 #include "ir/Module.h"
 #include "ir/Target.h"
+#include "passes/assign/search/Evaluation.h"
 #include "passes/train/VerifyInput.h"
 #include "runtime/files/Process.h"
 #include "tools/compiler/Backends.h"
@@ -11,7 +12,6 @@
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/ShardBuckets.h"
-#include "tools/compiler/placement/Evaluation.h"
 #include "tools/compiler/placement/Placement.h"
 #include "tools/compiler/placement/costs/Costs.h"
 #include "llvm/ADT/StringExtras.h"
@@ -286,8 +286,8 @@ static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t rep
 }
 
 /// The costs of the replicas' devices, for bucketing and predicting their collectives.
-static llvm::Expected<TargetCosts> costsOfReplicas(ModuleOp module, const PlacementRequest &request,
-                                                   const passes::BackendSettings &settings) {
+static llvm::Expected<passes::TargetCosts> costsOfReplicas(ModuleOp module, const PlacementRequest &request,
+                                                           const passes::BackendSettings &settings) {
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> target = ir::Target::of(module);
   if (failed(target))
@@ -323,7 +323,7 @@ static llvm::Error checkTrees(const runtime::Plan &plan, const CompileOptions &o
 }
 
 /// Predicts the communication of the plan's replicas.
-static void forecastReplicas(const TargetCosts &costs, Compiled &compiled) {
+static void forecastReplicas(const passes::TargetCosts &costs, Compiled &compiled) {
   const runtime::Plan &plan = compiled.plan;
   auto runsHere = [&](size_t queue) { return costs.hostRunsHere && plan.queues[queue].device == 0; };
   for (const runtime::Entry &entry : plan.entries) {
@@ -331,7 +331,7 @@ static void forecastReplicas(const TargetCosts &costs, Compiled &compiled) {
       continue;
     runtime::CallModel model(plan, entry, plan.microbatches, runsHere);
     runtime::CommunicationForecast forecast =
-        runtime::forecastCommunication(plan, model, workSeconds(entry, plan, costs.model));
+        runtime::forecastCommunication(plan, model, passes::workSeconds(entry, plan, costs.model));
     if (forecast.collectives.empty())
       continue;
     const runtime::Slot &sent = forecast.collectives.front().collective->send.slot;
@@ -447,7 +447,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   if (placement.chooses && goesOn)
     if (llvm::Error error = place(module, placement, pipeline, compiled))
       return error;
-  std::optional<TargetCosts> costs;
+  std::optional<passes::TargetCosts> costs;
   if (replicas != 1 && goesOn) {
     auto found = costsOfReplicas(module, placement, options.settings);
     if (!found)

@@ -1,9 +1,9 @@
 #include "tools/compiler/ShardBuckets.h"
 
 #include "ir/Module.h"
+#include "passes/assign/search/Evaluation.h"
 #include "passes/kernel/PreparedKernels.h"
 #include "tools/compiler/Phases.h"
-#include "tools/compiler/placement/Evaluation.h"
 #include <limits>
 
 using namespace mlir;
@@ -14,11 +14,11 @@ static constexpr double kGain = 0.999; // prefer fewer collectives at the same s
 
 /// Seconds of a training step; infinite if it cannot be compiled, which is reported by the final compilation.
 static double secondsWith(int64_t buckets, ModuleOp module, passes::PipelineOptions pipeline,
-                          const TargetCosts &costs) {
+                          const passes::TargetCosts &costs) {
   OwningOpRef<ModuleOp> copy(module.clone());
   pipeline.shardBuckets = buckets;
   passes::Obstacle obstacle;
-  auto evaluation = evaluate(*copy, std::move(pipeline), "train_step", costs.hostRunsHere, obstacle);
+  auto evaluation = passes::evaluate(*copy, std::move(pipeline), "train_step", costs.hostRunsHere, obstacle);
   return evaluation ? evaluation->seconds : std::numeric_limits<double>::infinity();
 }
 
@@ -36,7 +36,7 @@ static OwningOpRef<ModuleOp> trained(ModuleOp module, passes::PipelineOptions pi
   return {};
 }
 
-int64_t chooseShardBuckets(ModuleOp model, const passes::PipelineOptions &pipeline, const TargetCosts &costs) {
+int64_t chooseShardBuckets(ModuleOp model, const passes::PipelineOptions &pipeline, const passes::TargetCosts &costs) {
   OwningOpRef<ModuleOp> module = trained(model, pipeline);
   if (!module)
     return 1;

@@ -1,8 +1,8 @@
 #include "tests/e2e/devices/Assignments.h"
 
+#include "passes/assign/search/GroupLaunches.h"
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/Trained.h"
-#include "tools/compiler/placement/GroupLaunches.h"
 #include "tools/compiler/placement/Placement.h"
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ struct Assignments::Model {
         setting(valueOf(compiler::preparePlacement(*trained.module, trained.pipeline, asked.request()))) {}
 
   Trained trained;
-  compiler::PlacementSetting setting;
+  passes::PlacementSetting setting;
 };
 
 Assignments::Assignments(const PlacementCase &asked) {
@@ -57,29 +57,29 @@ std::vector<uint32_t> Assignments::on(uint32_t device) const {
   return devices;
 }
 
-compiler::Candidate Assignments::compiled(const std::vector<uint32_t> &devices) {
-  return compiler::tryStrategy(model->setting, "one", [&](PlacementGraph &graph) {
+passes::Candidate Assignments::compiled(const std::vector<uint32_t> &devices) {
+  return passes::tryStrategy(model->setting, "one", [&](PlacementGraph &graph) {
     bool counts = ir::EntryOp(graph.entry).getSymName() == model->setting.entry;
-    return counts ? compiler::Assignment{devices} : compiler::Assignment{{}, {passes::Obstacle::Unsupported, "free"}};
+    return counts ? passes::Assignment{devices} : passes::Assignment{{}, {passes::Obstacle::Unsupported, "free"}};
   });
 }
 
 passes::AssignmentFigures Assignments::judged(const std::vector<uint32_t> &devices,
-                                              const compiler::Evaluation &plan) const {
-  const compiler::PlacementSetting &setting = model->setting;
+                                              const passes::Evaluation &plan) const {
+  const passes::PlacementSetting &setting = model->setting;
   passes::AssignmentModel judge(setting.graph(), setting.target(), setting.costs.model, setting.costs.hostRunsHere);
-  auto launches = compiler::findGroupLaunches(setting.graph(), devices, plan);
+  auto launches = passes::findGroupLaunches(setting.graph(), devices, plan);
   for (uint32_t group = 0; group < launches.size(); ++group)
     if (launches[group])
       judge.setKernel(group, devices[group], plan.workSeconds[launches[group]->action],
-                      compiler::workspaceOf(setting.graph(), group, *launches[group]->launch));
+                      passes::workspaceOf(setting.graph(), group, *launches[group]->launch));
   return judge.judge(devices);
 }
 
 Assignments::Best Assignments::best() {
   Best best;
   for (int64_t number = 0; number < count(); ++number) {
-    compiler::Candidate candidate = compiled(at(number));
+    passes::Candidate candidate = compiled(at(number));
     double sum = candidate.evaluation->serialSeconds;
     best.serialSeconds = number == 0 ? sum : std::min(best.serialSeconds, sum);
     if (candidate.isPossible())

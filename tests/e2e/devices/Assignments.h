@@ -2,8 +2,8 @@
 #pragma once
 
 #include "passes/assign/AssignmentModel.h"
+#include "passes/assign/search/Candidates.h"
 #include "tests/e2e/devices/Placed.h"
-#include "tools/compiler/placement/Candidates.h"
 
 namespace sluice::test {
 
@@ -21,9 +21,9 @@ public:
   std::vector<uint32_t> on(uint32_t device) const;
 
   /// The compiled plan of a placement, and whether it fits the caps.
-  compiler::Candidate compiled(const std::vector<uint32_t> &devices);
+  passes::Candidate compiled(const std::vector<uint32_t> &devices);
   /// The assignment model's figures for a placement, given the plan's kernels.
-  passes::AssignmentFigures judged(const std::vector<uint32_t> &devices, const compiler::Evaluation &plan) const;
+  passes::AssignmentFigures judged(const std::vector<uint32_t> &devices, const passes::Evaluation &plan) const;
 
   /// The minimum seconds of all placements within the caps, and the minimum sum of work and copies of all placements.
   struct Best {

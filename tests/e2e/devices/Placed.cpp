@@ -85,12 +85,12 @@ std::unique_ptr<Compiled> Placed::compile(const RunOptions &run) const {
   return std::make_unique<Compiled>(text, options, run);
 }
 
-compiler::Evaluation evaluated(const std::string &model, const passes::CostModel &costs) {
+passes::Evaluation evaluated(const std::string &model, const passes::CostModel &costs) {
   Trained trained(model);
   trained.pipeline.costs = costs;
   passes::Obstacle obstacle;
-  std::optional<compiler::Evaluation> evaluation =
-      compiler::evaluate(*trained.module, trained.pipeline, "train_step", /*hostRunsHere=*/false, obstacle);
+  std::optional<passes::Evaluation> evaluation =
+      passes::evaluate(*trained.module, trained.pipeline, "train_step", /*hostRunsHere=*/false, obstacle);
   if (!evaluation)
     throw std::runtime_error(obstacle.text);
   return std::move(*evaluation);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "passes/analysis/CostModel.h"
+#include "passes/assign/search/Evaluation.h"
 #include "tests/e2e/Harness.h"
-#include "tools/compiler/placement/Evaluation.h"
 #include "tools/compiler/placement/Request.h"
 #include "tools/compiler/placement/report/Report.h"
 #include <memory>
@@ -45,7 +45,7 @@ Placed place(const PlacementCase &asked);
 std::string everythingOn(const PlacementCase &asked, const std::string &first);
 
 /// The cost model's evaluation of such a model.
-compiler::Evaluation evaluated(const std::string &model, const passes::CostModel &costs);
+passes::Evaluation evaluated(const std::string &model, const passes::CostModel &costs);
 
 /// The alternatives that must not be faster than the report's choice, with the device of the unpinned parts.
 std::map<std::string, std::string> knownAlternatives(const compiler::PlacementReport &report);

@@ -1,5 +1,6 @@
 // The cost of collectives on virtual accelerators, whose kernel times the compiler has measured. It is predicted and
 // then measured, on a network that reduces as much as it computes.
+#include "passes/assign/search/Evaluation.h"
 #include "passes/kernel/PreparedKernels.h"
 #include "runtime/instance/ActionTimes.h"
 #include "runtime/plan/CommunicationForecast.h"
@@ -9,7 +10,6 @@
 #include "tests/e2e/devices/Placed.h"
 #include "tests/e2e/devices/Trained.h"
 #include "tests/e2e/replicas/Replicated.h"
-#include "tools/compiler/placement/Evaluation.h"
 #include "tools/compiler/placement/costs/Calibration.h"
 
 #include <cmath>
@@ -85,14 +85,14 @@ public:
   runtime::CommunicationForecast forecast(const runtime::Plan &plan, const Link &link) const {
     const runtime::Entry &step = *plan.findEntry("train_step");
     runtime::CallModel calls(plan, step, /*microbatches=*/1, isNeverHere);
-    return runtime::forecastCommunication(plan, calls, compiler::workSeconds(step, plan, costsOf(link)));
+    return runtime::forecastCommunication(plan, calls, passes::workSeconds(step, plan, costsOf(link)));
   }
 
   double predictedSeconds(const runtime::Plan &plan, const Link &link) const {
     constexpr int64_t kCalls = 24;
     const runtime::Entry &step = *plan.findEntry("train_step");
     runtime::CallModel calls(plan, step, /*microbatches=*/1, isNeverHere);
-    return calls.predict(compiler::workSeconds(step, plan, costsOf(link)), kCalls).seconds;
+    return calls.predict(passes::workSeconds(step, plan, costsOf(link)), kCalls).seconds;
   }
 
   /// By the clock of the accelerators.

@@ -1,9 +1,9 @@
 #include "tools/compiler/placement/Placement.h"
 
 #include "passes/Passes.h"
+#include "passes/assign/search/PlacementSearch.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Phases.h"
-#include "tools/compiler/placement/PlacementSearch.h"
 #include "tools/compiler/placement/costs/Costs.h"
 #include "tools/compiler/placement/report/Describe.h"
 #include "tools/compiler/placement/report/PlacementFile.h"
@@ -38,8 +38,8 @@ static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::stri
                                         "; there are " + llvm::join(names, ", "));
 }
 
-llvm::Expected<PlacementSetting> preparePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
-                                                  const PlacementRequest &request) {
+llvm::Expected<passes::PlacementSetting> preparePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
+                                                          const PlacementRequest &request) {
   PlacementSetting setting;
   setting.module = module;
   setting.pipeline = pipeline;
@@ -68,23 +68,24 @@ llvm::Expected<PlacementSetting> preparePlacement(ModuleOp module, const passes:
   return setting;
 }
 
-static PlacementDecision decided(const PlacementSetting &setting, const Candidate &chosen, PlacementReport report) {
-  return {std::move(report), setting.costs.model, applyCandidate(setting, chosen)};
+static PlacementDecision decided(const passes::PlacementSetting &setting, const passes::Candidate &chosen,
+                                 PlacementReport report) {
+  return {std::move(report), setting.costs.model, passes::applyCandidate(setting, chosen)};
 }
 
 /// All work that it can run on one device.
-static llvm::Expected<PlacementDecision> prefer(PlacementSetting &setting, const std::string &name) {
+static llvm::Expected<PlacementDecision> prefer(passes::PlacementSetting &setting, const std::string &name) {
   const ir::TargetDevice *device = setting.target().find(name);
-  Candidate preferred = tryStrategy(setting, "all it can", [&](passes::PlacementGraph &graph) {
-    return preferring(graph, uint32_t(device - setting.target().devices().data()));
+  passes::Candidate preferred = passes::tryStrategy(setting, "all it can", [&](passes::PlacementGraph &graph) {
+    return passes::preferring(graph, uint32_t(device - setting.target().devices().data()));
   });
   if (!preferred.isPossible())
     return errorOf(preferred.obstacle);
   return decided(setting, preferred, describePlacement(setting, preferred, preferred, {}));
 }
 
-static std::string remarkOn(const SearchResult &found, double uncertainty) {
-  const Candidate &chosen = found.candidates[*found.chosen], &best = found.candidates[*found.fastest];
+static std::string remarkOn(const passes::SearchResult &found, double uncertainty) {
+  const passes::Candidate &chosen = found.candidates[*found.chosen], &best = found.candidates[*found.fastest];
   double gain = 1 - best.evaluation->seconds / chosen.evaluation->seconds;
   return gain > 0
              ? fmt::format("'{}' is predicted {:.2f} % faster than '{}', but predictions are certain to {:g} % "
@@ -93,11 +94,11 @@ static std::string remarkOn(const SearchResult &found, double uncertainty) {
              : "";
 }
 
-static llvm::Error whyNone(const SearchResult &found) {
+static llvm::Error whyNone(const passes::SearchResult &found) {
   if (found.obstacle.kind != passes::Obstacle::None)
     return errorOf({found.obstacle.kind, "no placement is possible: " + found.obstacle.text});
   std::string text;
-  for (const Candidate &candidate : found.candidates)
+  for (const passes::Candidate &candidate : found.candidates)
     text += (text.empty() ? "" : "; ") + shownAlternative(candidate.name) + ": " + candidate.obstacle.text;
   return makeError(ExitCode::Exhausted, "no placement fits: " + text);
 }
@@ -109,10 +110,10 @@ llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes:
     return setting.takeError();
   if (!request.prefer.empty())
     return prefer(*setting, request.prefer);
-  SearchResult found = searchPlacement(*setting);
+  passes::SearchResult found = passes::searchPlacement(*setting);
   if (!found.chosen)
     return whyNone(found);
-  const Candidate &chosen = found.candidates[*found.chosen];
+  const passes::Candidate &chosen = found.candidates[*found.chosen];
   PlacementReport report = describePlacement(*setting, chosen, found.candidates, found.summary);
   report.remark = remarkOn(found, setting->costs.uncertainty);
   return decided(*setting, chosen, std::move(report));

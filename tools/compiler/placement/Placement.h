@@ -2,7 +2,7 @@
 #pragma once
 
 #include "passes/Pipeline.h"
-#include "tools/compiler/placement/Candidates.h"
+#include "passes/assign/search/Candidates.h"
 #include "tools/compiler/placement/Request.h"
 #include "tools/compiler/placement/report/Report.h"
 #include "llvm/Support/Error.h"
@@ -16,8 +16,8 @@ struct PlacementDecision {
 };
 
 /// The shared state of candidates for a module in phase `train`. Fails if the request does not apply to it.
-llvm::Expected<PlacementSetting> preparePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
-                                                  const PlacementRequest &request);
+llvm::Expected<passes::PlacementSetting>
+preparePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline, const PlacementRequest &request);
 
 /// Decides for a module in phase `train`: the result of the search (PlacementSearch.h), unless a device is preferred.
 llvm::Expected<PlacementDecision> choosePlacement(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,

@@ -19,7 +19,7 @@ public:
       : target(target), request(request), settings(settings),
         files(target.accelerators() > 0 ? tryBackends() : std::vector<BackendFile>()) {}
 
-  llvm::Expected<TargetCosts> run() {
+  llvm::Expected<passes::TargetCosts> run() {
     if (llvm::Error error = checkNames())
       return std::move(error);
     std::string clock = clockOf(target, files);
@@ -144,13 +144,13 @@ private:
   const PlacementRequest &request;
   const passes::BackendSettings &settings;
   std::vector<BackendFile> files;
-  TargetCosts costs;
+  passes::TargetCosts costs;
 };
 
 } // namespace
 
-llvm::Expected<TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request,
-                                    const passes::BackendSettings &settings) {
+llvm::Expected<passes::TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request,
+                                            const passes::BackendSettings &settings) {
   return CostAssembly(target, request, settings).run();
 }
 

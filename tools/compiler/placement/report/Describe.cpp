@@ -2,8 +2,8 @@
 
 #include "ir/text/DiagnosticText.h"
 #include "passes/assign/GroupValues.h"
+#include "passes/assign/search/GroupLaunches.h"
 #include "runtime/plan/DeviceName.h"
-#include "tools/compiler/placement/GroupLaunches.h"
 #include <fmt/format.h>
 
 using namespace mlir;
@@ -58,7 +58,8 @@ private:
 
 class Description {
 public:
-  Description(const PlacementSetting &setting, const Candidate &chosen, llvm::ArrayRef<Candidate> candidates)
+  Description(const passes::PlacementSetting &setting, const passes::Candidate &chosen,
+              llvm::ArrayRef<passes::Candidate> candidates)
       : setting(setting), evaluation(*chosen.evaluation), graph(setting.graph()),
         devices(chosen.devices.at(setting.entry)), marginals(graph.problem, devices),
         unhindered(fastestWithoutCaps(chosen, candidates)) {}
@@ -75,9 +76,10 @@ public:
 
 private:
   /// The choice without memory caps.
-  static const Candidate &fastestWithoutCaps(const Candidate &chosen, llvm::ArrayRef<Candidate> candidates) {
-    const Candidate *best = &chosen;
-    for (const Candidate &candidate : candidates)
+  static const passes::Candidate &fastestWithoutCaps(const passes::Candidate &chosen,
+                                                     llvm::ArrayRef<passes::Candidate> candidates) {
+    const passes::Candidate *best = &chosen;
+    for (const passes::Candidate &candidate : candidates)
       if (candidate.evaluation && candidate.evaluation->seconds < best->evaluation->seconds)
         best = &candidate;
     return *best;
@@ -224,7 +226,7 @@ private:
 
   /// Sets the times at which the plan's kernels run.
   void schedule(PlacementReport &report, llvm::ArrayRef<std::optional<size_t>> numbers) const {
-    for (auto [number, launch] : llvm::zip_equal(numbers, findGroupLaunches(graph, devices, evaluation))) {
+    for (auto [number, launch] : llvm::zip_equal(numbers, passes::findGroupLaunches(graph, devices, evaluation))) {
       if (!launch)
         continue;
       PlacementReport::Group &group = report.groups[*number];
@@ -284,23 +286,23 @@ private:
     return covered >= kNearlyAll * (moved.end - moved.start);
   }
 
-  const PlacementSetting &setting;
-  const Evaluation &evaluation;
+  const passes::PlacementSetting &setting;
+  const passes::Evaluation &evaluation;
   const PlacementGraph &graph;
   std::vector<uint32_t> devices;
   Marginals marginals;
-  const Candidate &unhindered;
+  const passes::Candidate &unhindered;
 };
 
 } // namespace
 
-PlacementReport describePlacement(const PlacementSetting &setting, const Candidate &chosen,
-                                  llvm::ArrayRef<Candidate> candidates, const SearchSummary &search) {
+PlacementReport describePlacement(const passes::PlacementSetting &setting, const passes::Candidate &chosen,
+                                  llvm::ArrayRef<passes::Candidate> candidates, const passes::SearchSummary &search) {
   PlacementReport report;
   Description(setting, chosen, candidates).fill(report);
   report.chosen = chosen.name;
   report.uncertainty = setting.costs.uncertainty;
-  for (const Candidate &candidate : candidates)
+  for (const passes::Candidate &candidate : candidates)
     report.alternatives.push_back(
         {candidate.name, candidate.isPossible() ? std::optional<double>(candidate.evaluation->seconds) : std::nullopt,
          candidate.obstacle.text});

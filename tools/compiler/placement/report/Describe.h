@@ -1,12 +1,12 @@
 // Describes a decision in text and figures.
 #pragma once
 
-#include "tools/compiler/placement/PlacementSearch.h"
+#include "passes/assign/search/PlacementSearch.h"
 #include "tools/compiler/placement/report/Report.h"
 
 namespace sluice::compiler {
 
-PlacementReport describePlacement(const PlacementSetting &setting, const Candidate &chosen,
-                                  llvm::ArrayRef<Candidate> candidates, const SearchSummary &search);
+PlacementReport describePlacement(const passes::PlacementSetting &setting, const passes::Candidate &chosen,
+                                  llvm::ArrayRef<passes::Candidate> candidates, const passes::SearchSummary &search);
 
 } // namespace sluice::compiler

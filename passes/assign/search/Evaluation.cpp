@@ -1,4 +1,4 @@
-#include "tools/compiler/placement/Evaluation.h"
+#include "passes/assign/search/Evaluation.h"
 
 #include "ir/Module.h"
 #include "runtime/plan/CopyForecast.h"
@@ -6,12 +6,11 @@
 
 using namespace mlir;
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 static constexpr int64_t kCalls = 24; // length of a simulated run, whose second half counts
 
-static double secondsOf(const runtime::Collective &collective, const runtime::Plan &plan,
-                        const passes::CostModel &costs) {
+static double secondsOf(const runtime::Collective &collective, const runtime::Plan &plan, const CostModel &costs) {
   auto kind = ir::symbolizeCollectiveKind(runtime::Collective::kindNames[size_t(collective.kind)]);
   assert(kind && "the compiler makes no other collectives");
   int64_t replicas = plan.replicas == ir::kReplicasOfLaunch ? ir::kPlannedReplicas : plan.replicas;
@@ -19,7 +18,7 @@ static double secondsOf(const runtime::Collective &collective, const runtime::Pl
                                  double(collective.bytesFor(replicas)), replicas);
 }
 
-static double secondsOf(const runtime::Action &action, const runtime::Plan &plan, const passes::CostModel &costs) {
+static double secondsOf(const runtime::Action &action, const runtime::Plan &plan, const CostModel &costs) {
   int64_t rows = plan.capacity;
   auto nameOf = [&](const runtime::Slot &slot) -> const std::string & {
     return plan.devices[plan.deviceOf(slot)].name;
@@ -36,8 +35,7 @@ static double secondsOf(const runtime::Action &action, const runtime::Plan &plan
                              kernel.cost.bytesFor(rows));
 }
 
-std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan,
-                                const passes::CostModel &costs) {
+std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan, const CostModel &costs) {
   llvm::SmallPtrSet<const runtime::Copy *, 32> recurs;
   for (const runtime::CopyOfCall &recurring : runtime::copiesPerCall(plan, entry, plan.microbatches))
     recurs.insert(recurring.copy);
@@ -47,17 +45,17 @@ std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan
   return seconds;
 }
 
-std::optional<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
-                                   bool hostRunsHere, passes::Obstacle &obstacle) {
+std::optional<Evaluation> evaluate(ModuleOp module, PipelineOptions pipeline, llvm::StringRef entry, bool hostRunsHere,
+                                   Obstacle &obstacle) {
   pipeline.compileFrom = "train";
   pipeline.compileTo = "planned";
   pipeline.verifies = false; // the IR is discarded
   pipeline.dumpIrDir.clear();
   pipeline.progress = nullptr;
   ir::DiagnosticText diagnostics(module.getContext()); // warnings are reported when the chosen placement is compiled
-  FailureOr<passes::Lowered> planned = passes::runPipeline(module, pipeline);
+  FailureOr<Lowered> planned = runPipeline(module, pipeline);
   if (failed(planned)) {
-    obstacle = passes::obstacleOf(diagnostics);
+    obstacle = obstacleOf(diagnostics);
     return std::nullopt;
   }
 
@@ -77,4 +75,4 @@ std::optional<Evaluation> evaluate(ModuleOp module, passes::PipelineOptions pipe
   return result;
 }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

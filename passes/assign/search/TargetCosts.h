@@ -3,10 +3,10 @@
 
 #include "passes/analysis/CostModel.h"
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 struct TargetCosts {
-  passes::CostModel model;
+  CostModel model;
   /// Whether the issuing thread runs the host's work; else a backend with its own clock does.
   bool hostRunsHere = true;
   /// The share of a step's time by which placements may differ due to inaccurate figures: 2 % if any figure was
@@ -15,4 +15,4 @@ struct TargetCosts {
   std::vector<std::optional<int64_t>> memoryCaps; ///< per device, bytes: as given, else the memory of an accelerator
 };
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

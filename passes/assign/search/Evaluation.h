@@ -5,7 +5,7 @@
 #include "passes/Pipeline.h"
 #include "runtime/plan/CallModel.h"
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 struct Evaluation {
   runtime::Plan plan;
@@ -24,12 +24,12 @@ struct Evaluation {
 /// The time of each action of an entry point without contention and with all rows, in the order of Plan::actionsOf: the
 /// work of a call. Copies that are not part of every call take no time: those of outputs on request, and those that
 /// refresh the mirror of a state that no call of the entry point changes.
-std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan, const passes::CostModel &costs);
+std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan &plan, const CostModel &costs);
 
 /// Runs the phases from `train` to `planned` on the module, which is consumed, and simulates the entry point's schedule
 /// with the cost model. `hostRunsHere`: the issuing thread also runs the host's work. None with an `obstacle` if a phase
 /// fails.
-std::optional<Evaluation> evaluate(mlir::ModuleOp module, passes::PipelineOptions pipeline, llvm::StringRef entry,
-                                   bool hostRunsHere, passes::Obstacle &obstacle);
+std::optional<Evaluation> evaluate(mlir::ModuleOp module, PipelineOptions pipeline, llvm::StringRef entry,
+                                   bool hostRunsHere, Obstacle &obstacle);
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

@@ -1,12 +1,10 @@
-#include "tools/compiler/placement/GroupLaunches.h"
+#include "passes/assign/search/GroupLaunches.h"
 
 #include "ir/text/DiagnosticText.h"
 #include <map>
 #include <tuple>
 
-using sluice::passes::PlacedGroup;
-
-namespace sluice::compiler {
+namespace sluice::passes {
 
 /// A kernel's name without its distinguishing number, and that number.
 static std::pair<std::string, unsigned> partsOf(llvm::StringRef name) {
@@ -16,8 +14,8 @@ static std::pair<std::string, unsigned> partsOf(llvm::StringRef name) {
   return {base.rtrim('_').str(), number};
 }
 
-std::vector<std::optional<GroupLaunch>>
-findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation) {
+std::vector<std::optional<GroupLaunch>> findGroupLaunches(const PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices,
+                                                          const Evaluation &evaluation) {
   using Key = std::tuple<size_t, std::string, std::string>;             // device, line, base
   std::map<Key, std::vector<std::pair<unsigned, GroupLaunch>>> actions; // by number: program order
   const runtime::Plan &plan = evaluation.plan;
@@ -49,11 +47,11 @@ findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> 
   return launches;
 }
 
-int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const runtime::Launch &launch) {
+int64_t workspaceOf(const PlacementGraph &graph, uint32_t group, const runtime::Launch &launch) {
   // A workspace is the last buffer of a launch, after its operands and results.
   const std::vector<runtime::Buffer> &buffers = launch.buffers;
   auto written = size_t(llvm::count_if(buffers, [](const runtime::Buffer &buffer) { return buffer.isWritten(); }));
   return written > graph.flow.launches[group].outputs.size() ? buffers.back().bytes : 0;
 }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

@@ -1,14 +1,10 @@
-#include "tools/compiler/placement/Candidates.h"
+#include "passes/assign/search/Candidates.h"
 
 #include "runtime/plan/DeviceName.h"
 
 using namespace mlir;
-using sluice::passes::Obstacle;
-using sluice::passes::PlacedGroup;
-using sluice::passes::PlacementGraph;
-using sluice::passes::PlacementProblem;
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 std::vector<std::string> PlacementSetting::entries() const {
   std::vector<std::string> names{entry};
@@ -115,10 +111,10 @@ private:
 static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optional<int64_t>> &caps) {
   constexpr int64_t kEffort = 100'000;
   graph.problem.memoryCaps = caps;
-  std::optional<passes::Placement> placement = passes::placeGroups(graph.problem, kEffort);
+  std::optional<Placement> placement = placeGroups(graph.problem, kEffort);
   if (!placement) {
     graph.problem.memoryCaps.assign(caps.size(), std::nullopt);
-    placement = passes::placeGroups(graph.problem, kEffort);
+    placement = placeGroups(graph.problem, kEffort);
   }
   if (!placement)
     return cannotBe("no device can run all of " + graph.entry.getSymName().str());
@@ -127,12 +123,12 @@ static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optio
 
 /// A clone of the module, with the candidate's devices.
 static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const Candidate &candidate,
-                                         passes::ChosenDevices &chosen) {
+                                         ChosenDevices &chosen) {
   IRMapping clone;
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone(clone)));
   for (const auto &[entry, devices] : candidate.devices)
     if (candidate.isWritten)
-      passes::applyPlacement(setting.graphs.at(entry), devices, setting.target(), clone, chosen);
+      applyPlacement(setting.graphs.at(entry), devices, setting.target(), clone, chosen);
   return copy;
 }
 
@@ -145,7 +141,7 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
     candidate.obstacle = same->obstacle;
     return;
   }
-  passes::PipelineOptions pipeline = setting.pipeline;
+  PipelineOptions pipeline = setting.pipeline;
   OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate, pipeline.chosen);
   pipeline.prepared = &setting.prepared;
   candidate.evaluation = evaluate(*copy, pipeline, setting.entry, setting.costs.hostRunsHere, candidate.obstacle);
@@ -218,12 +214,12 @@ Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known) 
   return candidate;
 }
 
-passes::ChosenDevices applyCandidate(const PlacementSetting &setting, const Candidate &candidate) {
-  passes::ChosenDevices chosen;
+ChosenDevices applyCandidate(const PlacementSetting &setting, const Candidate &candidate) {
+  ChosenDevices chosen;
   for (const std::string &entry : setting.entries())
     if (candidate.isWritten)
-      passes::applyPlacement(setting.graphs.at(entry), candidate.devices.at(entry), setting.target(), chosen);
+      applyPlacement(setting.graphs.at(entry), candidate.devices.at(entry), setting.target(), chosen);
   return chosen;
 }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

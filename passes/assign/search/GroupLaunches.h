@@ -2,9 +2,9 @@
 #pragma once
 
 #include "passes/assign/PlacementGraph.h"
-#include "tools/compiler/placement/Evaluation.h"
+#include "passes/assign/search/Evaluation.h"
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 struct GroupLaunch {
   size_t action; ///< number in the entry point that counts
@@ -13,10 +13,10 @@ struct GroupLaunch {
 
 /// For each group its launch among the actions of the entry point that counts. None for groups that are not launches,
 /// or whose kernel became another. A launch belongs to a group with the same ops and line on the same device.
-std::vector<std::optional<GroupLaunch>>
-findGroupLaunches(const passes::PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices, const Evaluation &evaluation);
+std::vector<std::optional<GroupLaunch>> findGroupLaunches(const PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices,
+                                                          const Evaluation &evaluation);
 
 /// The workspace of a group's launch, besides its operands and results.
-int64_t workspaceOf(const passes::PlacementGraph &graph, uint32_t group, const runtime::Launch &launch);
+int64_t workspaceOf(const PlacementGraph &graph, uint32_t group, const runtime::Launch &launch);
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

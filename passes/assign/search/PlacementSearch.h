@@ -1,9 +1,9 @@
 // Searches the fastest placement of a model.
 #pragma once
 
-#include "tools/compiler/placement/Candidates.h"
+#include "passes/assign/search/Candidates.h"
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 /// The extent of the search.
 struct SearchSummary {
@@ -16,7 +16,7 @@ struct SearchResult {
   std::vector<Candidate> candidates;
   std::optional<size_t> fastest, chosen; ///< candidates; none if no candidate is possible
   SearchSummary summary;
-  passes::Obstacle obstacle; ///< of a group that no device can run
+  Obstacle obstacle; ///< of a group that no device can run
 };
 
 /// Candidates are everything on one device, the user's own placement with the rest on the first device, and the fastest
@@ -25,4 +25,4 @@ struct SearchResult {
 /// beat everything on one device by more than the figures' uncertainty; otherwise that is taken.
 SearchResult searchPlacement(PlacementSetting &setting);
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

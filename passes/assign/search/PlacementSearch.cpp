@@ -1,20 +1,14 @@
-#include "tools/compiler/placement/PlacementSearch.h"
+#include "passes/assign/search/PlacementSearch.h"
 
 #include "passes/assign/AssignmentSearch.h"
 #include "passes/assign/MemorySearch.h"
 #include "passes/assign/PlannedMemory.h"
-#include "tools/compiler/placement/GroupLaunches.h"
+#include "passes/assign/search/GroupLaunches.h"
 #include <set>
 
 using namespace mlir;
-using sluice::passes::AssignmentSearch;
-using sluice::passes::FoundAssignment;
-using sluice::passes::Obstacle;
-using sluice::passes::PlacedGroup;
-using sluice::passes::PlacementGraph;
-using sluice::passes::PlacementProblem;
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 static constexpr const char *kFound = "best found";
 static constexpr int64_t kCutEffort = 100'000; // nodes of graphs that are cut
@@ -97,7 +91,7 @@ private:
   int64_t leastSum() const {
     const PlacementProblem &problem = setting.graph().problem;
     auto terms = int64_t(problem.groups.size() + deviceCount() * problem.values.size());
-    std::optional<passes::Placement> placement = passes::placeGroups(problem, /*effort=*/1);
+    std::optional<Placement> placement = placeGroups(problem, /*effort=*/1);
     return placement ? std::max<int64_t>(placement->bound - terms, 0) : 0;
   }
 
@@ -109,7 +103,7 @@ private:
     offerCuts(assignments, shared.problem);
     if (llvm::any_of(setting.costs.memoryCaps, [](const auto &cap) { return cap.has_value(); })) {
       PlacementGraph atPeak = setting.graph();
-      passes::countAtPeak(atPeak);
+      countAtPeak(atPeak);
       scaleTransients(atPeak, transientShares(atPeak));
       offerCuts(assignments, atPeak.problem);
     }
@@ -118,12 +112,12 @@ private:
 
   /// With copies at full weight and at lower weights, because a schedule hides some of them.
   void offerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
-    passes::MemorySearch caps(setting.costs.memoryCaps);
+    MemorySearch caps(setting.costs.memoryCaps);
     for (double weight : {1.0, 0.4, 0.1}) {
       constexpr int kTries = 8;
       caps.restart();
       for (int tries = 1; tries <= kTries && (tries == 1 || caps.goesOn()); ++tries) {
-        std::optional<passes::Placement> cut = cutAt(problem, weight, caps.given());
+        std::optional<Placement> cut = cutAt(problem, weight, caps.given());
         if (!cut) {
           caps.noteNone();
           continue;
@@ -138,14 +132,14 @@ private:
   void offerSmallerCuts(AssignmentSearch &assignments, const PlacementProblem &problem) {
     for (double share : {0.7, 0.5, 0.35, 0.25}) {
       std::vector<std::optional<int64_t>> caps = setting.costs.memoryCaps;
-      for (uint32_t device = passes::kHostNumber + 1; device < deviceCount(); ++device) {
+      for (uint32_t device = kHostNumber + 1; device < deviceCount(); ++device) {
         const Candidate &all = candidates[device];
         if (!caps[device] && all.evaluation)
           caps[device] = all.evaluation->peakBytes[device];
         if (caps[device])
           caps[device] = int64_t(share * double(*caps[device]));
       }
-      if (std::optional<passes::Placement> cut = cutAt(problem, /*weight=*/1, caps))
+      if (std::optional<Placement> cut = cutAt(problem, /*weight=*/1, caps))
         assignments.offer(cut->devices);
     }
   }
@@ -164,8 +158,8 @@ private:
     return shares;
   }
 
-  static std::optional<passes::Placement> cutAt(const PlacementProblem &problem, double weight,
-                                                const std::vector<std::optional<int64_t>> &caps) {
+  static std::optional<Placement> cutAt(const PlacementProblem &problem, double weight,
+                                        const std::vector<std::optional<int64_t>> &caps) {
     PlacementProblem weighted = problem;
     weighted.memoryCaps = caps;
     for (auto &row : weighted.links)
@@ -173,7 +167,7 @@ private:
         link.latency = int64_t(double(link.latency) * weight);
         link.picosecondsPerByte *= weight;
       }
-    return passes::placeGroups(weighted, kCutEffort);
+    return placeGroups(weighted, kCutEffort);
   }
 
   /// Compiles the fastest assignments until no remaining one can be faster. The model omits relayouts, and takes kernel
@@ -292,8 +286,8 @@ private:
   }
 
   PlacementSetting &setting;
-  passes::AssignmentModel model;
-  passes::PlannedMemory memory;
+  AssignmentModel model;
+  PlannedMemory memory;
   std::vector<Candidate> candidates;
   std::set<std::vector<uint32_t>> compiled; // found assignments
   SearchSummary summary;
@@ -303,4 +297,4 @@ private:
 
 SearchResult searchPlacement(PlacementSetting &setting) { return Decision(setting).run(); }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes
