@@ -19,10 +19,9 @@
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Layout.h"
 #include "ir/Work.h"
+#include "passes/analysis/GroupGraph.h"
 #include "passes/analysis/Rematerialize.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/Support/ErrorHandling.h"
-#include <queue>
+#include "passes/analysis/ValueReaders.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -31,81 +30,9 @@ namespace sluice::passes {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-bool needsBuffer(Operation *op) {
-  return llvm::any_of(op->getUsers(), [&](Operation *user) {
-    return !isCompute(user) || isCrossing(user) || user->getBlock() != op->getBlock();
-  });
-}
-
-/// Whether the op is never part of a launch, for example a copy between devices or a loop.
-static bool isAlone(Operation *op) { return isCrossing(op) || isa<ActionOp, CollectiveOp>(op); }
-
 static SmallVector<Value> readBy(Operation *op) {
   auto action = dyn_cast<ActionOp>(op);
   return action ? action.getRead() : SmallVector<Value>(op->getOperands());
-}
-
-bool FusionRules::canJoin(Operation *op, const llvm::SetVector<Operation *> &contents, ArrayRef<Value> results) {
-  SmallVector<Operation *> all(contents.begin(), contents.end());
-  for (Operation *found : rematerialisedFor(op))
-    if (!contents.contains(found))
-      all.push_back(found);
-  all.push_back(op);
-  SmallVector<Value> outside(results);
-  llvm::append_range(outside, op->getResults());
-  return backendCanFuse(all, outside);
-}
-
-bool FusionRules::canBeFoundFor(Operation *op, Operation *user) {
-  llvm::SetVector<Operation *> found = rematerialisedFor(op);
-  found.insert(op);
-  found.insert(user);
-  return backendCanFuse(found.getArrayRef(), user->getResults());
-}
-
-bool FusionRules::isRecomputed(Operation *op) {
-  if (auto found = rematerialised.find(op); found != rematerialised.end())
-    return found->second;
-  bool result = findWhetherRecomputed(op);
-  rematerialised[op] = result;
-  return result;
-}
-
-bool FusionRules::findWhetherRecomputed(Operation *op) {
-  if (!fuse && op->getNumOperands() > 0)
-    return false;
-  auto isRematerialized = [&](Value operand) {
-    return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp());
-  };
-  // A number such as 1 / rows, from constants and counts alone.
-  bool isScalar = isa<ElementwiseOp>(op) && typeOf(op->getResult(0)).getRank() == 0 &&
-                  llvm::all_of(op->getOperands(), isRematerialized);
-  return (isInjective(op) || isScalar || isWidening(op) || isReadFromProduct(op) || isReadInParts(op)) &&
-         !isAlone(op) && !needsBuffer(op) &&
-         llvm::all_of(op->getUsers(), [&](Operation *user) { return canBeFoundFor(op, user); });
-}
-
-static void addRecomputed(Operation *op, FusionRules &rules, llvm::SetVector<Operation *> &found) {
-  for (Value operand : op->getOperands())
-    if (Operation *def = operand.getDefiningOp(); def && !found.contains(def) && rules.isRecomputed(def)) {
-      addRecomputed(def, rules, found);
-      found.insert(def);
-    }
-}
-
-llvm::SetVector<Operation *> FusionRules::rematerialisedFor(Operation *op) {
-  llvm::SetVector<Operation *> found;
-  addRecomputed(op, *this, found);
-  return found;
-}
-
-bool isReadApart(Value value, llvm::function_ref<bool(Operation *)> within,
-                 llvm::function_ref<bool(Operation *)> recomputed) {
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    return !within(user) && (!recomputed(user) || llvm::any_of(user->getResults(), [&](Value result) {
-      return isReadApart(result, within, recomputed);
-    }));
-  });
 }
 
 namespace {
@@ -125,10 +52,10 @@ public:
       if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
         place(&op);
     if (rules.fuses())
-      rematerializeCheaperOps(list, rules, groups, groupOf);
+      rematerializeCheaperOps(list, rules, graph.groups, graph.groupOf);
     orderUpdatesLast();
     settleResults();
-    return sorted();
+    return graph.sorted();
   }
 
 private:
@@ -145,30 +72,17 @@ private:
       Operation *def = operand.getDefiningOp();
       if (!def)
         continue;
-      if (auto it = groupOf.find(def); it != groupOf.end())
+      if (auto it = graph.groupOf.find(def); it != graph.groupOf.end())
         result.insert(it->second);
       else if (isCompute(def) && seen.insert(def).second)
         addProducers(def, seen, result);
     }
   }
 
-  bool dependsOn(unsigned group, unsigned other) {
-    return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other);
-  }
-
-  bool isConvexWith(unsigned group, const llvm::SetVector<unsigned> &producers) {
-    return llvm::none_of(producers, [&](unsigned producer) { return producer != group && dependsOn(producer, group); });
-  }
-
-  bool isMember(Operation *op, unsigned group) {
-    auto it = groupOf.find(op);
-    return it != groupOf.end() && it->second == group;
-  }
-
   /// Whether the value has consumers other than `op` and the groups.
   bool isReadBeside(Value value, Operation *op, ArrayRef<unsigned> joined) {
     auto isWithin = [&](Operation *user) {
-      return user == op || llvm::any_of(joined, [&](unsigned group) { return isMember(user, group); });
+      return user == op || llvm::any_of(joined, [&](unsigned group) { return graph.isMember(user, group); });
     };
     return isReadApart(value, isWithin, [&](Operation *user) { return isCompute(user) && rules.isRecomputed(user); });
   }
@@ -177,7 +91,7 @@ private:
   SmallVector<Value> resultsBeside(Operation *op, ArrayRef<unsigned> joined) {
     SmallVector<Value> results;
     for (unsigned group : joined)
-      for (Operation *member : groups[group].ops)
+      for (Operation *member : graph.groups[group].ops)
         llvm::copy_if(member->getResults(), std::back_inserter(results),
                       [&](Value result) { return isReadBeside(result, op, joined); });
     return results;
@@ -185,8 +99,8 @@ private:
 
   /// Whether `op` can join alone, or together with a group that computes one of its operands.
   bool canJoin(Operation *op, unsigned index, const llvm::SetVector<unsigned> &producers) {
-    const FusionGroup &group = groups[index];
-    return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && isConvexWith(index, producers) &&
+    const FusionGroup &group = graph.groups[index];
+    return rules.fuses() && group.kind == FusionGroup::Launch && !isAlone(op) && graph.isConvexWith(index, producers) &&
            (!isa<UpdateOp>(op) || madeInPlace.contains({op->getOperand(0), op->getResult(0)})) &&
            updatesLast(op, index) && !isFoundWithReductions(op, index) &&
            (rules.canJoin(op, group.contents, resultsBeside(op, index)) ||
@@ -197,8 +111,8 @@ private:
   /// group may read the old value, and this group may not broadcast it. Loop-carried values have separate buffers for
   /// their new values.
   bool updatesLast(Operation *op, unsigned group) {
-    auto comesBehind = [&](unsigned reader) { return dependsOn(reader, group); };
-    auto isInLaunch = [&](Operation *reader) { return reader == op || groups[group].contents.contains(reader); };
+    auto comesBehind = [&](unsigned reader) { return graph.dependsOn(reader, group); };
+    auto isInLaunch = [&](Operation *reader) { return reader == op || graph.groups[group].contents.contains(reader); };
     return llvm::none_of(replacedBy.lookup(op), [&](Value old) {
       return llvm::any_of(readers(old), comesBehind) || !isReadInPlace(old, isInLaunch);
     });
@@ -220,7 +134,7 @@ private:
   /// none of them may join the group, and the group stores the op's narrow operand anyway. Storing the op's wider
   /// result would add a write and a read.
   bool isFoundWithReductions(Operation *op, unsigned index) {
-    const FusionGroup &group = groups[index];
+    const FusionGroup &group = graph.groups[index];
     if (!isa<ElementwiseOp>(op) || isHalf(typeOf(op->getResult(0)).getElementType()) ||
         !isReadByReductionsAlone(op->getResult(0)))
       return false;
@@ -243,26 +157,17 @@ private:
     auto isAlike = [&](Operation *member) {
       return isa<ElementwiseOp>(member) && haveOneSpace(typeOf(member->getResult(0)), typeOf(op->getResult(0)));
     };
-    return groups[group].kind == FusionGroup::Launch && isAlike(op) && llvm::all_of(groups[group].ops, isAlike);
-  }
-
-  /// Whether a path through a third group leads from a group to another, or to `op` and its producers.
-  bool leadsAround(unsigned from, unsigned to, const llvm::SetVector<unsigned> &producers) {
-    if (!isDependedOn.test(from))
-      return false;
-    for (unsigned between = 0; between < groups.size(); ++between)
-      if (between != to && dependsOn(between, from) && (producers.contains(between) || dependsOn(to, between)))
-        return true;
-    return false;
+    return graph.groups[group].kind == FusionGroup::Launch && isAlike(op) &&
+           llvm::all_of(graph.groups[group].ops, isAlike);
   }
 
   /// Whether a group that computes an operand of `op` can merge into the group that `op` joins.
   bool canComeAlong(unsigned group, Operation *op, unsigned target, const llvm::SetVector<unsigned> &producers) {
-    if (group == target || !servesElementwise(group, op) || dependsOn(target, group) ||
-        leadsAround(group, target, producers))
+    if (group == target || !servesElementwise(group, op) || graph.dependsOn(target, group) ||
+        graph.leadsAround(group, target, producers))
       return false;
-    llvm::SetVector<Operation *> contents = groups[target].contents;
-    contents.insert(groups[group].contents.begin(), groups[group].contents.end());
+    llvm::SetVector<Operation *> contents = graph.groups[target].contents;
+    contents.insert(graph.groups[group].contents.begin(), graph.groups[group].contents.end());
     return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
   }
 
@@ -273,10 +178,10 @@ private:
     values.insert(op->operand_begin(), op->operand_end());
     for (Operation *found : rules.rematerialisedFor(op))
       values.insert(found->operand_begin(), found->operand_end());
-    llvm::BitVector readers(unsigned(groups.size()));
+    llvm::BitVector readers(unsigned(graph.groups.size()));
     for (size_t i = 0; i < values.size(); ++i)
       for (Operation *user : values[i].getUsers())
-        if (auto it = groupOf.find(user); it != groupOf.end())
+        if (auto it = graph.groupOf.find(user); it != graph.groupOf.end())
           readers.set(it->second);
         else if (user->getBlock() == &block && isCompute(user) && rules.isRecomputed(user))
           values.insert(user->result_begin(), user->result_end());
@@ -306,12 +211,12 @@ private:
 
   /// Appends the launches over the same index space, the last group first.
   void addGroupsOfSpace(RankedTensorType space, SmallVectorImpl<unsigned> &order) {
-    llvm::BitVector isListed(unsigned(groups.size()));
+    llvm::BitVector isListed(unsigned(graph.groups.size()));
     for (unsigned group : order)
       isListed.set(group);
-    for (unsigned group = groups.size(); group-- > 0;)
-      if (groups[group].kind == FusionGroup::Launch && !groups[group].ops.empty() && !isListed.test(group) &&
-          haveOneSpace(typeOf(groups[group].ops.front()->getResult(0)), space))
+    for (unsigned group = graph.groups.size(); group-- > 0;)
+      if (graph.groups[group].kind == FusionGroup::Launch && !graph.groups[group].ops.empty() &&
+          !isListed.test(group) && haveOneSpace(typeOf(graph.groups[group].ops.front()->getResult(0)), space))
         order.push_back(group);
   }
 
@@ -319,58 +224,22 @@ private:
     llvm::SetVector<unsigned> before = producers(op);
     SmallVector<unsigned> choice = inOrderOfChoice(op, before);
     auto chosen = llvm::find_if(choice, [&](unsigned candidate) { return canJoin(op, candidate, before); });
-    unsigned target = chosen == choice.end() ? groups.size() : *chosen;
-    if (target == groups.size())
-      addGroup(isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch);
+    unsigned target = chosen == choice.end() ? graph.groups.size() : *chosen;
+    if (target == graph.groups.size())
+      graph.add(isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch);
     else
       for (unsigned group : choice)
         if (canComeAlong(group, op, target, before))
-          merge(group, target);
-    FusionGroup &group = groups[target];
+          graph.merge(group, target);
+    FusionGroup &group = graph.groups[target];
     group.ops.push_back(op);
     for (Operation *found : rules.rematerialisedFor(op))
       group.contents.insert(found);
     group.contents.insert(op);
-    groupOf[op] = target;
+    graph.groupOf[op] = target;
     for (unsigned producer : before)
-      if (producer != target && !groups[producer].ops.empty())
-        addDependence(target, producer);
-  }
-
-  void addGroup(FusionGroup::Kind kind) {
-    groups.push_back({kind, {}, {}, llvm::BitVector(), {}});
-    isDependedOn.resize(unsigned(groups.size()));
-  }
-
-  /// Leaves an empty group, on which no group depends.
-  void merge(unsigned group, unsigned into) {
-    FusionGroup from = std::exchange(groups[group], {FusionGroup::Launch, {}, {}, llvm::BitVector(), {}});
-    for (Operation *op : from.ops)
-      groupOf[op] = into;
-    llvm::append_range(groups[into].ops, from.ops);
-    groups[into].contents.insert(from.contents.begin(), from.contents.end());
-    for (unsigned on : from.dependsOn.set_bits())
-      addDependence(into, on);
-    for (unsigned other = 0; isDependedOn.test(group) && other < groups.size(); ++other)
-      if (dependsOn(other, group)) {
-        groups[other].dependsOn.reset(group);
-        addDependence(other, into);
-      }
-  }
-
-  void addDependence(unsigned group, unsigned on) {
-    if (dependsOn(group, on))
-      return;
-    auto extend = [&](FusionGroup &dependent) {
-      dependent.dependsOn.resize(std::max<unsigned>(dependent.dependsOn.size(), groups.size()));
-      dependent.dependsOn |= groups[on].dependsOn;
-      dependent.dependsOn.set(on);
-    };
-    extend(groups[group]);
-    isDependedOn.set(on);
-    for (unsigned other = 0; isDependedOn.test(group) && other < groups.size(); ++other)
-      if (dependsOn(other, group))
-        extend(groups[other]);
+      if (producer != target && !graph.groups[producer].ops.empty())
+        graph.addDependence(target, producer);
   }
 
   /// The groups that read a value defined before all groups.
@@ -382,7 +251,7 @@ private:
       Operation *user = block.findAncestorOpInBlock(*work.pop_back_val());
       if (!seen.insert(user).second)
         continue;
-      if (auto it = groupOf.find(user); it != groupOf.end())
+      if (auto it = graph.groupOf.find(user); it != graph.groupOf.end())
         result.insert(it->second);
       else if (isCompute(user))
         work.append(user->user_begin(), user->user_end());
@@ -394,61 +263,31 @@ private:
   /// be made in place.
   void orderUpdatesLast() {
     DenseMap<Operation *, SmallVector<unsigned>> holders; // an op may be in several groups
-    for (unsigned group = 0; group < groups.size(); ++group)
-      for (Operation *op : groups[group].contents)
+    for (unsigned group = 0; group < graph.groups.size(); ++group)
+      for (Operation *op : graph.groups[group].contents)
         holders[op].push_back(group);
     for (auto [old, next] : list.getUpdates()) {
-      auto writer = groupOf.find(next.getDefiningOp());
-      if (writer == groupOf.end())
+      auto writer = graph.groupOf.find(next.getDefiningOp());
+      if (writer == graph.groupOf.end())
         continue;
       for (Operation *user : old.getUsers())
         for (unsigned reader : holders.lookup(block.findAncestorOpInBlock(*user)))
-          if (reader != writer->second && !dependsOn(reader, writer->second))
-            addDependence(writer->second, reader);
+          if (reader != writer->second && !graph.dependsOn(reader, writer->second))
+            graph.addDependence(writer->second, reader);
     }
   }
 
   /// For each group, the values read by other groups or outside launches.
   void settleResults() {
     DenseSet<Value> read;
-    for (const FusionGroup &group : groups) {
+    for (const FusionGroup &group : graph.groups) {
       llvm::SetVector<Value> inputs = contentsOf(group).inputs;
       read.insert(inputs.begin(), inputs.end());
     }
-    for (FusionGroup &group : groups)
+    for (FusionGroup &group : graph.groups)
       for (Operation *op : group.ops)
         llvm::copy_if(op->getResults(), std::back_inserter(group.results),
                       [&](Value result) { return needsBuffer(op) || read.contains(result); });
-  }
-
-  /// Repeatedly takes the first group that is ready. A waiting group is checked again after the last group that it
-  /// waits for.
-  SmallVector<FusionGroup> sorted() {
-    SmallVector<FusionGroup> result;
-    llvm::BitVector waiting(groups.size());
-    for (auto [i, group] : llvm::enumerate(groups))
-      waiting[unsigned(i)] = !group.ops.empty();
-    std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
-    std::vector<SmallVector<unsigned, 2>> behind(groups.size());
-    auto lookAt = [&](unsigned group) {
-      llvm::BitVector before = groups[group].dependsOn;
-      before &= waiting;
-      if (int last = before.find_last(); last >= 0)
-        behind[last].push_back(group);
-      else
-        ready.push(group);
-    };
-    llvm::for_each(waiting.set_bits(), lookAt);
-    while (!ready.empty()) {
-      unsigned next = ready.top();
-      ready.pop();
-      result.push_back(groups[next]);
-      waiting.reset(next);
-      llvm::for_each(behind[next], lookAt);
-    }
-    if (waiting.any())
-      llvm::report_fatal_error("launches wait for each other in a circle");
-    return result;
   }
 
   ActionListOp list;
@@ -456,9 +295,7 @@ private:
   FusionRules &rules;
   DenseSet<std::pair<Value, Value>> madeInPlace;           // old and new values without other readers
   DenseMap<Operation *, SmallVector<Value, 1>> replacedBy; // state values and their new values
-  std::vector<FusionGroup> groups;
-  llvm::BitVector isDependedOn; // groups that others may depend on
-  DenseMap<Operation *, unsigned> groupOf;
+  GroupGraph graph;
 };
 
 } // namespace
@@ -498,37 +335,6 @@ LaunchContents contentsOf(const FusionGroup &group, SmallVectorImpl<size_t> *cou
       counts->push_back(contents.ops.size());
   }
   return contents;
-}
-
-/// Whether the op reads the value only to write the same elements back.
-static bool isUpdateOf(Operation *op, Value value) {
-  return isa<UpdateOp>(op) && op->getOperand(0) == value && llvm::count(op->getOperands(), value) == 1;
-}
-
-/// Whether the op reads the value only for updates to store it, possibly after an injective op.
-static bool isStored(Operation *op, Value value) {
-  auto stores = [&](Operation *user) {
-    auto update = dyn_cast<UpdateOp>(user);
-    return update && update->getOperand(0) != value && storedBy(update) == value;
-  };
-  return stores(op) || (isInjective(op) && llvm::all_of(op->getUsers(), stores));
-}
-
-bool isReadInPlace(Value value, llvm::function_ref<bool(Operation *)> isInLaunch) {
-  SmallVector<Value> work{value};
-  DenseSet<Value> seen;
-  while (!work.empty()) {
-    Value current = work.pop_back_val();
-    for (Operation *user : current.getUsers()) {
-      if (!isInLaunch(user) || isStored(user, current))
-        continue;
-      if (!(isa<ElementwiseOp>(user) || isUpdateOf(user, current)) || user->getResult(0).getType() != value.getType())
-        return false;
-      if (seen.insert(user->getResult(0)).second)
-        work.push_back(user->getResult(0));
-    }
-  }
-  return true;
 }
 
 SmallVector<FusionGroup> formFusionGroups(ActionListOp list, FusionRules &rules) {

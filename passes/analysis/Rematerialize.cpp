@@ -15,6 +15,7 @@
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/Work.h"
+#include "passes/analysis/ValueReaders.h"
 #include <map>
 #include <set>
 

@@ -7,6 +7,7 @@
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/Work.h"
+#include "passes/analysis/ValueReaders.h"
 
 using namespace mlir;
 using namespace sluice::ir;

@@ -1,7 +1,7 @@
 #include "passes/kernel/CopyKernel.h"
 
 #include "ir/Work.h"
-#include "passes/analysis/FusionGroups.h"
+#include "passes/analysis/ValueReaders.h"
 
 using namespace mlir;
 using namespace sluice::ir;
