@@ -37,16 +37,16 @@ struct ResNetStem : sluice::nn::Module {
 
 /// `Block` takes input channels, width and stride; its output has kExpansion times the width in channels.
 template <class Block> struct ResNet : sluice::nn::Module {
-  ResNetStem stem{this, sluice::nn::Stage{"stem"}};
+  ResNetStem stem{this, sluice::nn::Group{"stem"}};
   sluice::nn::Sequential layer1{this, "layer1"}, layer2{this, "layer2"}, layer3{this, "layer3"}, layer4{this, "layer4"};
   sluice::nn::Linear fc{this, "fc", 512 * Block::kExpansion, 1000};
 
-  /// `blocks` is the number of blocks per stage.
+  /// `blocks` is the number of blocks per layer.
   ResNet(sluice::Graph &graph, const std::array<int, 4> &blocks) : Module(graph) {
     std::int64_t channels = 64, width = 64;
-    for (int number = 0; sluice::nn::Sequential * stage : {&layer1, &layer2, &layer3, &layer4}) {
+    for (int number = 0; sluice::nn::Sequential * layer : {&layer1, &layer2, &layer3, &layer4}) {
       for (int block = 0; block < blocks[number]; ++block) {
-        stage->add<Block>(channels, width, std::int64_t(number > 0 && block == 0 ? 2 : 1));
+        layer->add<Block>(channels, width, std::int64_t(number > 0 && block == 0 ? 2 : 1));
         channels = Block::kExpansion * width;
       }
       ++number;

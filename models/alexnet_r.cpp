@@ -18,7 +18,7 @@ struct Convolutions : nn::Module {
 
 struct AlexNetR : nn::Module {
   using Module::Module;
-  Convolutions conv{this, nn::Stage{"conv"}};
+  Convolutions conv{this, nn::Group{"conv"}};
   nn::Linear fc{this, "fc", 576, 10};
 
   Tensor forward(Tensor x) override { return fc(conv(x).flatten(1)); }

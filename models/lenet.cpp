@@ -22,8 +22,8 @@ struct Dense : nn::Module {
 
 struct LeNet : nn::Module {
   using Module::Module;
-  Convolutions conv{this, nn::Stage{"conv"}};
-  Dense fc{this, nn::Stage{"fc"}};
+  Convolutions conv{this, nn::Group{"conv"}};
+  Dense fc{this, nn::Group{"fc"}};
 
   Tensor forward(Tensor x) override { return fc(conv(x)); }
 };

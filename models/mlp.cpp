@@ -12,7 +12,7 @@ struct Hidden : nn::Module {
 
 struct Mlp : nn::Module {
   using Module::Module;
-  Hidden hidden{this, nn::Stage{"hidden"}};
+  Hidden hidden{this, nn::Group{"hidden"}};
   nn::Linear fc3{this, "fc3", 128, 10};
 
   Tensor forward(Tensor x) override { return fc3(hidden(x)); }

@@ -29,19 +29,19 @@ struct MobileNetV2 : nn::Module {
   explicit MobileNetV2(Graph &graph) : Module(graph) {
     nn::Conv2dOptions stem{.stride = 2, .padding = 1, .bias = false};
     features.add<nn::Conv2d>(3, 32, 3, stem).add<nn::BatchNorm2d>(32).add<nn::ReLU6>();
-    addStage(32, 16, 1, 1, 1);
-    addStage(16, 24, 2, 2);
-    addStage(24, 32, 3, 2);
-    addStage(32, 64, 4, 2);
-    addStage(64, 96, 3, 1);
-    addStage(96, 160, 3, 2);
-    addStage(160, 320, 1, 1);
+    addBlocks(32, 16, 1, 1, 1);
+    addBlocks(16, 24, 2, 2);
+    addBlocks(24, 32, 3, 2);
+    addBlocks(32, 64, 4, 2);
+    addBlocks(64, 96, 3, 1);
+    addBlocks(96, 160, 3, 2);
+    addBlocks(160, 320, 1, 1);
     features.add<nn::Conv2d>(320, 1280, 1, nn::Conv2dOptions{.bias = false})
         .add<nn::BatchNorm2d>(1280)
         .add<nn::ReLU6>();
   }
 
-  void addStage(std::int64_t in, std::int64_t out, int blocks, std::int64_t stride, std::int64_t expansion = 6) {
+  void addBlocks(std::int64_t in, std::int64_t out, int blocks, std::int64_t stride, std::int64_t expansion = 6) {
     for (int block = 0; block < blocks; ++block)
       features.add<InvertedResidual>(block == 0 ? in : out, out, block == 0 ? stride : 1, expansion);
   }

@@ -36,19 +36,19 @@ struct Stem : nn::Module {
 };
 
 struct ResNet56 : nn::Module {
-  Stem stem{this, nn::Stage{"stem"}};
+  Stem stem{this, nn::Group{"stem"}};
   nn::Sequential layer1{this, "layer1"}, layer2{this, "layer2"}, layer3{this, "layer3"};
   nn::Linear fc{this, "fc", 64, 10};
 
   explicit ResNet56(Graph &graph) : Module(graph) {
-    addStage(layer1, 16, 16);
-    addStage(layer2, 16, 32);
-    addStage(layer3, 32, 64);
+    addBlocks(layer1, 16, 16);
+    addBlocks(layer2, 16, 32);
+    addBlocks(layer3, 32, 64);
   }
 
-  static void addStage(nn::Sequential &stage, int in, int out) {
+  static void addBlocks(nn::Sequential &layer, int in, int out) {
     for (int block = 0; block < 9; ++block)
-      stage.add<BasicBlock>(block == 0 ? in : out, out);
+      layer.add<BasicBlock>(block == 0 ? in : out, out);
   }
 
   Tensor forward(Tensor x) override { return fc(layer3(layer2(layer1(stem(x)))).mean({2, 3})); }

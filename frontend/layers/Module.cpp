@@ -18,10 +18,10 @@ void Module::enroll() {
 }
 
 Module::Module(Module *parent, std::string name, Where where)
-    : Module(parent, std::move(name), /*isStage=*/false, where) {}
+    : Module(parent, std::move(name), /*isGroup=*/false, where) {}
 
-Module::Module(Module *parent, Stage stage, Where where)
-    : Module(parent, std::move(stage.name), /*isStage=*/true, where) {}
+Module::Module(Module *parent, Group group, Where where)
+    : Module(parent, std::move(group.name), /*isGroup=*/true, where) {}
 
 static std::string joined(const std::string &path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
@@ -36,13 +36,13 @@ static void requireName(const char *kind, const std::string &text, const SourceL
 
 static bool isUserLine(std::source_location where) { return !SourceLocation(where).file.empty(); }
 
-Module::Module(Module *parent, std::string part, bool isStage, Where where)
+Module::Module(Module *parent, std::string part, bool isGroup, Where where)
     : created(parent && !isUserLine(where) ? parent->created : where), parent(parent) {
   if (!parent)
     throw Error("the module '" + part + "' has no parent; pass `this`", where);
   requireName("module", part, where);
   graph = parent->graph;
-  path = isStage ? parent->path : joined(parent->path, part);
+  path = isGroup ? parent->path : joined(parent->path, part);
   name = joined(parent->path, part);
   parent->children.push_back(this);
   enroll();

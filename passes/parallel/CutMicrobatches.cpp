@@ -14,16 +14,14 @@
 //                                                      sluice.set @"accumulator of w", 0;  sluice.set @w, %n
 //                                                    }
 //
-// 1. Every op has a stage. Stage 0 runs for each microbatch, stage 1 once, stage 2 for each microbatch again, and so
-//    on. Values with rows, and parts of sums, are in the first even stage after all their operands. A collective is in
-//    the stage after its operand's; values computed from its result are in odd stages. Ops that depend on neither can
-//    be in any stage. Most programs have stages 0 and 1; a program that divides rows by a count of all rows needs 2 and
-//    3.
-// 2. The last stage runs once and contains all updates and all outputs without rows. Every stage is a part that
-//    computes all operands of its results: ops are cloned into each part that needs them, so rows are recomputed
-//    instead of kept.
-// 3. The operand of a collective is summed in an accumulator, a state. The next stage reads and resets it. A whole
-//    value also reaches later stages through an accumulator.
+// 1. Every op has a part. Part 0 runs for each microbatch, part 1 once, part 2 for each microbatch again, and so on.
+//    Values with rows, and partial sums, are in the first even part after all their operands. A collective is in the
+//    part after its operand's; values computed from its result are in odd parts. Ops that depend on neither can be in
+//    any part. Most programs have parts 0 and 1; a program that divides rows by a count of all rows needs 2 and 3.
+// 2. The last part runs once and contains all updates and all outputs without rows. Every part computes all operands of
+//    its results: ops are cloned into each part that needs them, so rows are recomputed instead of kept.
+// 3. The operand of a collective is summed in an accumulator, a state. The next part reads and resets it. A whole value
+//    also reaches later parts through an accumulator.
 // 4. The first replica's value in a broadcast is that of the last microbatch. If a broadcast's only use is the update
 //    of a state, each microbatch updates the state in turn, for example the running statistics of batch norm.
 //
@@ -79,43 +77,43 @@ public:
 
   void run() {
     for (Operation &op : block.without_terminator())
-      findStage(op);
-    findLastStage();
+      findPart(op);
+    findLastPart();
     accumulate();
     findRoots();
-    for (size_t stage = parts.size(); stage-- > 0;)
-      for (Value root : parts[stage].roots)
-        need(root, int(stage));
+    for (size_t number = parts.size(); number-- > 0;)
+      for (Value root : parts[number].roots)
+        need(root, int(number));
     build();
   }
 
 private:
   static constexpr int kAnywhere = -1;
 
-  static bool isEach(int stage) { return stage % 2 == 0; }
+  static bool isEach(int number) { return number % 2 == 0; }
 
-  //===- stages ---------------------------------------------------------------------------------------------------===//
+  //===- parts of ops ---------------------------------------------------------------------------------------------===//
 
-  int stageOf(Value value) const {
-    auto found = stages.find(value);
-    return found == stages.end() ? kAnywhere : found->second;
+  int partOf(Value value) const {
+    auto found = partNumbers.find(value);
+    return found == partNumbers.end() ? kAnywhere : found->second;
   }
 
-  void findStage(Operation &op) {
-    int stage = kAnywhere;
+  void findPart(Operation &op) {
+    int number = kAnywhere;
     bool isApart = llvm::any_of(op.getResults(), isOfRows);
     for (Value read : readBy(&op)) {
-      stage = std::max(stage, stageOf(read));
-      isApart |= isOfRows(read) || isPart.contains(read);
+      number = std::max(number, partOf(read));
+      isApart |= isOfRows(read) || isPartial.contains(read);
     }
     if (isa<CollectiveOp>(op))
-      ++stage;
-    else if (isApart && !isEach(stage))
-      ++stage;
+      ++number;
+    else if (isApart && !isEach(number))
+      ++number;
     for (Value result : op.getResults()) {
-      stages[result] = stage;
+      partNumbers[result] = number;
       if (isApart && !isa<CollectiveOp>(op) && !isOfRows(result))
-        isPart.insert(result);
+        isPartial.insert(result);
     }
   }
 
@@ -125,10 +123,10 @@ private:
            !llvm::all_of(entry.getReturn().getValues(), isOfRows);
   }
 
-  void findLastStage() {
+  void findLastPart() {
     int last = 0;
-    for (auto [value, stage] : stages)
-      last = std::max(last, stage);
+    for (auto [value, number] : partNumbers)
+      last = std::max(last, number);
     if (isEach(last) && isOnceAtTheEnd())
       ++last;
     parts.resize(size_t(last) + 1);
@@ -151,14 +149,14 @@ private:
       if (StateOp state = hasShards ? StateOp() : stateSetTo(collective)) {
         its.isSet = true;
         its.kept = {state, withDevice(type, getDevice(state.getStoredType()))};
-        stages[collective->getResult(0)] = int(parts.size()) - 1;
+        partNumbers[collective->getResult(0)] = int(parts.size()) - 1;
       } else {
         if (!its.isFirst() && isHalf(type.getElementType()))
           type = withElement(type, getAccumulator(type.getElementType()));
         its.kept = states.keep(its.part, type, collective.getReduction(), states.parameterOf(collective->getResult(0)));
       }
       if (hasShards)
-        tree.keepFor(its, stageOf(its.part));
+        tree.keepFor(its, partOf(its.part));
       accumulated[collective] = its;
     }
   }
@@ -166,8 +164,8 @@ private:
   //===- construction of parts ------------------------------------------------------------------------------------===//
 
   /// An input may be returned unchanged.
-  int stageReturning(Value output) const {
-    return isOfRows(output) ? std::max(stageOf(output), 0) : int(parts.size()) - 1;
+  int partReturning(Value output) const {
+    return isOfRows(output) ? std::max(partOf(output), 0) : int(parts.size()) - 1;
   }
 
   /// With one replica, a state that each microbatch sets requires nothing more.
@@ -178,9 +176,9 @@ private:
 
   void findRoots() {
     for (auto &[op, its] : accumulated)
-      parts[stageOf(its.part)].roots.push_back(its.part);
+      parts[partOf(its.part)].roots.push_back(its.part);
     for (Value output : entry.getReturn().getValues())
-      parts[stageReturning(output)].roots.push_back(output);
+      parts[partReturning(output)].roots.push_back(output);
     for (SetOp set : block.getOps<SetOp>())
       if (!isDone(set))
         parts.back().roots.push_back(set.getValue());
@@ -189,22 +187,22 @@ private:
     llvm::append_range(parts.front().roots, unused);
   }
 
-  /// Makes a value available in part number `stage`: from an earlier part, or by computing it.
-  void need(Value value, int stage) {
+  /// Makes a value available in part `number`: from an earlier part, or by computing it.
+  void need(Value value, int number) {
     SmallVector<Value> open{value};
     while (!open.empty()) {
       Value next = open.pop_back_val();
       Operation *op = next.getDefiningOp();
-      int made = stageOf(next);
+      int made = partOf(next);
       if (!op) {
-        parts[stage].arguments.insert(next);
-      } else if (made != kAnywhere && !isEach(made) && made < stage) {
-        if (parts[stage].taken.insert(next) && !handedOn.contains(next)) {
+        parts[number].arguments.insert(next);
+      } else if (made != kAnywhere && !isEach(made) && made < number) {
+        if (parts[number].taken.insert(next) && !handedOn.contains(next)) {
           handedOn[next] =
               states.keep(next, cast<RankedTensorType>(next.getType()), CollectiveReduction::Sum, StateOp());
           parts[made].roots.push_back(next);
         }
-      } else if (parts[stage].ops.insert(op).second && !isa<CollectiveOp>(op)) {
+      } else if (parts[number].ops.insert(op).second && !isa<CollectiveOp>(op)) {
         llvm::append_range(open, readBy(op).getArrayRef());
       }
     }
@@ -212,21 +210,21 @@ private:
 
   //===- building -------------------------------------------------------------------------------------------------===//
 
-  std::string nameOfPart(size_t stage) { return (entry.getSymName() + "." + Twine(stage)).str(); }
+  std::string nameOfPart(size_t number) { return (entry.getSymName() + "." + Twine(number)).str(); }
 
   void build() {
     OpBuilder builder(entry);
     SmallVector<Attribute> names;
     SmallVector<bool> each;
-    for (size_t stage = 0; stage < parts.size(); ++stage) {
-      names.push_back(FlatSymbolRefAttr::get(builder.getContext(), nameOfPart(stage)));
-      each.push_back(isEach(int(stage)));
+    for (size_t number = 0; number < parts.size(); ++number) {
+      names.push_back(FlatSymbolRefAttr::get(builder.getContext(), nameOfPart(number)));
+      each.push_back(isEach(int(number)));
     }
     auto whole = builder.create<PartsOp>(entry.getLoc(), entry.getSymNameAttr(), entry.getInputs(), entry.getOutputs(),
                                          builder.getArrayAttr(names), builder.getDenseBoolArrayAttr(each),
                                          /*slots=*/ArrayAttr());
-    for (size_t stage = 0; stage < parts.size(); ++stage)
-      symbols.insert(buildPart(builder, int(stage)));
+    for (size_t number = 0; number < parts.size(); ++number)
+      symbols.insert(buildPart(builder, int(number)));
     symbols.remove(entry);
     entry.erase();
     symbols.insert(whole);
@@ -242,13 +240,13 @@ private:
     return list;
   }
 
-  EntryOp buildPart(OpBuilder &before, int stage) {
-    Part &part = parts[stage];
+  EntryOp buildPart(OpBuilder &before, int number) {
+    Part &part = parts[number];
     auto isTaken = [&](Value input) { return part.arguments.contains(input); };
-    auto isReturned = [&](Value output) { return stageReturning(output) == stage; };
+    auto isReturned = [&](Value output) { return partReturning(output) == number; };
     ValueRange outputs = entry.getReturn().getValues();
     OperationState state(entry.getLoc(), EntryOp::getOperationName());
-    state.addAttribute("sym_name", before.getStringAttr(nameOfPart(stage)));
+    state.addAttribute("sym_name", before.getStringAttr(nameOfPart(number)));
     state.addAttribute("inputs", before.getStrArrayAttr(namesOf(entry.getInputs(), block.getArguments(), isTaken)));
     state.addAttribute("outputs", before.getStrArrayAttr(namesOf(entry.getOutputs(), outputs, isReturned)));
     auto *body = new Block;
@@ -266,7 +264,7 @@ private:
       if (part.ops.contains(&op))
         isa<CollectiveOp>(op) ? take(builder, mapping, accumulated.find(&op)->second)
                               : void(builder.clone(op, mapping));
-    finish(builder, mapping, stage);
+    finish(builder, mapping, number);
     builder.create<ReturnOp>(entry.getLoc(), llvm::map_to_vector(llvm::make_filter_range(outputs, isReturned),
                                                                  [&](Value output) { return mapping.lookup(output); }));
     return result;
@@ -322,14 +320,14 @@ private:
   static Node handed(Node value) { return value.value.getDefiningOp<GetOp>() ? copied(value) : value; }
 
   /// Builds the outputs of a part.
-  void finish(OpBuilder &builder, IRMapping &mapping, int stage) {
+  void finish(OpBuilder &builder, IRMapping &mapping, int number) {
     for (auto &[op, its] : accumulated)
-      if (stageOf(its.part) == stage)
+      if (partOf(its.part) == number)
         add(builder, mapping, its);
     for (auto &[value, kept] : handedOn)
-      if (stageOf(value) == stage)
+      if (partOf(value) == number)
         kept.set(builder, handed({builder, value.getLoc(), mapping.lookup(value)}));
-    if (stage + 1 < int(parts.size()))
+    if (number + 1 < int(parts.size()))
       return;
     for (SetOp set : block.getOps<SetOp>())
       if (!isDone(set))
@@ -342,8 +340,8 @@ private:
   bool isReplicated, hasShards;
   KeptStates states;
   ShardTree tree;
-  DenseMap<Value, int> stages;
-  DenseSet<Value> isPart; // values without rows of which each microbatch has a part
+  DenseMap<Value, int> partNumbers;
+  DenseSet<Value> isPartial; // values without rows of which each microbatch has a part
   SmallVector<Part> parts;
   llvm::MapVector<Operation *, Accumulated> accumulated; // by collective
   llvm::MapVector<Value, Kept> handedOn;

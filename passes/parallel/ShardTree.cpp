@@ -7,7 +7,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-void ShardTree::keepFor(Accumulated &its, int stage) {
+void ShardTree::keepFor(Accumulated &its, int part) {
   if (shards == 1)
     return;
   for (int64_t width = 1; width < shards && its.isInTree(); width *= 2)
@@ -15,7 +15,7 @@ void ShardTree::keepFor(Accumulated &its, int stage) {
   if (!its.isFirst() && !its.isInTree())
     return;
   StringAttr device = states.deviceOf(its.part), followed = getDevice(its.kept.type);
-  Kept &number = numbers[{stage, {device, followed}}];
+  Kept &number = numbers[{part, {device, followed}}];
   if (!number.state)
     number = states.keepNumber(its.part, "shard", followed);
   its.shard = number;

@@ -28,8 +28,8 @@ public:
   /// For an entry point whose replica runs this many shards.
   ShardTree(KeptStates &states, int64_t shards) : states(states), shards(shards) {}
 
-  /// Creates the additional states of an operand that is computed in a stage.
-  void keepFor(Accumulated &its, int stage);
+  /// Creates the additional states of an operand that is computed in a part.
+  void keepFor(Accumulated &its, int part);
 
   /// Begins another part, which runs for each shard.
   void beginPart() { numberInPart.clear(); }
@@ -45,7 +45,7 @@ private:
 
   KeptStates &states;
   int64_t shards;
-  llvm::DenseMap<std::pair<int, std::pair<mlir::Attribute, mlir::Attribute>>, Kept> numbers; // by stage and devices
+  llvm::DenseMap<std::pair<int, std::pair<mlir::Attribute, mlir::Attribute>>, Kept> numbers; // by part and devices
   llvm::DenseMap<mlir::Operation *, mlir::Value> numberInPart; // of the part under construction
 };
 

@@ -97,7 +97,7 @@ TEST(LeNet, IsSplitOverDevicesFromScratch) {
   EXPECT_EQ(run("lenet_data_parallel --devices sim:0-1 --pin conv=gpu:0 -o -").code, 2);
 }
 
-TEST(LeNet, PinsItsStages) {
+TEST(LeNet, PinsItsGroups) {
   std::string conv = run("lenet --devices cpu,sim:0 --pin conv=gpu:0 --copies insert -o -").text;
   EXPECT_THAT(conv, HasSubstr(" copies insert data"));
   EXPECT_THAT(conv, HasSubstr("physical tensor<50x20x5x5xf32, #acc0"));
@@ -107,7 +107,7 @@ TEST(LeNet, PinsItsStages) {
   EXPECT_THAT(fc, Not(HasSubstr("physical tensor<50x20x5x5xf32")));
 }
 
-TEST(LeNet, PinsPartsWithinStages) {
+TEST(LeNet, PinsPartsWithinGroups) {
   std::string text = run("lenet --devices cpu,sim:0,sim:1 --pin conv2=gpu:1 --pin conv=gpu:0 -o -").text;
   EXPECT_THAT(text, HasSubstr("physical tensor<50x20x5x5xf32, #acc1"));
   EXPECT_THAT(text, HasSubstr("physical tensor<20x1x3x3xf32, #acc0"));

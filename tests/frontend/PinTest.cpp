@@ -21,9 +21,9 @@ struct Features : nn::Module {
   Tensor forward(Tensor x) override { return max_pool2d(relu(bn(conv(x))), 2); }
 };
 
-struct StagedNet : nn::Module {
+struct GroupedNet : nn::Module {
   using Module::Module;
-  Features features{this, nn::Stage{"features"}};
+  Features features{this, nn::Group{"features"}};
   nn::Linear fc{this, "fc", 128, 10};
   Tensor forward(Tensor x) override { return fc(features(x).flatten(1)); }
 };
@@ -101,7 +101,7 @@ TEST_F(Pins, AreForWorkAlone) {
 // --- modules
 
 TEST_F(Pins, WhatAModuleBuildsAndKeeps) {
-  StagedNet net{g};
+  GroupedNet net{g};
   net.features.pin(gpu(0));
   net(image);
   EXPECT_THAT(pinned("acc0"), ElementsAre("conv2d", "expand", "add", "batch_norm", "relu", "max_pool2d"));
@@ -111,7 +111,7 @@ TEST_F(Pins, WhatAModuleBuildsAndKeeps) {
 }
 
 TEST_F(Pins, TheInnermostWins) {
-  StagedNet net{g};
+  GroupedNet net{g};
   net.features.conv.pin(gpu(1));
   net.pin(gpu(0));
   net(image);
@@ -122,14 +122,14 @@ TEST_F(Pins, TheInnermostWins) {
 }
 
 TEST_F(Pins, PartsCalledByThemselves) {
-  StagedNet net{g};
+  GroupedNet net{g};
   net.pin(gpu(0));
   net.features.conv(image);
   EXPECT_THAT(pinned("acc0"), ElementsAre("conv2d", "expand", "add"));
 }
 
 TEST_F(Pins, EndWithTheCall) {
-  StagedNet net{g};
+  GroupedNet net{g};
   net.pin(gpu(0));
   EXPECT_THROW(net(x), Error); // and with an exception
   relu(x);
@@ -146,7 +146,7 @@ TEST_F(Pins, ReachPartsCreatedLater) {
 }
 
 TEST_F(Pins, AgreeWithWhereStatesAreFixed) {
-  StagedNet net{g};
+  GroupedNet net{g};
   net.fc.to(gpu(0));
   EXPECT_EQ(messageOf([&] { net.pin(gpu(1)); }),
             "pin: 'fc.weight' is fixed on gpu(0), where it was created or moved to");
@@ -155,22 +155,22 @@ TEST_F(Pins, AgreeWithWhereStatesAreFixed) {
 }
 
 TEST_F(Pins, FindPartsByName) {
-  StagedNet net{g};
+  GroupedNet net{g};
   EXPECT_EQ(&net.get_submodule("features"), &net.features);
   EXPECT_EQ(&net.get_submodule("bn"), &net.features.bn);
   EXPECT_EQ(messageOf([&] { net.get_submodule("head"); }), "'test' has no part 'head'; it has features, conv, bn, fc");
   EXPECT_EQ(messageOf([&] { net.fc.get_submodule("x"); }), "'fc' has no part 'x'; it has none");
 }
 
-TEST_F(Pins, StagesNameNoParameters) {
-  StagedNet net{g};
+TEST_F(Pins, GroupsNameNoParameters) {
+  GroupedNet net{g};
   EXPECT_EQ(net.named_parameters()[0].first, "conv.weight");
 }
 
 // --- training
 
 TEST_F(Pins, GradientsAndUpdatesWorkWhereTheForwardOpDoes) {
-  StagedNet net{g};
+  GroupedNet net{g};
   net.features.pin(gpu(0));
   g.minimize(net(image).square().mean(), optim::SGD{.lr = 0.1, .momentum = 0.9});
   mlir::OwningOpRef<mlir::ModuleOp> module = moduleOf(g).clone();
@@ -184,7 +184,7 @@ TEST_F(Pins, GradientsAndUpdatesWorkWhereTheForwardOpDoes) {
 }
 
 TEST_F(Pins, RoundTripAsText) {
-  StagedNet net{g};
+  GroupedNet net{g};
   net.features.pin(gpu(0));
   g.output("y", net(image));
   EXPECT_THAT(g.str(), HasSubstr("sluice.pin = \"acc0\""));

@@ -20,7 +20,7 @@ static const char kToolExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet         an executable that trains and predicts
   sluice place lenet.mlir --devices cpu,sim:0      choose the device of each op, with the reasons
   sluice scale lenet.mlir --cluster h100x8x128.json      predict training speed on a cluster
-  sluice show lenet.mlir --stage fused       the kernels
+  sluice show lenet.mlir --phase fused       the kernels
   sluice verify lenet.mlir                   compare the kernels with the reference interpreter)";
 
 /// `sluice` with all its commands.

@@ -10,10 +10,10 @@ namespace sluice::tool {
 
 static const char kShowExamples[] = R"(Examples:
   sluice show lenet.mlir                     the graph as written
-  sluice show lenet.mlir --stage train       with gradients and updates
-  sluice show lenet.mlir --stage fused       the kernels
-  sluice show lenet.mlir --stage planned     memory of every value
-  sluice show lenet.mlir --stage copied --dot | dot -Tsvg -o lenet.svg)";
+  sluice show lenet.mlir --phase train       with gradients and updates
+  sluice show lenet.mlir --phase fused       the kernels
+  sluice show lenet.mlir --phase planned     memory of every value
+  sluice show lenet.mlir --phase copied --dot | dot -Tsvg -o lenet.svg)";
 
 Command addShow(CLI::App &app) {
   CLI::App *command = app.add_subcommand("show", "Print the IR of a model after a phase");
@@ -26,7 +26,7 @@ Command addShow(CLI::App &app) {
   options->printLocations = false;
   addModel(*command, *model);
   help::beginGroup(*command, "Output");
-  command->add_option("--stage", options->compileTo, "Phase to print (default: model)")->type_name("PHASE");
+  command->add_option("--phase", options->compileTo, "Phase to print (default: model)")->type_name("PHASE");
   command->add_flag("--locations", options->printLocations, "Print the source location of every op");
   command->add_flag("--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a Graphviz graph instead of IR");
   addCodeFlags(*command, *options);

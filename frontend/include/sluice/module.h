@@ -14,7 +14,7 @@ namespace sluice::nn {
 
 /// The name of a submodule that only `get_submodule` uses: its parameters have the prefix of its parent. PyTorch has no
 /// equivalent.
-struct Stage {
+struct Group {
   std::string name;
 };
 
@@ -57,7 +57,7 @@ public:
   /// A submodule of `parent`, which must not be null. It must live as long as the parent is used. A name is not empty
   /// and has no '.', '*', '"' or space.
   Module(Module *parent, std::string name, Where where = Where::current());
-  Module(Module *parent, Stage stage, Where where = Where::current());
+  Module(Module *parent, Group group, Where where = Where::current());
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
   virtual ~Module();
@@ -106,7 +106,7 @@ public:
   /// `initialize("*.running_var", init::constant(4))`. A pattern without a match throws Error.
   void initialize(std::string_view pattern, init::Init init, Where where = Where::current());
 
-  /// The submodule with this name below this module: "features.0", or the name of a stage. Throws Error if there is
+  /// The submodule with this name below this module: "features.0", or the name of a group. Throws Error if there is
   /// none.
   Module &get_submodule(std::string_view name, Where where = Where::current());
 
@@ -135,7 +135,7 @@ protected:
 private:
   // No private name may equal a function of ops.h: `forward` would find the member instead.
   Tensor state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where where);
-  Module(Module *parent, std::string name, bool isStage, Where where);
+  Module(Module *parent, std::string name, bool isGroup, Where where);
   struct Member {
     const char *kind;
     std::string path;

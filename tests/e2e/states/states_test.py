@@ -107,7 +107,7 @@ class TiedTest(Case):
     def test_it_is_counted_once(self):
         about = json.loads(self.run_program(self.path("tied"), "info", "--json"))
         self.assertIn("wte.weight", json.dumps(about))
-        said = self.run_program(SLUICE, "show", "tied.mlir", "--stage", "train")
+        said = self.run_program(SLUICE, "show", "tied.mlir", "--phase", "train")
         self.assertEqual(said.count("sluice.state parameter"), 1)
         self.assertIn('also ["lm_head.weight"]', said)
 

@@ -46,7 +46,7 @@ TABLE = [
     (["compile", "small.mlir", "--compile-from", "lowered"], USAGE, "cannot be resumed from"),
     (["compile", "small.mlir", "--compile-from", "fused", "--compile-to", "train"], USAGE, "comes before"),
     (["compile", "small.mlir", "-o", "-"], USAGE, "only IR can be written to the standard output"),
-    (["show", "small.mlir", "--stage", "fusd"], USAGE, "did you mean 'fused'?"),
+    (["show", "small.mlir", "--phase", "fusd"], USAGE, "did you mean 'fused'?"),
     (["verify", "small.mlir", "--rows", "0"], USAGE, "--rows"),
     (["verify", "small.mlir", "--seed", "x"], USAGE, "--seed"),
     (["devices", "small.mlir"], USAGE, "small.mlir"),

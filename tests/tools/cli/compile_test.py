@@ -91,10 +91,10 @@ class CompileTest(CliTest):
                     self.assertEqual(json.loads(result.stdout)["precision"], "f32" if "f32" in flags else "bf16")
 
     def test_a_picture_has_a_box_a_device_and_bytes_on_copies(self):
-        picture = self.sluice("show", "small.mlir", "--devices", "cpu,sim:0", "--stage", "copied", "--dot").stdout
+        picture = self.sluice("show", "small.mlir", "--devices", "cpu,sim:0", "--phase", "copied", "--dot").stdout
         self.assertTrue(picture.startswith("digraph"))
         self.assertNotIn("acc0", picture)
-        picture = self.sluice("show", "small.mlir", "--devices", "sim:0", "--stage", "copied", "--dot").stdout
+        picture = self.sluice("show", "small.mlir", "--devices", "sim:0", "--phase", "copied", "--dot").stdout
         self.assertIn('label="acc0"', picture)
         self.assertIn("copy (input)\\n12 bytes a row", picture)
 

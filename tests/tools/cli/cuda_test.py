@@ -392,7 +392,7 @@ module @wide {
             (("vit_s", "--batch", "2", "--layers", "1"), "bf16", "acdb"),  # patches begin and end at packs
         ):
             self.succeed(os.path.join(BUILD, "bin", "models", model[0]), *model[1:], "-o", "image.mlir")
-            result = self.run_sluice("show", "image.mlir", "--devices", "cuda:0", "--precision", precision, "--stage", "fused",
+            result = self.run_sluice("show", "image.mlir", "--devices", "cuda:0", "--precision", precision, "--phase", "fused",
                                      "--backend", "cuda=arch=sm_90")
             self.assertEqual(result.returncode, 0, result.stderr)
             image = re.search(r"sluice.conv2d %\w+, %\w+ .* : \(tensor<\?x3x\d+x\d+x\w+, #acc0_(\w+)>, tensor<\d+x3x\d+x\d+x\w+, #acc0_(\w+)>",

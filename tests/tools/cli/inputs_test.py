@@ -97,7 +97,7 @@ module @types {
         self.assertEqual(measured.returncode, 0, measured.stderr)
 
     def test_a_model_can_come_through_a_pipe(self):
-        command = f"{BUILD}/bin/models/mlp -o - | {BUILD}/bin/sluice show /dev/stdin --stage train"
+        command = f"{BUILD}/bin/models/mlp -o - | {BUILD}/bin/sluice show /dev/stdin --phase train"
         result = self.run_program("sh", "-c", command)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("sluice.einsum", result.stdout)

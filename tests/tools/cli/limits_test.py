@@ -38,7 +38,7 @@ class LimitsTest(CliTest):
         yield sluice, ["compile", "mlp.mlir", "-o", "out"]
         yield sluice, ["compile", "small.mlir", "--emit=so", "-o", "out"]
         yield sluice, ["verify", "small.mlir"]
-        yield sluice, ["show", "mlp.mlir", "--stage", "fused"]
+        yield sluice, ["show", "mlp.mlir", "--phase", "fused"]
         yield os.path.join(BUILD, "bin", "models", "mlp"), ["-o", "out"]
         yield logreg, ["train", "--epochs", "1", "--threads", "1", "--save", "out"]
         yield logreg, ["train", "--epochs", "1", "--threads", "4", "--save", "out"]

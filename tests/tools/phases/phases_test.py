@@ -46,7 +46,7 @@ def dump(root, build, folder, name, phase):
     if not os.path.exists(model):
         program = os.path.join(build, "bin", "models", PROGRAMS.get(name, "lenet"))
         subprocess.run([program, *MODELS[name], "-o", model], check=True, stderr=subprocess.DEVNULL)
-    return subprocess.run([tool, "show", model, "--stage", phase, *FLAGS.get(name, [])], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run([tool, "show", model, "--phase", phase, *FLAGS.get(name, [])], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main():

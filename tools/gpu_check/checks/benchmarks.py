@@ -141,7 +141,7 @@ def label_of(net, mode):
 
 
 def peers_of(machine, net, found, quick):
-    """The frameworks and variants of one stage."""
+    """The frameworks and variants of the quick or of the long measurements."""
     return [(framework, variant) for framework in found for variant in PEERS[framework][0].get(net["precision"], ())
             if (variant.split("+")[0] in QUICK) == quick and (machine.variants is None or variant in machine.variants)]
 
