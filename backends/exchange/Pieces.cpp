@@ -11,7 +11,7 @@ namespace sluice::exchange {
 static constexpr size_t kMostPieceBytes = size_t(256) << 10, kLeastPieceBytes = size_t(16) << 10;
 static constexpr size_t kScratchBytes = size_t(8) << 20; // of all ranks' pieces, unless they have the minimum size
 static constexpr size_t kDistance = 2;                   // distance of results after contributions
-static constexpr size_t kSlots = 4;                      // pieces of a rank that wait for addition, or are in flight
+static constexpr size_t kBuffers = 4;                    // pieces of a rank that wait for addition, or are in flight
 static constexpr size_t kMostMoves = 4;                  // messages to and from a rank in flight
 // bytes that stay in the first-level cache after they are added
 static constexpr size_t kBlock = 8192;
@@ -26,14 +26,14 @@ Pieces::Pieces(const Link &link, int32_t rank, const Part &part, std::vector<std
       signature_(part.signature), element_(exchangedBytes(signature_.dtype)), scatters_(reduces(signature_.kind)),
       gathers_(signature_.kind != SLUICE_REDUCE_SCATTER), scratch_(scratch) {
   auto others = static_cast<size_t>(size_ - 1);
-  size_t pieceBytes = std::clamp(kScratchBytes / (kSlots * others), kLeastPieceBytes, kMostPieceBytes);
+  size_t pieceBytes = std::clamp(kScratchBytes / (kBuffers * others), kLeastPieceBytes, kMostPieceBytes);
   pieceElements_ = pieceBytes / element_;
   toReduce_ = scatters_ ? piecesOf(rank) : 0;
-  if (scatters_ && scratch_.size() < kSlots * others * pieceBytes)
-    scratch_.resize(kSlots * others * pieceBytes);
+  if (scatters_ && scratch_.size() < kBuffers * others * pieceBytes)
+    scratch_.resize(kBuffers * others * pieceBytes);
   for (int32_t other = 0; other < size_; ++other)
     if (other != rank)
-      flows_.push_back({other, flows_.size() * kSlots, sequence(rank, other), sequence(other, rank), {}, {}});
+      flows_.push_back({other, flows_.size() * kBuffers, sequence(rank, other), sequence(other, rank), {}, {}});
 }
 
 // ===- ownership
@@ -87,12 +87,12 @@ const std::byte *Pieces::source(const Flow &flow, Message message) const {
   return static_cast<const std::byte *>(part_.sent) + (range.first - before) * element_;
 }
 
-std::byte *Pieces::slot(const Flow &flow, size_t piece) const {
-  return scratch_.data() + (flow.slots + piece % kSlots) * pieceElements_ * element_;
+std::byte *Pieces::buffer(const Flow &flow, size_t piece) const {
+  return scratch_.data() + (flow.firstBuffer + piece % kBuffers) * pieceElements_ * element_;
 }
 
 std::byte *Pieces::target(const Flow &flow, Message message) const {
-  return message.isResult ? receivedAt(pieceOf(flow.rank, message.piece).first) : slot(flow, message.piece);
+  return message.isResult ? receivedAt(pieceOf(flow.rank, message.piece).first) : buffer(flow, message.piece);
 }
 
 /// A rank also receives its own share.
@@ -106,11 +106,11 @@ void Pieces::keepOwn() const {
 
 bool Pieces::maySend(Message message) const { return !message.isResult || !scatters_ || message.piece < reduced_; }
 
-/// A contribution requires its slot. In place, a result may overwrite a contribution, which must have been sent.
+/// A contribution requires its buffer. In place, a result may overwrite a contribution, which must have been sent.
 bool Pieces::mayReceive(const Flow &flow, Message message) const {
   if (message.isResult)
     return !scatters_ || message.piece < flow.sent;
-  return message.piece < reduced_ + kSlots;
+  return message.piece < reduced_ + kBuffers;
 }
 
 bool Pieces::beginSends(Flow &flow) {
@@ -155,7 +155,7 @@ void Pieces::reducePiece(size_t piece) {
   Range range = pieceOf(rank_, piece);
   std::vector<const void *> contributions;
   for (const Flow &flow : flows_)
-    contributions.push_back(slot(flow, piece));
+    contributions.push_back(buffer(flow, piece));
   const std::byte *own = static_cast<const std::byte *>(part_.sent) + range.first * element_;
   contributions.insert(contributions.begin() + rank_, own);
   alignas(64) std::byte block[kBlock];

@@ -53,7 +53,7 @@ private:
   /// State per peer rank.
   struct Flow {
     int32_t rank;
-    size_t slots; // buffer of its contributions, in `scratch`
+    size_t firstBuffer; // of its contributions, in `scratch`
     Sequence out, in;
     std::deque<Move> sends, receives;
     size_t sent = 0, received = 0; // contributions
@@ -71,7 +71,7 @@ private:
   std::byte *receivedAt(size_t element) const;
   const std::byte *source(const Flow &flow, Message message) const;
   std::byte *target(const Flow &flow, Message message) const;
-  std::byte *slot(const Flow &flow, size_t piece) const;
+  std::byte *buffer(const Flow &flow, size_t piece) const;
 
   void keepOwn() const;
   bool maySend(Message message) const;

@@ -28,7 +28,7 @@
 namespace sluice::loops {
 
 using Condition = Handle<struct ConditionTag>; // a boolean, per lane or for all lanes
-using Slots = Handle<struct SlotsTag>;         // memory private to a lane
+using LaneArray = Handle<struct LaneArrayTag>; // memory private to a lane
 
 /// The location of a value: the kernel's buffer of this number, from this byte on.
 struct Memory {
@@ -145,9 +145,9 @@ public:
   virtual Element spreadFirst(Element element) = 0;
 
   /// Memory for `count` values like `like`, indexed at run time.
-  virtual Slots makeSlots(Element like, int64_t count) = 0;
-  virtual Element read(Slots slots, Count place) = 0;
-  virtual void write(Slots slots, Count place, Element element) = 0;
+  virtual LaneArray makeArray(Element like, int64_t count) = 0;
+  virtual Element read(LaneArray array, Count place) = 0;
+  virtual void write(LaneArray array, Count place, Element element) = 0;
 
 protected:
   explicit Emitter(mlir::MLIRContext *context) : space_(context) {}

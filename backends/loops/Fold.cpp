@@ -358,23 +358,23 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
 // Adds `count` elements from `first` on, a multiple of the partial results, in order.
 Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count count, int64_t mostTrips) {
   int64_t components = initial.size(), most = emitter.partials();
-  SmallVector<Slots> slots;
+  SmallVector<LaneArray> arrays;
   for (Element element : initial)
-    slots.push_back(emitter.makeSlots(element, most));
+    arrays.push_back(emitter.makeArray(element, most));
   for (int64_t i = 0; i < partialResults * components; ++i)
-    emitter.write(slots[i % components], emitter.constant(i / components), partials[i]);
+    emitter.write(arrays[i % components], emitter.constant(i / components), partials[i]);
   scopes.loop(emitter.constant(0), count, 1, mostTrips, {}, [&](Count number, ValueRange) {
     setInner(first + numberOf(number, mostTrips));
     Count place = mostTrips <= most ? number : emitter.arithmetic(CountOp::Rem, number, emitter.constant(most));
     Values before;
-    for (Slots slot : slots)
-      before.push_back(emitter.read(slot, place));
-    for (auto [slot, element] : llvm::zip(slots, stepAt(before)))
-      emitter.write(slot, place, element);
+    for (LaneArray array : arrays)
+      before.push_back(emitter.read(array, place));
+    for (auto [array, element] : llvm::zip(arrays, stepAt(before)))
+      emitter.write(array, place, element);
     return Values();
   });
   for (int64_t i = 0; i < partialResults * components; ++i)
-    partials[i] = emitter.read(slots[i % components], emitter.constant(i / components));
+    partials[i] = emitter.read(arrays[i % components], emitter.constant(i / components));
   return partials;
 }
 

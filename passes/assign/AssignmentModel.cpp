@@ -31,8 +31,8 @@ AssignmentModel::AssignmentModel(const PlacementGraph &graph, const ir::Target &
 }
 
 void AssignmentModel::setKernel(uint32_t group, uint32_t device, double seconds, int64_t workspaceBytes) {
-  int64_t slot = workspaceBytes > 0 ? alignSlot(workspaceBytes, costs.alignments[device]) : 0;
-  costs.kernels[group][device] = {seconds, slot};
+  int64_t workspace = workspaceBytes > 0 ? alignSlot(workspaceBytes, costs.alignments[device]) : 0;
+  costs.kernels[group][device] = {seconds, workspace};
 }
 
 namespace {

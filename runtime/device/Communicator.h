@@ -1,4 +1,4 @@
-// A replica's endpoint for collectives over one device slot. Wraps the collectives of the backend ABI
+// A replica's endpoint for collectives over one logical device. Wraps the collectives of the backend ABI
 // (sluice/backend/collectives.h) and converts errors to exceptions.
 #pragma once
 

@@ -12,9 +12,9 @@
 namespace sluice::runtime {
 
 struct DeviceOptions {
-  std::map<std::string, std::string> settings;                ///< of backends, by name: "seed=7" for "sim"
-  std::string list;                                           ///< devices that fill the plan's slots, as in bindDevices
-  std::string folder;                                         ///< of backends; searched after SLUICE_BACKEND_PATH
+  std::map<std::string, std::string> settings; ///< of backends, by name: "seed=7" for "sim"
+  std::string list;                            ///< devices for the plan's logical devices, as in bindDevices
+  std::string folder;                          ///< of backends; searched after SLUICE_BACKEND_PATH
   std::map<std::string, const sluice_backend_run *> backends; ///< by name; take precedence over the folders
   ProcessGroup *processes = nullptr; ///< processes of the other replicas; null: all replicas are in this process
   /// Seconds within which all replicas in this process must enter a collective, and within which the devices of

@@ -259,8 +259,8 @@ void Team::forEach(int64_t tasks, RangeFunction function, void *context) {
 
 // [Two jobs] A thread reads a job, then claims a chunk by advancing a share's ticket. The claim succeeds only if the
 // ticket, and so the epoch, has not changed since the job was read. The leader writes the job of epoch e + 1 into the
-// other slot. It writes the job of epoch e + 2 only after every chunk of e + 1 is done. All tickets have then advanced
-// to e + 1. A job that is being overwritten can therefore not be claimed. With a single slot, a thread could claim a
+// other job. It writes the job of epoch e + 2 only after every chunk of e + 1 is done. All tickets have then advanced
+// to e + 1. A job that is being overwritten can therefore not be claimed. With a single job, a thread could claim a
 // chunk of the next stage under a ticket of this stage.
 
 } // namespace sluice::runtime

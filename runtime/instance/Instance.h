@@ -24,8 +24,8 @@ struct InstanceOptions {
   DeviceOptions devices = {};
 };
 
-/// Fails unless the plan's host is this runtime. `wanted`, unless empty, must name a slot of the plan, or a device that
-/// fills a slot in some replica (see bindDevices). A missing device is never replaced by another.
+/// Fails unless the plan's host is this runtime. `wanted`, unless empty, must name a logical device of the plan, or a device
+/// of some replica (see bindDevices). A missing device is never replaced by another.
 void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const std::string &wanted);
 
 /// The collectives of a kind, counted once for all replicas.

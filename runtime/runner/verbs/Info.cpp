@@ -52,17 +52,17 @@ static Json entryJson(const Plan &plan, const Entry &entry) {
   return json;
 }
 
-/// For each replica: the numbers of the devices that would fill the slots.
+/// For each replica: the numbers of the devices, by logical device.
 using Ordinals = std::vector<std::vector<int32_t>>;
 
-static Json deviceJson(const Device &device, size_t slot, const Ordinals &ordinals) {
+static Json deviceJson(const Device &device, size_t number, const Ordinals &ordinals) {
   Json json = {{"name", device.name},
                {"backend", device.backend},
-               {"ordinal", ordinals.front()[slot]},
+               {"ordinal", ordinals.front()[number]},
                {"settings", device.settings}};
   if (ordinals.size() > 1)
     for (const std::vector<int32_t> &replica : ordinals)
-      json["ordinals"].push_back(replica[slot]);
+      json["ordinals"].push_back(replica[number]);
   return json;
 }
 

@@ -293,22 +293,22 @@ Element LaneEmitter::spreadFirst(Element element) {
   return handleOf<Element>(splat(make<vector::ExtractOp>(valueOf(element), ArrayRef<int64_t>{0})));
 }
 
-Slots LaneEmitter::makeSlots(Element like, int64_t count) {
+LaneArray LaneEmitter::makeArray(Element like, int64_t count) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(outermost);
   Type pointer = LLVM::LLVMPointerType::get(b.getContext());
-  return handleOf<Slots>(make<LLVM::AllocaOp>(pointer, valueOf(like).getType(), valueOf(constant(count)), 64));
+  return handleOf<LaneArray>(make<LLVM::AllocaOp>(pointer, valueOf(like).getType(), valueOf(constant(count)), 64));
 }
 
-Element LaneEmitter::read(Slots slots, Count place) {
-  auto type = cast<LLVM::AllocaOp>(valueOf(slots).getDefiningOp()).getElemType();
-  Value from = elementAddress(b, loc, type, valueOf(slots), valueOf(place));
+Element LaneEmitter::read(LaneArray array, Count place) {
+  auto type = cast<LLVM::AllocaOp>(valueOf(array).getDefiningOp()).getElemType();
+  Value from = elementAddress(b, loc, type, valueOf(array), valueOf(place));
   return handleOf<Element>(make<LLVM::LoadOp>(type, from));
 }
 
-void LaneEmitter::write(Slots slots, Count place, Element element) {
+void LaneEmitter::write(LaneArray array, Count place, Element element) {
   Value value = valueOf(element);
-  b.create<LLVM::StoreOp>(loc, value, elementAddress(b, loc, value.getType(), valueOf(slots), valueOf(place)));
+  b.create<LLVM::StoreOp>(loc, value, elementAddress(b, loc, value.getType(), valueOf(array), valueOf(place)));
 }
 
 } // namespace sluice::cpu

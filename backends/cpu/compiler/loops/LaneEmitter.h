@@ -2,7 +2,7 @@
 // multiple of a fixed number, so that an element goes through the same instructions wherever it is computed. Elements
 // of f16 and bf16 are f32 with such a value. Outside of the loops over lanes, all lanes hold the same element.
 //
-// Handles are SSA values: an i64 for a count, the address of vectors on the stack for a slot. A condition is a mask: an
+// Handles are SSA values: an i64 for a count, the address of vectors on the stack for an array. A condition is a mask: an
 // i1 common to all lanes, and a vector of i1.
 #pragma once
 
@@ -71,9 +71,9 @@ public:
 
   loops::Element rotate(loops::Element element, int64_t by) final;
   loops::Element spreadFirst(loops::Element element) final;
-  loops::Slots makeSlots(loops::Element like, int64_t count) final;
-  loops::Element read(loops::Slots slots, loops::Count place) final;
-  void write(loops::Slots slots, loops::Count place, loops::Element element) final;
+  loops::LaneArray makeArray(loops::Element like, int64_t count) final;
+  loops::Element read(loops::LaneArray array, loops::Count place) final;
+  void write(loops::LaneArray array, loops::Count place, loops::Element element) final;
 
 private:
   /// The state outside of an open loop or block.

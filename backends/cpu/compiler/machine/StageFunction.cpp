@@ -36,9 +36,9 @@ Value StageFunction::buffer(int64_t i) {
   Block &entry = func.getBody().front();
   OpBuilder builder = OpBuilder::atBlockBegin(&entry);
   Type pointer = LLVM::LLVMPointerType::get(func.getContext());
-  Value slot = builder.create<LLVM::GEPOp>(func.getLoc(), pointer, pointer, entry.getArgument(0),
-                                           ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
-  address = builder.create<LLVM::LoadOp>(func.getLoc(), pointer, slot);
+  Value entryOfTable = builder.create<LLVM::GEPOp>(func.getLoc(), pointer, pointer, entry.getArgument(0),
+                                                   ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+  address = builder.create<LLVM::LoadOp>(func.getLoc(), pointer, entryOfTable);
   return address;
 }
 

@@ -307,21 +307,21 @@ Element ThreadEmitter::spreadFirst(Element element) {
       fmt::format("({})__shfl_sync(group, {}, 0, {})", variableOf(element).type, firstOf(element), group.threads));
 }
 
-Slots ThreadEmitter::makeSlots(Element like, int64_t count) {
+LaneArray ThreadEmitter::makeArray(Element like, int64_t count) {
   const std::string &type = variableOf(like).type;
   std::string name = newName();
   line(isSingle() ? fmt::format("{} {}[{}];", type, name, count)
                   : fmt::format("{} {}[{}][{}];", type, name, count, group.perThread));
-  return named<Slots>(name, type);
+  return named<LaneArray>(name, type);
 }
 
-Element ThreadEmitter::read(Slots slots, Count place) {
-  return define<Element>(variableOf(slots).type,
-                         fmt::format("{}[{}]{}", nameOf(slots), nameOf(place), isSingle() ? "" : "[l]"));
+Element ThreadEmitter::read(LaneArray array, Count place) {
+  return define<Element>(variableOf(array).type,
+                         fmt::format("{}[{}]{}", nameOf(array), nameOf(place), isSingle() ? "" : "[l]"));
 }
 
-void ThreadEmitter::write(Slots slots, Count place, Element element) {
-  each(fmt::format("{}[{}]{} = {};", nameOf(slots), nameOf(place), isSingle() ? "" : "[l]", eachOf(element)));
+void ThreadEmitter::write(LaneArray array, Count place, Element element) {
+  each(fmt::format("{}[{}]{} = {};", nameOf(array), nameOf(place), isSingle() ? "" : "[l]", eachOf(element)));
 }
 
 } // namespace sluice::cuda

@@ -108,9 +108,9 @@ public:
 
   loops::Element rotate(loops::Element element, int64_t by) final;
   loops::Element spreadFirst(loops::Element element) final;
-  loops::Slots makeSlots(loops::Element like, int64_t count) final;
-  loops::Element read(loops::Slots slots, loops::Count place) final;
-  void write(loops::Slots slots, loops::Count place, loops::Element element) final;
+  loops::LaneArray makeArray(loops::Element like, int64_t count) final;
+  loops::Element read(loops::LaneArray array, loops::Count place) final;
+  void write(loops::LaneArray array, loops::Count place, loops::Element element) final;
 
 private:
   struct Variable {

@@ -27,9 +27,9 @@ class Chart {
     });
   }
 
-  slot() { return (kWidth - kLeft) / this.points.length; }
+  band() { return (kWidth - kLeft) / this.points.length; }
 
-  x(i) { return kLeft + (i + 0.5) * this.slot(); }
+  x(i) { return kLeft + (i + 0.5) * this.band(); }
 
   y(value) { return kHeight - kBottom - (value / this.most) * (kHeight - kBottom - kTop); }
 
@@ -42,7 +42,7 @@ class Chart {
 
   /// Stacked bars of shares; `parts` has [class, name, share of a point].
   drawBars(parts) {
-    const width = Math.min(56, 0.7 * this.slot());
+    const width = Math.min(56, 0.7 * this.band());
     this.points.forEach((point, i) => {
       let below = 0;
       for (const [style, name, valueOf] of parts) {
