@@ -23,13 +23,14 @@ static void bench(const char *name, const std::vector<std::string> &operands, co
     printf(" %ld/%ld", long(stage.tasks), long(stage.rowsPerTask));
   printf("  lanes %.2f\n", kernel.result().lanes);
 }
-int main(int argc, char **argv) {
-  CLI::App app("Measures typical elementwise kernels on one thread, in GB/s over operands and results.", "loops_bench");
-  sluice::help::setHelp(app);
-  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
-    return *code;
-  std::string x = "tensor<?x20x26x26xf32, #nhwc>", m = "tensor<?x20x26x26xi1, #nhwc>", b = "tensor<20xf32>";
-  std::string y = "tensor<?x20x13x13xf32, #nhwc>", p = "tensor<?x20x13x13xui8, #nhwc>";
+
+// Activations of a convolution with their mask and bias, and what pools make of them.
+static const std::string x = "tensor<?x20x26x26xf32, #nhwc>", m = "tensor<?x20x26x26xi1, #nhwc>", b = "tensor<20xf32>",
+                         y = "tensor<?x20x13x13xf32, #nhwc>", p = "tensor<?x20x13x13xui8, #nhwc>";
+static const std::string pool =
+    "kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>";
+
+static void benchElementwise() {
   bench("relu", {x}, "%a = sluice.relu %0 : (" + x + ") -> " + x, "%a : " + x);
   bench("add", {x, x}, "%a = sluice.add %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x);
   bench("bias", {x, b},
@@ -41,7 +42,9 @@ int main(int argc, char **argv) {
   bench("u8 scale", {"tensor<?x1x28x28xui8>"},
         "%a = sluice.cast %0 {to = f32} : (tensor<?x1x28x28xui8>) -> tensor<?x1x28x28xf32>",
         "%a : tensor<?x1x28x28xf32>", 0, 255);
-  std::string pool = "kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, 0>";
+}
+
+static void benchPools() {
   bench("max_pool", {x},
         "%a, %p = sluice.max_pool2d %0 {" + pool + ", dilation = array<i64: 1, 1>} : (" + x + ") -> (" + y + ", " + p +
             ")",
@@ -53,14 +56,16 @@ int main(int argc, char **argv) {
   bench("avg_pool", {x}, "%a = sluice.avg_pool2d %0 {" + pool + "} : (" + x + ") -> " + y, "%a : " + y);
   bench("avg_pool_grad", {y},
         "%a = sluice.avg_pool2d_grad %0 {size = array<i64: 26, 26>, " + pool + "} : (" + y + ") -> " + x, "%a : " + x);
+}
+
+/// Sums for a bias, also with the mask of a ReLU and the gradient of a pool, and an update.
+static void benchGradients() {
   std::string sum = "%s = sluice.sum %g {axes = array<i64: 0, 2, 3>} : (" + x + ") -> " + b;
   std::string mask = "%z = sluice.full {value = 0.0 : f64, type = " + x + "} : () -> " + x +
                      "\n%m = sluice.compare %0, %z {predicate = #sluice<predicate gt>} : (" + x + ", " + x + ") -> " +
                      m + "\n%g = sluice.where %m, %1, %z : (" + m + ", " + x + ", " + x + ") -> " + x + "\n";
   bench("bias grad", {x}, "%g = sluice.identity %0 : (" + x + ") -> " + x + "\n" + sum, "%s : " + b);
   bench("relu+bias grad", {x, x}, mask + sum, "%g, %s : " + x + ", " + b);
-  std::string pg =
-      "%1b = sluice.avg_pool2d_grad %1 {size = array<i64: 26, 26>, " + pool + "} : (" + y + ") -> " + x + "\n";
   std::string mask2 = "%z = sluice.full {value = 0.0 : f64, type = " + x + "} : () -> " + x +
                       "\n%m = sluice.compare %0, %z {predicate = #sluice<predicate gt>} : (" + x + ", " + x + ") -> " +
                       m + "\n%g = sluice.where %m, %q, %z : (" + m + ", " + x + ", " + x + ") -> " + x + "\n";
@@ -72,6 +77,10 @@ int main(int argc, char **argv) {
         "%s = sluice.mul %1, %2 : (" + w + ", " + w + ") -> " + w + "\n%n = sluice.sub %0, %s : (" + w + ", " + w +
             ") -> " + w,
         "%n : " + w);
+}
+
+/// Folds over features, channels and rows.
+static void benchFolds() {
   std::string r = "tensor<?x1024xf32>", r10 = "tensor<?x10xf32>";
   bench("softmax 1024", {r}, "%a = sluice.softmax %0 {axis = 1 : i64} : (" + r + ") -> " + r, "%a : " + r);
   std::string columns = "tensor<?x100x196xf32>", planes = "tensor<?x21x32x32xf32, #nhwc>", power = "tensor<?x4096xf32>";
@@ -96,6 +105,10 @@ int main(int argc, char **argv) {
         "%b : tensor<f32>", 0, 9);
   bench("sum rows 1024", {r}, "%a = sluice.sum %0 {axes = array<i64: 0>} : (" + r + ") -> tensor<1024xf32>",
         "%a : tensor<1024xf32>");
+}
+
+/// Relayouts, and reads and additions at indices.
+static void benchMoves() {
   bench("to nchw", {x}, "%a = sluice.relayout %0 : (" + x + ") -> tensor<?x20x26x26xf32>",
         "%a : tensor<?x20x26x26xf32>");
   bench("to nhwc", {"tensor<?x20x26x26xf32>"}, "%a = sluice.relayout %0 : (tensor<?x20x26x26xf32>) -> " + x,
@@ -111,4 +124,16 @@ int main(int argc, char **argv) {
               table,
           "%a : " + table, 0, 1e4);
   }
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("Measures typical elementwise kernels on one thread, in GB/s over operands and results.", "loops_bench");
+  sluice::help::setHelp(app);
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
+  benchElementwise();
+  benchPools();
+  benchGradients();
+  benchFolds();
+  benchMoves();
 }

@@ -372,29 +372,32 @@ static bool choosesShardBuckets(ModuleOp module, const PlacementRequest &request
          (pipeline.compileFrom == "model" || pipeline.compileFrom == "train");
 }
 
-llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
-  if (llvm::Error error = checkCpu(options.cpu))
+namespace {
+
+/// The decisions that precede the first phase.
+struct Start {
+  std::string phase;
+  std::optional<ir::Precision> precision;
+  PlacementRequest placement;
+  int64_t replicas = 1;
+  std::vector<const sluice_backend_compile *> backends;
+};
+
+} // namespace
+
+/// Checks the options of replicas, microbatches and shards.
+static llvm::Error checkShares(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
+  if (llvm::Error error = checkReplicas(module, phase, options))
     return error;
-  if (llvm::Error error = checkPhase(options.compileTo))
+  if (llvm::Error error = checkMicrobatches(module, phase, options))
     return error;
-  auto from = startPhase(module, options);
-  if (!from)
-    return from.takeError();
-  auto precision = choosePrecision(module, *from, options);
-  if (!precision)
-    return precision.takeError();
-  if (llvm::Error error = checkReplicas(module, *from, options))
+  if (llvm::Error error = checkZero(module, phase, options))
     return error;
-  if (llvm::Error error = checkMicrobatches(module, *from, options))
-    return error;
-  if (llvm::Error error = checkZero(module, *from, options))
-    return error;
-  if (llvm::Error error = checkShards(module, *from, options))
-    return error;
-  PlacementRequest placement = options.placement;
-  int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
-  if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
-    return error;
+  return checkShards(module, phase, options);
+}
+
+/// Records the options of replicas, microbatches and shards in the model.
+static void setShares(ModuleOp module, const CompileOptions &options) {
   if (!options.batchNorm.empty())
     ir::getModel(module).setSyncBatchNorm(options.batchNorm == "sync");
   if (!options.wire.empty())
@@ -405,6 +408,27 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     ir::getModel(module).setZero(uint64_t(*options.zero));
   if (options.shards)
     ir::getModel(module).setLogicalShards(uint64_t(*options.shards));
+}
+
+/// Checks the options against the module, and records in the module those that it contains.
+static llvm::Expected<Start> prepareModule(ModuleOp module, const CompileOptions &options) {
+  if (llvm::Error error = checkCpu(options.cpu))
+    return error;
+  if (llvm::Error error = checkPhase(options.compileTo))
+    return error;
+  auto from = startPhase(module, options);
+  if (!from)
+    return from.takeError();
+  auto precision = choosePrecision(module, *from, options);
+  if (!precision)
+    return precision.takeError();
+  if (llvm::Error error = checkShares(module, *from, options))
+    return error;
+  PlacementRequest placement = options.placement;
+  int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
+  if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
+    return error;
+  setShares(module, options);
   if (llvm::Error error = checkPlacement(placement, replicas))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))
@@ -416,11 +440,13 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return backends.takeError();
   if (llvm::Error error = checkSettings(options.settings, options.cpu, *backends))
     return error;
+  return Start{std::move(*from), *precision, std::move(placement), replicas, std::move(*backends)};
+}
 
-  Compiled compiled;
+static passes::PipelineOptions pipelineFor(ModuleOp module, const CompileOptions &options, const Start &start) {
   passes::PipelineOptions pipeline;
-  pipeline.backends = std::move(*backends);
-  pipeline.compileFrom = *from;
+  pipeline.backends = start.backends;
+  pipeline.compileFrom = start.phase;
   if (!options.compileTo.empty() && options.compileTo != "executable")
     pipeline.compileTo = options.compileTo;
   pipeline.dumpIrDir = options.dumpIrDir;
@@ -436,7 +462,17 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
   pipeline.promoteF64 = options.promoteF64;
-  pipeline.precision = *precision;
+  pipeline.precision = start.precision;
+  return pipeline;
+}
+
+llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
+  auto start = prepareModule(module, options);
+  if (!start)
+    return start.takeError();
+  const PlacementRequest &placement = start->placement;
+  Compiled compiled;
+  passes::PipelineOptions pipeline = pipelineFor(module, options, *start);
   pipeline.progress = [&](llvm::StringRef phase, double seconds) {
     compiled.phases.push_back({phase.str(), seconds});
     if (!files::memoryIsLeft(kMemoryOfAPhase))
@@ -448,7 +484,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     if (llvm::Error error = place(module, placement, pipeline, compiled))
       return error;
   std::optional<passes::TargetCosts> costs;
-  if (replicas != 1 && goesOn) {
+  if (start->replicas != 1 && goesOn) {
     auto found = costsOfReplicas(module, placement, options.settings);
     if (!found)
       return found.takeError();

@@ -58,57 +58,71 @@ ScanOp ScanOp::create(OpBuilder &builder, Location loc, int64_t count, bool reve
 
 //===- text -------------------------------------------------------------------------------------------------------===//
 
-ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
+namespace {
+
+/// The operands of a scan, and its body's arguments: carried values, then slices.
+struct ScanOperands {
   SmallVector<OpAsmParser::Argument> carried, slices;
   SmallVector<OpAsmParser::UnresolvedOperand> first, xs;
   SmallVector<Type> firstTypes, xsTypes;
-  SmallVector<int64_t> dims, stackDims;
-  int64_t count = 0;
-  auto parseArgument = [&]() -> ParseResult {
-    OpAsmParser::Argument argument;
-    OpAsmParser::UnresolvedOperand operand;
-    RankedTensorType type;
-    SMLoc loc = parser.getCurrentLocation();
-    if (parser.parseArgument(argument) || parser.parseEqual() || parser.parseOperand(operand) ||
-        parser.parseColonType(type))
-      return failure();
-    if (failed(parser.parseOptionalKeyword("along"))) {
-      if (!slices.empty())
-        return parser.emitError(loc, "is carried, and stands behind a slice");
-      argument.type = type;
-      carried.push_back(argument);
-      first.push_back(operand);
-      firstTypes.push_back(type);
-      return success();
-    }
-    if (parser.parseInteger(dims.emplace_back()))
-      return failure();
-    if (!hasSteps(type, dims.back(), count))
-      return parser.emitError(loc, "has no ") << count << " slices along dimension " << dims.back() << ": " << type;
-    argument.type = getSliceType(type, dims.back());
-    slices.push_back(argument);
-    xs.push_back(operand);
-    xsTypes.push_back(type);
+  SmallVector<int64_t> dims; ///< of the slices
+
+  ParseResult parseOne(OpAsmParser &parser, int64_t count);
+};
+
+} // namespace
+
+/// `%h = %h0 : type`, or `%x = %xs : type along 0`.
+ParseResult ScanOperands::parseOne(OpAsmParser &parser, int64_t count) {
+  OpAsmParser::Argument argument;
+  OpAsmParser::UnresolvedOperand operand;
+  RankedTensorType type;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseArgument(argument) || parser.parseEqual() || parser.parseOperand(operand) ||
+      parser.parseColonType(type))
+    return failure();
+  if (failed(parser.parseOptionalKeyword("along"))) {
+    if (!slices.empty())
+      return parser.emitError(loc, "is carried, and stands behind a slice");
+    argument.type = type;
+    carried.push_back(argument);
+    first.push_back(operand);
+    firstTypes.push_back(type);
     return success();
-  };
+  }
+  if (parser.parseInteger(dims.emplace_back()))
+    return failure();
+  if (!hasSteps(type, dims.back(), count))
+    return parser.emitError(loc, "has no ") << count << " slices along dimension " << dims.back() << ": " << type;
+  argument.type = getSliceType(type, dims.back());
+  slices.push_back(argument);
+  xs.push_back(operand);
+  xsTypes.push_back(type);
+  return success();
+}
+
+ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
+  ScanOperands operands;
+  SmallVector<int64_t> stackDims;
+  int64_t count = 0;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseInteger(count) || parser.parseKeyword("steps"))
     return failure();
   bool reverse = succeeded(parser.parseOptionalKeyword("reverse"));
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseArgument))
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&] { return operands.parseOne(parser, count); }))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("stack")) &&
       parser.parseCommaSeparatedList([&] { return parser.parseInteger(stackDims.emplace_back()); }))
     return failure();
   Region *body = result.addRegion();
-  SmallVector<OpAsmParser::Argument> arguments(carried);
-  llvm::append_range(arguments, slices);
+  SmallVector<OpAsmParser::Argument> arguments(operands.carried);
+  llvm::append_range(arguments, operands.slices);
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*body, arguments))
     return failure();
   auto step = body->empty() || body->front().empty() ? StepOp() : dyn_cast<StepOp>(body->front().back());
   if (!step || step.getStacked().size() != stackDims.size())
     return parser.emitError(loc, "does not end in a sluice.step that stacks ") << stackDims.size() << " values";
-  result.addTypes(firstTypes);
+  result.addTypes(operands.firstTypes);
   for (auto [value, dim] : llvm::zip_equal(step.getStacked(), stackDims)) {
     if (!canStack(value.getType(), dim))
       return parser.emitError(loc, "cannot stack along dimension ") << dim << " values of " << value.getType();
@@ -118,11 +132,12 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute("count", builder.getI64IntegerAttr(count));
   if (reverse)
     result.addAttribute("reverse", builder.getUnitAttr());
-  result.addAttribute("dims", builder.getDenseI64ArrayAttr(dims));
+  result.addAttribute("dims", builder.getDenseI64ArrayAttr(operands.dims));
   result.addAttribute("stack_dims", builder.getDenseI64ArrayAttr(stackDims));
-  result.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr({int32_t(first.size()), int32_t(xs.size())}));
-  return failure(parser.resolveOperands(first, firstTypes, loc, result.operands) ||
-                 parser.resolveOperands(xs, xsTypes, loc, result.operands));
+  result.addAttribute("operandSegmentSizes",
+                      builder.getDenseI32ArrayAttr({int32_t(operands.first.size()), int32_t(operands.xs.size())}));
+  return failure(parser.resolveOperands(operands.first, operands.firstTypes, loc, result.operands) ||
+                 parser.resolveOperands(operands.xs, operands.xsTypes, loc, result.operands));
 }
 
 void ScanOp::print(OpAsmPrinter &printer) {

@@ -204,31 +204,16 @@ static void printResult(const Json &result) {
     printKernels(result);
 }
 
-int runBench(const Options &options, Processes &processes) {
-  Instance instance = startInstance(options, processes.group());
-  const Entry &entry = entryToMeasure(instance, options);
-  int64_t rows = batchRows(options, instance.plan());
-  beginStates(instance, options, options.seed.value_or(0), checkSettings(instance.plan(), options.settings));
-  bool hasDevices = !instance.plan().isHostOnly();
-  if (options.kernels && hasDevices)
+static void checkKernels(const Instance &instance) {
+  if (!instance.plan().isHostOnly())
     failUnsupported("--kernels measures kernels of the host alone, and this model has other devices");
-  if (options.kernels && instance.replicas() > 1)
+  if (instance.replicas() > 1)
     failUnsupported(
         concat("--kernels measures kernels that run alone, and this model has ", instance.replicas(), " replicas"));
-  processes.agree({{"the entry point", entry.name}, {"the number of rows", std::to_string(rows)}}, instance);
-  startTrace(instance, options);
-  std::vector<double> times;
-  DeviceTimes devices;
-  Json outputs;
-  instance.team().enter([&] {
-    if (hasDevices)
-      devices = benchDevices(instance, entry, rows, options.seconds, processes);
-    times = hasDevices ? devices.steps : timeSteps(instance, entry, rows, options, processes);
-    if (options.benchesOutputs)
-      outputs = benchOutputs(instance, entry, rows, options.seconds, processes);
-  });
-  if (!hasDevices)
-    devices.work = instance.times().take();
+}
+
+/// The figures that every model has.
+static Json resultOf(const std::vector<double> &times, const Instance &instance, const Entry &entry, int64_t rows) {
   double median = quantile(times, 0.5);
   Json result;
   result["entry"] = entry.name;
@@ -248,6 +233,32 @@ int runBench(const Options &options, Processes &processes) {
   result["gflops"] = flopsOf(instance.plan(), entry, rows) / median * 1e-9;
   result["peak_bytes"] = entry.peakBytes.front();
   result["rss_bytes"] = residentBytes();
+  return result;
+}
+
+int runBench(const Options &options, Processes &processes) {
+  Instance instance = startInstance(options, processes.group());
+  const Entry &entry = entryToMeasure(instance, options);
+  int64_t rows = batchRows(options, instance.plan());
+  beginStates(instance, options, options.seed.value_or(0), checkSettings(instance.plan(), options.settings));
+  bool hasDevices = !instance.plan().isHostOnly();
+  if (options.kernels)
+    checkKernels(instance);
+  processes.agree({{"the entry point", entry.name}, {"the number of rows", std::to_string(rows)}}, instance);
+  startTrace(instance, options);
+  std::vector<double> times;
+  DeviceTimes devices;
+  Json outputs;
+  instance.team().enter([&] {
+    if (hasDevices)
+      devices = benchDevices(instance, entry, rows, options.seconds, processes);
+    times = hasDevices ? devices.steps : timeSteps(instance, entry, rows, options, processes);
+    if (options.benchesOutputs)
+      outputs = benchOutputs(instance, entry, rows, options.seconds, processes);
+  });
+  if (!hasDevices)
+    devices.work = instance.times().take();
+  Json result = resultOf(times, instance, entry, rows);
   if (options.kernels)
     result.update(benchKernels(instance, entry, rows, options.seconds));
   if (options.benchesOutputs)

@@ -114,47 +114,73 @@ static std::optional<Transposition> findTransposition(ir::KernelOp kernel, int64
   return areBoth ? std::optional(found) : std::nullopt;
 }
 
-bool writeTransposeKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, GridKernel &into) {
-  std::optional<Transposition> found = findTransposition(kernel, capacity);
-  if (!found)
-    return false;
-  struct Coordinate {
-    std::string name;
-    Dim dim;
-    int64_t step; ///< elements of a task
-    int64_t count() const { return llvm::divideCeilSigned(dim.size, step); }
-  };
-  SmallVector<Coordinate> coordinates = {{"i", found->ofResult, kSideOfSquare}, {"j", found->ofOperand, kSideOfSquare}};
-  for (auto [number, dim] : llvm::enumerate(found->others))
+namespace {
+
+/// A dimension of the grid.
+struct Coordinate {
+  std::string name;
+  Dim dim;
+  int64_t step; ///< elements of a task
+  int64_t count() const { return llvm::divideCeilSigned(dim.size, step); }
+};
+
+/// How a block finds its square.
+struct Squares {
+  std::string places;   ///< declarations of the coordinates
+  std::string from, to; ///< offsets of the first element in the operand and in the result
+  double filled = 1;    ///< share of the squares' elements that exist
+};
+
+} // namespace
+
+/// Squares of the two contiguous dimensions, and the other dimensions. Rows are outermost: a call with fewer rows runs
+/// the first tasks only.
+static SmallVector<Coordinate> coordinatesOf(const Transposition &found) {
+  SmallVector<Coordinate> coordinates = {{"i", found.ofResult, kSideOfSquare}, {"j", found.ofOperand, kSideOfSquare}};
+  for (auto [number, dim] : llvm::enumerate(found.others))
     coordinates.push_back({"d" + std::to_string(number), dim, 1});
-  // Rows are outermost: a call with fewer rows runs the first tasks only.
   if (auto *rows = llvm::find_if(coordinates, [](const Coordinate &its) { return its.dim.hasRows; });
       rows != coordinates.end())
     std::rotate(rows, rows + 1, coordinates.end());
-  GridFunction function{name.str() + "_transpose", 1, 0, kThreadsOfSquare};
-  std::string places, from = std::to_string(found->offset) + "ll", to = "0", left = "(Index)blockIdx.x";
-  double filled = 1;
+  return coordinates;
+}
+
+/// Sets the tasks of the function.
+static Squares squaresOf(const Transposition &found, GridFunction &function) {
+  SmallVector<Coordinate> coordinates = coordinatesOf(found);
+  Squares squares{"", std::to_string(found.offset) + "ll", "0"};
+  std::string left = "(Index)blockIdx.x";
   for (const Coordinate &its : coordinates) {
     bool isLast = &its == &coordinates.back();
-    places +=
+    squares.places +=
         fmt::format("  const Index {} = {}{};\n", its.name, isLast ? left : fmt::format("({}) % {}", left, its.count()),
                     its.step == 1 ? "" : fmt::format(" * {}", its.step));
     if (!isLast)
       left = fmt::format("{} / {}", left, its.count());
-    from += fmt::format(" + {} * {}ll", its.name, its.dim.inOperand);
-    to += fmt::format(" + {} * {}ll", its.name, its.dim.inResult);
-    filled *= double(its.dim.size) / double(its.count() * its.step);
+    squares.from += fmt::format(" + {} * {}ll", its.name, its.dim.inOperand);
+    squares.to += fmt::format(" + {} * {}ll", its.name, its.dim.inResult);
+    squares.filled *= double(its.dim.size) / double(its.count() * its.step);
     if (its.dim.hasRows)
       function.rowsPerTask = its.step;
     else
       function.tasks *= its.count();
   }
+  return squares;
+}
+
+/// An unsigned type of this size.
+static const char *bitsOf(int64_t bytes) {
+  return bytes == 1 ? "unsigned char" : bytes == 2 ? "unsigned short" : bytes == 4 ? "unsigned" : "unsigned long long";
+}
+
+bool writeTransposeKernel(ir::KernelOp kernel, StringRef name, int64_t capacity, GridKernel &into) {
+  std::optional<Transposition> found = findTransposition(kernel, capacity);
+  if (!found)
+    return false;
+  GridFunction function{name.str() + "_transpose", 1, 0, kThreadsOfSquare};
+  Squares squares = squaresOf(*found, function);
   auto endOf = [](const Dim &dim) { return dim.hasRows ? std::string("rows") : std::to_string(dim.size); };
   int64_t bytes = ir::getElementBytes(cast<RankedTensorType>(kernel.getResult(0).getType()).getElementType());
-  const char *bits = bytes == 1   ? "unsigned char"
-                     : bytes == 2 ? "unsigned short"
-                     : bytes == 4 ? "unsigned"
-                                  : "unsigned long long";
   int64_t buffers = kernel.getNumOperands() + kernel.getNumResults() + 1;
   into.text += kernelHead(function.name, buffers, fmt::format("__launch_bounds__({}) ", kThreadsOfSquare)) +
                fmt::format("  __shared__ {0} square[{1}][{1} + 1];\n"
@@ -169,11 +195,11 @@ bool writeTransposeKernel(ir::KernelOp kernel, StringRef name, int64_t capacity,
                            "  _Pragma(\"unroll\") for (int row = first; row < {1}; row += {9})\n"
                            "    if (row < endJ && thread < endI) to[row * {11}ll + thread] = square[thread][row];\n"
                            "}}\n",
-                           bits, kSideOfSquare, places, endOf(found->ofResult), endOf(found->ofOperand), found->operand,
-                           from, buffers - 2, to, kThreadsOfSquare / kSideOfSquare, found->ofResult.inOperand,
-                           found->ofOperand.inResult);
+                           bitsOf(bytes), kSideOfSquare, squares.places, endOf(found->ofResult),
+                           endOf(found->ofOperand), found->operand, squares.from, buffers - 2, squares.to,
+                           kThreadsOfSquare / kSideOfSquare, found->ofResult.inOperand, found->ofOperand.inResult);
   into.functions.push_back(std::move(function));
-  into.lanes = filled;
+  into.lanes = squares.filled;
   return true;
 }
 
