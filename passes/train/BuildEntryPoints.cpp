@@ -9,6 +9,9 @@
 // a step, and after no other call. `output ... in` and `set ... in` name the graph's own entry points, which contain
 // only these. Requested gradients are built where they are needed (ExpandGradients.cpp).
 //
+// If the model selects entry points (`entries`), the others are not built, and states without a reader or writer in
+// those that are built are removed. The remaining states have the same initial values as in the whole program.
+//
 // In @train_step, `updated` is the value after the optimizer's update; elsewhere, it is the value before the update.
 //
 // Mode-dependent ops have their training meaning in train_step. Elsewhere, ops that are the identity outside training
@@ -22,7 +25,10 @@
 #include "passes/train/BuildTraining.h"
 #include "passes/train/ExpandGradients.h"
 #include "passes/train/MetricFigures.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -233,6 +239,55 @@ static void buildInit(ModuleOp module, Location loc) {
   builder.create<ReturnOp>(loc, ValueRange());
 }
 
+/// The entry points to build. Fails if the model selects one that the graph does not have.
+static FailureOr<llvm::StringSet<>> selectedEntries(GraphOp graph, ModelOp model) {
+  SmallVector<StringRef> known = graph.getSelectableEntries();
+  llvm::StringSet<> selected;
+  if (!model.getEntries()) {
+    selected.insert(known.begin(), known.end());
+    return selected;
+  }
+  for (StringRef name : model.getEntriesAttr().getAsValueRange<StringAttr>()) {
+    if (!llvm::is_contained(known, name))
+      return graph.emitError("has no entry point '") << name << "' to select; it has " << llvm::join(known, ", ");
+    selected.insert(name);
+  }
+  return selected;
+}
+
+/// The states that entry points other than `init` read or write, and those that these states refer to.
+static llvm::SetVector<Operation *> usedStates(ModuleOp module) {
+  llvm::SetVector<Operation *> used;
+  SymbolTable symbols(module);
+  auto use = [&](SymbolRefAttr name) {
+    if (auto state = symbols.lookup<StateOp>(name.getRootReference()))
+      used.insert(state);
+  };
+  for (auto entry : module.getOps<EntryOp>())
+    if (entry.getSymName() != "init")
+      for (const SymbolTable::SymbolUse &each : *SymbolTable::getSymbolUses(&entry.getBody()))
+        use(each.getSymbolRef());
+  for (size_t i = 0; i < used.size(); ++i)
+    for (FlatSymbolRefAttr other : {cast<StateOp>(used[i]).getOfAttr(), cast<StateOp>(used[i]).getLikeAttr()})
+      if (other)
+        use(other);
+  return used;
+}
+
+/// Removes states that only `init` sets.
+static void removeUnusedStates(ModuleOp module) {
+  llvm::SetVector<Operation *> used = usedStates(module);
+  Block &init = module.lookupSymbol<EntryOp>("init").getActions();
+  SymbolTable symbols(module);
+  for (SetOp set : llvm::make_early_inc_range(init.getOps<SetOp>()))
+    if (!used.contains(symbols.lookup(set.getState())))
+      set.erase();
+  removeDead(init);
+  for (StateOp state : llvm::make_early_inc_range(module.getOps<StateOp>()))
+    if (!used.contains(state))
+      state.erase();
+}
+
 LogicalResult buildEntryPoints(ModuleOp module) {
   auto graphs = llvm::to_vector(module.getOps<GraphOp>());
   if (graphs.size() != 1)
@@ -247,17 +302,23 @@ LogicalResult buildEntryPoints(ModuleOp module) {
   }
   MetricFigures figures(graph, minimize ? minimize.getLoss() : Value());
   ArrayRef<Report> metrics = figures.reports();
-  if ((minimize || graph.setsParameters()) && failed(addTraining(graph, metrics, minimize, module)))
+  FailureOr<llvm::StringSet<>> selected = selectedEntries(graph, getModel(module));
+  if (failed(selected))
     return failure();
-  if (!metrics.empty() && failed(addPure(graph, "eval_step", metrics)))
+  if (selected->contains("train_step") && failed(addTraining(graph, metrics, minimize, module)))
     return failure();
-  if (!outputs.empty() && failed(addPure(graph, "predict", outputs)))
+  if (selected->contains("eval_step") && failed(addPure(graph, "eval_step", metrics)))
+    return failure();
+  if (selected->contains("predict") && failed(addPure(graph, "predict", outputs)))
     return failure();
   for (StringAttr entry : graph.getOwnEntries())
-    if (failed(addPure(graph, entry, outputsOf(graph, entry))))
+    if (selected->contains(entry) && failed(addPure(graph, entry, outputsOf(graph, entry))))
       return failure();
-  figures.addEntry(module, graph.getLoc());
+  if (selected->contains("train_step") || selected->contains("eval_step"))
+    figures.addEntry(module, graph.getLoc());
   buildInit(module, graph.getLoc());
+  if (getModel(module).getEntries())
+    removeUnusedStates(module);
   graph.erase();
   return success();
 }

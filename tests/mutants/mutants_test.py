@@ -97,7 +97,7 @@ class Bench:
         self.call(self.logreg, "train", "--data", "data", "--epochs", "1", "--batch", "4", "--checkpoint", "checkpoints", "-q")
         self.checkpoint = self.read("checkpoints/step-000000000004.safetensors" if os.path.exists(
             self.path("checkpoints/step-000000000004.safetensors")) else "checkpoints/step-000000000002.safetensors")
-        self.call(self.tool, "place", "good.mlir", "--devices", "cpu,sim:0", "--entry", "predict", "--save", "good.json", "-q")
+        self.call(self.tool, "place", "good.mlir", "--devices", "cpu,sim:0", "--place-entry", "predict", "--save", "good.json", "-q")
         self.placement = self.read("good.json")
         self.calibration = CALIBRATION.replace(b"MACHINE", self.machine().encode())
         self.measured = MEASURED

@@ -144,14 +144,14 @@ def place_with(name, flag=None):
         for file, data in {"calibration.json": bench.calibration, name: damaged}.items():
             bench.write(file, data)
         chosen = [flag, name] if flag else []
-        return "sluice", ["place", "good.mlir", "--devices", "cpu,sim:0", "--entry", "predict", "-q", *chosen]
+        return "sluice", ["place", "good.mlir", "--devices", "cpu,sim:0", "--place-entry", "predict", "-q", *chosen]
     return run
 
 
 def compile_for(flag):
     def run(_, damaged):
         text = damaged.replace(b"\x00", b"")
-        arguments = ["compile", "good.mlir", "-o", "good.out", "--compile-to", "planned", "--placement", "auto", "--entry", "predict"]
+        arguments = ["compile", "good.mlir", "-o", "good.out", "--compile-to", "planned", "--placement", "auto", "--place-entry", "predict"]
         more = [] if flag == "--devices" else ["--devices", "cpu,sim:0"]
         return "sluice", arguments + more + [os.fsencode(flag) + b"=" + text]
     return run

@@ -86,6 +86,23 @@ static llvm::Error setCopies(ModuleOp module, llvm::StringRef copies) {
   return llvm::Error::success();
 }
 
+/// Selects the entry points to compile.
+static llvm::Error setEntries(ModuleOp module, llvm::StringRef phase, llvm::ArrayRef<std::string> entries) {
+  if (entries.empty())
+    return llvm::Error::success();
+  auto graphs = module.getOps<ir::GraphOp>();
+  if (phase != "model" || graphs.empty())
+    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its entry points already");
+  llvm::SmallVector<llvm::StringRef> known = (*graphs.begin()).getSelectableEntries();
+  for (const std::string &name : entries)
+    if (!llvm::is_contained(known, name))
+      return makeError(ExitCode::Usage, "the model has no entry point '" + name + "' to compile" +
+                                            didYouMean(name, known) + "; it has " + llvm::join(known, ", "));
+  llvm::SmallVector<llvm::StringRef> names(entries.begin(), entries.end());
+  ir::getModel(module).setEntriesAttr(mlir::Builder(module.getContext()).getStrArrayAttr(names));
+  return llvm::Error::success();
+}
+
 /// The requested precision for a model in `phase`; none: as in the model.
 static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp module, llvm::StringRef phase,
                                                                     const CompileOptions &options) {
@@ -432,6 +449,8 @@ static llvm::Expected<Start> prepareModule(ModuleOp module, const CompileOptions
   if (llvm::Error error = checkPlacement(placement, replicas))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))
+    return error;
+  if (llvm::Error error = setEntries(module, *from, options.entries))
     return error;
   if (llvm::Error error = checkInput(module, *from, options.capacity))
     return error;

@@ -45,6 +45,7 @@ struct CompileOptions {
   std::string batchNorm;             // statistics: "local" (per replica) or "sync"; empty: as in the model, else local
   std::string wire;                  // type of gradient all-reduces, f32 or bf16; empty: as in the model
   std::optional<passes::BucketPolicy> buckets; // bucketing of collectives; none: Auto
+  std::vector<std::string> entries;            // entry points to compile; empty: as in the model, else all
   int64_t capacity = 0;                        // rows of the batch; 0: as in the model
   bool fuse = true;
   bool reuseMemory = true;

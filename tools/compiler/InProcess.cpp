@@ -254,6 +254,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   how.precision = options.precision ? to_string(*options.precision) : "";
   how.capacity = options.capacity.value_or(0);
   how.fuse = options.fuse;
+  how.entries = options.entries;
   how.devices = options.devices;
   how.replicas = options.replicas;
   how.accumulate = options.accumulate;

@@ -65,8 +65,7 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
       ->type_name("LINK")
       ->allow_extra_args(false);
   command
-      .add_option("--entry,--place-entry", request.entry,
-                  "Entry point whose time placement minimizes (default: train_step)")
+      .add_option("--place-entry", request.entry, "Entry point whose time placement minimizes (default: train_step)")
       ->type_name("ENTRY");
 }
 
@@ -132,6 +131,13 @@ void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, Device
           "Mixed precision: data type of matrix products and of the ops between them that are safe; weights stay f32 "
           "(default: as in the model)")
       ->type_name("f32|bf16|f16");
+  command
+      .add_option("--entries", options.entries,
+                  "Entry points to compile, e.g. predict,eval_step; states that only others need, such as optimizer "
+                  "states, are left out (default: as in the model, else all)")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_flag("--no-fuse", [&options](int64_t) { options.fuse = false; }, "Compile every op to a separate kernel");
 }
 

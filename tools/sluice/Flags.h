@@ -17,7 +17,7 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request);
 /// Whether devices may be listed more than once.
 enum class DeviceLists { One, Several };
 
-/// --devices, --copies, --target-cpu, --backend, --dtype, --precision, --no-fuse
+/// --devices, --copies, --target-cpu, --backend, --dtype, --precision, --entries, --no-fuse
 void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists = DeviceLists::One);
 
 /// The flags above, and --batch.

@@ -25,7 +25,10 @@ struct CompileOptions {
   bool fuse = true;                          ///< fuse ops into kernels
   int threads = 0;                           ///< host threads that run the program; 0: one per core
   std::optional<std::int64_t> capacity = {}; ///< the largest number of rows of a call
-  std::string devices = {};                  ///< such as "cpu,sim:0"; empty: those of the graph
+  /// The entry points to compile, such as {"predict", "eval_step"}; empty: all. States that only the others need, such
+  /// as optimizer states, are left out.
+  std::vector<std::string> entries = {};
+  std::string devices = {}; ///< such as "cpu,sim:0"; empty: those of the graph
   /// The number of replicas, each on a share of the rows and with its own devices of `devices`, in turn. They train as
   /// one model (DistributedDataParallel). 1 by default.
   std::optional<std::int64_t> replicas = {};

@@ -53,10 +53,10 @@ ModelOp getModel(ModuleOp module) {
     return model;
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
-                                 /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
-                                 /*batch=*/IntegerAttr(), /*microbatches=*/1, /*logical_shards=*/0, /*zero=*/0,
-                                 /*sync_batch_norm=*/false, /*wire=*/PrecisionAttr(), /*data=*/StringAttr(),
-                                 /*values=*/StringAttr(), /*least_training_rows=*/1);
+                                 /*entries=*/ArrayAttr(), /*in_flight=*/IntegerAttr(), CopyPolicyAttr(),
+                                 PrecisionAttr(), /*replicas=*/1, /*batch=*/IntegerAttr(), /*microbatches=*/1,
+                                 /*logical_shards=*/0, /*zero=*/0, /*sync_batch_norm=*/false, /*wire=*/PrecisionAttr(),
+                                 /*data=*/StringAttr(), /*values=*/StringAttr(), /*least_training_rows=*/1);
 }
 
 OpBuilder behindHead(ModuleOp module) {

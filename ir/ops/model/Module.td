@@ -10,8 +10,10 @@ def ModelOp : Sluice_Op<"model"> {
     A module has at most one. Without it, there are no rows, and all attributes have their defaults.
 
     `capacity` is the largest number of rows of dimension `?` in a call; 0 if there is none. From phase `parallel` on,
-    it is
-    that of one replica, or of one of its microbatches.
+    it is that of one replica, or of one of its microbatches.
+
+    `entries` names the entry points to compile, without `init` and `metrics`, which follow from them; all by default.
+    States that none of them uses are left out.
 
     `replicas` is the number of copies of the program that run together, each on a share of the rows of a call; 0 means
     one per launched process. From phase `parallel` on, `batch` is the largest number of rows of all replicas together.
@@ -44,6 +46,7 @@ def ModelOp : Sluice_Op<"model"> {
                        Arg<I64Attr, "the version of the text; incremented when its meaning changes">:$format,
                        Arg<StrAttr, "the last phase that ran">:$phase,
                        Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
+                       Arg<OptionalAttr<StrArrayAttr>, "the entry points to compile; all by default">:$entries,
                        Arg<OptionalAttr<I64Attr>, "calls in progress at once">:$in_flight,
                        Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit by default">:$copies,
                        Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 by default">:$precision,
@@ -62,7 +65,7 @@ def ModelOp : Sluice_Op<"model"> {
                        "the least number of rows of a training step, for the variances of batch "
                        "norm">:$least_training_rows);
   let assemblyFormat = [{
-    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`replicas` $replicas^)? (`batch` $batch^)?
+    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`entries` $entries^)? (`replicas` $replicas^)? (`batch` $batch^)?
         (`microbatches` $microbatches^)? (`logical_shards` $logical_shards^)? (`zero` $zero^)?
             (`sync_batch_norm` $sync_batch_norm^)? (`wire` custom<Word>($wire)^)? (`in_flight` $in_flight^)?
                 (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)?

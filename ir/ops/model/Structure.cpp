@@ -114,6 +114,21 @@ SmallVector<StringAttr> GraphOp::getOwnEntries() {
   return SmallVector<StringAttr>(entries.getArrayRef());
 }
 
+SmallVector<StringRef> GraphOp::getSelectableEntries() {
+  Block &body = getBody().front();
+  bool minimizes = !body.getOps<MinimizeOp>().empty();
+  SmallVector<StringRef> entries;
+  if (minimizes || setsParameters())
+    entries.push_back("train_step");
+  if (minimizes || !body.getOps<MetricOp>().empty())
+    entries.push_back("eval_step");
+  if (llvm::any_of(body.getOps<OutputOp>(), [](OutputOp output) { return !output.getEntry(); }))
+    entries.push_back("predict");
+  for (StringAttr entry : getOwnEntries())
+    entries.push_back(entry);
+  return entries;
+}
+
 bool GraphOp::isEntryOfCompiler(StringRef name) {
   return llvm::is_contained(ArrayRef<StringRef>{"init", "train_step", "eval_step", "predict", kMetricsEntry}, name);
 }

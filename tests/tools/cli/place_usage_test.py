@@ -101,7 +101,7 @@ TABLE = [
     (place("--link", "sim:0=1GB/s", "--link", "sim:0=2GB/s"), USAGE, ["link of sim:0 is given twice"]),
     (place("--link"), USAGE, ["--link"]),
     # Entry points and ops.
-    (place("--entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
+    (place("--place-entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
     (place("--explain", "einsumm"), USAGE, ["unknown group, op, state or line 'einsumm'", "did you mean 'einsum'?"]),
     (place("--explain", "frobnicate"), USAGE, ["unknown group, op, state or line 'frobnicate' in predict"]),
     # Decisions to keep.
@@ -144,7 +144,7 @@ TABLE = [
     # compile.
     (compiled("--devices", "cpu,sim:0=1GB"), USAGE, ["memory caps", "--placement auto"]),
     (compiled("--devices", "cpu,sim:0", "--link", "sim:0=1GB/s"), USAGE, ["links", "--placement auto"]),
-    (compiled("--entry", "predict"), USAGE, ["--placement auto"]),
+    (compiled("--place-entry", "predict"), USAGE, ["--placement auto"]),
     (compiled("--devices", "cpu=10B", "--placement", "auto"), MEMORY, ["no placement fits"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "group.json"), INVALID, ["did you mean 'einsum_relu'?"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),

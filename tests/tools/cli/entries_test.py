@@ -1,0 +1,96 @@
+"""`compile --entries`: the selected entry points give the bits of the whole program, without the states of others."""
+
+import json
+import math
+import os
+import pathlib
+import struct
+
+from sluice_cli import BUILD, CliTest, main
+
+FULL = os.environ.get("SLUICE_TEST_FULL") == "1"
+USAGE = 2
+MODELS = sorted(os.listdir(os.path.join(BUILD, "bin", "models")))
+# Options of models whose full size takes minutes, and the models that run without SLUICE_TEST_FULL.
+SMALL = {
+    "gpt2": ("--layers", "1", "--width", "64", "--length", "32", "--batch", "2", "--words", "256"),
+    "lstm_lm": ("--batch", "2"),
+}
+QUICK = ("gpt2", "lenet", "mlp")
+
+
+class EntriesTest(CliTest):
+    def graph(self, name):
+        self.succeed(os.path.join(BUILD, "bin", "models", name), *SMALL.get(name, ("--batch", "2")), "-o", "model.mlir")
+
+    def compiled(self, name, *options):
+        result = self.sluice("compile", "model.mlir", "-q", "-o", name, *options, timeout=600)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(self.succeed(self.path(name), "info", "--json"))
+
+    def write_weights(self, info):
+        """A file with all parameters and statistics of a program: 1009 positive numbers, again and again."""
+        numbers = struct.pack("<1009f", *(0.001 * (1 + number % 97) for number in range(1009)))
+        header, data = {}, []
+        for state in info["states"]:
+            if state["kind"] in ("parameter", "statistic"):
+                begin = sum(map(len, data))
+                data.append((numbers * (state["bytes"] // len(numbers) + 1))[:state["bytes"]])
+                header[state["name"]] = {"dtype": "F32", "shape": state["shape"], "data_offsets": [begin, begin + state["bytes"]]}
+        text = json.dumps(header).encode()
+        with open(self.path("w.safetensors"), "wb") as out:
+            out.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+
+    def outputs(self, program, info, entry):
+        """The bytes of all outputs of an entry point for the weights and inputs of small numbers."""
+        inputs, outputs = next((each["inputs"], each["outputs"]) for each in info["entries"] if each["name"] == entry)
+        flags = []
+        for each in inputs:
+            descr, code = {"i32": ("<i4", "i"), "u8": ("|u1", "B"), "f32": ("<f4", "f")}[each["dtype"]]
+            count = math.prod(each["shape"])
+            self.write_npy(each["name"] + ".npy", descr, f"({''.join(f'{size}, ' for size in each['shape'])})",
+                           struct.pack(f"<{count}{code}", *(number % 2 for number in range(count))))
+            flags += ["--input", f"{each['name']}=@{each['name']}.npy"]
+        for each in outputs:
+            flags += ["--output", f"{each['name']}=@{program}.{each['name']}.npy"]
+        self.succeed(self.path(program), "predict", "--entry", entry, "--weights", "w.safetensors", "-q", *flags)
+        return [pathlib.Path(self.path(f"{program}.{each['name']}.npy")).read_bytes() for each in outputs]
+
+    def test_states_of_training_are_left_out(self):
+        self.graph("gpt2")
+        whole, generating = self.compiled("whole"), self.compiled("generating", "--entries", "decode,prefill")
+        self.assertEqual([entry["name"] for entry in generating["entries"]], ["decode", "prefill", "init"])
+        self.assertIn("slot", {state["kind"] for state in whole["states"]})
+        self.assertEqual({state["kind"] for state in generating["states"]}, {"parameter", "cache"})
+
+    def test_the_bits_are_those_of_the_whole_program(self):
+        for name in MODELS if FULL else QUICK:
+            self.graph(name)
+            whole = self.compiled("whole")
+            names = [entry["name"] for entry in whole["entries"]]
+            self.write_weights(whole)
+            for selected in ("predict", "predict,eval_step", "decode,prefill"):
+                if not set(selected.split(",")) <= set(names):
+                    continue
+                with self.subTest(name=name, entries=selected):
+                    info = self.compiled("part", "--entries", selected)
+                    kept = [entry["name"] for entry in info["entries"] if entry["name"] not in ("init", "metrics")]
+                    self.assertEqual(sorted(kept), sorted(selected.split(",")))
+                    for entry in kept:
+                        self.assertEqual(self.outputs("part", info, entry), self.outputs("whole", whole, entry), entry)
+
+    def test_names_of_none_are_refused(self):
+        for arguments, words in (
+            (("--entries", "predic"), ["no entry point 'predic'", "did you mean 'predict'?", "it has predict"]),
+            (("--entries", "train_step"), ["no entry point 'train_step'", "it has predict"]),
+            (("--entries", "init"), ["no entry point 'init'"]),
+            (("--entries", ""), ["no entry point ''"]),
+        ):
+            self.assert_refused(self.sluice("compile", "small.mlir", "-o", "small", *arguments), USAGE, *words)
+        self.succeed(os.path.join(BUILD, "bin", "sluice"), "compile", "small.mlir", "--compile-to", "train", "-o", "train.mlir")
+        self.assert_refused(
+            self.sluice("compile", "train.mlir", "-o", "small", "--entries", "predict"), USAGE, "a dump of phase 'train' has its entry points already")
+
+
+if __name__ == "__main__":
+    main()
