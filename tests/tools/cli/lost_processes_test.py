@@ -17,7 +17,7 @@ from sluice_cli import main
 from sluice_processes import HAS_OPEN_MPI, ProcessesTest
 
 IS_FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
-MOMENTS = 20 if IS_FULL else 3
+MOMENTS = 20 if IS_FULL else 2
 SEED = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(1 << 30)))
 DEADLINE = "10s" if IS_FULL else "4s"
 PATIENCE = 30  # limit in seconds for the others to end
