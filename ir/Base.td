@@ -44,9 +44,19 @@ def Sluice_AtAttr : Sluice_Attr<"At", "at"> {
 def Sluice_InitAttr : Sluice_Attr<"Init", "init"> {
   let summary = "the initial value of a state";
   let description = [{
-    `constant` is a; `uniform` is in [a, b); `normal` has mean a and standard deviation b. `key` is the key that follows
-    that of `init`, and a is 0. `data` is the tensor with the name of the state in the model's file of values, with this
-    `crc32`, and a is 0. Index `zero_row` of dimension 0 is 0.
+    `kind` is one of:
+
+    constant: a in each element.
+
+    uniform: random in [a, b).
+
+    normal: random with mean a and standard deviation b.
+
+    key: the random key that follows the key of entry point `init`; a is 0.
+
+    data: the tensor of this state in the model's file of values, which has this `crc32`; a is 0.
+
+    With `zero_row`, the elements at this index of dimension 0 are 0.
   }];
   let parameters = (ins StringRefParameter<"constant, uniform, normal, key or data">:$kind, "::mlir::FloatAttr":$a,
                         OptionalParameter<"::mlir::FloatAttr">:$b,
@@ -85,7 +95,7 @@ def Sluice_CopyReasons : Sluice_Words<"CopyReason", "copy reason", [
         I32EnumAttrCase<"Constant", 7, "constant">,
     I32EnumAttrCase<"InitialValue", 8, "initial_value">]>;
 def Sluice_CopyReasonAttr : EnumAttr<Sluice_Dialect, Sluice_CopyReasons, "copy_reason">;
-/// In every call, at the start of a call if the mirror is stale, or when the host reads the output.
+/// When a copy runs: in every call, at the start of a call if the mirror is stale, or when the host reads the output.
 def Sluice_CopyTimes : Sluice_Words<"CopyTime", "copy time", [
     I32EnumAttrCase<"Step", 0, "step">, I32EnumAttrCase<"Stale", 1, "stale">, I32EnumAttrCase<"Asked", 2, "asked">]>;
 def Sluice_CopyTimeAttr : EnumAttr<Sluice_Dialect, Sluice_CopyTimes, "copy_time">;
@@ -150,8 +160,8 @@ def FollowsPrecision : NativeOpTrait<"FollowsPrecision"> { let cppNamespace = ":
 /// whose parameters and statistics stay in f32.
 def RoundsNarrow : NativeOpTrait<"RoundsNarrow"> { let cppNamespace = "::sluice::ir"; }
 
-/// The reference of ops is generated from summaries, descriptions, the text of each `Arg`, and two fields: the
-/// treatment of the rows of a call by an op on values, and the rounding of its results.
+/// The reference of ops is generated from summaries, descriptions, the text of each `Arg`, and the two fields below:
+/// which dimensions of an op on values may be `?`, and how its results are rounded.
 class Sluice_Op<string mnemonic, list<Trait> traits = []> : Op<Sluice_Dialect, mnemonic, traits> {
   string rows = "";
   string rounding = "";
@@ -168,7 +178,7 @@ def Sluice_Dilation : Arg<DenseI64ArrayAttr,
 def Sluice_Groups : Arg<I64Attr, "the number of equal parts of the channels of x and of y; part i of y depends on "
     "part i of x only; divides both">;
 def Sluice_ImageSize : Arg<DenseI64ArrayAttr,
-    "[H, W] of the result, in elements; several sizes have the same size of dY">;
+    "[H, W] of the result, in elements; the size of dY does not determine it">;
 def Sluice_CeilMode : Arg<UnitAttr, "the number of windows is rounded up, but the last one must start within the "
     "image or the padding before it">;
 def Sluice_Axis : Arg<I64Attr, "a dimension of x, from 0">;

@@ -23,12 +23,12 @@ enum class CallFlow {
   Sum,     ///< the sum of the calls' values
   Mean,    ///< the mean of the calls' values, weighted by their rows
   Formula, ///< computed from sums and means of all calls
-  Own,     ///< not determined by the calls' values
+  Own,     ///< of one call alone: the calls' values do not determine the value of all rows
 };
 
-/// The computation of a formula from scalars that are sums and means.
+/// The computation of a formula from sums, means, and values that are the same in each call.
 struct CallFormula {
-  llvm::SmallVector<mlir::Value> parts;     ///< one element each
+  llvm::SmallVector<mlir::Value> parts;     ///< these values, of one element each
   llvm::SmallVector<mlir::Operation *> ops; ///< compute the value from the parts, in this order
 };
 
@@ -39,8 +39,8 @@ public:
   explicit CallFlows(GraphOp graph);
 
   CallFlow of(mlir::Value value) const { return flows.lookup(value); }
-  /// The formula of a value; none if the value depends on anything else. Its parts are `parts`; without `parts`, they
-  /// are sums and means.
+  /// The formula of a value; none if the value depends on anything but its parts and constants. With `parts`, these
+  /// values take the place of sums and means.
   std::optional<CallFormula> formulaOf(mlir::Value value, mlir::ValueRange parts = {}) const;
   /// The combination of a metric over all rows: Mean, Sum, Formula with the formula, or Own. In a graph without `?`,
   /// all calls have the same number of rows. A metric is then a Mean unless it is declared as a formula.
@@ -53,6 +53,7 @@ private:
   CallFlow flowOfNested(mlir::Operation &op);
   CallFlow flowOfWhole(mlir::Operation &op) const;
   CallFlow flowOfRows(mlir::Operation &op, mlir::Value result) const;
+  /// Adds the parts and the ops of a value's formula; returns false if the value has none.
   bool collect(mlir::Value value, mlir::ValueRange parts, llvm::SetVector<mlir::Value> &found,
                llvm::SetVector<mlir::Operation *> &ops) const;
 

@@ -38,7 +38,7 @@ public:
 /// No gradient flows through the op.
 template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, NoGradient> {};
 
-/// How `MixPrecision` treats an op whose operands are f32: see ir/Base.td. An op without any of these stays in f32.
+/// How `mixPrecision` treats an op whose operands are f32: see ir/Base.td. An op without any of these stays in f32.
 template <typename Op> class ComputesNarrow : public mlir::OpTrait::TraitBase<Op, ComputesNarrow> {};
 template <typename Op> class FollowsPrecision : public mlir::OpTrait::TraitBase<Op, FollowsPrecision> {};
 template <typename Op> class RoundsNarrow : public mlir::OpTrait::TraitBase<Op, RoundsNarrow> {};

@@ -113,25 +113,25 @@ def CompositeOp : OpInterface<"CompositeOp"> {
         formula.}],
       "::llvm::SmallVector<::mlir::Value>", "expand", (ins "::mlir::OpBuilder &":$builder)>,
     StaticInterfaceMethod<[{
-      Whether the formula replaces the op before ops are placed,
-          for every backend. Required if the formula has sums over
-      the rows, or counts that divide them, which replicas may have to exchange.}], "bool", "isExpandedEarly", (ins),
-          "", "return false;">];
+      Whether the formula replaces the op before ops are placed, for every backend. Required if the formula has sums
+      over the rows, or counts that divide them, which replicas may have to exchange.}],
+      "bool", "isExpandedEarly", (ins), "", "return false;">];
 }
 
 def RowFlowOp : OpInterface<"RowFlowOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
-    An op that declares its treatment of the rows of a call. If replicas have a share of the rows each, its operands
-    without rows are equal on all replicas. Operands and results with rows are sharded.
+    An op that declares its treatment of the rows of a call. If each replica has a share of the rows, operands and
+    results with rows are sharded, and operands without rows are equal on all replicas.
   }];
   let methods = [
     InterfaceMethod<[{
-      For an instance with rows: the relation of the replicas' results without rows. Whole: the op requires all rows at
-      once.}], "::sluice::ir::RowFlow", "getRowFlow", (ins), "", "return ::sluice::ir::RowFlow::Apart;">,
+      For an instance with rows: how the results without rows are composed of the replicas' results. Whole: the op
+      requires all rows of a call at once.}],
+      "::sluice::ir::RowFlow", "getRowFlow", (ins), "", "return ::sluice::ir::RowFlow::Apart;">,
     InterfaceMethod<[{
-      Builds an equivalent with sums and maxima over rows, and with the numbers of `rows` if the op counts or numbers
-      rows. Returns a value for each result, or none if this instance needs no equivalent.}],
+      Builds an equivalent for a sharded program, with sums and maxima over rows. An op that counts or numbers rows
+      reads `rows`. Returns a value for each result, or none if this instance needs no equivalent.}],
       "::llvm::SmallVector<::mlir::Value>", "expandForReplicas",
           (ins "::mlir::OpBuilder &":$builder, "const ::sluice::ir::RowNumbers &":$rows), "", "return {};">];
 }
@@ -179,14 +179,14 @@ def IndexOp : OpInterface<"IndexOp"> {
   let cppNamespace = "::sluice::ir";
   let description = [{
     An op with operands whose elements are indices. An index out of range reads no memory outside of an operand. A call
-    whose inputs hold such an index is refused before it starts.
+    whose inputs contain such an index is rejected before it starts.
   }];
   let methods = [
-    InterfaceMethod<"For each operand, the exclusive upper bound of its elements; 0 if they are no indices.",
+    InterfaceMethod<"For each operand, the exclusive upper bound of its elements; 0 if they are not indices.",
       "::llvm::SmallVector<int64_t>", "getIndexBounds", (ins)>,
-    InterfaceMethod<"A further valid value of operands with a bound, which is no index.",
+    InterfaceMethod<"A value out of range that is valid in operands with a bound, such as the -100 of ignored labels.",
       "::std::optional<int64_t>", "getIgnoredIndex", (ins), "", "return ::std::nullopt;">,
-    InterfaceMethod<"The operand of which it reads only the elements at the indices, as many as the result has.",
+    InterfaceMethod<"The operand of which the op reads only the elements at the indices, as many as the result has.",
       "::std::optional<unsigned>", "getChosenOperand", (ins), "", "return ::std::nullopt;">];
 }
 
@@ -199,14 +199,14 @@ def UpdateOp : OpInterface<"UpdateOp"> {
   let methods = [
     InterfaceMethod<"The operand with the new elements.", "unsigned", "getPartOperand", (ins)>,
     InterfaceMethod<"Whether the result has the memory of the first operand.", "bool", "isInPlace", (ins)>,
-    InterfaceMethod<"Marks this.", "void", "setInPlace", (ins)>];
+    InterfaceMethod<"Declares that the result has the memory of the first operand.", "void", "setInPlace", (ins)>];
 }
 
 def StepSumOp : OpInterface<"StepSumOp"> {
   let cppNamespace = "::sluice::ir";
   let description = "An op whose results, summed over the steps of a scan, equal one op on the operands of all steps.";
   let methods = [InterfaceMethod<
-      "Builds the sum. `stacked` holds the values of each operand of all steps along an added dimension, `dims`.",
+      "Builds the sum. `stacked[i]` holds operand i of all steps, along an added dimension, `dims[i]`.",
       "::mlir::Value", "buildStepSum",
           (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$stacked, "::llvm::ArrayRef<int64_t>":$dims)>];
 }
@@ -220,7 +220,7 @@ def SameElementsOp : OpInterface<"SameElementsOp"> {
 
 def SplatOp : OpInterface<"SplatOp"> {
   let cppNamespace = "::sluice::ir";
-  let description = "An op whose result may have equal elements.";
+  let description = "An op whose result may be one element, repeated.";
   let methods = [InterfaceMethod<[{
       Builds a value of another shape with the same equal elements; null if the elements of this instance differ.}],
       "::mlir::Value", "buildInShape", (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<int64_t>":$shape)>];
@@ -250,15 +250,16 @@ def ActionOp : OpInterface<"ActionOp"> {
         Memory slots of the values that it reads and writes, and of its workspace if there is one; for a loop, of
         carried values. Null before memory is planned.}],
       "::mlir::ArrayAttr", "getSlotsAttr", (ins)>,
-    InterfaceMethod<"Sets them.", "void", "setSlotsAttr", (ins "::mlir::ArrayAttr":$slots)>,
+    InterfaceMethod<"Sets these slots.", "void", "setSlotsAttr", (ins "::mlir::ArrayAttr":$slots)>,
     InterfaceMethod<[{
         Buffers with their last use here: they are not read later before they are written again. Null if there are
         none.}],
       "::mlir::ArrayAttr", "getLastUsesAttr", (ins)>,
-    InterfaceMethod<"Sets them.", "void", "setLastUsesAttr", (ins "::mlir::ArrayAttr":$lastUses)>,
+    InterfaceMethod<"Sets these buffers.", "void", "setLastUsesAttr", (ins "::mlir::ArrayAttr":$lastUses)>,
     InterfaceMethod<"The predicted seconds with `rows` rows, without contention.", "double", "getSeconds",
         (ins "const ::sluice::ir::ActionClock &":$clock, "int64_t":$rows)>,
-    InterfaceMethod<"The name in messages: kernel 'exp', the copy in acc0.in.", "::std::string", "describe", (ins)>];
+    InterfaceMethod<"The name in messages, such as `kernel 'exp'` or `the copy in acc0.in`.",
+      "::std::string", "describe", (ins)>];
 }
 
 def ActionListOp : OpInterface<"ActionListOp"> {

@@ -13,8 +13,8 @@ struct PhysicalDim {
   int64_t tile; // of Div and Mod; 0 if whole
 };
 
-/// Whether two physical dimensions, one directly inside the other, are consecutive tiles of one dimension, so that its
-/// elements are ordered as if it were whole.
+/// Whether `outer` numbers the tiles of a logical dimension and `inner`, the next physical dimension, is the offset in
+/// the tile. Then the elements are ordered as if the dimension were whole.
 bool areJoinedTiles(const PhysicalDim &outer, const PhysicalDim &inner);
 
 /// The layout's dimensions, outermost first (row-major if the type has no layout); fails on maps of another form.
@@ -23,7 +23,7 @@ mlir::FailureOr<llvm::SmallVector<PhysicalDim>> getPhysicalDims(mlir::RankedTens
 /// Whether the layout, if any, only permutes dimensions, without tiles.
 bool isUncut(mlir::RankedTensorType type);
 
-/// Whether values of these types have elements at the same indices, at the same addresses.
+/// Whether values of these types have the same shape, and the same device and layout. Element types may differ.
 bool haveOneSpace(mlir::RankedTensorType a, mlir::RankedTensorType b);
 
 /// Sizes of the physical dimensions with `?` = capacity; tiles are rounded up.
@@ -35,7 +35,7 @@ llvm::SmallVector<int64_t> getStrides(mlir::RankedTensorType type, int64_t capac
 /// Bytes of the buffer of a value of this type.
 int64_t getBufferBytes(mlir::RankedTensorType type, int64_t capacity);
 
-/// Bytes of one element in memory, from the table of dtypes.
+/// Bytes of one element in memory.
 int64_t getElementBytes(mlir::Type element);
 
 /// Calls `visit` with the logical index of every element of a value in a call with `rows` rows, and with the element's
@@ -49,7 +49,7 @@ struct LogicalBytes {
 };
 LogicalBytes getLogicalBytes(mlir::RankedTensorType type);
 
-/// `type` with this layout (identity: none).
+/// `type` with this layout; null and the identity mean row-major.
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, mlir::AffineMap layout);
 
 /// Whether the elements of `type` are in memory in the order of `layout` (null: row-major). Dimensions of size 1 may be

@@ -21,7 +21,7 @@ mlir::OpBuilder behindHead(mlir::ModuleOp module);
 /// The maximum number of rows `?`; 0 if unspecified.
 int64_t getCapacity(mlir::ModuleOp module);
 
-/// The default number of calls in flight: one computes while the next one's inputs are copied.
+/// The default number of calls in flight: one call computes while the inputs of the next call are copied.
 inline constexpr int64_t kCallsInFlight = 2;
 inline constexpr int64_t kMostCallsInFlight = 16;
 
@@ -37,7 +37,7 @@ int64_t getCallsInFlight(mlir::ModuleOp module);
 /// The number of replicas of the program that run together, each on a share of a call's rows, or kReplicasOfLaunch.
 int64_t getReplicas(mlir::ModuleOp module);
 
-/// Whether the program is that of one of several replicas, or of a number that the launch decides.
+/// Whether the program has several replicas, or a number that the launch decides.
 bool isReplicated(mlir::ModuleOp module);
 
 inline constexpr int64_t kMostMicrobatches = 1024;
@@ -49,7 +49,8 @@ int64_t getMicrobatches(mlir::ModuleOp module);
 /// unspecified.
 int64_t getLogicalShards(mlir::ModuleOp module);
 
-/// The reason why this number of replicas cannot run the shards with one order of sums; empty if it can.
+/// The reason why this number of replicas cannot run the logical shards so that the order of sums is the same for any
+/// number of replicas; empty if it can.
 std::string whyNotShared(int64_t shards, int64_t replicas);
 
 /// Whether replicas or microbatches share the rows, so that no part of the program has all rows of a call.

@@ -12,7 +12,8 @@ struct RowNumbers {
   llvm::function_ref<mlir::Value()> all, first;
 };
 
-/// How the single-device value is composed of the replicas' values.
+/// How the single-device value is composed of the replicas' values. For an op, Whole has another meaning: see
+/// `RowFlowOp`.
 enum class RowFlow {
   Whole, ///< each has the value
   Apart, ///< each has its own rows

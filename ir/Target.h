@@ -1,8 +1,8 @@
 // The target: the devices of a program. `--devices` spells it; the module's `device` ops store it.
 //
 //   cpu,sim:0,sim:1  ->  cpu = cpu:0, acc0 = sim:0, acc1 = sim:1; unplaced values go to cpu
-//   sim:0-1          ->  cpu = cpu:0, acc0 = sim:0, acc1 = sim:1; of two replicas: acc0 = sim:0 of the one and sim:1 of the other
-//   sim:0            ->  cpu = cpu:0, acc0 = sim:0;               unplaced values go to acc0
+//   sim:0-1          ->  cpu = cpu:0, acc0 = sim:0, acc1 = sim:1; unplaced values go to acc0
+//   sim:0-1          ->  for two replicas: acc0 = sim:0 in the first replica, and acc0 = sim:1 in the second
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
@@ -19,9 +19,9 @@ inline constexpr int64_t kLeastAlignment = 64;
 struct TargetDevice {
   std::string name;                           ///< logical, as in types and pins: "cpu", then "acc0", "acc1", ...
   std::string backend;                        ///< "cpu", "sim", "cuda"
-  int64_t ordinal;                            ///< of the backend's devices; of the first replica, if there are several
-  llvm::SmallVector<int64_t> ofReplicas = {}; ///< for each further replica
-  int64_t alignment = kLeastAlignment;        ///< of buffers: that of the backend, once known
+  int64_t ordinal;                            ///< number among the devices of the backend; that of the first replica
+  llvm::SmallVector<int64_t> ofReplicas = {}; ///< ordinals of all other replicas
+  int64_t alignment = kLeastAlignment;        ///< of buffers, in bytes; set once the backend is known
 
   /// As in `--devices`: "cpu", "sim:1"; for one replica.
   std::string spelling(int64_t replica = 0) const;
@@ -35,8 +35,8 @@ public:
   /// From `--devices`: names of backends with or without an ordinal, or a range such as sim:0-3. Fails on malformed or
   /// repeated entries.
   static llvm::Expected<Target> parse(llvm::StringRef list);
-  /// The target of each of several replicas, from a list of all accelerators, one replica after another. Fails if the
-  /// replicas do not have the same accelerators. For kReplicasOfLaunch the list has those of one replica.
+  /// The target of each replica, from a list of the accelerators of all replicas, one replica after another. Fails if
+  /// the replicas do not have the same accelerators. For kReplicasOfLaunch, the list is that of one replica.
   llvm::Expected<Target> shareAmong(int64_t replicas) const;
   /// From a module's devices; reports a diagnostic on a table that `record` could not have written.
   static mlir::FailureOr<Target> of(mlir::ModuleOp module);

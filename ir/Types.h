@@ -36,8 +36,9 @@ mlir::Type getAccumulator(mlir::Type element);
 /// The least value of an element type, which is the identity of max.
 double leastOf(mlir::Type element);
 
-/// The device in a type; null before placement.
+/// The encoding of a type; null if it has none.
 AtAttr getAt(mlir::Type type);
+/// The device in a type; null before placement.
 mlir::StringAttr getDevice(mlir::Type type);
 
 /// `type` on a device, or unplaced (null). The layout is kept.
@@ -51,7 +52,7 @@ bool canTakeIn(mlir::Operation *op, mlir::Operation *movement);
 
 /// Gives a new op its device. With `fixed`, its results are on that device, by their types. Else with `pin`,
 /// `sluice.pin` is set; ops without operands are constants and need no pin. Else the op is unplaced. A pin on another
-/// device than `fixed` takes precedence. Ops that are no value ops (copies, `get`) are unchanged.
+/// device than `fixed` takes precedence. Ops without the trait `SameDevice`, such as copies and `get`, are unchanged.
 void setDeviceAndPin(mlir::Operation *op, mlir::StringAttr fixed, mlir::StringAttr pin);
 
 /// "[?, 20, 26, 26]"

@@ -53,7 +53,7 @@ static RankedTensorType writtenOf(Value value) {
   return cast<RankedTensorType>((update ? update->getOperand(update.getPartOperand()) : value).getType());
 }
 
-/// Whether the consumer updates a part of the value in place.
+/// Whether the use is the value of which an update replaces a part. The update does not read this value.
 static bool isUpdated(OpOperand *use) { return isa<UpdateOp>(use->getOwner()) && use->getOperandNumber() == 0; }
 
 /// The part of a value that `uses` read: all of it, or the elements that the only use selects by indices if they are
@@ -120,7 +120,7 @@ static bool isFoundFrom(Value value, Operation *product, int steps) {
 
 /// The product whose elements are shifted or scaled by a number computed from all of them, such as their mean; or null.
 static Operation *productSetOffBy(Operation *op) {
-  constexpr int kStepsOfMean = 12; // also covers a deviation
+  constexpr int kStepsOfMean = 12; // producers from a product to its mean, or to its standard deviation
   Operation *spread = isa<LinearOp>(op) && op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp() : nullptr;
   if (!spread || !isInjective(spread))
     return nullptr;
@@ -151,7 +151,7 @@ bool isReadInParts(Operation *op) {
     for ([[maybe_unused]] Operation *reader : part->getUsers()) {
       fixed -= its;
       perRow -= itsPerRow;
-      if (fixed < 0 || perRow < 0) // at once: a scalar, or an op that broadcasts it, may have thousands of readers
+      if (fixed < 0 || perRow < 0) // return early: a scalar, or its broadcast, may have thousands of readers
         return false;
     }
   }

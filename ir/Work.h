@@ -18,12 +18,13 @@ bool isCrossing(mlir::Operation *op);
 /// is never stored.
 bool isWidening(mlir::Operation *op);
 
-/// Whether the op only shifts or scales a product's result by a value computed from all of it, such as its mean, for
-/// several consumers. A consumer that does this itself reads no more bytes, and the value is never stored.
+/// Whether the op has several consumers and only shifts or scales the result of a product by a value computed from all
+/// its elements, such as their mean. A consumer that rematerializes the op reads no more bytes, and its result is never
+/// stored.
 bool isReadFromProduct(mlir::Operation *op);
 
-/// Whether the op is elementwise on values in memory, and its consumers read parts of its result, in total no more
-/// elements than the result has. Computing these parts in the consumers costs no more.
+/// Whether the op is elementwise on values in memory, and all its consumers extract parts of its result, in total no
+/// more elements than the result has. Rematerializing the op in the consumers of the parts costs no more.
 bool isReadInParts(mlir::Operation *op);
 
 /// The operand that an update stores: its part, or the value of which the part only adds dimensions of size 1.
@@ -32,7 +33,7 @@ mlir::Value storedBy(UpdateOp update);
 /// A constant part, and a part per row of the call.
 struct Work {
   int64_t flops = 0, flopsPerRow = 0; ///< twice the multiply-adds of products; one per element of other compute ops
-  int64_t bytes = 0, bytesPerRow = 0; ///< lower bound of traffic: inputs and outputs, each once
+  int64_t bytes = 0, bytesPerRow = 0; ///< lower bound of memory traffic: inputs and outputs, each once
 };
 
 /// The work of ops in one launch that reads `inputs`, their operands, and writes `outputs`. The padding of layouts

@@ -50,8 +50,8 @@ public:
              &step,
          const std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange, mlir::ValueRange)> &combine) = 0;
 
-  /// Calls `body`, long arithmetic that many kernels share, on `operands`, which have one type. Code may contain it
-  /// once, as a function for each `name` and type.
+  /// Calls `body`, long arithmetic that many kernels share, on `operands`, which have one type. The generated code may
+  /// contain it once for each `name` and type, as a function.
   virtual llvm::SmallVector<mlir::Value>
   call(llvm::StringRef name, mlir::ValueRange operands,
        const std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange)> &body) = 0;

@@ -62,14 +62,16 @@ Node rsqrt(Node a);
 /// Whether every element is known to be 0.
 bool isZero(mlir::Value value);
 
-/// `a` in another element type; and in the accumulator type of its elements, if that is wider.
+/// `a` in another element type.
 Node castTo(Node a, mlir::Type element);
+/// `a` in the accumulator type of its elements: two-byte floats become f32.
 Node widened(Node a);
 /// Sum over `axes`; with `keepdims` they stay with size 1.
 Node sum(Node a, llvm::ArrayRef<int64_t> axes, bool keepdims = false);
 Node reshape(Node a, llvm::ArrayRef<int64_t> shape);
-/// Appends zeros to a vector up to `size` elements; and the first `size` elements of a vector.
+/// A vector with zeros appended, up to `size` elements.
 Node padded(Node a, int64_t size);
+/// The first `size` elements of a vector.
 Node leading(Node a, int64_t size);
 /// `size` elements of the last dimension, from `begin` on.
 Node columns(Node a, int64_t begin, int64_t size);
@@ -83,14 +85,15 @@ Node addedAt(Node a, Node places, int64_t size);
 Node expand(Node a, llvm::ArrayRef<int64_t> dims, mlir::RankedTensorType type);
 /// Inverse of a reduction over `axes` without keepdims: repeats `a` along them to `type`'s shape.
 Node expandOver(Node a, llvm::ArrayRef<int64_t> axes, mlir::RankedTensorType type);
-/// The slice of `x` at an index that is data, without its dimension.
+/// The slice of `x` along `axis` at an index that is data. It lacks that dimension.
 Node sliceAt(Node x, mlir::Value index, int64_t axis);
-/// `x` with `part`, of the same rank, stored from an index that is data; or with `slice`, without that dimension.
+/// `x` with `part`, of the same rank, stored along `axis` from an index that is data.
 Node updatedAt(Node x, Node part, mlir::Value index, int64_t axis);
+/// The same for a slice, which lacks the dimension `axis`.
 Node withSliceAt(Node x, Node slice, mlir::Value index, int64_t axis);
 /// The run-time number of elements of `x` along `axes`, in x's element type, expanded to `like`'s shape.
 Node count(Node x, llvm::ArrayRef<int64_t> axes, Node like);
-/// d gelu(a) / da * dY.
+/// d gelu(a) / da * dY. `tanhForm`: of the tanh approximation.
 Node geluGradient(Node a, Node dY, bool tanhForm);
 
 #define SLUICE_MIXED(op)                                                                                               \

@@ -15,8 +15,9 @@ int64_t countCandidates(const Window &window) {
   return window.dilation > 1 ? window.kernel : (window.kernel + window.stride - 1) / window.stride;
 }
 
-// With p = element + before, undilated: window p / stride - candidate, at the tap p mod stride + candidate * stride.
-// Dilated: tap `candidate`, where p - tap * dilation is a multiple of the stride.
+// With p = element + before: if undilated, candidate c is window p / stride - c, with the element at tap
+// p mod stride + c * stride. If dilated, candidate c is the window with the element at tap c, which exists if
+// p - c * dilation is a multiple of the stride.
 Candidate placeCandidate(const Window &window, int64_t count, AffineExpr element, AffineExpr candidate, Guard &guard) {
   AffineExpr padded = element + window.before;
   int64_t last = window.size - 1 + window.before;

@@ -1,5 +1,6 @@
 // Formulas over windows: the element at a tap of a window, and the windows that contain an element. The formula of a
-// gradient visits, for each input element, the windows that may contain it: ceil(kernel / stride) along each dimension.
+// gradient visits, for each input element, the windows that may contain it. Along each dimension, these are
+// ceil(kernel / stride) windows, or `kernel` windows if dilated.
 #pragma once
 
 #include "ir/build/ElementBuilder.h"

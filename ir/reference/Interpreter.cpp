@@ -32,7 +32,7 @@ namespace {
 /// One value per replica.
 using Values = SmallVector<HostTensor>;
 
-/// For each op, the values of a block that neither later ops nor their regions read.
+/// For each op of a block, the values that neither later ops nor their regions read.
 class LastReads {
 public:
   explicit LastReads(Block &block) {
@@ -88,7 +88,7 @@ public:
     return results;
   }
 
-  /// States take their set values.
+  /// Gives the states the values that the entry point has set.
   void keepStates() {
     for (Replica &replica : replicas)
       for (auto &[name, value] : replica.written)
@@ -110,7 +110,7 @@ private:
     } values;
   };
 
-  /// Values only: everything runs in order here, so events are ignored.
+  /// The operands that are values. Events are ignored, because the interpreter runs ops in order.
   static Values operandsOf(Operation &op, const Replica &replica) {
     Values operands;
     for (Value operand : op.getOperands())

@@ -16,7 +16,7 @@ struct InterpreterOptions {
   /// Called after each op with its operands and its results; consumers read the results as the callback leaves them.
   std::function<void(mlir::Operation *, llvm::ArrayRef<HostTensor> operands, llvm::MutableArrayRef<HostTensor> results)>
       observer;
-  /// The rows of the whole call over all replicas. None: the sum of the shares, which are not microbatches.
+  /// The rows of the whole call over all replicas. None: the sum of the shares' rows. Required for a microbatch.
   std::optional<int64_t> allRows = {};
 };
 

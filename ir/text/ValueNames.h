@@ -13,11 +13,13 @@ namespace sluice::ir {
 
 class ValueNames {
 public:
-  /// A region begins, with the arguments declared for it, or ends together with its names.
+  /// Begins a region. With `takesArguments`, defines the announced arguments in it.
   void enter(bool takesArguments);
+  /// Ends the region, and the scope of the names that it defines.
   void leave();
 
   void define(llvm::StringRef name);
+  /// Records an argument of the next region.
   void announceArgument(llvm::StringRef name) { arguments.push_back(name); }
 
   /// Whether the name is defined here; records the use.

@@ -5,7 +5,7 @@
 
 namespace sluice::ir {
 
-/// The keyword of an enum value, as printed by ops.
+/// Parses the keyword of an enum value. `find` returns the value of a keyword.
 template <typename EnumAttr, typename Enum>
 mlir::ParseResult parseWordAs(mlir::OpAsmParser &parser, EnumAttr &attribute,
                               std::optional<Enum> (*find)(llvm::StringRef)) {
@@ -76,7 +76,7 @@ inline void printWord(mlir::OpAsmPrinter &printer, mlir::Operation *, Collective
   printer << stringifyCollectiveReduction(reduction.getValue());
 }
 
-/// The keyword of an attribute of an op on values: that of an enum, or a name. None for other attributes.
+/// The keyword of an enum attribute, or the text of a string attribute; none for other attributes.
 inline std::optional<llvm::StringRef> wordOf(mlir::Attribute attribute) {
   if (auto name = llvm::dyn_cast<mlir::StringAttr>(attribute))
     return name.getValue();

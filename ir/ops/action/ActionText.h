@@ -2,7 +2,7 @@
 // planned:
 //   in %x : tensor<2xf32, #acc0> at acc0.transient[0]
 //   out tensor<2xf32, #acc0> at acc0.transient[128]
-//   end acc0.transient[0] : 8
+//   last_use acc0.transient[0] : 8
 #pragma once
 
 #include "ir/Dialect.h"
@@ -42,7 +42,7 @@ public:
   mlir::ParseResult parseAfter();
   mlir::ParseResult parseSlot();
   mlir::ParseResult parseLastUses();
-  /// Sets `operandSegmentSizes`: so many values, then events.
+  /// Sets `operandSegmentSizes`: the numbers of values and of events.
   void addSegments();
 
   llvm::SmallVector<mlir::OpAsmParser::UnresolvedOperand> operands, after;

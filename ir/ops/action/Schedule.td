@@ -160,7 +160,7 @@ def CommunicateOp : Sluice_Action<"communicate", [AttrSizedOperandSegments, Coll
     /// Whether its results have the buffers of its values, which are adjacent. Requires that launches of one queue
     /// write them, that all other consumers are before it, and that no result is a state.
     bool isInPlace();
-    /// Whether all results are states, which are adjacent, as are its values.
+    /// Whether all results are states. The memory plan then makes these states adjacent, as it does the values.
     bool isIntoStates();
     double getSeconds(const ActionClock &clock, int64_t rows);
     std::string describe();

@@ -51,7 +51,7 @@ ParseResult LoopOp::parse(OpAsmParser &parser, OperationState &result) {
   int32_t first = int32_t(action.outputTypes.size()), conditions = int32_t(action.operands.size()) - first;
   result.addAttribute("operandSegmentSizes",
                       parser.getBuilder().getDenseI32ArrayAttr({first, conditions, int32_t(action.after.size())}));
-  // Operands after the region, as for kernels.
+  // Operands are resolved after the region, for the reason given in KernelOp::parse.
   return failure(parser.parseRegion(*result.addRegion(), arguments) || action.resolve(*isScheduled));
 }
 

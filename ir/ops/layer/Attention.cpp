@@ -185,7 +185,7 @@ static SmallVector<HostTensor> evaluateAs(ScaledDotProductAttentionOp op, ArrayR
     double largest = -std::numeric_limits<double>::infinity(), total = 0;
     for (auto [s, score] : scores)
       largest = std::max(largest, score);
-    double shift = std::isinf(largest) && largest < 0 ? 0 : largest; // of queries that attend to no key
+    double shift = std::isinf(largest) && largest < 0 ? 0 : largest; // 0 for a query that attends to no key
     for (auto [s, score] : scores)
       total += std::exp(score - shift);
     logsumexp.at(index) = shift + std::log(total);
@@ -198,7 +198,7 @@ static SmallVector<HostTensor> evaluateAs(ScaledDotProductAttentionOp op, ArrayR
   return {y, logsumexp};
 }
 
-/// Calls `body` with each query's and key's probability p and the gradient of its score.
+/// Calls `body` for each pair of a query and a key, with its probability p and the gradient of its score.
 template <typename Op>
 static void forEachScoreGradient(
     Op op, ArrayRef<HostTensor> operands, Hidden hidden,
@@ -264,8 +264,8 @@ SmallVector<HostTensor> evaluateHiddenKeys(Operation *op, ArrayRef<HostTensor> o
 
 //===- work ------------------------------------------------------------------------------------------------------===//
 
-/// The operations of this number of products of queries and keys, and of scores and values. `causal` hides about half
-/// of them.
+/// The flops of `ofKeys` products of queries and keys, and of `ofValues` products of scores and values. `causal` hides
+/// about half of the scores.
 template <typename Op> static std::pair<int64_t, int64_t> flopsOf(Op op, int64_t ofKeys, int64_t ofValues) {
   SmallVector<int64_t> scores = scoresOf(shapeOf(op.getQ()), shapeOf(op.getK()));
   auto [flops, perRow] =
@@ -278,7 +278,7 @@ std::pair<int64_t, int64_t> ScaledDotProductAttentionOp::getFlops() { return flo
 std::pair<int64_t, int64_t> AttentionQueryGradOp::getFlops() { return flopsOf(*this, 2, 1); }
 std::pair<int64_t, int64_t> AttentionKeyValueGradOp::getFlops() { return flopsOf(*this, 2, 2); }
 
-// q, k and v, and dy after them, but neither a mask nor the values per query.
+// The vectors are q, k, v and dy, which come first. The mask, logsumexp and delta hold none.
 bool ScaledDotProductAttentionOp::holdsVectors(bool isResult, unsigned number) { return number < (isResult ? 1 : 3); }
 bool AttentionQueryGradOp::holdsVectors(bool isResult, unsigned number) { return isResult || number < 4; }
 bool AttentionKeyValueGradOp::holdsVectors(bool isResult, unsigned number) { return isResult || number < 4; }

@@ -104,7 +104,7 @@ SmallVector<Value> ScaledDotProductAttentionOp::expand(OpBuilder &builder) {
   AttentionParts parts(builder, *this);
   Node scores = parts.scores();
   Node largest(builder, getLoc(), builder.create<ReduceMaxOp>(getLoc(), scores, ArrayRef<int64_t>{4}, false));
-  Node shift = where(largest == parts.kHidden, 0.0, largest); // for queries that attend to no key
+  Node shift = where(largest == parts.kHidden, 0.0, largest); // 0 for a query that attends to no key
   Node p = exp(scores - expandOver(shift, {4}, scores.type())), total = sum(p, {4});
   Node y = parts.product(p, parts.wide(getV()), "abcde,abef->abcdf");
   y = y / expandOver(where(total == 0.0, 1.0, total), {4}, y.type());

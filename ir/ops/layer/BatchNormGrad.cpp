@@ -74,7 +74,7 @@ LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
                  failed(addResult(loc, x[1], element, types)));
 }
 
-/// As in autograd: through the mean and the variance one after the other, not in closed form.
+/// As in autograd, through the mean and the variance one after the other. So the reference checks the closed form.
 SmallVector<HostTensor> BatchNormGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
   const HostTensor &x = operands[0], &weight = operands[1], &runningMean = operands[2], &runningVar = operands[3],
                    &dY = operands[4];

@@ -200,7 +200,7 @@ LogicalResult NormalizeGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
   return success();
 }
 
-/// As in autograd: through the variance and the mean one after the other, not in closed form.
+/// As in autograd, through the variance and the mean one after the other. So the reference checks the closed form.
 SmallVector<HostTensor> NormalizeGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
   const HostTensor &x = operands[0], &dY = operands[2];
   HostTensor dX(x.shape);

@@ -152,7 +152,7 @@ Value MaxPool2dOp::buildElement(ElementBuilder &builder, unsigned result, ArrayR
   if (windows[0].before > 0 || windows[1].before > 0) {
     Lane first = buildFirstTap(builder, windows[0], index[2]) * double(windows[1].kernel) +
                  buildFirstTap(builder, windows[1], index[3]);
-    place = where(lane(found[0]) == -kInfinity, first, place); // no element exceeds padding
+    place = where(lane(found[0]) == -kInfinity, first, place); // all elements equal the padding, -inf
   }
   return castTo(place, elementOf(getPlace()), false, true);
 }
@@ -274,7 +274,7 @@ static int64_t countElements(const Window &window, int64_t position, bool includ
   return end - std::max(start, includePad ? -window.before : 0);
 }
 
-/// The same as a value: a constant if all windows agree.
+/// `countElements` as a value: a constant if all windows have the same number.
 static Lane buildCount(ElementBuilder &builder, const Window &window, int64_t count, AffineExpr position,
                        bool includePad, Type element) {
   Lane whole(builder.builder(), builder.loc(), builder.constant(double(window.kernel), element));

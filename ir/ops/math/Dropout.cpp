@@ -17,7 +17,7 @@ LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Valu
   return addResult(loc, shapeOf(op.getX()), elementOf(op.getX()), types);
 }
 
-/// Which elements are dropped.
+/// The type of the mask that is true where an element is dropped.
 static RankedTensorType typeOfDropped(DropoutOp op) {
   return RankedTensorType::get(shapeOf(op.getX()), IntegerType::get(op.getContext(), 1));
 }

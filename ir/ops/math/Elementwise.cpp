@@ -31,8 +31,8 @@ static double remainder(double a, double b, Value y) {
   return (b < 0 ? rest > 0 : rest < 0) ? rest + b : rest;
 }
 
-/// floor(a / b), where y is the remainder. A quotient of rounded numbers could be the next integer. The quotient by
-/// infinity is 0, or -1 if the signs differ.
+/// floor(a / b), where y is the remainder: (a - y) / b, rounded to an integer. The floor of a rounded a / b could be
+/// too large by 1. The quotient by infinity is 0, or -1 if the signs differ.
 static Node floorOfQuotient(Node a, Node b, Node y) {
   Node quotient = round((a - y) / b);
   return where(abs(b) == HUGE_VAL, where(y == a, y.like(0.0), -1.0), quotient);
@@ -210,7 +210,7 @@ Value CastOp::buildBody(OpBuilder &builder, Location loc, ValueRange in) {
   return castTo(Lane(builder, loc, in[0]), getTo(), isUnsigned(getA()), getTo().isUnsignedInteger());
 }
 
-//===- sums ------------------------------------------------------------------------------------------------------===//
+//===- linearity -------------------------------------------------------------------------------------------------===//
 
 bool AddOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && sums[1]; }
 bool SubOp::isLinearIn(ArrayRef<bool> sums) { return sums[0] && sums[1]; }

@@ -160,12 +160,12 @@ def CeilOp : Sluice_UnaryPlain<"ceil", "the smallest integer not below a", Sluic
 def RoundOp : Sluice_UnaryPlain<"round", "the nearest integer, halves to even", Sluice_FloatTensor, "std::nearbyint(a)",
     "roundeven(a)", [NoGradient, FollowsPrecision]>;
 def IgnoreIndexOp : Sluice_UnaryPlain<"ignore_index",
-    "-1 where a is `ignored`, a elsewhere: labels without the one that means no label", Sluice_IntTensor,
+    "-1 where a is `ignored`, a elsewhere: for labels of which one value means no label", Sluice_IntTensor,
     "a == double(int64_t(getIgnored())) ? -1 : a", "where(a == double(int64_t(getIgnored())), -1.0, a)",
         [DeclareOpInterfaceMethods<IndexOp, ["getIgnoredIndex"]>]> {
   let description = [{
     Operand and result have one shape. Each element of the result depends on the element of the operand at its index. A
-    call is refused if an input holds other values than `ignored` and 0 to `size` - 1. PyTorch's losses take
+    call is rejected if an input contains other values than `ignored` and 0 to `size` - 1. PyTorch's losses take
     `ignore_index` as an argument.
   }];
   let arguments = (ins Sluice_IntTensor:$a, Arg<I64Attr, "the number of valid indices; at least 1">:$size,

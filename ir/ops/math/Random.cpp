@@ -1,14 +1,14 @@
 // Random numbers from Threefry-2x32 with 20 rounds (Salmon et al., 2011), as JAX uses it.
 //
 // bits      The 32 bits of element i of n. A shape without `?` has JAX's original scheme: the counters 0 .. n-1, with a
-//           0 after them if n is odd, are cut in halves; block j encrypts counters (j, h + j) with h = ceil(n / 2) into
-//           the bits of elements j and h + j. A shape with `?` has JAX's partitionable scheme, in which element i does not
-//           depend on how many there are: the two halves of the block (0, i), exclusive-ored.
-// stream    A stream s other than 0 has the key that the block s, as (high, low), encrypts to.
-// uniform   The upper 23 bits as a fraction u; max(a, u (b - a) + a). The same fraction serves f64.
-// bernoulli The fraction is below p; of the block (row, place in the row).
-// normal    sqrt(2) erfinv(2 u + l) deviation + mean, where l is the float after -1; Giles' single-precision
-// polynomial.
+//           0 after them if n is odd, are cut in halves. Block j encrypts counters (j, h + j) with h = ceil(n / 2) into
+//           the bits of elements j and h + j. A shape with `?` has JAX's partitionable scheme, in which element i does
+//           not depend on n: the exclusive or of the two words into which the block (0, i) is encrypted.
+// stream    The key of a stream s other than 0 is the encryption of the block (upper half of s, lower half of s).
+// uniform   max(a, u (b - a) + a), where the fraction u is the upper 23 bits. f64 has the same fraction.
+// bernoulli u < p, where u is the fraction of the encrypted block (row, place in the row).
+// normal    sqrt(2) erfinv(2 u + l) deviation + mean, where l is the float after -1, with Giles' single-precision
+//           polynomial.
 #include "ir/ops/math/Random.h"
 #include "ir/Dialect.h"
 #include "ir/build/Lane.h"
@@ -70,7 +70,7 @@ static uint32_t drawBits(RandomBlock key, uint64_t element, uint64_t count, bool
 /// Maps the first word of a key to that of stream `stream`: the factor is odd, so streams have distinct keys.
 static uint32_t moveToStream(uint64_t stream) { return 0x85EBCA77 * uint32_t(stream); }
 
-/// The fraction, in units, below which a share `p` of all draws is.
+/// The least number of units of the fraction that is not below `p`: smaller draws are true.
 static double unitsBelow(const APFloat &p) { return std::ceil(p.convertToDouble() / kFraction); }
 
 /// Fills a tensor with `convert(fraction)` of each element's bits.
@@ -125,7 +125,7 @@ static LaneBlock encrypt(const LaneKey &key, LaneBlock block) {
 
 static Lane laneOf(ElementBuilder &builder, Value value) { return Lane(builder.builder(), builder.loc(), value); }
 
-/// As a function, because every weight of a model is drawn with it.
+/// Encrypts in a function, because every weight of a model is drawn with it.
 static LaneBlock callEncrypt(ElementBuilder &builder, LaneBlock key, LaneBlock block) {
   const Value operands[] = {key.first, key.second, block.first, block.second};
   SmallVector<Value> made = builder.call("threefry", operands, [&](ValueRange words) -> SmallVector<Value> {

@@ -1,4 +1,4 @@
-// Reference functions for ops that draw like another op.
+// The reference function of `bernoulli`, which the reference of dropout shares.
 #pragma once
 
 #include "ir/reference/HostTensor.h"

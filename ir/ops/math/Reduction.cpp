@@ -50,7 +50,7 @@ static HostTensor reduceHost(Op op, const HostTensor &x, int64_t rows, double in
   return reduceHost(x, op.getAxes(), runtimeShape(op.getY().getType(), rows), initial, combine);
 }
 
-/// x's index where the result's is `index` and the reduced dimensions' is `inner`.
+/// The index in x of the element at `index` of the result and at `inner` of the reduced dimensions.
 static SmallVector<AffineExpr> joinIndex(ArrayRef<int64_t> axes, bool keepdims, int64_t rank,
                                          ArrayRef<AffineExpr> index, ArrayRef<AffineExpr> inner) {
   SmallVector<AffineExpr> source;

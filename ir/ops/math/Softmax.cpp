@@ -96,7 +96,7 @@ SmallVector<HostTensor> SoftmaxOp::evaluate(ArrayRef<HostTensor> operands, int64
   return {y};
 }
 
-/// A line of rows needs all rows.
+/// A line along the rows requires all rows of a call.
 template <typename Op> static RowFlow flowOfLines(Op op) {
   return tensorOf(op.getX()).isDynamicDim(op.getAxis()) ? RowFlow::Whole : RowFlow::Apart;
 }

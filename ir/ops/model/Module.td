@@ -36,8 +36,8 @@ def ModelOp : Sluice_Op<"model"> {
     `copies` is the policy for copies that pins require. `precision` is the dtype of products where the model has f32,
     from phase `train` on.
 
-    `data` is the default training data. `values` is the safetensors file with the initial values that are data, beside
-    this text unless its path is absolute.
+    `data` is the default training data. `values` is the safetensors file of states that begin with `data`; a relative
+    path starts at the folder of this text.
 
     `least_training_rows` is the least number of rows of a call for which each batch norm has more than one value per
     channel in training.

@@ -61,7 +61,7 @@ static LogicalResult verifyInit(StateOp state) {
   return verifyZeroRow(state);
 }
 
-/// A state that another one mirrors is defined before it.
+/// A state that is `like` another follows it, and has its type and its initial value.
 static LogicalResult verifyLike(StateOp state, SymbolTableCollection &symbols) {
   if (!state.getLike())
     return success();

@@ -237,7 +237,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   for (auto [argument, type] : llvm::zip_equal(arguments, operandTypes))
     argument.type = type;
   result.addTypes(resultTypes);
-  // Operands after the region: definitions in it would otherwise replace a name that is already resolved, and free it.
+  // Operands are resolved after the region. Otherwise, a definition in the region could replace the name of an operand
+  // that is already resolved, and free it.
   return failure(parser.parseRegion(*result.addRegion(), arguments) ||
                  parser.resolveOperands(operands, operandTypes, loc, result.operands));
 }
@@ -299,9 +300,9 @@ Value CopyOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExp
   return builder.operand(0, index);
 }
 
-/// The gradient is copied back.
 bool CopyOp::isLinearIn(ArrayRef<bool>) { return true; }
 
+/// The gradient is copied back.
 SmallVector<Value> CopyOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
   return {builder.create<CopyOp>(getLoc(), getX().getType(), dResults[0], getReason())};
 }

@@ -26,7 +26,7 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
 
     step: the number of steps, or another value that all steps update, such as the loss scale.
 
-    share: the replica's share of a call. The runtime sets it; it is never saved.
+    share: a number about the replica's share of a call, such as its first row. The runtime sets it; it is never saved.
 
     accumulator: a value that the parts of a call pass on, or a sum or maximum over microbatches, which has its neutral
     element between calls and at first. It is never saved.
@@ -42,8 +42,8 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     `init` begins with the same elements, including random ones. `aliases` are other names of a shared parameter, which
     files may contain.
 
-    With `shards`, each of as many replicas keeps, reads and writes one part: a vector of consecutive elements in
-    row-major order. The last part is padded.
+    With `shards` above 1, each replica keeps, reads and writes one of this number of parts: a vector of consecutive
+    elements in row-major order. The last part is padded.
   }];
   let arguments = (ins Arg<SymbolNameAttr, "its name, also in checkpoints">:$sym_name,
                        Arg<Sluice_StateKindAttr, "its purpose">:$kind,
@@ -69,7 +69,7 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is on the host by default.
     bool isSetByHost() { return getKind() == StateKind::Hyperparameter || getKind() == StateKind::Share; }
-    /// Whether every training step changes it, so that it is read wherever it is needed.
+    /// Whether every training step changes it. Any device may read it: the copies are allowed under every policy.
     bool isOfSteps() { return getKind() == StateKind::Step || getKind() == StateKind::Key; }
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
     /// The logical type of the part that one replica keeps: the whole state, or a shard.

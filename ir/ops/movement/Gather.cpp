@@ -160,7 +160,7 @@ SmallVector<Sample> ScatterAddOp::samples() {
 
 //===- take_along ------------------------------------------------------------------------------------------------===//
 
-/// `shape` with another size along an axis, for an index in place of x.
+/// Checks that an index has the sizes of `shape` except along the axis, and that the axis is not the rows.
 static LogicalResult checkAlong(MaybeLocation loc, int64_t axis, ArrayRef<int64_t> shape, ArrayRef<int64_t> index) {
   if (failed(checkAxes(loc, axis, shape)))
     return failure();
@@ -280,7 +280,7 @@ SmallVector<Sample> AddAlongOp::samples() {
 
 //===- dynamic_slice ---------------------------------------------------------------------------------------------===//
 
-/// A check of both ops: a position along an axis of x with room for `size` elements.
+/// Checks shared by both ops: a position along an axis of x that has at least `size` elements.
 static LogicalResult checkPosition(MaybeLocation loc, Value x, Value index, int64_t axis, int64_t size) {
   ArrayRef<int64_t> shape = shapeOf(x);
   if (failed(checkAxes(loc, axis, shape)) || failed(checkNumbers(loc, "size", size, 1, 1)))

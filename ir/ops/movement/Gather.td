@@ -12,7 +12,7 @@ def GatherOp : Sluice_Movement<"gather", [DeclareOpInterfaceMethods<Differentiab
   let description = [{
     y[i..., j..., k...] = x[i..., index[j...], k...], with `axis` indices i. The shape of y is that of x with the shape
     of the index in place of the axis; PyTorch's index has one dimension. An index out of range is clamped to 0 or the
-    last index, so that no other memory is read. A call whose inputs hold such an index is refused.
+    last index, so that no other memory is read. A call whose inputs contain such an index is rejected.
   }];
   let rows = "A dimension of the index, or one of x other than the axis, may be `?`, but not both.";
   let arguments = (ins Sluice_Tensor:$x, Sluice_Index:$index, Sluice_Axis:$axis);
@@ -29,7 +29,7 @@ def ScatterAddOp : Sluice_ValueOp<"scatter_add",
     has the shape of the index in place of y's axis. Indices out of range follow the rule of `gather`.
   }];
   let rows = [{
-    A dimension of the index may be `?`: the sum is over its rows. Or a dimension of x that is not the index's may be
+    A dimension of the index may be `?`; the sum is then over its rows. Or a dimension of x that the index lacks may be
     `?`.
   }];
   let rounding = [{
@@ -79,7 +79,7 @@ def DynamicSliceOp : Sluice_Movement<"dynamic_slice", [DeclareOpInterfaceMethods
   let summary = "`size` adjacent elements of x along `axis` from an index that is data (torch.narrow with a tensor)";
   let description = [{
     y[i..., j, k...] = x[i..., p + j, k...]. p is the index, clamped to 0 to x's size - `size`, so that no other memory
-    is read. A call whose inputs hold other indices is refused. y has the shape of x, with `size` along the axis.
+    is read. A call whose inputs contain other indices is rejected. y has the shape of x, with `size` along the axis.
   }];
   let rows = "Any dimension of x but the axis may be `?`.";
   let arguments = (ins Sluice_Tensor:$x, Sluice_Position:$index, Sluice_Axis:$axis,
@@ -92,8 +92,8 @@ def DynamicUpdateSliceOp : Sluice_Movement<"dynamic_update_slice",
   let summary = "x with `part` in place of adjacent elements, from an index that is data (torch.slice_scatter)";
   let description = [{
     y[i..., p + j, k...] = part[i..., j, k...], and x elsewhere. p is the index, clamped to 0 to x's size - part's. A
-    call whose inputs hold other indices is refused. Phase `scheduled` sets `in_place` if y has the memory of x; a
-    kernel then writes the part only. PyTorch's bounds are numbers.
+    call whose inputs contain other indices is rejected. Phase `scheduled` sets `in_place` if y has the memory of x; a
+    kernel then writes the part only. In PyTorch the bounds are numbers, not tensors.
   }];
   let rows = "Any dimension but the axis may be `?`.";
   let arguments = (ins Sluice_Tensor:$x, Arg<Sluice_Tensor,

@@ -432,7 +432,7 @@ SmallVector<Sample> ConcatOp::samples() {
            {{-2, 2}, {-2, 2}, {-2, 2}}}};
 }
 
-//===- sums ------------------------------------------------------------------------------------------------------===//
+//===- linearity -------------------------------------------------------------------------------------------------===//
 
 bool ReshapeOp::isLinearIn(ArrayRef<bool>) { return true; }
 bool TransposeOp::isLinearIn(ArrayRef<bool>) { return true; }

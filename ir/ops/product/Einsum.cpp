@@ -183,7 +183,7 @@ static Value multiplyInstead(PatternRewriter &rewriter, EinsumOp product, Value 
 
 namespace {
 
-/// The value from which an operand's elements can be read, and its letters; none if there is none.
+/// A value that has all elements of an operand, and the letters of its dimensions.
 struct Source {
   Value value;
   std::string letters;

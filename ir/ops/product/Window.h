@@ -12,8 +12,9 @@ struct Window {
 
   /// The elements from a window's first tap to its last.
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
-  /// The number of windows; none if not positive. With `ceil` the last window may extend past the end, but not start
-  /// beyond the input. The same holds for a single window that exceeds the padded input by less than the stride.
+  /// The number of windows; none if not positive. With `ceil` it is rounded up: the last window may extend past the
+  /// padded input, but must start within the input or the padding before it. So a single window may exceed the padded
+  /// input by less than the stride.
   int64_t positions(bool ceil = false) const;
   /// The element at a tap of a window, possibly in the padding.
   int64_t element(int64_t position, int64_t tap) const { return position * stride - before + tap * dilation; }

@@ -53,8 +53,8 @@ Value LossScaleAttr::buildUnscaled(OpBuilder &builder, Location loc, Value gradi
   return g * expand(where(finite, inverse, 0.0), {}, g.type());
 }
 
-// PyTorch's _amp_update_scale_: after an overflow scale * backoff_factor; after growth_interval steps without one scale *
-// growth_factor, unless that is infinite.
+// PyTorch's _amp_update_scale_. After an overflow, the scale is multiplied by backoff_factor. After growth_interval
+// steps without overflow, it is multiplied by growth_factor, unless the product is infinite.
 std::pair<Value, Value> LossScaleAttr::buildNext(OpBuilder &builder, Location loc, Value scale, Value goodSteps,
                                                  Value isFinite) const {
   Node now(builder, loc, scale), finite(builder, loc, isFinite), good = Node(builder, loc, goodSteps) + 1.0;
