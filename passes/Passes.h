@@ -19,7 +19,8 @@ struct PreparedKernels;
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
 
-/// model -> train, first. Keeps each value that gradients are taken with respect to as one value for all its consumers.
+/// model -> train, first. Inserts a `variable` after each value with respect to which gradients are requested, so that
+/// all its consumers read one value.
 void keepVariables(mlir::ModuleOp module);
 
 /// model -> train, second. Rewrites ops to their canonical forms.
@@ -36,8 +37,8 @@ void lowerScans(mlir::ModuleOp module);
 /// model -> train, after lowerScans. Replaces each branch by two loops, each of which runs once or not at all.
 void lowerBranches(mlir::ModuleOp module);
 
-/// Replaces composite ops that compute sums over the rows by their formulas. Runs in `train`, or after partitioning for
-/// ops that each replica applies to its local rows.
+/// Replaces composite ops that request early expansion by their formulas. Runs in `train`. Ops that each replica
+/// applies to its local rows are expanded in `parallel`, after partitioning.
 void expandComposites(mlir::ModuleOp module);
 
 /// train -> parallel, first. Gives state that rows carry from step to step the rows of a full call.
@@ -71,13 +72,14 @@ void bucketShards(mlir::ModuleOp module, int64_t buckets);
 /// Canonicalizes ops, merges equal ops and removes dead ops.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// train -> placed, first half. Gives every value a device of the target: its pin, else the device fixed by the model,
-/// else that in `chosen`, else the first device. `backends` decide which devices support an op; null: all devices do.
+/// parallel -> placed, first half. Gives every value a device of the target: its pin, else the device fixed by the
+/// model, else that in `chosen`, else the first device. `backends` decide which devices support an op; null: all do.
 mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
                                 const ChosenDevices &chosen = ChosenDevices());
 
-/// train -> placed, second half. Inserts a `sluice.copy` where an op reads a value of another device. Copies that the
-/// model's `copies` policy forbids are errors, with one diagnostic per source line. `backends` and `chosen` as above.
+/// parallel -> placed, second half. Inserts a `sluice.copy` where an op reads a value of another device. Copies that
+/// the model's `copies` policy forbids are errors, with one diagnostic per source line. `backends` and `chosen`: as
+/// above.
 mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
                                  const ChosenDevices &chosen = ChosenDevices());
 
@@ -106,13 +108,13 @@ void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fus
 /// possible.
 void settleLoops(mlir::ModuleOp module);
 
-/// Lets the backends compile each kernel and records its launch on the kernel. Kernels in `kept` are reused; all others
-/// are added to it.
+/// fused -> scheduled, second. The backends compile each kernel; a function and a launch replace it. Descriptions of
+/// kernels in `kept` are reused; all others are added to it.
 mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends,
                                    PreparedKernels *kept = nullptr);
 
-/// fused -> scheduled. Gives every kernel and copy its queue, its position in the issue order, and its waits. `buckets`
-/// is the bucketing policy of collectives.
+/// fused -> scheduled, last. Gives every launch and copy its queue, its position in the issue order, and its waits.
+/// `buckets` is the bucketing policy of collectives.
 void scheduleActions(mlir::ModuleOp module, const ir::Target &target, const CostModel &costs, BucketPolicy buckets);
 
 /// scheduled -> planned, first half. Gives every buffer an arena and an offset; states are updated in place.

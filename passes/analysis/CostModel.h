@@ -29,7 +29,7 @@ struct DeviceCosts {
 };
 
 struct LinkCosts {
-  double bytesPerSecond = 12e9, latency = 5e-6;
+  double bytesPerSecond = 12e9, latency = 5e-6; ///< latency in seconds
   CostSource source = CostSource::Nominal;
 };
 

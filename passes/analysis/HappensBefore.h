@@ -3,7 +3,7 @@
 // A queue runs its actions in order. An action may wait for earlier actions of other queues. An action of several
 // queues starts when all of them have reached it, and all of them continue after it is done. Each action keeps a vector
 // clock: for every queue, the number of actions that are done when it starts. So a query costs O(1) and an action
-// O(queues).
+// O(queues). The issuer is the host thread that issues all actions; it may also wait for actions.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"

@@ -7,8 +7,8 @@ namespace sluice::passes {
 
 static BlockArgument argumentBehind(Value value, SymbolTableCollection &symbols);
 
-/// The same value before one op, launch or kernel boundary. Null at an argument of an entry point or function, and if
-/// the elements are computed.
+/// The value with the same elements from which `value` comes, through one op, launch or kernel boundary. Null for an
+/// argument of an entry point or function, and if the elements are computed.
 static Value previous(Value value, SymbolTableCollection &symbols) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     Operation *parent = argument.getOwner()->getParentOp();
@@ -55,7 +55,7 @@ IndexBound intersect(const IndexBound &a, const IndexBound &b) {
   return both;
 }
 
-/// The bounds of the first arguments of a body.
+/// The bounds of the first `arguments` arguments of a body.
 static SmallVector<IndexBound> boundsIn(Region &body, size_t arguments, SymbolTableCollection &symbols) {
   SmallVector<IndexBound> bounds(arguments);
   auto note = [&](Value index, const IndexBound &bound) {

@@ -6,7 +6,7 @@
 
 namespace sluice::passes {
 
-/// The bytes of memory traffic that take the same time.
+/// The bytes of traffic to memory that take as long as `bytes` of a kernel, which may stay in the cache.
 static double bytesInMemory(const CacheEdge &cache, double bytes) {
   return bytes <= cache.bytes ? bytes / cache.speed : bytes;
 }
@@ -22,7 +22,7 @@ static double distance(const KernelSample &a, double flops, double bytes) {
 }
 
 double KernelRates::seconds(double flops, double bytes) const {
-  constexpr double kPrior = 1;      // weight of the roofline itself, equal to a sample of twice the work
+  constexpr double kPrior = 1;      // weight of the roofline itself: about that of a sample with twice the bytes
   constexpr double kNearest = 0.02; // distance treated as equal work
   double sum = 0, weights = kPrior;
   for (const KernelSample &sample : samples) {
@@ -107,7 +107,8 @@ static double errorOf(const std::vector<std::vector<KernelSample>> &kinds, doubl
   return error;
 }
 
-/// Candidate edges are the sizes of kernels. An edge must explain a good part of the error without a cache.
+/// Candidate edges are the bytes that the samples move, from kLeast to kMost. An edge must reduce the error without a
+/// cache by at least a tenth.
 CacheEdge fitCache(const std::vector<std::vector<KernelSample>> &kinds, double launchSeconds) {
   constexpr size_t kMostEdges = 40;
   constexpr double kLeast = 1e5, kMost = 1e8, kExplains = 0.9;

@@ -9,7 +9,7 @@ struct KernelSample {
   double flops, bytes, seconds;
 };
 
-/// Kernels that move at most `bytes` run `speed` times as fast, because their data stays in a cache.
+/// The traffic of kernels that move at most `bytes` is `speed` times as fast, because their data stays in a cache.
 struct CacheEdge {
   double bytes = 0, speed = 1;
 };
@@ -26,7 +26,8 @@ struct KernelRates {
   double roofline(double flops, double bytes) const;
 };
 
-/// The rates whose roofline has the least relative error in the samples, which may not be empty.
+/// The rates whose roofline has the least relative error in the samples; long kernels count more. There is at least one
+/// sample.
 KernelRates fitRates(std::vector<KernelSample> samples, double launchSeconds, CacheEdge cache = {});
 
 /// The cache edge that best fits a device's kernels of several kinds; none if no edge improves the fit.

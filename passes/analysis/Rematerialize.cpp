@@ -80,8 +80,8 @@ private:
     return its != readersByInput.end() && !its->second.empty();
   }
 
-  /// Whether the op's result is stored only for other groups and these may rematerialize it. Products must read it from
-  /// memory.
+  /// Whether the op's result is stored only for other groups, and these may rematerialize it. A product may not: it
+  /// must read its operands from memory.
   bool isLeftForReaders(Operation *op, unsigned group) const {
     return isMember(op, group) && isOfRows(op) && !needsBuffer(op) && isReadByOthers(op->getResult(0)) &&
            !llvm::any_of(op->getUsers(), llvm::IsaPred<ContractionOp, BlockwiseOp>);
@@ -150,8 +150,9 @@ private:
     return bytes;
   }
 
-  /// The arithmetic in bytes that could be moved in the same time. Devices execute about ten operations per byte; an op
-  /// is one operation, or several if it is a function. In a launch with a product the arithmetic is negligible.
+  /// The arithmetic in bytes that could be moved in the same time. Devices execute about ten operations per byte. An op
+  /// is one operation, or several if it is a function, so 8 ops count as one byte. In a launch with a product the
+  /// arithmetic is negligible.
   int64_t costOfWork(const llvm::SetVector<Operation *> &makers) const {
     auto isWithoutProduct = [&](unsigned reader) { return !hasProduct(reader); };
     RankedTensorType type = tensorOf(wanted.front());

@@ -187,8 +187,7 @@ private:
     return result;
   }
 
-  /// The memory of a device besides an entry's transient memory: states and output logs. All entry points count, since
-  /// their memory is kept at the same time.
+  /// The memory of a device for states, and for the output logs of all entry points, which exist at the same time.
   int64_t bytesBesides(size_t device) const {
     if (device > 0)
       return runtime::Reservation(plan, device).bytes() -

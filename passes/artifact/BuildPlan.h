@@ -30,7 +30,7 @@ struct InitialValues {
   std::string file;                               ///< file of all others, as named in plans
 };
 
-/// Settings of a plan besides the module.
+/// Inputs of a plan other than the module.
 struct PlanSetting {
   const ir::Target &target;
   const sluice_target_info &host; ///< the CPU that host code is compiled for

@@ -35,7 +35,7 @@ private:
   struct Copy {
     uint32_t value, to;
     bool isAsked, isStale;
-    std::pair<int, int> position; // in the program: of the producer, then of the last reader
+    std::pair<int, int> position; // in the program, of the producer; then minus that of the first reader
   };
 
   static Action actionIn(unsigned queue, double seconds) {
@@ -60,13 +60,14 @@ private:
     return queueOf(accelerator) + (copy.isStale ? 0 : copy.to != kHostNumber ? 1 : 2);
   }
 
-  /// One per value and remote device that reads it.
+  /// One per value and remote device that reads it. Copies of one value are in the order in which DeduplicateCopies
+  /// leaves them: the copy whose first reader is latest comes first.
   void findCopies() {
     for (uint32_t number = 0; number < flow.values.size(); ++number) {
       const Value &value = flow.values[number];
       uint32_t home = homeOf(number);
       SmallVector<int, 4> first(deviceCount, INT_MAX);
-      bool hasReader = false; // on the host, besides the caller who fetches outputs
+      bool hasReader = false; // on the host: a launch or a state, not the caller that fetches outputs
       auto note = [&](uint32_t device, int position) {
         if (device != home)
           first[device] = std::min(first[device], position);

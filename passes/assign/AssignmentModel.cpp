@@ -58,7 +58,7 @@ private:
   using Buffer = AssignedCall::Buffer;
   using Action = AssignedCall::Action;
   static constexpr unsigned kNone = AssignedCall::kNone;
-  static constexpr int64_t kCalls = 24; // length of a simulated run, whose second half counts
+  static constexpr int64_t kCalls = 24; // calls of a simulated run, of which the second half counts
 
   /// A buffer of a state holds two values in a call: 2b is the old value and 2b + 1 that of its writer.
   void addDependences() {

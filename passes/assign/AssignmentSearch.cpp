@@ -9,7 +9,7 @@ namespace sluice::passes {
 using Devices = std::vector<uint32_t>;
 
 static constexpr size_t kKept = 1024;
-/// Limits of a walk: assignments, and assignments times groups.
+/// Limits of all walks together: evaluated assignments, and evaluated assignments times groups.
 static constexpr int64_t kMostJudged = 4096, kMostGroupsJudged = 30'000;
 /// With at most this many open groups all pairs of them are moved, else only pairs that share a value.
 static constexpr size_t kAllPairs = 24;

@@ -1,3 +1,5 @@
+// Builds the flow of an entry point from its fusion groups.
+//
 // 1. The values are inputs, the old values of states, and results of launches. A copy that the user wrote is the same
 //    value as its source.
 // 2. Launches read values directly or through ops that they rematerialize. States take values as updates; outputs are

@@ -1,5 +1,7 @@
-// 1. Fusion groups are formed as for one device. Ops that the user placed on different devices never share a group, nor
-//    does a placed op share one with an op that is free.
+// Builds the placement problem of an entry point, and applies its solution to a module.
+//
+// 1. Fusion groups are formed as for one device. Ops that the user placed on different devices never share a group. An
+//    op that the user placed shares no group with an op that the user did not place.
 // 2. Inputs form one group on the host; each state with its slots is a group; each launch is a group.
 // 3. The readers of a value are launches, directly or through ops that they rematerialize, and the state that it
 //    updates.
@@ -290,7 +292,7 @@ static void placeWithReaders(Operation &op, ChosenDevices &chosen) {
     chosen[&op] = uses.front().first;
 }
 
-/// `here` maps an op of the graph to the op of the target module.
+/// `here` maps an op of the graph to the op of the module in which devices are chosen.
 template <typename Here>
 static void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
                            ChosenDevices &chosen, Here here) {

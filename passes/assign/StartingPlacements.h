@@ -6,11 +6,16 @@
 
 namespace sluice::passes {
 
-/// Feasible assignments, the cheapest first. Candidates: the accelerator part of `relaxed`, a placement with all
-/// accelerators merged, spread over them in graph order and in program order, beginning with each accelerator; as much
-/// as possible on each accelerator; and as much as possible on the host. None if no feasible assignment is found.
-/// Filling devices in turn succeeds whenever nothing is pinned and the host has no cap and runs all groups. The
-/// exhaustive search after that has steps for about 10 groups.
+/// Feasible assignments, the cheapest first:
+///
+/// - `relaxed` is a placement with all accelerators merged. Its accelerator part is spread over the accelerators, in
+///   graph order and in program order, beginning with each accelerator.
+/// - As many groups as possible are on one accelerator, for each accelerator.
+/// - As many groups as possible are on the host.
+///
+/// Each candidate is derived from one feasible assignment. To find that one, the devices are filled in turn, which
+/// succeeds whenever nothing is pinned and the host has no cap and runs all groups. If it fails, an exhaustive search
+/// follows, with steps for about 10 groups. Returns none if no feasible assignment is found.
 std::vector<std::vector<uint32_t>> startingPlacements(const PlacementProblem &problem,
                                                       const std::vector<TwoWayProblem::Side> &relaxed);
 

@@ -50,7 +50,7 @@ public:
   bool canFuse(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
   /// Whether the backend proposes layouts; if not, it accepts row-major only.
   bool proposesLayouts() const;
-  /// For a value of the op that is alone in `kernel`.
+  /// The proposal for an operand or a result, by its number, of the only op of `kernel`.
   mlir::FailureOr<LayoutProposal> proposeLayout(const KernelView &kernel, bool isResult, unsigned number);
   /// The cost of ops as one launch that reads `inputs` and writes `outputs`: the backend's figure, else that of the
   /// ops.

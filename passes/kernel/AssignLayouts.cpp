@@ -51,7 +51,8 @@ private:
   static void *key(Value value) { return value.getAsOpaquePointer(); }
   /// A backend that proposes no layouts only receives row-major values.
   bool isRowMajor(Type type) { return !backends.of(getDevice(type).getValue()).proposesLayouts(); }
-  /// Inputs and outputs of entry points keep the caller's layout, on both sides of a copy.
+  /// Whether the value stays row-major. Inputs and outputs of entry points have the layout of the caller, on both sides
+  /// of a copy.
   bool isFixed(Value value) {
     return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || isOfShards(value.getDefiningOp()) ||
            fixedCopies.contains(value) || isRowMajor(value.getType());
@@ -153,7 +154,7 @@ private:
     return rowsOutermost && getBufferBytes(laidOut, /*capacity=*/1) == bytes.fixed + bytes.perRow;
   }
 
-  /// The layout of a class without a proposal: row-major, with the rows outermost if it is copied.
+  /// The layout of the member's class. Without a proposal it is row-major, with the rows outermost if it is copied.
   AffineMap layoutOf(void *member, RankedTensorType type) {
     void *set = leader(member);
     AffineMap chosen = choices.lookup(set).layout;

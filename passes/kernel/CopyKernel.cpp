@@ -35,8 +35,8 @@ static bool isReadInPlaceBy(KernelOp kernel, OpOperand &use) {
                        [](Operation *op) { return !isa<YieldOp>(op); });
 }
 
-/// Whether a kernel reads an operand for results other than `next`. It may store `next` before these, while it still
-/// reduces the operand or a widened form of it.
+/// Whether a kernel may read an operand after it has stored `next`. That is possible if it reduces `next`, or its
+/// widened form, and computes another result from the operand: `next` may be stored during the reduction.
 static bool isReadBehind(KernelOp kernel, OpOperand &use, OpResult next) {
   Block &body = kernel.getBody().front();
   Value early = body.getTerminator()->getOperand(next.getResultNumber());

@@ -101,8 +101,8 @@ private:
     return known;
   }
 
-  /// Records the backend's description of a function. A description in `prepared` from the backend that makes its
-  /// kernels is reused.
+  /// Records the backend's description of a function. A description in `kept` is reused if the same backend made its
+  /// kernel.
   LogicalResult prepare(FunctionOp function, KernelOp kernel, StringRef key) {
     Backend &backend = backends.of(kernel);
     std::string made = (backend.makerOfKernels() + " " + key).str();
@@ -149,7 +149,7 @@ private:
         kernel.getLoc(), kernel.getResultTypes(), builder.getType<EventType>(), kernel.getNameAttr(),
         FlatSymbolRefAttr::get(function.getSymNameAttr()), builder.getStringAttr(deviceOf(kernel)),
         builder.getI64IntegerAttr(function.getWorkspace()), kernel.getOperands(), /*after=*/ValueRange(),
-        /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
+        /*slots=*/ArrayAttr(), /*last_uses=*/ArrayAttr());
     kernel.replaceAllUsesWith(launch.getOutputs());
     kernel.erase();
   }

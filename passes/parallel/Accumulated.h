@@ -11,7 +11,7 @@ namespace sluice::passes {
 /// A value that passes from one part to another through a state.
 struct Kept {
   ir::StateOp state;
-  mlir::RankedTensorType type; // of the read
+  mlir::RankedTensorType type; // of the values that `get` reads
 
   mlir::Value get(mlir::OpBuilder &builder) const;
   void set(mlir::OpBuilder &builder, mlir::Value value) const;
@@ -26,7 +26,9 @@ struct Accumulated {
   llvm::SmallVector<Kept> lefts = {}; // of a tree sum: per level, the value that waits for its right neighbor
   Kept shard = {};                    // counts the shards, if needed
 
+  /// Whether replicas take the first replica's value instead of a sum or maximum.
   bool isFirst() { return collective.getKind() == ir::CollectiveKind::Broadcast; }
+  /// Whether logical shards are added in a balanced tree (ShardTree.h).
   bool isInTree() { return collective.getReduction() == ir::CollectiveReduction::TreeSum; }
 };
 

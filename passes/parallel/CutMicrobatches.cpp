@@ -117,7 +117,8 @@ private:
     }
   }
 
-  /// Whether all values are returned or set once at the end of a call. All other values belong to each microbatch.
+  /// Whether a part must run once at the end of a call: to set states, to complete sums, or to return an output without
+  /// rows.
   bool isOnceAtTheEnd() {
     return !block.getOps<SetOp>().empty() || !block.getOps<CollectiveOp>().empty() ||
            !llvm::all_of(entry.getReturn().getValues(), isOfRows);
@@ -163,7 +164,7 @@ private:
 
   //===- construction of parts ------------------------------------------------------------------------------------===//
 
-  /// An input may be returned unchanged.
+  /// The part that returns an output. For an input that is returned unchanged, it is the first.
   int partReturning(Value output) const {
     return isOfRows(output) ? std::max(partOf(output), 0) : int(parts.size()) - 1;
   }

@@ -215,8 +215,8 @@ private:
     return more;
   }
 
-  /// Propagates the assumed sums through the loop. Returns false at the first op that refutes assumptions, which it adds
-  /// to `refuted`: ops after it would refute others because of values computed from a wrong assumption.
+  /// Propagates the assumed sums through the loop. Stops at the first op that refutes assumptions, adds these to
+  /// `refuted`, and returns false: later ops could refute others only because of values from a wrong assumption.
   bool surveyLoop(LoopOp loop, DenseSet<Value> &refuted) {
     for (auto [first, argument] : llvm::zip_equal(loop.getFirst(), loop.getValueArguments())) {
       levels[argument] = levels.lookup(first);

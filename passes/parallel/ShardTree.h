@@ -4,15 +4,16 @@
 // shards run the same ops, including shards without rows. Their sums are added in a balanced tree: neighbors first,
 // then neighboring sums. The lower levels run on a replica; the collective (tree_sum) adds the upper levels.
 //
-// Let n = 0, 1, ... be the numbers of a replica's shards. Level l adds the sum of 2^l shards whose numbers have bit l
-// clear, and the sum of the next 2^l shards, in which it is set. With each shard whose bit is clear it stores its sum
-// (`lefts`); after the last of these the first sum is complete. Its value for the next level,
+// Let n = 0, 1, ... be the numbers of a replica's shards. Level l adds a left and a right sum of 2^l shards each. The
+// numbers of the left shards have bit l clear, and those of the next 2^l shards have it set. With each left shard, the
+// level stores its current sum in `lefts[l]`; after the last left shard, this is the left sum. The value for the next
+// level,
 //
-//   sum of level l + 1 = stored sum of level l + sum of level l
+//   sum of level l + 1 = lefts[l] + sum of level l
 //
-// is valid after the last of the next 2^l shards. Earlier values are never used: the upper levels overwrite them before
-// they add. So the last shard leaves the sum of all shards. This takes a buffer per level and one for the result
-// instead of one per shard; with one shard, only the result.
+// is valid after the last right shard. Earlier values are never used: the upper levels overwrite them before they add.
+// So the last shard leaves the sum of all shards. This takes a buffer per level and one for the result instead of one
+// per shard; with one shard, only the result.
 //
 // The first shard of the first replica provides the first replica's value.
 #pragma once

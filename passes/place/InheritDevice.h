@@ -10,7 +10,7 @@ mlir::StringAttr pinOf(mlir::Value value);
 /// Same as above, in constant time.
 mlir::StringAttr pinOf(mlir::Value value, const mlir::SymbolTable &symbols);
 
-/// A copy of a value to the device of its consumers, like one written by the user.
+/// A copy of a value without a destination: it goes to the device of its consumers, like a `to` of the user.
 mlir::Value copyAnywhere(mlir::OpBuilder &builder, mlir::Value value);
 
 /// During its lifetime, every op that the builder inserts gets a device or a pin (see ir::setDeviceAndPin):

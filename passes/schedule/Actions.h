@@ -86,11 +86,11 @@ llvm::SmallVector<ir::ActionListOp> listsOf(ir::EntryOp entry);
 inline mlir::Operation *ownerIn(ir::ActionListOp list, mlir::Operation *op) {
   return list.getActions().findAncestorOpInBlock(*op);
 }
-/// The number of turns of a list that may be in flight: calls of an entry point, one iteration of a loop.
+/// The number of turns of a list that may be in flight: several calls of an entry point, but one iteration of a loop.
 int64_t turnsInFlight(ir::ActionListOp list);
-/// A copy that the host requests after the call.
+/// Whether the action is a copy that the host requests after the call.
 inline bool isAsked(ir::ActionOp action) { return action.getTime() == ir::CopyTime::Asked; }
-/// A copy into a state's mirror.
+/// Whether the action is a copy into a state's mirror.
 inline bool fillsMirror(ir::ActionOp action) { return action.getTime() == ir::CopyTime::Stale; }
 
 size_t deviceIndex(const ir::Target &target, llvm::StringRef name);

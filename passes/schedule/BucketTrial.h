@@ -14,7 +14,7 @@ public:
 
   struct Outcome {
     double seconds = 0;                             ///< from the end of one call to the end of the next
-    llvm::DenseMap<mlir::Operation *, double> ends; ///< by op of a call, from its first launch
+    llvm::DenseMap<mlir::Operation *, double> ends; ///< of each op, in seconds from the first launch of its call
   };
   Outcome run(llvm::ArrayRef<Bucket> buckets) const;
 

@@ -81,7 +81,8 @@ private:
                      alignmentOn(target, deviceOf(value)));
   }
 
-  /// Numbers the actions, a loop before its body; requested copies come after all others.
+  /// Numbers the actions in issue order. A loop is issued before its body and again after it, and has the number of its
+  /// end. Copies on request have no number, because they run after the call.
   void issueActions(ActionListOp list) {
     for (ActionOp op : actionsOf(list)) {
       actions.push_back(op);
@@ -345,8 +346,8 @@ static void addArenas(ModuleOp module, const Target &target, ArrayRef<int64_t> s
   }
 }
 
-/// The bytes of the host's transient arena after those that the parts of a call use; each part preserves them. A value
-/// of the whole call is where the last part leaves it.
+/// Places the host's inputs and outputs of a call in parts, after the bytes that the parts use in the host's transient
+/// arena, so that all parts preserve them. An output without rows stays where the last part leaves it.
 static void placeWholeCall(PartsOp whole, const Target &target) {
   auto module = whole->getParentOfType<ModuleOp>();
   int64_t rows = getCapacity(module) * getMicrobatches(module), end = 0;

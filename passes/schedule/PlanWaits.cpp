@@ -132,7 +132,7 @@ private:
       auto collective = dyn_cast<CommunicateOp>(user);
       if (it == numbers.end() || (loop && llvm::is_contained(loop.getFirst(), value)) ||
           (collective && collective.isInPlace()))
-        return std::nullopt; // at the first position: the state, an output, or a value requested later
+        return std::nullopt; // a user without a number sets, returns or carries the value, or is a copy on request
       uses.push_back(it->second);
     }
     unsigned last = *llvm::max_element(uses);

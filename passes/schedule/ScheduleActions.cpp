@@ -66,7 +66,7 @@ static void startTransfers(EntryOp entry, const Queues &queues) {
     auto transfer = builder.create<TransferOp>(
         copy.getLoc(), copy.getY().getType(), builder.getType<EventType>(), copy.getX(), copy.getReason(),
         copy.getWhen().value_or(CopyTime::Step), queues.forCopy(copy), copy.getBytes().value_or(0),
-        copy.getBytesPerRow().value_or(0), /*after=*/ValueRange(), /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
+        copy.getBytesPerRow().value_or(0), /*after=*/ValueRange(), /*slots=*/ArrayAttr(), /*last_uses=*/ArrayAttr());
     copy->replaceAllUsesWith(ValueRange(transfer.getY()));
     copy.erase();
   }
@@ -84,7 +84,7 @@ static void startBucket(Bucket &bucket, const Queues &queues) {
       FusedLoc::get(like.getContext(), locations), TypeRange(types), builder.getType<EventType>(),
       nameOf(bucket.members), like.getKind(), like.getReduction(), like.getRoot(),
       queues.ofCollectives(getDevice(values.front().getType())), values, /*after=*/ValueRange(),
-      /*slots=*/ArrayAttr(), /*ends=*/ArrayAttr());
+      /*slots=*/ArrayAttr(), /*last_uses=*/ArrayAttr());
   for (auto [op, output] : llvm::zip_equal(bucket.members, started.getOutputs())) {
     op->getResult(0).replaceAllUsesWith(output);
     op->erase();

@@ -142,9 +142,10 @@ private:
     return condition ? check(momentOf(loop, clock), *condition, clock, condition->value) : success();
   }
 
-  /// The buffers of loop-carried values hold the next value, and an iteration begins or none.
+  /// Checks that the buffers of the loop-carried values hold `from`. From now on they count as `to`. `begins`: the next
+  /// iteration begins.
   LogicalResult handOn(LoopOp loop, ValueRange from, ValueRange to, bool begins) {
-    Clock everything(queues.size(), ~0u); // no action uses them
+    Clock everything(queues.size(), ~0u); // no access here: only the values are checked
     SmallVector<BufferAccess> places;
     for (auto [slot, value] : llvm::zip(loop.getSlotsAttr().getAsRange<SlotAttr>(), from))
       places.push_back(

@@ -214,7 +214,7 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
   return success();
 }
 
-/// @init: sets every state to its initial value; the n-th state draws from stream n of the key. A state that mirrors
+/// @init: sets every state to its initial value; the n-th state draws from stream n of the key. A state that is `like`
 /// another gets the same value. The host sets states with data.
 static void buildInit(ModuleOp module, Location loc) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -229,7 +229,7 @@ static void buildInit(ModuleOp module, Location loc) {
     if (state.getInit().isData())
       continue;
     InheritDevice devices(builder, /*fixed=*/{}, getDevice(state.getStoredType()));
-    RankedTensorType type = state.getTensorType(); // with rows: of the maximum number
+    RankedTensorType type = state.getTensorType(); // its rows become the maximum number of rows
     type = type.clone(runtimeShape(type, getCapacity(module)));
     Value &value = values[state.getSymName()];
     value = state.getLike() ? values.lookup(*state.getLike())

@@ -1,4 +1,4 @@
-// The parts of a training step besides the loss.
+// The parts of a training step after the loss.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -6,7 +6,7 @@
 namespace sluice::passes {
 
 /// Builds gradients of `loss` and updates of the parameters that `minimize` lists, and adds the states of the updates.
-/// `builder` is before the end of an entry point.
+/// `builder` inserts before the terminator of an entry point.
 mlir::LogicalResult buildTraining(mlir::OpBuilder &builder, mlir::Value loss, ir::MinimizeOp minimize);
 
 /// Sets the random keys to those of the next step.

@@ -1,10 +1,13 @@
 // The gradient of a scan is a scan in the opposite direction.
 //
-//   %last, %ys = sluice.scan 5 steps (%h = %h0, %x = %xs along 1) stack 1 {      %last, %ys, %hs, %ps = sluice.scan ... stack 1, 1, 1
-//     %p = sluice.einsum %h, %w; %n = sluice.tanh(%p + %x)                 ==>   ...
-//     sluice.step %n stack %n                                                    %dH0, %dPs = sluice.scan 5 steps reverse
-//   }                                                                                (%d = %dLast, %p = %ps along 1, %y = %dYs along 1, ...)
-//                                                                                %dW = sluice.einsum %hs, %dPs
+//   %last, %ys = sluice.scan 5 steps (%h = %h0, %x = %xs along 1) stack 1 {
+//     %p = sluice.einsum %h, %w; %n = sluice.tanh(%p + %x)
+//     sluice.step %n stack %n
+//   }
+//     ==>  %last, %ys, %hs, %ps = sluice.scan ... stack 1, 1, 1
+//          ...
+//          %dH0, %dPs = sluice.scan 5 steps reverse (%d = %dLast, %p = %ps along 1, %y = %dYs along 1, ...)
+//          %dW = sluice.einsum %hs, %dPs
 //
 // 1. Its body is a clone of the scan's body and that body's gradients, by the rules for the block of an entry point. It
 //    carries the gradients of the scan's carried values.

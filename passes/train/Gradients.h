@@ -27,7 +27,7 @@ public:
   /// Null if no gradient has reached the value.
   mlir::Value lookup(mlir::Value value) const { return gradients.lookup(value); }
   void add(mlir::Value value, mlir::Value gradient);
-  /// The gradients of an op's active operands from those of its results.
+  /// Adds the gradients of an op's active operands, computed from those of its results.
   mlir::LogicalResult propagate(mlir::Operation *op, const ActiveValues &active);
 
 private:
@@ -62,11 +62,11 @@ private:
   mlir::ModuleOp holder;
 };
 
-/// The same for a scan: see DifferentiateScan.cpp.
+/// `Gradients::propagate` for a scan: see DifferentiateScan.cpp.
 mlir::LogicalResult differentiateScan(ir::ScanOp scan, Gradients &gradients, const ActiveValues &active,
                                       mlir::OpBuilder &builder);
 
-/// And for a branch: see DifferentiateBranch.cpp.
+/// `Gradients::propagate` for a branch: see DifferentiateBranch.cpp.
 mlir::LogicalResult differentiateBranch(ir::IfOp op, Gradients &gradients, const ActiveValues &active,
                                         mlir::OpBuilder &builder);
 

@@ -32,7 +32,7 @@ public:
     auto loop =
         before.create<LoopOp>(loc, TypeRange(ValueRange(first)), "scan", scan.getCount(), first,
                               /*condition=*/Value(), /*after=*/ValueRange(), /*on=*/ArrayAttr(), /*slots=*/ArrayAttr(),
-                              /*ends=*/ArrayAttr());
+                              /*last_uses=*/ArrayAttr());
     Block *body = inner.createBlock(&loop.getBody());
     for (Value value : first)
       body->addArgument(value.getType(), loc);

@@ -189,7 +189,7 @@ private:
   SymbolTable symbols;
   FloatType narrow;
   DenseMap<Value, Value> widened;         // narrow values, by their f32 values
-  DenseMap<Value, Value> rounded;         // narrow values, by the values that they round
+  DenseMap<Value, Value> rounded;         // narrow values, by the f32 values from which they are rounded
   DenseSet<Operation *> madeOfParameters; // also of constants
 };
 

@@ -24,7 +24,7 @@ public:
 
   bool isScaled() const { return bool(rule); }
 
-  /// The value to differentiate. The scale has this element type. Fails if a name of its states is taken.
+  /// The value to differentiate: the scaled loss. The scale has type `element`. Fails if a name of its states is taken.
   mlir::FailureOr<mlir::Value> scale(mlir::Value loss, mlir::Type element);
 
   /// A gradient's term of the sum that `decide` takes.
