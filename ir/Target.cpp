@@ -108,7 +108,7 @@ llvm::Expected<Target> Target::parse(StringRef text) {
 llvm::Expected<Target> Target::shareAmong(int64_t replicas) const {
   int64_t listed = std::max<int64_t>(replicas, 1);
   if (accelerators() % listed != 0)
-    return malformed(Twine(replicas) + " replicas need as many accelerators each, and '" + str() + "' has " +
+    return malformed(Twine(replicas) + " replicas need equal numbers of accelerators, but '" + str() + "' has " +
                      Twine(accelerators()));
   Target shared = *this;
   shared.replicaCount = replicas;
@@ -150,7 +150,8 @@ static std::string problemOfRow(DeviceOp row, int64_t index, int64_t replicas) {
            std::to_string(kMostOrdinal);
   ArrayRef<int64_t> others = row.getReplicas().value_or(ArrayRef<int64_t>());
   if (int64_t(others.size()) != (index == 0 || replicas == kReplicasOfLaunch ? 0 : replicas - 1))
-    return "is said for " + std::to_string(others.size()) + " more replicas, of " + std::to_string(replicas);
+    return "lists " + std::to_string(others.size()) + " more replicas, but there are " + std::to_string(replicas) +
+           " in all";
   if (llvm::any_of(others, [](int64_t other) { return other < 0 || other > kMostOrdinal; }))
     return "has a number of a replica that is outside of 0 to " + std::to_string(kMostOrdinal);
   return "";

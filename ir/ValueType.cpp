@@ -29,12 +29,13 @@ static LogicalResult verifyLayout(Operation *op, RankedTensorType type) {
            << layout.getValue().getNumDims() << " dimensions for the shape " << printShape(type.getShape());
   FailureOr<SmallVector<PhysicalDim>> dims = getPhysicalDims(type);
   if (failed(dims))
-    return op->emitOpError("has a value with a layout of more than dimensions, floordiv and mod of them by a tile: ")
+    return op->emitOpError("has a value with a layout whose results are not all dimensions, or floordiv or "
+                           "mod of one by a tile: ")
            << layout;
   for (unsigned i = 0; i < type.getRank(); ++i)
     if (!isLaidOut(i, *dims))
       return op->emitOpError(
-                 "has a value with a layout that has not each dimension once, whole or in tiles of at most ")
+                 "has a value with a layout that does not have each dimension once, whole or in tiles of at most ")
              << kMostTile << ": d" << i << " of " << layout;
   return success();
 }

@@ -114,13 +114,14 @@ static std::string whyNoNeeds(const sluice_blob &blob) {
   if (!blob.functions)
     return "";
   if (blob.function_size < sizeof(sluice_function_needs))
-    return "in " + std::to_string(blob.function_size) + " bytes each";
+    return "an entry has " + std::to_string(blob.function_size) + " bytes instead of at least " +
+           std::to_string(sizeof(sluice_function_needs));
   for (size_t number = 0; number < blob.num_functions; ++number) {
     const sluice_function_needs &its = *sluice_blob_function_at(&blob, number);
     if (!its.function || !its.target)
       return "number " + std::to_string(number) + " has no name or no target";
     if (std::min({its.registers, its.spilled_bytes, its.stack_bytes, its.shared_bytes}) < 0)
-      return std::string("'") + its.function + "' needs less than nothing";
+      return std::string("'") + its.function + "' needs a negative number of registers or bytes";
   }
   return "";
 }
@@ -131,7 +132,7 @@ FailureOr<sluice_blob> Backend::lower(Location loc) {
   if (has(table, &sluice_backend_compile::lower) && table.lower(session, &blob) != SLUICE_OK)
     return emitError(loc, "backend '") << table.name << "': " << table.last_error(session);
   if (std::string why = whyNoNeeds(blob); !why.empty())
-    return emitError(loc, "backend '") << table.name << "' says what functions need, but " << why;
+    return emitError(loc, "backend '") << table.name << "' lists the needs of its functions, but " << why;
   return blob;
 }
 

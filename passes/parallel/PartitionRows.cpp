@@ -315,7 +315,7 @@ private:
   LogicalResult partitionRows(Operation *op) {
     auto flowing = dyn_cast<RowFlowOp>(op);
     if (!flowing)
-      return op->emitOpError("does not say what replicas have of its rows");
+      return op->emitOpError("has no row flow, so that its rows cannot be split over replicas");
     RowFlow flow = flowing.getRowFlow();
     if (flow == RowFlow::Whole)
       return op->emitError("'") << op->getName() << "' of " << listTypes(op)
@@ -375,7 +375,7 @@ private:
 /// A state with a count of rows that a replica must know before the first call.
 static LogicalResult addRowState(ModuleOp module, StringRef name, StringRef what) {
   if (Operation *other = module.lookupSymbol(name))
-    return other->emitError("'") << name << "' is the name of " << what << "; call it otherwise";
+    return other->emitError("'") << name << "' is reserved for " << what << "; rename it";
   OpBuilder builder = behindHead(module);
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
   builder.create<StateOp>(module.getLoc(), builder.getStringAttr(name), StateKind::Share,

@@ -247,7 +247,7 @@ static LogicalResult shardSlots(ModuleOp module, int64_t shards) {
 
 static LogicalResult addReplicaState(ModuleOp module) {
   if (Operation *other = module.lookupSymbol(kReplica))
-    return other->emitError("'") << kReplica << "' is the name of a replica's number; call it otherwise";
+    return other->emitError("'") << kReplica << "' is reserved for the number of a replica; rename it";
   OpBuilder builder = behindHead(module);
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
   builder.create<StateOp>(module.getLoc(), builder.getStringAttr(kReplica), StateKind::Share,

@@ -20,7 +20,7 @@ FailureOr<Value> ScaledLoss::scale(Value loss, Type element) {
   auto module = minimize->getParentOfType<ModuleOp>();
   for (StringRef name : {kLossScale, kGoodSteps})
     if (Operation *other = module.lookupSymbol(name))
-      return other->emitError("'") << name << "' is the name of what scales the loss; call it otherwise";
+      return other->emitError("'") << name << "' is reserved for the scale of the loss; rename it";
   device = getDevice(loss.getType());
   pin = pinOf(loss);
   StringAttr home = placeOf(loss);

@@ -34,7 +34,7 @@ private:
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!hasCapacity && tensor && !tensor.hasStaticShape())
       return op->emitOpError("has a value with rows, ")
-             << printShape(tensor.getShape()) << ", but the model has no capacity; set it, or say --batch";
+             << printShape(tensor.getShape()) << ", but the model has no capacity; set it, or pass --batch";
     StringAttr device = getDevice(type);
     if (!device || target.find(device))
       return success();

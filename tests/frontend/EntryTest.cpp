@@ -47,7 +47,7 @@ TEST_F(Entry, MayBeAllThatAGraphHas) {
 TEST_F(Entry, HasANameOfItsOwn) {
   auto build = [&] { g.output("y", x); };
   EXPECT_THAT(messageOf([&] { g.entry("predict", build); }),
-              HasSubstr("'predict' cannot name an entry point: every program calls one so that the compiler makes"));
+              HasSubstr("'predict' cannot name an entry point: the compiler adds an entry point with this name"));
   EXPECT_THAT(messageOf([&] { g.entry("a.b", build); }),
               HasSubstr("'a.b' cannot name an entry point: a letter comes first, then letters, digits, '_' and '-'"));
   g.entry("add", build);

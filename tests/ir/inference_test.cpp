@@ -171,7 +171,7 @@ TEST(Inference, SaysWhatIsWrong) {
        "tensor<4xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)",
        "weight differs from the channels: [4] and [2, 3]"},
       {norm("axis = 0 : i64, dims = array<i64: 1>, eps = 1.0 : f64", "?x3", "3"),
-       "the rows of a call are not normalised over: dimensions of [?, 3] from 0 on"},
+       "cannot normalize over the rows of a call: dimensions of [?, 3] from 0 on"},
       {norm("axis = 2 : i64, dims = array<i64: 1>, eps = 1.0 : f64", "?x3", "3"),
        "axis 2 is not a dimension of [?, 3]"},
       {norm("axis = 1 : i64, dims = array<i64: 0>, eps = 1.0 : f64", "?x3", "?"),

@@ -178,7 +178,7 @@ module {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
-    // expected-error@+1 {{has a milestone 4 that is not behind 4}}
+    // expected-error@+1 {{has a milestone 4 that is not after 4}}
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr schedule #sluice.sequential_lr<schedulers = [#sluice.step_lr<step_size = 1, gamma = 0.5 : f64>, #sluice.step_lr<step_size = 1, gamma = 0.5 : f64>, #sluice.step_lr<step_size = 1, gamma = 0.5 : f64>], milestones = [4, 4]> [@w] : tensor<f32>
   }
 }
@@ -192,7 +192,7 @@ module {
     %w = sluice.get @w : tensor<3xf32>
     %y = sluice.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
-    // expected-error@+1 {{has a milestone 0 that is not behind 0}}
+    // expected-error@+1 {{has a milestone 0 that is not after 0}}
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr schedule #sluice.sequential_lr<schedulers = [#sluice.step_lr<step_size = 1, gamma = 0.5 : f64>, #sluice.step_lr<step_size = 1, gamma = 0.5 : f64>], milestones = [0]> [@w] : tensor<f32>
   }
 }
@@ -354,7 +354,7 @@ module {
 // -----
 
 module {
-  // expected-error@+1 {{'loss_scale' is the name of what scales the loss; call it otherwise}}
+  // expected-error@+1 {{'loss_scale' is reserved for the scale of the loss; rename it}}
   sluice.state parameter @loss_scale : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>

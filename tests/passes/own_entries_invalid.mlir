@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --verify-diagnostics
 
 module {
-  // expected-error @+1 {{has an entry point that cannot be called "predict": every program calls one so that the compiler makes}}
+  // expected-error @+1 {{has an entry point that cannot be called "predict": the compiler adds an entry point with this name}}
   sluice.graph ["x"] (%x: tensor<2xf32>) {
     sluice.output "y", %x in "predict" : tensor<2xf32>
   }

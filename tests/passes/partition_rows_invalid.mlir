@@ -27,7 +27,7 @@ module {
 // Tests that a state cannot have the reserved name of the number of all rows.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
-  // expected-error @+1 {{'global_rows' is the name of the rows of all replicas; call it otherwise}}
+  // expected-error @+1 {{'global_rows' is reserved for the rows of all replicas; rename it}}
   sluice.state parameter @global_rows : tensor<3xf32> = <"constant", 1.0 : f64>
 }
 
@@ -36,7 +36,7 @@ module {
 // Tests that a state cannot have the reserved name of a replica's first row, if rows are numbered.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
-  // expected-error @+1 {{'first_row' is the name of the first row of a replica; call it otherwise}}
+  // expected-error @+1 {{'first_row' is reserved for the first row of a replica; rename it}}
   sluice.state parameter @first_row : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["key"] -> ["y"] (%key: tensor<2xi32>) {
     %y = sluice.bernoulli %key {p = 0.5 : f64, stream = 1 : i64, type = tensor<?x2xi1>} : (tensor<2xi32>) -> tensor<?x2xi1>

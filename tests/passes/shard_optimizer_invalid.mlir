@@ -34,7 +34,7 @@ module {
 // Tests that the name of a replica's number is reserved.
 module {
   sluice.model "m" format 2 phase "train" replicas 2 zero 1
-  // expected-error @+1 {{'replica' is the name of a replica's number; call it otherwise}}
+  // expected-error @+1 {{'replica' is reserved for the number of a replica; rename it}}
   sluice.state parameter @replica : tensor<4xf32> = <"constant", 1.0 : f64>
 }
 

@@ -57,7 +57,7 @@ static Operation *nextEntry(Operation *op) {
 
 LogicalResult PartsOp::verify() {
   if (getParts().empty() || getParts().size() != getEach().size())
-    return emitOpError("has ") << getParts().size() << " parts and says of " << getEach().size() << " how often";
+    return emitOpError("has ") << getParts().size() << " parts, but 'each' has " << getEach().size() << " entries";
   if (getSlots() && getSlots()->size() != getInputs().size() + getOutputs().size())
     return emitOpError("has ") << getInputs().size() + getOutputs().size() << " inputs and outputs and "
                                << getSlots()->size() << " slots";

@@ -83,7 +83,7 @@ ParseResult ScanOperands::parseOne(OpAsmParser &parser, int64_t count) {
     return failure();
   if (failed(parser.parseOptionalKeyword("along"))) {
     if (!slices.empty())
-      return parser.emitError(loc, "is carried, and stands behind a slice");
+      return parser.emitError(loc, "is a carried value after a slice; carried values come first");
     argument.type = type;
     carried.push_back(argument);
     first.push_back(operand);

@@ -12,7 +12,7 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
     return failure();
   ArrayRef<int64_t> x = shapeOf(operands[0]);
   if (x.size() < 2 || ShapedType::isDynamic(x[1]))
-    return inferenceFailure(loc, "batch normalisation needs [N, C, ...] with a known number of channels; got ",
+    return inferenceFailure(loc, "batch normalization needs [N, C, ...] with a known number of channels; got ",
                             printShape(x));
   const char *names[] = {"weight", "bias", "running_mean", "running_var"};
   for (auto [name, operand] : llvm::zip_equal(names, operands.drop_front()))

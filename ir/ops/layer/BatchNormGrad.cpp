@@ -63,7 +63,7 @@ LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, MaybeLocation loc
     return failure();
   ArrayRef<int64_t> x = shapeOf(operands[0]), dy = shapeOf(operands[4]);
   if (x.size() < 2 || ShapedType::isDynamic(x[1]) || dy != x)
-    return inferenceFailure(loc, "the gradient of a batch normalisation needs x and dY [N, C, ...]; got ",
+    return inferenceFailure(loc, "the gradient of a batch normalization needs x and dY [N, C, ...]; got ",
                             printShape(x), " and ", printShape(dy));
   for (Value channels : operands.slice(1, 3))
     if (shapeOf(channels) != x.slice(1, 1))

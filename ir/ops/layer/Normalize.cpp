@@ -25,7 +25,7 @@ static LogicalResult inferNorm(MaybeLocation loc, ValueRange operands, Adaptor o
   if (failed(checkFloats(loc, operands)) || failed(checkAxes(loc, axis, x)) || failed(checkAxes(loc, dims, x)))
     return failure();
   if (llvm::is_contained(x.drop_front(axis), ShapedType::kDynamic))
-    return inferenceFailure(loc, "the rows of a call are not normalised over: dimensions of ", printShape(x), " from ",
+    return inferenceFailure(loc, "cannot normalize over the rows of a call: dimensions of ", printShape(x), " from ",
                             axis, " on");
   if (!llvm::is_sorted(dims))
     return inferenceFailure(loc, "dims are ascending");

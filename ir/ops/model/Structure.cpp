@@ -55,7 +55,7 @@ static LogicalResult verifyInputs(Operation *op, ArrayAttr names, Block &body) {
 static LogicalResult verifyCarried(EntryOp entry) {
   for (BlockArgument argument : entry.getCarriedArguments())
     if (!isa<EventType>(argument.getType()))
-      return entry.emitOpError("has an input behind an event: ") << argument.getType();
+      return entry.emitOpError("has an argument after its inputs that is not an event: ") << argument.getType();
   size_t wanted = entry.getCarriedArguments().size(), carried = entry.getReturn().getCarried().size();
   if (wanted != carried)
     return entry.emitOpError("takes ") << wanted << " events and carries " << carried;
@@ -138,7 +138,7 @@ std::string GraphOp::problemOfEntryName(StringRef name) {
   if (name.empty() || !(llvm::isAlpha(name.front()) || name.front() == '_') || !llvm::all_of(name, isPart))
     return "a letter comes first, then letters, digits, '_' and '-'";
   if (isEntryOfCompiler(name))
-    return "every program calls one so that the compiler makes";
+    return "the compiler adds an entry point with this name";
   return "";
 }
 

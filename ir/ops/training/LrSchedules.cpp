@@ -68,7 +68,7 @@ LogicalResult SequentialLrAttr::verify(EmitError emitError, ArrayAttr schedulers
   int64_t last = 0;
   for (int64_t milestone : milestones.asArrayRef()) {
     if (milestone <= last)
-      return emitError() << "has a milestone " << milestone << " that is not behind " << last;
+      return emitError() << "has a milestone " << milestone << " that is not after " << last;
     if (failed(requirePositive(emitError, "a milestone", milestone)))
       return failure();
     last = milestone;

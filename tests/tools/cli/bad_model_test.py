@@ -76,7 +76,7 @@ EDITS = [
     (INPUT,
      WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1) -> (d0, d1 floordiv 2, d1 mod 4)>>>)", "whole or in tiles of at most 65536: d1"),
     (INPUT, WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1) -> (d0 + d1, d1)>>>)",
-     "a layout of more than dimensions, floordiv and mod"),
+     "a layout whose results are not all dimensions, or floordiv or mod"),
     (INPUT,
      WITH + "tensor<?x3xf32, #sluice.at<layout = affine_map<(d0, d1) -> (d0, d1 floordiv 99999999, d1 mod 99999999)>>>)",
      "in tiles of at most 65536: d1"),

@@ -168,7 +168,7 @@ class ReplicasTest(CliTest):
         self.assert_refused(self.compile("--replicas", "envy"), 2, "'envy' is neither a number from 1 to 1024 nor env")
 
     def test_devices_must_go_round(self):
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-2"), 2, "2 replicas need as many accelerators each", "has 3")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-2"), 2, "2 replicas need equal numbers of accelerators", "has 3")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:3-1"), 2, "'sim:3-1' is no range of devices")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0,sim:0"), 2, "is listed twice")
         self.assert_refused(self.compile("--replicas", "0"), 2, "--replicas")
