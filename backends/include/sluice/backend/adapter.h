@@ -1,5 +1,5 @@
-// C++ adapters for plugins: they fill the C tables from C++ classes, own the objects of handles, and turn exceptions into
-// a status and last_error.
+// C++ adapters for plugins. They fill the C tables from C++ classes, own the objects of handles, and convert exceptions
+// to a status and last_error.
 //
 //   adapter/error.h        Error, the exception that methods throw
 //   adapter/run.h          runTable<Half>: devices, memory, queues, launches
@@ -7,9 +7,9 @@
 //   adapter/compile.h      compileTable<Session>
 //   adapter/transport.h    transportTable<Transport>
 //
-// Each file lists the methods of the class. A method that a table may lack is optional: without it, the table's member is
-// NULL. An optional method must not be overloaded, because its name alone is looked up; a wrong signature is then an
-// error of compilation.
+// Each file lists the methods of the class. A method that a table may lack is optional: without it, the table's member
+// is NULL. Adapters detect optional methods by name alone, so such a method must not be overloaded, and a wrong
+// signature does not compile.
 //
 // The adapters require C++20 and only the headers of this folder. Unless it throws, a method costs no more than its C
 // call.

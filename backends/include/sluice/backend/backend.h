@@ -47,7 +47,7 @@ typedef struct sluice_backend {
   const sluice_backend_run *run;         /* NULL in an object with only the compile half */
 } sluice_backend;
 
-/* The exported symbol, visible whatever the object is built with. The table lives
+/* The exported symbol. The attribute makes it visible even if the object is built with hidden symbols. The table lives
  * as long as the object is loaded. */
 typedef const sluice_backend *(*sluice_backend_query_fn)(void);
 __attribute__((visibility("default"))) const sluice_backend *sluice_backend_query(void);
@@ -58,5 +58,5 @@ __attribute__((visibility("default"))) const sluice_backend *sluice_backend_quer
 
 /* [Sizes] A table has the size of the minor version that it names: every 2.x loads a table of 2.0, and later members
  * are absent. Every other struct that may grow begins with `struct_size`, set by its creator. The receiver reads no
- * further, and does not write members that its headers lack. The size of an array's elements is passed beside the array
+ * further, and does not write members that its headers lack. The size of an array's elements is passed with the array
  * and is the distance between two elements. A struct without `struct_size` will not grow; its comment says so. */

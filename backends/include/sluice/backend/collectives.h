@@ -14,17 +14,17 @@
  * Sums. Sums of f16 and bf16 are rounded at least once, and at most once per addition. All ranks receive the same bits,
  * and the same operands give the same bits again. The backend chooses the order of additions and describes it in
  * `order`. SLUICE_TREE_SUM fixes the order: adjacent ranks are added (rank 1 to rank 0, rank 3 to rank 2, and so on),
- * then adjacent sums; a last one without a partner is passed on. So the sums over aligned groups of 2, 4, 8, ... ranks
- * are the sums of as many ranks. The maximum of a NaN and a number is either.
+ * then adjacent sums; a last one without a partner is passed on. The partial sum of an aligned group of 2, 4, 8, ...
+ * ranks therefore equals the sum of an exchange among that many ranks. The maximum of a NaN and a number is either.
  *
  * Threads. A call may wait for the same call of other ranks. A thread with several ranks therefore issues their calls
  * between begin and end. Between begin and end, the queues of these exchanges receive no other work.
  *
  * Errors. Ranks that differ give SLUICE_INVALID, with the rank and the first difference. A rank that was aborted,
  * destroyed or lost before an exchange gives SLUICE_PEER_LOST, with the rank. Both end the communicator of every rank:
- * waiting exchanges end with the error, which is returned to those who wait for them (run.h), and so does every later
- * call except destroy. A late rank is no error. The fate of a rank in another process may be unknown: then the deadline
- * of the host passes, with the rank in last_error if the backend knows it. */
+ * waiting exchanges end with the error (see Errors in run.h), and every later call except destroy returns it. A late
+ * rank is no error. The fate of a rank in another process may be unknown: then the deadline of the host passes, with
+ * the rank in last_error if the backend knows it. */
 #pragma once
 
 #include "sluice/backend/dtypes.h"

@@ -35,7 +35,8 @@ typedef struct sluice_target_options {
   int64_t capacity;       /* the largest number of rows; 0 if the session only describes its target */
   const sluice_compile_services *services; /* never NULL */
   /* Settings of the backend, such as "arch=sm_90,dump=FOLDER"; "" for none. An unknown one is SLUICE_USAGE, with its
-   * name in last_error. `dump` names a folder; each of several lists of devices has a folder in it. */
+   * name in last_error. `dump` names a folder. If the user compiles for several lists of devices, the compiler passes a
+   * separate folder in it for each list. */
   const char *settings;
   /* Since 2.6. */
   const char *temporaries; /* a folder for readable code, such as its source; it may not exist. NULL: none */
@@ -45,7 +46,7 @@ typedef struct sluice_target_options {
 typedef struct sluice_peak {
   const char *architecture;             /* "sm_90": the setting "arch=sm_90" compiles for it alone */
   int32_t compute_major, compute_minor; /* its version, as in sluice_device_info */
-  const char *kind_ending;              /* "": launches of every kind; "_bf16": launches whose kind ends so */
+  const char *kind_ending;              /* "": launches of every kind; "_bf16": launches whose kind has this suffix */
   double flops, memory_bandwidth;       /* operations and bytes per second */
 } sluice_peak;
 
@@ -61,8 +62,8 @@ typedef struct sluice_target_info {
   int host_kernels; /* nonzero: prepare and cost give the results of a session of the host with the same options */
   /* Since 2.4. */
   const char *no_tree_sums; /* why the collectives of the run half refuse SLUICE_TREE_SUM; NULL: accepted, or unknown */
-  /* Since 2.6: of the architectures that code is compiled for, if known; each has one entry for every kind. A device
-   * uses the entry with its version, or the slowest entry if there is none. */
+  /* Since 2.6: the peaks of the architectures that code is compiled for, if known. Each architecture has exactly one
+   * entry with the kind_ending "". A device uses the entries of its version, or the slowest ones if there are none. */
   const sluice_peak *peaks;
   size_t num_peaks, peak_size; /* peak_size: of an element, set by the backend */
   /* Since 2.7: the alignment of buffers on its devices in bytes, a power of two from 64 to 4096; 0: 64. The run half
@@ -75,11 +76,12 @@ static inline const sluice_peak *sluice_target_peak_at(const sluice_target_info 
   return (const sluice_peak *)((const char *)target->peaks + number * target->peak_size);
 }
 
-/* A physical dimension is a whole logical dimension, the number of a tile of one, or the place in the tile. */
+/* The part of a logical dimension that a physical dimension is: all of it, the tile's number, or the position in the
+ * tile. */
 typedef enum sluice_layout_part { SLUICE_LAYOUT_WHOLE = 0, SLUICE_LAYOUT_TILE_NUMBER = 1, SLUICE_LAYOUT_PLACE_IN_TILE = 2 } sluice_layout_part;
 
 /* One physical dimension of a layout; this struct will not grow. A layout has each logical dimension once: whole, or as
- * tile number and place in the tile, with one tile size. */
+ * a tile number and a position in the tile, both with the same tile size. */
 typedef struct sluice_layout_dim {
   uint32_t dimension;      /* the logical dimension, from 0 */
   sluice_layout_part part;
@@ -161,7 +163,7 @@ static inline const sluice_attribute_view *sluice_op_attribute_at(const sluice_o
 typedef struct sluice_layout_proposal {
   uint32_t struct_size;
   int cares;               /* 0 (the compiler's value): any layout, and the other members are ignored */
-  int required;            /* no other layout works; the places of dimensions of size 1 do not matter */
+  int required;            /* no other layout works; the positions of dimensions of size 1 are ignored */
   const sluice_layout_dim *layout; /* as in sluice_type_view */
   size_t num_layout;
 } sluice_layout_proposal;
@@ -169,7 +171,7 @@ typedef struct sluice_layout_proposal {
 /* One parallel stage of host code. */
 typedef struct sluice_stage_info {
   const char *symbol;      /* of the function in the object that lower returns */
-  int64_t tasks;           /* the number of tasks, or its factor */
+  int64_t tasks;           /* the number of tasks, or a factor of it: see rows_per_task */
   int64_t rows_per_task;   /* the number is tasks * ceil(rows / rows_per_task); 0: `tasks` for any number of rows */
 } sluice_stage_info;
 
@@ -259,9 +261,10 @@ struct sluice_backend_compile {
   /* Describes the target. */
   sluice_status (*describe)(sluice_session *session, sluice_target_info *info);
 
-  /* SLUICE_OK if the backend can run this op; otherwise an error, with the reason in last_error. Absent: it runs every
-   * op. An op with a formula of other ops, such as a convolution in groups, is replaced by the formula if it is
-   * refused. If the instructions of the backend are the host's, the backend of the host decides this. */
+  /* SLUICE_OK if the backend can run this op; otherwise an error, with the reason in last_error. Required. If the
+   * backend refuses an op that has a formula of other ops, such as a grouped convolution, the formula replaces the op.
+   * Exception: if the `instructions` of the backend equal the host's, it replaces the op if and only if the host does,
+   * because a kernel and its formula may differ in bits. */
   sluice_status (*supports)(sluice_session *session, const sluice_kernel_view *op);
 
   /* The preferred layout of operand or result `number` of an op. It is called twice for every op: before types have

@@ -1,7 +1,7 @@
-/* Floats of two bytes, as tensors store them: f16 is IEEE's binary16, bf16 the upper half of a float. Conversions to
- * float are exact. Conversions from float round to nearest even and keep subnormals and infinities. A NaN stays a quiet
- * NaN with its sign and the upper bits of its payload, as processors' instructions do. Arithmetic is in float. All
- * functions are pure: any thread may call them. */
+/* Floats of two bytes, the formats of stored tensors: f16 is IEEE's binary16, bf16 the upper half of a float.
+ * Conversions to float are exact. Conversions from float round to nearest even and keep subnormals and infinities. A
+ * NaN stays a quiet NaN with its sign and the upper bits of its payload, as processors' instructions do. Arithmetic is
+ * in float. All functions are pure: any thread may call them. */
 #pragma once
 
 #include <stdint.h>
@@ -47,7 +47,7 @@ static inline uint16_t sluice_f16_of_float(float value) {
     return (uint16_t)(sign | 0x7c00);
   if (magnitude >= leastNormal)
     return (uint16_t)(sign | sluice_round_shift(magnitude - rebias, 13));
-  unsigned shift = 126 - (magnitude >> 23); /* from the float's last digit to 2^-24, that of a subnormal */
+  unsigned shift = 126 - (magnitude >> 23); /* from the float's last digit to 2^-24, that of subnormals */
   if (shift > 24)
     return (uint16_t)sign;
   return (uint16_t)(sign | sluice_round_shift((magnitude & 0x7fffff) | 0x800000, shift));

@@ -32,8 +32,8 @@
  * replica. They have the same devices, clock and settings. Work of each may use memory that any of them allocated, and
  * its queues may wait for events of any once `record` has returned. Only such events order the work of two contexts: a
  * wait of one host does not order work of another context. A call of one context may run work of all, with its own
- * services. Errors of work are returned in the context that waits. A caller that waits for work of another context
- * keeps that context open.
+ * services. Errors of work are returned to the context that waits for the work. While a context waits for work of
+ * another context, the caller keeps the other one open.
  *
  * Signals. A queue reports its progress to queues of another backend by a number in host memory, without a wait of the
  * host: signal writes the number in queue order, and wait_for_signal waits until the number there is at least as large.
@@ -100,12 +100,12 @@ typedef struct sluice_device_info {
   uint32_t struct_size;
   const char *name;                     /* "Virtual accelerator 0" */
   int64_t memory_bytes, free_bytes;     /* in all, and free now */
-  int32_t cores;                        /* processor cores or multiprocessors */
+  int32_t cores;                        /* processor cores, or multiprocessors of a GPU */
   double clock_hz, peak_flops, memory_bandwidth; /* f32 operations and bytes per second */
   int host_accessible;                  /* nonzero: the host may access its memory by address */
   double link_bandwidth, link_latency;  /* of copies from and to the host: bytes per second, seconds */
   /* Since 2.1. */
-  size_t alignment;                     /* of addresses that kernels and copies prefer, in bytes; 0: 64 */
+  size_t alignment;                     /* of allocated addresses, in bytes; 0: 64 */
   int32_t compute_major, compute_minor; /* the version of the architecture; 0: none */
   /* Since 2.4. */
   const char *identity;                 /* equal in all processes and unique among all machines; NULL: unknown */
@@ -208,8 +208,8 @@ struct sluice_backend_run {
   sluice_status (*device_count)(sluice_run *context, int32_t *count);
   sluice_status (*device_info)(sluice_run *context, int32_t device, sluice_device_info *info);
 
-  /* Allocates zeroed memory, aligned to 64 bytes, and releases it. After SLUICE_EXHAUSTED, last_error has the device
-   * and the requested and free bytes. */
+  /* Allocates zeroed memory, aligned to the device's `alignment`, and releases it. After SLUICE_EXHAUSTED, last_error
+   * has the device and the requested and free bytes. */
   sluice_status (*allocate)(sluice_run *context, int32_t device, size_t bytes, void **address);
   sluice_status (*release)(sluice_run *context, int32_t device, void *address);
 
@@ -220,7 +220,8 @@ struct sluice_backend_run {
   /* Creates and destroys an event. */
   sluice_status (*event_create)(sluice_run *context, sluice_event **event);
   void (*event_destroy)(sluice_event *event);
-  /* The event is done when all work that is now in the queue is done. Recording it again moves it to the new place. */
+  /* The event is done when all work that is now in the queue is done. Recording it again moves it to the queue's new
+   * end. */
   sluice_status (*record)(sluice_queue *queue, sluice_event *event);
   /* Later work of the queue starts when the event, as recorded last, is done. */
   sluice_status (*wait)(sluice_queue *queue, sluice_event *event);
@@ -284,7 +285,7 @@ struct sluice_backend_run {
   sluice_status (*group_create)(sluice_group **group);
   void (*group_destroy)(sluice_group *group);
 
-  /* Since 2.5. NULL: all events have times. */
+  /* Since 2.5; requires event_times. NULL: all events have times. */
 
   /* Switches the recording of times of a queue, which may cost time; off at first. An event has times if the queue
    * recorded them without interruption from its last work to the event; for others, event_times returns SLUICE_USAGE. A
@@ -293,14 +294,14 @@ struct sluice_backend_run {
 
   /* Since 2.7; each may be NULL. */
 
-  /* Signals (see above). Writes the number when all work that is now in the queue is done. */
+  /* Signals (see above). Writes `number` to `place` when all work that is now in the queue is done. */
   sluice_status (*signal)(sluice_queue *queue, uint64_t *place, uint64_t number);
-  /* Later work of the queue starts when the number at `place` is at least `number`. SLUICE_UNSUPPORTED: this device
-   * never supports it. */
+  /* Later work of the queue starts when the number at `place` is at least `number`. Requires host_allocate.
+   * SLUICE_UNSUPPORTED: this device never supports it. */
   sluice_status (*wait_for_signal)(sluice_queue *queue, const uint64_t *place, uint64_t number);
-  /* Nonzero: work advances only during calls, including waits of the host, and no other call waits for work (sim). Only
-   * queues of such a backend may wait for its signals: a call of another backend may wait, and then nothing advances
-   * this one. */
+  /* Nonzero: work advances only during calls of this backend, and only synchronizing calls wait for work (sim). Only
+   * queues of lazy backends may wait for its signals: while a call of another backend waits, nothing advances this
+   * one. */
   int lazy;
 };
 

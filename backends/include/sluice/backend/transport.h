@@ -71,7 +71,7 @@ typedef const sluice_transport_library *(*sluice_transport_query_fn)(void);
 __attribute__((visibility("default"))) const sluice_transport_library *sluice_transport_query(void);
 
 /* An open transport, as a run half receives it. Ranks are those of the communicator. It outlives the communicator.
- * Others use it between the calls of the communicator, never during one. */
+ * Other code uses the transport only between the calls of the communicator. */
 typedef struct sluice_transport_link {
   uint32_t struct_size;
   const sluice_transport_library *library; /* of the transport */

@@ -72,7 +72,7 @@ private:
   static sluice_status error(sluice_communicator *communicator) noexcept {
     return Calls::in(*of(communicator).run, [&](Half &) { of(communicator).object.check(); });
   }
-  /// The context may be in a call of another thread, which has last_error.
+  /// Does not store last_error, which belongs to the thread that may be in another call.
   static void abort(sluice_communicator *communicator) noexcept {
     Calls::unreported([&] { of(communicator).object.abort(); });
   }

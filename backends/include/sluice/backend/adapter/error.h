@@ -30,7 +30,7 @@ private:
 /// its text, and other texts are stored here.
 class LastError {
 public:
-  /// `name`, of the backend, begins a text that no exception has.
+  /// `name` of the backend is the prefix of texts that do not come from an exception.
   explicit LastError(const char *name) noexcept : name_(name) {}
   LastError(const LastError &) = delete;
 
@@ -64,12 +64,12 @@ private:
   }
 
   const char *name_, *text_ = "";
-  std::exception_ptr kept_; // has the text, unless it is written
+  std::exception_ptr kept_; // owns the text, unless the text is in `written_`
   char written_[80];
 };
 
 /// Calls `body`. Returns SLUICE_OK, or the status of the exception that it threw, whose text is stored in `error`.
-/// Inlined into a call of a table, so that the call has no further cost.
+/// Inlined into the functions of a table, so that success costs no further call.
 template <typename Body> [[gnu::always_inline]] inline sluice_status guarded(LastError &error, Body &&body) noexcept {
   try {
     body();

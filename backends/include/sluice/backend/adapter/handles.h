@@ -22,12 +22,12 @@ template <typename Half> struct Handles {
     return *reinterpret_cast<Part<Object> *>(handle);
   }
 
-  /// Makes the handle of the object that `make` returns, which is not moved.
+  /// Creates a handle of the object that `make` returns. The object is constructed in place, never moved.
   template <typename Object, typename Handle, typename Make> static void add(Handle **handle, Run &run, Make &&make) {
     *handle = reinterpret_cast<Handle *>(new Part<Object>{&run, make()});
   }
 
-  /// Calls `body` with the run half. The result of its `enter`, if it has one, lives as long as the call.
+  /// Calls `body` with the run half. The result of the half's `enter`, for example a lock, lives as long as the call.
   template <typename Body> [[gnu::always_inline]] static sluice_status in(Run &run, Body &&body) noexcept {
     return guarded(run.error, [&] {
       if constexpr (requires { run.object->enter(); }) {
@@ -55,7 +55,7 @@ template <typename Half> struct Handles {
     return guarded(error, body);
   }
 
-  /// Removes the object from the run half, if that has a `remove` for it, and deletes it.
+  /// Deletes the object. Before that, calls the run half's `remove` for it, if there is one.
   template <typename Object, typename Handle> static void remove(Handle *handle) noexcept {
     Part<Object> *removed = &part<Object>(handle);
     if constexpr (requires(Half &half) { half.remove(removed->object); })

@@ -31,8 +31,8 @@
 //
 // Optional:
 //
-//   void remove(Queue &queue);                  and of an Event, a Module, a Sequence, before it is deleted
-//   void abandonCapture(Queue &queue);          after a call for the queue that failed
+//   void remove(Queue &queue);                  before it is deleted; likewise for Event, Module and Sequence
+//   void abandonCapture(Queue &queue);          called after a failed call for the queue
 //   auto enter();                               its result, such as a lock, lives as long as each call
 //   void discard(Queue &queue, void *address, size_t bytes);
 //   std::vector<sluice_copy_count> copyCounts();
@@ -64,8 +64,8 @@ struct Deadline {
       : seconds(seconds), time(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                   std::chrono::duration<double>(std::min(seconds, kMostSeconds)))) {}
 
-  static constexpr double kMostSeconds = 1e9; // that the clock can count
-  double seconds;                             // that the caller waits
+  static constexpr double kMostSeconds = 1e9; // limit that does not overflow the clock
+  double seconds;                             // as passed by the caller
   Clock::time_point time;
 };
 
@@ -303,7 +303,7 @@ private:
     return Calls::in(*eventOf(event).run, [&](Half &half) { *done = half.isDone(eventOf(event).object); });
   }
   static sluice_status synchronizeUntil(sluice_event *event, double seconds) noexcept {
-    Deadline deadline(seconds); // from here on, whatever `enter` waits for
+    Deadline deadline(seconds); // before `enter`, which may wait for a lock
     return Calls::in(*eventOf(event).run, [&](Half &half) { half.synchronizeUntil(eventOf(event).object, deadline); });
   }
 

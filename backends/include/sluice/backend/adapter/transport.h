@@ -49,7 +49,7 @@ private:
     *done = 0;
     return Its::call(transport, [&](Transport &its) { *done = its.test(transfer); });
   }
-  /// Another thread may be in a call, which has last_error.
+  /// Does not store last_error, which belongs to the thread that may be in another call.
   static void abort(sluice_transport *transport) noexcept {
     LastError unreported(Transport::name);
     if (Its::of(transport).object)
