@@ -160,8 +160,8 @@ void Elements::follow(Frame &frame, const Step &step, const Number &what) {
   frame.values[step.result] = constant(what.value);
 }
 
-/// Values, and the outermost scope that has them all: a fold that uses values computed from them (a variance uses a
-/// mean) may be there.
+/// Values, and the outermost scope that has all of them. Arithmetic on them is emitted there. A fold that uses the
+/// result can then be in that scope, too: for example, a variance uses a mean.
 std::pair<SmallVector<Element>, Scope *> Elements::together(const Frame &frame, ArrayRef<ValueNumber> numbers) {
   SmallVector<Element> elements;
   Scope *home = scopes_.outermost();

@@ -1,10 +1,10 @@
-// Emits any element of any value in a kernel's body inside of a loop nest: the formula of its op applied to the
-// elements of the operands, recursively down to values in memory.
+// Emits single elements of the values in a kernel's body, at the current position in a loop nest. The element of an
+// op's result is the formula of the op, applied to elements of the operands, recursively down to values in memory.
 //
-// The client decides the loops, which of their variables numbers the lanes, and which results are stored at which
-// index. This class decides the rest. An element is emitted once for each index and guard, in the outermost loop that
-// allows it (Scopes.h). Reads of windows are guarded by conditions on their index; conditions that always hold for the
-// variables' ranges are omitted. Sums are folded in one order (Fold.h).
+// The client chooses the loops, the loop variable that numbers the lanes, and the results to store at each index. This
+// class decides the rest. An element is emitted once for each index and guard, in the outermost loop that allows it
+// (Scopes.h). Reads of windows are guarded by conditions on their index; conditions that always hold for the variables'
+// ranges are omitted. Sums are folded in one order (Fold.h).
 #pragma once
 
 #include "backends/loops/Formula.h"
@@ -18,12 +18,13 @@ struct SplitFold {
   mlir::Operation *op = nullptr;
   int64_t chunk = 0;     // indices of the outermost reduced dimension (of size > 1) that one chunk holds
   int64_t maxChunks = 0; // at capacity
-  bool overRows = false; // whether that dimension is `?`
+  bool overRows = false; // whether that dimension is the batch dimension, `?`
   int64_t elements = 0;  // of the op's result, in its layout
   int64_t buffer = 0;    // the workspace
   llvm::SmallVector<int64_t> byteOffsets; // of each carried value's partial results
   llvm::SmallVector<mlir::Type> carried;  // their element types
-  int64_t parts = 1; // if a chunk is one index: equal parts of the next dimension, each a separate chunk
+  // If a chunk would still be large with a single index: equal parts of the next dimension, each a separate chunk.
+  int64_t parts = 1;
 };
 
 /// The offset of an element of a value with the layout of `type`, in a buffer for `capacity` rows.
@@ -43,10 +44,12 @@ public:
   Element element(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index) { return find(value, index).element; }
   /// That element, clamped to 0 .. size - 1, as an index.
   mlir::AffineExpr dataIndex(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index, int64_t size);
-  /// The partial results of the one fold of `op` over the chunk numbered `chunk`, for its result's element at `index`.
+  /// The partial results of the only fold of `op`, over the chunk numbered `chunk`, for the element of its result at
+  /// `index`.
   llvm::SmallVector<Element> partial(mlir::Operation *op, mlir::AffineExpr chunk,
                                      llvm::ArrayRef<mlir::AffineExpr> index);
-  /// `then` if all of `nonNegative` are >= 0, else `otherwise`; the reads of `then` are guarded.
+  /// `then` if all of `nonNegative` are >= 0, else `otherwise`. Reads emitted by `then` access no memory if the
+  /// condition fails.
   Element guarded(llvm::ArrayRef<mlir::AffineExpr> nonNegative, llvm::function_ref<Element()> then, Element otherwise);
   Element zero(mlir::Type element);
 
@@ -63,10 +66,10 @@ public:
 
   Scopes &scopes() { return scopes_; }
   bool hasFailed() const { return failed; }
-  /// Whether some fold is in a loop that it does not depend on.
+  /// Whether some fold is in a loop that it does not depend on, so that each trip repeats it.
   bool foldsAgain() const { return foldedAgain; }
-  /// Whether some fold goes along more lanes than its partial results, or has too few terms for the lanes. The emitted
-  /// code must then be discarded.
+  /// Whether there are more lanes than partial results, and a fold goes along them, or across them with too few terms
+  /// to keep partial results in memory (Fold.h). The emitted code must then be discarded.
   bool hasTooManyLanes() const { return needsFewerLanes; }
   /// The terms of the longest fold along lanes, at capacity; whether any fold goes across them.
   int64_t termsAlongLanes() const { return foldedAlong; }
@@ -74,7 +77,7 @@ public:
 
 private:
   friend class Fold;
-  /// An element, and its scope.
+  /// An element, and the scope in which it was emitted.
   struct Found {
     Element element;
     Scope *home = nullptr;
@@ -96,7 +99,7 @@ private:
   };
   struct OnTheWay {
     Memory memory;
-    unsigned stores = 0;
+    unsigned stores = 0; // emitted so far
   };
 
   Found find(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
@@ -148,7 +151,7 @@ private:
   llvm::SmallVector<Guard> guards;
   unsigned nextGuard = 1;
   ChunkRequest *request = nullptr;
-  // dimensions of the current step of the partial fold: kept and folded ones
+  // index of the current step of the partial fold: in the kept dimensions, then in the folded ones
   llvm::SmallVector<mlir::AffineExpr> stepIndex;
   unsigned steps = 0; // of partial folds
   bool failed = false, foldedAgain = false, needsFewerLanes = false, foldedAcross = false;

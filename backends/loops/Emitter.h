@@ -1,5 +1,5 @@
-// The emitter interface of loop nests: each client of `backends/loops` implements it once, for CPU vectors, the threads
-// of a CUDA kernel or text.
+// The interface through which loop nests are emitted. Each client of `backends/loops` implements it once: the CPU
+// backend for vectors of MLIR, the CUDA backend for the text of a thread.
 //
 // The meaning of an op (Formula.h), the required elements, their conditions and loops, and the order of sums
 // (Elements.h, Fold.h) are decided before the emitter is called. An emitter emits one loop, one load or one addition at
@@ -12,9 +12,8 @@
 // i1, and i8, i32 and i64 as in `ir::Lane`), to be emitted for every lane: a vector op, or `a + b` of each thread.
 //
 // On a GPU the lanes are the threads of a warp, or some adjacent elements of each thread. An element is a variable of
-// every thread, `rotate` a shuffle, and a condition of the lanes a branch around a load. The emitter chooses, from the
-// expression, how to compute an index (directly, or from the previous trip) and how to load (a vector, a gather, one
-// load for all lanes).
+// every thread, `rotate` a shuffle, and a condition of the lanes a branch around a load. From the index expression, the
+// emitter chooses how to compute the index and how to load: a vector, a gather, or one load for all lanes.
 #pragma once
 
 #include "backends/loops/LinearIndex.h"
@@ -62,10 +61,10 @@ public:
   IndexSpace &space() { return space_; }
   const IndexSpace &space() const { return space_; }
 
-  // Positions. Loops and blocks nest; `end` closes the innermost. Statements belong to the innermost open loop or
-  // block, unless `enter` has selected an outer one, in which they are emitted before everything that is open inside of
-  // it. 0 is the outermost position, outside of the loops that were open at the start. Loops opened after `enter` are
-  // closed before `leave`.
+  // Positions. Loops and blocks nest, and `end` closes the innermost. Statements are emitted at the end of the
+  // innermost open loop or block. `enter` selects an outer one: until `leave`, statements are emitted there, before the
+  // loop or block that is open inside of it. Depth 0 is outside of all loops, also of those that were open at the
+  // start. Loops opened after `enter` are closed before `leave`.
   struct Inside {
     Count variable;
     llvm::SmallVector<Element> carried;
@@ -83,7 +82,7 @@ public:
   virtual void enter(unsigned depth) = 0;
   virtual void leave() = 0;
 
-  // 64-bit integers, the same in all lanes. Only differences may be negative.
+  // Counts: 64-bit integers, the same in all lanes. Only differences may be negative.
   virtual Count constant(int64_t value) = 0;
   virtual Count rows() = 0;
   virtual Count arithmetic(CountOp op, Count a, Count b) = 0;
@@ -131,15 +130,16 @@ public:
   virtual Element load(mlir::DenseElementsAttr constant, mlir::AffineExpr offset, const Lanes &lanes,
                        Condition condition) = 0;
   virtual void store(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes, Element element) = 0;
-  /// Loads memory that `store` changes next. Without lanes, one of several threads stores, and no other thread may read
-  /// meanwhile.
+  /// Loads memory that the next `store` overwrites. Without lanes, one of several threads stores, so only that thread
+  /// may load: another thread could read the new value.
   virtual Element loadToStore(const Memory &memory, mlir::AffineExpr offset, const Lanes &lanes) {
     return load(memory, offset, lanes, Condition());
   }
 
   // Operations across lanes.
-  /// Lane i receives the element of lane i + by, if i < by or, if a thread has several lanes, i mod lanesOfThread() <
-  /// by; the other lanes are undefined. Between threads, only the first lane of each counts.
+  /// Lane i receives the element of lane i + by if i < by or, if a thread has several lanes, if i mod lanesOfThread() <
+  /// by. The other lanes are undefined. If elements move between threads, only the first lane of each thread is
+  /// defined.
   virtual Element rotate(Element element, int64_t by) = 0;
   /// Broadcasts the element of lane 0.
   virtual Element spreadFirst(Element element) = 0;

@@ -12,7 +12,7 @@ int64_t Fold::capacityOf(int64_t extent) const { return extent == ElementBuilder
 
 AffineExpr Fold::constantIndex(int64_t value) { return getAffineConstantExpr(value, emitter.space().getContext()); }
 
-// Whether it is the fold whose chunk is requested.
+// Whether `Elements::partial` requests a chunk of this fold.
 bool Fold::isPartial() const { return elements.request && elements.request->op == frame.formula.op; }
 
 SmallVector<Element> Fold::emit() {
@@ -148,7 +148,7 @@ Fold::Values Fold::emitAll() {
   return across ? foldPartials(partials, emitter.partials()) : foldLanes(partials);
 }
 
-// Input of the client's choice of lanes.
+// Records properties by which the client chooses between mappings to lanes.
 void Fold::noteLanes() {
   int64_t terms = 1, here = innerExtent;
   for (int64_t extent : reduction.extents)
@@ -164,8 +164,8 @@ void Fold::noteLanes() {
     elements.foldedAlong = std::max(elements.foldedAlong, here);
 }
 
-// The variable of a loop that some calls skip. It has at least two values, so that the step's reads stay inside: with a
-// constant trip count of one, they would be hoisted before the loop.
+// The variable of a loop that may have no trips at run time. Its range has at least two values. A variable with one
+// value would be replaced by a constant, and the step's reads would be hoisted before the loop.
 AffineExpr Fold::numberOf(Count number, int64_t mostTrips) {
   return scopes.variable(number, {0, std::max<int64_t>(1, mostTrips - 1)});
 }
@@ -355,7 +355,7 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
   return partials;
 }
 
-// Adds `count` elements from `first` on, a multiple of the partial results, in order.
+// Adds `count` elements from `first` on, in order. `first` is a multiple of the number of partial results.
 Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count count, int64_t mostTrips) {
   int64_t components = initial.size(), most = emitter.partials();
   SmallVector<LaneArray> arrays;

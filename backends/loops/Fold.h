@@ -8,7 +8,8 @@
 // nor on fusion.
 //
 // A large reduction is split into chunks of its outermost dimension, each folded in this order. The results of chunk c
-// go to sum c mod 4, and the four sums are combined as a tree.
+// go to sum c mod 4, and the four sums are combined as a tree. If lanes are threads, and the fold is not in a loop over
+// lanes, the results of chunk c go to lane c mod L instead, and the lanes are combined as a tree.
 //
 // There are two mappings with this order. A fold that does not depend on an enclosing lane variable goes along lanes:
 // partial result i is in lane i, and the lanes iterate over the flattened elements together. This requires L lanes. If

@@ -75,10 +75,10 @@ private:
 
   Formula &formula;
   Block &block;
-  Operation *last = nullptr; // of the block, noted as a step
+  Operation *last = nullptr; // last op of the block that is a step already
   std::vector<Step> *steps = nullptr;
   DenseMap<Value, ValueNumber> numbers;
-  DenseMap<Value, Type> halves; // which of the values were elements of such types
+  DenseMap<Value, Type> halves; // values known to be representable in f16 or bf16, and that type
 };
 
 } // namespace
@@ -217,7 +217,8 @@ static void collectReductions(const Steps &steps, std::vector<const Reduction *>
   }
 }
 
-/// Whether rounding to `element` is the identity: the value was such an element, or is selected among such elements.
+/// Whether rounding to `element` is the identity: the value was read from such a tensor, or is selected among such
+/// values.
 bool Recorder::isExactIn(Value value, Type element) const {
   if (halves.lookup(value) == element)
     return true;
@@ -232,8 +233,8 @@ bool Recorder::isExactIn(Value value, Type element) const {
          });
 }
 
-// Rounds to the stored value of a tensor of halves, and back, so that all consumers read the same value, in this kernel
-// or in another.
+// Rounds to the stored type of a tensor of halves, and widens again, so that consumers in this kernel use the same
+// value as consumers that read it from memory.
 Value Recorder::rounded(Value value, Type element) {
   if (!ir::isHalf(element) || isExactIn(value, element))
     return value;

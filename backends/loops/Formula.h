@@ -1,14 +1,14 @@
-// The definition of one result of an op, as data: the record of a run of its `buildElement` or `buildBody`, which an
-// emitter can replay any number of times.
+// The definition of one result of an op, as data: the record of one call of its `buildElement` or `buildBody`, which
+// `Elements` replays for every element.
 //
 //   softmax of [?, 10] along 1 ==> fold over [10], beginning with v0 = -inf: v2 = operand 0 at (d0, d2); max(v1, v2)
 //                                  fold over [10], ...
 //                                  v7 = operand 0 at (d0, d1); v8 = v7 - v3; v9 = exp(v8); v10 = v9 / v6
 //
-// Values are numbered. Index expressions are in dimensions: those of the result's index come first, then those of each
-// fold, and those that are data. Arithmetic is ops of arith and math on scalars, in a block that belongs to the formula
-// and is never run. An element of f16 or bf16 is an f32 with such a value: a formula ends with a `truncf` and an
-// `extf`, which round to one.
+// Values are numbered. Index expressions use affine dimensions: first those of the result's index, then, in the order
+// of the formula, those of folds and of data indices. Arithmetic is ops of arith and math on scalars, in a block that
+// belongs to the formula and is never run. An element of f16 or bf16 is an f32 with a value of that type. If required,
+// a formula ends with a `truncf` and an `extf`, which round to such a value.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -38,7 +38,8 @@ struct Arithmetic {
   mlir::Operation *op;
   llvm::SmallVector<ValueNumber, 3> operands;
 };
-/// Applies `body`, which contains only numbers and arithmetic, to `operands` in place of `arguments`: all of one type.
+/// Calls a function: `body`, which contains only numbers and arithmetic, with the values of `operands` for `arguments`,
+/// all of one type.
 struct Call {
   std::string name; // identifies the body, up to its type
   llvm::SmallVector<ValueNumber, 4> operands, arguments;
@@ -64,7 +65,7 @@ struct IndexValue {
 struct RowCount {
   mlir::Type type;
 };
-/// `then` if all of `nonNegative` are >= 0, else `otherwise`, in which case nothing in `then` may be read.
+/// `then` if all of `nonNegative` are >= 0, else `otherwise`, in which case reads of `then` may be out of bounds.
 struct Guarded {
   llvm::SmallVector<mlir::AffineExpr> nonNegative;
   Steps then;
@@ -93,7 +94,7 @@ struct Formula {
   mlir::Operation *op;
   Steps body; // its result is the element
   unsigned numDims = 0, numValues = 0;
-  std::vector<const Reduction *> reductions; // outer folds before those in their steps
+  std::vector<const Reduction *> reductions; // all of them; outer folds before those in their steps
   mlir::Region arithmetic;
 };
 

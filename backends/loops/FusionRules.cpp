@@ -12,10 +12,10 @@ using namespace mlir;
 
 namespace {
 
-/// Maximum columns of a sum over the rows that joins folds of each row: a few vectors.
+/// Maximum columns of a sum over the rows that joins an op that folds each row (rule 4): a few vectors.
 constexpr int64_t kMostColumnsOfFolds = 64;
 
-/// Maximum terms of folds whose results are reduced in the same kernel, where a single task may run them.
+/// Maximum terms of folds whose results are reduced in the same kernel (rule 4), where one task may run all of them.
 constexpr int64_t kMostTermsOfOneTask = 256;
 
 /// A kernel under construction, op by op, in the order of the view.
@@ -55,7 +55,8 @@ public:
 private:
   static constexpr size_t kOutside = SIZE_MAX;
 
-  /// The index space of the kernel's loops.
+  /// The index space of the kernel's loops. `RowReduction` sums over the rows. `Scatter` is a scatter_add, a cumsum or
+  /// an update. `Alone` works on blocks, and nothing joins it.
   enum Kind { Product, Loop, RowReduction, Scatter, Alone };
 
   const sluice_op_view &opAt(size_t op) const { return *sluice_kernel_op_at(&kernel, op); }
@@ -64,8 +65,8 @@ private:
   bool isElementwise(size_t op) const { return elementwise.test(op); }
   Kind kindOf(size_t op) const { return kinds[op]; }
   RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
-  /// Whether the op is not a result, and only moves or widens elements, shifts or scales a product (isReadFromProduct),
-  /// is read in parts (isReadInParts), or computes a scalar from such ops.
+  /// Whether consumers rematerialize the op: it is not a result, and only moves or widens elements, shifts or scales a
+  /// product (isReadFromProduct), is read in parts (isReadInParts), or computes a scalar from such ops.
   bool costsNothing(size_t op) const {
     for (size_t i = 0; i < opAt(op).num_results; ++i)
       if (isResult.test(firstResult[op] + i))
@@ -106,8 +107,8 @@ private:
     return found;
   }
 
-  /// Whether the op stays within the bound if each of its operands rematerializes as many ops as the largest: operands
-  /// are decided one by one.
+  /// Whether the kernel of `op` stays within kMaxOpsInKernel. Operands are decided one by one, so each of them is
+  /// assumed to rematerialize as many ops as the one that is checked.
   bool staysNarrow(size_t op) const {
     return llvm::all_of(operandsOf(op), [&](size_t operand) {
       size_t maker = makers[operand];
@@ -123,8 +124,8 @@ private:
     });
   }
 
-  /// Whether `op` folds each row of values that are not contiguous in memory: values that are transposed, or gathered
-  /// along the last dimension. Each pass of the fold would repeat the noncontiguous reads.
+  /// Whether `op` folds each row of rematerialized values whose rows are not contiguous in memory: transposed values,
+  /// or values gathered along the last dimension. Each pass of the fold would repeat the noncontiguous reads.
   bool foldsWhatIsApart(size_t op) const {
     llvm::BitVector found = foundFor(op);
     return foldsEachRow(op) &&
@@ -161,7 +162,8 @@ private:
     });
   }
 
-  /// Whether `op` and the earlier ops, apart from rematerialized ones, are the only consumers of these.
+  /// Whether the results of the earlier ops, apart from rematerialized ones, have no consumers except `op` and these
+  /// ops.
   bool isOnlyReader(size_t op) const {
     for (size_t before = 0; before < op; ++before)
       for (size_t i = 0; i < opAt(before).num_results; ++i)
@@ -180,7 +182,7 @@ private:
   /// Whether `op` sums over the rows of values that the kernel's loops visit anyway.
   bool isSumOfLoop(size_t op) const { return kind == Loop && kindOf(op) == RowReduction && computesOperand(op); }
 
-  /// Whether any of the ops reads the result of such an op in this kernel.
+  /// Whether any of `readers` reads the result of an op of this kernel for which `isSuch` holds.
   bool readAny(const llvm::BitVector &readers, llvm::function_ref<bool(size_t)> isSuch) const {
     return llvm::any_of(readers.set_bits(), [&](size_t reader) {
       return llvm::any_of(operandsOf(reader), [&](size_t operand) {
@@ -239,7 +241,7 @@ private:
                         [&](Type type) { return cast<RankedTensorType>(type).getShape() == typeOf(op).getShape(); });
   }
 
-  /// Whether `op` sums the result of such an op over the rows, with many columns. All rows are visited for a few
+  /// Whether `op` sums over the rows of a kernel that folds each row, with many columns. All rows are visited for a few
   /// columns at a time, and every visit would fold each row again.
   bool foldsRowsAgain(size_t op) const {
     if (kindOf(op) != RowReduction || typeOf(op).getNumElements() <= kMostColumnsOfFolds)
@@ -270,7 +272,7 @@ private:
     return all;
   }
 
-  /// Whether `op` reduces the results of folds of many terms in the kernel. In a separate launch each fold may have a
+  /// Whether `op` reduces the results of folds of many terms in the kernel. In a separate launch, each fold can be a
   /// task.
   bool reducesLongFolds(size_t op) const {
     auto folds = [&](size_t before) {

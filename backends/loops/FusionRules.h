@@ -6,8 +6,8 @@
 
 namespace sluice::loops {
 
-/// The maximum number of ops in one kernel, including rematerialized ops. Code size and compile time grow with a
-/// model's ops, and must not grow faster. Optimizer steps and losses of real networks have up to 86.
+/// The maximum number of ops in one kernel, including rematerialized ops. The limit keeps code size and compile time
+/// proportional to the number of a model's ops. Optimizer steps and losses of real networks have up to 86 ops.
 inline constexpr size_t kMaxOpsInKernel = 128;
 
 /// Whether the last op of the view may join those before it, which are accepted already.
@@ -27,7 +27,7 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///      the sum's own index space join, and run where the last partial sums are added.
 ///    - A reduction of an op that folds each row (a softmax, a norm) joins only if it has few columns, because all rows
 ///      are folded again for every few columns.
-///    - Results of folds of more than 256 terms are reduced in a separate launch. A task may then run each fold.
+///    - Results of folds of more than 256 terms are reduced in a separate launch, so that each fold can be a task.
 ///    - A fold of each row does not join producers that it would read from noncontiguous memory.
 /// 5. An update of a part joins the loop kernel that computes the part, or a kernel of elementwise ops over the
 ///    same index space: the elements are stored in place as they are computed. No op joins a consumer of the updated

@@ -13,7 +13,7 @@ using namespace mlir;
 
 static int64_t floorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-// Products saturate: a bound that is too wide only costs speed.
+// Saturates at a quarter of the range, so that sums of a few bounds do not overflow. A wider bound only costs speed.
 static int64_t multiply(int64_t a, int64_t b) {
   int64_t product;
   if (!llvm::MulOverflow(a, b, product))
@@ -154,7 +154,7 @@ AffineExpr IndexSpace::toExpr(const LinearIndex &index) const {
   return sum;
 }
 
-// The multiple of `step` in `index`, and the rest; false if the former has no variable.
+// Splits `index` into a multiple of `step` and the rest. Returns false if the multiple has no variable.
 static bool splitByStep(const LinearIndex &index, int64_t step, LinearIndex &multiple, LinearIndex &rest) {
   for (const LinearIndex::Term &term : index.terms)
     (term.coefficient % step == 0 ? multiple : rest).add(term.atom, term.coefficient);
@@ -238,8 +238,8 @@ Interval IndexSpace::plainRange(const LinearIndex &index) const {
   return sum;
 }
 
-// Finds k (x - D (x floordiv D)) inside the sum, which lies in k [0, D), and likewise k (x floordiv a - b (x floordiv
-// (a b))); the rest is bounded term by term.
+// A sum may contain remainders, whose range is smaller than that of their terms: k (x - D (x floordiv D)) is in k [0,
+// D), and k (x floordiv a - b (x floordiv (a b))) is in k [0, b). Finds these; the rest is bounded term by term.
 Interval IndexSpace::rangeOfRemainders(const LinearIndex &index) const {
   for (const LinearIndex::Term &term : index.terms) {
     auto quotient = dyn_cast<AffineBinaryOpExpr>(term.atom);

@@ -1,10 +1,10 @@
 // Index arithmetic with known ranges. It decides whether an access is contiguous, uniform or a gather, and whether a
 // bound always holds.
 //
-// Expressions are normalized to a sum of multiples of variables and of floordivs; mod is written with floordiv. With
-// ranges of the variables known, indices that were flattened and taken apart again cancel: f = 16 t + l in [0, 64
-// * 9) gives (f floordiv 64) * 64 + f mod 64 = 16 t + l, and f floordiv 64 = t floordiv 4, the same for all lanes l
-// < 16.
+// Expressions are normalized to a sum of multiples of variables and of floordivs; mod is written with floordiv. The
+// ranges of the variables are known, so a flattened index that is split again is simplified. For f = 16 t + l with f <
+// 64 * 9 and l < 16: (f floordiv 64) * 64 + f mod 64 = 16 t + l, and f floordiv 64 = t floordiv 4, which is the same
+// for all lanes l.
 #pragma once
 
 #include "backends/loops/Handle.h"
@@ -39,14 +39,15 @@ class IndexSpace {
 public:
   explicit IndexSpace(mlir::MLIRContext *context) : context(context) {}
 
-  /// A variable with only one value is replaced by it, unless it is kept: a lane number remains, even with one lane.
+  /// A variable whose range has only one value is replaced by that value, unless `keep` is set: a lane number remains a
+  /// variable even if there is one lane.
   mlir::AffineExpr addVariable(Count value, Interval range, bool keep = false);
-  /// A data variable: an element per lane, or `same` in all lanes unless that is null.
+  /// A data variable: `same` in all lanes or, if `same` is null, an element per lane.
   mlir::AffineExpr addElement(Element element, Count same, Interval range);
-  /// Narrows an existing variable. Normalized expressions do not change.
+  /// Changes the range of an existing variable. Expressions that are normalized already do not change.
   void setRange(mlir::AffineExpr variable, Interval range);
   Count valueOf(mlir::AffineExpr variable) const;
-  /// Null if the variable is not data.
+  /// The element of a data variable; null for other variables.
   Element elementOf(mlir::AffineExpr variable) const;
   bool usesLane(mlir::AffineExpr expr) const;
   /// Whether the lanes numbered by `lane` are contiguous at `offset`.

@@ -24,7 +24,7 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-// Maximum partial results of all chunks, if rows are split.
+// Maximum number of partial results, over all chunks, if each row is split into parts (partsOf).
 static constexpr int64_t kMostPartialResults = 1 << 20;
 
 namespace {
@@ -220,8 +220,8 @@ void LoopKernel::survey() {
   }
 }
 
-/// The number of equal parts of each row (of this size in the dimension below) for a fold to `kept` elements; 0: rows
-/// stay whole.
+/// The number of equal parts into which each row is split, for a fold to `kept` elements; 1: rows stay whole. A row has
+/// `elementsOfRow` elements; 0: it must stay whole.
 int64_t LoopKernel::partsOf(const Reduction &fold, int64_t kept, int64_t elementsOfRow) const {
   auto below = llvm::find_if(fold.extents, [](int64_t extent) { return extent > 1; });
   if (elementsOfRow == 0 || below == fold.extents.end())

@@ -6,8 +6,8 @@
 
 namespace sluice::loops {
 
-/// Whether loops can iterate over all values of the kernel: layouts consist of dimensions and tiles, and no tile splits
-/// the rows. Otherwise emits the reason.
+/// Succeeds if loops can iterate over all values of the kernel: layouts consist of dimensions and tiles, and no tile
+/// splits the rows. Otherwise fails with a diagnostic.
 mlir::LogicalResult checkLayouts(ir::KernelOp kernel);
 
 /// Emits the kernel's nests, with names that begin with `name`, and returns the bytes of workspace that they need.
@@ -16,7 +16,7 @@ mlir::LogicalResult checkLayouts(ir::KernelOp kernel);
 mlir::FailureOr<int64_t> writeLoopKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                          NestWriter &writer);
 
-/// The same for the results with these numbers only. Their padding is left to the caller.
+/// The same for the results with these numbers only. The caller clears their padding.
 mlir::FailureOr<int64_t> writeResults(ir::KernelOp kernel, llvm::ArrayRef<unsigned> numbers, llvm::StringRef name,
                                       int64_t capacity, NestWriter &writer);
 

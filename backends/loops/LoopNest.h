@@ -1,5 +1,6 @@
-// Loops over all elements of some results, in memory order: the input of the generators of loop kernels, which map them
-// to lanes, tasks or threads. Values depend on the number of lanes alone.
+// Loops over all elements of some results, in memory order: the input of the generators of loop kernels, which map the
+// loops to lanes, tasks or threads. Of the mapping, only the lanes can affect values: they determine the order of sums
+// (Fold.h).
 #pragma once
 
 #include "backends/loops/Elements.h"
@@ -25,16 +26,17 @@ struct LoopNest {
   mlir::RankedTensorType space;    ///< the results' shape and layout
   std::optional<SplitFold> chunks; ///< a dimension outside of all others
   llvm::SmallVector<Output> outputs;
-  double bytesPerElement = 8; ///< per index of `space`: bytes read and written
-  bool folds = false;         ///< whether there is a reduction
-  std::function<void(Elements &)> prepare;
-  /// Additional work in vectors that the code does not show, queried after generation.
+  double bytesPerElement = 8;              ///< per index of `space`: bytes read and written
+  bool folds = false;                      ///< whether there is a reduction
+  std::function<void(Elements &)> prepare; ///< called first: binds the body's values to memory
+  /// The cost, in vectors, of work that other nests must do because of this mapping. Queried after generation; may be
+  /// null.
   std::function<double(Elements &)> penalty;
-  /// Called for the mapping that was kept.
+  /// Called for the mapping that was kept; may be null.
   std::function<void(Elements &)> chosen;
 
-  /// Replaces outputs: called at each index, in each of `parts`. The number of the part is a dimension outside of all
-  /// others (null if there is only one).
+  /// If set, replaces `outputs`: emits the work at each index, in each of `parts`. The number of the part is a
+  /// dimension outside of all others (null if there is only one).
   std::function<void(Emitter &, Elements &, mlir::AffineExpr part, llvm::ArrayRef<mlir::AffineExpr> index)> body =
       nullptr;
   int64_t parts = 1;
@@ -45,18 +47,19 @@ class NestWriter {
 public:
   virtual ~NestWriter() = default;
   virtual int64_t lanes() const = 0;
-  /// Elements folded by one task of a nest with chunks. Part of the order of sums.
+  // These constants determine the order of sums.
+  /// Elements folded by one task of a nest with chunks.
   virtual int64_t elementsPerChunk() const = 0;
-  /// The maximum number of chunks of a fold: rows are split if there are fewer. 0: rows stay whole.
+  /// If there are fewer chunks than this, rows are split into parts, up to this number of chunks. 0: rows stay whole.
   virtual int64_t mostChunks() const { return 0; }
-  /// A result with more elements has enough tasks without chunks. Part of the order of sums, like the constants before
-  /// and after it.
+  /// A fold to a larger result is not split into chunks: it has enough tasks.
   virtual int64_t mostElementsOfSplit() const { return 2048; }
-  /// Minimum size of a part of a row, and minimum terms of each of its sums.
+  /// Minimum elements of a part of a row, and minimum terms of each of its sums.
   virtual int64_t elementsPerPart() const { return elementsPerChunk(); }
   virtual int64_t termsPerPart() const { return 1; }
-  /// For a nest with a body, which could be split into more parts without changing values: this many tasks are enough,
-  /// and a task has this many adjacent elements.
+
+  // For nests with a body, whose number of parts does not affect values: the number of tasks that is enough, and the
+  // number of adjacent elements of a task.
   virtual int64_t wantedTasks() const = 0;
   virtual int64_t elementsAtOnce() const = 0;
   /// Fails with a diagnostic.

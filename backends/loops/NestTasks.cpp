@@ -102,9 +102,9 @@ SmallVector<NestTasks::Way> NestTasks::ways() const {
   return found;
 }
 
-// With lanes over the dimensions from `from` on, in an outer loop, the nearest first. If an outer dimension is folded
-// (the softmax of columns), each lane then folds its column once, and the inner loop iterates down the columns with the
-// folded values.
+// Mappings with lanes over the dimensions from `from` on, whose loop is around some of the outer dimensions, the
+// nearest first. If an outer dimension is folded (the softmax of columns), each lane then folds its column once, and
+// the inner loop iterates down the columns with the folded values.
 SmallVector<NestTasks::Way> NestTasks::waysDownColumns(size_t from) const {
   SmallVector<Way> found;
   for (size_t at = from; at-- > firstStatic();)
@@ -138,7 +138,7 @@ FailureOr<NestTasks::Way> NestTasks::choose(llvm::function_ref<FailureOr<Weight>
       FailureOr<Weight> weight = consider(one);
       if (failed(weight))
         return failure();
-      if (!weight->foldsAgain) // further out the columns would only be further apart
+      if (!weight->foldsAgain) // a loop further out would only increase the distance between reads
         break;
     }
   return best;
@@ -180,8 +180,8 @@ static int64_t blockOf(int64_t units, int64_t blocks) {
   return units % block == 0 ? block : least;
 }
 
-// Splits the outermost dimensions until a task is small enough. Rows are split into tasks of several rows, other
-// dimensions into blocks.
+// Splits the outermost dimensions until a task is small enough. If rows are outermost, a task has some of them. Other
+// dimensions are split into blocks.
 void NestTasks::cutIntoTasks() {
   double wanted = std::max(1.0, bytesPerTask / nest.bytesPerElement);
   double inside = 1; // elements below the rows
@@ -241,7 +241,7 @@ FailureOr<NestTasks::Weight> NestTasks::emit(Emitter &emitter, Count task, bool 
   return weight;
 }
 
-// The rows, and the block of each dimension, of a task.
+// Computes the rows of a task, and its block of each dimension.
 void NestTasks::placeTask(Task &t, Count task) {
   auto divide = [&](CountOp op, Count number, int64_t by) { return t.emitter.arithmetic(op, number, t.constant(by)); };
   bool both = rowsPerTask_ && tasks_ > 1;
@@ -342,7 +342,7 @@ void NestTasks::emitLanes(Task &t) {
     });
 }
 
-// Rows merged with the dimensions below: their number is known at run time only.
+// Lanes over the rows and the dimensions below, flattened. The number of lanes is known at run time only.
 void NestTasks::emitRowLanes(Task &t) {
   int64_t inside = laneExtent / dims[0].extent;
   Count perTask = t.constant(rowsPerTask_);

@@ -13,15 +13,16 @@ namespace sluice::loops {
 
 class NestTasks {
 public:
-  /// Lanes are over dims [from, end), in a loop inside of dims [0, at) and around dims [at, from); this many groups of
-  /// lanes at once. A dim is a physical dimension larger than 1, or the chunks or parts.
+  /// A mapping to lanes. Lanes are over dims [from, end). Their loop is inside of dims [0, at) and around dims [at,
+  /// from); `at` equals `from` unless loops go down columns. `groups` groups of lanes are computed together. A dim is a
+  /// physical dimension larger than 1, or the chunks or parts.
   struct Way {
     size_t from, at;
     int64_t groups = 1;
   };
 
-  /// Lanes come in groups of `lanes`. A task reads and writes about `bytesPerTask`. It is larger if there is a fold and
-  /// there are `enoughTasks`, because tasks that share a fold would each repeat it.
+  /// Lanes come in groups of `lanes`. A task reads and writes about `bytesPerTask`. If the nest folds, it is split only
+  /// until there are `enoughTasks`, because tasks that share a fold would each repeat it.
   NestTasks(const LoopNest &nest, int64_t lanes, double bytesPerTask, int64_t enoughTasks, int64_t capacity);
 
   struct Weight {
@@ -37,7 +38,7 @@ public:
   /// The same mapping with more lanes, at most `most`, unless more than a quarter of them would be idle.
   Way widened(Way way, int64_t most) const;
 
-  /// Members below use this mapping.
+  /// Selects the mapping that the members below use.
   void take(Way way);
   int64_t lanes() const { return lanes_; }
   /// There are `tasks()` tasks, for each `rowsPerTask()` rows if that is not 0.
@@ -47,17 +48,18 @@ public:
   /// The share of active lanes.
   double filledLanes() const;
 
-  /// Emits a task; a trial unless `keep`. Returns the weight without the cost of the emitter's code: INFINITY if the
-  /// nest does not support the mapping.
+  /// Emits a task; a trial unless `keep`. Returns the weight, without the cost of the emitted code. The weight's cost
+  /// is INFINITY if the nest does not support the mapping.
   mlir::FailureOr<Weight> emit(Emitter &emitter, Count task, bool keep);
 
 private:
   /// One dimension of the loops.
   struct Dim {
-    int64_t physical;              // -1: the chunks or parts
-    int64_t extent;                // at capacity
-    bool rows;                     // iterates over the call's rows (or their chunks)
-    int64_t block = 0, blocks = 1; // how tasks split it: `block` units each (of lanes, in their dimension)
+    int64_t physical; // -1: the chunks or parts
+    int64_t extent;   // at capacity
+    bool rows;        // iterates over the call's rows (or their chunks)
+    // Tasks split it into `blocks` blocks of `block` units. A unit is an index or, in the dimension of lanes, a group.
+    int64_t block = 0, blocks = 1;
   };
   /// A loop over a part of a dimension. Its index is `first` plus the loop's number, which runs from `begin` to `end`.
   struct Part {

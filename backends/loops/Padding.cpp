@@ -24,7 +24,7 @@ LogicalResult writePadding(ir::KernelOp kernel, StringRef name, PaddingOf which,
   for (auto [number, value] : llvm::enumerate(kernel.getResults())) {
     auto type = cast<RankedTensorType>(value.getType());
     Memory y{int64_t(kernel.getNumOperands() + number), 0, type};
-    SmallVector<int64_t> shape(type.getShape()); // with the padding of dimensions that have been walked
+    SmallVector<int64_t> shape(type.getShape()); // including the padding of dimensions that are done
     for (const ir::PhysicalDim &padded : paddedDims(type, which)) {
       unsigned dim = padded.logical;
       int64_t size = shape[dim], whole = int64_t(llvm::alignTo(uint64_t(size), uint64_t(padded.tile)));

@@ -7,11 +7,11 @@
 
 namespace sluice::loops {
 
-/// Which padding: of adjacent tiles, which nests over the elements do not write (NestTasks.h); of separate tiles, or of
-/// all.
+/// Which tiles: adjacent ones, whose padding nests over the elements do not write (NestTasks.h), separate ones, whose
+/// padding they write as zeros, or all.
 enum class PaddingOf { JoinedTiles, ApartTiles, AllTiles };
 
-/// The padding indices of tiles, if the last one is not full.
+/// The in-tile dimensions of the type's tilings whose last tile is not full.
 llvm::SmallVector<ir::PhysicalDim> paddedDims(mlir::RankedTensorType type, PaddingOf which);
 
 /// Emits nests that clear the padding of the results, after those of a kernel, whose buffers are its operands, then its

@@ -57,7 +57,7 @@ public:
       : formulas(formulas), type(cast<RankedTensorType>(formula.op->getResult(0).getType())), formula(formula),
         terms(terms), capacity(capacity), moves(moves) {}
 
-  /// No product if the operands cannot be told apart.
+  /// Returns none if both operands depend on the quotient of a split dimension.
   std::optional<Product> build(const std::map<unsigned, int64_t> &divisors = {}) const;
 
 private:
@@ -117,7 +117,7 @@ Product Builder::place(const std::map<unsigned, int64_t> &divisors) const {
   return product;
 }
 
-/// The divisor of this dimension in the formula.
+/// The constants by which the formula divides an index that depends on this dimension.
 std::set<int64_t> Builder::divisorsOf(unsigned dim) const {
   std::set<int64_t> found;
   auto look = [&](AffineExpr expr) {
@@ -169,7 +169,7 @@ static int64_t sizeWithPadding(Value memory, unsigned dim, int64_t read) {
   return 0;
 }
 
-/// Extends dimensions, each of which is the only index along a dimension of every operand that has it.
+/// Extends dimensions to whole tiles. Each of them must be the only index along a dimension of every value that has it.
 static void addPadding(Product &product, Value result) {
   for (Product::Dim &dim : product.dims) {
     std::set<int64_t> sizes;

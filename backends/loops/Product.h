@@ -13,13 +13,13 @@
 namespace sluice::loops {
 
 struct Product {
-  /// Which elements a dimension indexes: M those of `a` and the result, N of `b` and the result, Batch of all three, K
-  /// of `a` and `b`. A dimension of one element has its role if it is the whole index of a dimension, and M otherwise.
+  /// The values that a dimension indexes: M `a` and the result, N `b` and the result, Batch all three, K `a` and `b`. A
+  /// dimension of one element has such a role if it is the whole index of a dimension of a value; otherwise it is M.
   enum Role { M, N, Batch, K };
   struct Dim {
     mlir::AffineExpr variable; ///< of `space`
     int64_t size;              ///< at capacity, including zero padding in any layout
-    bool hasRows;              ///< replaced by the number of the call's rows
+    bool hasRows;              ///< the batch dimension: its size is the number of the call's rows
     Role role;
   };
 

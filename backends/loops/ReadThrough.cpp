@@ -14,7 +14,7 @@ static Operation *makerOf(Value value, ArrayRef<Operation *> moves) {
   return isInKernel ? maker : nullptr;
 }
 
-/// The producer of a value each of whose elements is one element of its operand; null for any other op.
+/// The only read of an op whose elements are each one element of its operand; null for any other op.
 static const Read *onlyReadOf(Formulas &formulas, Operation *op) {
   const Formula *formula = ir::isInjective(op) ? formulas.of(op, 0) : nullptr;
   if (!formula || formula->body.steps.size() != 1)

@@ -13,12 +13,12 @@ struct PlaceInMemory {
   llvm::SmallVector<mlir::AffineExpr> index;
 };
 
-/// The location of the element of `value` at `index`. Looks through ops of the consumer's kernel, or of the `moves` of
-/// a kernel under construction, if each of their elements is one element of their operand at any index.
+/// The location of the element of `value` at `index`. Looks through ops that only move elements: ops of the consumer's
+/// kernel, or `moves`, the ops of a kernel that is not built yet.
 PlaceInMemory placeInMemory(Formulas &formulas, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index,
                             llvm::ArrayRef<mlir::Operation *> moves = {});
 
-/// Whether all operands of `op` are in memory, or are read through such ops.
+/// Whether all operands of `op` are in memory, or are moved elements of values in memory.
 bool readsMemory(Formulas &formulas, mlir::Operation *op, llvm::ArrayRef<mlir::Operation *> moves = {});
 
 } // namespace sluice::loops

@@ -7,10 +7,11 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// With fewer additions, a part would mostly read indices of other parts.
+/// Minimum additions of a part. A part with fewer would mostly read indices of other parts.
 static constexpr int64_t kTermsOfPart = 8 << 10;
 
-// A single index is as well compared with each place; halves are not accumulated in memory.
+// A scatter with a single index is an ordinary nest, which compares the index at each place. Halves are not accumulated
+// in memory, because each addition would round.
 Operation *findScatter(ir::YieldOp yield) {
   auto op = yield.getNumOperands() == 1 ? yield.getOperand(0).getDefiningOp<ir::ScatterAddOp>() : ir::ScatterAddOp();
   bool adds = op && op.getIndex().getType().getRank() > 0 && !ir::isHalf(op.getY().getType().getElementType());
@@ -49,7 +50,7 @@ public:
       : emitter(emitter), elements(elements), scopes(elements.scopes()), op(op), y(y), addition(addition),
         capacity(capacity) {}
 
-  /// `part` of this many places; null: all of them.
+  /// Emits the additions to the places of part number `part`, of `perPart` places; null: all places.
   void emit(ArrayRef<AffineExpr> column, AffineExpr part, int64_t perPart) {
     overIndex([&] {
       AffineExpr place = elements.dataIndex(op.getIndex(), at, int64_t(op.getSize()));
@@ -111,9 +112,9 @@ private:
   Memory y;
   Operation *addition;
   int64_t capacity;
-  SmallVector<AffineExpr> at; // of the index
-  Count last;                 // its innermost dimension's number, of so many
-  int64_t lastSize = 1;
+  SmallVector<AffineExpr> at; // position in the index tensor
+  Count last;                 // loop variable of its innermost dimension
+  int64_t lastSize = 1;       // size of that dimension
 };
 
 } // namespace

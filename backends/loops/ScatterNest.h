@@ -2,18 +2,17 @@
 //
 //   dX[ids[j], k] += dY[j, k]    ==>   for j: v = ids[j]; dX[v, k] = dX[v, k] + dY[j, k]
 //
-// A task owns some columns k, and iterates over all j. If there are few columns, several tasks share them, and each
-// owns a part of the v: it reads all ids and skips those of other parts. There is no sort, no two tasks write to one
-// element, terms are added in one order however the work is split, and the work is one addition per term. Another nest
-// zeroes the memory before.
+// A task owns some columns k, and iterates over all j. If there are few columns, several tasks share them. Each of
+// these owns a part of the rows v: it reads all ids and skips those of other parts. There is no sort, no two tasks
+// write to one element, and the split does not change the order of additions. The work is one addition per term. An
+// earlier nest zeroes the memory.
 #pragma once
 
 #include "backends/loops/LoopNest.h"
 
 namespace sluice::loops {
 
-/// The `scatter_add` that a kernel computes, alone but for rematerialized ops; null if there is none that adds in
-/// memory.
+/// The `scatter_add` of a kernel without other results; null if there is none, or if it cannot add in memory.
 mlir::Operation *findScatter(ir::YieldOp yield);
 
 class ScatterNest {

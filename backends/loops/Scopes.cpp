@@ -76,7 +76,7 @@ AffineExpr Scopes::laneVariable(Count count) {
   return scope->lanes.variable;
 }
 
-// Lanes beyond the count do not exist for the index analysis either: their addresses are never accessed.
+// The range of the variable also excludes lanes beyond the count, because their addresses are never accessed.
 AffineExpr Scopes::laneVariable(int64_t count) {
   ofVariable.push_back(scope);
   int64_t last = std::min(count, emitter.lanes()) - 1;

@@ -15,7 +15,7 @@ struct Scope {
     llvm::SmallVector<mlir::AffineExpr> index;
     unsigned guard; // guard of the emission; 0: none
     llvm::SmallVector<Element> elements;
-    Scope *home; // where
+    Scope *home; // scope of the emission
   };
   Scope *parent = nullptr;
   unsigned depth = 0;
@@ -23,7 +23,7 @@ struct Scope {
   Lanes lanes; // if this scope defines any
   llvm::DenseMap<const void *, llvm::SmallVector<Entry, 1>> found;
   llvm::DenseMap<mlir::AffineExpr, Condition> conditions;
-  /// Elements of this scope that are indices below a number.
+  /// The data variables of elements of this scope, by element and size (dataVariable).
   llvm::DenseMap<std::pair<const void *, int64_t>, mlir::AffineExpr> indices;
 };
 
@@ -34,8 +34,7 @@ public:
 
   /// A variable of the current scope.
   mlir::AffineExpr variable(Count value, Interval range);
-  /// A data variable: an integer of the current scope, clamped to 0 .. size - 1. Returns whether all lanes have the
-  /// same value.
+  /// A data variable: an integer of the current scope, clamped to 0 .. size - 1. `isSame`: it is the same in all lanes.
   mlir::AffineExpr dataVariable(Element integer, bool isSame, int64_t size);
   /// Gives the current scope lanes: a variable with the values 0, 1, ... `count`, if any, is the number of active
   /// lanes.
@@ -60,7 +59,8 @@ public:
   Scope *of(llvm::ArrayRef<mlir::AffineExpr> exprs, Scope *least);
   /// The lanes here.
   Lanes lanes() const;
-  /// Whether a loop around `scope` has no variable in `used`, so that their users are emitted in the loop repeatedly.
+  /// Whether some loop around `scope` has no variable in `used`, so that the loop repeats work that depends on `used`
+  /// alone.
   bool repeats(Scope *scope, llvm::ArrayRef<mlir::AffineExpr> used) const;
 
 private:

@@ -1,5 +1,5 @@
-// Converts errors of LLVM and diagnostics of MLIR to errors of a compile half's session. They are thrown outside of
-// MLIR's frames.
+// Converts errors of LLVM and diagnostics of MLIR to exceptions of a compile half's session. No exception passes
+// through frames of MLIR.
 #pragma once
 
 #include "mlir/IR/Diagnostics.h"

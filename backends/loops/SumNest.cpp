@@ -6,7 +6,7 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-// Sums of halves are kept wider than the stored type, as in a fold.
+// Sums of halves are computed in f32, so the ordinary nest computes them as folds.
 ir::CumSumOp findSums(ir::YieldOp yield) {
   auto op = yield.getNumOperands() == 1 ? yield.getOperand(0).getDefiningOp<ir::CumSumOp>() : ir::CumSumOp();
   return op && !ir::isHalf(op.getY().getType().getElementType()) ? op : ir::CumSumOp();
@@ -21,7 +21,8 @@ RankedTensorType columnsOf(RankedTensorType type, int64_t axis) {
   return RankedTensorType::get(shape, type.getElementType(), isCut ? Attribute() : type.getEncoding());
 }
 
-/// The indices of a column that are not the axis, each less than its size: the last tile may be padded, and stays zero.
+/// Conditions (>= 0) that the indices of a column, except along the axis, are less than their sizes: the last tile may
+/// have padding, which stays zero.
 static SmallVector<AffineExpr> insideOf(RankedTensorType type, int64_t axis, ArrayRef<AffineExpr> column) {
   SmallVector<AffineExpr> inside;
   for (auto [dim, size] : llvm::enumerate(type.getShape()))

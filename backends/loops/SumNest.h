@@ -9,11 +9,11 @@
 
 namespace sluice::loops {
 
-/// The `cumsum` that a kernel computes, alone but for rematerialized ops; null if there is none.
+/// The `cumsum` of a kernel without other results; null if there is none, or if its sums are wider than its elements.
 ir::CumSumOp findSums(ir::YieldOp yield);
 
-/// The type with size 1 in place of an axis. It keeps the layout, so that columns are in memory order, unless the
-/// layout splits the axis.
+/// The type with size 1 along the axis. It keeps the layout, so that columns are in memory order, unless the layout
+/// splits the axis into tiles.
 mlir::RankedTensorType columnsOf(mlir::RankedTensorType type, int64_t axis);
 
 /// Makes the sums, which are stored to `y`, the body of a nest over the columns.
