@@ -20,7 +20,7 @@ Across::Across(const sluice_transport_link &link, int32_t rank, int32_t size)
   receives_.resize(ranks);
 }
 
-/// Transfers in flight use memory that is released here.
+/// Transfers in flight use memory of this object, so they must end first.
 Across::~Across() {
   auto isUnderWay = [](const sluice_transfer *transfer) { return transfer != nullptr; };
   if (std::any_of(sends_.begin(), sends_.end(), isUnderWay) ||
@@ -46,7 +46,7 @@ Roster::Count Across::count(int32_t kind) const {
   return roster_.count(0, kind);
 }
 
-/// Throws the first error, which differs from this one if the rank was aborted meanwhile.
+/// Records the error, and throws the first recorded one: another thread may have aborted the rank.
 void Across::breakWith(const Error &error) {
   std::lock_guard<std::mutex> lock(mutex_);
   throw roster_.breakWith(error);
@@ -69,7 +69,7 @@ static bool isSmall(const Signature &signature) {
   return true;
 }
 
-/// Polls a transfer in flight; null once it has completed or failed.
+/// Polls a transfer in flight, and sets it to null once it has completed or failed. A null transfer is done.
 static bool isDone(const Link &link, sluice_transfer *&transfer) {
   if (!transfer)
     return true;
@@ -144,7 +144,7 @@ void Across::moveSmall(const Part &part) {
   }
 }
 
-/// The memory of messages returns to the caller, also after an error.
+/// After an error, messages may still be in flight. The abort ends them, because the caller may reuse their memory.
 void Across::moveLarge(const Part &part) {
   try {
     Pieces(link_, rank_, part, scratch_).run();

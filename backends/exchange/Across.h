@@ -16,15 +16,15 @@ namespace sluice::exchange {
 
 class Across {
 public:
-  /// Throws a usage error if there is no such rank.
+  /// Throws a usage error if `rank` is not in [0, size).
   Across(const sluice_transport_link &link, int32_t rank, int32_t size);
   ~Across();
   Across(const Across &) = delete;
 
   int32_t size() const { return size_; }
 
-  /// Runs an exchange, and returns when it has completed. After the first failure, every exchange fails with that
-  /// error.
+  /// Runs an exchange, and returns when it has completed. The first failure breaks the communicator: every later
+  /// exchange throws the same error.
   void run(const Part &part);
   /// Throws the error that broke the exchanges, if any. Thread-safe, like all functions below.
   void check() const;
@@ -42,13 +42,13 @@ private:
 
   Link link_;
   int32_t rank_, size_;
-  uint64_t number_ = 0;
+  uint64_t number_ = 0; // of the next exchange
   std::vector<Announcement> announcements_;
   std::vector<sluice_transfer *> sends_, receives_; // of announcements in flight, or null
   std::vector<std::byte> scratch_;
 
   mutable std::mutex mutex_; // of the members below
-  Roster roster_;            // used by this rank only
+  Roster roster_;            // has one entry, for this rank
 };
 
 } // namespace sluice::exchange

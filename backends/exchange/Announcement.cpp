@@ -44,7 +44,7 @@ static bool isSound(const Announcement &told, size_t ranks) {
          exchangedBytes(static_cast<sluice_dtype>(told.dtype)) > 0;
 }
 
-/// The part that an announcement describes, with the counts and the label as far as they are not truncated.
+/// The part that an announcement describes. Its counts and its label may be truncated.
 static Part partIn(const Announcement &told, size_t ranks) {
   Signature signature{static_cast<sluice_exchange_kind>(told.kind),
                       static_cast<sluice_dtype>(told.dtype),
@@ -65,7 +65,7 @@ static void compareWithThoseBefore(size_t at, const std::vector<Announcement> &a
   auto rank = static_cast<int32_t>(at);
   const Announcement &told = all[at], &first = all.front();
   if (!isSound(told, all.size()))
-    throw Error(SLUICE_INVALID, rankText(rank) + " sent something else than an exchange");
+    throw Error(SLUICE_INVALID, rankText(rank) + " sent something other than an exchange");
   if (told.number != first.number)
     throw Error(SLUICE_INVALID, rankText(rank) + " comes to exchange " + std::to_string(told.number) +
                                     ", where rank 0 comes to exchange " + std::to_string(first.number));
@@ -73,7 +73,8 @@ static void compareWithThoseBefore(size_t at, const std::vector<Announcement> &a
   compare(rank, part, told.number, before);
   if (told.hash != first.hash)
     throw Error(SLUICE_INVALID, rankText(rank) + " differs from rank 0 in exchange " + std::to_string(told.number) +
-                                    ", " + part.signature.text() + ": its label or its counts are others further on");
+                                    ", " + part.signature.text() +
+                                    ": its label or counts differ beyond the compared prefix");
   before.emplace_back(std::move(part));
 }
 

@@ -10,12 +10,13 @@
 
 namespace sluice::exchange {
 
-/// A long label, or the counts of many ranks, are truncated and identified by the hash of the whole.
+/// A long label, and the counts of many ranks, are truncated. The hash of the full label and counts is compared
+/// instead.
 struct Announcement {
   static constexpr size_t kMostLabelBytes = 160, kMostCounts = 32;
   static constexpr size_t kMostData = 2048; ///< bytes of the rank's data, included if all of it fits
 
-  uint64_t magic, number;
+  uint64_t magic, number; ///< number: of the exchange, from 0
   int32_t kind, dtype, reduction, root;
   uint64_t hash, labelBytes;
   char label[kMostLabelBytes];
@@ -23,7 +24,7 @@ struct Announcement {
   alignas(16) std::byte data[kMostData];
 };
 
-/// Without data.
+/// Fills everything but the data.
 void announce(const Signature &signature, uint64_t number, Announcement &announcement);
 
 /// Throws an error of invalid input, the same on all ranks, unless all announcements agree.

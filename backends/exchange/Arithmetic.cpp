@@ -29,7 +29,7 @@ template <> struct Sum<sluice_bf16> {
 
 } // namespace
 
-static constexpr size_t kTotals = 1024; // elements whose totals stay in the nearest cache
+static constexpr size_t kTotals = 1024; // elements whose totals stay in the first-level cache
 
 using Sent = std::span<const void *const>;
 
@@ -46,7 +46,8 @@ template <typename T> static void sumBlock(Sent sent, size_t first, size_t count
   }
 }
 
-/// The first half is the largest possible power of two; an element without a partner moves up unchanged.
+/// The tree of SLUICE_TREE_SUM (collectives.h). The left half has the largest power of two of ranks below their number,
+/// so a rank without a partner is passed on unchanged.
 template <typename T> static void sumTree(Sent sent, size_t first, size_t count, typename Sum<T>::Type *totals) {
   using Total = typename Sum<T>::Type;
   if (sent.size() <= 2)

@@ -1,4 +1,4 @@
-// Errors of exchanges, and parts of their texts.
+// Errors of exchanges, and helpers for their texts.
 #pragma once
 
 #include "sluice/backend/adapter/error.h"

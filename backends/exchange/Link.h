@@ -34,7 +34,7 @@ public:
   /// Thread-safe.
   void abort() const { link_.library->abort(link_.transport); }
 
-  /// Whether a wait that began then has passed the deadline.
+  /// Whether a wait that began at `since` has passed the deadline. The negation also treats a NaN deadline as passed.
   bool isLate(Clock::time_point since) const {
     return !(std::chrono::duration<double>(Clock::now() - since).count() <= link_.deadline);
   }

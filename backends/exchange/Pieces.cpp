@@ -9,11 +9,11 @@
 namespace sluice::exchange {
 
 static constexpr size_t kMostPieceBytes = size_t(256) << 10, kLeastPieceBytes = size_t(16) << 10;
-static constexpr size_t kScratchBytes = size_t(8) << 20; // of all ranks' pieces, unless they have the minimum size
-static constexpr size_t kDistance = 2;                   // distance of results after contributions
-static constexpr size_t kBuffers = 4;                    // pieces of a rank that wait for addition, or are in flight
-static constexpr size_t kMostMoves = 4;                  // messages to and from a rank in flight
-// bytes that stay in the first-level cache after they are added
+static constexpr size_t kScratchBytes = size_t(8) << 20; // limit of all buffers, unless pieces have the minimum size
+static constexpr size_t kDistance = 2;                   // pieces by which contributions run ahead of results
+static constexpr size_t kBuffers = 4;                    // pieces per rank that are in flight or wait for addition
+static constexpr size_t kMostMoves = 4;                  // messages in flight, per rank and direction
+// Bytes of sums that stay in the first-level cache until they are copied to the result.
 static constexpr size_t kBlock = 8192;
 
 Sequence::Message Sequence::next() const {
@@ -36,10 +36,9 @@ Pieces::Pieces(const Link &link, int32_t rank, const Part &part, std::vector<std
       flows_.push_back({other, flows_.size() * kBuffers, sequence(rank, other), sequence(other, rank), {}, {}});
 }
 
-// ===- ownership
-// --------------------------------------------------------------------------------------------------===//
+//===- ownership --------------------------------------------------------------------------------------------------===//
 
-/// The elements whose results the rank has.
+/// The elements that the rank owns: it computes or provides their results.
 Pieces::Range Pieces::regionOf(int32_t rank) const {
   auto at = static_cast<size_t>(rank), ranks = static_cast<size_t>(size_);
   const std::vector<size_t> &counts = signature_.counts;
@@ -70,10 +69,9 @@ Sequence Pieces::sequence(int32_t from, int32_t to) const {
   return {scatters_ ? piecesOf(to) : 0, gathers_ ? piecesOf(from) : 0};
 }
 
-// ===- addresses
-// --------------------------------------------------------------------------------------------------===//
+//===- addresses --------------------------------------------------------------------------------------------------===//
 
-/// A rank receives only its own part of a scatter.
+/// In a reduce-scatter, `received` holds the rank's region only.
 std::byte *Pieces::receivedAt(size_t element) const {
   size_t before = gathers_ ? 0 : regionOf(rank_).first;
   return static_cast<std::byte *>(part_.received) + (element - before) * element_;
@@ -95,7 +93,7 @@ std::byte *Pieces::target(const Flow &flow, Message message) const {
   return message.isResult ? receivedAt(pieceOf(flow.rank, message.piece).first) : buffer(flow, message.piece);
 }
 
-/// A rank also receives its own share.
+/// Copies the rank's share of gathered or broadcast data to its result.
 void Pieces::keepOwn() const {
   Range own = regionOf(rank_);
   if (!scatters_ && own.count > 0 && receivedAt(own.first) != part_.sent)
@@ -106,7 +104,8 @@ void Pieces::keepOwn() const {
 
 bool Pieces::maySend(Message message) const { return !message.isResult || !scatters_ || message.piece < reduced_; }
 
-/// A contribution requires its buffer. In place, a result may overwrite a contribution, which must have been sent.
+/// A contribution requires a free buffer. If the exchange is in place, a result overwrites the contribution that this
+/// rank sends for the same elements, which must therefore have been sent.
 bool Pieces::mayReceive(const Flow &flow, Message message) const {
   if (message.isResult)
     return !scatters_ || message.piece < flow.sent;
@@ -135,7 +134,7 @@ bool Pieces::beginReceives(Flow &flow) {
   return began;
 }
 
-/// Messages of one direction complete in order.
+/// Returns whether any message completed. Messages of one direction complete in order.
 bool Pieces::finishMoves(Flow &flow) {
   bool finished = false;
   for (; !flow.sends.empty() && link_.test(flow.sends.front().transfer); finished = true) {

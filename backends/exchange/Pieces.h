@@ -1,9 +1,9 @@
-// Large exchanges between processes. Each rank owns a part of a reduction: it receives the part from every other rank,
-// piece by piece, adds the pieces in ascending order of ranks, and sends the results to all. Gathered or broadcast data
-// are results from the start.
+// Large exchanges between processes. Each rank owns a region of the elements. In a reduction, it receives the region's
+// contributions from every other rank, piece by piece, adds them in ascending order of ranks, and sends the results to
+// all. Gathered and broadcast data need no additions: they are results from the start.
 //
-// Messages between two ranks have a fixed order, in which results follow contributions at a distance. Few pieces
-// therefore wait to be added, and additions overlap with transfers.
+// Messages between two ranks have a fixed order. Contributions run kDistance pieces ahead of results, so that few
+// pieces wait to be added, and additions overlap with transfers.
 #pragma once
 
 #include "backends/exchange/Link.h"
@@ -37,7 +37,7 @@ private:
 
 class Pieces {
 public:
-  /// `scratch` grows as required, and is meaningless before and after.
+  /// `scratch` holds received contributions. It grows as required; its contents are undefined before and after.
   Pieces(const Link &link, int32_t rank, const Part &part, std::vector<std::byte> &scratch);
 
   /// Returns when the exchange has completed. Throws the transport's error, or a deadline error that names the late
@@ -53,12 +53,12 @@ private:
   /// State per peer rank.
   struct Flow {
     int32_t rank;
-    size_t firstBuffer; // of its contributions, in `scratch`
+    size_t firstBuffer; // number of the first buffer of its contributions, in `scratch`
     Sequence out, in;
     std::deque<Move> sends, receives;
-    size_t sent = 0, received = 0; // contributions
+    size_t sent = 0, received = 0; // contributions that have completed
   };
-  /// Elements of the whole.
+  /// A range of the elements of the exchange.
   struct Range {
     size_t first, count;
   };
@@ -90,10 +90,10 @@ private:
   const Signature &signature_;
   size_t element_; // bytes of one
   size_t pieceElements_;
-  bool scatters_, gathers_; // ranks contribute to results of other ranks; results go to all
+  bool scatters_, gathers_; // ranks send contributions to the owners; owners send results to all
   std::vector<std::byte> &scratch_;
   std::vector<Flow> flows_;
-  size_t toReduce_, reduced_ = 0; // pieces
+  size_t toReduce_, reduced_ = 0; // pieces of this rank's region
 };
 
 } // namespace sluice::exchange

@@ -19,10 +19,11 @@ public:
 
   /// Throws a usage error if there is no such rank, if it has joined already, or if another rank has its device.
   void join(int32_t rank, int32_t device);
-  /// Removes the rank. Returns the error for ranks that wait for it, if any.
+  /// Marks the rank as gone. If another rank has submitted an exchange that this rank has not, returns the error for
+  /// the waiting ranks.
   std::optional<Error> leave(int32_t rank);
 
-  /// The number of the exchange that a rank submits now. Throws if a rank left that would have to join it.
+  /// The number of the exchange that a rank submits now. Throws if another rank has left without submitting it.
   uint64_t put(int32_t rank);
 
   /// Throws the error that broke the ranks' exchanges, if any.
@@ -39,7 +40,7 @@ public:
 
 private:
   struct Member {
-    bool isThere = false, isGone = false;
+    bool isThere = false, isGone = false; // has joined; has left
     int32_t device = 0;
     uint64_t next = 0; // number of its next exchange
     std::array<Count, 4> counts;

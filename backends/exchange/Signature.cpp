@@ -53,6 +53,7 @@ std::string Signature::whyNot(const Signature &other) const {
   return why;
 }
 
+/// Throws "an exchange has no <what>" unless the condition holds.
 static void require(bool holds, const std::string &what) {
   if (!holds)
     throw Error(SLUICE_USAGE, "an exchange has no " + what);
@@ -61,7 +62,7 @@ static void require(bool holds, const std::string &what) {
 static void checkSound(const sluice_exchange &exchange, int32_t size) {
   require(isKnown(exchange.kind), "known kind");
   require(exchangedBytes(exchange.dtype) > 0,
-          std::string("element type that is exchanged, but ") + typeText(exchange.dtype));
+          std::string("element type that exchanges support: it is ") + typeText(exchange.dtype));
   require(!reduces(exchange.kind) || isKnownReduction(exchange.reduction), "known reduction");
   require(exchange.kind != SLUICE_BROADCAST || (exchange.root >= 0 && exchange.root < size),
           "root from 0 to " + std::to_string(size - 1));

@@ -44,7 +44,7 @@ struct Part {
   size_t receivedBytes;
 };
 
-/// The part of one of `size` ranks. Throws a usage error if it is invalid without regard to the other ranks.
+/// The part of one of `size` ranks. Throws a usage error if it is invalid by itself. `compare` compares it with others.
 Part partOf(const sluice_exchange &exchange, int32_t rank, int32_t size);
 
 /// Throws an error that names both ranks and the first difference, if `part` differs from the signature of the ranks

@@ -8,7 +8,7 @@
 
 namespace sluice::exchange {
 
-static constexpr size_t kBlockBytes = 8192; // that stay in the nearest cache between adding and writing
+static constexpr size_t kBlockBytes = 8192; // sums that stay in the first-level cache until they are copied to ranks
 
 static const std::byte *bytesAt(const void *of, size_t offset) { return static_cast<const std::byte *>(of) + offset; }
 static std::byte *bytesAt(void *of, size_t offset) { return static_cast<std::byte *>(of) + offset; }
@@ -18,7 +18,7 @@ static void copyUnlessInPlace(const void *from, void *to, size_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-/// Elements of a share that begins at element `begin` of the whole: those of it from `first` on, at most `count`.
+/// The intersection of the share [begin, begin + elements) with [first, first + count), as first element and count.
 static std::pair<size_t, size_t> within(size_t begin, size_t elements, size_t first, size_t count) {
   size_t from = std::max(begin, first), to = std::min(begin + elements, first + count);
   return {from, to > from ? to - from : 0};
@@ -29,7 +29,7 @@ Transfer::Transfer(std::vector<Part> parts) : parts_(std::move(parts)), element_
     sent_.push_back(part.sent);
 }
 
-/// Writes one block of a reduction: to all ranks, or in a scatter each rank's elements to that rank.
+/// Copies one block of sums to all ranks or, in a reduce-scatter, each rank's elements to that rank.
 void Transfer::writeReduced(const std::byte *block, size_t first, size_t count) const {
   size_t begin = 0;
   bool scatters = signature().kind == SLUICE_REDUCE_SCATTER;

@@ -13,7 +13,7 @@ public:
   explicit Transfer(std::vector<Part> parts);
 
   const Signature &signature() const { return parts_.front().signature; }
-  /// Executes elements `first` to `first + count` of everything that is reduced, broadcast or gathered, for every rank.
+  /// Executes elements [first, first + count) of everything that is reduced, broadcast or gathered, for every rank.
   /// Pieces may run in any order and on several threads at once. Sums are added in ascending order of ranks. A piece is
   /// read completely before any of it is written, as in-place exchanges require.
   void run(size_t first, size_t count) const noexcept;
