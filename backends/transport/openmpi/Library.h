@@ -3,8 +3,8 @@
 
 namespace sluice::transport {
 
-/// Makes the symbols of Open MPI global before its first call, because its components look for them there. Throws an
-/// unsupported error if the library does not match the headers, e.g. MPICH.
+/// Makes the symbols of Open MPI global. Must precede its first call, because its components look up global symbols.
+/// Throws an unsupported error if the library does not match the headers, e.g. MPICH.
 void showOpenMpi();
 
 } // namespace sluice::transport

@@ -10,10 +10,10 @@ namespace sluice::transport {
 
 using exchange::rankText;
 
-static constexpr size_t kMostPartBytes = size_t(1) << 30; // MPI counts with int
+static constexpr size_t kMostPartBytes = size_t(1) << 30; // MPI counts bytes in an int
 static constexpr int kTag = 1;
-static constexpr std::chrono::microseconds kEagerness{50}; // of polling without sleep after progress
-static constexpr std::chrono::microseconds kSleep{50};
+static constexpr std::chrono::microseconds kEagerness{50}; // polling without sleep after progress
+static constexpr std::chrono::microseconds kSleep{50};     // between later polls
 
 void Messages::check(int code, int32_t rank, const char *what) {
   if (code == MPI_SUCCESS)
@@ -44,7 +44,7 @@ Messages::Messages(int32_t rank, int32_t size) : rank_(rank), size_(size) {
   check(MPI_Irecv(&aborted_, 1, MPI_INT32_T, MPI_ANY_SOURCE, kTag, aborts_, &abortOfOther_), rank, "MPI_Irecv");
 }
 
-/// Messages in flight keep other ranks from finalizing, and end with the process.
+/// Messages in flight would block MPI_Finalize; they end with the process instead.
 Messages::~Messages() {
   tellAbort();
   int isFinalised = 0;
@@ -60,7 +60,7 @@ Messages::~Messages() {
 
 //===- aborts -----------------------------------------------------------------------------------------------------===//
 
-/// The message is small enough to be sent within the call.
+/// Does not wait for these messages: they are small enough to be sent within the call.
 void Messages::tellAbort() {
   if (!isAborted_ || std::exchange(hasToldAbort_, true))
     return;
@@ -143,7 +143,7 @@ bool Messages::testParts(sluice_transfer &transfer) {
   return true;
 }
 
-/// Yields the processor after a time without progress: MPI's own waits are busy loops.
+/// Sleeps if there was no progress for a while: MPI's waits would be busy loops.
 void Messages::pause() {
   if (Clock::now() - lastMove_ > kEagerness)
     std::this_thread::sleep_for(kSleep);
@@ -162,7 +162,7 @@ bool Messages::test(sluice_transfer *transfer) {
   } catch (const Error &error) {
     if (!broken_)
       broken_ = error;
-    throw; // its memory is leaked, because MPI may still use it
+    throw; // the transfer stays in `transfers_`, because MPI may still use it
   }
   transfers_.erase(transfer->self);
   lastMove_ = Clock::now();

@@ -1,4 +1,4 @@
-// Messages by Open MPI, used only by the thread that opened it.
+// Messages by Open MPI. All calls except abort() come from the thread that opened it (MPI_THREAD_FUNNELED).
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct sluice_transfer {
   std::byte *memory; // only read if sending
   size_t bytes;
   std::vector<MPI_Request> parts{};
-  size_t done = 0; // parts
+  size_t done = 0; // completed parts
   std::list<sluice_transfer>::iterator self{};
 };
 
@@ -29,9 +29,9 @@ namespace sluice::transport {
 
 class Messages {
 public:
-  /// Throws a usage error if MPI's rank or size differs.
+  /// Initializes MPI if required. Throws a usage error if MPI's rank or size differs.
   Messages(int32_t rank, int32_t size);
-  /// Finalizes MPI, unless something failed: then other ranks may never finalize.
+  /// Finalizes MPI, except after a failure: MPI_Finalize waits for all ranks, and some may never call it.
   ~Messages();
   Messages(const Messages &) = delete;
 
@@ -40,7 +40,7 @@ public:
   }
   sluice_transfer *receive(int32_t rank, void *to, size_t bytes) { return begin(rank, /*sends=*/false, to, bytes); }
   bool test(sluice_transfer *transfer);
-  /// Thread-safe. The other ranks receive the abort with the next call.
+  /// Thread-safe. The next call of `test`, or the destructor, sends the abort to the other ranks.
   void abort() { isAborted_ = true; }
 
 private:
@@ -56,9 +56,9 @@ private:
   void pause();
 
   int32_t rank_, size_;
-  MPI_Comm world_ = MPI_COMM_NULL, aborts_ = MPI_COMM_NULL; // messages, and who was aborted
-  MPI_Request abortOfOther_ = MPI_REQUEST_NULL;
-  int32_t aborted_ = -1;
+  MPI_Comm world_ = MPI_COMM_NULL, aborts_ = MPI_COMM_NULL; // for messages, and for aborts
+  MPI_Request abortOfOther_ = MPI_REQUEST_NULL;             // the posted receive of an abort
+  int32_t aborted_ = -1;                                    // its buffer: the rank that caused the abort
   std::list<sluice_transfer> transfers_;
   std::optional<Error> broken_;
   std::atomic<bool> isAborted_ = false;

@@ -7,7 +7,7 @@
 namespace sluice::transport {
 
 std::string Address::text() const {
-  bool isNumber = host.find(':') != std::string::npos; // of IPv6
+  bool isNumber = host.find(':') != std::string::npos; // an IPv6 address
   return (isNumber ? "[" + host + "]:" : host + ":") + std::to_string(port);
 }
 

@@ -6,9 +6,9 @@ namespace sluice::transport {
 
 using exchange::rankText;
 
-static constexpr std::chrono::microseconds kEagerness{20}; // of polling without sleep after progress
+static constexpr std::chrono::microseconds kEagerness{20}; // polling without sleep after progress
 static constexpr int kSleepMilliseconds = 1;               // maximum sleep, which any event ends
-static constexpr std::chrono::seconds kFarewell{2};        // for last words, which busy peers may read late
+static constexpr std::chrono::seconds kFarewell{2};        // for abort messages, which busy peers may read late
 
 Mesh::Mesh(int32_t rank, std::vector<Socket> sockets, double deadline)
     : rank_(rank), deadline_(deadline), culprit_(rank) {
@@ -52,7 +52,7 @@ sluice_transfer *Mesh::begin(int32_t rank, bool sends, void *memory, size_t byte
   return &transfer;
 }
 
-/// A peer that vanished is reported before peers that were aborted, which may be a consequence.
+/// Records the error of an ended connection. Lost peers precede aborted ones, whose abort may be a consequence.
 void Mesh::noteEnds() {
   for (Peer::End end : {Peer::End::Lost, Peer::End::Aborted})
     for (size_t at = 0; at < peers_.size() && !broken_; ++at) {
@@ -96,7 +96,7 @@ bool Mesh::look(sluice_transfer &transfer) {
   return false;
 }
 
-/// Waits until bytes can be transferred; an abort closes the connections, which also ends the wait.
+/// Waits until bytes can be moved. An abort by another thread closes the connections, which also ends the wait.
 void Mesh::sleep(std::unique_lock<std::mutex> &lock) {
   std::vector<pollfd> polled;
   for (const Peer &peer : peers_) {
@@ -124,7 +124,8 @@ bool Mesh::test(sluice_transfer *transfer) {
   return look(*transfer);
 }
 
-/// Waiting callers check the clock in between.
+/// The rank of the oldest transfer, if it is late. Tolerates a tenth of the deadline, because callers measure the
+/// deadline with other clocks, and abort when theirs has passed.
 std::optional<int32_t> Mesh::whoIsLate() const {
   constexpr double kAlmost = 0.9;
   for (auto oldest = transfers_.rbegin(); oldest != transfers_.rend(); ++oldest)

@@ -18,7 +18,7 @@ static constexpr unsigned char kMessage = 1; // the number is the message's size
 static constexpr unsigned char kLeave = 2;
 static constexpr unsigned char kAbort = 3; // the number is the rank that caused the abort
 
-static constexpr size_t kMostTogether = 8; // messages that one call sends
+static constexpr size_t kMostTogether = 8; // messages that one call of sendmsg sends
 
 static Header headerOf(unsigned char kind, uint64_t number) {
   Header header{kMessageMagic[0], kMessageMagic[1], kMessageMagic[2], kind};
@@ -43,7 +43,8 @@ void Peer::remove(const sluice_transfer &transfer) {
   queue.erase(std::remove(queue.begin(), queue.end(), &transfer), queue.end());
 }
 
-/// Received data is read before the end of the connection is processed. An incomplete message is lost.
+/// Handles the result of a failed or empty read: unless it was temporary, the connection is lost. All received data was
+/// read before.
 void Peer::endAt(int error) {
   if (end_ == End::None && !isLater(error))
     end_ = End::Lost;
@@ -51,7 +52,7 @@ void Peer::endAt(int error) {
 
 //===- sending ----------------------------------------------------------------------------------------------------===//
 
-/// Records that so many bytes of the first messages were sent.
+/// Records that this many bytes of the first messages were sent.
 void Peer::takeSent(size_t bytes) {
   while (!sending_.empty()) {
     sluice_transfer &first = *sending_.front();
@@ -90,11 +91,12 @@ bool Peer::sendSome() {
 
 //===- receiving --------------------------------------------------------------------------------------------------===//
 
-/// Whether an invalid header ended the connection.
+/// Handles a header that begins no message: a leave, an abort, or an invalid one. Returns whether it ended the
+/// connection.
 bool Peer::readControl() {
   if (std::memcmp(header_.data(), kMessageMagic, sizeof kMessageMagic) != 0 || header_[3] < kMessage ||
       header_[3] > kAbort)
-    end_ = End::Lost; // whoever it is, it is cut off
+    end_ = End::Lost; // not a peer, or another version
   else if (header_[3] == kLeave)
     end_ = End::Left;
   else if (header_[3] == kAbort)
@@ -110,7 +112,7 @@ void Peer::finishReceive() {
   headerBytes_ = 0;
 }
 
-/// Whether there is something to read: a header, or bytes of a message with a posted receive.
+/// Whether a read may proceed: of a header, or of bytes of a message with a posted receive.
 bool Peer::canReceive() {
   while (hasHeader()) {
     if (readControl() || receiving_.empty())
@@ -161,7 +163,7 @@ bool Peer::moveNow() {
     moved = true;
   while (isOpen() && canReceive() && receiveSome())
     moved = true;
-  if (cannotSend_ && isOpen()) // its last message has been read, or no receive is posted for it
+  if (cannotSend_ && isOpen()) // all messages with posted receives have been read
     endUnread();
   return moved;
 }
@@ -175,13 +177,13 @@ std::optional<short> Peer::events() const {
   return static_cast<short>((sending_.empty() ? 0 : POLLOUT) | (isStalled ? 0 : POLLIN));
 }
 
-/// Received data is no longer read from a closed connection.
+/// While no receive is posted, no read would detect that the connection has ended.
 void Peer::notice(short events) {
   if (events & (POLLERR | POLLHUP) && hasHeader() && receiving_.empty())
     endUnread();
 }
 
-/// The reason for an abort may follow messages without a posted receive.
+/// Ends the connection. Skips received messages without a posted receive, because a leave or abort message may follow.
 void Peer::endUnread() {
   int available = 0;
   if (!hasHeader() || ioctl(socket_.get(), FIONREAD, &available) != 0)
@@ -205,10 +207,11 @@ void Peer::leave() {
   if (!isOpen() || !sending_.empty())
     return;
   Header header = headerOf(kLeave, 0);
-  [[maybe_unused]] ssize_t sent = send(socket_.get(), header.data(), header.size(), MSG_NOSIGNAL); // or it is lost
+  // If this fails, the peer reports a lost connection.
+  [[maybe_unused]] ssize_t sent = send(socket_.get(), header.data(), header.size(), MSG_NOSIGNAL);
 }
 
-/// Completes a partially sent message, whose memory the caller owns from here on.
+/// Copies the rest of a partially sent message, because the caller may release its memory.
 void Peer::keepRest(const sluice_transfer &transfer) {
   if (transfer.headerSent == 0 || transfer.isDone)
     return;
@@ -226,7 +229,7 @@ void Peer::abort(int32_t culprit) {
   hasSaidAll();
 }
 
-/// Whether everything was sent, or nobody can receive it.
+/// Returns whether the other end has acknowledged everything, or cannot receive it.
 bool Peer::sendLastWords() {
   while (!lastWords_.empty()) {
     ssize_t sent = send(socket_.get(), lastWords_.data(), lastWords_.size(), MSG_NOSIGNAL);
@@ -238,7 +241,7 @@ bool Peer::sendLastWords() {
   return ioctl(socket_.get(), SIOCOUTQ, &unheard) != 0 || unheard == 0;
 }
 
-/// The other end may be sending last words, too: reads are required, or both ends block.
+/// The other end may be sending last words as well. If neither end read, both would block.
 void Peer::discardReceived() {
   char bytes[1 << 14];
   while (recv(socket_.get(), bytes, sizeof bytes, 0) > 0) {

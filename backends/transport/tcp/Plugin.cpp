@@ -11,7 +11,7 @@ static std::vector<Socket> socketsOf(const sluice_transport_options &options) {
   if (options.size == 1)
     return std::vector<Socket>(1);
   if (!options.address)
-    fail(SLUICE_USAGE, "tcp needs the address where rank 0 is found, and nobody said it");
+    fail(SLUICE_USAGE, "the transport tcp needs the address of rank 0: give --address HOST:PORT");
   return meetAll({options.rank, options.size, addressOf(options.address), options.secret, options.deadline});
 }
 

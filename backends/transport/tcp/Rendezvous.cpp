@@ -18,20 +18,21 @@ using Clock = std::chrono::steady_clock;
 using exchange::rankText;
 
 static constexpr std::chrono::milliseconds kFirstLookAfter{1}, kLongestLookAfter{50}; // interval of store queries
-static constexpr std::chrono::milliseconds kAnswerTime{1000}; // of an existing store, beyond the deadline
-// seconds in which other ranks can still query the missing ranks
+// After the deadline, the time in which a store or a rank that has come must reply.
+static constexpr std::chrono::milliseconds kAnswerTime{1000};
+// After the deadline, the time in which rank 0 keeps the store, so that the others can query the missing ranks.
 static constexpr std::chrono::milliseconds kLastWords{300};
-static constexpr std::chrono::seconds kSecretTime{10}; // timeout of a secret
-static constexpr size_t kMostStrangers = 64;           // accepted connections without the secret so far
-static constexpr std::string_view kReady = "!";
+static constexpr std::chrono::seconds kSecretTime{10}; // for an accepted connection to send the secret
+static constexpr size_t kMostStrangers = 64;           // accepted connections that have not sent the secret yet
+static constexpr std::string_view kReady = "!";        // sent by a rank with all its connections
 
 namespace {
 
 /// An accepted connection whose rank is not known yet.
 struct Stranger {
   Socket socket;
-  Deadline until;
-  std::string said;
+  Deadline until;   // for its secret
+  std::string said; // the bytes received so far
 };
 
 class Rendezvous {
@@ -70,7 +71,7 @@ private:
 
 } // namespace
 
-/// A year is equivalent to no deadline, and can be added to any time.
+/// A deadline is limited to a year, which no wait exceeds and the clock can represent.
 Rendezvous::Rendezvous(const Run &run)
     : run_(run),
       deadline_(Clock::now() +
@@ -105,7 +106,8 @@ void Rendezvous::openStore() {
   }
 }
 
-/// A key set by another rank with another value is a conflict.
+/// Sets a key of the store. If another process has set it to another value, throws `contradiction` followed by that
+/// value.
 void Rendezvous::leave(const std::string &key, const std::string &value, const std::string &contradiction) {
   try {
     store_->set(key, value, answerLeft());
@@ -127,7 +129,7 @@ void Rendezvous::announce() {
   leave(rankText(run_.rank), own.text(), "two processes are " + rankText(run_.rank) + ": the other listens at ");
 }
 
-/// The missing ranks.
+/// Queries addresses that are not known yet. Returns the ranks without one.
 std::vector<int32_t> Rendezvous::look() {
   std::vector<int32_t> missing;
   for (int32_t rank = 0; rank < run_.size; ++rank) {
@@ -176,12 +178,13 @@ void Rendezvous::connectBelow() {
     if (traffic == Traffic::Gone)
       fail(SLUICE_PEER_LOST, rankText(rank), " went away before all ranks were connected");
     if (!isSameSecret(answer, expected))
-      fail(SLUICE_INVALID, "who answers at ", addresses_[at], " is not ", rankText(rank), " of this run");
+      fail(SLUICE_INVALID, "the process at ", addresses_[at], " is not ", rankText(rank), " of this run");
     sockets_[at] = std::move(socket);
   }
 }
 
-/// The rank of a connection; nothing while its message is incomplete. Throws for a connection that is not from an expected rank.
+/// The rank of a connection; nothing while its message is incomplete. Throws if the connection is not from an expected
+/// rank. Its only caller discards the error.
 std::optional<int32_t> Rendezvous::rankOf(Stranger &stranger) const {
   std::optional<StoreFrame> frame = takeFrame(stranger.said, kMostSecretBytes);
   if (!frame)
@@ -195,7 +198,7 @@ std::optional<int32_t> Rendezvous::rankOf(Stranger &stranger) const {
   return rank;
 }
 
-/// Whether it is a rank now, or was disconnected.
+/// Whether the connection belongs to a rank now, or must be closed.
 bool Rendezvous::isSettled(Stranger &stranger) {
   Traffic traffic = receiveNow(stranger.socket, stranger.said);
   try {
@@ -236,11 +239,12 @@ void Rendezvous::acceptAbove() {
   }
 }
 
-/// A rank must not close connections that other ranks still need.
+/// Waits until every rank is ready. Otherwise this rank could exit, and close its connections, while others still
+/// connect.
 void Rendezvous::awaitReady() {
   for (const Socket &socket : sockets_)
     if (socket.isOpen())
-      sendAll(socket, kReady, answerTime()); // who went away says nothing below
+      sendAll(socket, kReady, answerTime()); // a failure is detected below
   for (int32_t rank = 0; rank < run_.size; ++rank) {
     const Socket &socket = sockets_[static_cast<size_t>(rank)];
     if (rank == run_.rank)

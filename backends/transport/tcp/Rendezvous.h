@@ -20,8 +20,9 @@ struct Run {
 };
 
 /// Connections to all ranks, indexed by rank; that of this rank is not open. Returns when every rank has all its
-/// connections. Throws a deadline error with the missing ranks, a usage error if ranks conflict, an error of invalid
-/// input if the address or the secret belongs to another run, or a lost-peer error.
+/// connections. Throws a deadline error with the missing ranks, a usage error if two processes have one rank or
+/// different sizes, an error of invalid input if the address or the secret belongs to another run, or a lost-peer
+/// error.
 std::vector<Socket> meetAll(const Run &run);
 
 } // namespace sluice::transport

@@ -57,7 +57,7 @@ Socket listenAt(const Address &address) {
   Resolved all = resolve(address, AI_PASSIVE, why);
   for (const addrinfo *at = all.get(); at; at = at->ai_next) {
     Socket socket = open(*at);
-    int yes = 1; // a port of a run that just ended
+    int yes = 1; // allows the port of a run that just ended
     if (socket.isOpen() && setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
         bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(socket.get(), SOMAXCONN) == 0)
       return socket;
@@ -85,7 +85,7 @@ std::string localHostOf(const Socket &socket) {
   return host;
 }
 
-/// Small messages are sent immediately.
+/// Disables Nagle's algorithm, so that small messages are sent immediately.
 static void sendAtOnce(const Socket &socket) {
   int yes = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

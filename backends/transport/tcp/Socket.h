@@ -46,7 +46,7 @@ Socket acceptNow(const Socket &listening);
 /// Retries until the address accepts. Throws a deadline error with the last reason.
 Socket connectTo(const Address &address, Deadline deadline);
 
-/// The result of sending or receiving bytes.
+/// The result of sending or receiving bytes. `Gone`: the connection has ended.
 enum class Traffic { Done, Late, Gone };
 
 Traffic sendAll(const Socket &socket, std::string_view bytes, Deadline deadline);
@@ -56,7 +56,7 @@ Traffic receiveSome(const Socket &socket, std::string &bytes, Deadline deadline)
 /// Appends exactly `bytes` bytes.
 Traffic receiveExactly(const Socket &socket, size_t bytes, std::string &received, Deadline deadline);
 
-/// The same without waiting; `Late` if no progress is possible now. Sent bytes are removed from the front of `bytes`.
+/// Without waiting: `Late` if no progress is possible now. `sendNow` removes the sent bytes from the front of `bytes`.
 Traffic sendNow(const Socket &socket, std::string &bytes);
 Traffic receiveNow(const Socket &socket, std::string &bytes);
 

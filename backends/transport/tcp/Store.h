@@ -15,7 +15,7 @@
 
 namespace sluice::transport {
 
-/// Compares in constant time for secrets of one length, so that the secret cannot be guessed byte by byte.
+/// Compares secrets. The time depends on their lengths only, so that the secret cannot be guessed byte by byte.
 bool isSameSecret(const std::string &one, const std::string &other);
 
 /// Serves from a thread, at the given address only, until destruction. Input is untrusted: a client is disconnected
@@ -36,8 +36,8 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// One rank's connection. Each call can throw a deadline error, a lost-peer error if the store closed, or an error of
-/// invalid input if the other end is not a store.
+/// One rank's connection to the store. Each call can throw a deadline error, a lost-peer error if the store closed, or
+/// an error of invalid input if the other end is not a store.
 class StoreClient {
 public:
   using Duration = std::chrono::milliseconds;
@@ -51,7 +51,7 @@ public:
   void set(const std::string &key, const std::string &value, Duration within);
   /// Nothing if the key is not set.
   std::optional<std::string> find(const std::string &key, Duration within);
-  /// Waits until the key is set. The client remains usable after a passed deadline.
+  /// Waits until the key is set. If it is not set in time, throws a deadline error, and the client remains usable.
   std::string get(const std::string &key, Duration within);
 
   /// The address of this machine on the route to the store.

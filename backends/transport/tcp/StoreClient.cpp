@@ -8,10 +8,10 @@ namespace sluice::transport {
 
 using Clock = std::chrono::steady_clock;
 
-static constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50}; // interval of queries for a key
+static constexpr std::chrono::milliseconds kFirstPause{1}, kLongestPause{50}; // between two queries for a key
 
-/// Sends a request and waits for the reply. A late reply would be taken for that of the next request, so the connection
-/// is closed after a passed deadline.
+/// Sends a request and waits for the reply. If the deadline passes, closes the connection: a late reply would be taken
+/// for that of the next request.
 StoreFrame StoreClient::ask(const StoreFrame &question, Deadline deadline) {
   if (!socket_.isOpen())
     fail(SLUICE_PEER_LOST, "the connection to the store of rank 0 at ", address_.text(), " has ended");

@@ -28,10 +28,10 @@ namespace {
 
 struct Client {
   Socket socket;
-  Deadline hello;         // deadline of the secret
-  bool isKnown = false;   // it has
-  bool isLeaving = false; // when all is sent
-  std::string in, out;    // reads stop while a reply is pending, so both are bounded
+  Deadline hello;         // for the secret
+  bool isKnown = false;   // has sent the right secret
+  bool isLeaving = false; // disconnect it when `out` is sent
+  std::string in, out;    // unprocessed and unsent bytes. Reads stop while a reply is pending, so both are bounded
 };
 
 } // namespace
@@ -50,14 +50,14 @@ public:
   Impl(const Address &at, const std::string &secret)
       : secret_(secret), listening_(listenAt(at)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_.isOpen())
-      fail(SLUICE_EXHAUSTED, "a store cannot be made: ", std::strerror(errno));
+      fail(SLUICE_EXHAUSTED, "cannot create the event of the store: ", std::strerror(errno));
     address = {at.host, portOf(listening_)};
     startThread();
   }
 
   ~Impl() {
     uint64_t one = 1;
-    [[maybe_unused]] ssize_t written = write(wake_.get(), &one, sizeof one); // its count is 0, so there is room
+    [[maybe_unused]] ssize_t written = write(wake_.get(), &one, sizeof one); // does not block: the counter is 0
     thread_.join();
   }
 
@@ -80,7 +80,7 @@ private:
   std::thread thread_;
 };
 
-/// Signals are handled by the program's own threads.
+/// Starts the thread with all signals blocked, so that other threads of the program handle them.
 void StoreServer::Impl::startThread() {
   sigset_t all, before;
   sigfillset(&all);
@@ -91,7 +91,8 @@ void StoreServer::Impl::startThread() {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!thread_.joinable())
-    fail(SLUICE_EXHAUSTED, "out of memory: the thread of a store cannot be started");
+    fail(SLUICE_EXHAUSTED,
+         "cannot start the thread of the store: the process has too many threads or too little memory");
 }
 
 StoreFrame StoreServer::Impl::set(StoreFrame question) {
@@ -134,7 +135,7 @@ bool StoreServer::Impl::advance(Client &client) {
     if (!client.out.empty() && sendNow(client.socket, client.out) == Traffic::Gone)
       return false;
     if (!client.out.empty())
-      return true; // goes on when there is room
+      return true; // continues when the socket is writable
     if (client.isLeaving)
       return false;
     std::optional<StoreFrame> question = takeFrame(client.in, client.isKnown ? kMostValueBytes : kMostSecretBytes);
