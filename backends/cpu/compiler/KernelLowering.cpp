@@ -31,7 +31,7 @@ static bool isProduct(Operation *op, int64_t capacity) {
   return windows ? windows->groups == 1 : isProductOfMatrices(op, capacity);
 }
 
-// Minimum channels on both sides for a separate product per group.
+// Minimum input and output channels of a group, for a separate product per group.
 static constexpr int64_t kChannelsOfProduct = 32;
 
 bool hasLargeGroups(Operation *op) {

@@ -15,8 +15,8 @@ struct LoweredKernel {
   llvm::SmallVector<Stage> stages; // run in this order
   int64_t workspaceBytes = 0;
   ir::Work work;
-  double lanes = 1; // share of the vector lanes that the shapes can fill
-  bool hasBodies = true;
+  double lanes = 1;      // share of the vector lanes that the shapes can fill
+  bool hasBodies = true; // of the stage functions; see StageModule
 };
 
 /// Whether the op is a grouped convolution, or a gradient of one, whose groups are each large enough for a separate
@@ -24,7 +24,8 @@ struct LoweredKernel {
 /// not grow with the number of groups.
 bool hasLargeGroups(mlir::Operation *op);
 
-/// A name that is not a prefix of any function's name in the module, for the kernel's stage functions.
+/// A name for the kernel's stage functions: `wanted`, or `wanted` and a number. No function of the module has a name
+/// that begins with it.
 std::string uniqueName(mlir::ModuleOp module, llvm::StringRef wanted);
 
 /// Adds the kernel's stage functions to `into`; their names begin with `name`. Only stages of products and attention

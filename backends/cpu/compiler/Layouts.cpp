@@ -42,7 +42,7 @@ int64_t panelOfFirstDim(RankedTensorType type) {
   return 0;
 }
 
-// Grouped convolutions: lanes run along the channels.
+// Grouped convolutions are loop nests, whose lanes run along the channels.
 static LayoutPreference ofGroups(MLIRContext *context, bool isWeight) {
   return {isWeight ? AffineMap::getPermutationMap(ArrayRef<unsigned>{2, 3, 1, 0}, context) : ir::getNhwc(context),
           false};

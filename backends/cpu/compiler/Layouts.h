@@ -18,10 +18,10 @@ struct LayoutPreference {
 LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target,
                                  int64_t capacity);
 
-/// Vector lanes of the type in which products of `element` are accumulated.
+/// The vector lanes of the type in which products of this type's elements are accumulated.
 int64_t lanesOfSums(mlir::RankedTensorType type, const Target &target);
 
-/// The width of the panels that cut the first dimension; 0 if nothing does.
+/// The width of the panels (tiles) of the first dimension; 0 if the layout does not tile it.
 int64_t panelOfFirstDim(mlir::RankedTensorType type);
 
 /// Panels of width `panel` along the first of the dimensions: of a matrix [N, K], and of convolution weights [O, C, kh,

@@ -1,4 +1,4 @@
-// The CPU backend as a plugin of the plugin ABI.
+// The CPU backend's table of the plugin ABI.
 #pragma once
 
 #include "sluice/backend/compile.h"

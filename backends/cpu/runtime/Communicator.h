@@ -24,7 +24,7 @@ private:
   Context &context_;
   int32_t rank_, device_;
   std::shared_ptr<Ranks> ranks_;
-  std::unique_ptr<exchange::Across> across_; // instead, if the other ranks are in other processes
+  std::unique_ptr<exchange::Across> across_; // instead of ranks_, if the other ranks are in other processes
 };
 
 } // namespace sluice::cpu

@@ -49,9 +49,9 @@ public:
 
 private:
   const sluice_run_services *services_;
-  std::shared_ptr<Hall> hall_; // the group's, or a private one
-  HostInfo host_;              // cached: reading it takes longer than opening
-  std::map<void *, HostMemory> blocks_;
+  std::shared_ptr<Hall> hall_;          // the group's, or a private one
+  HostInfo host_;                       // as `describe` read it last; owns the name
+  std::map<void *, HostMemory> blocks_; // allocations by address
   Together together_;
 };
 

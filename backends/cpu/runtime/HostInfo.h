@@ -12,13 +12,13 @@ struct HostInfo {
   int64_t memoryBytes = 0, freeBytes = 0;
   int32_t cores = 0; // that this process may run on
   double clockHz = 0;
-  double peakFlops = 0; // f32, two vector multiply-adds a cycle and core
+  double peakFlops = 0; // f32 operations per second of all cores, at two vector multiply-adds per cycle
 };
 
 HostInfo readHostInfo();
 
-/// Memory that this process can still allocate, swap included, limited to the physical memory. The kernel overcommits,
-/// and kills a process that uses more.
+/// Bytes that this process can still use, including swap, but at most the physical memory. Allocations beyond this
+/// limit may succeed, because the kernel overcommits, but the kernel kills a process that uses them.
 int64_t readFreeBytes();
 
 } // namespace sluice::cpu

@@ -7,7 +7,7 @@ namespace sluice::cpu {
 
 class HostMemory {
 public:
-  /// A block without an address if the system gives none.
+  /// If the system has no memory, the block has a null address.
   explicit HostMemory(size_t bytes);
   HostMemory(HostMemory &&other) noexcept;
   HostMemory &operator=(HostMemory &&) = delete;

@@ -89,7 +89,7 @@ static void runTasks(void *argument, int64_t begin, int64_t end) {
   call.function(call.buffers, call.rows, begin, end);
 }
 
-/// Separate, to keep launches small.
+/// A separate function, to keep `launch` small.
 [[noreturn]] static void refuseFunction(const sluice_launch &launch) {
   throw Error(SLUICE_UNSUPPORTED, std::string("kernel ") + launch.name + ": cpu runs host code, and has no function '" +
                                       (launch.function ? launch.function : "") + "'");

@@ -12,9 +12,9 @@ using exchange::Error;
 using exchange::Part;
 using exchange::rankText;
 
-static constexpr size_t kPieceBytes = size_t(128) << 10;   // that a rank sends
-static constexpr size_t kPiecesForThreads = 4;             // minimum pieces for which an instance's threads are woken
-static constexpr std::chrono::microseconds kEagerness{20}; // for which a thread waits without sleeping
+static constexpr size_t kPieceBytes = size_t(128) << 10;   // of each rank's data
+static constexpr size_t kPiecesForThreads = 4;             // with more pieces, an instance's threads share them
+static constexpr std::chrono::microseconds kEagerness{20}; // time of waiting without sleep
 
 //===- the hall ---------------------------------------------------------------------------------------------------===//
 

@@ -21,12 +21,13 @@ namespace sluice::cpu {
 
 class Ranks;
 
-/// State that the contexts of a group share. Every change that a thread waits for happens with the mutex held.
+/// State that the contexts of a group share: the ranks of each id, and a counter of the changes that threads wait for.
+/// Such a change requires the mutex, which is also that of all ranks.
 class Hall {
 public:
   std::mutex mutex;
 
-  /// Counts the changes that threads wait for.
+  /// The number of changes so far.
   uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
   void change(); ///< with the mutex held
   /// Waits until there are more changes than `seen`. The mutex must not be held.
@@ -60,15 +61,16 @@ private:
   friend Ranks;
   bool doPiece();
 
-  // With the hall's mutex held, before the exchange runs.
-  std::vector<std::optional<exchange::Part>> parts; // ranks that have submitted it
-  std::vector<const void *> queues;                 // that these use
+  // Guarded by the hall's mutex; used before the exchange runs.
+  std::vector<std::optional<exchange::Part>> parts; // of ranks that have submitted it
+  std::vector<const void *> queues;                 // of these ranks
   size_t arrived = 0;                               // ranks whose queues have reached it
-  std::optional<exchange::Error> error;             // once it failed
+  std::optional<exchange::Error> error;             // if it failed
 
+  // Set before the exchange runs; constant while it runs.
   std::optional<exchange::Transfer> transfer;
   size_t elements = 0, pieceElements = 0, pieces = 0;
-  std::atomic<size_t> taken = 0, done = 0;
+  std::atomic<size_t> taken = 0, done = 0; // pieces
   std::atomic<State> state_ = State::Gathering;
 };
 

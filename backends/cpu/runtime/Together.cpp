@@ -14,7 +14,7 @@ public:
   /// Submits it.
   explicit Course(Pending pending) : its_(std::move(pending)) {
     if (its_.across)
-      return; // other processes are not notified before the queue has reached it
+      return; // submitted by `advance`: other processes learn of it when the queue has reached it
     try {
       rendezvous_ = its_.ranks->put(its_.rank, its_.queue, std::move(its_.part));
     } catch (const Error &error) {
@@ -26,7 +26,7 @@ public:
   const std::optional<Error> &error() const { return error_; }
   bool isOver() const { return error_ || isDone_; }
 
-  /// Advances as far as possible without waiting; its queue has reached it.
+  /// Called when its queue has reached it. Advances as far as possible; waits only for other processes.
   void advance(const sluice_run_services &services) {
     if (its_.across)
       return runAcross();

@@ -11,7 +11,7 @@ namespace sluice::cpu {
 /// An exchange of one rank.
 struct Pending {
   std::shared_ptr<Ranks> ranks;
-  exchange::Across *across; ///< instead, if the other ranks are in other processes
+  exchange::Across *across; ///< instead of `ranks`, if the other ranks are in other processes
   int32_t rank;
   const void *queue;
   exchange::Part part;

@@ -39,7 +39,7 @@ TABLE = [
     (["compile", "trained.mlir", "--precision", "bf16"], USAGE, "a dump of phase 'train' has its precision already, f32"),
     (["compile", "small.mlir", "--target-cpu", "znver9"], USAGE, "there is no CPU 'znver9'; did you mean 'znver"),
     (["compile", "small.mlir", "--target-cpu", "haswel:l1=32K"], USAGE, "there is no CPU 'haswel'; did you mean 'haswell'?"),
-    (["compile", "small.mlir", "--target-cpu", "haswell:l3=8M"], USAGE, "'l3=8M' is no cache's size, as l1=32K or l2=1M"),
+    (["compile", "small.mlir", "--target-cpu", "haswell:l3=8M"], USAGE, "'l3=8M' is not a cache size such as l1=32K or l2=1M"),
     (["compile", "small.mlir", "--target-cpu", "nehalem"], UNSUPPORTED, "'nehalem' is without avx2 and fma"),
     (["compile", "small.mlir", "--devices", "sim:0", "--target-cpu", "x86-64-v2"], UNSUPPORTED, "'x86-64-v2' is without avx2"),
     (["compile", "small.mlir", "--compile-to", "fuse"], USAGE, "there is no phase 'fuse'; did you mean 'fused'?"),

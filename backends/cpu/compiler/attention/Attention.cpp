@@ -48,7 +48,7 @@ void ForwardEmitter::emitTile(OpBuilder &b, TaskTile &task) {
   finish(b, task, Sums(ArrayRef(state).take_front(half)), Sums(ArrayRef(state).drop_front(half)));
 }
 
-// A query without keys so far has the maximum -inf; 0 is subtracted for it instead.
+// The maximum of a query without keys so far is -inf. Its scores are then shifted by 0, because -inf - -inf is NaN.
 void ForwardEmitter::emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, int64_t count,
                                Sums &largest, Sums &total) {
   const LaneTile &tile = task.tile;

@@ -19,7 +19,7 @@ struct Attention {
     Place place;
     int64_t batch = 0, head = 0, item = 0; // strides
   };
-  /// Strides along batch, head, query and key; 0 repeats.
+  /// Strides along batch, head, query and key; 0 along a broadcast dimension.
   struct Mask {
     Place place;
     mlir::Type stored; // the element, or i8 of bool; null: there is no mask
@@ -36,7 +36,7 @@ struct Attention {
   bool batchIsRows = false;
   int64_t heads = 1, headsOfKeys = 1;
   int64_t queries = 1, keys = 1, depth = 1, valueDepth = 1;
-  int64_t block = 1;
+  int64_t block = 1; // items of the other side in a block
   bool causal = false;
   double scale = 1;
   Tensor q, k, v, dY, logsumexp, delta;
@@ -44,7 +44,7 @@ struct Attention {
   Result y, logsumexpResult, dQ, dK, dV;
 };
 
-/// The maximum number of elements of a query, key or value. The stack space of a tile is proportional to it.
+/// The maximum number of elements of a query, key or value. It bounds the stack space of a tile.
 inline constexpr int64_t kDeepestAttention = 256;
 
 Stage emitAttention(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Attention &attention,

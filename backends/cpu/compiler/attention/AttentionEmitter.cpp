@@ -146,13 +146,14 @@ Value AttentionEmitter::maskAt(OpBuilder &b, TaskTile &task, Value headOfQueries
   return elementAddress(b, loc, op.mask.stored, task.stage.buffer(op.mask.place.buffer), offset);
 }
 
-/// Whether the mask identifies cheaply the keys that no query of a tile attends to.
+/// Whether the loop over keys ends after the last key that the mask shows: a boolean mask that is contiguous along keys
+/// is cheap to search.
 bool AttentionEmitter::maskEndsSteps() const {
   return lanesAreQueries() && op.mask.stored && op.mask.stored != op.element && op.mask.strides[3] == 1;
 }
 
-/// The end of the last block of keys to which some query of the tile attends. Later blocks would only add zeros, so the
-/// empty part of a cache that fills key by key costs nothing.
+/// The end of the last block of keys to which some query of the tile attends. Later blocks would only add zeros. The
+/// empty part of a cache of keys, which fills key by key, therefore costs only this search.
 Value AttentionEmitter::endOfAttended(OpBuilder &b, TaskTile &task) {
   IndexMath math{b, loc};
   Value zero = math.constant(0), queries = math.constant(maskOfItems() == 0 ? 1 : task.tile.numItems());

@@ -18,7 +18,7 @@ struct TaskTile {
   mlir::Value first;       // item
 };
 
-/// The base of the forward pass and the gradients. Sums are all vectors of a row.
+/// The base of the emitters of the forward pass and the gradients. `Sums` are the vectors of one row of a tile.
 class AttentionEmitter {
 public:
   AttentionEmitter(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Attention &op,
@@ -53,7 +53,8 @@ protected:
   using Block = llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value first, int64_t steps, Sums &state)>;
   Sums forEachBlock(mlir::OpBuilder &b, TaskTile &task, Sums state, Block body);
 
-  /// tile [steps][lanes] = `finish` of the scores of each step. `a` is the first step's vector.
+  /// scores [steps][lanes] = `finish` of the scaled and masked products of each step's vector with `items`, the vectors
+  /// of the tile. `a` is the first step's vector, and vectors are `stride` elements apart.
   using Finish = llvm::function_ref<Sums(mlir::OpBuilder &b, mlir::Value row, Sums scores)>;
   void score(mlir::OpBuilder &b, TaskTile &task, mlir::Value headOfQueries, mlir::Value firstStep, int64_t steps,
              mlir::Value a, int64_t stride, mlir::Value items, mlir::Value scores, Finish finish);
@@ -108,7 +109,7 @@ private:
   int64_t vectorsOfTile;
   const Target &target;
   Stage result;
-  mlir::Value maskTile; // where the mask is transposed: [block][lanes]
+  mlir::Value maskTile; // the transposed mask of a block, on the stack: [block][lanes]
 };
 
 } // namespace sluice::cpu

@@ -7,14 +7,14 @@ namespace sluice::cpu {
 
 class LaneTile {
 public:
-  /// `items` of the lanes hold items; the remaining lanes of the last vector hold zeros.
+  /// The first `items` lanes hold items. The remaining lanes of the last vector hold zeros.
   LaneTile(mlir::Location loc, mlir::VectorType type, int64_t items)
       : loc(loc), type(type), items(items), vectors((items + type.getNumElements() - 1) / type.getNumElements()) {}
 
   int64_t numVectors() const { return vectors; }
   int64_t width() const { return vectors * lanes(); }
   int64_t numItems() const { return items; }
-  /// Items per vector.
+  /// The number of items in this vector.
   int64_t itemsOf(int64_t vector) const { return std::min(lanes(), items - vector * lanes()); }
   mlir::VectorType vectorType() const { return type; }
 
@@ -27,7 +27,8 @@ public:
   Sums loadItems(mlir::OpBuilder &b, mlir::Value from) const;
   void storeItems(mlir::OpBuilder &b, const Sums &sums, mlir::Value to) const;
 
-  /// Loads the given number of elements into a vector, padded with zeros, at an offset in elements; and the store.
+  /// `Load` loads `count` elements, `offset` elements after the caller's address, into a vector padded with zeros.
+  /// `Store` stores a vector there.
   using Load = llvm::function_ref<mlir::Value(mlir::OpBuilder &b, mlir::Value offset, int64_t count)>;
   using Store = llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value vector, mlir::Value offset)>;
   /// tile[e][item] = element e of the item. The elements of an item are contiguous; items are `stride` apart.

@@ -58,7 +58,7 @@ static void initializeNativeTarget() {
   });
 }
 
-// "+avx2,+fma,...": x86-64 and the target's extensions only, whatever other features its CPU has.
+// "+avx2,+fma,...": only the extensions in `target.instructions`. Other features of the CPU are not used.
 static std::string featuresOf(const Target &target) {
   llvm::SubtargetFeatures features;
   for (const std::string &name : target.instructions)
@@ -127,7 +127,7 @@ static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llv
 }
 
 /// Copies the constant data and private functions that `function` uses from `module` to `part`. Returns the number of
-/// ops of these and the function.
+/// ops in the function and the copies.
 static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part) {
   size_t ops = 0;
   function->walk([&](Operation *op) {
@@ -151,7 +151,7 @@ static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part
 /// Distributes the functions of a module to parts of about equal op counts, with the data that they need. The parts do
 /// not depend on the number of cores.
 static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
-  constexpr size_t kOps = 2000; // a tenth of a second of code generation
+  constexpr size_t kOps = 2000; // per part: about 0.1 s of code generation
   std::vector<OwningOpRef<ModuleOp>> parts;
   size_t ops = kOps; // in the last part
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
@@ -185,7 +185,7 @@ struct Made {
 };
 } // namespace
 
-/// Null if the translation fails, which MLIR has reported.
+/// Null if the translation fails; MLIR has emitted the reason.
 static std::unique_ptr<Part> translate(ModuleOp module, const LowerToLLVM &lower) {
   auto part = std::make_unique<Part>();
   part->context.setOptPassGate(part->gate);
@@ -252,7 +252,8 @@ llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, co
   std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
   std::vector<std::unique_ptr<Part>> translated(parts.size());
   std::vector<Made> made(parts.size());
-  // Only this thread may use MLIR's context. It works one or more parts ahead of the threads that run LLVM.
+  // Only this thread may use MLIR's context. It lowers parts in order, while other threads compile those that are
+  // ready.
   auto prepare = [&](size_t number) {
     OwningOpRef<ModuleOp> part = std::move(parts[number]);
     translated[number] = translate(*part, lower);

@@ -17,7 +17,7 @@ class LLJIT;
 namespace sluice::cpu {
 
 struct CodegenOptions {
-  // Expand math functions of f32 vectors into polynomials; those without one call libm lane by lane.
+  // Expand math functions of f32 vectors into polynomials. Functions without a polynomial call libm lane by lane.
   bool polynomialMath = true;
   // Threads that compile the parts of a large module; 0: one per core. The object does not depend on the number.
   unsigned threads = 0;

@@ -39,8 +39,8 @@ static FrozenRewritePatternSet expansionPatterns(MLIRContext &context, bool poly
   return patterns;
 }
 
-/// Loops become branches. Math functions without an LLVM intrinsic become calls of libm. MLIR would lower log1p to
-/// log(1 + x) and expm1 to exp(x) - 1.
+/// Loops become branches. Math functions without an LLVM intrinsic become calls of libm. They must be lowered here: the
+/// conversion to LLVM would lower log1p to log(1 + x) and expm1 to exp(x) - 1, which lose accuracy near 0.
 static FrozenRewritePatternSet structurePatterns(MLIRContext &context) {
   RewritePatternSet patterns(&context);
   populateSCFToControlFlowConversionPatterns(patterns);

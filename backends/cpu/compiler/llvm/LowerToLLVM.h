@@ -13,7 +13,8 @@ namespace sluice::cpu {
 /// Holds the conversion patterns, which are built once and reused for every module.
 class LowerToLLVM {
 public:
-  /// `polynomialMath`: functions of f32 are polynomials; those without one, and all others, call libm lane by lane.
+  /// `polynomialMath`: functions of f32 that have a polynomial (MathFunctions.h) use it. All others call libm lane by
+  /// lane.
   LowerToLLVM(mlir::MLIRContext &context, bool polynomialMath);
   ~LowerToLLVM();
 

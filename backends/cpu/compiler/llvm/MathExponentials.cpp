@@ -27,11 +27,11 @@ struct ReducedExponent {
 };
 } // namespace
 
-/// x, or `beyond` (atMost: the bound) if x is outside of the bound; NaN stays NaN. Each is one instruction if `beyond`
-/// is the bound.
+/// x, or `beyond` if x is below the bound; NaN stays NaN. If `beyond` is the bound, this is one instruction.
 static Value atLeast(const Formula &f, Value x, double bound, double beyond) {
   return f.select(f.compare(arith::CmpFPredicate::UGE, x, f.constant(bound)), x, f.constant(beyond));
 }
+/// x, or the bound if x is above it; NaN stays NaN.
 static Value atMost(const Formula &f, Value x, double bound) {
   return f.select(f.compare(arith::CmpFPredicate::ULE, x, f.constant(bound)), x, f.constant(bound));
 }
@@ -98,7 +98,7 @@ Value log1p(const Formula &f, Value x) {
   SplitFloat split(f, u);
   const FloatBits &bits = split.bits;
   Value scale = bits.asFloat(bits.toExponent(bits.sub(bits.constant(127), split.k)));
-  // The rounding error of large sums is negligible. The scale of the largest sums is not a number.
+  // The rounding error of large sums is negligible, and the scale of the largest sums is not finite.
   Value rounded = f.sub(split.m, one), r = f.select(f.less(u, 0x1p25), f.add(rounded, f.mul(lost, scale)), rounded);
   Value y = logOf(f, bits.toFloat(split.k), r);
   y = f.select(f.either(f.is(u, 1), f.is(u, INFINITY)), x, y);

@@ -1,4 +1,4 @@
-// Exponentials and logarithms of f32 for all floats. Subnormal arguments and results are kept.
+// Exponentials and logarithms of f32, defined for all floats. Subnormal arguments and results are not flushed to 0.
 #pragma once
 
 #include "backends/cpu/compiler/llvm/MathFormula.h"

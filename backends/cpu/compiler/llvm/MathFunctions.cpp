@@ -83,8 +83,8 @@ static Value sinOfQuadrant(const Formula &f, Value x, double shift) {
   return f.b.create<arith::MaximumFOp>(f.loc, value, f.constant(-1));
 }
 
-/// `value`, or the result of the libm function `Op` where |x| is at least 2^40. There, the product that counts
-/// quadrants would be wrong by a large fraction of a quadrant. A vector without such elements calls nothing.
+/// `value`, or the result of the libm function `Op` where |x| is at least 2^40, because the number of quadrants is then
+/// inexact by a large fraction of a quadrant. A vector without such elements calls nothing.
 template <typename Op> static Value withLarge(const Formula &f, Value x, Value value) {
   Value isLarge = f.compare(arith::CmpFPredicate::OGE, f.abs(x), f.constant(0x1p40)), isAnyLarge = isLarge;
   if (isa<VectorType>(f.type))
@@ -143,7 +143,7 @@ static Value exp2(const Formula &f, Value x) {
 // |x|^y as 2^(y log2 |x|) in double precision, which leaves one rounding to f32; then C's special cases.
 static Value powOfMagnitude(const Formula &f, Value x, Value y) {
   Formula wide{f.b, f.loc, f.like(f.b.getF64Type())};
-  constexpr double kHuge = 0x1p200; // times any logarithm but 0 it exceeds all floats; times 0 it is 0
+  constexpr double kHuge = 0x1p200; // bound of exponents: times any logarithm except 0, it exceeds all floats
   auto widened = [&](Value value) -> Value { return f.b.create<arith::ExtFOp>(f.loc, wide.type, value); };
   Value size = widened(f.abs(x)), exponent = widened(y);
   Value logarithm = wide.select(wide.is(size, 0), wide.constant(-INFINITY), log2(wide, size));

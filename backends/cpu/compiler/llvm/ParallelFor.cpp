@@ -59,7 +59,7 @@ private:
     return started;
   }
 
-  /// The body of every thread. A crash must not unwind the calling thread while others still read its stack.
+  /// Runs the share of a thread, and catches its crash: the calling thread must not unwind while others use its stack.
   void work(llvm::function_ref<void()> share) {
     llvm::CrashRecoveryContext recovery;
     if (recovery.RunSafely([&] { catching(share); }))
@@ -94,7 +94,7 @@ private:
       body(*number);
   }
 
-  /// The next number that is ready; none at the end.
+  /// Waits for the next prepared number. None at the end of the loop.
   std::optional<size_t> take() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return next < ready || allReady || ended; });

@@ -10,8 +10,8 @@ namespace sluice::cpu {
 
 /// For each number below `count`: `prepare` runs in order on the calling thread, then `body` on any of `threads`
 /// threads, which include the calling one. 0: one thread per core. If fewer threads can be created, the loop uses
-/// those. Returns false if `prepare` did, which also ends the loop. An exception of one thread is rethrown here. A
-/// crash of one thread is handled like a crash of the calling thread. Both end the loop.
+/// fewer. Three events end the loop early. If `prepare` returns false, the loop returns false. An exception of any
+/// thread is rethrown in the calling thread. A crash of any thread becomes a crash of the calling thread.
 bool parallelFor(size_t count, unsigned threads, llvm::function_ref<bool(size_t)> prepare,
                  llvm::function_ref<void(size_t)> body);
 

@@ -40,7 +40,7 @@ static SmallVector<Element> elementsOf(ValueRange values) {
   return llvm::map_to_vector(values, [](Value value) { return LaneEmitter::handleOf<Element>(value); });
 }
 
-// Ops with carried values get their terminator when these are known.
+// An op with carried values has no terminator yet: `end` creates it, when the next values are known.
 void LaneEmitter::open(Operation *op, Block *inside, bool carries) {
   around.push_back({op, beforeOp(op)});
   if (carries)
@@ -87,7 +87,7 @@ void LaneEmitter::leave() {
 
 // Elements.
 
-// Emitted once, at the beginning: a constant is an operand of its consumers, not an instruction.
+// Emitted once, at the beginning: in machine code, constants are operands of their consumers.
 Value LaneEmitter::constantOf(TypedAttr vector) {
   Value &known = constants[vector];
   if (known)
@@ -194,7 +194,7 @@ void LaneEmitter::splitByLanes(AffineExpr offset, LinearIndex &uniform, LinearIn
     (space().usesLane(term.atom) ? varying : uniform).add(term.atom, term.coefficient);
 }
 
-// One element for all lanes, if any lane is active.
+// Loads one element for all lanes. If no lane is active, the offset may be out of range, so offset 0 is loaded instead.
 Value LaneEmitter::loadUniform(Type stored, Value base, Value where, Mask guard, Condition exists) {
   Value held = guard.uniform;
   if (guard.lanes)
@@ -247,7 +247,7 @@ void LaneEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &la
   if (ir::isHalf(memory.type.getElementType()))
     value = narrowToHalf(b, loc, value, memory.type.getElementType());
   LinearIndex index = space().analyze(offset);
-  // A single lane, which is number 0, is contiguous along anything.
+  // With one lane, whose number is 0, the stride along the lane variable does not matter.
   int64_t step = lanes.variable ? index.coefficientOf(lanes.variable) : 0;
   if (!lanes.variable || (lanes_ == 1 && step != 1)) {
     if (step != 0)

@@ -1,6 +1,6 @@
-// Emits loop nests as MLIR: elements are vectors of `lanes` elements (ui8 is i8). The number of lanes is a
-// multiple of a fixed number, so that an element goes through the same instructions wherever it is computed. Elements
-// of f16 and bf16 are f32 with such a value. Outside of the loops over lanes, all lanes hold the same element.
+// Emits loop nests as MLIR. An element is a vector of `lanes` elements (ui8 is i8). The number of lanes is a multiple
+// of a fixed number (lanesOf), so that all kernels compute an element with the same instructions. Elements of f16 and
+// bf16 are f32 with such a value. Outside of the loops over lanes, all lanes hold the same element.
 //
 // Handles are SSA values: an i64 for a count, the address of vectors on the stack for an array. A condition is a mask: an
 // i1 common to all lanes, and a vector of i1.
@@ -20,7 +20,7 @@ mlir::Type getMemoryElement(mlir::Type element);
 
 class LaneEmitter : public loops::Emitter {
 public:
-  /// Whether values may be hoisted before the loop around the insertion point, or only emitted at it.
+  /// Whether values may be hoisted before the loop over tasks around the insertion point (Used), or not (Ignored).
   enum class Surroundings { Used, Ignored };
   LaneEmitter(mlir::OpBuilder &builder, mlir::Location loc, StageFunction &stage, int64_t lanes, int64_t partials,
               Surroundings surroundings = Surroundings::Used);
@@ -66,7 +66,7 @@ public:
                       loops::Condition condition) final;
   void store(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,
              loops::Element element) final;
-  /// `count` elements, one after the other.
+  /// Stores `count` contiguous zeros.
   void storeZeros(const loops::Memory &memory, mlir::AffineExpr offset, int64_t count);
 
   loops::Element rotate(loops::Element element, int64_t by) final;
@@ -120,7 +120,7 @@ private:
   int64_t lanes_, partials_;
   mlir::Block *outermost;
   llvm::SmallVector<Around> around;
-  std::deque<Mask> masks; // of conditions
+  std::deque<Mask> masks; // the targets of condition handles
   struct Left {
     llvm::SmallVector<Around> around;
     mlir::OpBuilder::InsertPoint place;

@@ -97,7 +97,7 @@ Value LaneEmitter::resized(Value integers, Type element) {
                    : make<arith::ExtSIOp>(vectorOf(element), integers);
 }
 
-/// Lane numbers, or a per-lane element.
+/// The values of a variable in all lanes: lane numbers, or the elements of a data variable.
 Value LaneEmitter::variableOfLanes(AffineExpr variable, Type element) {
   if (Element data = space().elementOf(variable))
     return resized(valueOf(data), element);

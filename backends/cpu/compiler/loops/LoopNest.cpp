@@ -11,7 +11,7 @@ using namespace loops;
 
 // Bytes read and written by one task: they fit in the second-level cache, and outweigh the overhead of a task.
 static constexpr double kBytesPerTask = 64 << 10;
-// So that sixteen threads finish at about the same time.
+// Four tasks for each of sixteen threads, so that all finish at about the same time.
 static constexpr int64_t kEnoughTasks = 64;
 
 namespace {

@@ -14,14 +14,14 @@ struct EmittedNest {
   double lanes = 1; // the share of vector lanes that do work
 };
 
-/// The maximum number of columns that a loop down columns computes together. Each row is in another page, so several
-/// cache lines of a row are read at once.
+/// The maximum number of columns that a loop down columns computes together. Rows are far apart, typically in different
+/// pages, so several cache lines of a row are read at once.
 inline constexpr int64_t kColumns = 128;
 
 mlir::FailureOr<EmittedNest> emitLoopNest(const loops::LoopNest &nest, mlir::ModuleOp module, const Target &target,
                                           int64_t capacity);
 
-/// Lanes of every element type: fixed, so that fusion does not change which elements share a vector.
+/// The number of lanes, the same for every element type, so that fusion does not change which elements share a vector.
 inline int64_t lanesOf(const Target &target) { return target.lanes(32); }
 
 } // namespace sluice::cpu

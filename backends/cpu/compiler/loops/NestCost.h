@@ -1,4 +1,4 @@
-// A rough count of the cycles of a generated stage, to choose a vectorization.
+// A rough estimate of the cycles of a generated stage, to choose between mappings of loops to lanes.
 #pragma once
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

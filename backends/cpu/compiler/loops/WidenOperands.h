@@ -20,7 +20,7 @@ public:
   /// Widens the half-precision operands of `root`.
   mlir::LogicalResult widen(mlir::Operation *root);
 
-  /// The location of a widened operand, as f32 in the workspace.
+  /// The offset of a widened operand in the workspace, in f32 elements; none if the operand was not widened.
   std::optional<int64_t> offsetOf(mlir::Value operand) const;
 
   llvm::ArrayRef<Stage> stages() const { return stages_; }

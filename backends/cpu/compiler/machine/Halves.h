@@ -14,7 +14,7 @@ mlir::Value widenHalf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stored
 /// f32 rounded to the nearest even value of `half`, as f32. A NaN stays one.
 mlir::Value roundToHalf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, mlir::Type half);
 
-/// The memory format of f32 values that are representable in `half`.
+/// Converts f32 values that are representable in `half` to their memory format.
 mlir::Value narrowToHalf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, mlir::Type half);
 
 } // namespace sluice::cpu

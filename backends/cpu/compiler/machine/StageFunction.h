@@ -16,7 +16,7 @@
 
 namespace sluice::cpu {
 
-// How the runtime splits a stage: into `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` where rowsPerTask is 0.
+// A stage has `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` if rowsPerTask is 0.
 struct Stage {
   std::string function;
   int64_t tasks = 1;
@@ -45,7 +45,7 @@ public:
   // A builder before the function's return.
   mlir::OpBuilder bodyBuilder();
 
-  // Emits the loop over the tasks [begin, end), where functions have bodies; `body` fills in one task.
+  // Emits the loop over the tasks [begin, end), with `body` for one task. Emits nothing if functions have no bodies.
   void forEachTask(llvm::function_ref<void(mlir::OpBuilder &, mlir::Value task)> body);
 
 private:

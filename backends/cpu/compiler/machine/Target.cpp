@@ -16,12 +16,12 @@ using llvm::StringRef;
 static constexpr llvm::StringLiteral kNeeded[] = {"avx2", "fma", "f16c"};
 // Used if available, as in nearly every CPU with the required extensions.
 static constexpr llvm::StringLiteral kUsed[] = {"bmi", "bmi2", "lzcnt", "movbe", "popcnt"};
-// Together they provide vectors of 512 bits. Later extensions (VNNI, VBMI, ...) do not improve the generated code.
-// Without them, one program runs on all machines with these.
+// Together they provide vectors of 512 bits. Later extensions (VNNI, VBMI, ...) do not improve the generated code, and
+// a program that uses them would not run on all machines with AVX-512.
 static constexpr llvm::StringLiteral kWide[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
-// Processors that start only one 512-bit multiply-add a cycle: the vector ports are 256 bits wide, or the second is
-// absent.
+// Processors that start only one 512-bit multiply-add per cycle, because their vector ports are 256 bits wide or only
+// one port supports 512 bits.
 static bool hasSingleWideFma(StringRef cpu) {
   static const llvm::StringSet<> single = {"znver4", "icelake-client", "tigerlake", "rocketlake", "cannonlake"};
   return single.contains(cpu);
@@ -29,7 +29,7 @@ static bool hasSingleWideFma(StringRef cpu) {
 
 bool Target::has(StringRef instruction) const { return llvm::is_contained(instructions, instruction); }
 
-// `cpu` with those of its extensions that generated code uses.
+// The target for `cpu`, with those of the available extensions that generated code uses.
 static Target targetWith(StringRef cpu, const llvm::StringMap<bool> &available) {
   auto isThere = [&](StringRef name) { return available.lookup(name); };
   Target target;
@@ -95,7 +95,7 @@ static llvm::Error setCaches(StringRef text, Target &target) {
     auto [name, value] = setting.split('=');
     int64_t *cache = name == "l1" ? &target.l1 : name == "l2" ? &target.l2 : nullptr;
     if (!cache || !parseBytes(value, *cache))
-      return refuse(std::errc::invalid_argument, "'" + setting + "' is no cache's size, as l1=32K or l2=1M");
+      return refuse(std::errc::invalid_argument, "'" + setting + "' is not a cache size such as l1=32K or l2=1M");
   }
   return llvm::Error::success();
 }

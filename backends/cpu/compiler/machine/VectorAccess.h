@@ -33,7 +33,7 @@ void storeVector(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, mli
 // The first `lanes` lanes as a narrower vector; the vector itself if that is all lanes.
 mlir::Value firstLanes(mlir::OpBuilder &b, mlir::Location loc, mlir::Value vector, int64_t lanes);
 
-// locality: 3 into the first-level cache, 2 into the second.
+// `locality` is the hint of llvm.prefetch: 3 for the first-level cache, 2 for the second.
 void prefetch(mlir::OpBuilder &b, mlir::Location loc, mlir::Value address, bool forWrite = false, int locality = 3);
 
 } // namespace sluice::cpu
