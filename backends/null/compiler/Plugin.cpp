@@ -1,11 +1,11 @@
 // The template of a compile half; `tools/new backend NAME` copies it.
 //
 // It supports no op. To do:
-//   1. supports   Look at the name and the attributes of sluice_kernel_op_at(&op, 0), and at the dtypes and shapes of
-//                 the values. Throw unless there is a kernel: the user must put the op on another device, so the text
-//                 gives the reason.
-//   2. prepare    Say how the kernel is launched. `function` names a function of the run half, and `parameters` are
-//                 the bytes that it gets with every launch, such as sizes and strides.
+//   1. supports   Check the name and the attributes of sluice_kernel_op_at(&op, 0), and the dtypes and shapes of the
+//                 values. Throw unless there is a kernel. The user must then place the op on another device, so the
+//                 text gives the reason.
+//   2. prepare    Describe the launch of the kernel. `function` names a function of the run half, and `parameters` are
+//                 the bytes that it receives with every launch, such as sizes and strides.
 //   3. lower      Only for generated code: a blob of device code, which the run half loads as a module.
 // adapter/compile.h lists the optional methods. Without proposeLayout every tensor is row-major, and without canFuse
 // every op is a launch of its own.

@@ -1,8 +1,8 @@
-// The template of a run half: one device whose memory is the host's, and whose queues do everything at once.
+// The template of a run half: one device whose memory is the host's, and whose queues execute work within the call.
 //
-// `tools/new backend NAME` copies it. Replace, in this order, each with a call of the driver:
-//   1. deviceCount, describe   the devices that are there; none is fine.
-//   2. allocate, release       device memory, zeroed, at multiples of 64 bytes.
+// `tools/new backend NAME` copies it. Replace these methods, in this order, by calls of the driver:
+//   1. deviceCount, describe   the available devices, possibly none.
+//   2. allocate, release       zeroed device memory, aligned to 64 bytes.
 //   3. copy                    host to device, device to host, device to device.
 //   4. launch                  the functions that the compile half names, on addresses from `buffers`.
 //   5. queues and events       Without `immediate`, work may return before it is done. adapter/run.h lists the methods

@@ -1,5 +1,5 @@
-// The simulator's compile half: its kernels are the host's. Every call is forwarded to a session of the compiler's host
-// service, with an unchanged view.
+// The simulator's compile half. Kernels are compiled for the host: every call is forwarded, with an unchanged view, to
+// a session of the host's compile half, which the compiler provides as a service.
 #include "sluice/backend/adapter.h"
 
 using sluice::backend::Error;
@@ -13,7 +13,7 @@ public:
       : host_(options.services ? options.services->host : nullptr) {
     if (!host_)
       throw Error(SLUICE_UNSUPPORTED,
-                  "this compiler offers no service that compiles for the host, which runs sim's kernels");
+                  "sim needs a compiler that passes the host's compile half: its kernels are compiled for the host");
     sluice_status status = host_->begin(&options, &session_);
     if (status == SLUICE_OK)
       return;

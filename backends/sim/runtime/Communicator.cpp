@@ -45,7 +45,7 @@ Communicator::Communicator(Context &context, const sluice_communicator_options &
   ranks_->join(rank_, device_);
 }
 
-/// An exchange that breaks the ranks also unblocks other queues.
+/// Settles also after an error: an exchange that breaks the ranks frees the queues that wait for it.
 void Communicator::put(Queue &queue, const exchange::Part &part) {
   try {
     ranks_->put(rank_, queue, part, context_.host());
@@ -65,7 +65,7 @@ void Communicator::exchange(Queue &queue, const sluice_exchange &exchange) {
   context_.putTogether([this, &queue, part = ranks_->partOf(rank_, exchange)] { put(queue, part); });
 }
 
-/// For callers without the threads of an instance.
+/// The parallel_for of callers without the threads of an instance.
 static void runInOrder(void *, int64_t tasks, void (*function)(void *, int64_t, int64_t), void *argument) {
   for (int64_t task = 0; task < tasks; ++task)
     function(argument, task, task + 1);

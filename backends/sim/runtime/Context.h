@@ -1,4 +1,5 @@
-// The private state of a context: its host, which issues the work, and the operands of that work.
+// The private state of a context: the knowledge of its host, which issues the work, its host memory and its counters.
+// Devices, queues and memory belong to the machine, which the contexts of a group share.
 #pragma once
 
 #include "backends/sim/runtime/Machine.h"
@@ -93,8 +94,8 @@ private:
   std::map<void *, std::unique_ptr<std::byte, void (*)(void *)>> hostMemory_; // addresses returned by allocateOnHost
   // number and bytes of the copies of each (from, to)
   std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>> counts_;
-  int together_ = 0; // begins without ends
-  std::vector<std::function<void()>> exchanges_;
+  int together_ = 0;                             // nested begins without ends
+  std::vector<std::function<void()>> exchanges_; // deferred until the outermost end
 };
 
 } // namespace sluice::sim

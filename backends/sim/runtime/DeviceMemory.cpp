@@ -18,8 +18,8 @@ static size_t pageBytes() {
 
 static size_t roundUp(size_t bytes, size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
-/// An allocation between two inaccessible pages. It has at least one page, so that each allocation has a distinct
-/// address.
+/// The bytes of an allocation's mapping: its pages between two guard pages. It has at least one page, so that each
+/// allocation has a distinct address.
 static size_t mappedBytes(size_t bytes) { return roundUp(bytes == 0 ? 1 : bytes, pageBytes()) + 2 * pageBytes(); }
 
 static void unmap(uintptr_t address, size_t bytes) {
@@ -86,7 +86,7 @@ DeviceMemory::Address DeviceMemory::locate(const void *address) const {
 }
 
 Unlocked::Unlocked(std::vector<Buffer> buffers) : buffers_(std::move(buffers)) {
-  // Writable buffers last: buffers may share a page.
+  // Writable buffers last: a buffer that shares a page with a read-only one must be able to write it.
   for (const Buffer &buffer : buffers_)
     if (buffer.access == SLUICE_READ)
       protect(buffer, PROT_READ);

@@ -1,4 +1,5 @@
-// The memory of one virtual accelerator: its pages are inaccessible except while work that names them runs.
+// The memory of one virtual accelerator. Its pages are inaccessible, except while work that declares them as buffers
+// runs, so that stray accesses of kernels or of the host fault.
 #pragma once
 
 #include "sluice/backend/run.h"
@@ -18,7 +19,7 @@ class DeviceMemory {
 public:
   /// An address as an allocation and an offset.
   struct Address {
-    size_t block, offset; // the allocation's number since the device was opened, and bytes from its start
+    size_t block, offset; // the number of the allocation, in order, and bytes from its start
   };
 
   DeviceMemory(int32_t device, int64_t capacity) : device_(device), capacity_(capacity), free_(capacity) {}

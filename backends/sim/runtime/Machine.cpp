@@ -12,10 +12,9 @@ namespace sluice::sim {
 
 using Clock = std::chrono::steady_clock;
 
-static constexpr std::chrono::milliseconds kLongestPause{1}; // between two looks at a signal of another backend
+static constexpr std::chrono::milliseconds kLongestPause{1}; // between two checks of a signal of another backend
 
-/// Names of virtual devices are random, not derived from the settings, because devices live only as long as their
-/// machine.
+/// Names are random: machines with equal settings are different devices.
 static std::string drawName() {
   std::random_device random;
   std::string name = "sim";
@@ -40,7 +39,7 @@ DeviceMemory &Machine::memory(int32_t device) {
   return devices_[static_cast<size_t>(device)];
 }
 
-/// When the next piece of work that `host` puts into a queue can start.
+/// The virtual time at which the next piece of work that `host` puts into a queue can start.
 static double earliest(const Queue &queue, const Host &host) { return std::max(queue.free, host.time); }
 
 //===- addresses --------------------------------------------------------------------------------------------------===//
@@ -263,7 +262,8 @@ void Machine::prune() {
 
 void Machine::noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order) {
   prune();
-  // Hosts exchange memory by other means, such as malloc, after they have waited for its work.
+  // Host memory may be freed and allocated again, by another thread, once a host has waited for its work. Accesses to
+  // host memory are therefore ordered after everything that any host has waited for.
   VectorClock hostOrder = order;
   hostOrder.join(waitedFor_);
   for (const Access &access : accesses) {
@@ -289,7 +289,7 @@ void Machine::put(Queue &queue, Piece piece, const Host &host) {
 void Machine::enqueue(Queue &queue, const Piece &piece, const Host &host) {
   if (queue.isDropped)
     return;
-  checkAccesses(piece.what, piece.accesses); // the target of the operation may be gone
+  checkAccesses(piece.what, piece.accesses); // again: while it was deferred, memory may have been released
   queue.order.join(host.order);
   uint64_t sequence = scheduler_.end(queue.number).sequence + 1;
   queue.order.advance(queue.number, sequence);
@@ -316,7 +316,7 @@ void Machine::putJointly(const std::vector<Arrival> &arrivals, double seconds, s
   for (const Arrival &arrival : arrivals)
     for (QueuePosition position : positions)
       scheduler_.wait(arrival.queue->number, position);
-  QueuePosition done; // at the point where the first of the queues has executed the work of all
+  QueuePosition done; // in the first queue, whose piece executes the work for all
   for (const Arrival &arrival : arrivals) {
     Queue &queue = *arrival.queue;
     bool isFirst = &arrival == &arrivals.front();

@@ -1,8 +1,10 @@
-// State that the contexts of a group share, private for a context without a group: the devices, their queues and links,
-// one clock, and the history of accesses. Work is checked, timed and examined for races when it is submitted to a
-// queue, because none of that depends on the execution order. Only its effect on memory waits for the scheduler. If an
-// exchange waits for other ranks, the queue is held, because its time is not known yet. Later work of the queue is then
-// deferred, and so is work of other queues after events of it.
+// State that the contexts of a group share: the devices, their queues and links, one clock, and the history of
+// accesses. A context without a group has a private machine.
+//
+// Work is checked, timed and examined for races when it is submitted to a queue, because none of that depends on the
+// execution order. Only its effect on memory is deferred to the scheduler. If an exchange waits for other ranks, its
+// time is not known yet. The machine then holds the queue: it defers later work of the queue, and work of other queues
+// that wait for its events, until the queue is freed.
 //
 // Contexts take turns: a call of one context locks the machine until it returns or waits for calls of another context,
 // and executes the work of all contexts.
@@ -27,7 +29,7 @@ class Machine {
 public:
   explicit Machine(const Settings &settings);
 
-  /// A call of one context. Work executed in the call runs on the threads of that context.
+  /// The lock of a call of one context. Work that the call executes runs on the threads of that context.
   class Turn {
   public:
     Turn(Machine &machine, const sluice_run_services &services)
@@ -59,7 +61,7 @@ public:
   int32_t deviceCount() const { return static_cast<int32_t>(devices_.size()); }
   /// Throws if there is no accelerator of this number.
   DeviceMemory &memory(int32_t device);
-  /// Its unique name among the virtual devices of all machines.
+  /// The name of a device, unique among the virtual devices of all machines.
   const std::string &identity(int32_t device) const { return identities_[static_cast<size_t>(device)]; }
   void release(int32_t device, void *address, const Host &host);
 
@@ -70,7 +72,7 @@ public:
   void wait(Queue &queue, const std::shared_ptr<Recording> &recording, const Host &host);
   /// Writes a number into host memory when the queue's present work has completed.
   void signal(Queue &queue, uint64_t *place, uint64_t number, const Host &host);
-  /// Later work of `queue` starts once the memory has such a number, whoever wrote it.
+  /// Later work of `queue` starts once the number at `place` is at least `number`. Other backends may write it.
   void waitForSignal(Queue &queue, const uint64_t *place, uint64_t number, const Host &host);
   void synchronize(const Recording &recording, Host &host);
   /// Whether a position is reached. Each call executes a piece of work, so that a polling loop ends.
@@ -85,7 +87,7 @@ public:
   Sequence endCapture(Queue &queue);
   /// The sequence must live until the replay has completed.
   void replay(Queue &queue, const Sequence &sequence, const Host &host);
-  /// Throws if the queue captures, which forbids `what`.
+  /// Throws a usage error if the queue captures; `what` is the refused operation, e.g. "record events".
   static void checkCapturesNot(const Queue &queue, const char *what);
 
   /// Throws unless all bytes are in valid memory.
@@ -93,14 +95,16 @@ public:
 
   /// Schedules the next piece of work of `queue`, or records it if the queue captures.
   void put(Queue &queue, Piece piece, const Host &host);
-  /// Calls `operation` once all earlier work of the queue is known, with the host's present knowledge.
+  /// Calls `operation` with the present state of `host`: now or, if the queue is held, in `settle`, after earlier
+  /// deferred operations.
   void putInOrder(Queue &queue, const Host &host, std::function<void(const Host &)> operation);
   /// Holds the queue until it is freed: submitted work is deferred; `reason` describes the wait.
   void hold(Queue &queue, std::function<std::string()> reason) { queue.heldBy = std::move(reason); }
-  /// Deferred work is submitted by `settle`, which every call of a context that frees a queue ends with.
+  /// Ends a hold. Deferred operations run in the next `settle`.
   void free(Queue &queue);
+  /// Runs the deferred operations of freed queues. Every call of a context that frees a queue ends with it.
   void settle();
-  /// Work of several queues that have all reached it. It starts and ends at one time for all queues.
+  /// Submits work of several queues, all of which have reached it. It starts and ends at the same time for all of them.
   void putJointly(const std::vector<Arrival> &arrivals, double seconds, std::function<void()> work);
 
   /// Groups of ranks that exchange, by the text of their id.
@@ -114,12 +118,13 @@ private:
   void follow(Queue &queue, const Recording &recording);
   /// Waits for calls of other contexts, or for the deadline if there is one.
   void awaitOthers(const std::chrono::steady_clock::time_point *deadline);
-  /// Executes work until a known position is reached, waiting for the signals of others, or until the deadline if there
-  /// is one. Returns whether the position was reached.
+  /// Executes work until a known position is reached, or until the deadline if there is one. Waits if no work may run
+  /// before another context or backend signals. Returns whether the position was reached.
   bool runUntil(const Recording &recording, const std::chrono::steady_clock::time_point *deadline);
+  /// Throws the first failure before a position that was not reported yet.
   static void tellFailures(const Recording &recording);
   void checkAccess(const std::string &what, const Access &access) const;
-  /// Records that the host knows a position is reached.
+  /// Records that the host knows that a position is reached, then reports failures.
   void note(const Recording &recording, Host &host);
   std::string bytesText(int32_t device, uintptr_t begin, uintptr_t end) const;
   void noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order);
@@ -129,7 +134,7 @@ private:
   std::mutex mutex_;
   std::condition_variable settled_;
   Turn *turn_ = nullptr;
-  const sluice_run_services *services_ = nullptr; // of whose turn it is
+  const sluice_run_services *services_ = nullptr; // of the context of `turn_`
   Settings settings_;
   std::deque<DeviceMemory> devices_;
   std::vector<std::string> identities_;
@@ -138,8 +143,8 @@ private:
   Links links_;
   AccessHistory history_;
   std::set<const Host *> hosts_;
-  VectorClock waitedFor_; // by any host
-  std::deque<Queue *> freed_;
+  VectorClock waitedFor_;     // work that any host has waited for
+  std::deque<Queue *> freed_; // since the last `settle`
   std::map<std::string, std::shared_ptr<Ranks>> ranks_;
 };
 

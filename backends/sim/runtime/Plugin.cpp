@@ -1,4 +1,4 @@
-// The simulator as the run half of a backend.
+// The simulator's run half: devices, events and settings of its contexts, and the exported table.
 #include "backends/sim/runtime/Communicator.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace sluice::sim {
 
-static constexpr size_t kAlignment = 64; // of the vectors of the host, which runs the kernels
+static constexpr size_t kAlignment = 64; // bytes, as the vectors of the host require, which runs the kernels
 
 //===- devices ----------------------------------------------------------------------------------------------------===//
 

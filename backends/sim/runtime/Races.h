@@ -1,8 +1,8 @@
-// Finds races by happens-before, whatever order the work happens to run in: two pieces of work that touch the same
-// bytes, one of them writing, must be ordered by queues, events or the host's waiting.
+// Detects races by the happens-before relation, independent of the order in which work runs. Two pieces of work that
+// access the same bytes, of which at least one writes, must be ordered by queues, events or waits of the host.
 //
-// Every queue numbers its work. The clock of a piece of work contains, for each queue, the number up to which all work
-// happened before it. Work a precedes work b exactly if b's clock has reached a's number in a's queue.
+// Every queue numbers its work. The vector clock of a piece of work has, for each queue, the number up to which all
+// work happened before it. Work a precedes work b if and only if b's clock has at least a's number for a's queue.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ namespace sluice::sim {
 
 class VectorClock {
 public:
+  /// The number up to which all work of the queue happened before.
   uint64_t at(size_t queue) const { return queue < times_.size() ? times_[queue] : 0; }
   void advance(size_t queue, uint64_t time);
   /// Joins: everything before the other also happened before this.
@@ -45,17 +46,18 @@ struct Conflict {
 /// The last accesses to each byte.
 class AccessHistory {
 public:
-  /// Records that `work`, whose clock is `order`, accesses [begin, end).
+  /// Records that `work`, whose clock is `order`, accesses [begin, end). Returns the first race, if any.
   std::optional<Conflict> note(uintptr_t begin, uintptr_t end, bool writes, const WorkName &work,
                                const VectorClock &order);
 
-  /// An access to [begin, end) that does not happen before later work than `order`.
+  /// An access to [begin, end) that `order` does not include, so that it may still run; none if there is no such
+  /// access.
   std::optional<Conflict> findUnfinished(uintptr_t begin, uintptr_t end, const VectorClock &order) const;
 
   /// Drops [begin, end), which was released.
   void forget(uintptr_t begin, uintptr_t end);
 
-  /// Drops accesses that cannot race with later work, all of which follows `order`.
+  /// Drops accesses that `order` includes. All later work must follow `order`, so it cannot race with them.
   void prune(const VectorClock &order);
   /// Whether it has grown enough to be pruned.
   bool isLarge() const { return segments_.size() >= pruneAt_; }
@@ -72,7 +74,7 @@ private:
   static const WorkName *findUnordered(const Segment &segment, bool writes, const VectorClock &order,
                                        bool &earlierWrites);
   void split(uintptr_t at);
-  /// Splits segments at `begin` and `end` and fills the gaps between.
+  /// Splits segments at `begin` and `end`, and adds empty segments in the gaps between.
   void cover(uintptr_t begin, uintptr_t end);
 
   Segments segments_;

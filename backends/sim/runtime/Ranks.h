@@ -1,9 +1,10 @@
 // Ranks that exchange. Each rank submits its exchanges to a queue. Exchanges of the same number belong together and are
 // compared on submission. An exchange that every rank has reached is work of all their queues at once.
 //
-// Sums are added in the order of ranks, independent of the order of arrival. The time is that of a ring: n ranks pass
-// on n - 1 parts of the largest share, or twice as many for an all-reduce, and each pass takes the link's latency and
-// its bytes. A broadcast passes its bytes on as they arrive.
+// Sums are added in the order of ranks, independent of the order of arrival. The virtual time is that of a ring of n
+// ranks. An all-gather or a reduce-scatter takes n - 1 steps, each of which transfers the largest share over every
+// link. An all-reduce takes 2 (n - 1) steps with an n-th of the bytes. A step takes the latency of a link and its bytes
+// over the bandwidth. A broadcast is pipelined: it takes n - 1 latencies, and its bytes once.
 #pragma once
 
 #include "backends/exchange/Roster.h"
@@ -25,9 +26,9 @@ public:
 
   int32_t size() const { return roster_.size(); }
   void join(int32_t rank, int32_t device) { roster_.join(rank, device); }
-  /// Fails every exchange that the rank has not joined: those can never complete.
+  /// Marks the rank as gone. Fails every exchange that it has not submitted: those can never complete.
   void leave(int32_t rank);
-  /// The same for the users of a queue that is destroyed before its work has completed.
+  /// Fails every exchange if one was submitted to this queue, which is destroyed before the exchange has completed.
   void leave(const Queue &queue);
 
   /// Throws the error that broke the ranks' exchanges, if any.
@@ -46,9 +47,9 @@ private:
     Exchange(uint64_t number, size_t size) : number(number), parts(size), queues(size), arrivals(size) {}
 
     uint64_t number;
-    std::vector<std::optional<exchange::Part>> parts; // ranks that have submitted it
-    std::vector<Queue *> queues;
-    std::vector<std::optional<Arrival>> arrivals; // ranks whose queues have reached it
+    std::vector<std::optional<exchange::Part>> parts; // of ranks that have submitted it
+    std::vector<Queue *> queues;                      // of these ranks
+    std::vector<std::optional<Arrival>> arrivals;     // of ranks whose queues have reached it
   };
 
   std::vector<Access> accessesOf(int32_t rank, const exchange::Part &part) const;

@@ -4,7 +4,7 @@
 
 namespace sluice::sim {
 
-static constexpr uint64_t kRedrawOneIn = 8; // pieces of work between two drawings of a queue's priority, on average
+static constexpr uint64_t kRedrawOneIn = 8; // pieces of a queue's work between two draws of its priority, on average
 
 size_t Scheduler::addQueue() {
   queues_.emplace_back().priority = random_();

@@ -1,9 +1,9 @@
 // Queues that defer work as long as legal, then execute it in a legal but hostile order.
 //
-// No work runs until the host waits or too much work is pending. Execution then proceeds in rounds drawn from the seed:
-// a round executes only the work that the host waits for, or any work. Among the queues whose next piece of work may
-// start, the queue of the highest random priority proceeds; priorities are redrawn occasionally. Priorities reach
-// extreme orders (one queue far ahead of another), which uniform choice among the queues rarely reaches.
+// No work runs until the host waits or too much work is pending. Each wait of the host then draws, from the seed,
+// whether it executes only the work that the wait needs, or any work. Among the queues whose next piece of work may
+// start, the queue with the highest random priority proceeds. Priorities are redrawn occasionally. They reach extreme
+// orders (one queue far ahead of another), which a uniform choice among the queues rarely reaches.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ public:
   /// The present end of a queue.
   QueuePosition end(size_t queue) const { return {queue, queues_[queue].issued}; }
 
-  /// Marks the work of `queue` as complete without executing it.
+  /// Discards the pending work of `queue`, which then counts as complete.
   void drop(size_t queue);
 
   bool isDone(QueuePosition position) const { return queues_[position.queue].done >= position.sequence; }
@@ -56,7 +56,7 @@ private:
   };
   struct Queue {
     std::deque<Item> items;
-    uint64_t issued = 0, done = 0; // numbers of the last item put in and done
+    uint64_t issued = 0, done = 0; // numbers of the last submitted and the last completed item
     uint64_t priority = 0;
   };
 
@@ -65,7 +65,8 @@ private:
   /// The number that each queue must reach for `position` to be complete.
   std::vector<uint64_t> findNeeded(QueuePosition position) const;
   void drawPriorities();
-  /// Executes the next piece of work, with at most the given numbers; returns whether there was one.
+  /// Executes one piece of work that may start. `limits` has, for each queue, the last number that may be executed.
+  /// Returns whether there was one.
   bool runOne(const std::vector<uint64_t> &limits);
 
   std::vector<Queue> queues_;

@@ -1,4 +1,4 @@
-// Settings of `--sim seed=7,link=12GB/s,latency=5us`.
+// The settings of the simulator, for example `--sim seed=7,link=12GB/s,latency=5us`.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ struct Settings {
   uint64_t seed = 0;                    // of the order in which queues run
   int32_t devices = 4;                  // virtual accelerators
   int64_t memoryBytes = 16'000'000'000; // of each
-  double linkBandwidth = 12e9;          // bytes a second, in each direction between two devices
+  double linkBandwidth = 12e9;          // bytes per second, in each direction between two devices
   double linkLatency = 5e-6;            // seconds per copy over a link
   size_t pending = 256;                 // pieces of work that may be pending before one must run
-  bool reportRaces = true;
-  bool unevenTable = false; // kernel times from `unevenSeconds`
+  bool reportRaces = true;              // `races`: whether a race is an error
+  bool unevenTable = false;             // `table`: kernel times are `unevenSeconds`, not `kernelSeconds`
 
   bool operator==(const Settings &) const = default;
 };

@@ -36,7 +36,8 @@ double unevenSeconds(const DeviceRates &rates, const LaunchWork &work) {
   return rates.launchSeconds + std::hypot(arithmetic, traffic);
 }
 
-static constexpr size_t kKept = 256; // times of a link; older ones count as all the time up to them
+// Reservations of a link that are kept. Once older ones are dropped, the link counts as taken up to the first kept one.
+static constexpr size_t kKept = 256;
 
 double Links::findFree(const Taken &taken, double seconds, double earliest) {
   double start = taken.size() < kKept ? earliest : std::max(earliest, taken.begin()->first);

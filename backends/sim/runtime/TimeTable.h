@@ -14,16 +14,17 @@ namespace sluice::sim {
 /// Peak rates of a device.
 struct DeviceRates {
   int32_t cores;
-  double clockHz, peakFlops, memoryBandwidth; // f32 operations and bytes a second
+  double clockHz, peakFlops, memoryBandwidth; // f32 operations and bytes per second
   double launchSeconds;                       // per launch, in addition to its work
-  double cacheBytes, halfEfficientFlops;      // for the uneven table: the work at which it reaches half its efficiency
+  // For the uneven table: the size of the cache, and the operations of a launch that reaches half the efficiency.
+  double cacheBytes, halfEfficientFlops;
 };
 
 inline constexpr DeviceRates kAcceleratorRates = {64, 1e9, 4.096e12, 400e9, 3e-6, 6e6, 4e6};
 inline constexpr DeviceRates kHostRates = {8, 3e9, 384e9, 40e9, 1e-6, 2e6, 2e5};
 
-/// Seconds of a kernel: the slower of its arithmetic and its memory traffic, each at a share of the peak that is a hash
-/// of the kind of kernel ("conv2d"), so that planners must measure it.
+/// Seconds of a kernel, by a roofline: the longer of its arithmetic and its memory traffic, each at a share of the
+/// peak. The shares are a hash of the kind of kernel ("conv2d"), so that planners must measure them.
 double kernelSeconds(const DeviceRates &rates, std::string_view kind, double flops, double bytes);
 
 /// The work of a launch for the table below. Arithmetic is counted as in the plan; bytes are those of the buffers in
@@ -33,9 +34,9 @@ struct LaunchWork {
   double flops = 0, bufferBytes = 0, writtenBytes = 0;
 };
 
-/// A table of another form, which does not match the compiler's cost model. Arithmetic and traffic overlap in part.
-/// Arithmetic is less efficient the less there is, and counts three operations for each element written. Traffic is
-/// four times as fast while it fits in a cache.
+/// Seconds of a kernel by another formula, which the compiler's cost model cannot match. Arithmetic and traffic overlap
+/// in part. Small amounts of arithmetic are less efficient, and each written element counts as three operations.
+/// Traffic is four times as fast if it fits in the cache.
 double unevenSeconds(const DeviceRates &rates, const LaunchWork &work);
 
 /// The links between devices: one for each ordered pair, used by one copy at a time. A copy starts at the first free
@@ -47,7 +48,7 @@ public:
 
   /// Reserves the link for a copy that may start at `earliest`; returns its start and end.
   std::pair<double, double> schedule(int from, int to, size_t bytes, double earliest);
-  /// The same for `seconds` of every link from a device to the next one and from the last one to the first.
+  /// Reserves, for the same `seconds`, every link from a device to the next one and from the last one to the first.
   std::pair<double, double> scheduleRing(const std::vector<int> &devices, double seconds, double earliest);
 
 private:

@@ -16,14 +16,14 @@
 
 namespace sluice::sim {
 
-/// On the virtual clock, in seconds since the machine was made.
+/// A time interval of the virtual clock, in seconds since the machine was created.
 struct Interval {
   double start = 0, end = 0;
 };
 
 /// Bytes that a piece of work touches.
 struct Access {
-  const char *what; // "reads" or "writes", and a description of the bytes
+  const char *what; // a description of the bytes for errors, e.g. "its source"
   int32_t device;
   Buffer buffer;
 };
@@ -32,7 +32,7 @@ struct Access {
 struct Piece {
   std::string what;
   std::vector<Access> accesses;
-  std::function<Interval(double earliest)> schedule; // when it runs, if not known before
+  std::function<Interval(double earliest)> schedule; // reserves and returns its time, at `earliest` or later
   std::function<void()> work;
 };
 
@@ -42,7 +42,7 @@ struct Sequence {
   std::vector<Piece> pieces;
 };
 
-/// The error of work that failed after submission, reported to the first waiter.
+/// The error of work that failed after submission. It is reported once, to the first host that waits for the work.
 struct Failure {
   Error error;
   bool isTold = false;
@@ -53,8 +53,8 @@ struct Queue {
   size_t number; // the scheduler's
   int32_t device;
   std::string name;
-  double free = 0;                  // when the next piece of work can start
-  Interval last;                    // piece of work
+  double free = 0;                  // the time at which the next piece of work can start
+  Interval last;                    // the time of the last piece of work
   VectorClock order;                // what happens before the next piece of work
   Failures failures;                // of its work
   std::optional<Sequence> captured; // the captured work, while capturing
@@ -69,10 +69,10 @@ struct Queue {
 struct Recording {
   const Queue *queue;
   bool isKnown = false;
-  std::vector<Queue *> held; // until it is known
+  std::vector<Queue *> held; // queues that wait until it is known
   QueuePosition position;
-  double reached = 0; // when the position is reached
-  Interval last;      // the piece of work before it
+  double reached = 0; // the time at which the position is reached
+  Interval last;      // the time of the last piece of work before it
   VectorClock order;
   Failures failures; // of work before it
 };
