@@ -12,7 +12,7 @@ using namespace mlir;
 // bytes of halves. Extents below the minimum are not padded.
 static constexpr uint32_t kPadded = 8;
 static constexpr int64_t kWorthPadding = 256;
-// Halves per load of 8 bytes.
+// Halves in a pack, which one load of 8 bytes reads.
 static constexpr uint32_t kPack = 4;
 
 static Operation *operationOf(const sluice_op_view &op) { return static_cast<Operation *>(op.operation); }
@@ -48,7 +48,7 @@ static bool wantsPadding(const sluice_type_view &type) {
   return last >= kWorthPadding && last % kPadded != 0;
 }
 
-/// Whether the memory order differs from the order of some of the dimensions.
+/// Whether the layout has tiles, other than those that only pad the last dimension.
 static bool isTiled(const sluice_type_view &type) {
   auto isWhole = [](const sluice_layout_dim &dim) { return dim.part == SLUICE_LAYOUT_WHOLE; };
   auto isSame = [](const sluice_layout_dim &one, const sluice_layout_dim &other) {
@@ -58,8 +58,8 @@ static bool isTiled(const sluice_type_view &type) {
   return !llvm::all_of(layout, isWhole) && !llvm::equal(layout, padded(type.rank), isSame);
 }
 
-/// The operands of a convolution or one of its gradients: the image that windows move over, or its gradient, and the
-/// filter, or its gradient.
+/// Values of a convolution or of one of its gradients: the image or its gradient, over which windows move, and the filter
+/// or its gradient.
 static Value imageOf(Operation *op) {
   return isa<ir::Conv2dInputGradOp>(op) ? Value(op->getResult(0)) : op->getOperand(0);
 }

@@ -15,7 +15,8 @@ struct Published {
 
 } // namespace
 
-// Dense, at boost clocks. Of several devices of an architecture the one with the slowest memory.
+// Operations and bytes per second: dense products, at boost clocks. If several devices have an architecture, the one
+// with the slowest memory.
 static constexpr Published kPublished[] = {
     {"sm_80", 80, 19.5e12, 156e12, 312e12, 2.04e12},   // A100 80GB SXM: "NVIDIA A100 Tensor Core GPU", data sheet
     {"sm_90", 90, 67e12, 494.7e12, 989.4e12, 3.35e12}, // H100 SXM5: "NVIDIA H100 Tensor Core GPU", data sheet

@@ -33,9 +33,9 @@ public:
 
 private:
   cuda::Session session;
-  std::string architectures; // as description
+  std::string architectures; // and settings that affect bits, as the description of the target
   std::vector<sluice_peak> peaks;
-  std::deque<std::string> names; // of functions; earlier answers point to them
+  std::deque<std::string> names; // of functions; results of earlier calls point to them
   std::deque<std::string> kinds;
   std::deque<std::vector<sluice_layout_dim>> layouts;
   std::string image;
@@ -135,7 +135,7 @@ void CudaSession::lower(sluice_blob &blob) {
   blob.function_size = sizeof(sluice_function_needs);
 }
 
-/// The op of this kind whose operand another op of the kind produces; null if none.
+/// The op of type `Op` that reads a result of another of the ops, in practice a moved operand; null if there is none.
 template <typename Op> static Operation *readerOfMoved(ArrayRef<Operation *> ops) {
   auto isMade = [&](Value operand) { return llvm::is_contained(ops, operand.getDefiningOp()); };
   const auto *found =
@@ -179,7 +179,8 @@ static const char *endingOf(Operation *op, const cuda::GridOptions &options) {
   return element.isF32() && options.tf32 ? cuda::kTf32Ending : "";
 }
 
-/// A product with mostly empty tiles reaches another share of the peak, and tensor cores have another peak.
+/// Products with mostly empty tiles, and products on tensor cores, have separate kinds: they reach other shares of the
+/// peak, or another peak.
 void CudaSession::cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate) {
   constexpr double kMostlyEmpty = 0.5;
   const cuda::GridOptions options = session.options();

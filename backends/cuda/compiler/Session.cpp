@@ -17,7 +17,7 @@ using namespace mlir;
 // One text with many kernels compiles faster than many texts, and several texts use several threads.
 static constexpr size_t kKernelsOfUnit = 16;
 
-// The last is PTX, for devices newer than the others.
+// The default architectures. The last is PTX, for devices newer than the others.
 static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100", "compute_80"};
 
 static bool readSetting(StringRef name, StringRef value, Settings &settings) {
@@ -62,7 +62,7 @@ llvm::Expected<Settings> readSettings(StringRef text) {
   return settings;
 }
 
-/// Architectures without the features that products require: sm_75 and before.
+/// Whether the architecture lacks the tensor core instructions that products use: sm_75 and before.
 static bool lacksTensorCores(StringRef architecture) {
   constexpr int kFirst = 80;
   int number = 0;
@@ -96,7 +96,7 @@ GridOptions Session::options() const {
   return {.tf32 = settings.tf32, .halfCores = llvm::none_of(settings.architectures, lacksTensorCores)};
 }
 
-/// Removes from the ops the one sum that is kept in addition to another result.
+/// Removes from the ops the sum that is kept in addition to another result, and returns it; null if there is none.
 static ir::SumOp takeSum(SmallVectorImpl<Operation *> &ops, ValueRange kept) {
   ir::SumOp sum;
   for (Value value : kept)

@@ -19,7 +19,7 @@ struct Settings {
   bool tf32 = false; ///< products of f32 on tensor cores, with operands rounded to 11 bits
   /// Which products run in a library: `large` selects those with at least this many flops at capacity.
   double libraryFlops = kLargeProduct;
-  bool timed = false;      ///< a library's algorithms, when code is loaded, see runtime/AlgorithmTiming.h
+  bool timed = false;      ///< time a library's algorithms when code is loaded, see runtime/AlgorithmTiming.h
   std::string dump;        ///< folder for the input and output of NVRTC, see Dump.h; none: ""
   std::string temporaries; ///< another folder for the same, which `readSettings` does not set
 
@@ -50,7 +50,7 @@ public:
     double lanes; ///< see GridKernel
   };
   mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
-  /// Whether a library runs a kernel of these ops, all of whose results are `kept`.
+  /// Whether a library runs a kernel that consists of these ops and has the results `kept`.
   bool isForLibrary(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const {
     return libraryProductOf(ops, kept).has_value();
   }
@@ -65,7 +65,7 @@ private:
 
   std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const;
   std::vector<std::string> units() const;
-  /// Writes the input and output of NVRTC.
+  /// The folders for the input and output of NVRTC: those of the settings `dump` and `temporaries`.
   std::vector<std::string> folders() const;
 
   Nvrtc nvrtc;
@@ -73,7 +73,7 @@ private:
   int64_t capacity_;
   ModuleImage image;
   std::vector<std::string> texts;   // of the kernels
-  llvm::StringMap<int> sharedBytes; // of functions, in addition to those known to the compiler
+  llvm::StringMap<int> sharedBytes; // dynamic shared memory of functions, which NVRTC does not report
   std::vector<CompiledUnit> compiled_;
 };
 

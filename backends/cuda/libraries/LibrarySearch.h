@@ -1,4 +1,4 @@
-// Where to search for NVIDIA's libraries, which both halves use if available: NVRTC, cublasLt, NCCL. Sluice ships none
+// The places to search for NVIDIA's libraries: NVRTC (compile half), cublasLt and NCCL (run half). Sluice contains none
 // of them.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace sluice::cuda {
 /// A library by its file names, the best first, and the Python packages that contain it: folders of
 /// site-packages/nvidia.
 struct LibrarySearch {
-  const char *variable; ///< variable with its path
+  const char *variable; ///< environment variable with its path
   std::vector<std::string> files, packages;
   std::vector<std::string> systems = {"/usr/local", "/usr"}; ///< prefix of system-wide Python installations
 

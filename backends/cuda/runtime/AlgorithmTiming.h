@@ -1,5 +1,5 @@
-// Times algorithms of cublasLt when code is loaded, for products whose kernels were compiled with algorithms=timed, and
-// keeps the choices.
+// Measures algorithms of cublasLt when code is loaded, for kernels that were compiled with algorithms=timed, and stores
+// the choices.
 //
 // The first context that loads such a product chooses for all contexts of its group, so replicas of one process round
 // alike. Each process times separately, so replicas in several processes may differ in rounding.

@@ -95,7 +95,7 @@ struct BlasChoice {
      const void *b, BlasLayout layoutB, const void *beta, const void *c, BlasLayout layoutC, void *d,                  \
      BlasLayout layoutD, const BlasAlgorithm *algorithm, void *workspace, size_t workspaceBytes, DriverStream stream))
 
-/// The functions; each returns a status, 0 on success.
+/// The functions of the library. Each returns a status, 0 on success.
 struct BlasLt {
 #define SLUICE_BLAS_MEMBER(member, symbol, parameters) int(*member) parameters;
   SLUICE_FOR_EACH_BLAS_FUNCTION(SLUICE_BLAS_MEMBER)

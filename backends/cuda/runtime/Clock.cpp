@@ -8,7 +8,8 @@
 
 namespace sluice::cuda {
 
-static constexpr double kLongestCount = 1; // seconds, whose milliseconds a float represents to tenths of microseconds
+// Maximum age of a base in seconds: a float of so many milliseconds has a resolution of about 0.1 microseconds.
+static constexpr double kLongestCount = 1;
 static constexpr int kTries = 4;
 
 static double hostSeconds() {
@@ -47,8 +48,8 @@ std::pair<double, double> WorkBegin::timesUntil(DriverEvent end) const {
   return {base_->seconds + base_->event.secondsTo(event_.get()), base_->seconds + base_->event.secondsTo(end)};
 }
 
-/// An event occurred between two readings of the host's clock: of several events, the one with the shortest interval is
-/// used.
+/// The host's clock is read before and after an event, whose time is assumed to be in the middle. Of several events,
+/// the one with the shortest interval is used.
 static std::shared_ptr<const TimeBase> takeBase(const Driver &driver, const Device &device) {
   std::shared_ptr<TimeBase> best;
   double least = std::numeric_limits<double>::infinity();

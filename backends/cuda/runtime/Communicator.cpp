@@ -17,8 +17,7 @@ namespace sluice::cuda {
 using exchange::Part;
 using exchange::Signature;
 
-// ===- calls of NCCL
-// ----------------------------------------------------------------------------------------------===//
+//===- calls of NCCL ----------------------------------------------------------------------------------------------===//
 
 static NcclType ncclTypeOf(sluice_dtype type) {
   switch (type) {
@@ -135,7 +134,7 @@ Communicator::Communicator(RunHalf &context, const sluice_communicator_options &
   connect(*options.id);
 }
 
-/// A rank whose creation fails ends the ranks that wait for it.
+/// Creates NCCL's communicator. A failure ends the other ranks, which wait for this one.
 void Communicator::connect(const sluice_unique_id &id) {
   try {
     auto call = [its = rank_.get(), id](const Nccl &nccl) {

@@ -10,11 +10,11 @@
 
 namespace sluice::cuda {
 
-static constexpr int64_t kThreadsOfBlock = 128; // if a task has fewer
+static constexpr int64_t kThreadsOfBlock = 128; // a block has several tasks if a task has fewer threads
 
 std::string text(const Device &device) { return "cuda:" + std::to_string(device.ordinal); }
 
-/// The minimum of the alignment of wide loads and of the driver's allocations.
+/// The alignment of the driver's allocations, which the compile half requires (compiler/Plugin.cpp).
 static constexpr size_t kAlignment = 256;
 
 static DeviceAddress addressOf(const void *pointer) { return reinterpret_cast<DeviceAddress>(pointer); }
@@ -299,7 +299,7 @@ LoadedModule Context::load(Device &device, std::string_view bytes) {
 void Context::fill(LoadedModule &loaded, ModuleImage image) {
   Device &device = *loaded.device;
   for (std::string_view code : codeFor(device, image)) {
-    std::string aligned(code); // the image does not align it
+    std::string aligned(code); // a copy, because code in the image is not aligned
     DriverModule module = nullptr;
     driver_.check(driver_.moduleLoad(&module, aligned.data()), text(device) + " refuses its code");
     loaded.modules.push_back(module);

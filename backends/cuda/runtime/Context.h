@@ -25,7 +25,7 @@ struct Device {
   int number = 0; // the driver's
   std::string name, identity;
   DriverContext context = nullptr;
-  DriverStream stream = nullptr;             // for events that callers wait for
+  DriverStream stream = nullptr;             // for work that calls wait for, e.g. zeroing memory
   std::map<DeviceAddress, size_t> allocated; // bytes
   BlasHandle blas = nullptr;                 // of cublasLt, once a kernel may use it
 };
@@ -45,11 +45,11 @@ using CopyCounts = std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int6
 
 class Rank;
 
-/// Exchanges before a position in a queue: the number of each rank's last. A wait for the position reports their
-/// failure.
+/// The exchanges before a position in a queue: for each rank, the number of its last one. A wait for the position
+/// returns their failure.
 using Exchanges = std::map<std::shared_ptr<Rank>, uint64_t>;
 
-/// A number that the host receives when a queue reaches it.
+/// A number that a queue writes to host memory when it reaches the signal.
 struct Signal {
   uint64_t *place;
   uint64_t number;
@@ -64,7 +64,7 @@ struct Queue {
   Exchanges exchanges = {};
   std::shared_ptr<const TimeBase> base = {};        // null: times are not recorded
   std::shared_ptr<const WorkBegin> begin = {};      // of the last work, if recorded
-  std::deque<std::unique_ptr<Signal>> signals = {}; // that may not be signaled yet
+  std::deque<std::unique_ptr<Signal>> signals = {}; // at least those that were not written yet
 };
 
 /// The captured work of a queue.
@@ -92,7 +92,7 @@ struct LoadedModule {
   };
   struct Kernel {
     size_t buffers = 0;
-    std::unique_ptr<PreparedProduct> product; // replaces the functions if it supports the call's rows
+    std::unique_ptr<PreparedProduct> product; // replaces functions in calls whose rows it supports
     std::vector<Function> functions;
   };
 

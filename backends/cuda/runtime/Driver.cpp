@@ -13,10 +13,10 @@ static constexpr int kOldestVersion = 12000;
 
 // Statuses that callers distinguish: out of memory, unavailable, or device lost.
 static constexpr int kOutOfMemory = 2, kNoDevice = 100, kNoBinary = 209, kPtxTooNew = 222, kNotFound = 500;
-// Returned by every later call. Faults of memory and links: ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE, CONTAINED. Faults
-// of kernels, between whose numbers there are harmless statuses: ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT,
-// HARDWARE_STACK_ERROR, ILLEGAL_INSTRUCTION, MISALIGNED_ADDRESS, INVALID_ADDRESS_SPACE, INVALID_PC, LAUNCH_FAILED,
-// TENSOR_MEMORY_LEAK.
+// Statuses after which the device is lost: every later call returns them. Faults of memory and links:
+// ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE, CONTAINED. Faults of kernels, whose numbers are not contiguous:
+// ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR, ILLEGAL_INSTRUCTION, MISALIGNED_ADDRESS,
+// INVALID_ADDRESS_SPACE, INVALID_PC, LAUNCH_FAILED, TENSOR_MEMORY_LEAK.
 static constexpr int kLost[] = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721};
 
 static std::string versionText(int version) {

@@ -38,12 +38,11 @@ inline constexpr unsigned kStreamNonBlocking = 1; // no synchronization with the
 inline constexpr unsigned kEventWithTimes = 0, kEventWithoutTimes = 2;
 inline constexpr unsigned kHostMemoryOfAllContexts = 1;
 
-// Whether calls that could disturb a capture, such as allocations, are errors for the whole process, for the capturing
-// thread, or never. Other libraries of a process may allocate in their threads. Our threads must not, and an error
-// reveals it if they do.
+// A mode of captures. Calls that could disturb a capture, such as allocations, are errors in the capturing thread only.
+// In other threads they are allowed, because other libraries of the process may allocate there.
 inline constexpr int kCaptureOfThread = 1;
 
-inline constexpr unsigned kWaitUntilNoLess = 0; // than the number, with wrapping
+inline constexpr unsigned kWaitUntilNoLess = 0; // until memory is no less than the number, in cyclic order
 
 inline constexpr int kNotReady = 600; // returned if an event is not complete, also when its time is queried
 
@@ -108,7 +107,7 @@ struct Driver {
   SLUICE_FOR_EACH_DRIVER_FUNCTION(SLUICE_DRIVER_MEMBER)
 #undef SLUICE_DRIVER_MEMBER
 
-  /// The library named by SLUICE_CUDA_DRIVER, else the loader's default, loaded and initialized. Throws an unavailable
+  /// The library named by SLUICE_CUDA_DRIVER, else the loader's default, loaded and initialized. Throws an unsupported
   /// error if the library, a function, a recent enough version or a device is missing.
   static const Driver &get();
 

@@ -29,7 +29,7 @@
 
 namespace sluice::cuda {
 
-/// Which part of a kernel the library runs: nothing, the product with its epilogue or sum, or the product alone.
+/// The part of a kernel that the library runs: nothing, the product with its epilogue or sum, or the product alone.
 enum class ProductMaker { Functions, Library, LibraryForProductAlone };
 
 struct ImageFunction {
@@ -73,8 +73,8 @@ struct ImageProduct {
   int64_t sums = -1;               ///< buffer of an operand's sums over k, one number per p or q, or -1
   int64_t sumsSecond = 0;          ///< sums of the second operand, one per q
   int64_t isTimed = 0;             ///< use the fastest algorithm (AlgorithmTiming.h)
-  int64_t capacity = 0;            ///< rows
-  int64_t workspaceBytes = 0;      ///< of the library, from the kernel's workspace
+  int64_t capacity = 0;            ///< maximum rows of a call
+  int64_t workspaceBytes = 0;      ///< of the kernel's workspace that the library may use
 
   const Extent &sideOfSums() const { return sumsSecond ? q : p; }
 };

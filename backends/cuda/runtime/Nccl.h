@@ -77,7 +77,7 @@ struct Nccl {
   const char *(*lastError)(NcclCommunicator communicator);
   std::string path, versionText; ///< "2.28.9"
 
-  /// The library named by SLUICE_NCCL, or the first candidate that loads. Throws an unavailable error with the
+  /// The library named by SLUICE_NCCL, or the first candidate that loads. Throws an unsupported error with the
   /// candidates.
   static const Nccl &get();
   /// The search of `get`.

@@ -5,8 +5,8 @@
 
 namespace sluice::cuda {
 
-/// Locks the ranks of all requests, so that no thread aborts a communicator during an NCCL call. NCCL returns at once,
-/// since communicators do not block, so an abort does not wait for long.
+/// Locks the ranks of all requests, so that no thread aborts a communicator during an NCCL call. An abort does not wait
+/// for long: communicators are nonblocking, so calls of NCCL return at once.
 class IssueLock {
 public:
   explicit IssueLock(const std::vector<Request> &requests) {
@@ -50,7 +50,8 @@ static void askForAll(const Driver &driver, const std::vector<Request> &requests
     IssueLock::fail(*request.rank->ranks, error);
 }
 
-/// NCCL enqueues work only when the communicators are ready, so later work must wait for that here.
+/// Submits requests, and waits until NCCL has enqueued their work, so that later work of a queue follows it. NCCL
+/// enqueues work when the communicators are ready.
 static void ask(const Driver &driver, std::vector<Request> requests) {
   askForAll(driver, requests);
   std::optional<Error> first;

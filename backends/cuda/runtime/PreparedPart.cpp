@@ -14,7 +14,7 @@
 
 namespace sluice::cuda {
 
-// Alignment of a plan's buffers, which the compile half requires.
+// The alignment of buffers, which the compile half requires (compiler/Plugin.cpp).
 static constexpr uint32_t kPromisedAlignment = 256;
 static constexpr uint32_t kWorkspaceAlignment = 16; // required by the library
 static constexpr size_t kScratchAlignment = 256;    // the same as for buffers
@@ -226,7 +226,8 @@ BlasAlgorithm PreparedPart::fastestOf(const std::vector<BlasAlgorithm> &candidat
   return *fastest;
 }
 
-/// Row counts that represent all calls. If the sum is over rows, each count is a different sum anyway.
+/// The row counts that are checked when code is loaded (PreparedPart.h). If the sum is over rows, each count is a
+/// different product, so others are checked when they occur.
 static std::set<int64_t> rowsToCheck(const ImageProduct &product) {
   constexpr int64_t kEach = 64;
   int64_t capacity = product.capacity;

@@ -31,7 +31,8 @@ public:
   PreparedPart(const PreparedPart &) = delete;
   PreparedPart &operator=(const PreparedPart &) = delete;
 
-  /// Whether a call with this many rows is not empty, and the algorithm supports it. The result is cached.
+  /// Whether the library runs calls with this many rows: the product is not empty, and the algorithm supports it.
+  /// Cached.
   bool does(int64_t rows);
   /// Enqueues the product into the stream; `addresses` are the kernel's buffers. Throws if they lack the alignment that
   /// the algorithm was chosen for, or if the library rejects the call.
@@ -57,8 +58,8 @@ private:
   int multiply(const Places &places, void *workspace, DriverStream stream);
   template <typename Value> void setDescription(DescriptionAttribute attribute, Value value);
   template <typename Value> void setLayout(BlasLayout layout, LayoutAttribute attribute, Value value);
-  /// Sets the addresses that the epilogue uses: of the bias or an operand's sums, and of the GELU's input. Ignores
-  /// those that the product does not have.
+  /// Sets the addresses that the epilogue uses: of the bias or an operand's sums, and of the GELU's input. Ignores an
+  /// address if the product does not use it.
   void setBeside(const void *vector, const void *input);
   void setRows(int64_t rows);
 

@@ -16,7 +16,7 @@ public:
   static std::unique_ptr<PreparedProduct> prepare(const BlasLt &blas, BlasHandle handle, const ImageProduct &product,
                                                   const std::string &name, const TimingPlace &timing);
 
-  /// Whether a call with this many rows is not empty, and the algorithms of all parts support it. The result is cached.
+  /// Whether the library runs calls with this many rows: no part is empty, and its algorithm supports it. Cached.
   bool does(int64_t rows);
   /// Which part of a call the library runs; `addresses` are the kernel's buffers. If a result shares the memory of its
   /// activation's input, the functions run: the library does not guarantee that it reads an element before it writes
@@ -37,7 +37,7 @@ private:
 
   int64_t result, input; // buffers
   Parts parts;
-  ProductMaker maker; // if it supports the rows
+  ProductMaker maker; // of calls whose rows are supported
 };
 
 } // namespace sluice::cuda

@@ -7,7 +7,7 @@ namespace sluice::cuda {
 static constexpr int64_t kBytesAtOnce = 16;
 static constexpr int64_t kWorthParts = 256; // smaller extents are not split
 
-/// 0 if the library's kernels take one element at a time anyway.
+/// Bytes of an element; 0 for types whose kernels in the library load single elements anyway.
 static int64_t elementBytes(const ImageProduct &product) {
   return product.type == "f16" || product.type == "bf16" ? 2 : product.type == "tf32" ? 4 : 0;
 }
@@ -35,7 +35,7 @@ static ProductPart takeLastOfP(ProductPart &from, int64_t count, int64_t bytes) 
   taken.offsets.result += before;
   taken.offsets.vector += before;
   if (product.sumsSecond)
-    taken.product.sums = -1, taken.product.sumsSecond = 0; // which the rest leaves whole
+    taken.product.sums = -1, taken.product.sumsSecond = 0; // the other part computes them
   return taken;
 }
 

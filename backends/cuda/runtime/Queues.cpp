@@ -9,7 +9,7 @@
 
 namespace sluice::cuda {
 
-static constexpr std::chrono::microseconds kWatchPause{20};
+static constexpr std::chrono::microseconds kWatchPause{20}; // between two polls of an event after exchanges
 
 Queue Context::addQueue(Device &device) {
   makeCurrent(device);
@@ -82,7 +82,7 @@ void Context::wait(Queue &queue, const Event &event) {
   }
 }
 
-/// Throws the error of exchanges before a position that queues have reached.
+/// Throws the error, if any, of exchanges before a position that a queue has reached.
 static void passAll(const Exchanges &exchanges) {
   for (const auto &[rank, number] : exchanges)
     rank->pass(number);
@@ -138,8 +138,8 @@ void Context::synchronize(Queue &queue) {
   driver_.check(driver_.streamSynchronize(queue.stream), text(*queue.device));
 }
 
-/// The device only writes to memory of its driver, and the signal belongs to another backend. A host function writes it
-/// instead.
+/// The host function that writes a signal. The device cannot: the memory belongs to another backend, and the driver
+/// writes only to its own allocations.
 static void give(void *data) {
   Signal &signal = *static_cast<Signal *>(data);
   std::atomic_ref(*signal.place).store(signal.number);

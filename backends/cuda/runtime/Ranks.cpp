@@ -10,7 +10,7 @@ using exchange::rankText;
 using Lock = std::lock_guard<std::mutex>;
 
 static constexpr std::chrono::microseconds kPollPause{20};
-// timeout of a communicator's finalization, after which it is aborted
+// Timeout of a communicator's finalization, after which it is aborted.
 static constexpr std::chrono::seconds kFarewell{10};
 
 //===- ranks ------------------------------------------------------------------------------------------------------===//
@@ -85,7 +85,7 @@ std::string Rank::text() const { return rankText(number) + " on cuda:" + std::to
 void Rank::end() {
   isEnded_ = true;
   if (NcclCommunicator its = std::exchange(handle_, nullptr))
-    Nccl::get().abort(its); // which may be in progress
+    Nccl::get().abort(its); // allowed while it is in progress
 }
 
 static NcclResult stateOf(NcclCommunicator communicator) {

@@ -78,7 +78,8 @@ public:
   bool isReady();
   /// Ends the ranks if NCCL found an error.
   void watch() noexcept;
-  /// The host has waited for all exchanges of this rank up to a number. Throws once if the ranks ended before.
+  /// The host has waited for all exchanges of this rank up to a number. If the ranks ended before, throws their error,
+  /// once.
   void pass(uint64_t exchange);
   /// The ranks' error was reported, for all exchanges submitted so far.
   void tell();
@@ -96,7 +97,7 @@ private:
 
   NcclCommunicator handle_ = nullptr; // null before it is made and after its end
   bool isEnded_ = false;
-  uint64_t put_ = 0, passed_ = 0, told_ = 0; // exchanges
+  uint64_t put_ = 0, passed_ = 0, told_ = 0; // numbers of exchanges: submitted, completed, and with a reported error
   double patience_;
   std::array<exchange::Roster::Count, 4> counts_;
 };

@@ -1,4 +1,4 @@
-// The ABI's context: devices by number, timed work, and exchanges.
+// The class of the run half's table: a Context with devices by number, timed work, and exchanges.
 #pragma once
 
 #include "backends/cuda/runtime/Context.h"
@@ -64,7 +64,7 @@ public:
   sluice_unique_id uniqueId();
   void beginExchanges() { ncclGroup_.begin(); }
   void endExchanges() { ncclGroup_.end(driver()); }
-  /// Submits to NCCL now, or at the end.
+  /// Submits a request to NCCL now or, between begin and end, at the end.
   void request(Request request) { ncclGroup_.add(driver(), std::move(request)); }
   RankRegistry &ranks() { return *ranks_; }
 

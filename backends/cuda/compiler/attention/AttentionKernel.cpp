@@ -17,9 +17,9 @@ using namespace mlir;
 
 // Shared memory of a block's tiles, available without opting in.
 static constexpr int64_t kSharedBytes = 48 << 10;
-// Shared memory for loaded blocks, and for the values of each query.
+// Bytes that a thread loads of a block at once, in registers; and bytes of shared memory for the values of each query.
 static constexpr int64_t kIncomingBytesOfThread = 160, kBytesOfQuery = 8;
-// Elements of an item, which determine the registers for sums.
+// Limits of the elements of an item, which determine the registers for sums.
 static constexpr int64_t kMostElements = 128, kFewElements = 64;
 
 namespace {
@@ -48,11 +48,11 @@ private:
   template <typename Op> void take(Op its);
 };
 
-/// The split of the work: 16 rows per warp, items of the other side loaded at once, and those whose scores a warp holds
-/// at once.
+/// The split of the work. A warp has 16 rows. `block` items of the other side are loaded at once, and a warp holds the
+/// scores of `step` of them.
 struct AttentionTiles {
   int64_t warps = 4, block = 64, step = 32;
-  int64_t blocks = 1; ///< as GridFunction has them
+  int64_t blocks = 1; ///< per multiprocessor, see GridFunction
 
   int64_t rows() const { return 16 * warps; }
   int64_t threads() const { return kWarp * warps; }
@@ -75,7 +75,7 @@ AttentionShape::AttentionShape(Operation *op) : op(op) {
     take(cast<ir::AttentionKeyValueGradOp>(op));
 }
 
-// ===- supported ops ---------------------------------------------------------------------------------------------===//
+//===- supported ops ----------------------------------------------------------------------------------------------===//
 
 std::string reasonAgainstAttention(Operation *op, const GridOptions &options) {
   AttentionShape shape(op);
@@ -87,7 +87,7 @@ std::string reasonAgainstAttention(Operation *op, const GridOptions &options) {
   auto isOfSums = [&](Value value) { return shape.typeOf(value).getElementType().isF32(); };
   bool givesSums =
       shape.isForward() ? isOfSums(op->getResult(1)) : isOfSums(op->getOperand(4)) && isOfSums(op->getOperand(5));
-  return givesSums ? "" : "kernels of attention have what there is of each query in f32";
+  return givesSums ? "" : "kernels of attention need the logsumexp and the delta of each query in f32";
 }
 
 bool isLaidOutForAttention(RankedTensorType type, bool vectors) {
@@ -107,13 +107,13 @@ struct OperandInMemory {
 
 } // namespace
 
-/// Elements of an item per load, see Incoming in the text.
+/// Elements of an item per load, see `Incoming` in AttentionText.cuh.
 static int64_t packOf(int64_t elements, int64_t elementBytes) {
   int64_t most = 16 / elementBytes;
   return elements % most == 0 ? most : elements % 4 == 0 ? 4 : elements % 2 == 0 ? 2 : 1;
 }
 
-/// None if the stride is not constant.
+/// The location of an operand, possibly moved; none if its strides are not constant.
 static std::optional<OperandInMemory> operandInMemory(Value operand, int64_t capacity,
                                                       ArrayRef<Operation *> moves = {}) {
   auto type = cast<RankedTensorType>(operand.getType());
@@ -151,13 +151,13 @@ bool findsOperands(Operation *op, int64_t capacity, ArrayRef<Operation *> moves)
 
 //===- tiles ------------------------------------------------------------------------------------------------------===//
 
-/// Bytes of a row in shared memory, see TileRows in the text.
+/// Bytes of a row in shared memory, see `TileRows` in AttentionText.cuh.
 static int64_t rowBytes(int64_t elements, int64_t elementBytes) {
   constexpr int64_t kFragment = 16, kPadding = 16;
   return llvm::divideCeilSigned(elements, kFragment) * kFragment * elementBytes + kPadding;
 }
 
-/// The maximum useful sizes. Blocks of a multiprocessor leave enough registers to avoid spilling; masks need more.
+/// The maximum useful sizes. `blocks` leaves each thread enough registers to avoid spilling; masks need more registers.
 static AttentionTiles wantedTiles(const AttentionShape &shape) {
   bool isNarrow = std::max(shape.depth(), shape.valueDepth()) <= kFewElements, isOfHalves = ir::isHalf(shape.element());
   if (!isNarrow)
@@ -255,7 +255,7 @@ std::string AttentionWriter::operandText(unsigned number) const {
                    its.strides);
 }
 
-/// Null if unused.
+/// A null tensor if the kernel does not return the result.
 std::string AttentionWriter::resultText(unsigned number) const {
   Value result = shape.op->getResult(number);
   auto found = llvm::find(results, result);

@@ -1,5 +1,5 @@
 // Attention and its gradients as CUDA C++. Scores stay in the registers of the warp that computes them, and a block of
-// threads has a tile of one head's queries, or keys. The source is assembled from attention/.
+// threads has a tile of one head's queries or keys. The source consists of AttentionText.cuh and a call of it.
 #pragma once
 
 #include "backends/cuda/compiler/kernels/GridKernel.h"
@@ -18,8 +18,8 @@ bool isLaidOutForAttention(mlir::RankedTensorType type, bool vectors);
 /// move elements.
 bool findsOperands(mlir::Operation *op, int64_t capacity, llvm::ArrayRef<mlir::Operation *> moves = {});
 
-/// Adds the function of a kernel that consists of one such op and of ops that move its operands' elements. Returns
-/// none, and adds nothing, for any other kernel. Fails with a diagnostic.
+/// Adds the function of a kernel that consists of one attention op, or gradient, and of ops that move its operands'
+/// elements. Returns none, and adds nothing, for any other kernel. Fails with a diagnostic.
 std::optional<mlir::LogicalResult> writeAttentionKernel(ir::KernelOp kernel, llvm::StringRef name, int64_t capacity,
                                                         const GridOptions &options, GridKernel &into);
 

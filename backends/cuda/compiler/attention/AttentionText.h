@@ -3,9 +3,9 @@
 // kernel.
 //
 // A warp has 16 queries (for the gradients of keys and values: 16 keys) and iterates over the other side in steps.
-// Scores have the layout of tensor core sums (product/Fragments.h) for every core: of 16 x 8 each lane has (lane / 4,
-// lane % 4 * 2 + {0, 1}) and the same two 8 rows below. A row is therefore in four adjacent lanes, and probabilities
-// are in the registers that the second product reads.
+// Scores have the layout of tensor core sums (product/Fragments.h) for every core: in a block of 16 x 8 scores, each
+// lane has those at (lane / 4, lane % 4 * 2 + {0, 1}), and the two that are 8 rows below. A row is therefore in four
+// adjacent lanes, and probabilities are in the registers that the second product reads.
 //
 // A core has two products, which add to the sums of a warp's 16 rows. The first multiplies two tiles in shared memory
 // by their rows. The second multiplies values in the layout of sums with a tile by its columns. Rows of tiles are

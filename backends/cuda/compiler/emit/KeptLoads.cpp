@@ -9,7 +9,8 @@ namespace sluice::cuda {
 // bytes counts as one of four, because compilers may keep values derived from it, for example the exponentials of a
 // softmax.
 static constexpr int64_t kMostRegisters = 64;
-// Maximum instructions of an unrolled loop, of 16 bytes each: the instruction cache has some 128 KB.
+// Maximum cost of an unrolled loop, about one instruction of 16 bytes per cycle: 64 KB of an instruction cache of about
+// 128 KB.
 static constexpr double kMostCycles = 4096;
 
 /// A load that several loops share.

@@ -25,10 +25,10 @@ using KeptLoads = std::vector<std::optional<unsigned>>;
 class LoopLoads {
 public:
   struct Load {
-    std::string what;      ///< equal for loads of the same elements in the same trips; empty: not kept
-    unsigned loop = 0;     ///< around it
+    std::string what;      ///< key: equal for loads of the same elements in the same trips; empty: not kept
+    unsigned loop = 0;     ///< number of the loop around the load
     int64_t buffer = 0;    ///< that the load reads
-    int64_t registers = 0; ///< of all trips
+    int64_t registers = 0; ///< that keep the elements of all trips
   };
   void add(Load load) { loads.push_back(std::move(load)); }
   void addStore(int64_t buffer) { stored.insert(buffer); }

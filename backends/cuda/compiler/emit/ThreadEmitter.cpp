@@ -214,7 +214,7 @@ std::optional<SmallVector<Element>> ThreadEmitter::call(StringRef name, ArrayRef
   return results;
 }
 
-/// Several kernels of one text may define it.
+/// The definition of a function. It has an include guard, because several kernels of one text may define it.
 std::string ThreadEmitter::functionText(const std::string &function, ThreadEmitter &inside,
                                         const std::string &parameters, ArrayRef<Element> results) const {
   std::string members;
@@ -267,8 +267,7 @@ Element ThreadEmitter::select(Condition condition, Element then, Element otherwi
                          fmt::format("{} ? {} : {}", eachOf(condition), eachOf(then), eachOf(otherwise)));
 }
 
-// ===- across threads
-// ----------------------------------------------------------------------------------------------===//
+//===- across threads ---------------------------------------------------------------------------------------------===//
 
 constexpr double kBarriers = 20; // cycles of two barriers and the accesses between them
 
@@ -283,7 +282,7 @@ Element ThreadEmitter::rotate(Element element, int64_t by) {
   const std::string &name = variableOf(element).name, &type = variableOf(element).type;
   if (by < group.perThread)
     return define<Element>(type, fmt::format("{}[(l + {}) % {}]", name, by, group.perThread));
-  onlyFirst = true; // from here on, one of each thread's elements counts
+  onlyFirst = true; // until spreadFirst, only the first of each thread's elements is used
   int64_t threads = by / group.perThread;
   if (threads < kWarp)
     return define<Element>(type, fmt::format("({})__shfl_sync(group, {}, thread + {}, {})", type, firstOf(element),

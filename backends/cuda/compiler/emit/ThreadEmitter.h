@@ -31,8 +31,8 @@ struct ThreadGroup {
 };
 
 class ThreadEmitter : public loops::Emitter {
-  /// Partial sums per column of a thread: as many loads are in flight at once, and four columns of them fit in
-  /// registers.
+  /// Partial sums per column of a thread. This many loads are in flight at once, and the partial sums of four columns
+  /// fit in registers.
   static constexpr int64_t kPartials = 8;
 
 public:
@@ -42,14 +42,15 @@ public:
   /// threads runs the task of its number in the grid, if there is one.
   std::string kernel(const std::string &name, int64_t buffers) const;
   loops::Count task() { return named<loops::Count>("task"); }
-  /// The emitted statements, for text that declares the variables of `kernel`.
+  /// The emitted statements, for clients that write the kernel: it must declare the variables that `kernel` declares.
   const std::string &body() const { return open.front()->text; }
 
   // Inserts the client's text at the place of emission.
   void statement(const std::string &text) { line(text); }
   loops::Count countNamed(const std::string &name) { return named<loops::Count>(name); }
   std::string nameOf(loops::Count count) const { return variableOf(count).name; }
-  /// An array of a thread's elements, each of which is `value`; `laneNumber` is its number among the lanes.
+  /// An element whose value for each of a thread's elements `l` is the expression `value`. It may use `laneNumber`, the
+  /// number of the lane.
   loops::Element elementThat(const std::string &type, const std::string &value) {
     return define<loops::Element>(type, value);
   }
@@ -124,9 +125,9 @@ private:
     unsigned number = 0;
     int64_t trips = 1; // at capacity
     double cycles = 0; // of one
-    std::string trip;  // its trip count, if known; 0 for a block that is no loop
+    std::string trip;  // number of the current trip, if the trip count is known; "0" for a block without condition
     bool isUnrolled = false;
-    llvm::SmallVector<loops::Element> carried; // variables outside
+    llvm::SmallVector<loops::Element> carried; // variables declared before it
   };
 
   /// The source of a load: a buffer, or a constant.
@@ -169,7 +170,7 @@ private:
                            llvm::ArrayRef<loops::Element> results) const;
   std::string text(mlir::AffineExpr index) const { return text(space(), index); }
   std::string text(const loops::IndexSpace &space, mlir::AffineExpr index) const;
-  /// An index by a thread's number and the number of one of its elements.
+  /// An index in which the lane variable is split into the thread's number and the number of its element.
   struct InThread {
     loops::IndexSpace space;
     mlir::AffineExpr index, element;
@@ -199,11 +200,12 @@ private:
   unsigned nextName = 0;
   unsigned nextLevel = 1;
   bool accessesPacks_ = true;
-  bool onlyFirst = false; // active elements of a thread: the others are dead code, which compilers remove
+  bool onlyFirst = false; // only the first element of a thread is used: the others are dead code
   int64_t heldBytes = 0;  // of shared memory
-  /// By name of a condition: indices that must all be >= 0, apart from terms that all elements of a thread share.
+  /// By name of a condition, if known: it holds if all these indices are >= 0, and if other conditions hold that are
+  /// the same for all elements of a thread.
   std::map<std::string, llvm::SmallVector<mlir::AffineExpr>> saidBy;
-  /// The values of conditions that depend on a lane's number only, which are valid everywhere.
+  /// By name of a condition that depends on the lane's number only: its expression, which is valid everywhere.
   std::map<std::string, std::string> ofLanes;
   LoopLoads loads;
   KeptLoads kept; // by number

@@ -17,7 +17,7 @@ static std::string addressOf(const Memory &memory) {
 
 static int64_t bytesOf(Type element) { return std::max(8u, element.getIntOrFloatBitWidth()) / 8; }
 
-/// Adjacent lanes share the cache lines that they access; other lanes use a line each.
+/// Charges a load or store of a thread's elements. Adjacent lanes share cache lines; other lanes use a line each.
 void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isPack) {
   accessesPacks_ &= isPack || !lanes.variable || !space().usesLane(offset);
   bool isShared = !lanes.variable || !space().usesLane(offset) || space().isContiguous(offset, lanes.variable);
@@ -26,7 +26,7 @@ void ThreadEmitter::chargeAccess(AffineExpr offset, const Lanes &lanes, bool isP
                     : double(std::min(group.threads, kWarp) * group.perThread));
 }
 
-/// With the number that distinguishes a thread's elements as a separate variable.
+/// Splits the lane variable of an index into the thread's number and the number of its element.
 ThreadEmitter::InThread ThreadEmitter::inThread(AffineExpr index, AffineExpr lane) const {
   InThread its{space(), index, {}};
   AffineExpr ofThread = its.space.addVariable(thread, {0, group.threads - 1}, /*keep=*/true);
@@ -44,7 +44,8 @@ bool ThreadEmitter::isWhole(Condition condition, AffineExpr lane) const {
          });
 }
 
-/// The start of a thread's elements, if they are contiguous, aligned to their total size, and exist together.
+/// The offset of a thread's first element, if the thread's elements are contiguous, aligned to their total size, and
+/// all active or all inactive.
 std::optional<std::string> ThreadEmitter::placeOfPack(Type element, int64_t byteOffset, AffineExpr offset,
                                                       const Lanes &lanes) const {
   if (isSingle() || !lanes.variable || (lanes.exists && !isWhole(lanes.exists, lanes.variable)) ||
@@ -61,7 +62,7 @@ std::optional<std::string> ThreadEmitter::placeOfPack(Type element, int64_t byte
   return text(its.space, its.space.toExpr(first));
 }
 
-/// Prefix of functions on packs.
+/// The prefix of a statement that accesses a pack: "if (conditions) ", or nothing.
 std::string ThreadEmitter::ifAll(std::initializer_list<Condition> conditions) const {
   std::string all;
   for (Condition condition : conditions)
@@ -98,7 +99,8 @@ std::string ThreadEmitter::inAnyLoop(AffineExpr offset) const {
   return isOutside ? fmt::format("{} + {}", llvm::join(terms, " + "), index.constant) : "";
 }
 
-/// Only loads of rows along lanes, in loops of known trip counts, are kept.
+/// Records a load for KeptLoads, and returns the array that keeps it, if any. Only loads of rows along lanes, in loops
+/// of known trip counts, can be kept.
 std::optional<unsigned> ThreadEmitter::note(const Source &from, AffineExpr offset, const Lanes &lanes,
                                             Condition condition) {
   const Level &loop = *open.back();

@@ -16,19 +16,19 @@ using namespace loops;
 
 // A warp has few loads in flight: tasks are many, and hide each other's latency.
 static constexpr double kBytesPerTask = 4 << 10;
-// Fewer warps than this are not faster.
+// The number of warps that fill a device: with fewer warps, a nest is not faster.
 static constexpr int64_t kWarpsAtOnce = 2048;
 // Folds with this many terms use a block if warps are few. For longer folds, a warp per fold would keep more rows
 // active than caches hold, so that each pass over them would read memory again.
 static constexpr int64_t kTermsOfBlock = 1024, kTermsOfCache = 16 << 10;
-// With enough registers for such loops.
+// A thread of a larger block would have too few registers.
 static constexpr int64_t kThreadsOfLargestBlock = 512;
 // The cost ratio up to which a whole fold is preferred to repeated folds: memory also serves other kernels.
 static constexpr double kMoreForWhole = 2;
 // Contiguous elements per warp if nothing is folded, or for a chunk of many columns: 16 bytes of floats per thread.
 static constexpr int64_t kPacked = 128;
-// Tasks of column chunks that still fill the device; and a limit of the text size, with which a thread's registers
-// grow.
+// Limits of widening (GridWriter::widened): minimum tasks, which still fill the device; and maximum bytes of the text,
+// with which a thread's registers grow.
 static constexpr int64_t kFewWarps = kWarpsAtOnce / 4;
 static constexpr size_t kMuchText = 40 << 10;
 
@@ -126,7 +126,8 @@ FailureOr<GridWriter::Plan> GridWriter::cutOrWhole(const LoopNest &nest, ThreadG
   return failed(whole) || whole->weight.cost <= kMoreForWhole * cut->weight.cost ? whole : cut;
 }
 
-/// Large enough that warps suffice, or that a thread has few terms; larger if each thread would still have many.
+/// The threads of a block that runs one fold: doubled while the device has too few warps or a thread has more than 64
+/// terms, unless a thread would have less than two.
 static int64_t threadsOfBlock(int64_t terms, int64_t tasks) {
   int64_t threads = 4 * kWarp;
   auto isFew = [&] { return tasks * threads < kWarpsAtOnce * kWarp || terms > 64 * threads; };
@@ -151,14 +152,15 @@ FailureOr<GridWriter::Plan> GridWriter::choose(const LoopNest &nest) const {
     FailureOr<Plan> block = cutOrWhole(nest, {threads, perThread});
     if (failed(block))
       return failure();
-    bool fits = perThread == 1 || !block->weight.foldsAcross; // which has partial results of every element in registers
+    // A fold across lanes keeps partial results of each element in registers.
+    bool fits = perThread == 1 || !block->weight.foldsAcross;
     if (fits && block->isBetterThan(*best))
       best = block;
   }
   return best;
 }
 
-/// With as many elements per thread as one load takes, if it has no fold, or folds within registers.
+/// The mapping with more elements per thread, up to those of one load, if the nest has no fold or folds in registers.
 NestTasks::Way GridWriter::widened(const LoopNest &nest, const Plan &plan, NestTasks &tasks) const {
   if (!nest.folds)
     return tasks.widened(plan.way, kPacked);

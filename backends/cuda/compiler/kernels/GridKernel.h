@@ -9,9 +9,11 @@ namespace sluice::cuda {
 
 inline constexpr int64_t kWarp = 32;
 
-/// When a function of a kernel runs if a library computes the kernel's product. `Never`: only without the library.
-/// `Always`: with the library and without it. `ForActivation`: only if the library computes the product without the
-/// epilogue. `ForSum`: without the library, or if the library computes the product without the operand's sum.
+/// Whether a function of a kernel also runs if a library computes the kernel's product:
+/// - `Never`: it runs only without the library.
+/// - `Always`: it runs with and without the library.
+/// - `ForActivation`: it runs only if the library computes the product without the epilogue.
+/// - `ForSum`: it runs without the library, or if the library computes the product without the operand's sum.
 enum class FollowsLibrary { Never, Always, ForActivation, ForSum };
 
 /// A function with `tasks * ceil(rows / rowsPerTask)` tasks, or `tasks` if rowsPerTask is 0, and this many threads per
@@ -29,8 +31,7 @@ struct GridKernel {
   std::string text;                          ///< follows Prelude.h
   llvm::SmallVector<GridFunction> functions; ///< run in this order
   int64_t workspaceBytes = 0;                ///< of the last buffer, after the operands and results
-  /// the share of thread elements, or of the elements of tiles or warps, that are active
-  double lanes = 1;
+  double lanes = 1; ///< the share of active lanes or, for tiles, of elements that belong to the result
 };
 
 /// Settings of product kernels.

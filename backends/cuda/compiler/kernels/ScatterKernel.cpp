@@ -12,8 +12,8 @@ namespace sluice::cuda {
 
 using namespace mlir;
 
-// Terms per chunk, whose numbers a byte holds together with a flag for several terms; chunks whose bytes are read at
-// once.
+// Terms per chunk, whose numbers fit in a byte together with a flag (ScatterKernel.h); and chunks whose bytes are read
+// at once.
 static constexpr int64_t kChunkOfTerms = 64, kChunksOfWord = 8;
 // With fewer terms, or shorter rows, there is little to gain.
 static constexpr int64_t kFewTerms = 256, kShortRow = 32;

@@ -2,9 +2,12 @@
 //
 //   y[ids[j], k] += x[j, k]    ==>   sum each chunk of 64 adjacent j, then each row of y over the chunks
 //
-// 1. For each row of y and each chunk, a byte holds the chunk's first term of that row. All bytes are zero before.
-// 2. A block for each term: the first term of its row in its chunk sets the byte and, if there are several, adds them in
-//    order.
+// For each row of y and each chunk, a byte holds the number, in the chunk, of the first term of that row, plus 1. It is
+// 0 if there is none, and its highest bit is set if there are several.
+//
+// 1. All bytes are zeroed.
+// 2. There is a block for each term. The block of the first term of a row in a chunk sets the byte and, if there are
+//    several terms, adds them in order.
 // 3. A block for each row of y adds the chunks' partial sums in their order and stores the row. Rows without terms are
 //    zero.
 //

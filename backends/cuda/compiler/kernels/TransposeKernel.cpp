@@ -33,7 +33,7 @@ struct Transposition {
   unsigned operand; ///< of the kernel
   int64_t offset;   ///< of the first element in it
   SmallVector<Dim> others;
-  Dim ofResult, ofOperand; ///< dimension that is contiguous in it
+  Dim ofResult, ofOperand; ///< the contiguous dimension of the result, and of the operand
 };
 
 } // namespace

@@ -1,7 +1,8 @@
 // Transpositions as CUDA C++: if contiguous elements of the result are strided in the operand, a block moves squares of
 // 32 x 32 elements through shared memory. Both sides are then accessed contiguously:
 //
-//   y[.., j, .., i] = x[.., i, .., j]    ==>   square[i][j] = x[.., i, .., j], 32 j at once; y[.., j, .., i] = square[i][j], 32 i
+//   y[.., j, .., i] = x[.., i, .., j]    ==>   square[i][j] = x[.., i, .., j], for 32 j at once
+//                                              y[.., j, .., i] = square[i][j], for 32 i at once
 #pragma once
 
 #include "backends/cuda/compiler/kernels/GridKernel.h"

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace {
 
-/// Matches some ops with a pattern of ops, whose arguments stand for any values.
+/// Compares some ops with a pattern of ops. An argument of the pattern matches any value, but always the same one.
 class Comparison {
 public:
   explicit Comparison(ArrayRef<Operation *> ops) : ops(ops.begin(), ops.end()) {}
@@ -28,7 +28,7 @@ public:
     return llvm::all_of_zip(other->getOperands(), op->getOperands(), [&](Value a, Value b) { return isSame(a, b); });
   }
   bool hasComparedAll() const { return compared.size() == ops.size(); }
-  /// Null if it is an op of the pattern.
+  /// The value that the argument matched; null if one of the compared ops produces it.
   Value memoryFor(BlockArgument argument) const {
     Value value = standsFor.lookup(argument);
     return ops.contains(value.getDefiningOp()) ? Value() : value;

@@ -22,7 +22,7 @@ struct Merged {
   SmallVector<int64_t, 3> strides;
 };
 
-/// The epilogue of a product's elements.
+/// The ops after a product that the library computes as its epilogue.
 struct Behind {
   Value result;
   ir::ExpandOp bias; // null: none
@@ -174,7 +174,8 @@ static Product productOf(ir::SumOp sum, int64_t capacity, ArrayRef<Operation *> 
   return product;
 }
 
-/// Whether the extent and stride are those of a matrix along one side. The matrices of a batch have more.
+/// Whether the extent and stride are those of a matrix along one side. They are not if there is a batch: its matrices
+/// add to the extent.
 static bool liesIn(LibraryProduct::Extent extent, int64_t apart, LibraryProduct::Extent side, int64_t apartInMatrix) {
   bool isOne = extent.size == 1 && !extent.perRow;
   return extent.size == side.size && extent.perRow == side.perRow && (isOne || apart == apartInMatrix);
@@ -242,7 +243,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Type element = type.getElementType();
   bool isKnown = element.isF32() || element.isF64() || ir::isHalf(element);
-  // The padding of separate tiles is cleared by our own tiles, or our own sums, only.
+  // The library does not write the padding of separate tiles, which our kernels store as zeros.
   bool isPadded = !loops::paddedDims(type, loops::PaddingOf::ApartTiles).empty();
   if (!isKnown || isPadded || !product.nonNegative.empty() || !product.inResult.empty())
     return std::nullopt;

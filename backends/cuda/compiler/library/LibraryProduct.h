@@ -37,7 +37,7 @@ struct LibraryProduct {
   /// other epilogue.
   std::optional<int64_t> sums;
   bool sumsSecond = false;
-  bool isTimed = false; ///< use the fastest algorithm; else the one that product, device and library determine
+  bool isTimed = false; ///< use the fastest measured algorithm; else the first supported one of the library's heuristic
   int64_t capacity = 0;
 };
 

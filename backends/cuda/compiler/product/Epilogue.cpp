@@ -23,7 +23,7 @@ bool isBeside(Operation *product, Value result) {
 
 namespace {
 
-/// A value that the epilogue stores.
+/// The values that the epilogue stores, and where.
 struct Results {
   SmallVector<Value> values;
   SmallVector<Memory> memories;
@@ -41,7 +41,7 @@ static Results resultsOf(ir::KernelOp kernel, Operation *product) {
   return results;
 }
 
-/// Those of the product are not read again.
+/// Binds the kernel's operands to their buffers, except those that only the product reads.
 static void bindOperands(Elements &elements, ir::KernelOp kernel, Operation *product) {
   auto isOther = [&](Operation *user) { return user != product; };
   for (BlockArgument argument : kernel.getBody().front().getArguments())
@@ -97,7 +97,8 @@ FailureOr<std::string> Epilogue::write() {
   return "  {\n  const int thread = 0; // each for itself\n" + emitter.body() + "  }\n";
 }
 
-/// Whether the element of the result exists, with regard to the side of the lanes, or to the other side.
+/// The condition that the element of the result exists, as far as it depends on the side of the lanes (`ofLanes`), or
+/// on the other side.
 Condition Epilogue::inResult(bool ofLanes) {
   Condition all;
   for (AffineExpr condition : llvm::concat<const AffineExpr>(p.product.inResult, p.product.isStored))

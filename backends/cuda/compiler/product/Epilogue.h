@@ -8,10 +8,10 @@
 
 namespace sluice::cuda {
 
-/// Whether a result of the kernel reduces operands of the product, which is not part of its epilogue.
+/// Whether a result of the kernel is a reduction of operands of the product, and therefore not part of the epilogue.
 bool isBeside(mlir::Operation *product, mlir::Value result);
 
-/// Source that uses `sum[i][j]` and the indices of tileFunction. Fails with a diagnostic.
+/// The source of the epilogue. It uses `sum[i][j]` and the indices that tileFunction declares. Fails with a diagnostic.
 mlir::FailureOr<std::string> epilogueText(const TiledProduct &product, ir::KernelOp kernel);
 
 /// Emits the nest of a chunked product.

@@ -4,7 +4,7 @@
 
 namespace sluice::cuda {
 
-/// A product for each pair of fragments, with `arguments` after the sums that it adds to.
+/// Source that calls `function` for each pair of fragments, with their sums and then `arguments`.
 static std::string eachFragment(const TiledProduct &p, const char *function, const char *arguments) {
   const char *into = p.hasChains() ? "chain" : "sum";
   return fmt::format("        _Pragma(\"unroll\") for (int i = 0; i < {0}; ++i)\n"

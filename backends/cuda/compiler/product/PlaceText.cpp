@@ -135,8 +135,8 @@ std::string PlaceText::setAbsent(const TileOperand &operand, const std::string &
   return text;
 }
 
-/// An index after the last may exceed the outermost dimension, whose bits come first: then another bit is tested, in
-/// addition to kPlaceBit.
+/// An index after the last one may exceed the outermost dimension. It then sets a bit of another dimension, which is
+/// harmless, because it also sets kPlaceBit.
 std::string PlaceText::asked() const {
   std::string text = fmt::format("1u << {}", kRowBit);
   for (const Positions &its : positions)

@@ -74,7 +74,7 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
     function.followsLibrary = FollowsLibrary::Always;
   if (failed(writeBeside(op, kernel, name, capacity, nests, into)))
     return failure();
-  into.lanes = product->filledTiles(); // where the work is
+  into.lanes = product->filledTiles(); // the other functions do little work
   return success();
 }
 

@@ -13,7 +13,7 @@ namespace sluice::cuda {
 using namespace mlir;
 using namespace loops;
 
-// A block's threads form a square over its tile.
+// A block's threads form a square of 16 x 16 over its tile.
 static constexpr int64_t kSide = 16;
 // Blocks that fill a device, to count chunks: two per multiprocessor of the largest device.
 static constexpr int64_t kBlocksAtOnce = 256;
@@ -328,7 +328,8 @@ void Tiling::chooseDepth() {
     made.depth *= 2;
 }
 
-/// Groups of elements that are contiguous in all tiles; tensor cores determine the elements of a thread themselves.
+/// Chooses the elements of a thread: groups that are adjacent in the tile. For tensor cores, their fragments determine
+/// them.
 void Tiling::placeThreads() {
   for (TileSide *side : {&made.m, &made.n}) {
     side->perThread = side->tile / kSide;
@@ -347,8 +348,8 @@ int64_t Tiling::packedAt(const TileOperand &operand) const {
   return by;
 }
 
-/// Whether aligned groups of this many adjacent rows, columns or terms are contiguous and aligned in memory, exist if
-/// the first one does, and count if the first one does.
+/// Whether aligned groups of this many adjacent rows, columns or terms are contiguous and aligned in memory, and each
+/// condition (of a term, or of the result's element) holds for all of a group or for none.
 bool Tiling::isPacked(const TileOperand &operand, int64_t by) const {
   const Flat &along = operand.alongSide ? made.sideOf(operand).flat : made.k;
   if (along.inner % by != 0 || (&along == &made.k && made.termsOfChunk % by != 0))

@@ -80,7 +80,7 @@ struct TiledProduct {
   int64_t capacity;
   mlir::RankedTensorType type;
   Cores cores;
-  std::string scalar; ///< "float": of sums
+  std::string scalar; ///< type of sums, as source: "float"
   int64_t scalarBytes;
   std::string term; ///< element type of tiles: "float", "BF16"
   int64_t termBytes;
