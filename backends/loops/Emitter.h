@@ -144,7 +144,7 @@ public:
   /// Broadcasts the element of lane 0.
   virtual Element spreadFirst(Element element) = 0;
 
-  /// Memory for `count` values like `like`, indexed at run time.
+  /// Memory for `count` values of the type of `like`, indexed at run time.
   virtual LaneArray makeArray(Element like, int64_t count) = 0;
   virtual Element read(LaneArray array, Count place) = 0;
   virtual void write(LaneArray array, Count place, Element element) = 0;

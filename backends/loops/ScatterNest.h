@@ -19,7 +19,7 @@ class ScatterNest {
 public:
   ScatterNest(mlir::Operation *op, Memory y, Formulas &formulas, int64_t capacity, const NestWriter &writer);
 
-  /// The columns: y with size 1 in place of the axis.
+  /// The columns: the type of y with size 1 along the axis.
   mlir::RankedTensorType space() const;
   /// Makes the additions the body of a nest over the columns.
   void fill(LoopNest &nest) const;

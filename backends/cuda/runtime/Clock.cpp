@@ -8,7 +8,7 @@
 
 namespace sluice::cuda {
 
-// Maximum age of a base in seconds: a float of so many milliseconds has a resolution of about 0.1 microseconds.
+// Maximum age of a base in seconds: a float with its milliseconds has a resolution of about 0.1 microseconds.
 static constexpr double kLongestCount = 1;
 static constexpr int kTries = 4;
 

@@ -3,8 +3,8 @@
 // If all ranks have equal shares, they are NCCL's collectives. Otherwise a gather is a broadcast from each rank, and a
 // scatter a reduction to each, in one group. If there is nothing to move, no rank calls NCCL.
 //
-// Ranks of other processes are found by the id alone, whatever the transport. Only the transport's deadline is used,
-// for calls that wait until all ranks have joined.
+// Ranks of other processes are found by the id alone, with any transport. Only the transport's deadline is used, for
+// calls that wait until all ranks have joined.
 #include "backends/cuda/runtime/Communicator.h"
 
 #include "backends/exchange/Arithmetic.h"

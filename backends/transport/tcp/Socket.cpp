@@ -126,7 +126,7 @@ static int tryToConnect(const Socket &socket, const addrinfo &to, Deadline deadl
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-/// While nobody listens at a local port, the system may assign that port to a connecting socket, which is then
+/// While no process listens at a local port, the system may assign that port to a connecting socket, which is then
 /// connected to itself.
 static bool isItsOwnPeer(const Socket &socket) {
   sockaddr_storage own{}, peer{};

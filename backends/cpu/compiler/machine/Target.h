@@ -1,8 +1,8 @@
 // The target machine of the generators of CPU code.
 //
 // `instructions`, and with them the vector width, determine the order of sums. The other fields affect speed only, so
-// CPUs with one instruction set give bitwise equal results, whatever their caches and ports. Nothing depends on the
-// number of threads.
+// CPUs with one instruction set give bitwise equal results, independent of their caches and ports. Nothing depends on
+// the number of threads.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

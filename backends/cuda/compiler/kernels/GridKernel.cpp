@@ -173,7 +173,7 @@ NestTasks::Way GridWriter::widened(const LoopNest &nest, const Plan &plan, NestT
     return tasks.tasksAtCapacity() >= kFewWarps && succeeded(tasks.emit(emitter, emitter.task(), /*keep=*/false)) &&
            emitter.accessesPacks() && emitter.body().size() < kMuchText;
   };
-  // Lanes beyond the innermost dimension are filled, whatever its size.
+  // Lanes over all contiguous dimensions are filled even if the innermost one is short.
   if (!nest.chunks)
     if (NestTasks::Way way = tasks.widened(tasks.overAll(), kPacked); way.groups > 1 && isGood(way))
       return way;

@@ -256,7 +256,7 @@ std::optional<LibraryProduct> Finder::find(Behind behind) {
                         k = merge(Product::K, {&*a, &*b}), batch = merge(Product::Batch, {&*c, &*a, &*b});
   if (!m || !n || !k || !batch || !canCount(batch->extent))
     return std::nullopt;
-  bool alongN = n->strides[0] == 1; // neighbours in the result
+  bool alongN = n->strides[0] == 1; // adjacent elements of N are contiguous in the result
   const Merged &p = alongN ? *n : *m, &q = alongN ? *m : *n;
   std::optional<LibraryProduct::Matrix> left = matrixOf(bufferOf(product.a.memory), *m, m->strides[1], *k,
                                                         k->strides[0], batch->strides[1]),

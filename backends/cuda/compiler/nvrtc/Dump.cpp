@@ -39,7 +39,7 @@ static std::string lineAt(FileLineColLoc at) {
   std::string text = line->trim().take_front(kMostLetters).str();
   for (char &letter : text)
     letter = llvm::isPrint(letter) ? letter : letter == '\t' ? ' ' : '?';
-  return StringRef(text).rtrim("\\/ ").str(); // "??/" is a backslash too
+  return StringRef(text).rtrim("\\/ ").str(); // the trigraph "??/" is also a backslash
 }
 
 std::string sourceComment(ir::KernelOp kernel, bool hasLines) {
@@ -69,7 +69,7 @@ static llvm::Error makeFolder(const std::string &folder) {
 
 llvm::Error checkDumpFolder(const std::string &folder) {
   SmallVector<std::string> absent;     // the innermost first
-  auto isAbsent = [](StringRef path) { // a dangling link exists, too
+  auto isAbsent = [](StringRef path) { // a dangling link is not absent
     llvm::sys::fs::file_status status;
     return llvm::sys::fs::status(path, status, /*follow=*/false) == std::errc::no_such_file_or_directory;
   };

@@ -53,8 +53,8 @@ static llvm::Error makeError(const std::string &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", text.c_str());
 }
 
-/// NVRTC loads its builtins by name alone, which the loader may not find. They are loaded first, whatever the version
-/// in their name.
+/// NVRTC loads its builtins by name alone, which the loader may not find. They are therefore loaded first, with
+/// any version in their name.
 static void *openLibrary(const std::string &path) {
   StringRef folder = llvm::sys::path::parent_path(path);
   std::error_code error;

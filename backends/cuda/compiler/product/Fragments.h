@@ -1,7 +1,7 @@
 // The elements of a tile that a thread has for tensor cores, as defined in the PTX ISA under "Matrix Fragments for
 // mma.m16n8k8" (tf32) and "mma.m16n8k16" (f16, bf16). With group = lane / 4 and its = lane % 4 in the warp:
 //
-//                            tf32, 8 terms                       halves, 16 terms, two neighbours of them in a register
+//                            tf32, 8 terms                       halves, 16 terms, two adjacent ones in a register
 //   A, 16 rows        a0     (group, its)                        (group, 2 its + {0, 1})
 //                     a1     (group + 8, its)                    (group + 8, 2 its + {0, 1})
 //                     a2     (group, its + 4)                    (group, 2 its + 8 + {0, 1})
@@ -11,7 +11,7 @@
 //   C, 16 rows x      c0, c1 (group, 2 its + {0, 1})             the same
 //      8 columns      c2, c3 (group + 8, 2 its + {0, 1})
 //
-// A thread thus has single rows of C, 8 apart, and pairs of columns, 8 apart, whatever the type of A and B.
+// A thread thus has single rows of C, 8 apart, and pairs of columns, 8 apart, for every type of A and B.
 //
 // `ldmatrix` ("Warp-level matrix load instruction") loads registers of halves: four matrices of 8 x 8. Each lane
 // addresses a row of 8 contiguous elements, and receives two adjacent elements of a row, or of a column if transposing.

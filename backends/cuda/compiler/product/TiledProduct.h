@@ -2,8 +2,8 @@
 // elements as functions of them, and how the result is split into tiles and the sums into chunks.
 //
 // Values depend only on the op, its shape, layouts and the capacity. Terms are added in memory order, in chains of
-// `kChain` terms, and the sums of chains are added in order, whatever the tiles are. The chunks of a sum follow from
-// its shape. Tensor cores add all terms of a fragment at once, in an order that depends on the architecture, and
+// `kChain` terms, and the sums of chains are added in order. Tiles do not affect this order. The chunks of a sum follow
+// from its shape. Tensor cores add all terms of a fragment at once, in an order that depends on the architecture, and
 // fragments one after another.
 #pragma once
 

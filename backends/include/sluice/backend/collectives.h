@@ -24,7 +24,7 @@
  * destroyed or lost before an exchange gives SLUICE_PEER_LOST, with the rank. Both end the communicator of every rank:
  * waiting exchanges end with the error (see Errors in run.h), and every later call except destroy returns it. A late
  * rank is no error. The fate of a rank in another process may be unknown: then the deadline of the host passes, with
- * the rank in last_error if the backend knows it. */
+ * the rank in last_error if the backend can determine it. */
 #pragma once
 
 #include "sluice/backend/dtypes.h"

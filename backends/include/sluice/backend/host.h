@@ -1,5 +1,5 @@
-/* The backend of the host. Its run half is linked into every executable instead of loaded; otherwise it is like any
- * other backend. The runtime accesses it through this function only. */
+/* The backend of the host. Its run half is linked into every executable, not loaded. In all other respects it is a
+ * normal backend. The runtime accesses it through this function only. */
 #pragma once
 
 #include "sluice/backend/backend.h"

@@ -38,11 +38,11 @@
  * Signals. A queue reports its progress to queues of another backend by a number in host memory, without a wait of the
  * host: signal writes the number in queue order, and wait_for_signal waits until the number there is at least as large.
  * Numbers in one place only grow. They are 8-byte aligned, in memory of the waiting backend (host_allocate) that lives
- * as long as queues wait, and are accessed as atomics, also by the host. A backend does not know the other end of its
- * signals. The caller therefore has three duties. It also orders work of one backend by events if signals order it.
- * Before it waits for a queue, it waits for all sources of the queue's signals. Errors do not cross signals, and failed
- * work may not write its number: the caller receives the error at the source and writes the number. A backend may have
- * one of the two calls without the other.
+ * as long as queues wait, and are accessed as atomics, also by the host. A backend has no information about the other
+ * end of its signals. The caller therefore has three duties. It also orders work of one backend by events if signals
+ * order it. Before it waits for a queue, it waits for all sources of the queue's signals. Errors do not cross signals,
+ * and failed work may not write its number: the caller receives the error at the source and writes the number. A
+ * backend may have one of the two calls without the other.
  *
  * Errors. A call that fails has no effect, and the context continues. Work that fails later returns its error from the
  * first call that then waits for it: for an event recorded after it, for its queue, or for a queue that waited for
@@ -95,7 +95,7 @@ typedef struct sluice_run_options {
   sluice_group *group;                 /* the group of the context; NULL: none */
 } sluice_run_options;
 
-/* A device. 0 means unknown unless a comment says otherwise. */
+/* A device. 0 means unknown unless a comment defines it otherwise. */
 typedef struct sluice_device_info {
   uint32_t struct_size;
   const char *name;                     /* "Virtual accelerator 0" */

@@ -37,7 +37,7 @@ typedef struct sluice_transport_options {
   uint32_t struct_size;
   int32_t rank, size;   /* from the launcher; a transport that disagrees returns SLUICE_USAGE */
   const char *address;  /* of rank 0, "node1:29500"; NULL: not given */
-  const char *secret;   /* shared by all ranks of a run and nobody else; never empty */
+  const char *secret;   /* shared by the ranks of a run, unknown to other processes; never empty */
   double deadline;      /* seconds to wait for all ranks; then SLUICE_DEADLINE, with the missing ranks */
 } sluice_transport_options;
 
