@@ -65,8 +65,8 @@ def ModelOp : Sluice_Op<"model"> {
                        "the least number of rows of a training step, for the variances of batch "
                        "norm">:$least_training_rows);
   let assemblyFormat = [{
-    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`entries` $entries^)? (`replicas` $replicas^)? (`batch` $batch^)?
-        (`microbatches` $microbatches^)? (`logical_shards` $logical_shards^)? (`zero` $zero^)?
+    $name `format` $format `phase` $phase (`capacity` $capacity^)? (`entries` $entries^)?
+        (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)? (`logical_shards` $logical_shards^)? (`zero` $zero^)?
             (`sync_batch_norm` $sync_batch_norm^)? (`wire` custom<Word>($wire)^)? (`in_flight` $in_flight^)?
                 (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)?
                 (`values` $values^)? (`least_training_rows` $least_training_rows^)? attr-dict
