@@ -63,11 +63,13 @@ public:
   void requireScalar(const Tensor &x) const;
   void requireSameDType(const Tensor &a, const Tensor &b) const;
   void requireRank(const char *operand, const Tensor &x, int64_t rank) const;
-  /// The dimension of the value, counted from the front; fails for merged rows, which are two dimensions.
-  int64_t axis(const Tensor &x, int64_t dim) const;
-  /// The same for a dimension that the user sees, counted from the front; for merged rows, the first of the two
+  /// The value's dimension, counted from the front, for the user's `dim`; fails for merged rows, which are two
   /// dimensions.
+  int64_t axis(const Tensor &x, int64_t dim) const;
+  /// Maps a dimension that the user sees, counted from the front, to the value's; merged rows, to the first of their
+  /// two dimensions.
   static int64_t placeOf(const Tensor &x, int64_t seen);
+  /// `dim` counted from the front, among `rank` dimensions; fails if it is out of range.
   int64_t axisOf(int64_t rank, int64_t dim) const;
   /// Sorted and counted from the front, with both dimensions of merged rows; all dimensions if none are given.
   llvm::SmallVector<int64_t> axes(const Tensor &x, const Axes &dims) const;
@@ -87,11 +89,12 @@ public:
 
   /// x in a separate buffer on a device; null: placed later.
   Tensor copy(const Tensor &x, mlir::StringAttr device, ir::CopyReason reason);
-  /// `update` records the value that training stores in a module's buffer. It replaces the value that an earlier call
-  /// stored. `write` records a value that the user writes into a parameter or buffer.
+  /// Records the value that training stores in a module's buffer; replaces the value of an earlier call. Does nothing
+  /// in a replica's call and in an entry point.
   void update(const Tensor &buffer, const Tensor &value);
   /// The value of a statistic after the earlier batch norms of a training step; the statistic itself if there are none.
   Tensor latest(const Tensor &statistic);
+  /// Records a value that the user writes into a parameter, buffer or cache.
   void write(const Tensor &existing, const Tensor &value);
   /// The random key of a training step.
   Tensor key();
@@ -100,7 +103,7 @@ public:
   Tensor full(double value, mlir::RankedTensorType type);
   /// start, start + step, ... along an axis.
   Tensor iota(mlir::Type type, int64_t axis, double start, double step);
-  /// A vector of a type of floats.
+  /// A constant vector of floats of type `element`.
   Tensor vector(llvm::ArrayRef<double> elements, mlir::Type element);
   Tensor cast(const Tensor &x, DType dtype);
   /// Fails if rows would mix: the dimensions before the batch must have the same product in both shapes.
@@ -115,7 +118,7 @@ public:
   Tensor beside(const Tensor &other, const Tensor &x);
   /// y plus a vector along one dimension of y, if the vector exists.
   Tensor plusBias(const Tensor &y, const Tensor &bias, int64_t axis);
-  /// The existing operands.
+  /// The tensors that are not empty handles.
   static llvm::SmallVector<Tensor> present(std::initializer_list<Tensor> tensors);
   /// The common broadcast shape.
   llvm::SmallVector<int64_t> commonShape(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) const;

@@ -49,8 +49,8 @@ std::vector<std::string> GraphImpl::parametersBehind(Value value) {
 
 static void add(ValueRange from, size_t number, SmallVectorImpl<Value> &into) { into.push_back(from[number]); }
 
-/// Adds the sources of a scan's result. A stacked result has one source. A carried result has two: its initial value,
-/// which may be the result, and the next value of a step.
+/// Adds the sources of a scan's result. A stacked result has one source. A carried result has two: its initial value
+/// and the next value of a step.
 static void addSources(ir::ScanOp scan, size_t result, SmallVectorImpl<Value> &into) {
   size_t carried = scan.getFirst().size();
   if (result >= carried)

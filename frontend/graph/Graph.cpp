@@ -134,7 +134,7 @@ void Graph::entry(const std::string &name, const std::function<void()> &build, W
     throw Error("the entry point '" + name + "' has no output and writes nothing", where);
 }
 
-/// There is at most one: the loss of `minimize`, or the metric of this name.
+/// Throws if the graph has a loss: that of `minimize`, or the metric of this name.
 static void requireNoLoss(GraphImpl &graph, const char *function, const SourceLocation &location) {
   for (Operation &op : graph.graph.getBody().front())
     if (auto metric = dyn_cast<ir::MetricOp>(op); isa<ir::MinimizeOp>(op) || (metric && metric.getName() == "loss"))

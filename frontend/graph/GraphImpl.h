@@ -95,7 +95,7 @@ public:
   /// Throws if the rule is invalid; `state` names the initialized state.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
                         const SourceLocation &location);
-  /// The data file of a rule: the tensor that the rule names, or else `state`.
+  /// The data file of a rule: the tensor that the rule names, or else `tensor`.
   runtime::TensorSource open(const init::Init &init, const std::string &tensor);
   /// A constant stored in the data file.
   mlir::Value constant(const runtime::TensorSource &source, mlir::RankedTensorType type,
@@ -150,7 +150,7 @@ public:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   ir::GraphOp graph;
-  mlir::OpBuilder builder; ///< at the end of the graph's body
+  mlir::OpBuilder builder; ///< at the end of the innermost open block
   DType dtype = DType::f32;
   std::vector<mlir::Block *> openBlocks;     ///< blocks under construction: the graph's body, then steps and branches
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last

@@ -1,3 +1,4 @@
+// Blocks under construction, and the visibility of their values.
 #include "frontend/graph/Nested.h"
 
 #include "ir/Work.h"

@@ -36,9 +36,8 @@ static Tensor write(Call &call, const Tensor &existing, const Tensor &source) {
   if (Call::shape(source) != Call::shape(existing))
     call.fail("sizes differ: " + call.print(source) + " and " + call.print(existing));
   StringAttr from = ir::getDevice(Call::type(source)), to = ir::getDevice(Call::type(existing));
-  Tensor value =
-      from == to ? source : call.copy(source, to, ir::CopyReason::To); // no copy is needed if both are placed on one
-                                                                       // device
+  // Also equal if neither is placed yet.
+  Tensor value = from == to ? source : call.copy(source, to, ir::CopyReason::To);
   call.write(existing, value);
   return value;
 }
@@ -58,7 +57,7 @@ Tensor &Tensor::copy_(const Tensor &source, Where where) {
 
 //===- work -------------------------------------------------------------------------------------------------------===//
 
-/// The reason why no work that computes a value can be pinned; empty if there is some.
+/// The reason why the ops that compute a value cannot be pinned; empty if they can.
 static std::string reasonAgainstPin(const Call &call, Value value, StringAttr device) {
   Operation *op = value.getDefiningOp();
   if (!op)

@@ -87,7 +87,8 @@ ConvTranspose2d::ConvTranspose2d(Module *parent, std::string name, std::int64_t 
     : Module(parent, std::move(name), where),
       options{options.stride, options.padding, options.output_padding, options.groups, options.dilation} {
   requireGroups("ConvTranspose2d", in_channels, out_channels, options.groups, declared());
-  std::int64_t channels = out_channels / options.groups; // PyTorch's number of inputs
+  // Times the kernel's area, PyTorch's fan-in of a transposed convolution.
+  std::int64_t channels = out_channels / options.groups;
   weight = parameter("weight", {in_channels, channels, kernel_size.h, kernel_size.w}, defaultWeight(), where);
   if (options.bias)
     bias = parameter("bias", {out_channels}, defaultBias(channels * kernel_size.h * kernel_size.w), where);

@@ -156,7 +156,7 @@ DType Module::dtype() const { return graph->dtype; }
 Parameter &Parameter::operator=(const Tensor &other) {
   if (isMember)
     Access::graph(*this)->tie(*this, other);
-  bool hasTensor(static_cast<const Tensor &>(*this)); // `!` is an op
+  bool hasTensor(static_cast<const Tensor &>(*this)); // `!` on a Tensor builds an op
   isMember = isMember || !hasTensor;
   Tensor::operator=(other);
   return *this;

@@ -149,7 +149,7 @@ GRU::GRU(Module *parent, std::string name, std::int64_t input_size, std::int64_t
          Where where)
     : Recurrent(parent, std::move(name), input_size, hidden_size, /*gates=*/3, /*states=*/1, options, where) {}
 
-// The new gate multiplies the state's product by r, with its bias.
+// bias_hh is not added here: the new gate multiplies the product of the state, including bias_hh, by r.
 Tensor GRU::project(const Tensor &x, const Layer &layer) const { return linear(at(x), layer.weight_ih, layer.bias_ih); }
 
 std::vector<Tensor> GRU::step(const Tensor &projected, const std::vector<Tensor> &states, const Layer &layer) const {

@@ -12,7 +12,7 @@ namespace sluice {
 
 using detail::Call;
 
-/// [N, H, T, D] from fewer dimensions: with a batch of one, and with one head.
+/// [T, D] and [N, T, D] as [N, H, T, D], with a batch of one and one head.
 static Tensor withHeads(Call &call, const Tensor &x) {
   constexpr int64_t kRank = 4;
   SmallVector<int64_t> shape(Call::shape(x));
@@ -25,7 +25,8 @@ static Tensor withHeads(Call &call, const Tensor &x) {
   return call.reshape(x, shape);
 }
 
-/// Adds leading dimensions of size 1 to the mask; inserts them between batch and queries if there are no heads.
+/// The mask with four dimensions. A mask [N, T, S] of operands without heads gets a dimension 1 after the batch; all
+/// others get leading dimensions of size 1.
 static Tensor maskWithHeads(Call &call, const Tensor &mask, int64_t rankOfQueries) {
   constexpr size_t kRank = 4;
   SmallVector<int64_t> shape(Call::shape(mask));
@@ -108,7 +109,7 @@ Tensor MultiheadAttention::project(const Tensor &x, std::int64_t first, std::int
   return linear(at(x), part(in_proj_weight), part(in_proj_bias));
 }
 
-/// [N, heads, T, D] of the part that begins at `begin`.
+/// Third number `first` of a projection (0: query, 1: key, 2: value), as [N, heads, T, D].
 Tensor MultiheadAttention::inHeads(const Tensor &projected, std::int64_t first) const {
   Tensor part = slice(at(projected), 2, first * embedding, (first + 1) * embedding);
   Shape shape = projected.shape();

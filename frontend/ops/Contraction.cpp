@@ -51,6 +51,7 @@ template <typename Unwanted> static void sumAlong(Call &call, Factor &factor, Un
     factor = {call.emit<ir::SumOp>({factor.tensor}, call.list("axes", axes)), letters};
 }
 
+/// The letter of the batch dimension; 0 if there is none.
 static char rowsOf(const Factor &factor) {
   for (auto [letter, size] : llvm::zip_equal(factor.letters, Call::shape(factor.tensor)))
     if (ShapedType::isDynamic(size))
@@ -75,7 +76,8 @@ static Tensor multiply(Call &call, Factor a, Factor b, const std::string &result
 
 static constexpr int64_t kMostLetters = 26;
 
-/// The letters of `rank` leading dimensions are the last letters of `all`.
+/// The letters of the leading dimensions of an operand: all of its dimensions except the last `own` ones. Operands
+/// broadcast from the right, so these are the last letters of `all`.
 static std::string leadingLetters(const std::string &all, int64_t rank, int64_t own) {
   return rank <= own ? "" : all.substr(all.size() - size_t(rank - own));
 }
@@ -91,7 +93,7 @@ static void requireOuterRows(const Call &call, const Tensor &a, const Tensor &b)
 }
 
 /// Contracts the last dimension of a with the last (transposed) or second to last dimension of b; leading dimensions
-/// broadcast.
+/// broadcast. Letters of the equation: a rows, b contracted, c columns, d and following the leading dimensions.
 static Tensor multiplyMatrices(Call &call, const Tensor &a, const Tensor &given, bool transposedB) {
   requireOuterRows(call, a, given);
   Tensor b = Call::rank(given) > 2 ? call.beside(a, given) : given;

@@ -24,7 +24,8 @@ struct SourceLocation {
   std::string str() const;
 };
 
-/// A wrong use of the API, or a file that could not be written. `what()` reads as a compiler's diagnostic:
+/// A wrong use of the API, an invalid file, or a failure of the compiler or runtime; `code()` tells them apart.
+/// `what()` reads as a compiler's diagnostic:
 ///
 ///     model.cpp:13:18: error: matmul: contracting dimensions differ: 784 and 512 ([batch, 784] x [512, 10])
 ///     model.cpp:9:12: note: [batch, 784] created here

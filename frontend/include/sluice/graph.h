@@ -108,9 +108,9 @@ public:
   ///     graph.entry("decode", [&] { graph.output("logits", net.next(token, position)); });
   ///
   /// Calls of `output` in `build` define its outputs, and writes of caches (nn::Module::cache) its state between calls.
-  /// Its inputs are those that these depend on. It computes as prediction does. The name begins with a letter or '_',
-  /// followed by letters, digits, '_' and '-'. Throws Error if it has no output and no write, and for metrics,
-  /// `minimize` and entry points in `build`.
+  /// Its inputs are the inputs of the graph on which its outputs and writes depend. It computes as prediction does. The
+  /// name begins with a letter or '_', followed by letters, digits, '_' and '-'. Throws Error if it has no output and
+  /// no write, and for metrics, `minimize` and entry points in `build`.
   void entry(const std::string &name, const std::function<void()> &build, Where where = Where::current());
   /// Trains every parameter that a gradient of the float scalar `loss` reaches, at most once in a graph:
   ///

@@ -42,6 +42,7 @@ public:
   Linear out_proj;       ///< its bias begins as zeros
 
 private:
+  /// Converts x to [batch, items, features], or such a result back to the layout of the operands.
   Tensor batchFirst(const Tensor &x) const;
   Tensor inHeads(const Tensor &projected, std::int64_t first) const;
   /// The projections `first` to below `last` of queries (0), keys (1) and values (2).

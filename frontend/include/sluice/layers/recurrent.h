@@ -17,7 +17,7 @@ struct RecurrentOptions {
   bool bias = true;            ///< add bias_ih and bias_hh
   bool batch_first = false;    ///< x and y are [N, T, ...], not [T, N, ...]
   bool single_bias = false;    ///< only bias_ih; PyTorch does not have this
-  /// In a training step, row i begins with the last state of row i of the step before, without its gradient. The
+  /// In a training step, row i begins with the last state of row i of the previous step, without its gradient. The
   /// buffers h_l0, ... (LSTM also c_l0, ...) hold these states (Module::buffer). x must have the batch dimension; in an
   /// entry point of the graph it may have a static size, and caches then hold the states from call to call. Excludes
   /// `bidirectional`. PyTorch does not have this.

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-/// What one step of a scan returns, and what the whole scan returns.
+/// The results of one step of a scan, or of the whole scan.
 struct ScanStep {
   std::vector<Tensor> carried; ///< for the next step; of the scan: after the last step
   std::vector<Tensor> stacked; ///< of each step; of the scan: of all steps, along the scanned dimension

@@ -9,15 +9,15 @@
 
 namespace sluice {
 
-/// What a loss returns of the losses of its positions. A mean divides by the positions of the rows of the call, not by
-/// the capacity, and is NaN without rows. `none` returns all losses.
+/// How a loss combines the losses of its positions. `mean` divides by the number of positions in the rows of the call,
+/// not in the capacity, and is NaN without rows. `none` returns the loss of each position.
 enum class Reduction { mean, sum, none };
 
 /// Options of cross_entropy.
 struct CrossEntropyOptions {
   Tensor weight = {}; ///< [C]: a position with label c counts w[c]; no gradient reaches it
-  /// Positions with this label do not count, a number of 32 bits. All positions count by default (PyTorch: -100
-  /// ignores).
+  /// Positions with this label, a 32-bit number, do not count. By default, all positions count (PyTorch ignores the
+  /// label -100).
   std::optional<std::int64_t> ignore_index = {};
   double label_smoothing = 0; ///< the share of each position that all classes divide equally, from 0 to 1
   Reduction reduction = Reduction::mean;

@@ -27,14 +27,14 @@ struct AttentionOptions {
   /// Broadcasts to [N, H, T, S]. Floats are added to the scores; bool is true where a query may attend to a key. No
   /// gradient reaches a mask of bool.
   Tensor attn_mask = {};
-  bool is_causal = false;           ///< query t attends to keys 0 to t only, also beside a mask (PyTorch: not both)
+  bool is_causal = false;           ///< query t attends to keys 0 to t only, also with a mask (PyTorch: not both)
   std::optional<double> scale = {}; ///< 1 / sqrt(D) by default
 };
 /// softmax(query key^T * scale + mask) value over the keys, for query [N, H, T, D], key [N, Hk, S, D] and value
 /// [N, Hk, S, Dv]: [N, H, T, Dv]. Hk must divide H; H / Hk consecutive heads then share a key and value head (PyTorch's
 /// enable_gqa). Operands may also be [N, T, D], without heads, or [T, D]. A query that attends to no key gives 0;
-/// PyTorch gives NaN. A key that the mask (false or -inf) or is_causal hides has the weight 0; since kernels skip blocks of
-/// hidden keys, it is not defined whether a NaN or an infinity in a hidden key or its value reaches the result.
+/// PyTorch gives NaN. A key that the mask (false or -inf) or is_causal hides has the weight 0. Kernels may skip hidden
+/// keys: whether a NaN or infinity in such a key or its value reaches the result is unspecified.
 ///
 /// The scores are computed block by block and never stored. Products and a softmax written out store them.
 Tensor scaled_dot_product_attention(Arg query, const Tensor &key, const Tensor &value, AttentionOptions options = {});

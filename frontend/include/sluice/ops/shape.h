@@ -10,11 +10,11 @@
 
 namespace sluice {
 
-/// The same elements, in row-major order, under another shape. One size may be -1. As many elements must lie before the
-/// batch dimension as before, so that a row stays a row. The batch may also be merged with the elements after it, into
-/// a multiple of the batch: [batch, 16, 32] as {-1, 32} is [batch*16, 32]. Elementwise functions, reductions, products,
-/// norms, losses and metrics accept that; reshape splits it again. Functions that require the batch as a separate
-/// dimension (convolutions, outputs, scans) fail.
+/// The same elements, in row-major order, under another shape. One size may be -1. The number of elements
+/// before the batch dimension must not change, so that a row stays a row. The batch may also be merged with the
+/// dimensions after it, into a multiple of the batch: [batch, 16, 32] as {-1, 32} is [batch*16, 32]. Elementwise
+/// functions, reductions, products, norms, losses and metrics accept that; reshape splits it again. Functions that
+/// require the batch as a separate dimension (convolutions, outputs, scans) fail.
 Tensor reshape(Arg x, Shape shape);
 Tensor view(Arg x, Shape shape);
 /// Merges the dimensions start_dim to end_dim. A scalar becomes [1].
