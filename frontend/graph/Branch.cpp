@@ -39,7 +39,7 @@ static void requireAlike(const Call &call, ArrayRef<Tensor> then, ArrayRef<Tenso
 std::vector<Tensor> cond(Arg predicate, const Branch &then, const Branch &otherwise) {
   Call call("cond", predicate);
   if (predicate.tensor.dtype() != DType::boolean || Call::rank(predicate.tensor) != 0)
-    call.fail(std::string("decides by one bool, not by ") + to_string(predicate.tensor.dtype()) +
+    call.fail(std::string("the condition must be one bool; its dtype is ") + to_string(predicate.tensor.dtype()) +
               "; reduce it with any() or all(), or choose by where()");
   Location loc = call.graph.toLocation(predicate.where);
   NestedBlock first(call.graph);

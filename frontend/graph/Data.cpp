@@ -103,7 +103,7 @@ Tensor Graph::constant(const void *elements, std::size_t count, DType dtype, con
 
 Tensor Graph::constant(const init::Init &data, Where where) {
   if (data.kind != init::Init::Kind::data)
-    throw Error("constant: what is not data has no shape; use full", where);
+    throw Error("constant: only from_file and from_npy give a shape; use full for one value", where);
   runtime::TensorSource source;
   guarded("constant: ", where, [&] { source = graph->open(data, ""); });
   Shape shape(std::vector<Dim>(source.shape.begin(), source.shape.end()));

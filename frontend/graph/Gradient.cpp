@@ -24,14 +24,15 @@ static void requireDifferentiable(const Call &call, const Tensor &loss, size_t n
   if (call.graph.dependsOn(Access::value(loss), Access::value(value)))
     return;
   bool isBehind = call.graph.dependsOn(Access::value(value), Access::value(loss));
-  call.fail(name + (isBehind ? "is made of the loss, not the loss of it" : "is nothing that the loss depends on"));
+  call.fail(name +
+            (isBehind ? "depends on the loss, not the loss on it" : "has no gradient: the loss does not depend on it"));
 }
 
 std::vector<Tensor> grad(Arg loss, const std::vector<Tensor> &values) {
   Call call("grad", loss);
   call.requireScalar(loss.tensor);
   if (values.empty())
-    call.fail("needs a value to differentiate by");
+    call.fail("needs at least one value to differentiate with respect to");
   SmallVector<Value> by;
   for (size_t number = 0; number < values.size(); ++number) {
     requireDifferentiable(call, loss.tensor, number, values[number]);

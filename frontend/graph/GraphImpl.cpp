@@ -184,7 +184,7 @@ ir::StateOp GraphImpl::tiedState(const std::string &what, const Tensor &tensor, 
     throw Error(what + (tensor ? " is tied to a parameter of another graph" : " is tied to no tensor"), location);
   ir::StateOp state = stateOf(Access::value(tensor));
   if (!state || state.getKind() != ir::StateKind::Parameter)
-    throw Error(what + " is tied to what is no parameter", location);
+    throw Error(what + " is tied to a value that is not a parameter", location);
   return state;
 }
 

@@ -44,7 +44,7 @@ RankedTensorType GraphImpl::typeOf(const std::string &what, DType dtype, const S
                     location, {{std::to_string(known->second.size) + " here", known->second.location}});
     }
     if (dim.symbolic() && dim.times != 1)
-      throw Error(what + ": " + dim.str() + " is a dimension of what is reshaped alone; give it two: " +
+      throw Error(what + ": " + dim.str() + " is only allowed as a dimension of reshape; use two dimensions: " +
                       quoted(dim.name) + " and " + std::to_string(dim.times),
                   location);
     if (dim.symbolic() && batch.empty() && !sizeOf(dim)) {

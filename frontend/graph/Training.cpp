@@ -122,12 +122,12 @@ template <typename... Kinds> static auto anyToAttribute(const Call &call, const 
 static ir::LrScheduleAttr toAttribute(const Call &call, const optim::SequentialLR &schedule) {
   Numbers n(call, "SequentialLR");
   if (schedule.schedulers.size() != schedule.milestones.size() + 1)
-    n.fail("between " + std::to_string(schedule.schedulers.size()) + " schedules there are not " +
-           std::to_string(schedule.milestones.size()) + " milestones");
+    n.fail(std::to_string(schedule.schedulers.size()) + " schedules need one milestone fewer, not " +
+           std::to_string(schedule.milestones.size()));
   for (size_t i = 0; i < schedule.milestones.size(); ++i) {
     n.requireSteps("a milestone", schedule.milestones[i]);
     if (i > 0 && schedule.milestones[i] <= schedule.milestones[i - 1])
-      n.fail("milestones rise, and " + std::to_string(schedule.milestones[i]) + " comes behind " +
+      n.fail("milestones must increase, but " + std::to_string(schedule.milestones[i]) + " follows " +
              std::to_string(schedule.milestones[i - 1]));
   }
   SmallVector<Attribute> schedulers;

@@ -15,7 +15,7 @@ Recurrent::Recurrent(Module *parent, std::string name, std::int64_t input_size, 
                     std::to_string(hidden_size) + " and " + std::to_string(options.num_layers),
                 declared());
   if (options.stateful && options.bidirectional)
-    throw Error("a stateful layer goes one way: the other one would begin with what is behind the batch", declared());
+    throw Error("a stateful layer cannot be bidirectional: the reverse direction needs the next batch", declared());
   std::int64_t directions = options.bidirectional ? 2 : 1;
   for (std::int64_t number = 0; number < options.num_layers; ++number)
     for (std::int64_t direction = 0; direction < directions; ++direction)

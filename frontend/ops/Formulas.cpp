@@ -228,7 +228,7 @@ static Tensor addedAt(const char *name, const Arg &x, int64_t dim, const Tensor 
   Tensor y =
       call.emit<Op>({added, index}, {call.integer("axis", axis), call.integer("size", Call::shape(x.tensor)[axis])});
   if (Call::shape(y) != Call::shape(x.tensor))
-    call.fail("what is added is " + call.print(y) + ", not " + call.print(x.tensor));
+    call.fail("the values to add have shape " + call.print(y) + ", not " + call.print(x.tensor));
   return call.emit<ir::AddOp>({x.tensor, y});
 }
 

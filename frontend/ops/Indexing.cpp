@@ -13,7 +13,7 @@ static Tensor gathered(Call &call, const Tensor &x, int64_t axis, const Tensor &
     call.fail(std::string("indices are i32 or i64, not ") + to_string(index.dtype()));
   bool hasBatch = llvm::any_of(Call::shape(x), ShapedType::isDynamic);
   if (ShapedType::isDynamic(Call::shape(x)[axis]))
-    call.fail("would choose rows of the batch; how many there are, no shape can say");
+    call.fail("cannot choose rows of the batch, whose size is only known at the call");
   if (hasBatch && llvm::any_of(Call::shape(index), ShapedType::isDynamic))
     call.fail("both have the batch: each row would choose from all");
   return call.emit<ir::GatherOp>({x, index}, call.integer("axis", axis));

@@ -38,14 +38,14 @@ static Tensor normalized(Call &call, const Tensor &x, const NormVectors &vectors
 static void requireElements(const Call &call, const Tensor &x, int64_t axis) {
   if (llvm::is_contained(Call::shape(x).drop_front(axis), ShapedType::kDynamic) ||
       (axis > 0 && axis - 1 == Call::mergedAt(x)))
-    call.fail("would normalise over the rows of a call; batch_norm does that");
+    call.fail("cannot normalize over the batch; use batch_norm");
 }
 
 /// The first normalized dimension of x: its dimensions from there on are `shape`.
 static int64_t normalizedAxis(const Call &call, const Tensor &x, const Shape &shape) {
   int64_t axis = Call::rank(x) - int64_t(shape.size());
   if (shape.size() == 0)
-    call.fail("normalized_shape has a dimension at least");
+    call.fail("normalized_shape needs at least one dimension");
   if (axis >= 0)
     requireElements(call, x, axis);
   bool matches = axis >= 0;

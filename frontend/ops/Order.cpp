@@ -31,13 +31,13 @@ static Tensor takenAlong(Call &call, const Tensor &x, const Tensor &index, int64
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
     call.fail(std::string("indices are i32 or i64, not ") + to_string(index.dtype()));
   if (ShapedType::isDynamic(Call::shape(x)[axis]))
-    call.fail("would choose rows of the batch; how many there are, no shape can say");
+    call.fail("cannot choose rows of the batch, whose size is only known at the call");
   return call.emit<ir::TakeAlongOp>({x, index}, call.integer("axis", axis));
 }
 
 static void requireDims(const Call &call, const Tensor &x, const Tensor &index) {
   if (Call::rank(x) != Call::rank(index) || Call::mergedAt(x) != Call::mergedAt(index))
-    call.fail("the index has other dimensions than what it chooses from");
+    call.fail("the index and the operand differ in their dimensions");
 }
 
 Tensor take_along_dim(Arg x, const Tensor &index, std::int64_t dim) {

@@ -58,7 +58,7 @@ static Tensor variance(Call &call, const Tensor &x, const Axes &dims, int64_t co
   int64_t count = 1;
   for (int64_t axis : call.axes(x, dims)) {
     if (ShapedType::isDynamic(Call::shape(x)[axis]))
-      call.fail("would be that of the rows of a call, of which batch_norm alone takes one");
+      call.fail("cannot reduce over the batch; only batch_norm computes the variance of its rows");
     count *= Call::shape(x)[axis];
   }
   if (correction < 0 || correction >= count)

@@ -98,7 +98,7 @@ Tensor interpolate_to(Arg x, Size2 size, InterpolateOptions options) {
   Call call("interpolate_to", x);
   bool isNearest = options.mode == Interpolation::nearest;
   if (isNearest && options.align_corners)
-    call.fail("corners are aligned of bilinear interpolation alone");
+    call.fail("align_corners requires bilinear interpolation");
   return resized(call, x, size, [&](const Resizing &resizing) {
     return isNearest ? resizing.nearest() : resizing.linear(options.align_corners);
   });

@@ -61,7 +61,7 @@ TEST_F(Gradient, NeedsValuesOfFloatsOfItsGraph) {
   Tensor label = g.input("label", i32, {4});
   Graph other{"other"};
   Tensor there = other.input("there", f32, {3});
-  refuses([&] { grad(loss, {}); }, "grad: needs a value to differentiate by");
+  refuses([&] { grad(loss, {}); }, "grad: needs at least one value to differentiate with respect to");
   refuses([&] { grad(loss, {w, label}); }, "grad: value 2, 'label' [4], is of i32: gradients are by floats");
   refuses([&] { grad(loss, {there}); }, "grad: the tensor belongs to another graph");
   refuses([&] { grad(loss, {w, Tensor()}); }, "grad: an operand is an empty tensor");
@@ -69,11 +69,12 @@ TEST_F(Gradient, NeedsValuesOfFloatsOfItsGraph) {
 
 TEST_F(Gradient, IsByWhatTheLossDependsOn) {
   Tensor v = root.parameter("v", {3}, init::zeros());
-  refuses([&] { grad(loss, {w, v}); }, "grad: value 2, 'v' [3], is nothing that the loss depends on");
-  refuses([&] { grad(sum(x * w.detach()), {w}); }, "grad: value 1, 'w' [3], is nothing that the loss depends on");
+  refuses([&] { grad(loss, {w, v}); }, "grad: value 2, 'v' [3], has no gradient: the loss does not depend on it");
+  refuses([&] { grad(sum(x * w.detach()), {w}); },
+          "grad: value 1, 'w' [3], has no gradient: the loss does not depend on it");
   refuses([&] { grad(sum(x * (w > 0.0).to(f32)), {w}); },
-          "grad: value 1, 'w' [3], is nothing that the loss depends on");
-  refuses([&] { grad(loss, {loss + 1.0}); }, "grad: value 1, [], is made of the loss, not the loss of it");
+          "grad: value 1, 'w' [3], has no gradient: the loss does not depend on it");
+  refuses([&] { grad(loss, {loss + 1.0}); }, "grad: value 1, [], depends on the loss, not the loss on it");
 }
 
 TEST_F(Gradient, TellsTheLine) {

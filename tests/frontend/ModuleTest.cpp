@@ -258,7 +258,7 @@ TEST_F(Modules, OnlyParametersThatFitAreTied) {
   EXPECT_EQ(messageOf([&] { net.narrow.weight = net.first.weight; }),
             "'narrow.weight' cannot be 'first.weight': f32[2, 4] and f32[4, 4]");
   EXPECT_EQ(messageOf([&] { net.narrow.weight = relu(net.first.weight); }),
-            "'narrow.weight' is tied to what is no parameter");
+            "'narrow.weight' is tied to a value that is not a parameter");
   EXPECT_EQ(messageOf([&] { net.narrow.weight = Tensor(); }), "'narrow.weight' is tied to no tensor");
   Graph other{"other"};
   Tied there{other};

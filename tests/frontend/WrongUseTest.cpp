@@ -265,13 +265,14 @@ TEST_F(WrongUse, MergedRowsWhereTheBatchIsNeeded) {
   WRONG(cat({tokens, tokens.reshape({Dim{"batch"}, 4, 81})}, 1));
   SAYS("cat: a tensor has 3 dimensions, not 2 ([batch*4, 81] x [batch, 4, 81])");
   WRONG(g.input("many", f32, {Dim{"batch"} * 4, 3}));
-  SAYS("input 'many': batch*4 is a dimension of what is reshaped alone; give it two: 'batch' and 4");
+  SAYS("input 'many': batch*4 is only allowed as a dimension of reshape; use two dimensions: 'batch' and 4");
 }
 
 TEST_F(WrongUse, BranchesThatAreNotAlike) {
   auto one = [&] { return x; };
   WRONG(cond(x > 0.5, one, one));
-  SAYS("cond: decides by one bool, not by bool; reduce it with any() or all(), or choose by where() ([batch, 784])");
+  SAYS("cond: the condition must be one bool; its dtype is bool; reduce it with any() or all(), or choose by where() "
+       "([batch, 784])");
   Tensor isLarge = x.mean() > 0.5;
   WRONG(cond(isLarge, one, [&] { return logits; }));
   SAYS("cond: the branches give [batch, 784] and [batch, 10] ([])");
@@ -292,11 +293,11 @@ TEST_F(WrongUse, OrdersThatAreNone) {
   WRONG(cumsum(x, 0));
   SAYS("cumsum: would add rows of the batch to each other, one after another ([batch, 784])");
   WRONG(gather(x, 0, index));
-  SAYS("gather: would choose rows of the batch; how many there are, no shape can say ([batch, 784] x [batch, 3])");
+  SAYS("gather: cannot choose rows of the batch, whose size is only known at the call ([batch, 784] x [batch, 3])");
   WRONG(gather(x, 1, x));
   SAYS("gather: indices are i32 or i64, not f32 ([batch, 784] x [batch, 784])");
   WRONG(gather(image, 1, index));
-  SAYS("gather: the index has other dimensions than what it chooses from ([batch, 4, 9, 9] x [batch, 3])");
+  SAYS("gather: the index and the operand differ in their dimensions ([batch, 4, 9, 9] x [batch, 3])");
 }
 
 TEST_F(WrongUse, ReshapesThatMixRows) {
@@ -445,7 +446,7 @@ TEST_F(WrongUse, IndicesThatAreNone) {
   WRONG(index_select(matrix, 0, matrix));
   SAYS("index_select: indices are i32 or i64, not f32 ([512, 10] x [512, 10])");
   WRONG(index_select(logits, 0, label));
-  SAYS("index_select: would choose rows of the batch; how many there are, no shape can say ([batch, 10] x [batch])");
+  SAYS("index_select: cannot choose rows of the batch, whose size is only known at the call ([batch, 10] x [batch])");
   WRONG(index_select(logits, 1, label));
   SAYS("index_select: both have the batch: each row would choose from all ([batch, 10] x [batch])");
   WRONG(embedding(label, image));
@@ -550,9 +551,9 @@ TEST_F(WrongUse, WhatIsNotNormalised) {
   WRONG(layer_norm(x, {1, 2, 784}));
   SAYS("layer_norm: the last dimensions are not normalized_shape [1, 2, 784] ([batch, 784])");
   WRONG(layer_norm(x, Shape()));
-  SAYS("layer_norm: normalized_shape has a dimension at least ([batch, 784])");
+  SAYS("layer_norm: normalized_shape needs at least one dimension ([batch, 784])");
   WRONG(layer_norm(x, {Dim{"batch"}, 784}));
-  SAYS("layer_norm: would normalise over the rows of a call; batch_norm does that ([batch, 784])");
+  SAYS("layer_norm: cannot normalize over the batch; use batch_norm ([batch, 784])");
   WRONG(layer_norm(x, 784, four));
   SAYS("layer_norm: weight and bias are [784], not [4] ([batch, 784] x [4])");
   WRONG(layer_norm(x, 784, weight, weight.to(f64)));
@@ -568,7 +569,7 @@ TEST_F(WrongUse, WhatIsNotNormalised) {
   WRONG(group_norm(label.to(f32), 1));
   SAYS("group_norm: the input has 1 dimensions, not at least 2 ([batch])");
   WRONG(group_norm(image.permute({1, 0, 2, 3}), 1));
-  SAYS("group_norm: would normalise over the rows of a call; batch_norm does that ([4, batch, 9, 9])");
+  SAYS("group_norm: cannot normalize over the batch; use batch_norm ([4, batch, 9, 9])");
   WRONG((nn::GroupNorm{&root, "norm", 3, 8}));
   SAYS("GroupNorm: 3 groups do not divide 8 channels");
 }
@@ -600,7 +601,7 @@ TEST_F(WrongUse, AttentionOfOtherShapes) {
 
 TEST_F(WrongUse, VariancesThatAreNone) {
   WRONG(x.var());
-  SAYS("var: would be that of the rows of a call, of which batch_norm alone takes one ([batch, 784])");
+  SAYS("var: cannot reduce over the batch; only batch_norm computes the variance of its rows ([batch, 784])");
   WRONG(matrix.std(1, 10));
   SAYS("std: correction is from 0 to below the number of elements, 10, not 10 ([512, 10])");
   WRONG(var(matrix, 1, -1));
@@ -686,7 +687,7 @@ TEST_F(WrongUse, ImagesThatDoNotDivide) {
   WRONG(interpolate_to(image, 65536));
   SAYS("interpolate_to: a size is from 1 to 65535, not 65536 ([batch, 4, 9, 9])");
   WRONG(interpolate(image, 2, {.align_corners = true}));
-  SAYS("interpolate_to: corners are aligned of bilinear interpolation alone ([batch, 4, 9, 9])");
+  SAYS("interpolate_to: align_corners requires bilinear interpolation ([batch, 4, 9, 9])");
   WRONG(interpolate(image, 0));
   SAYS("interpolate: scale_factor is positive, not 0 ([batch, 4, 9, 9])");
   WRONG(interpolate(x, 2));
@@ -712,9 +713,8 @@ TEST_F(WrongUse, FormulasThatCannotBe) {
   WRONG(pixel_unshuffle(image, 2));
   SAYS("pixel_unshuffle: the image's sides are no multiples of 2 ([batch, 4, 9, 9])");
   WRONG(scatter_add(image, 1, index.slice(2, 0, 5), image.slice(2, 0, 5)));
-  SAYS("scatter_add: what is added is [batch, 4, 5, 9], not [batch, 4, 9, 9] ([batch, 4, 9, 9] x [batch, 4, 5, 9] x "
-       "[batch, 4, "
-       "5, 9])");
+  SAYS("scatter_add: the values to add have shape [batch, 4, 5, 9], not [batch, 4, 9, 9] "
+       "([batch, 4, 9, 9] x [batch, 4, 5, 9] x [batch, 4, 5, 9])");
   WRONG(rope(image));
   SAYS("rope: elements are turned in pairs, and there are 9 ([batch, 4, 9, 9])");
   WRONG(instance_norm(x));
@@ -722,7 +722,7 @@ TEST_F(WrongUse, FormulasThatCannotBe) {
   WRONG(local_response_norm(image, 0));
   SAYS("local_response_norm: size is positive, not 0 ([batch, 4, 9, 9])");
   WRONG((nn::LSTM{&root, "lstm", 4, 4, {.stateful = true, .bidirectional = true}}));
-  SAYS("a stateful layer goes one way: the other one would begin with what is behind the batch");
+  SAYS("a stateful layer cannot be bidirectional: the reverse direction needs the next batch");
 }
 
 TEST_F(WrongUse, BatchNormWithoutStates) {
@@ -916,14 +916,14 @@ TEST_F(WrongUse, SchedulesOneAfterAnother) {
   Tensor loss = (x * parameter("p", {784})).mean();
   optim::SequentialLR sequence{.schedulers = {optim::LinearLR{}, optim::StepLR{.step_size = 2}}, .milestones = {}};
   WRONG(g.minimize(loss, optim::SGD{}, {.schedule = sequence}));
-  SAYS("minimize: SequentialLR: between 2 schedules there are not 0 milestones ([])");
+  SAYS("minimize: SequentialLR: 2 schedules need one milestone fewer, not 0 ([])");
   sequence.milestones = {0};
   WRONG(g.minimize(loss, optim::SGD{}, {.schedule = sequence}));
   SAYS("minimize: SequentialLR: a milestone is a number of steps, from 1 to 2^31 - 1, not 0 ([])");
   sequence.schedulers.push_back(optim::LinearLR{});
   sequence.milestones = {5, 5};
   WRONG(g.minimize(loss, optim::SGD{}, {.schedule = sequence}));
-  SAYS("minimize: SequentialLR: milestones rise, and 5 comes behind 5 ([])");
+  SAYS("minimize: SequentialLR: milestones must increase, but 5 follows 5 ([])");
 }
 
 TEST_F(WrongUse, GroupsOfParameters) {

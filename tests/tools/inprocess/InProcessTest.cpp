@@ -479,7 +479,7 @@ TEST(InProcess, AConstantHasAsManyElementsAsItsShape) {
   EXPECT_THAT(messageOf([&] { g.constant(std::vector<float>{1, 2, 3}, {2, 2}); }),
               HasSubstr("constant: [2, 2] has 4 elements, not 3"));
   EXPECT_THAT(messageOf([&] { g.constant(init::zeros()); }),
-              HasSubstr("constant: what is not data has no shape; use full"));
+              HasSubstr("constant: only from_file and from_npy give a shape; use full for one value"));
   EXPECT_THAT(messageOf([&] { g.constant(init::from_npy("/nowhere.npy")); }),
               HasSubstr("constant: /nowhere.npy: cannot open"));
 }
