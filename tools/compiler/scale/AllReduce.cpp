@@ -33,7 +33,8 @@ struct Group {
 
 } // namespace
 
-/// The share of its bytes that each of n replicas sends.
+/// The bytes that each of n replicas sends, as a multiple of the bytes of its gradients: n - 1 of n parts in the
+/// reduce-scatter, and as many in the all-gather.
 static double shareSent(int64_t n) { return 2 * double(n - 1) / double(n); }
 
 static CollectiveTime ringTime(const Group &group, double bytes) {
@@ -61,7 +62,7 @@ static CollectiveTime hierarchicalTime(const Group &group, double bytes) {
   }
   if (group.nodes > 1) {
     int64_t hops = std::min(2 * (group.nodes - 1), 2 * group.treeHops());
-    int64_t phases = group.inNode > 1 ? 2 : 0; // sequential phases
+    int64_t phases = group.inNode > 1 ? 2 : 0; // reduction and gather within the nodes
     time.latency += double(hops) * cluster.network.latency + double(phases) * cluster.collectiveSeconds;
     time.transfer += shareSent(group.nodes) * bytes / group.networkBytesPerSecond();
   }

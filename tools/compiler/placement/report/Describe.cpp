@@ -275,7 +275,7 @@ private:
                         [&](const runtime::Buffer &buffer) { return !buffer.isWritten() && buffer.slot == slot; });
   }
 
-  /// Whether some device computes during the whole copy.
+  /// Whether devices compute during nearly the whole copy. Times of devices that compute at once add up.
   bool overlapsWork(size_t copy) const {
     const auto &moved = evaluation.timeline[copy];
     double covered = 0;

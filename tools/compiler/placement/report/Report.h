@@ -52,7 +52,7 @@ struct PlacementReport {
     std::vector<size_t> consumers;  ///< groups that read the copy
     int64_t bytes = 0;
     double seconds = 0, start = -1, end = -1;
-    bool isHidden = false; ///< whether it ends before it delays any action
+    bool isHidden = false; ///< whether devices compute during at least 95 % of it
   };
 
   std::string model, entry;
