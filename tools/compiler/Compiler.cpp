@@ -132,21 +132,21 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
                          (recorded == ir::kReplicasOfLaunch ? "as many as are launched" : llvm::Twine(recorded)));
   const std::string &norm = options.batchNorm;
   if (!norm.empty() && norm != "local" && norm != "sync")
-    return makeError(ExitCode::Usage, "replicas normalise by 'local' or 'sync' rows, not '" + norm + "'" +
+    return makeError(ExitCode::Usage, "batch norms use 'local' or 'sync' rows, not '" + norm + "'" +
                                           didYouMean(norm, {"local", "sync"}));
   if (!norm.empty() && phase != "model")
-    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' normalises already");
+    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its batch norms already");
   if (!norm.empty() && replicas == 1)
-    return makeError(ExitCode::Usage, "--batch-norm is for replicas; say --replicas");
+    return makeError(ExitCode::Usage, "--batch-norm is for replicas; add --replicas");
   if (!options.wire.empty() && options.wire != "f32" && options.wire != "bf16")
     return makeError(ExitCode::Usage, "gradients are reduced in 'f32' or 'bf16', not '" + options.wire + "'" +
                                           didYouMean(options.wire, {"f32", "bf16"}));
   if (!options.wire.empty() && phase != "model")
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its gradients' type already");
   if (!options.wire.empty() && replicas == 1)
-    return makeError(ExitCode::Usage, "--wire is for replicas; say --replicas");
+    return makeError(ExitCode::Usage, "--wire is for replicas; add --replicas");
   if (options.buckets && replicas == 1)
-    return makeError(ExitCode::Usage, "--buckets is for replicas; say --replicas");
+    return makeError(ExitCode::Usage, "--buckets is for replicas; add --replicas");
   if (options.placement.chooses && replicas != 1)
     return makeError(ExitCode::Unsupported,
                      "cannot choose the devices of replicas; pin the ops that must not run on the first device");
@@ -190,9 +190,9 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
     return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its shards already");
   if (zero == 1 && replicas == ir::kReplicasOfLaunch)
     return makeError(ExitCode::Unsupported, "--zero needs the number of replicas, which --replicas env leaves to the "
-                                            "launch; say --replicas N");
+                                            "launch; use --replicas N");
   if (zero == 1 && replicas == 1)
-    return makeError(ExitCode::Usage, "--zero is for replicas; say --replicas");
+    return makeError(ExitCode::Usage, "--zero is for replicas; add --replicas");
   return llvm::Error::success();
 }
 
@@ -298,7 +298,7 @@ static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t rep
                      "links, memory caps and the entry point that counts are for choosing devices; say "
                      "--placement auto, or a file");
   if (!placement.links.empty() && !hasOtherLinks && replicas == 1)
-    return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; say --replicas");
+    return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; add --replicas");
   return llvm::Error::success();
 }
 

@@ -365,7 +365,7 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   if (!module)
     return module.takeError();
   if (ir::isReplicated(**module))
-    return makeError(ExitCode::Unsupported, "what replicas do together is not compared; verify the model without them");
+    return makeError(ExitCode::Unsupported, "verify cannot compare replicas; verify the model without them");
   if (ir::getMicrobatches(**module) > 1 || ir::getLogicalShards(**module) > 0 ||
       !(*module)->getOps<ir::PartsOp>().empty())
     return makeError(ExitCode::Unsupported, "calls in parts are not compared; verify the model without microbatches");

@@ -105,7 +105,7 @@ class ReplicasTest(CliTest):
 
     def test_links_and_buckets_are_of_replicas(self):
         four = ("--replicas", "4", "--devices", "sim:0-3")
-        self.assert_refused(self.compile("--buckets", "each"), 2, "--buckets is for replicas; say --replicas")
+        self.assert_refused(self.compile("--buckets", "each"), 2, "--buckets is for replicas; add --replicas")
         self.assert_refused(self.compile(*four, "--buckets", "many"), 2, "'many' is none of auto, fewest, each")
         self.assert_refused(self.compile("--link", "replicas=1GB/s"), 2, "a link between replicas is given, and there is one replica")
         self.assert_refused(self.compile(*four, "--link", "replicas=fast"), 2, "'fast' is no positive number of bytes a second")
@@ -190,7 +190,7 @@ class ReplicasTest(CliTest):
         with open(self.path("lenet.mlir"), encoding="utf-8") as model:
             text = model.read()
         self.write("two.mlir", text.replace(" capacity 64", " capacity 64 replicas 2", 1))
-        self.assert_refused(self.sluice("verify", "two.mlir", env=self.environment), 4, "what replicas do together is not compared")
+        self.assert_refused(self.sluice("verify", "two.mlir", env=self.environment), 4, "verify cannot compare replicas")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ class ZeroTest(ProcessesTest):
 
     def test_what_makes_no_sense_is_refused(self):
         two = ("--replicas", "2", "--devices", "sim:0-1", "-o", "out")
-        self.assert_refused(self.compile("--zero", "1", "-o", "out"), 2, "--zero is for replicas; say --replicas")
+        self.assert_refused(self.compile("--zero", "1", "-o", "out"), 2, "--zero is for replicas; add --replicas")
         self.assert_refused(self.compile("--zero", "1", "--replicas", "env", "-o", "out"), 4, "--zero needs the number of replicas", "--replicas env")
         self.assert_refused(self.compile(*two, "--zero", "2"), 4, "there is no level 2 of ZeRO here", "say --zero 1")
         self.assert_refused(self.compile(*two, "--zero", "5"), 2, "the ZeRO level is 0 or 1, not 5")

@@ -71,7 +71,7 @@ private:
         return error;
     for (const GivenLink &link : request.links) {
       if (link.isBetweenReplicas() && target.replicas() == 1)
-        return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; say --replicas");
+        return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; add --replicas");
       if (link.isBetweenReplicas())
         continue;
       if (llvm::Error error = check(link.device, "a link"))

@@ -188,9 +188,9 @@ private:
   std::string reasonFor(const PlacedGroup &group, const PlacementProblem::Group &problem,
                         const PlacementReport::Group &item) const {
     if (group.isKept)
-      return "the file of decisions says so";
+      return "set by the placement file";
     if (group.isFixed)
-      return item.isState && item.kind == "hyperparameter" ? "the host sets it" : "the model says so";
+      return item.isState && item.kind == "hyperparameter" ? "the host sets it" : "fixed by the model";
     std::string reason;
     for (auto [elsewhere, time] : llvm::zip_equal(item.devices, problem.times)) {
       if (elsewhere.device == item.device)
