@@ -1,5 +1,5 @@
-// `sluice-opt`: runs passes of Sluice, and the passes of MLIR that suit any dialect, on a file. For tests and for debugging a
-// single pass.
+// `sluice-opt`: runs passes of Sluice, and the passes of MLIR that suit any dialect, on a file. For tests, and for
+// debugging a single pass.
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

@@ -238,7 +238,7 @@ static std::string hostText(const DeviceFigures &device) {
   return runtime::shownDevice(device.name) == device.name ? "; " + device.spelling : "";
 }
 
-/// What hangs on the devices.
+/// Prints the figures of each device.
 static void printTarget(llvm::raw_ostream &out, const Figures &figures, const Compiled &compiled) {
   for (const DeviceFigures &device : figures.devices)
     out << fmt::format("  {:<13} {} ops in {} kernels; peak memory {}, {} of it state{}{}\n",

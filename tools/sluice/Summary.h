@@ -8,9 +8,12 @@ namespace sluice::tool {
 
 void printSummary(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
-/// {"output", "bytes", "model", "entries", "parameters", "kernels", "capacity", "peak_bytes", "collectives",
-/// "replica_link", "communication": [{"entry", "call_ms", "ms", "exposed_ms", "collectives": [{"name", "kind", "bytes",
-/// "ready_ms", "start_ms", "end_ms", "exposed_ms"}]}], "seconds", "phases"}
+/// {"output", "bytes", "model", "precision", "entries", "parameters", "kernels", "capacity", "replicas",
+/// "microbatches", "zero", "optimizer_bytes", "logical_shards", "peak_bytes", "devices": [{"name", "ops", "kernels",
+/// "peak_bytes", "state_bytes", "settings"}], "functions", "copies": [{"entry", "copies", "bytes"}], "collectives":
+/// [{"entry", "collectives", "bytes"}], "replica_link", "communication": [{"entry", "call_ms", "ms", "exposed_ms",
+/// "collectives": [{"name", "kind", "bytes", "ready_ms", "start_ms", "end_ms", "exposed_ms"}]}], "seconds", "phases",
+/// "others"}; "others" has such an object for each other device list.
 void printSummaryAsJson(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
 /// One line per phase with its time.

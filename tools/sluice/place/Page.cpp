@@ -12,7 +12,7 @@
 //                   reads: [indices of groups], start_ms, end_ms}]
 //     copies      [{value, from, to, bytes, reason, when, source, predicted_ms, hidden, start_ms, end_ms}], and if known
 //                   queue, producer (index of a group) and consumers (indices of groups), to which arrows are drawn
-//     memory      {device: {state_bytes, steps: [[ms, bytes]]}}: the bytes besides the state from each time on
+//     memory      {device: {state_bytes, steps: [[ms, bytes]]}}: the bytes without the state, from each time on
 //   measured: measured_ms, clock
 //     work        [{name, queue, start_ms, end_ms}], a group's name or a copy's value
 #include "tools/sluice/place/Page.h"
