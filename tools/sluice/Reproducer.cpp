@@ -61,8 +61,9 @@ llvm::Error runGuarded(llvm::function_ref<llvm::Error()> action, const std::vect
   if (!returned && !files::memoryIsLeft(kLeastMemoryLeft))
     return compiler::makeError(compiler::ExitCode::Exhausted, "out of memory");
   std::string folder = writeReproducer(arguments);
-  return compiler::makeError(ExitCode::Internal, (returned ? failure.text : "crashed, which is an error of ours") +
-                                                     (folder.empty() ? "" : "; what reproduces it is in " + folder));
+  return compiler::makeError(ExitCode::Internal,
+                             (returned ? failure.text : "internal error: crashed") +
+                                 (folder.empty() ? "" : "; the input that reproduces it is in " + folder));
 }
 
 } // namespace sluice::tool

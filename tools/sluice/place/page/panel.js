@@ -94,7 +94,7 @@ class Panel {
     const exposed = longest(this.report.stepCopies().filter((copy) => copy.hidden === false));
     return [
       el("header", el("h2", "Where the time goes")),
-      el("p.sub", "Click a bar or a line for all that is known of it."),
+      el("p.sub", "Click a bar or a line for its details."),
       el("h3", "Longest groups"),
       this.list(longest(this.report.groups)),
       ...(exposed.length > 0 ? [el("h3", "Copies that the step waits for"), this.list(exposed)] : []),
