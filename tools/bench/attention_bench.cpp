@@ -1,4 +1,4 @@
-// Prints what kernels of attention reach, beside a product of matrices: GFLOP/s of their multiply-adds, one thread.
+// Measures attention kernels and, for comparison, a matrix product: GFLOP/s of their multiply-adds on one thread.
 #include "runtime/help/HelpFormatter.h"
 #include "tests/backends/cpu/KernelRun.h"
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Prints what typical kernels reach: GB/s over operands and results, one thread.
+// Measures typical elementwise kernels: GB/s over operands and results on one thread. SHOW=NAME in the environment also
+// prints the LLVM IR and the assembly of the kernel NAME.
 #include "runtime/help/HelpFormatter.h"
 #include "tests/backends/cpu/KernelRun.h"
 #include <cstdio>
