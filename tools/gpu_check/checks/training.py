@@ -18,7 +18,7 @@ SEED = "3"
 
 
 class TimeIsOver(Exception):
-    """Of the part's time, reserved before a program may use its maximum."""
+    """The time of the part ended before a program without output counted as hanging."""
 
 
 def read_weights(path):

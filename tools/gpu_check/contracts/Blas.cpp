@@ -33,7 +33,7 @@ static void transposesOperands(Machine &machine) {
     }
 }
 
-/// With sizes that are multiples of nothing; the gaps between columns stay unchanged.
+/// The sizes are prime, so that no alignment helps. The gaps between columns stay unchanged.
 static void columnsMayLieApart(Machine &machine) {
   for (BlasType type : {BlasType::F32, BlasType::BF16})
     for (int which = 0; which < 4; ++which) {

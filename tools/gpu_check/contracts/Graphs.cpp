@@ -1,5 +1,5 @@
-// Graphs: what a stream captures, how arguments and order are kept, what is rejected, and when objects may be
-// destroyed.
+// Graphs: the operations that a stream captures, the arguments and order of a replay, rejected captures, and when
+// objects may be destroyed.
 #include "tools/gpu_check/contracts/Machine.h"
 
 namespace sluice::gpu_check {

@@ -1,4 +1,4 @@
-// Memory: alignment and addresses, what frees wait for, and when copies read the host's memory.
+// Memory: alignment and addresses, the work that frees wait for, and when copies read the host's memory.
 #include "tools/gpu_check/contracts/Machine.h"
 
 #include <algorithm>
