@@ -1,4 +1,4 @@
-"""GDB: shows Sluice's values in one line, and adds the command `sluice-text`. See README.md."""
+"""GDB: shows Sluice's values in one line, and adds the command `sluice-text`. See CONTRIBUTING.md."""
 
 import os
 import sys

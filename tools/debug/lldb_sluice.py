@@ -1,4 +1,4 @@
-"""LLDB: shows Sluice's values in one line, and adds the command `sluice-text`. See README.md."""
+"""LLDB: shows Sluice's values in one line, and adds the command `sluice-text`. See CONTRIBUTING.md."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import sluice_summaries  # noqa: E402: lies beside this file
 
 
 class Unreadable(Exception):
-    """Why a value has no summary."""
+    """The reason why a value has no summary."""
 
 
 class Value:

@@ -3,10 +3,12 @@
 A summary only reads memory, so that it is safe for variables without a value. It gets a `Value` of one of the two debuggers:
 
   value.field(name, ...)       a member, a member of that member, ...
+  value.child(i)               of an array: element i
   value.number()               an integer, enumerator or address
   value.enumerator()           the name of an enumerator, without its enumeration
-  value.element(i)             of a pointer: the object i places behind it
-  value.address()              where the object is
+  value.element(i)             of a pointer: the object i places after it
+  value.pointee_size()         of a pointer: the size of its object, in bytes
+  value.address()              the address of the object
   value.at(address, type)      an object of a type, by the type's name
   value.memory(address, size)  bytes
   value.symbol(address)        the name of the symbol that contains an address
