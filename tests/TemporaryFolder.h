@@ -33,7 +33,7 @@ public:
     return *this / name;
   }
 
-  /// Names of what is in the folder, in order.
+  /// The names of the folder's entries, sorted.
   std::vector<std::string> names() const {
     std::vector<std::string> found;
     for (const auto &entry : std::filesystem::directory_iterator(path_))

@@ -1,13 +1,13 @@
-"""The tests' own Python: build/venv, which tools/scripts/make-venv makes with what tests/requirements.txt pins."""
+"""The Python environment of the tests: build/venv, made by tools/scripts/make-venv from tests/requirements.txt."""
 
 import os
 import sys
 
-SKIPPED = 77  # what ctest counts as a skip
+SKIPPED = 77  # the exit code of a skipped test, as in SKIP_RETURN_CODE of CTest
 
 
 def enter(source):
-    """Goes on in that Python, or skips the test where nobody has made it."""
+    """Restarts the program in that Python, or skips the test if build/venv does not exist."""
     root = os.path.join(source, "build", "venv")
     python = os.path.join(root, "bin", "python3")
     if os.path.realpath(sys.prefix) == os.path.realpath(root):
@@ -19,6 +19,6 @@ def enter(source):
 
 
 def pinned(source, package):
-    """The version of a package that tests/requirements.txt asks for."""
+    """The version of a package that tests/requirements.txt pins."""
     with open(os.path.join(source, "tests", "requirements.txt")) as lines:
         return next(line.split("==")[1].split()[0] for line in lines if line.startswith(package + "=="))

@@ -1,4 +1,4 @@
-"""Whether a build looks for errors of memory: its programs are larger and slower, and shadow memory exceeds any limit."""
+"""Whether a build has sanitizers. Its programs are larger and slower, and their shadow memory exceeds any limit."""
 
 import os
 import re
