@@ -230,7 +230,7 @@ struct Access {
 DType dtypeOf(mlir::Type type);
 /// The device of a logical name of the target.
 Device toDevice(llvm::StringRef name);
-/// Whether a name matches a pattern in which '*' stands for any characters.
+/// Whether a name matches a pattern in which '*' matches any characters.
 bool matches(std::string_view pattern, std::string_view name);
 /// The user's source line of a value.
 SourceLocation locationOf(mlir::Location location);

@@ -5,8 +5,8 @@
 
 namespace sluice::detail {
 
-/// The names of the parameters that a loss depends on (`behind`), and of those that are trained (`reached`). A trained
-/// parameter requires a gradient, and a gradient reaches it.
+/// Names of parameters. `behind`: those that a loss depends on. `reached`: those of them that are trained, because they
+/// require a gradient and a gradient reaches them.
 struct TrainedParameters {
   std::vector<std::string> behind, reached;
 };

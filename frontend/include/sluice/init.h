@@ -43,8 +43,8 @@ Init normal(double mean = 0.0, double std = 1.0);
 Init kaiming_uniform(double a = 0.0, Fan mode = Fan::in);
 /// A tensor of a safetensors file, by default the one with the name of the state. `net.initialize("*",
 /// init::from_file("x.safetensors"))` initializes the states that `--weights x.safetensors` loads: parameters and
-/// statistics. Shapes must be equal; floats may fill wider types. Graph::save writes the tensor beside the file of the
-/// graph, and it is compiled in, so that programs do not need `path`. A file that cannot be read is Error 3.
+/// statistics. Shapes must be equal; floats may fill wider types. Graph::save writes the tensor to a file next to that
+/// of the graph, and it is compiled in, so that programs do not need `path`. A file that cannot be read is Error 3.
 Init from_file(const std::string &path, const std::string &tensor = "");
 /// The array of an .npy file.
 Init from_npy(const std::string &path);

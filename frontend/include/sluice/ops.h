@@ -1,8 +1,8 @@
 // The functions on tensors, under PyTorch's names, argument order and defaults; comments name the differences.
 //
 //   Broadcasting   NumPy's rules.
-//   dtypes         Two tensors must have one dtype: convert with x.to(dtype). A number takes the dtype of the tensor
-//                  beside it. There are two implicit conversions. `/` and `div` convert integers and bool to the dtype
+//   dtypes         Two tensors must have one dtype: convert with x.to(dtype). A number takes the dtype of the other
+//                  operand. There are two implicit conversions. `/` and `div` convert integers and bool to the dtype
 //                  of the graph's parameters (f32 unless set). sum, prod and cumsum convert them to i64.
 //   Floats         f32, f64, f16 and bf16. f16 and bf16 compute in f32, and each result is rounded once.
 //   Dimensions     A negative dimension counts from the end.
@@ -10,7 +10,7 @@
 //                  or count its rows.
 //   Errors         Error with code 2, at the line of the call and with the shapes of all operands. It is thrown if a
 //                  tensor is empty, belongs to another graph or to a step or branch that has ended; if operands are
-//                  fixed on two devices; and if a dtype, shape or argument is not what the comment requires.
+//                  fixed on two devices; and if a dtype, shape or argument violates the comment.
 //   Gradients      Flow through every function unless its comment says otherwise.
 #pragma once
 

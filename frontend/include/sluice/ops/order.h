@@ -9,7 +9,7 @@ namespace sluice {
 
 /// Options of cumsum that PyTorch does not have.
 struct CumsumOptions {
-  bool exclusive = false; ///< an element is not part of its own sum
+  bool exclusive = false; ///< the sum at an element excludes that element
   bool reverse = false;   ///< sum from the last element to the first
 };
 /// The sum of all elements up to each one. Integers and bool become i64. Every device adds the elements one after

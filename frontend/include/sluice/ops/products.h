@@ -12,8 +12,8 @@ namespace sluice {
 /// vector is a matrix of one row (a) or one column (b) whose dimension is removed from the result. Scalars fail.
 Tensor matmul(Arg a, Arg b);
 /// The product of one or two operands by an equation, as torch.einsum: einsum("bthd,bshd->bhts", q, k) sums over d. A
-/// letter stands for a dimension, and letters that the result lacks are summed. Without `->`, the result has the
-/// letters that occur once, in alphabetical order. `...` stands for all other dimensions of an operand, aligned from
+/// letter names a dimension, and letters that the result lacks are summed. Without `->`, the result has the
+/// letters that occur once, in alphabetical order. `...` means all other dimensions of an operand, aligned from
 /// the last; without `->` they come first. Sizes of 1 broadcast. At most 26 different dimensions. No letter occurs
 /// twice in one operand, and there are at most two operands; PyTorch allows both.
 Tensor einsum(const std::string &equation, Arg a, Arg b);
