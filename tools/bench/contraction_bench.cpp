@@ -1,4 +1,4 @@
-// Times generated products and convolutions on one and two threads, beside the multiply-add peak measured in the same
+// Times generated products and convolutions on one and two threads, and the multiply-add peak of the same
 // run. "of shape" is the share of peak x lanes, the lanes being those that the shape can fill.
 #include "backends/cpu/compiler/llvm/Codegen.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"

@@ -1,5 +1,5 @@
-// Prints how long ranks in threads of one process take for an all-reduce in f32, beside the time that the same bytes
-// take to be read and written by as many threads.
+// Measures an all-reduce in f32 between ranks in threads of one process and, for comparison, the time in which as many
+// threads read and write the same bytes.
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/backend/collectives.h"
 #include "sluice/backend/host.h"

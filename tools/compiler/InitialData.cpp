@@ -54,7 +54,7 @@ static runtime::DType typeOf(ir::StateOp state, bool promoteF64) {
 
 static StateData readState(ir::StateOp state, const std::shared_ptr<const runtime::SafetensorsFile> &file,
                            const std::string &path) {
-  llvm::StringRef name = state.getLike().value_or(state.getSymName()); // a mirror has no data of its own
+  llvm::StringRef name = state.getLike().value_or(state.getSymName()); // a mirror uses the data of its state
   runtime::TensorSource source = runtime::sourceIn(file, path, name.str());
   source.as(typeOf(state, false), state.getTensorType().getShape().vec()); // throws on a mismatch
   if (source.crc32() != uint32_t(state.getInit().getCrc32().getInt()))

@@ -16,7 +16,7 @@ struct GroupLaunch {
 std::vector<std::optional<GroupLaunch>> findGroupLaunches(const PlacementGraph &graph, llvm::ArrayRef<uint32_t> devices,
                                                           const Evaluation &evaluation);
 
-/// The workspace of a group's launch, besides its operands and results.
+/// The workspace of a group's launch, without its operands and results.
 int64_t workspaceOf(const PlacementGraph &graph, uint32_t group, const runtime::Launch &launch);
 
 } // namespace sluice::passes

@@ -1,4 +1,4 @@
-// Compiles contracts/Kernels.h, the kernels of the runner's own checks, for the architectures of a pack.
+// Compiles contracts/Kernels.h, the kernels of the runner's contract checks, for the architectures of a pack.
 #pragma once
 
 #include "llvm/Support/Error.h"

@@ -111,7 +111,7 @@ private:
     }
   }
 
-  /// The live bytes besides the states, at each change.
+  /// The live bytes, without the states, at each change.
   std::vector<std::pair<double, int64_t>> memoryOver(size_t device) const {
     const runtime::Plan &plan = evaluation.plan;
     std::map<double, int64_t> changes;

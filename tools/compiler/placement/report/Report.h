@@ -19,7 +19,7 @@ struct PlacementReport {
         estimated; ///< kinds of its groups without measurements, and the measured kinds they are estimated from
     std::optional<int64_t> capBytes;
     int64_t peakBytes = 0, stateBytes = 0;
-    std::vector<std::pair<double, int64_t>> memory; ///< besides the states, over the step: seconds, bytes
+    std::vector<std::pair<double, int64_t>> memory; ///< without the states, over the step: seconds, bytes
   };
   struct Link {
     std::string from, to;
