@@ -100,8 +100,8 @@ void Call::requireOneDevice() const {
 void Call::requireOwnRows() const {
   for (const Tensor &operand : operands)
     if (int64_t at = mergedAt(operand); at >= 0)
-      fail("needs the batch in a dimension of its own, and it is merged with one of " +
-           std::to_string(shape(operand)[at + 1]) + "; reshape it back before");
+      fail("needs the batch as a separate dimension, but it is merged with one of size " +
+           std::to_string(shape(operand)[at + 1]) + "; reshape it first");
 }
 
 int64_t Call::mergedAt(const Tensor &x) {
@@ -276,7 +276,7 @@ void Call::update(const Tensor &buffer, const Tensor &value) {
     return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
   if (!isBuffer(state))
-    fail("only buffers of a module are updated, under the tensors that `buffer` gave");
+    fail("can only update buffers of a module: pass the tensor that `buffer` returned");
   if (ir::SetOp before = findUpdate(graph, state))
     graph.eraseSet(before);
   set(state, value);
@@ -288,11 +288,11 @@ void Call::write(const Tensor &existing, const Tensor &value) {
   ir::StateOp state = graph.stateOf(Access::value(existing));
   bool isParameter = isOf(state, ir::StateKind::Parameter), isCache = isOf(state, ir::StateKind::Cache);
   if (isCache && graph.entry.empty())
-    fail(("'" + state.getSymName() + "' is a cache, which is written in entry points of the graph's own alone").str());
+    fail(("'" + state.getSymName() + "' is a cache, which only entry points of Graph::entry can write").str());
   if (!isCache && !graph.entry.empty())
-    fail("the entry point '" + graph.entry + "' writes caches alone, under the tensors that `cache` gave");
+    fail("the entry point '" + graph.entry + "' can only write caches: pass the tensor that `cache` returned");
   if (!isParameter && !isCache && !isBuffer(state))
-    fail("only parameters and buffers of a module are written, under the tensors that `parameter` and `buffer` gave");
+    fail("can only write parameters and buffers of a module: pass the tensor that `parameter` or `buffer` returned");
   if (isParameter && graph.isTrained(state.getSymName()))
     fail(("'" + state.getSymName() + "' is trained by minimize already; requires_grad(false) prevents that").str());
   set(state, value);

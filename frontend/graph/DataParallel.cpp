@@ -78,7 +78,7 @@ std::vector<Tensor> get_params(const std::vector<Tensor> &params, const Device &
     Call call("get_params", {each}, where);
     ir::StateOp state = call.graph.stateOf(Access::value(each));
     if (!state || state.getKind() != ir::StateKind::Parameter)
-      call.fail("copies parameters of a module, under the tensors that `parameter` gave");
+      call.fail("copies parameters of a module: pass the tensor that `parameter` returned");
     ir::StateOp copy = call.graph.addLike(state, device, where);
     copies.push_back(Access::tensor(call.graph, call.graph.read(copy, ir::getDevice(copy.getStoredType()), where)));
   }

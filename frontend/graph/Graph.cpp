@@ -95,7 +95,7 @@ Tensor Graph::ones(Shape shape, DType dtype, Where where) { return full(std::mov
 Tensor Graph::hyper(std::string name, double value, DType dtype, Where where) {
   requireName("a hyperparameter", name, where);
   if (name == "step")
-    throw Error("'step' is a state of the optimizer; name the hyperparameter otherwise", where);
+    throw Error("'step' is a state of the optimizer; choose another name for the hyperparameter", where);
   if (!is_float(dtype))
     throw Error("'" + name + "': hyperparameters are floats, not " + to_string(dtype), where);
   auto type = RankedTensorType::get({}, graph->elementType(dtype));
@@ -300,7 +300,7 @@ static constexpr int kCannotWrite = 3; // the exit code
 static void saveWithData(GraphImpl &graph, const std::string &path, const std::function<std::string()> &print,
                          const SourceLocation &location) {
   if (path == "-")
-    throw Error("save: the graph '" + graph.name + "' has data, which is written beside a file", location);
+    throw Error("save: the graph '" + graph.name + "' has data, which needs a second file; save to a file", location);
   std::string values = path + ".safetensors";
   ir::ModelOp model = ir::getModel(*graph.module);
   model.setValues(llvm::sys::path::filename(values));

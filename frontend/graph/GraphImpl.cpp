@@ -351,8 +351,8 @@ Value GraphImpl::readKey(const SourceLocation &location) {
     return key;
   static constexpr const char *name = "random_key";
   if (ir::StateOp other = findState(name))
-    throw Error("'" + std::string(name) + "' is the state of random numbers; call the " +
-                    ir::stringifyStateKind(other.getKind()).str() + " otherwise",
+    throw Error("'" + std::string(name) + "' is the state of random numbers; choose another name for the " +
+                    ir::stringifyStateKind(other.getKind()).str(),
                 location, {{"created here", locationOf(other.getLoc())}});
   auto begin = ir::InitAttr::get(&context, "key", builder.getF64FloatAttr(0), FloatAttr());
   auto type = RankedTensorType::get({2}, builder.getI32Type());

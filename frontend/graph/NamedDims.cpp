@@ -53,8 +53,8 @@ RankedTensorType GraphImpl::typeOf(const std::string &what, DType dtype, const S
     }
     std::optional<int64_t> size = sizeOf(dim);
     if (!size)
-      throw Error(what + ": a second dimension without a size: " + quoted(dim.name) + " beside " + quoted(batch) +
-                      "; give it one: Dim{\"" + dim.name + "\", 32}",
+      throw Error(what + ": a second dimension without a size: " + quoted(dim.name) + ", after " + quoted(batch) +
+                      "; give it a size: Dim{\"" + dim.name + "\", 32}",
                   location, {{quoted(batch) + " is first used here", batchLocation}});
     sizes.push_back(*size);
   }

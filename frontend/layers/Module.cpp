@@ -120,7 +120,7 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
   requireName(kind, own, at);
   std::string full = joined(path, own);
   if (full == "lr" || full == "step")
-    throw Error("'" + full + "' is a state of the optimizer; name the " + kind + " otherwise", at);
+    throw Error("'" + full + "' is a state of the optimizer; choose another name for the " + kind, at);
   std::string what = std::string(kind) + " '" + full + "'";
   mlir::RankedTensorType type = graph->typeOf(what, graph->dtype, shape, at);
   ir::StateKind purpose = *ir::symbolizeStateKind(kind);

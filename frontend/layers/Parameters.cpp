@@ -14,7 +14,7 @@ using detail::GraphImpl;
 static ir::StateOp parameterOf(const Call &call, const Tensor &tensor) {
   ir::StateOp state = call.graph.stateOf(Access::value(tensor));
   if (!state || state.getKind() != ir::StateKind::Parameter)
-    call.fail("takes parameters of a module, under the tensors that `parameter` gave");
+    call.fail("takes parameters of a module: pass the tensor that `parameter` returned");
   return state;
 }
 

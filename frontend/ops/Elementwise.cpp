@@ -205,7 +205,7 @@ static Tensor &assign(const char *name, const AssignedArg &x, const Y &y, Combin
   Tensor result = binary(name, before, y, combine);
   if (result.dtype() != x.tensor.dtype() || call.print(result) != call.print(x.tensor))
     call.fail("the result is " + std::string(to_string(result.dtype())) + " " + call.print(result) +
-              ", which cannot take the place of " + to_string(x.tensor.dtype()) + "; give it a name of its own");
+              ", which cannot be assigned to a tensor of " + to_string(x.tensor.dtype()) + "; declare a new tensor");
   return x.tensor = result;
 }
 

@@ -118,7 +118,7 @@ TEST_F(Minimize, FixesWhatItTrains) {
 
 TEST_F(Minimize, RequiresGradientsOfParametersAlone) {
   EXPECT_THAT(messageOf([&] { x.requires_grad(false); }),
-              StartsWith("requires_grad: takes parameters of a module, under the tensors that `parameter` gave"));
+              StartsWith("requires_grad: takes parameters of a module: pass the tensor that `parameter` returned"));
 }
 
 TEST_F(Minimize, AFrozenParameterHasNoGradient) {

@@ -208,8 +208,8 @@ TEST_F(checklist_25_copy_to_existing, IsForStatesAlone) {
   Tensor b = root.buffer("b", {4}, init::zeros()), value = g.ones({4});
   Tensor none, computed = value + 1, first = b, second = b;
   std::string only =
-      "copy_to: only parameters and buffers of a module are written, under the tensors that `parameter` and "
-      "`buffer` gave ([4])";
+      "copy_to: can only write parameters and buffers of a module: pass the tensor that `parameter` or `buffer` "
+      "returned ([4])";
   EXPECT_EQ(messageOf([&] { value.copy_to(computed); }), only);
   EXPECT_EQ(messageOf([&] { value.copy_to(none); }), "copy_to: an operand is an empty tensor ([4])");
   EXPECT_EQ(messageOf([&] { g.ones({3}).copy_to(b); }), "copy_to: sizes differ: [3] and [4] ([3])");

@@ -191,10 +191,11 @@ TEST_F(WrongUse, NumbersThatTheDTypeCannotHold) {
 
 TEST_F(WrongUse, AssignmentsThatChangeWhatTheyAssignTo) {
   WRONG(bytes /= 2);
-  SAYS("/=: the result is f32 [batch, 784], which cannot take the place of u8; give it a name of its own ([batch, "
+  SAYS("/=: the result is f32 [batch, 784], which cannot be assigned to a tensor of u8; declare a new tensor ([batch, "
        "784])");
   WRONG(matrix += g.zeros({2, 512, 10}));
-  SAYS("+=: the result is f32 [2, 512, 10], which cannot take the place of f32; give it a name of its own ([512, 10])");
+  SAYS("+=: the result is f32 [2, 512, 10], which cannot be assigned to a tensor of f32; declare a new tensor ([512, "
+       "10])");
   WRONG(x *= bytes);
   SAYS("*=: dtypes differ: f32 and u8; convert one with .to(...) ([batch, 784] x [batch, 784])");
 }
@@ -247,7 +248,7 @@ TEST_F(WrongUse, FlatteningTheBatch) {
 TEST_F(WrongUse, MergedRowsWhereTheBatchIsNeeded) {
   Tensor tokens = image.flatten(0, 1).flatten(1), labels = g.input("labels", i32, {Dim{"batch"}, 4});
   WRONG(g.output("tokens", tokens));
-  SAYS("output: needs the batch in a dimension of its own, and it is merged with one of 4; reshape it back before "
+  SAYS("output: needs the batch as a separate dimension, but it is merged with one of size 4; reshape it first "
        "([batch*4, 81])");
   WRONG(tokens.select(0, 1));
   SAYS("select: cannot work along batch*4: the batch, merged with another dimension ([batch*4, 81])");
@@ -750,7 +751,7 @@ TEST_F(WrongUse, NamesThatAreTaken) {
   WRONG(root.parameter("p", {4}, init::zeros()));
   SAYS("there is already a parameter 'p'");
   WRONG(root.parameter("lr", {}, init::zeros()));
-  SAYS("'lr' is a state of the optimizer; name the parameter otherwise");
+  SAYS("'lr' is a state of the optimizer; choose another name for the parameter");
 }
 
 TEST_F(WrongUse, NamedDimensionsThatDisagree) {
@@ -758,7 +759,7 @@ TEST_F(WrongUse, NamedDimensionsThatDisagree) {
   WRONG(g.input("b", f32, {Dim{"classes", 12}}));
   SAYS("input 'b': dimension 'classes' has two sizes: 10 and 12");
   WRONG(g.input("c", f32, {Dim{"batch"}, Dim{"time"}}));
-  SAYS("input 'c': a second dimension without a size: 'time' beside 'batch'; give it one: Dim{\"time\", 32}");
+  SAYS("input 'c': a second dimension without a size: 'time', after 'batch'; give it a size: Dim{\"time\", 32}");
   WRONG(g.input("d", f32, {Dim{"batch", 64}}));
   SAYS("input 'd': dimension 'batch' has no size elsewhere and 64 here");
   WRONG(g.input("e", f32, {Dim{"batch"}, Dim{"batch"}}));

@@ -337,7 +337,7 @@ class DataTest(Case):
     def test_a_graph_with_data_needs_a_file(self):
         self.write(4)
         said = self.run_program(MODELS, "data", "-", "w.safetensors", "table.npy", "4", code=3)
-        self.assertIn("the graph 'data' has data, which is written beside a file", said)
+        self.assertIn("the graph 'data' has data, which needs a second file; save to a file", said)
 
     def test_nothing_is_left_where_the_graph_cannot_be_written(self):
         self.write(4)
