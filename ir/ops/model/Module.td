@@ -66,10 +66,11 @@ def ModelOp : Sluice_Op<"model"> {
                        "norm">:$least_training_rows);
   let assemblyFormat = [{
     $name `format` $format `phase` $phase (`capacity` $capacity^)? (`entries` $entries^)?
-        (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)? (`logical_shards` $logical_shards^)? (`zero` $zero^)?
-            (`sync_batch_norm` $sync_batch_norm^)? (`wire` custom<Word>($wire)^)? (`in_flight` $in_flight^)?
-                (`copies` custom<Word>($copies)^)? (`precision` custom<Word>($precision)^)? (`data` $data^)?
-                (`values` $values^)? (`least_training_rows` $least_training_rows^)? attr-dict
+        (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)?
+        (`logical_shards` $logical_shards^)? (`zero` $zero^)? (`sync_batch_norm` $sync_batch_norm^)?
+        (`wire` custom<Word>($wire)^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)?
+        (`precision` custom<Word>($precision)^)? (`data` $data^)? (`values` $values^)?
+        (`least_training_rows` $least_training_rows^)? attr-dict
   }];
   let hasVerifier = 1;
 }
