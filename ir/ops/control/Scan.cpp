@@ -94,7 +94,7 @@ ParseResult ScanOperands::parseOne(OpAsmParser &parser, int64_t count) {
     return failure();
   if (!hasSteps(type, dims.back(), count))
     return parser.emitError(loc, "has no ") << count << " slices along dimension " << dims.back() << ": " << type;
-  argument.type = getSliceType(type, dims.back());
+  argument.type = ScanOp::getSliceType(type, dims.back());
   slices.push_back(argument);
   xs.push_back(operand);
   xsTypes.push_back(type);
