@@ -17,9 +17,10 @@ namespace sluice::runtime {
 
 using Clock = std::chrono::steady_clock;
 
+/// Limit of the child's output, so that a faulty child cannot exhaust the parent's memory.
 static constexpr size_t mostBytesSaid = 1 << 20;
 
-/// Replaces the separators of keys, values and lines with spaces.
+/// The text with spaces in place of the separators of keys, values and lines.
 static std::string oneLine(std::string text) {
   std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == '\0'; }, ' ');
   return text;
@@ -41,8 +42,8 @@ void ChildReport::say(const std::string &key, double value) {
   say(key, text);
 }
 
-/// Crashes of the child are expected. The child therefore has no inherited signal handlers, writes no core file, and
-/// dies with its parent.
+/// Runs `body` in the child, then ends the child. A crash is an expected result: the child therefore has no inherited
+/// signal handlers, writes no core file, and dies with its parent.
 [[noreturn]] static void live(const std::function<void(ChildReport &)> &body, int file) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT})
@@ -57,7 +58,8 @@ void ChildReport::say(const std::string &key, double value) {
   _exit(0);
 }
 
-/// Reads until the child closes its end; false if that takes longer than `limit`.
+/// Reads until the child closes its end. False if that takes longer than `limit`, on a read error, or if the child
+/// writes more than `mostBytesSaid`.
 static bool readAll(int file, std::chrono::milliseconds limit, std::string &text) {
   Clock::time_point end = Clock::now() + limit;
   while (text.size() < mostBytesSaid) {
@@ -77,7 +79,7 @@ static bool readAll(int file, std::chrono::milliseconds limit, std::string &text
   return false;
 }
 
-/// Parses the child's output; returns whether the body returned.
+/// Parses the child's output. Returns whether the child's body returned; else `step` is its last step.
 static bool parse(const std::string &text, ChildResult &result, std::string &step) {
   bool ended = false;
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {

@@ -10,7 +10,8 @@
 
 namespace sluice::runtime {
 
-/// The child's end of the pipe. Every line is written immediately, so that it survives a crash.
+/// The child's end of the pipe to its parent. Every line is written immediately, so that it survives a crash. `say`
+/// sends a key and a value; line breaks and tabs in them become spaces.
 class ChildReport {
 public:
   explicit ChildReport(int file) : file_(file) {}
@@ -31,7 +32,7 @@ private:
 
 struct ChildResult {
   std::vector<std::pair<std::string, std::string>> said; ///< without the steps
-  std::string failure; ///< "crashed in its first call (Segmentation fault)"; empty if the body returned
+  std::string failure; ///< "crashed in STEP (Segmentation fault)", with the last step; empty if the body returned
 };
 
 /// Runs `body` in a fork of this process with standard output discarded. Kills the fork after `limit`.

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 /// Parses `text`. Rejects duplicate keys and nesting deeper than 32. Error messages begin with `what`.
 Json parseJson(std::string_view text, const std::string &what);
 
-/// A value and its path, for messages such as "plan: states[3].shape: expected a list, found a string".
+/// A value and its path, for messages such as "plan.states[3].shape: expected a list, found string". Each accessor
+/// fails with such a message if the value has another type. The value must outlive the reader.
 class JsonReader {
 public:
   JsonReader(const Json &value, std::string path) : value_(value), path_(std::move(path)) {}

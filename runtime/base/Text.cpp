@@ -71,8 +71,8 @@ static size_t editDistance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, const std::vector<std::string> &names) {
   name = name.substr(0, longestName);
-  size_t best = (name.size() < 4 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1; // one more than the largest accepted
-                                                                                  // distance
+  // One more than the largest accepted distance.
+  size_t best = (name.size() < 4 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1;
   std::string found;
   for (const std::string &candidate : names) {
     bool prefix = name.size() >= 3 && candidate.starts_with(name);

@@ -36,7 +36,8 @@ std::string bytesText(uint64_t bytes);
 /// `value` with `digits` digits after the point.
 std::string fixedText(double value, int digits);
 
-/// The member of `names` nearest to `name` by edit distance; empty if no member is near.
+/// The member of `names` nearest to `name` by edit distance; empty if none is near. A member that begins with `name`,
+/// of three characters or more, has distance 1.
 std::string nearest(std::string_view name, const std::vector<std::string> &names);
 
 /// "; did you mean 'x'?" or nothing.
