@@ -11,9 +11,10 @@ std::string temporaryNameOf(const std::string &target, unsigned number);
 /// Locks an open temporary file until it is closed, to mark it as being written.
 void holdTemporary(int descriptor);
 
-/// Removes the temporary files of `name` in `folder` that dead processes left. A file is removed if its process ID is
-/// unused on this machine or belongs to this process, and if no process holds its lock. The lock protects the files of
-/// processes on other machines and in other containers, whose process IDs are unrelated.
+/// Removes the temporary files of `name` in `folder` that dead processes left. A file is removed if
+/// - no other process on this machine has the process ID in its name, and
+/// - nobody holds its lock. The lock protects files of this process, and of processes on other machines and in other
+///   containers, whose process IDs are unrelated.
 void removeLeftovers(const std::string &folder, const std::string &name);
 
 } // namespace sluice::files

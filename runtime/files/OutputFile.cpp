@@ -15,8 +15,8 @@
 
 namespace sluice::files {
 
-static constexpr int mostLinks = 40; // the kernel's limit
-static constexpr int mostNames = 1000;
+static constexpr int mostLinks = 40;   // the kernel's limit
+static constexpr int mostNames = 1000; // attempts to find an unused temporary name
 
 static std::string folderOf(const std::string &path) {
   size_t slash = path.rfind('/');
@@ -25,7 +25,8 @@ static std::string folderOf(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Links in /proc, for example the target of /dev/stdout, lead to open files: no file can be renamed over them.
+/// Whether the link is in /proc, for example the target of /dev/stdout. Such links lead to open files, and no file can
+/// be renamed over them.
 static bool isOpenFile(const std::string &link) {
   struct statfs facts;
   return statfs(folderOf(link).c_str(), &facts) == 0 && facts.f_type == PROC_SUPER_MAGIC;
@@ -54,7 +55,8 @@ static Failure resolve(std::string &path, bool &isDirect) {
   return {};
 }
 
-/// Opens a new file next to `target`, and removes the temporary files that dead processes left there.
+/// Opens a new file next to `target`, and removes the temporary files that dead processes left there. Returns -1 and
+/// sets errno on failure.
 static int openBeside(const std::string &target, std::string &name, unsigned permissions) {
   static std::mutex mutex; // between creation and lock, other threads would treat the file as stale
   static unsigned count = 0;

@@ -45,7 +45,8 @@ Failure writeFile(const std::string &path, std::string_view contents, unsigned p
 /// Whether `writeFile` could start, to fail before hours of work. Creates no file and opens no pipe.
 Failure checkWritable(const std::string &path);
 
-/// Replaces `path` by a file with `contents` and opens it for appending.
+/// Replaces `path` by a file with `contents` and opens it for appending. A target that cannot be replaced, for example
+/// a pipe, receives `contents` first.
 Failure openForAppending(const std::string &path, std::string_view contents, int &descriptor);
 
 /// Writes all of `bytes` to an open file.

@@ -52,7 +52,8 @@ const char *shortageIn(const std::exception &error) {
 }
 
 void prepareProcess() {
-  // Opens the lowest free descriptor without read and write access. Output to standard error may be discarded.
+  // `open` returns the lowest free descriptor, which is the closed one. O_PATH permits neither reads nor writes, so
+  // writing to a closed standard output still fails. Standard error goes to /dev/null if possible.
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
     if (fcntl(descriptor, F_GETFD) < 0 && (descriptor != STDERR_FILENO || open("/dev/null", O_WRONLY) < 0))
       open("/", O_PATH);

@@ -6,10 +6,12 @@
 
 namespace sluice::files {
 
-/// Occupies the descriptors 0 to 2 if they are closed. Otherwise a file opened later would receive one of them and the
-/// terminal output written to it. Writing to a closed standard output remains an error. A file size limit becomes a
-/// write error; by default it ends the process and leaves a partial file. Exhausted memory or threads end the process
-/// by `endExhausted` if no caller handles the exception, for example in threads of libraries.
+/// Changes three defaults of the system:
+/// - Closed descriptors 0 to 2 are occupied. Otherwise a file opened later could get such a number, and terminal output
+///   would be written into that file. Writing to a closed standard output remains an error.
+/// - A file size limit is a write error. By default it ends the process and leaves a partial file.
+/// - Exhausted memory or threads end the process by `endExhausted` if no caller handles the exception, for example in
+///   threads of libraries.
 void prepareProcess();
 
 /// Ends the process at once with exit code 5 and a message. Needs no memory.
@@ -18,7 +20,8 @@ void prepareProcess();
 /// A message if the exception reports that memory or a thread is unavailable; else null.
 const char *shortageIn(const std::exception &error);
 
-/// Whether this much memory is available. Some libraries crash if it is not.
+/// Whether the address space has room for this many bytes, for example under `ulimit -v`. Does not check physical
+/// memory. Some libraries crash without this room.
 bool memoryIsLeft(size_t bytes);
 
 } // namespace sluice::files
