@@ -11,7 +11,7 @@
 
 namespace sluice::help {
 
-/// The group of --help and of the options that every command of a program has. It is printed last.
+/// The group of options that every command of a program has, such as --help. It is printed last.
 inline constexpr const char *kCommon = "Common options";
 
 /// Prints a description, the usage, the arguments, the groups of options, the commands and the footer.
@@ -43,7 +43,7 @@ public:
     return row(command->get_name(), command->get_description());
   }
 
-  /// The name of the value.
+  /// The placeholder of the option's value, for example " FILE".
   std::string make_option_opts(const CLI::Option *option) const override {
     std::string type = option->get_type_name();
     return option->get_type_size() == 0 || type.empty() ? type : " " + type;
@@ -64,7 +64,7 @@ private:
   static constexpr size_t kColumns = 100;
 
   std::string groupText(const CLI::App &app, const std::string &group) const {
-    // A command makes its --help before it inherits the group of options.
+    // CLI11 creates the --help of a command before the command inherits option_defaults(), which has the group.
     std::vector<const CLI::Option *> options = app.get_options([&](const CLI::Option *option) {
       return option->nonpositional() && (option == app.get_help_ptr() ? kCommon : option->get_group()) == group;
     });
@@ -111,8 +111,8 @@ inline void setHelp(CLI::App &app) {
   app.set_help_flag("-h,--help", "Print this help and exit");
 }
 
-/// Parses the arguments of a program without commands. Returns the exit code of a program that must end: 0 after --help,
-/// 2 after a usage error.
+/// Parses the arguments of a program without commands. Returns an exit code if the program must end: 0 after --help, 2
+/// after a usage error.
 inline std::optional<int> parse(CLI::App &app, int argc, char **argv) {
   try {
     app.parse(argc, argv);
