@@ -15,8 +15,11 @@
  * given and writes into memory of the caller; pointers may be freed after the call.
  *
  * Errors. Functions that return int return 0 or a sluice_status (status.h); sluice_last_error() then has the text. No
- * exception leaves a function. In all functions, code 2 is also a NULL argument, an unknown entry point, input, output
- * or state, or a number of rows out of range; 3 is a wrong number of bytes; 5 is too little memory or a lost device.
+ * exception leaves a function. In addition to the codes below, every function may return
+ *
+ *     2  for a NULL argument, an unknown entry point, input, output or state, or a number of rows out of range
+ *     3  for a wrong number of bytes
+ *     5  if memory is exhausted or a device is lost
  *
  * Threads. One thread at a time uses an instance. Several instances are independent. */
 #pragma once
@@ -31,16 +34,16 @@ extern "C" {
 /* A model with its states and devices. */
 typedef struct sluice_instance sluice_instance;
 
-/* Options of an instance. Members beyond struct_size keep their defaults. */
+/* Options of an instance. Members beyond struct_size have their defaults. */
 typedef struct sluice_instance_options {
   uint32_t struct_size; /* sizeof(sluice_instance_options) */
   int32_t threads;      /* 0: one for each processor */
   const char *backends; /* settings, one line for each backend: "sim=seed=7,link=12GB/s"; NULL: none */
-  const char *devices;  /* replacements of the model's devices, "sim:1,sim:0", replica by replica, "sim:0-3"; NULL: the
-                           devices that it was compiled for */
+  const char *devices;  /* accelerators to use instead of the compiled ones, of the same backends: "sim:1,sim:0" or
+                           "sim:0-3"; with several replicas, first all of replica 0. NULL: the compiled devices */
 } sluice_instance_options;
 
-/* The text of the last call of this thread, empty if it succeeded; valid until the next call of this thread. */
+/* The error text of this thread's last call; empty if the call succeeded. Valid until this thread's next call. */
 const char *sluice_last_error(void);
 
 /* Loads a library written by `sluice compile --emit=so`, which stays loaded. On failure *artifact is NULL. Returns code
@@ -51,15 +54,15 @@ int sluice_artifact_load(const char *path, const sluice_artifact **artifact);
  * outlive the instance. On failure *instance is NULL. Returns code 2 for invalid options, 3 for an invalid artifact,
  * and 4 if a device or a backend is not available.
  *
- * Every state is zero, and counts as unset until the entry `init` has run or it is set: entry points that read an unset
- * state do not run. Optimizer states and counts begin at zero. */
+ * All states are zero at first. Parameters, statistics and hyperparameters are unset until the entry `init` has run or
+ * the caller sets them; an entry point that reads an unset state does not run. */
 int sluice_instance_create(const sluice_artifact *artifact, const sluice_instance_options *options,
                            sluice_instance **instance);
 /* Frees an instance; NULL has no effect. */
 void sluice_instance_destroy(sluice_instance *instance);
 
-/* Set or copy a state. `bytes` must be the size of the tensor. set writes the state of all replicas; get reads that of
- * the first, after all work is done. */
+/* Set or copy a state. `bytes` must be the size of the tensor. set_state writes the state in all replicas. get_state
+ * waits for all work, then reads the state of the first replica. */
 int sluice_instance_set_state(sluice_instance *instance, const char *name, const void *data, uint64_t bytes);
 int sluice_instance_get_state(sluice_instance *instance, const char *name, void *data, uint64_t bytes);
 
@@ -69,14 +72,15 @@ int sluice_instance_get_state(sluice_instance *instance, const char *name, void 
 int sluice_instance_set_input(sluice_instance *instance, const char *entry, const char *name, const void *data,
                               uint64_t bytes, int64_t rows);
 
-/* Runs an entry point on 1 to `capacity` rows, which replicas share. An entry without a batch dimension ignores `rows`.
+/* Runs an entry point on 1 to the model's maximum of rows, which the replicas share. An entry without a batch dimension
+ * ignores `rows`.
  *
  * Returns code 2 if an input has not been set since the last run of any entry point, if it was set with another number
  * of rows, or if the entry reads states without a value. Returns code 3 if a label or an index of an input is out of
  * range. In these cases nothing has run, and the inputs stay set.
  *
- * With accelerators, it may return before the work is done. Functions that read results wait for the work and return
- * its errors. */
+ * With accelerators, the call may return before its work is done. Functions that read results wait for the work and
+ * return its errors. */
 int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
 
 /* Copies the first `rows` rows of an output of the last run. Returns code 2 if the last run was of another entry point

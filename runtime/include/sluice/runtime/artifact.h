@@ -1,7 +1,7 @@
 /* The contract between compiled models and the runtime: one query symbol, one plan, one table of generated functions.
  *
- * A model may be compiled for several lists of devices. It then has one artifact, a variant, for each, in a linked
- * list.
+ * A model may be compiled for several lists of devices. It then has one artifact per list, a variant. The variants form
+ * a linked list.
  *
  * `sluice compile` writes an object that defines `sluice_artifact_query`. The runner and `sluice::compile` find
  * everything through it. The plan is JSON (runtime/plan/PLAN.md), so that it can be read and diffed. All data is
@@ -40,9 +40,9 @@ typedef struct sluice_artifact {
   uint64_t constants_size;        /* bytes */
   const sluice_code_section *sections; /* indexed by "section" of the plan's modules */
   uint64_t num_sections;          /* number of sections */
-  uint64_t checksum;              /* CRC-32 (zlib's) of the plan, of num_stages (8 bytes, little-endian), of the constants
-                                     and of the sections: detects a plan that was edited after compilation */
-  const struct sluice_artifact *(*next)(void); /* the variant for when these devices are absent; NULL: the last */
+  uint64_t checksum;              /* zlib's CRC-32 of the plan, num_stages (8 bytes, little-endian), the constants and
+                                     the sections: detects a plan that was edited after compilation */
+  const struct sluice_artifact *(*next)(void); /* the variant to try if these devices are absent; NULL in the last */
 } sluice_artifact;
 
 /* The exported symbol of an artifact: returns its first variant. */

@@ -1,6 +1,6 @@
-/* The log of small outputs: memory of the runtime outside of the arenas of a plan, which the plan includes in its
- * peaks. Each entry point logs its outputs of one element (the loss, metrics), so that the host need not wait for each
- * call. */
+/* The output log: memory in which the runtime keeps the outputs of one element (the loss, metrics) of many calls, so
+ * that the host need not wait for each call. Each entry point has a log. It is outside the arenas of a plan, but the
+ * plan's peaks include it. */
 #pragma once
 
 /* The number of calls that a log holds before it is copied to the host. */
