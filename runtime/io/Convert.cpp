@@ -16,9 +16,9 @@ template <typename From, typename To> static void convert(const std::byte *from,
   }
 }
 
-/// Rounds `value` toward zero to a float, and sets the last bit if the result is inexact (round to odd). A float has
-/// over two more significant bits than a half. Therefore rounding this float to a half equals rounding `value`
-/// directly.
+/// Rounds `value` toward zero to a float, and sets the last bit if the result is inexact (round to odd). A float has 24
+/// significant bits, f16 and bf16 have at most 11. With two or more extra bits, rounding this float to f16 or bf16
+/// equals rounding `value` directly.
 static float roundedToOdd(double value) {
   auto nearest = static_cast<float>(value);
   if (!std::isfinite(nearest) && std::isfinite(value))

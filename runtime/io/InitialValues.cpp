@@ -10,13 +10,14 @@
 namespace sluice::runtime {
 
 namespace {
-/// Search for the loaded file that contains an address.
+/// The search by `lookIn`: the address, and the path of the loaded file that contains it.
 struct LoadedFile {
   uintptr_t address;
   std::string path;
 };
 } // namespace
 
+/// Called for each loaded file; returns 1 to end the search.
 static int lookIn(dl_phdr_info *loaded, size_t, void *wanted) {
   auto &file = *static_cast<LoadedFile *>(wanted);
   for (size_t i = 0; i < loaded->dlpi_phnum; ++i) {

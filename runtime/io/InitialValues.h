@@ -17,8 +17,8 @@ struct InitialValue {
   TensorSource source;
 };
 
-/// The values of the states selected by `chosen`. All are read and checked against the plan; an error contains the file
-/// and the tensor.
+/// The initial values of the states that have data and that `chosen` selects. All are read, and their types, shapes and
+/// checksums are compared with the plan. Errors contain the file and the tensor.
 std::vector<InitialValue> initialValues(const Plan &plan, const sluice_artifact &artifact,
                                         const std::function<bool(const State &)> &chosen);
 

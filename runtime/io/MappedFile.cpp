@@ -68,6 +68,7 @@ void MappedFile::read(int64_t from, std::span<std::byte> to) const {
   assert(from >= 0 && from + static_cast<int64_t>(to.size()) <= bytes() && "beyond the end of a file");
   if (to.empty())
     return;
+  // The fences keep the compiler from moving the copy out of the region in which the signal handler sees `beingRead`.
   beingRead = const_cast<MappedFile *>(this);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::memcpy(to.data(), data_ + from, to.size());

@@ -14,7 +14,7 @@ static constexpr std::string_view magic("\x93NUMPY", 6);
 static constexpr size_t mostDims = 32;
 static constexpr int64_t mostHeaderBytes = npyStartBytes - 12;
 
-/// Whether `descr` names the type. The byte order of single bytes is optional.
+/// Whether `descr` names the type. The byte order of a one-byte type is any of '<', '=' and '|'.
 static bool names(std::string_view descr, DType type) {
   std::string_view name = npyNameOf(type);
   bool isByte = sizeOf(type) == 1 && descr.size() == name.size() &&
@@ -188,7 +188,7 @@ static HeaderRange findHeader(std::span<const std::byte> start, int64_t fileByte
   return {begin, bytes};
 }
 
-/// Parses the header without a check that the elements follow it.
+/// Parses the header. Does not check that the file contains the elements.
 static NpyHeader readHeader(std::span<const std::byte> start, int64_t fileBytes, const std::string &name) {
   HeaderRange place = findHeader(start, fileBytes, name);
   std::string_view text(reinterpret_cast<const char *>(start.data()) + place.begin, place.bytes);
@@ -246,10 +246,11 @@ HostTensor readNpyStream(const std::string &path, const std::string &name) {
   Status status = guarded([&] {
     readUpTo(descriptor, npyStartBytes, content, name);
     if (content.size() < static_cast<size_t>(npyStartBytes))
-      return;
+      return; // the whole file
+    // A pipe has size 0; it has at least the bytes that were read.
     NpyHeader header = readHeader(content, std::max<int64_t>(npyStartBytes, static_cast<int64_t>(bytes)), name);
-    readUpTo(descriptor, static_cast<size_t>(header.begin + header.bytes) + 1, content,
-             name); // the extra byte detects trailing data
+    // The extra byte detects trailing data.
+    readUpTo(descriptor, static_cast<size_t>(header.begin + header.bytes) + 1, content, name);
   });
   close(descriptor);
   if (!status.ok())
@@ -259,7 +260,7 @@ HostTensor readNpyStream(const std::string &path, const std::string &name) {
   return parseNpy(content, name);
 }
 
-/// The header of a file.
+/// The header of a file of version 1.0. Blanks pad it so that the elements begin at a multiple of 64 bytes.
 static std::string headerOf(const HostTensor &tensor) {
   std::string shape;
   for (int64_t size : tensor.shape)

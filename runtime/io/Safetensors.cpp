@@ -31,7 +31,7 @@ struct HeaderTensor {
   bool haveDType = false, haveShape = false, haveOffsets = false;
 };
 
-/// Reads the header event by event, so that a hostile header costs no more memory than its own size.
+/// Reads the header event by event, so that a hostile header costs no more memory than its size.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 public:
   explicit HeaderReader(const std::string &file) : file_(file) {}
@@ -220,6 +220,7 @@ static void checkRange(const HeaderTensor &tensor, DType type, int64_t payload, 
         concat(who, ": ", typeText(type, tensor.shape), " needs ", wanted, " bytes, its range has ", end - begin));
 }
 
+/// Sorts the tensors by offset, and checks that they fill the data without overlaps or gaps.
 static void checkCover(std::vector<HeaderTensor> &tensors, int64_t payload, const std::string &file) {
   std::sort(tensors.begin(), tensors.end(), [](const HeaderTensor &a, const HeaderTensor &b) {
     return std::tie(a.offsets, a.name) < std::tie(b.offsets, b.name);

@@ -58,7 +58,7 @@ public:
   const std::vector<TensorRange> &tensors() const { return tensors_; } ///< by name
   const TensorRange *find(std::string_view name) const;
   const Metadata &metadata() const { return metadata_; }
-  /// The tensor's bytes from `from` on.
+  /// Fills `to` with the tensor's bytes from offset `from` on.
   void read(const TensorRange &tensor, uint64_t from, std::span<std::byte> to) const;
 
 private:
@@ -82,9 +82,10 @@ private:
 /// name.
 void writeSafetensors(const std::string &path, std::vector<Safetensors::Tensor> tensors, const Metadata &metadata);
 
-/// The same with data produced during the write: `give` passes a tensor's bytes to `write`, in order. Only the types
-/// and shapes of the ranges are used.
+/// Receives the next bytes of a tensor.
 using WriteBytes = std::function<void(std::span<const std::byte>)>;
+/// The same with data produced during the write: `give` passes all bytes of a tensor to `write`, in order. `begin` and
+/// `bytes` of the ranges are ignored.
 void writeSafetensors(const std::string &path, std::vector<TensorRange> tensors, const Metadata &metadata,
                       const std::function<void(const TensorRange &tensor, const WriteBytes &write)> &give);
 

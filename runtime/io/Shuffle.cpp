@@ -27,7 +27,7 @@ Words threefry2x32(Words key, Words counter) {
 Words wordsOf(uint64_t value) { return {static_cast<uint32_t>(value >> 32), static_cast<uint32_t>(value)}; }
 
 std::vector<uint32_t> shuffledOrder(uint64_t seed, uint64_t epoch, int64_t count) {
-  // Two derived keys, so that shuffling uses other random words than the model draws from the same seed.
+  // Two derivations of the key, so that shuffling uses other random words than the model draws from the same seed.
   static constexpr Words purpose = {0x73687566u, 0x666c6521u};
   Words key = threefry2x32(threefry2x32(wordsOf(seed), purpose), wordsOf(epoch));
   std::vector<uint32_t> order(static_cast<std::size_t>(count));

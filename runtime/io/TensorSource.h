@@ -20,12 +20,12 @@ struct TensorSource {
   std::function<void(size_t at, std::span<std::byte> to)> read;
 
   size_t bytes() const { return static_cast<size_t>(elementsOf(shape)) * sizeOf(dtype); }
-  /// Passes on all bytes in order, in pieces.
+  /// Passes all bytes to `write` in order, in pieces of at most 1 MiB.
   void give(const WriteBytes &write) const;
   /// zlib's CRC-32 of all bytes.
   uint32_t crc32() const;
-  /// The tensor as this type and shape. The source may have a narrower float type. Fails with both types or shapes
-  /// otherwise.
+  /// The tensor as this type and shape. The source may have a narrower float type. Otherwise fails with a message that
+  /// contains both types and shapes.
   TensorSource as(DType wanted, const Shape &size) const;
   /// Like `as`, but floats may also be wider: their elements are rounded to nearest. Reading fails at an element beyond
   /// the largest value of `wanted`.
@@ -43,11 +43,11 @@ TensorSource sourceOf(const std::string &what, DType dtype, const Shape &shape, 
 /// The contents of an .npy file, in memory.
 TensorSource sourceOfNpy(const std::string &path);
 
-/// Writes the tensors to a safetensors file by name.
 struct NamedSource {
   std::string name;
   TensorSource source;
 };
+/// Writes the tensors with their names to a safetensors file.
 void writeSources(const std::string &path, const std::vector<NamedSource> &sources);
 
 } // namespace sluice::runtime
