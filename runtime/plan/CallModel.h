@@ -6,7 +6,8 @@
 
 namespace sluice::runtime {
 
-/// A simulation of the plan's queues and waits. The parts of a call wait for each other, as do calls with parts.
+/// A simulation of the plan's queues and waits (ScheduleModel). The parts of a call (CallPart) run one after another,
+/// and so do calls with parts: they do not overlap.
 class CallModel {
 public:
   /// `runsHere` as in ScheduleModel. Plan and entry must outlive the model.
@@ -18,18 +19,18 @@ public:
     /// call's first work. For work per microbatch, the interval in the last microbatch. Empty for copies that are not
     /// part of a call.
     std::vector<ScheduleModel::Interval> lastCall;
-    double firstKernel = 0; ///< start of the first kernel: inputs may have been copied long before
+    double firstKernel = 0; ///< start of the first kernel; inputs may be copied long before it
   };
   /// `seconds` are per execution of each action, in the order of Plan::actionsOf.
   Prediction predict(const std::vector<double> &seconds, int64_t calls) const;
   /// The total of all work without overlap.
   double serialSeconds(const std::vector<double> &seconds) const;
 
+  /// An action outside loops; a loop itself is one.
   struct OwnAction {
     const Action *action;
     size_t number; ///< index in Plan::actionsOf
   };
-  /// The actions outside loops.
   std::vector<OwnAction> ownActions() const;
 
 private:

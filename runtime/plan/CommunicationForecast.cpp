@@ -4,7 +4,7 @@
 
 namespace sluice::runtime {
 
-static constexpr int64_t forecastCalls = 24; // only the second half is measured
+static constexpr int64_t forecastCalls = 24; // calls; times are means over the second half
 
 double CommunicationForecast::seconds() const {
   double sum = 0;
@@ -33,6 +33,8 @@ static std::vector<CollectiveForecast> findTimes(const Plan &plan, const std::ve
   return times;
 }
 
+/// Predicts a call first without the time of collectives, then adds the collectives one by one, in order. The increase
+/// by a collective is its exposed time.
 CommunicationForecast forecastCommunication(const Plan &plan, const CallModel &model,
                                             const std::vector<double> &seconds) {
   std::vector<CallModel::OwnAction> actions = model.ownActions();

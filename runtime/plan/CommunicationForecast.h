@@ -7,19 +7,19 @@
 
 namespace sluice::runtime {
 
-/// A collective of an entry point's own list, in a call that follows other calls. Times are in seconds from the start
-/// of the call's first kernel, because inputs may have been copied long before.
+/// A collective outside loops, in a call that follows other calls. Times are in seconds from the start of the call's
+/// first kernel, because inputs may have been copied long before.
 struct CollectiveForecast {
   const Collective *collective;
   int64_t bytes = 0;
-  double ready = 0; ///< all its operands are available
+  double ready = 0; ///< time when all operands are available
   double start = 0, end = 0;
-  double exposed = 0; ///< delay of calls compared with zero duration for this collective and all later ones
+  double exposed = 0; ///< increase of a call's time if this collective takes its time, and all later ones take none
 
   double seconds() const { return end - start; }
 };
 
-/// The total cost of consecutive calls of an entry point.
+/// The communication of one of many consecutive calls of an entry point.
 struct CommunicationForecast {
   std::vector<CollectiveForecast> collectives; ///< in issue order
   double callSeconds = 0;                      ///< from the end of one call to the end of the next

@@ -22,7 +22,7 @@ struct CopyCount {
   bool operator==(const CopyCount &) const = default;
 };
 
-/// The two devices of the plan and the reason.
+/// The source and destination devices, as numbers in the plan, and the reason.
 struct CopyKind {
   size_t from = 0, to = 0;
   std::string reason;

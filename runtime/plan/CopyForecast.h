@@ -10,10 +10,10 @@
 
 namespace sluice::runtime {
 
-/// Reasons for copies of states that the host requests.
+/// Reasons for copies that the host requests: it sets a state, reads a state, or fetches an output log.
 inline const std::string setReason = "set", readReason = "read", logReason = "log";
 
-/// A copy, and how often a call makes it per microbatch.
+/// A copy of a call: its executions per microbatch, and the number of microbatches that execute it.
 struct CopyOfCall {
   const Copy *copy;
   int64_t times;
@@ -35,8 +35,9 @@ public:
   void write(const State &state);
   void read(const State &state);
   void read(const Entry &entry, const Value &output, int64_t rows);
-  /// Records that the host keeps outputs of future calls, or fetches them.
+  /// Records that future calls keep these outputs in the output log.
   void keep(const Entry &entry, const std::vector<const Value *> &outputs);
+  /// Records that the host fetches the log.
   void bring(const Entry &entry);
 
   const CopyCounts &counts() const { return counts_; }
@@ -51,7 +52,7 @@ private:
   struct Calls {
     std::vector<CopyOfCall> copies;
     std::vector<size_t> written;           ///< mirrors that it makes stale
-    std::map<size_t, int64_t> keptOutputs; ///< number by device
+    std::map<size_t, int64_t> keptOutputs; ///< by accelerator, the number of outputs that each call keeps there
     int64_t kept = 0;                      ///< calls whose outputs have not been fetched
   };
 

@@ -183,7 +183,7 @@ void unpack(const Shape &shape, const Layout &layout, size_t elementSize, const 
                     [&](auto element) { Walk(shape, layout, UnpackCopy<decltype(element)>{physical, logical}).run(); });
 }
 
-/// The number of rows that are contiguous in memory; 0 if none are.
+/// The least number of consecutive rows (indices of dimension 0) that are contiguous in memory; 0 if rows never are.
 static int64_t rowsTogether(const Layout &layout) {
   if (layout.empty())
     return 1;

@@ -39,9 +39,10 @@ void pack(const Shape &shape, const Layout &layout, size_t elementSize, const st
 void unpack(const Shape &shape, const Layout &layout, size_t elementSize, const std::byte *physical,
             std::byte *logical);
 
-/// Cuts a state along its first dimension into pieces of a few megabytes with contiguous physical form. Packing and
-/// unpacking then need no second copy of the state. `visit` receives each piece's shape and its byte offsets in the
-/// row-major and physical forms. If the outermost physical dimension is not the first logical one, there is one piece.
+/// Cuts a state along its first dimension into pieces of about 4 MiB whose physical form is contiguous. Packing and
+/// unpacking piece by piece need no second copy of the state. `visit` receives each piece's shape and its byte offsets
+/// in the row-major and physical forms. If the outermost physical dimension is not the first logical one, there is one
+/// piece.
 void forEachPiece(const Shape &shape, const Layout &layout, size_t elementSize,
                   const std::function<void(const Shape &piece, size_t logical, size_t physical)> &visit);
 

@@ -16,7 +16,7 @@
 
 namespace sluice::runtime {
 
-/// Of the text of a plan; incremented when its meaning changes.
+/// Version of the plan's text; incremented when its meaning changes.
 inline constexpr int64_t planFormat = 9;
 
 /// Bounds of the alignment of slots in a device's arenas, a power of two.
@@ -77,8 +77,8 @@ enum class StateKind {
 };
 inline constexpr std::string_view stateKindNames[] = {
     "parameter", "slot", "statistic", "hyperparameter", "step", "share", "accumulator", "key", "constant", "cache"};
-/// The states of kind `share`: the rows of a call over all replicas, and those in the replicas before this one; and the
-/// replica's number.
+/// Names of the states of kind `share`: the rows of a call over all replicas, the rows before those of this replica and
+/// microbatch, and the replica's number.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
 inline std::string_view nameOf(StateKind kind) { return stateKindNames[static_cast<size_t>(kind)]; }
 
@@ -169,7 +169,8 @@ struct Module {
   bool operator==(const Module &) const = default;
 };
 
-/// Waits for action number `action` of the same list, in the call `calls` calls earlier; in a loop, iterations earlier.
+/// Waits for action number `action` of the same list, in the call `calls` calls earlier; in a loop, in the iteration
+/// `calls` iterations earlier.
 struct Wait {
   size_t action = 0;
   int64_t calls = 0;
@@ -190,8 +191,9 @@ struct Value {
   std::optional<int64_t> ignored; ///< an index that means "no index"
   std::vector<Wait> waits;        ///< of an input: work that must complete before the host writes it for a call
 
-  /// Whether an input of indices accepts this number, and the accepted range: "10 classes 0 to 9".
+  /// Whether an input of indices accepts this number.
   bool takesIndex(double number) const;
+  /// The accepted range: "10 classes 0 to 9".
   std::string indicesText() const;
   /// The shape for a call with `rows` rows; `capacity` is the plan's.
   Shape shapeFor(int64_t rows, int64_t capacity) const;
@@ -218,7 +220,7 @@ struct Launch {
   bool operator==(const Launch &) const = default;
 };
 
-/// A copy between two devices and its time.
+/// A copy between two devices, and when it runs.
 struct Copy {
   enum class When {
     step,  ///< in every call
@@ -271,7 +273,7 @@ struct Collective {
 
 struct Action;
 
-/// Actions that run `count` times in sequence. Their waits for earlier turns refer to earlier iterations.
+/// Actions that run `count` times in sequence. `Wait::calls` of these actions counts iterations.
 struct Loop {
   std::string name, source;
   int64_t count = 1;
@@ -342,7 +344,7 @@ struct Entry {
   std::string name;
   std::vector<Value> inputs, outputs;
   std::vector<Action> actions;
-  std::vector<int64_t> peakBytes; ///< by device: its states, and this entry's transient memory
+  std::vector<int64_t> peakBytes; ///< by device: its states, this entry's transient memory, and output logs
   /// The parts of its calls, in order. An entry with parts has no actions, and its inputs and outputs with rows hold
   /// whole calls on the host.
   std::vector<CallPart> parts;
@@ -368,9 +370,9 @@ struct GivenLink {
 
 struct Build {
   std::string compiler, cpu, fp;
-  std::string precision = "f32"; // precision of f32 products
+  std::string precision = "f32"; ///< type of f32 products: "f32", "bf16" or "f16"
   int64_t vectorBits = 0;
-  std::vector<std::string> needs; // instruction-set extensions that the host must have, for example "avx2"
+  std::vector<std::string> needs; ///< instruction-set extensions that the host must have, for example "avx2"
 
   bool operator==(const Build &) const = default;
 };
@@ -408,16 +410,16 @@ struct Plan {
   const State *findState(std::string_view name) const;
   /// The entries that run for a call, in order: its parts, or the entry itself.
   std::vector<const Entry *> partsOf(const Entry &entry) const;
-  /// Executions of each of those per call of `entry` with this many microbatches per replica.
+  /// For each entry of `partsOf`, its executions per call of `entry` with this many microbatches per replica.
   std::vector<int64_t> timesOf(const Entry &entry, int64_t microbatches) const;
   /// The number of microbatches of a call with `rows` rows, for the replica with the most rows. 1 for an entry without
   /// parts.
   int64_t microbatchesFor(const Entry &entry, int64_t rows) const;
-  /// The row capacity of an input or output in its memory.
+  /// The number of rows for which an input or output has memory on the host: of a whole call if its entry has parts.
   int64_t roomOf(const Value &value) const;
   /// All actions of the parts of an entry, part by part, with their executions per call.
   std::vector<ListedAction> actionsOf(const Entry &entry, int64_t microbatches) const;
-  /// Whether some entry point has collectives.
+  /// Whether any entry has collectives.
   bool hasCollectives() const;
 
   /// The number of elements of all parameters.

@@ -6,11 +6,12 @@
 
 namespace sluice::runtime {
 
+/// With this limit, the bytes of all replicas' elements of any type are at most `mostBytes`.
 static constexpr int64_t mostElements = mostBytes / 8 / mostReplicas;
 
 static bool isExchanged(DType type) { return type != DType::u8 && type != DType::boolean; }
 
-/// On the queue's device, with room for the operand or result.
+/// Parses `send` or `receive`: a buffer on the queue's device, with room for the operand or result.
 static Buffer parseEnd(const JsonReader &json, const Plan &plan, const Queue &queue, int64_t bytes) {
   Buffer buffer = parseBuffer(json, plan);
   if (plan.deviceOf(buffer.slot) != queue.device)

@@ -84,11 +84,11 @@ private:
     return value;
   }
 
-  /// A list of actions: how many turns back its waits may refer, its loop depth, and its executions per call.
+  /// A list of actions. A turn of the list is a call or, in a loop, an iteration.
   struct List {
-    int64_t turnsBack;
-    size_t depth = 0;
-    int64_t times = 1;
+    int64_t turnsBack; ///< how many turns back waits may refer
+    size_t depth = 0;  ///< number of loops around the list
+    int64_t times = 1; ///< executions of the list per call
   };
 
   std::vector<Action> parseActions(const JsonReader &json, const List &list) const {
@@ -179,8 +179,8 @@ private:
     return slot;
   }
 
-  /// Parses a wait of action `number` of `count`. Within a turn it may only refer to earlier actions, so that every
-  /// wait ends.
+  /// Parses a wait of action number `number` in a list of `count` actions. A wait for the same turn may only refer to
+  /// earlier actions, so that every wait ends.
   static Wait parseWait(const JsonReader &json, size_t number, size_t count, int64_t turnsBack) {
     std::vector<JsonReader> fields = json.list();
     if (fields.size() != 2)

@@ -14,8 +14,8 @@ size_t parseIndex(const JsonReader &json, size_t size);
 /// The string in the field `key`; empty if absent or null.
 std::string optionalText(const JsonReader &json, const char *key);
 
-/// The fields `arena`, `offset` and `stride` of an object: a memory slot for `bytes` bytes in an arena of `plan`. The
-/// plan's number of calls in flight must be set.
+/// The fields `arena`, `offset` and `stride` of an object: a memory slot for `bytes` bytes in an arena of `plan`, which
+/// must have its arenas and `inFlight`.
 Slot parseSlot(const JsonReader &json, const Plan &plan, int64_t bytes);
 
 /// A memory slot with the field `bytes`, without access.
@@ -23,7 +23,7 @@ Buffer parseBuffer(const JsonReader &json, const Plan &plan);
 
 DType parseDType(const JsonReader &json);
 
-/// The index of the field's value in `words`.
+/// The index of a string in `words`; fails if `words` does not contain it.
 size_t parseWord(const JsonReader &json, std::span<const std::string_view> words);
 
 template <typename Enum> Enum parseEnum(const JsonReader &json, std::span<const std::string_view> words) {
@@ -34,10 +34,10 @@ Shape parseShape(const JsonReader &json, DType type);
 /// The field `bytes`: at least the size of a tensor of this type.
 int64_t parseTensorBytes(const JsonReader &json, const Shape &shape, DType type);
 
-/// A collective in a queue of `plan`, whose devices, arenas and queues are parsed.
+/// A collective in a queue of `plan`. The plan must already have its devices, arenas and queues.
 Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue &queue);
 
-/// An entry of `plan`, whose other lists are parsed.
+/// An entry of `plan`, which must already have all other lists and the earlier entries.
 Entry parseEntry(const JsonReader &json, const Plan &plan);
 
 /// Marks the plan's entries that are parts of others. Fails unless these entries have the inputs and outputs of their

@@ -55,7 +55,7 @@ private:
       json.fail("has a collective for each microbatch");
   }
 
-  /// The index of the value with this name and type in a list of the entry.
+  /// The index of the value with the name and type of `value` in a list of the entry; fails if there is none.
   static size_t findAlike(const JsonReader &json, const std::vector<Value> &list, const Value &value, bool isEach) {
     auto found = std::find_if(list.begin(), list.end(), [&](const Value &other) { return other.name == value.name; });
     if (found == list.end() || found->dtype != value.dtype || found->shape != value.shape ||
@@ -67,7 +67,7 @@ private:
     return static_cast<size_t>(found - list.begin());
   }
 
-  /// The host memory of a whole call exists once, with room for all microbatches.
+  /// Checks the host memory of an input or output of a whole call: it exists once, with room for all microbatches.
   void checkRoom(const JsonReader &json, const Value &value) const {
     int64_t needed = elementsOf(value.shape) * static_cast<int64_t>(sizeOf(value.dtype));
     if (value.rowsDim >= 0 && value.bytes / plan_.microbatches < needed)

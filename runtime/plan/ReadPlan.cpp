@@ -114,7 +114,7 @@ private:
     return bytes;
   }
 
-  /// A number for one replica or for replicasOfLaunch, else a list. There is one host, with number 0.
+  /// A number if there is one replica or if the launch decides (replicasOfLaunch), else a list. The host is number 0.
   std::vector<int32_t> parseCompiledFor(const JsonReader &json) const {
     int64_t most = plan_.devices.empty() ? 0 : INT32_MAX;
     if (plan_.replicas <= 1)
@@ -149,7 +149,7 @@ private:
     return queue;
   }
 
-  /// Work outside an entry point's actions, such as copies for the host, uses one of these queues.
+  /// Checks that each device has a queue: work outside of entry points, such as copies for the host, needs one.
   void checkQueues(const JsonReader &json) const {
     for (size_t device = 0; device < plan_.devices.size(); ++device)
       if (std::none_of(plan_.queues.begin(), plan_.queues.end(),
@@ -200,9 +200,8 @@ private:
     if (json.has("mirrors"))
       for (const JsonReader &item : json.at("mirrors").list())
         state.mirrors.push_back(parseStateSlot(item, state.bytes));
-    if (json.has("reduction"))
-      state.reduction = parseEnum<Reduction>(json.at("reduction"), std::span(reductionNames).first<2>()); // excludes
-                                                                                                          // tree sums
+    if (json.has("reduction")) // excludes tree sums
+      state.reduction = parseEnum<Reduction>(json.at("reduction"), std::span(reductionNames).first<2>());
     if (json.has("aliases"))
       for (const JsonReader &item : json.at("aliases").list())
         state.aliases.push_back(item.string());
@@ -226,7 +225,7 @@ private:
     return initial;
   }
 
-  /// Only the runtime sets these states, by their names.
+  /// Checks the states of kind `share`: the runtime finds them by name, and only the runtime sets them.
   void checkShares(const JsonReader &json) const {
     std::vector<JsonReader> list = json.list();
     for (size_t i = 0; i < plan_.states.size(); ++i) {

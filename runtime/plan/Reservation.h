@@ -1,6 +1,6 @@
-// Layout of all of a plan's memory on one accelerator, which is reserved as one block:
+// The layout of a plan's memory on one accelerator. All of it is one allocation:
 //
-//   | logs of outputs, one of each entry point | transient arena | state arena |
+//   | output logs, one per entry point | transient arena | state arena |
 //
 // Each part begins on a separate page. If the backend protects memory by pages, a stray access beyond a part faults
 // before it reaches the next part, or memory after the reservation.
@@ -14,8 +14,8 @@
 
 namespace sluice::runtime {
 
-/// Size of the log of an entry point's outputs on a device. Logs hold outputs of one element: on the devices that
-/// produce them, and on the host, to which all are copied. A host-only plan has no log.
+/// Bytes of an entry point's output log on a device. A log holds outputs of one element: on an accelerator those that
+/// it produces, on the host all. A host-only plan has no log.
 int64_t logBytes(const Plan &plan, const Entry &entry, size_t device);
 
 class Reservation {

@@ -10,7 +10,7 @@
 
 namespace sluice::runtime {
 
-/// The rows of one replica in a call: from `first` on, of `all` rows over all replicas.
+/// The rows of one replica in a call: `rows` rows from number `first` on, of `all` rows over all replicas.
 struct RowShare {
   int64_t rows, first, all;
 };
@@ -43,11 +43,12 @@ inline RowShare microbatchOf(const Plan &plan, const RowShare &share, int64_t re
                                  : shareOf(share.all, plan.logicalShards, replica * plan.microbatches + number);
 }
 
-/// A value as `outer` blocks of rows. A value without a rows dimension is one row.
+/// A value as `outer` blocks of rows: one block for each index of the dimensions before the rows dimension. A block has
+/// memory for `room` rows. A value without a rows dimension is one row.
 struct RowBlocks {
   int64_t outer = 1, rowBytes, room = 1;
 
-  /// `capacity` is the plan's; a block in the value's slot has room for `rows` rows.
+  /// `capacity` is the plan's; `rows` becomes the `room` of a block.
   RowBlocks(const Value &value, int64_t capacity, int64_t rows) : rowBytes(static_cast<int64_t>(sizeOf(value.dtype))) {
     for (size_t i = 0; i < value.shape.size(); ++i) {
       int dim = static_cast<int>(i);
@@ -60,7 +61,8 @@ struct RowBlocks {
   /// For a value of the plan.
   RowBlocks(const Value &value, const Plan &plan) : RowBlocks(value, plan.capacity, plan.roomOf(value)) {}
 
-  /// Copies `rows` rows of each block from row `fromFirst` of `fromRoom` to row `toFirst` of `toRoom`.
+  /// Copies `rows` rows of each block, from row `fromFirst` on to row `toFirst` on. A block at `from` has memory for
+  /// `fromRoom` rows, a block at `to` for `toRoom` rows.
   void copy(std::byte *to, int64_t toRoom, int64_t toFirst, const std::byte *from, int64_t fromRoom, int64_t fromFirst,
             int64_t rows) const {
     int64_t bytes = rows * rowBytes;

@@ -34,7 +34,7 @@ private:
   std::map<double, double> taken_; // starts and ends, in order
 };
 
-/// End times of a list's work in its last turns.
+/// End times of a list's work in its latest turns, which waits may refer to. A turn is a call or an iteration.
 class Ends {
 public:
   Ends(size_t work, int64_t turnsBack) : ended_(static_cast<size_t>(turnsBack) + 1, std::vector<double>(work)) {}
@@ -49,14 +49,14 @@ private:
   std::vector<std::vector<double>> ended_;
 };
 
-/// Simulates queues, links and the host over calls.
+/// The state of the simulation after some calls: queues, links and the host.
 class Following {
 public:
   explicit Following(const ScheduleModel::Call &call)
       : call_(call), intervals_(countAll(call.work)), free_(call.runsHere.size()),
         ends_(call.work.size(), call.inFlight) {}
 
-  /// Returns the end time of the call.
+  /// Simulates call number `call`, which follows the previous call. Returns its end time.
   double follow(int64_t call) {
     for (const std::vector<Wait> &input : call_.inputWaits)
       for (const Wait &wait : input)
@@ -71,7 +71,7 @@ private:
   /// The loop iterations that are simulated individually; later iterations take as long as the last simulated one.
   static constexpr int64_t followed = 16;
 
-  /// Simulates a list, whose work is numbered from `number` on.
+  /// Simulates one turn of a list, whose work is numbered from `number` on. Returns its end time.
   double turn(const std::vector<Piece> &list, Ends &ends, int64_t turn, size_t number, bool isFirst) {
     double last = 0;
     for (size_t i = 0; i < list.size(); number += 1 + countAll(list[i].loop), ++i) {
@@ -91,7 +91,7 @@ private:
     return last;
   }
 
-  /// Delays the start until its links are free.
+  /// Delays `start` until the copies' links are free, and occupies them. Returns the end time.
   double work(const Piece &piece, double &start) {
     if (piece.seconds > 0)
       for (auto link : piece.links)
@@ -110,6 +110,7 @@ private:
     return end + static_cast<double>(std::max<int64_t>(piece.times - followed, 0)) * (end - before);
   }
 
+  /// Occupies the queues, and the host if it runs their work.
   void occupy(const Piece &piece, double until) {
     for (size_t queue : piece.queues) {
       free_[queue] = until;
@@ -121,7 +122,7 @@ private:
   const ScheduleModel::Call &call_;
   std::vector<ScheduleModel::Interval> intervals_;
   std::vector<double> free_; // by queue: when it is free
-  double host_ = 0;
+  double host_ = 0;          // when the host is free
   Ends ends_;
   std::map<std::pair<size_t, size_t>, Link> links_;
 };

@@ -30,12 +30,12 @@ public:
     std::vector<Work> work;
     std::vector<std::vector<Wait>> inputWaits; ///< by input that the host writes
     std::vector<bool> runsHere;                ///< by queue: whether the calling thread runs its work
-    int64_t inFlight = 1;                      ///< how many calls back waits refer at most
+    int64_t inFlight = 1;                      ///< largest number of calls back to which a wait refers
   };
 
   explicit ScheduleModel(Call call) : call_(std::move(call)) {}
-  /// `seconds` of each action by number, per execution; a loop's time is that of its body. `runsHere` marks the queues
-  /// whose work the calling thread runs.
+  /// `seconds` is the time of each action by number, per execution. The times of loops are ignored: a loop takes as
+  /// long as its iterations. `runsHere` marks the queues whose work the calling thread runs.
   ScheduleModel(const Plan &plan, const Entry &entry, const std::vector<double> &seconds,
                 const std::function<bool(size_t queue)> &runsHere);
 
@@ -44,9 +44,9 @@ public:
   };
   struct Prediction {
     std::vector<double> ends; ///< end time of each call, in seconds from the start of the first
-    std::vector<Interval>
-        lastCall; ///< by action number, its interval in the last call, in a loop from the first iteration to the last;
-                  ///< empty for copies that are not part of a call
+    /// By action number, the interval in the last call; for an action in a loop, from its first iteration to its last.
+    /// Empty for copies that are not part of a call.
+    std::vector<Interval> lastCall;
   };
   /// Predicts the first `calls` calls.
   Prediction predict(int64_t calls) const;
@@ -57,7 +57,7 @@ private:
   Call call_;
 };
 
-/// The time from one call's end to the next when they follow each other: over the second half of the list.
+/// The mean time between the ends of consecutive calls, over the second half of the list.
 double steadySeconds(std::span<const double> ends);
 
 } // namespace sluice::runtime

@@ -1,5 +1,4 @@
-// Finds the states that overlap a byte range. The actions of deep models touch many buffers, most of which are not
-// states.
+// Finds the states that overlap a byte range. Deep models have many states and buffers, so the search is by bisection.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -13,9 +12,10 @@ class StatePlaces {
 public:
   explicit StatePlaces(const Plan &plan);
 
-  /// Calls `body` with the index of every state that the buffer overlaps in the first of the calls in flight.
+  /// Calls `body` with the index of every state that the buffer overlaps. Of a slot with a stride, only the first copy
+  /// counts.
   void forEach(const Slot &slot, int64_t bytes, const std::function<void(size_t state)> &body) const;
-  /// The same for all calls in flight.
+  /// The same for the copies of all calls in flight.
   void forEachInFlight(const Slot &slot, int64_t bytes, const std::function<void(size_t state)> &body) const;
 
 private:

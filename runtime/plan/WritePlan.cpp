@@ -125,7 +125,7 @@ static Json write(const Value &value) {
   return json;
 }
 
-/// Without its access.
+/// Without the field `access`, which only buffers of launches have.
 static Json write(const Buffer &buffer) {
   Json json = write(buffer.slot);
   json["bytes"] = buffer.bytes;
