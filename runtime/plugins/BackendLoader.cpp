@@ -131,7 +131,7 @@ static void reportBackend(const std::string &path, const BackendTrial &trial, Ch
 static double numberIn(const std::string &text) { return std::strtod(text.c_str(), nullptr); }
 static int64_t integerIn(const std::string &text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-/// Parses one line of the child's output into the file's description.
+/// Adds one line of the child's output to the file's description.
 static void take(const std::string &key, const std::string &value, BackendFile &file) {
   if (key == "device")
     file.devices.push_back({.name = value});
@@ -231,7 +231,8 @@ const sluice_backend &loadBackend(const std::string &path) {
   return *backend;
 }
 
-/// The first backend called `name` that has the half returned by `has`.
+/// The first backend called `name` with the half for which `has` is the flag. `what` completes the error: "there is no
+/// backend 'x' to WHAT in FOLDERS".
 static const sluice_backend &findBackend(const std::string &name, const std::vector<std::string> &folders,
                                          const BackendTrial &trial, bool BackendFile::*has, const char *what) {
   std::string refused;

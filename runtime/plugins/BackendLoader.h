@@ -19,10 +19,10 @@ namespace sluice::runtime {
 struct BackendDevice {
   std::string name;
   int64_t memoryBytes = 0, freeBytes = 0, cores = 0;
-  double clockHz = 0, peakFlops = 0, memoryBandwidth = 0;
-  double linkBandwidth = 0, linkLatency = 0;  ///< of the link to the host: bytes per second, seconds
-  int64_t computeMajor = 0, computeMinor = 0; ///< architecture version; 0: none
-  std::vector<int64_t> peers{};               ///< devices of its backend with direct copies, not through the host
+  double clockHz = 0, peakFlops = 0, memoryBandwidth = 0; ///< hertz, FLOP/s, bytes per second
+  double linkBandwidth = 0, linkLatency = 0;              ///< of the link to the host: bytes per second, seconds
+  int64_t computeMajor = 0, computeMinor = 0;             ///< architecture version; 0: none
+  std::vector<int64_t> peers{}; ///< devices of its backend that it copies to directly, not over the host
 };
 
 /// A shared object and the result of its trial.
@@ -36,15 +36,15 @@ struct BackendFile {
   std::string compileReason; ///< reason why its compile half rejects this machine's target; empty if accepted
   std::string runReason;     ///< reason why its run half does not open here; empty if it opens
   std::vector<BackendDevice> devices;
-  bool takesHostQueues = false; ///< its clock also covers work on the host
+  bool takesHostQueues = false; ///< it also runs the host's queues, so that its clock times the host's work
 
   bool accepted() const { return reason.empty(); }
 };
 
 struct BackendTrial {
-  std::chrono::milliseconds limit{5000};             ///< per shared object
-  const sluice_compile_services *services = nullptr; ///< services for compile halves; without them compile halves are
-                                                     ///< not opened
+  std::chrono::milliseconds limit{5000}; ///< per shared object
+  /// Services for compile halves. Null: compile halves are not opened.
+  const sluice_compile_services *services = nullptr;
 };
 
 /// The folders of SLUICE_BACKEND_PATH (separated by colons), then `installed` if it is not empty.
@@ -57,11 +57,11 @@ BackendFile tryBackend(const std::string &path, const BackendTrial &trial = {});
 /// the same name is rejected, as is a missing folder.
 std::vector<BackendFile> tryBackends(const std::vector<std::string> &folders, const BackendTrial &trial = {});
 
-/// Loads an accepted shared object into this process permanently. Throws if loading fails.
+/// Loads an accepted shared object into this process permanently. Throws an input error if loading fails.
 const sluice_backend &loadBackend(const std::string &path);
 
-/// The run half called `name` from the first shared object of the folders that has it. Throws an unsupported error that
-/// lists the rejected files and the reasons.
+/// The run half called `name` from the first shared object of the folders that has it. If none has it, throws an
+/// unsupported error that lists the rejected files with their reasons.
 const sluice_backend_run &findRunHalf(const std::string &name, const std::vector<std::string> &folders);
 
 /// The same for compile halves.

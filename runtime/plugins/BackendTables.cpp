@@ -64,7 +64,7 @@ static std::string whyWrongName(const char *name) {
   return strcmp(name, host) == 0 ? concat("its name is ", quote(host), ", which is the host's") : "";
 }
 
-/// Names the first missing member.
+/// The reason "TABLE lacks MEMBER" for the first missing member; empty if all are present.
 static std::string whyIncomplete(const char *table, std::initializer_list<std::pair<const char *, bool>> members) {
   for (auto [name, present] : members)
     if (!present)
@@ -85,7 +85,7 @@ static std::string whyUnsoundCompile(const sluice_backend_compile &half, const c
                                MEMBER(half, supports), MEMBER(half, prepare)});
 }
 
-/// Members that a backend must implement together.
+/// The same for members that a backend implements together or not at all.
 static std::string whyHalved(const char *table, std::initializer_list<std::pair<const char *, bool>> members) {
   auto isThere = [](const auto &member) { return member.second; };
   bool some = std::any_of(members.begin(), members.end(), isThere);

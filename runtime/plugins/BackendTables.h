@@ -14,7 +14,7 @@
 
 namespace sluice::runtime {
 
-/// The header of a table.
+/// The size and version in a table's first members.
 struct TableHead {
   const char *name; ///< "its run half"
   uint32_t size, major, minor;
@@ -26,7 +26,7 @@ struct TableHead {
 std::string whyWrongSize(const TableHead &table, std::span<const size_t> sizes, uint32_t major = SLUICE_BACKEND_MAJOR);
 
 /// The reason why a backend is unusable: another major version, an invalid `struct_size`, an invalid name, or a missing
-/// required member. Empty if it is valid.
+/// member. Empty if it is valid.
 std::string whyUnsound(const sluice_backend *backend);
 /// The same for a transport.
 std::string whyUnsound(const sluice_transport_library *library);

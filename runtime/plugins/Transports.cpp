@@ -10,6 +10,7 @@
 
 namespace sluice::runtime {
 
+/// Time limit of the trial of one file.
 static constexpr std::chrono::milliseconds kTransportTrial{5000};
 
 static sluice_transport_query_fn transportQueryIn(const std::string &path) {

@@ -19,7 +19,7 @@ struct TransportSearch {
   std::string refused; ///< "; refused FILE: REASON" per file; empty if there is no such file
 };
 
-/// Loads the first valid transport of this name in the folders permanently. Tries each in a child process first.
+/// Loads the first valid transport of this name in the folders permanently. A child process tries each file first.
 TransportSearch searchTransport(const std::string &name, const std::vector<std::string> &folders);
 
 /// The same; throws an unsupported error with the searched folders and the rejected files.
