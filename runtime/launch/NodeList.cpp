@@ -14,7 +14,7 @@ std::string firstNode(const std::string &list) {
   std::string name;
   size_t at = 0;
   while (at < list.size() && list[at] != ',') {
-    if (list[at] == '[') { // the first number of the list ends at a range or at the next number
+    if (list[at] == '[') { // the first number in the brackets ends at '-', ',' or ']'
       size_t close = list.find(']', at), end = list.find_first_of("-,]", at);
       if (close == std::string::npos || end == at + 1)
         failUsage(concat("the variable SLURM_STEP_NODELIST is ", quote(list), ", which is no list of machines"));

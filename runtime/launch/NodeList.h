@@ -5,7 +5,8 @@
 
 namespace sluice::runtime {
 
-/// The first node: "node003" of "node[003-007,9],gpu1". Throws a usage error if the list is empty.
+/// The first node: "node003" of "node[003-007,9],gpu1". Throws a usage error if there is none or if its name is
+/// invalid. `list` is the value of SLURM_STEP_NODELIST, which the error names.
 std::string firstNode(const std::string &list);
 
 } // namespace sluice::runtime

@@ -59,7 +59,8 @@ ProcessGroup::Transfers ProcessGroup::withOthers(bool isSend, const Bytes &bytes
   return transfers;
 }
 
-/// Other threads may need the processor, so waiting threads yield and soon sleep.
+/// Pauses between two polls. Other threads may need the processor, so a waiting thread yields at first. Then it sleeps,
+/// from 50 us to 1 ms.
 static void pauseFor(int turn) {
   constexpr int kYields = 64;
   if (turn < kYields)
@@ -105,7 +106,7 @@ void ProcessGroup::move(const std::string &what, Transfers &transfers) {
   try {
     await(what, transfers);
   } catch (...) {
-    failed_.push_back(std::move(transfers)); // moving a vector does not move its bytes
+    failed_.push_back(std::move(transfers)); // the transport may still access the bytes, which keep their addresses
     throw;
   }
 }
@@ -152,7 +153,6 @@ std::string ProcessGroup::spread(const std::string &what, std::string text) {
   return text;
 }
 
-/// Like `gather`, for sizes that are not known in advance.
 std::vector<Bytes> ProcessGroup::collect(const std::string &what, std::span<const std::byte> own) {
   uint64_t size = own.size();
   std::vector<size_t> sizes;
@@ -213,7 +213,8 @@ void ProcessGroup::agree(const std::string &what, const std::vector<NamedText> &
   failInvalid(verdict);
 }
 
-/// Throws an error that ends all ranks, encoded with its exit code: "4 there is no such device". No effect if empty.
+/// Throws an error that all ranks share. `verdict` is its exit code and its message: "4 there is no such device". No
+/// effect if empty.
 static void throwVerdict(const std::string &verdict) {
   if (!verdict.empty())
     throw Error(static_cast<ExitCode>(std::stoi(verdict)), verdict.substr(verdict.find(' ') + 1));
@@ -260,7 +261,7 @@ void ProcessGroup::agreeOnChoice(const std::string &what, const std::string &cho
 
 static const char *const kErrorLine = "error";
 
-/// Of the first rank that has one: "4 rank 1: device gpu(0) (cuda:1) is not there", by its exit code; or nothing.
+/// The verdict for the error of the first failed rank: "4 rank 1: device gpu(0) (cuda:1) is not there"; else empty.
 static std::string firstError(const std::vector<std::vector<NamedText>> &told) {
   for (size_t rank = 0; rank < told.size(); ++rank)
     if (!told[rank].empty() && told[rank].front().name == kErrorLine) {
@@ -271,7 +272,7 @@ static std::string firstError(const std::vector<std::vector<NamedText>> &told) {
   return "";
 }
 
-/// The first claim that two ranks share; else empty.
+/// The verdict for the first claim that two ranks share; else empty.
 static std::string firstConflict(const std::vector<std::vector<NamedText>> &told) {
   std::map<std::string, size_t> claimed; // the rank of each claim
   for (size_t rank = 0; rank < told.size(); ++rank)
@@ -304,11 +305,11 @@ void ProcessGroup::settle(const std::string &what, const Status &own, const std:
 }
 
 std::string ProcessGroup::whoIsSilent() noexcept {
-  constexpr double kPatience = 5; // margin by which other ranks reach the deadline later
+  constexpr double kPatience = 5; // seconds by which other ranks may reach the deadline later
   if (!failed_.empty())
     return "";
-  options_.deadline =
-      std::min(options_.deadline, isFirst() ? kPatience : 2 * kPatience); // rank 0 has more information and ends first
+  // Rank 0 receives from all ranks, so it ends first and reports the silent rank.
+  options_.deadline = std::min(options_.deadline, isFirst() ? kPatience : 2 * kPatience);
   Status status = guarded([&] { meet("a sign of life"); });
   return status.code == ExitCode::deadline ? status.message : "";
 }

@@ -19,11 +19,11 @@ struct ProcessGroupOptions {
   int localRank = 0;      ///< rank among the processes of this machine
   std::string address;    ///< address of rank 0, "node1:29500"; empty: unspecified
   std::string secret;     ///< shared by all ranks and unique to this run
-  double deadline = 60;   ///< seconds that any call waits for a rank
+  double deadline = 60;   ///< longest wait of a call for a rank, in seconds
 };
 
-/// All ranks make the same calls in the same order with the same `what`, which names the operation in messages. Each
-/// call throws a deadline error that names a missing rank, or a lost-peer error. The group is unusable afterwards.
+/// All ranks make the same calls in the same order with the same `what`, which names the operation in messages. A call
+/// throws a deadline error with the missing rank, or a lost-peer error. The group is unusable after such an error.
 class ProcessGroup {
 public:
   /// Returns when all ranks have connected.
@@ -47,9 +47,9 @@ public:
   /// lists each choice and its reason, if any. It is an input error, or an unsupported error if a rank chose `nothing`.
   void agreeOnChoice(const std::string &what, const std::string &choice, const std::string &why);
   static constexpr const char *nothing = "none";
-  /// Exchanges the result of an operation in each rank. Throws the rank's own error, or else the error of the first
-  /// failed rank, with its number. `claims` are resources that no other rank may use, each with a text for users. A
-  /// claim by two ranks is an unsupported error in all ranks. All ranks throw or none does.
+  /// Exchanges the results of an operation that each rank has run, so that all ranks throw or none does. A failed rank
+  /// throws its own error; the others throw the error of the first failed rank, with its number. `claims` are resources
+  /// that no other rank may use, each with a text for users. A claim by two ranks is an unsupported error in all ranks.
   void settle(const std::string &what, const Status &own, const std::vector<NamedText> &claims);
   /// Copies rank 0's bytes to all ranks. All ranks pass the same number of bytes.
   void broadcast(const std::string &what, std::span<std::byte> bytes);
@@ -61,7 +61,8 @@ public:
   /// Called by all ranks except the stuck ones, after a wait for a device reached its deadline. Returns "rank 1 did not
   /// come" for the first silent rank, if this rank can determine it.
   std::string whoIsSilent() noexcept;
-  /// All ranks have the same error and end by themselves; the destructor need not end the other ranks.
+  /// Call this in all ranks before all throw the same error. The destructor then does not abort the other ranks, which
+  /// end by themselves.
   void endAlike(const std::string &what);
   bool endsAlike() const { return endsAlike_; }
   /// Aborts the transport of all ranks. Thread-safe.
@@ -77,12 +78,15 @@ private:
   };
   using Transfers = std::vector<Transfer>;
 
-  /// One transfer with each other rank; for ranks other than 0, one transfer with rank 0.
+  /// In rank 0, a transfer with each other rank; in another rank, one with rank 0.
   Transfers withOthers(bool isSend, const std::vector<std::byte> &bytes) const;
   /// Completes all transfers. A failed transfer keeps its memory until the transport is closed.
   void move(const std::string &what, Transfers &transfers);
+  /// Longest wait of this rank in `await`, in seconds.
   double patience() const;
+  /// Starts the transfers and waits for them.
   void await(const std::string &what, Transfers &transfers);
+  /// Like `gather`, for sizes that are not known in advance.
   std::vector<std::vector<std::byte>> collect(const std::string &what, std::span<const std::byte> own);
   /// Like `broadcast`, for a text whose length is available only in rank 0.
   std::string spread(const std::string &what, std::string text);

@@ -24,11 +24,11 @@ Environment processEnvironment() {
 
 namespace {
 
-/// The variables of a launcher; `localSize` may be null, and its variable absent.
+/// The variables that a launcher sets. `localSize` is optional: null, or a variable that may be absent.
 struct Variables {
   Launcher launcher;
   const char *rank, *size, *localRank, *localSize;
-  std::vector<const char *> others; // present if this launcher started the process
+  std::vector<const char *> others; // further variables that the launcher always sets
 };
 
 } // namespace
@@ -123,7 +123,7 @@ static Address addressIn(const std::string &text) {
   return {host, portIn(concat("the address ", quote(text)), text.substr(colon + 1))};
 }
 
-/// The launcher's address for all ranks, in torchrun's variables.
+/// The address of rank 0 in torchrun's variables, which users may also set with other launchers.
 static std::optional<Address> masterAddress(const Environment &environment) {
   const char *host = "MASTER_ADDR", *port = "MASTER_PORT";
   if (!isSet(environment, host) && !isSet(environment, port))
@@ -146,6 +146,7 @@ static std::optional<Address> stepAddress(const Environment &environment) {
 
 //===- consistency ------------------------------------------------------------------------------------------------===//
 
+/// Whether all required variables of the launcher are set.
 static bool isWhole(const Environment &environment, const Variables &its) {
   bool whole = isSet(environment, its.rank) && isSet(environment, its.size) && isSet(environment, its.localRank);
   for (const char *other : its.others)
@@ -153,7 +154,7 @@ static bool isWhole(const Environment &environment, const Variables &its) {
   return whole;
 }
 
-/// Throws that a variable is missing if another variable shows the launcher's presence.
+/// Throws an error with the missing variable if only some of the launcher's variables are set.
 static void failIfTorn(const Environment &environment, const Variables &its) {
   std::vector<const char *> needed = {its.rank, its.size, its.localRank};
   needed.insert(needed.end(), its.others.begin(), its.others.end());
@@ -174,7 +175,7 @@ static void requireRank(const std::string &what, int number, const std::string &
 
 namespace {
 
-/// Names of the numbers at their source.
+/// The variables or flags that the numbers come from, for messages.
 struct RankNames {
   std::string rank, size, localRank, localSize;
 };

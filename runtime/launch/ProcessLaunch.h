@@ -1,5 +1,5 @@
 // Finds the rank of this process. A launcher, not Sluice, starts the processes and sets environment variables. The
-// result is a function of the environment alone, so that it can be printed and tested.
+// result depends only on flags and variables, so that it can be printed and tested.
 #pragma once
 
 #include <map>
@@ -48,12 +48,12 @@ struct LaunchFlags {
 /// them launched this process. Throws a usage error if a variable is not a number, if a launcher's variables are
 /// incomplete, or if two variables contradict each other. Errors contain names and values.
 ///
-/// Every process in a Slurm job has Slurm variables, with unrelated numbers if another launcher started it. Slurm's
-/// variables therefore count only if no other launcher's are set and those of a step are present.
+/// Every process in a Slurm job has Slurm variables; if another launcher started it, their numbers are unrelated.
+/// Slurm's variables therefore count only if those of a step are set, and those of no other launcher.
 std::optional<ProcessLaunch> findProcessLaunch(const LaunchFlags &flags, const Environment &environment);
 
-/// Throws an unsupported error unless Open MPI's own launcher or Slurm started this process; its library cannot connect
-/// to the other ranks otherwise.
+/// Throws an unsupported error unless Open MPI's launcher or Slurm started this process. Otherwise Open MPI's library
+/// cannot connect to the other ranks.
 void checkOpenMpiCanJoin(const ProcessLaunch &launch);
 
 } // namespace sluice::runtime
