@@ -32,6 +32,7 @@ private:
     size_t gone; // number of replicas that left
   };
 
+  /// The replicas whose count, `came_` or `gone_`, does not include collective `number`.
   std::vector<std::string> behind(const std::vector<uint64_t> &counts, uint64_t number) const;
 
   mutable std::mutex mutex_;

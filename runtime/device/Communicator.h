@@ -1,5 +1,5 @@
-// A replica's endpoint for collectives over one logical device. Wraps the collectives of the backend ABI
-// (sluice/backend/collectives.h) and converts errors to exceptions.
+// A replica's endpoint for collectives over one logical device: between its device and those of the other replicas.
+// Wraps the collectives of the backend ABI (sluice/backend/collectives.h) and converts errors to exceptions.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -18,7 +18,7 @@ public:
     int32_t number, size, device;
   };
 
-  /// Called by the first rank for all ranks.
+  /// The id that joins the ranks' communicators. The first rank makes it for all ranks.
   static sluice_unique_id makeId(DeviceContext &context);
 
   /// All ranks call this with the same id; the call may wait for the other ranks. The context's backend must support
@@ -32,7 +32,7 @@ public:
   void exchange(DeviceQueue &queue, const sluice_exchange &exchange) {
     context_.check(table_.exchange(communicator_, queue.get(), &exchange), context_.backend());
   }
-  /// Aborts the exchanges of all ranks with errors. Thread-safe.
+  /// Aborts the exchanges of all ranks: they fail with errors. Thread-safe.
   void abort() noexcept { table_.abort(communicator_); }
   /// This rank's count of exchanges of a sluice_exchange_kind; nothing if the backend does not count.
   std::optional<CollectiveCount> counted(int32_t kind) const;

@@ -58,8 +58,9 @@ void CopyEngine::order(DeviceQueue &earlier, DeviceQueue &later) {
   later.wait(end);
 }
 
-/// Backends cannot access each other's memory, so the bytes pass through host memory. `queue` belongs to one end; the
-/// other end's part runs in a separate queue. `queue` represents the copy: waiting for `queue` waits for both parts.
+/// Copies between two backends. They cannot access each other's memory, so the bytes pass through host memory: one copy
+/// out of the source, one into the destination. `queue` belongs to one end; the copy at the other end runs in a queue
+/// of that end. `queue` represents both: waiting for `queue` waits for both copies.
 void CopyEngine::putCopyOverHost(DeviceQueue &queue, const DeviceCopy &copy) {
   DeviceQueue *out = &queue, *in = &queue;
   if (&queue.context() == &devices_.context(copy.kind.to))

@@ -1,4 +1,4 @@
-// Performs and counts every copy between memories that the runtime makes.
+// Enqueues and counts all copies between memories.
 #pragma once
 
 #include "runtime/device/Devices.h"
@@ -13,7 +13,7 @@
 
 namespace sluice::runtime {
 
-/// Copies from one device of the plan to another in one replica, for all reasons.
+/// The copies from one device of the plan to another in one replica, summed over all reasons.
 struct PairCount {
   size_t from = 0, to = 0;
   CopyCount count;
@@ -33,16 +33,16 @@ struct DeviceCopy {
 /// without a second staging buffer.
 class StagingBlock {
 public:
-  /// A block of at least `bytes` bytes. `writer` fills the block and `reader` drains it. The writer is ordered after
-  /// the last reader; the host waits for the last reader if the block must grow.
+  /// Returns a block of at least `bytes` bytes, which `writer` fills and `reader` reads. Later work of `writer` waits
+  /// until the last use of the block is complete. If the block must grow, the host waits instead.
   std::byte *take(size_t bytes, DeviceQueue &writer, DeviceQueue &reader);
-  /// Marks the current work of `reader` as the block's last use.
+  /// Records the current end of `reader` as the end of the block's last use.
   void lend(DeviceQueue &reader);
 
 private:
   std::optional<CopiedHostMemory> memory_;
   size_t bytes_ = 0;
-  DeviceEvent read_; ///< none if work is synchronous
+  DeviceEvent read_; ///< end of the last use; none if readers are immediate
 };
 
 class CopyEngine {
@@ -63,8 +63,8 @@ private:
   WorkTimes &times_;
   CopyCounts counts_;
   std::map<std::pair<DeviceContext *, DeviceContext *>, StagingBlock> staging_; ///< by source and destination backend
-  std::map<DeviceQueue *, DeviceEvent> ends_;                                   ///< by queue, the event that other
-                                                                                ///< queues wait for
+  /// By queue, the event that `order` records in it for other queues; reused.
+  std::map<DeviceQueue *, DeviceEvent> ends_;
 };
 
 } // namespace sluice::runtime

@@ -75,6 +75,8 @@ void CrossingPath::letGo() {
 
 bool CrossBackendSync::cross(const DeviceEvent &event, DeviceQueue &reader) {
   DeviceContext &from = event.context(), &to = reader.context();
+  // A lazy source progresses only inside its calls. A target that is not lazy could wait for it inside a call of the
+  // target, and then nothing would advance the source.
   if (!from.half().signal || !to.half().wait_for_signal || (from.isLazy() && !to.isLazy()))
     return false;
   std::unique_ptr<CrossingPath> &path = paths_[{&from, &to}];
@@ -84,6 +86,7 @@ bool CrossBackendSync::cross(const DeviceEvent &event, DeviceQueue &reader) {
   if (!number)
     return false;
   CrossedPaths crossed = path->eventOf(*number)->crossed();
+  // If the source's work itself came from the target backend, an event of the target backend records this order.
   for (auto [other, itsNumber] : crossed)
     if (const DeviceEvent *own = &other->from() == &to ? other->eventOf(itsNumber) : nullptr)
       reader.wait(*own);

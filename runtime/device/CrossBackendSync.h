@@ -1,13 +1,13 @@
 // Cross-backend synchronization: a queue of one backend waits for an event of another backend. If both backends can
-// signal (run.h, "Signals"), the host does not wait. Otherwise the host waits for the event before it enqueues the
-// dependent work.
+// signal (run.h, "Signals"), the host does not wait: the queue waits for a number that the other backend writes. Such a
+// wait is called a crossing. Otherwise the host waits for the event before it enqueues the dependent work.
 //
-// Backends do not interact, so this file provides:
+// Backends have no interface to each other, so this file ensures:
 //
-//   progress  before waiting for a position in a queue, the host waits for all earlier crossings in creation order;
+//   progress  before the host waits for a position in a queue, it waits for all earlier crossings, in creation order;
 //   errors    an error of a crossing's source is recorded, and the waiting queue is released; its results are not used;
 //   order     if work crosses to another backend and back, an event of the first backend records this order:
-//             sim detects races and computes times by events, and CUDA must see all order among its own streams.
+//             sim detects races and computes times by events, and CUDA must see all order among its streams.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -40,10 +40,10 @@ public:
   /// Serial number of the first open crossing.
   uint64_t nextSerial() const { return open_.front().serial; }
   uint64_t lastNumber() const { return last_; }
-  /// Waits for the first open crossing, which is then finished unless a deadline expired. If its work failed, releases
-  /// the waiting queue of the target backend.
+  /// Waits for the first open crossing. It is then finished, and the waiting queue is released even if the source's
+  /// work failed. If the deadline expires, the crossing stays open.
   sluice_status finishNext();
-  /// The same without waiting: whether the crossing is complete.
+  /// The same without waiting; false if the crossing is not complete. Throws the error of failed work.
   bool tryNext();
   /// Releases all waiting queues.
   void letGo();
@@ -54,14 +54,16 @@ private:
     DeviceEvent event; ///< in the path's queue
   };
 
+  /// Writes the number, which releases the queues that wait for it or a smaller number.
   void letGoUpTo(uint64_t number);
+  /// Finishes the first open crossing.
   void endNext();
 
   DeviceContext &from_;
   CopiedHostMemory memory_;
   DeviceQueue queue_;
   uint64_t last_ = 0;
-  bool isRefused_ = false;       ///< the target device cannot wait
+  bool isRefused_ = false;       ///< the target device does not support wait_for_signal
   std::deque<Crossing> open_;    ///< crossings that the host has not waited for
   std::deque<DeviceEvent> idle_; ///< events of finished crossings, for reuse
 };
@@ -76,14 +78,14 @@ public:
 
 private:
   std::map<std::pair<DeviceContext *, DeviceContext *>, std::unique_ptr<CrossingPath>> paths_;
-  uint64_t made_ = 0;
+  uint64_t made_ = 0; ///< number of crossings so far, the next one's serial number
 };
 
-/// Waits for the crossings before a position, then throws the first error.
+/// Waits for the crossings before a position, then throws their first error, if any.
 void finish(const CrossedPaths &crossed);
 /// Whether these crossings are complete, without waiting.
 bool areDone(const CrossedPaths &crossed);
-/// Merges the unfinished crossings before another position.
+/// Adds the unfinished crossings in `others` to `crossed`, and drops the finished ones.
 void join(CrossedPaths &crossed, const CrossedPaths &others);
 
 } // namespace sluice::runtime

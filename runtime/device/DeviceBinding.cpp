@@ -29,7 +29,7 @@ static constexpr int32_t mostItemsOfRange = 1024;
   failUsage(concat("devices: ", quote(text), " is not a device such as sim:0, or a range such as sim:0-3", why));
 }
 
-/// "sim:1" adds one item, "sim:0-3" four.
+/// Parses one element of a list: "sim:1" adds one item, "sim:0-3" four.
 static void addItems(const std::string &text, std::vector<Item> &items) {
   size_t colon = std::min(text.find(':'), text.size());
   std::string backend = text.substr(0, colon);
@@ -64,6 +64,7 @@ static std::vector<Item> parseItems(const Plan &plan, const std::string &list) {
   return items;
 }
 
+/// The number of the plan's devices of a backend.
 static int32_t devicesOf(const Plan &plan, const std::string &backend) {
   return static_cast<int32_t>(std::count_if(plan.devices.begin(), plan.devices.end(),
                                             [&](const Device &device) { return device.backend == backend; }));

@@ -10,14 +10,14 @@
 
 namespace sluice::runtime {
 
-/// For each replica: the ordinal, at its backend, of each logical device. `list` selects the devices; if it is empty,
-/// they are those that the model was compiled for. A list has an item for each accelerator: the devices of the first
-/// replica in order, then those of the second, and so on. "sim:0-3" is four items. The list may begin with the host. A
-/// malformed list, or a device that is listed twice, is a usage error. A device whose backend is not that of its
-/// logical device is an unsupported error.
+/// For each replica: the backend's number of the device for each logical device, the host included. `list` selects the
+/// accelerators; if it is empty, they are those that the model was compiled for. A list has an item for each
+/// accelerator: the devices of the first replica in order, then those of the second, and so on. "sim:0-3" is four
+/// items. The list may begin with the host. A malformed list, or a device that is listed twice, is a usage error. A
+/// device of another backend than its logical device's is an unsupported error.
 ///
-/// With `localRank`, the process is one of several with one replica each. The list then has the devices of its machine,
-/// and its rank among the processes of the machine selects the items of its replica. Only these are returned.
+/// With `localRank`, this is one of several processes with one replica each. The list then has the devices of all
+/// processes of the machine. The result has one element, the devices of the process with this rank.
 std::vector<std::vector<int32_t>> bindDevices(const Plan &plan, const std::string &list,
                                               std::optional<int> localRank = std::nullopt);
 

@@ -45,15 +45,15 @@ public:
   /// Whether the backend can capture sequences.
   bool captures() const { return half_.capture_begin != nullptr; }
 
-  /// Limits the host's waits to this time if the backend supports deadlines, because its devices may wait for other
-  /// devices. 0: no limit.
+  /// Limits each wait of the host to this many seconds, if the backend supports deadlines: a device may wait for other
+  /// replicas, which may be stuck. 0: no limit.
   void setPatience(double seconds) { patience_ = half_.synchronize_until ? seconds : 0; }
   double patience() const { return patience_; }
   sluice_status synchronize(sluice_event *event) const {
     return patience_ > 0 ? half_.synchronize_until(event, patience_) : half_.synchronize(event);
   }
 
-  /// Sets how queues of this and of other backends wait for each other from now on; null: the host waits instead.
+  /// From now on, queues of this context wait for other backends by `sync`; null: the host waits instead.
   void setCrossBackendSync(CrossBackendSync *sync) { crossBackendSync_ = sync; }
   CrossBackendSync *crossBackendSync() const { return crossBackendSync_; }
 
@@ -79,7 +79,7 @@ private:
   CrossBackendSync *crossBackendSync_ = nullptr;
 };
 
-/// Owns a handle of the ABI.
+/// Owns a handle of the ABI; the deleter is the backend's destroy function.
 template <typename T> using Handle = std::unique_ptr<T, void (*)(T *)>;
 
 /// A position in a queue, once recorded.
@@ -94,7 +94,7 @@ public:
   sluice_event *get() const { return event_.get(); }
 
   void synchronize() const;
-  /// Whether the event is complete, without waiting; requires a backend that supports queries.
+  /// Whether the event is complete, without waiting; requires a backend with `query`.
   bool isDone() const;
   /// Start and end of the last work before the event, in seconds of the backend's clock. The event must be complete and
   /// have times.
@@ -153,7 +153,7 @@ public:
   /// Captures work from here on instead of running it; requires `captures`. An error in captured work ends the capture.
   void beginCapture();
   DeviceSequence endCapture();
-  /// Ends a capture, if still active, and drops the captured work.
+  /// Ends a capture, if one is still active, and drops the captured work.
   void abandonCapture() noexcept;
   void replay(const DeviceSequence &sequence);
 
@@ -183,7 +183,8 @@ private:
   size_t bytes_ = 0;
 };
 
-/// Zeroed host memory for a backend's copies. If the backend allocates it, copies need no staging buffer.
+/// Zeroed host memory for copies from and to a backend's devices. The backend allocates it if it can: copies then need
+/// no staging buffer.
 class CopiedHostMemory {
 public:
   /// `what` names the memory in the out-of-memory error.
@@ -193,16 +194,17 @@ public:
   CopiedHostMemory &operator=(CopiedHostMemory &&) = delete;
   ~CopiedHostMemory();
 
+  /// Whether the backend can allocate such memory.
   static bool isGivenBy(const DeviceContext &context) { return context.half().host_allocate != nullptr; }
   std::byte *data() { return address_ ? static_cast<std::byte *>(address_) : own_.data(); }
 
 private:
   DeviceContext *context_;
-  void *address_ = nullptr;    ///< null: the backend allocates none
-  std::vector<std::byte> own_; ///< fallback allocation
+  void *address_ = nullptr;    ///< memory of the backend; null: it allocates none
+  std::vector<std::byte> own_; ///< used if the backend allocates none
 };
 
-/// Device code.
+/// Device code that is loaded on a device.
 class DeviceModule {
 public:
   DeviceModule(DeviceContext &context, int32_t device, const sluice_code_section &code);

@@ -126,7 +126,7 @@ std::vector<std::byte *> Devices::addresses(const Slot &slot) const {
   return all;
 }
 
-/// Loads the module once for all kernels of a device that it contains.
+/// Loads the module, unless an earlier kernel of the device has loaded it.
 void Devices::load(size_t device, size_t module, const sluice_code_section &code) {
   if (!modules_.contains({device, module}))
     modules_.try_emplace({device, module}, *contextOf_[device], ordinals_[device], code);

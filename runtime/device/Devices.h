@@ -24,23 +24,24 @@ public:
 
   const Plan &plan() const { return plan_; }
   int64_t replica() const { return replica_; }
-  /// Connects to the other replicas, which also call this, with the same id for each device that exchanges.
+  /// Connects to the other replicas, which also call this. `ids` has an id for each device that exchanges, the same in
+  /// all replicas.
   void connect(const std::map<size_t, sluice_unique_id> &ids);
   Communicator &communicator(size_t device) { return *communicators_.at(device); }
-  /// The replica is about to enqueue its next collective; the text must outlive the other replicas.
+  /// Records that this replica is about to enqueue its next collective. The text must outlive all replicas.
   void comeTo(const std::string &collective) {
     group_.attendance().come(static_cast<size_t>(replica_ - group_.first()), collective);
   }
-  /// The replica returns from that collective.
+  /// Records that the replica has enqueued that collective.
   void comeBack() { group_.attendance().go(static_cast<size_t>(replica_ - group_.first())); }
-  /// By device.
+  /// The communicators by device.
   const std::map<size_t, std::unique_ptr<Communicator>> &communicators() const { return communicators_; }
   /// Aborts the exchanges of all replicas; later exchanges fail. Thread-safe once all replicas have connected.
   void abortCollectives() noexcept;
 
   /// The host's context comes first.
   const std::vector<std::unique_ptr<DeviceContext>> &contexts() const { return contexts_; }
-  /// The context of a device's queues. For the host this is the backend that takes over its work, if any.
+  /// The context of a device's queues. For the host this is the backend that takes its queues, if any.
   DeviceContext &context(size_t device) const { return *contextOf_[device]; }
   /// The device's number in copies and queues: SLUICE_HOST, or the accelerator's number at its backend.
   int32_t ordinal(size_t device) const { return device == 0 ? SLUICE_HOST : ordinals_[device]; }
@@ -60,7 +61,7 @@ public:
   bool mayBeBusy() const { return !lateQueues_.empty(); }
   /// Waits for all work of all queues.
   void synchronize();
-  /// The same before memory is freed, even after errors: no work is active afterwards.
+  /// The same before memory is freed. Ignores errors, so that no work is active afterwards in any case.
   void settle() noexcept;
 
   /// Address of arena number `number` of the plan.
@@ -71,16 +72,17 @@ public:
   std::byte *address(const Slot &slot, int64_t copy = 0) const { return addresses_[slot.arena] + slot.offsetOf(copy); }
   /// Addresses of all copies of a memory slot, one per call in flight.
   std::vector<std::byte *> addresses(const Slot &slot) const;
-  /// The plan's module on a device that has kernels in it.
+  /// Module number `number` of the plan, loaded on a device that has kernels in it.
   sluice_module *module(size_t device, size_t number) const { return modules_.at({device, number}).get(); }
 
   /// Bytes requested on a device: an accelerator's reservation, or the host's arenas.
   int64_t allocatedBytes(size_t device) const { return allocated_[device]; }
-  /// Bytes that an accelerator reports as taken since it was opened.
+  /// The decrease of an accelerator's free bytes, as it reports them, since it was opened.
   int64_t takenBytes(size_t device) const;
 
 private:
   DeviceContext &open(size_t device, Team &team);
+  /// The context that runs the host's queues: the first backend that takes them, else the host's backend.
   DeviceContext &hostQueues() const;
   /// Reserves all of the plan's memory on an accelerator in one allocation.
   void reserve(size_t device);
@@ -89,17 +91,19 @@ private:
   /// The backend that copies from and to a host arena and can allocate host memory; null if there is none.
   DeviceContext *copierOf(const Arena &arena) const;
   void load(size_t device, size_t module, const sluice_code_section &code);
+  /// The first or last queue of the device, of kind `copy` if there is one, else of kind `compute`, else the other
+  /// kind.
   size_t queueBetween(size_t device, bool last) const;
 
   const Plan &plan_;
   const ReplicaGroup &group_;
   int64_t replica_;
-  std::vector<int32_t> ordinals_; ///< of the devices, at their backends
+  std::vector<int32_t> ordinals_; ///< by device, its number at its backend
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<DeviceContext *> contextOf_;                    ///< by device
   std::vector<int64_t> freeAtFirst_;                          ///< free bytes of each accelerator when opened
   std::vector<int64_t> allocated_;                            ///< bytes, by device
-  std::vector<DeviceMemory> memory_;                          ///< of accelerators and of host arenas
+  std::vector<DeviceMemory> memory_;                          ///< reservations of accelerators, and host arenas
   std::vector<CopiedHostMemory> hostMemory_;                  ///< host arenas with copies from and to accelerators
   std::vector<std::byte *> addresses_;                        ///< by arena of the plan
   std::map<std::pair<size_t, size_t>, std::byte *> logs_;     ///< by device and entry

@@ -5,8 +5,8 @@
 
 namespace sluice::runtime {
 
-/// Rejects code that requires an extension, by LLVM's name, that this machine lacks or this runtime does not recognize.
-/// Otherwise the code would end in an illegal instruction.
+/// Throws an unsupported error if the code requires an instruction-set extension, by LLVM's name, that this machine
+/// lacks or that this runtime does not recognize. Otherwise the code would end in an illegal instruction.
 void checkInstructions(const Build &build);
 
 } // namespace sluice::runtime

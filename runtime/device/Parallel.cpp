@@ -22,9 +22,9 @@ namespace sluice::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-static constexpr auto spinLimit = std::chrono::microseconds(100);
-static constexpr int chunksPerThread = 8;
-static constexpr size_t threadBytes = size_t(10) << 20; ///< per thread: its stack and TBB's allocations
+static constexpr auto spinLimit = std::chrono::microseconds(100); ///< then a waiting thread sleeps or yields
+static constexpr int chunksPerThread = 8;                         ///< chunks of a stage, for balance
+static constexpr size_t threadBytes = size_t(10) << 20;           ///< per thread: its stack and TBB's allocations
 
 int availableThreads() {
   cpu_set_t set;
@@ -168,12 +168,14 @@ void Team::Impl::serve(size_t own) {
 /// Sleeps until a stage after `epoch` begins or the step ends.
 void Team::Impl::park(size_t own, uint32_t epoch) {
   std::unique_lock lock(mutex);
-  parked.fetch_add(1); // sequentially consistent, like the leader's store of the ticket: at least one of the two sees
-                       // the other's store
+  // Sequentially consistent, like the leader's store of the ticket: at least one of the two threads sees the other's
+  // store. So either the leader wakes this thread, or this thread does not wait.
+  parked.fetch_add(1);
   wake.wait(lock, [&] { return stop.load() || Ticket::unpack(shares[own].ticket.load()).epoch != epoch; });
   parked.fetch_sub(1);
 }
 
+/// Wakes the sleeping threads.
 void Team::Impl::release() {
   if (parked.load() == 0)
     return;
@@ -221,7 +223,7 @@ void Team::enter(const std::function<void()> &body) {
       impl_->release();
       group.wait();
     };
-    try { // serving threads must be released from the first task on
+    try { // an exception must also release the threads that already serve
       for (int i = 1; i < threads_; ++i)
         group.run([this, i] { impl_->serve(static_cast<size_t>(i)); });
       body();

@@ -1,8 +1,8 @@
 // The parallel entry point of generated code: a team of threads that shares the tasks of a stage.
 //
-// A TBB arena of exactly N threads is entered once per step. The team stays together within the step, so starting a
-// stage costs a fraction of a microsecond instead of 1 to 15. Each thread starts with its own share, the same part of
-// every stage, then helps with other shares. A task's result depends on neither, so results do not depend on N.
+// A TBB arena of exactly N threads is entered once per step. The threads stay in the arena for the whole step, so
+// starting a stage costs a fraction of a microsecond instead of 1 to 15. Each thread starts with its own share, the
+// same part of every stage, then helps with other shares. The result of a task depends neither on the thread nor on N.
 #pragma once
 
 #include <cstdint>

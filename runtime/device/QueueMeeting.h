@@ -1,4 +1,4 @@
-// A barrier between queues.
+// A barrier between queues of any devices and backends.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::runtime {
 
-/// A barrier: no queue continues before all queues have reached it.
+/// A barrier that the queues can meet at repeatedly. With fewer than two queues, `meet` has no effect.
 class QueueMeeting {
 public:
   explicit QueueMeeting(const std::vector<DeviceQueue *> &queues);

@@ -39,7 +39,8 @@ std::string ReplicaGroup::demandText(const std::string &backend) const {
              : concat(", and ", processes, " processes of this machine need ", static_cast<int64_t>(each) * processes);
 }
 
-/// The settings of a backend: the given settings, with the plan's replica link prepended for virtual accelerators.
+/// The settings of a backend. For virtual accelerators the plan's replica link comes first, so that given settings
+/// override it.
 static std::string settingsFor(const std::string &backend, const Plan &plan, const DeviceOptions &options) {
   auto given = options.settings.find(backend);
   std::string settings = given == options.settings.end() ? "" : given->second;
@@ -50,7 +51,8 @@ static std::string settingsFor(const std::string &backend, const Plan &plan, con
                 settings);
 }
 
-/// The run half of a given backend, else of the backend found for `text`, a device.
+/// The run half for a device: the one in the options, else the linked host backend for the host, else the one found in
+/// the backend folders. `text` is the device in errors.
 static const sluice_backend_run &halfOf(const Device &device, const std::string &text, const Plan &plan,
                                         const DeviceOptions &options) {
   auto given = options.backends.find(device.backend);

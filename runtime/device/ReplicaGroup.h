@@ -24,16 +24,17 @@ public:
   int64_t size() const { return plan_.replicas; }
   /// The first replica of this process: its rank if there are several processes, else 0.
   int64_t first() const { return processes_ ? processes_->rank() : 0; }
+  /// Number of replicas in this process.
   int64_t count() const { return processes_ ? 1 : plan_.replicas; }
   /// Null if this is the only process.
   ProcessGroup *processes() const { return processes_; }
-  /// Of the devices of a replica in this process.
+  /// The ordinals of a replica's devices; the replica is one of this process.
   const std::vector<int32_t> &ordinals(int64_t replica) const {
     return ordinals_[static_cast<size_t>(replica - first())];
   }
 
-  /// ", and 2 processes of this machine need 2" for a backend. Counts this process and the processes whose devices
-  /// precede its own; empty if there are none.
+  /// ", and 2 processes of this machine need 2": the devices of a backend that this process needs together with the
+  /// processes whose devices precede its devices. Empty if there are no such processes.
   std::string demandText(const std::string &backend) const;
 
   /// Seconds that devices wait for devices of other replicas; 0: no limit.
@@ -44,8 +45,8 @@ public:
   struct Backend {
     const sluice_backend_run *half;
     std::string settings;
-    std::unique_ptr<sluice_group, void (*)(sluice_group *)>
-        group; ///< none if this process has one replica or the backend has no groups
+    /// Null if this process has one replica or the backend has no groups.
+    std::unique_ptr<sluice_group, void (*)(sluice_group *)> group;
   };
   const Backend &backend(const std::string &name) const { return backends_.at(name); }
 

@@ -17,15 +17,15 @@ struct Work {
   size_t queue = 0; ///< queue of the plan
   size_t entry = 0;
   std::optional<size_t> action = {}; ///< action number within the entry; none for a copy that the host requested
-  int64_t call = 0, bytes = 0;       ///< number of the call; bytes of a copy
+  int64_t call = 0, bytes = 0;       ///< number of the call; bytes of a copy or collective
 };
 
 struct WorkTime {
   Work work;
   double start = 0, end = 0; ///< seconds
   bool isHostClock = true;   ///< else the backend's clock
-  /// Host-clock time from before the enqueue until the host observed completion. None unless work runs one piece at a
-  /// time. None for a backend that also runs the host's work, because its clock is the only clock.
+  /// Seconds of the host's clock from before the enqueue until the host observed completion. Only if work runs one
+  /// piece at a time, and not for a backend that also runs the host's work, whose clock is the only clock.
   std::optional<double> hostSeconds = {};
 };
 
@@ -40,7 +40,8 @@ public:
   bool wants(int64_t call) const { return on_ && call < most_; }
   /// Seconds of the host's clock.
   static double now();
-  /// Records the work that `put` enqueues: its completion times, or the enqueue time if the backend has no clock.
+  /// Records the work that `put` enqueues: its start and end by the backend's clock. If the backend has no clock, these
+  /// are the host's times before and after the enqueue; one by one, after completion.
   void note(Work work, DeviceQueue &queue, const std::function<void()> &put);
 
 private:
