@@ -7,6 +7,7 @@
 
 namespace sluice::runtime {
 
+/// The number of captured sequences, and of their replays.
 struct ReplayCount {
   size_t kept = 0;
   int64_t replays = 0;
@@ -35,10 +36,10 @@ struct DeviceProgram {
 
   DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices);
 
-  /// Finds the segments of its steps and of its loops; `isCut` as in the function findSegments. Replays of earlier
-  /// captures must be complete.
+  /// Finds the segments of its steps and of its loops; `isCut` as in the function findSegments. Drops earlier captures,
+  /// whose replays must be complete.
   void findSegments(const std::function<bool(size_t step)> &isCut);
-  /// Number of sequences in its segments and of their replays.
+  /// The sum over its segments and those of its loops.
   ReplayCount replayCount() const;
 
   /// The last step of a call that writes these bytes; nothing if there is none.

@@ -58,7 +58,7 @@ void addEvents(DeviceStep &step, int64_t turnsBack) {
     step.events.emplace_back(step.queue->context());
 }
 
-/// Enables the host to wait for the writers of loop conditions.
+/// Finds the steps that write the conditions of loops, and gives them events, because the host waits for them.
 static void findWriters(std::vector<DeviceStep> &steps, int64_t turnsBack, const Plan &plan) {
   for (size_t number = 0; number < steps.size(); ++number) {
     if (!steps[number].loop || !steps[number].loop->condition)

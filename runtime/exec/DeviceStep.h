@@ -11,28 +11,27 @@
 
 namespace sluice::runtime {
 
-/// Call-dependent data exists once per call in flight. Fields that every launch reads come first, within one or two
-/// cache lines.
+/// Exactly one of `launch`, `copy`, `exchange`, `loop` and `collective` is set. Data that depends on the call exists
+/// once per call in flight. Fields that every launch reads come first, within one or two cache lines.
 struct DeviceStep {
   DeviceQueue *queue = nullptr; ///< the first of the action's
   bool hasWaits = false, hasLastUses = false, hasEvents = false;
   std::optional<PreparedLaunch> launch;
   const Action *action = nullptr;
-  size_t number = 0; ///< the action's number
+  size_t number = 0; ///< the action's number, in the order of `listActions`
 
   std::optional<PreparedCopy> copy;
   std::optional<PreparedExchange> exchange;
   std::optional<PreparedLoop> loop;
   std::optional<PreparedCollective> collective;
 
-  /// Bytes that no later work reads, if the backend uses this information: the queue that receives it, and the
-  /// addresses by copy.
+  /// Bytes that no later work reads.
   struct LastUse {
-    DeviceQueue *queue;
-    std::vector<std::byte *> at;
+    DeviceQueue *queue;          ///< receives the discard
+    std::vector<std::byte *> at; ///< by copy number
     size_t bytes;
   };
-  std::vector<LastUse> lastUses;
+  std::vector<LastUse> lastUses; ///< empty if the backend does not implement `discard`
   /// For an action of several queues with last uses: no queue continues before the discards in all of them.
   std::optional<QueueMeeting> endsMeeting;
   /// Events of this turn of the list and of earlier turns that waits may reference, indexed by the turn number modulo

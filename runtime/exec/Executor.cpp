@@ -64,7 +64,8 @@ void Executor::run(const Entry &entry, int64_t call, const RowShare &share) {
     stale_[mirror] = true;
 }
 
-/// Order: waits, work, discards, event. A stale copy that is not due keeps its place in the order.
+/// The order is: waits, work, discards, event. A copy whose mirror is not stale moves nothing, but its waits and its
+/// event remain.
 void Executor::issue(std::vector<DeviceStep> &list, size_t number, int64_t turn, const Call &at,
                      const sluice_call &rows) {
   DeviceStep &step = list[number];

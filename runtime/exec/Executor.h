@@ -1,7 +1,8 @@
 // Runs a plan. Enqueues the actions of each call in the queues of its devices, including the host, with the waits
-// between them. Orders the host's reads and writes with these actions. Actions are enqueued in plan order, which places
-// the host's actions after all actions that devices can receive. The executor waits only when the host accesses memory.
-// Immediate queues, such as the host's, have no events.
+// between them, and orders the host's reads and writes with these actions. Actions are enqueued in the order of the
+// plan. Work of immediate queues, such as the host's, is complete when it is enqueued, so these queues have no events.
+// The executor waits for other queues only when the host accesses memory or reads the condition of a loop, and between
+// calls of different entry points.
 #pragma once
 
 #include "runtime/exec/OutputLog.h"
@@ -31,7 +32,7 @@ public:
   void run(const Entry &entry, int64_t call, const RowShare &share);
   /// Waits for all work.
   void synchronize();
-  /// The same before memory is freed, even after errors.
+  /// The same before memory is freed. Ignores errors.
   void settle();
 
   /// Waits until the host may write an input for call number `call`.
@@ -39,11 +40,12 @@ public:
   /// Copies an output of call number `call`, the entry's last, to the host location in the plan.
   void fetchOutput(const Value &output, int64_t call, int64_t rows);
 
-  /// The bytes of a host state, to write or to read: no work accesses them until the next call.
+  /// The bytes of a state on the host, to write or to read. Waits for all work, so that no work accesses them until the
+  /// next call.
   std::byte *hostStateToWrite(const State &state);
   const std::byte *hostStateToRead(const State &state);
   bool isOnHost(const State &state) const { return plan_.deviceOf(state.slot) == 0; }
-  /// The same for a state on any device, as a copy.
+  /// Copies a state on any device in or out, in its physical form.
   void writeState(const State &state, std::span<const std::byte> physical);
   void readState(const State &state, std::span<std::byte> physical);
   /// Reads any memory slot, for tests and `sluice verify`.
@@ -52,10 +54,10 @@ public:
   void watch(Watcher watcher) { watcher_ = std::move(watcher); }
   /// From now on each call of `entry` keeps these outputs. Each must have one element.
   void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
-  /// The values kept since the last call of this, in call order.
+  /// The values kept since the last `takeOutputs`, call by call, in the order of the outputs.
   std::vector<double> takeOutputs(const Entry &entry);
 
-  /// Replays of all entries. Captured work is replayed unless a call is watched or timed.
+  /// The sum over all entries. Calls that are watched or timed are neither captured nor replayed.
   ReplayCount replayCount() const;
   /// The segments of an entry's own steps.
   const std::vector<Segment> &segments(const Entry &entry) const {
@@ -96,7 +98,7 @@ private:
   /// Entry points share memory: waits for the work of the previous entry point.
   void changeTo(size_t entry);
   Call callOf(size_t entry, int64_t number) const { return {entry, number, static_cast<size_t>(plan_.copyOf(number))}; }
-  /// Issues step number `number` of a list in one turn.
+  /// Issues step number `number` of a list. `turn` is the number of the call or, in a loop, of the iteration.
   void issue(std::vector<DeviceStep> &list, size_t number, int64_t turn, const Call &at, const sluice_call &rows);
   /// Issues all steps of a list in one turn, by segments.
   void issueSegments(std::vector<DeviceStep> &list, SegmentedSteps &segmented, int64_t turn, const Call &at,
@@ -108,11 +110,11 @@ private:
   void waitFor(DeviceStep &step, std::vector<DeviceStep> &list, int64_t turn);
   void launch(DeviceStep &step, const Call &at, const sluice_call &rows);
   void copy(const DeviceStep &step, const Call &at, int64_t rows);
-  /// Whether a loop of the list runs; the host waits for the condition.
+  /// Whether a loop of the list runs. Waits for its condition, if it has one.
   bool happens(const PreparedLoop &loop, std::vector<DeviceStep> &list, int64_t turn, const Call &at);
   void repeat(PreparedLoop &loop, Call at, const sluice_call &rows);
   void watch(const DeviceStep &step, const Call &at);
-  /// Records a write of a state from outside.
+  /// Records that the host writes a state: its mirrors become stale.
   void noteWrite(const State &state);
   void copyNow(size_t device, const CopyKind &kind, const std::byte *from, std::byte *to, int64_t bytes,
                const std::string &label);
@@ -130,7 +132,7 @@ private:
   std::vector<DeviceProgram> programs_;
   Watcher watcher_;
   std::vector<std::unique_ptr<OutputLog>> logs_; ///< by entry; null: nothing is kept
-  std::vector<std::vector<int64_t>> fetched_;    ///< by entry and output: the call whose value the host has
+  std::vector<std::vector<int64_t>> fetched_;    ///< by entry and output: the call whose value is on the host; -1: none
   std::optional<size_t> current_;                ///< the entry of the last call
 };
 

@@ -6,7 +6,8 @@
 
 namespace sluice::runtime {
 
-/// Polls per deadline. Time is counted in polls, because a stopped process must not count as late.
+/// Polls per deadline. The deadline is counted in polls, so that the time during which the process is stopped (SIGSTOP)
+/// does not count.
 static constexpr int kGlances = 8;
 
 LateWatch::LateWatch(const Attendance &attendance, double deadline, std::function<void(const std::string &)> onLate)

@@ -14,7 +14,8 @@ namespace sluice::runtime {
 
 class LateWatch {
 public:
-  /// Calls `onLate` once, in this thread, with the late replica and the collective. The attendance must outlive this.
+  /// Watches in a separate thread. If a replica is later than `deadline` seconds, calls `onLate` once, in that thread,
+  /// with a text that contains the replica and the collective. The attendance must outlive this.
   LateWatch(const Attendance &attendance, double deadline, std::function<void(const std::string &message)> onLate);
   LateWatch(const LateWatch &) = delete;
   LateWatch &operator=(const LateWatch &) = delete;
@@ -22,7 +23,7 @@ public:
 
 private:
   void watch();
-  /// False if the watch ends.
+  /// Sleeps until the next poll; false if the watch ends.
   bool sleep();
 
   const Attendance &attendance_;

@@ -38,7 +38,7 @@ void Microbatches::run(const Entry &entry, const RowShare &share, const RunPart 
   }
 }
 
-/// A value without rows is one row, shared by all microbatches.
+/// An input without rows is one row, shared by all microbatches.
 void Microbatches::copyIn(const Link &input, int64_t call, int64_t first, int64_t rows) {
   executor_.waitForInput(*input.part, call);
   RowBlocks from(*input.whole, plan_), to(*input.part, plan_);

@@ -23,7 +23,7 @@ public:
   /// the replica with the most rows, or all of its logical shards.
   void run(const Entry &entry, const RowShare &share, const RunPart &runPart);
 
-  /// The host address of an output of the last call; outputs with rows have those of the whole call.
+  /// The host address of an output of the entry's last call. An output with rows has the rows of the whole call.
   const std::byte *output(const Value &output);
   /// The part output that provides an output of the entry.
   const Value &outputOfPart(const Value &output) const { return *gives_.at(&output); }
@@ -50,9 +50,9 @@ private:
 
   const Plan &plan_;
   Executor &executor_;
-  std::vector<int64_t> calls_; ///< by entry that is a part
-  std::vector<Links> links_;   ///< by entry that is a part
-  std::map<const Value *, const Value *> gives_;
+  std::vector<int64_t> calls_;                   ///< by entry that is a part
+  std::vector<Links> links_;                     ///< by entry that is a part
+  std::map<const Value *, const Value *> gives_; ///< by output of an entry: the part output that provides it
 };
 
 } // namespace sluice::runtime

@@ -1,5 +1,5 @@
-// Keeps outputs of many calls on the device that computes them. Each call copies its scalars within the device; the
-// host fetches them together on request.
+// Keeps scalar outputs of many calls on the devices that compute them. Each call copies its scalars into the log of its
+// device. The host fetches the logs of many calls together.
 #pragma once
 
 #include "runtime/exec/DeviceProgram.h"
@@ -23,16 +23,20 @@ public:
 
   /// Whether the log must be fetched before another call.
   bool isFull() const { return calls_ == most; }
+  /// Fetches the values of all calls in the log, and empties it.
   void bring();
-  /// Copies the outputs of step number `step` of call number `call`. No wait is needed because its queue is in order.
+  /// Copies the outputs that step number `step` of call number `call` writes. The copy is in a queue of the step, so it
+  /// needs no wait.
   void afterStep(size_t step, int64_t call) {
     for (const Kept &kept : keptOfStep_[step])
       copy(kept, call);
   }
+  /// Whether the step writes outputs that are kept.
   bool keepsAfter(size_t step) const { return !keptOfStep_[step].empty(); }
+  /// Copies the outputs that no step writes, and completes the call.
   void endCall(int64_t call);
 
-  /// The values fetched since the last call of this, in call order.
+  /// The values fetched since the last `take`, call by call, in the order of the outputs.
   std::vector<double> take() { return std::exchange(values_, {}); }
 
 private:

@@ -41,6 +41,7 @@ PreparedCollective::PreparedCollective(const Action &action, const Plan &plan, D
       receive_(devices.addresses(collective_.receive.slot)), bytes_(collective_.bytesFor(plan.replicas)),
       label_(collective_.source.empty() ? collective_.name : concat(collective_.name, ", ", collective_.source)),
       text_(concat(Collective::kindNames[static_cast<size_t>(collective_.kind)], " of ", label_)) {
+  // In place, each replica reads or writes its part of the common buffer.
   int64_t before = devices.replica() * collective_.partBytes();
   if (collective_.isInPlace() && collective_.kind == Collective::Kind::allGather)
     moveBy(send_, before);

@@ -31,7 +31,7 @@ public:
 
   /// The mirror that this copy fills, if it is a stale copy.
   std::optional<size_t> mirror() const { return mirror_; }
-  /// The copy for a call with `rows` rows that uses copy `number` of replicated buffers.
+  /// The copy for a call with `rows` rows that uses copy `number` of the buffers that exist once per call in flight.
   DeviceCopy forCall(size_t number, int64_t rows) const {
     return {kind_, from_[number], to_[number], copy_->bytesFor(rows), label_};
   }

@@ -16,7 +16,8 @@ public:
   PreparedLaunch &operator=(PreparedLaunch &&) = default;
 
   const char *name() const { return launch_.name; }
-  /// The launch for a call that uses copy `copy`; valid until the next call of this and within the lifetime of `call`.
+  /// The launch for a call that uses copy `copy` of the buffers that exist once per call in flight. Valid until the
+  /// next `forCall`, and while `call` lives.
   const sluice_launch &forCall(size_t copy, const sluice_call &call) {
     if (call.rows != rows_)
       setRows(call.rows);
@@ -28,7 +29,7 @@ public:
 private:
   void setRows(int64_t rows);
 
-  int64_t rows_ = -1; ///< rows of the current launch and its stages
+  int64_t rows_ = -1; ///< rows that the cost and the stages' tasks are set for
   sluice_launch launch_{};
   std::vector<void *> addresses_; ///< buffer addresses: of the first copy, then of the second, and so on
   std::vector<sluice_launch_stage> stages_;

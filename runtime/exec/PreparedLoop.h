@@ -11,7 +11,7 @@ namespace sluice::runtime {
 
 struct DeviceStep;
 
-/// Its queues meet at a barrier before the first iteration and after the last.
+/// The queues of a loop meet at a barrier before the first iteration and after the last.
 struct PreparedLoop {
   int64_t count;
   QueueMeeting meeting;
@@ -20,8 +20,8 @@ struct PreparedLoop {
 
   /// The condition that the host reads before the loop.
   struct Condition {
-    std::vector<std::byte *> at;  ///< by copy
-    std::optional<size_t> writer; ///< the step of the loop's list that writes it; none: written elsewhere
+    std::vector<std::byte *> at;  ///< by copy number
+    std::optional<size_t> writer; ///< the step before the loop, in the same list, that writes it; none: no step does
   };
   std::optional<Condition> condition = std::nullopt; ///< none: the loop always runs
 };

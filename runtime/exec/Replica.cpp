@@ -4,7 +4,7 @@
 
 namespace sluice::runtime {
 
-/// The neutral element of max in every element except padding.
+/// The physical form of a state with the neutral element of max in all elements. Padding is zero.
 static std::vector<std::byte> leastOf(const State &state) {
   std::vector<std::byte> least = leastOf(state.dtype), logical, physical(static_cast<size_t>(state.bytes));
   for (int64_t i = 0; i < state.elements(); ++i)
@@ -33,7 +33,8 @@ void Replica::writeShare(const State &state, int64_t value) {
   executor_.writeState(state, physical);
 }
 
-/// Memory is initially zero. A change waits for all work, as does every state change by the host.
+/// Writes only values that change, because a write of a state waits for all work. Memory is initially zero, and so is
+/// `Share::value`.
 void Replica::setShares(const RowShare &share) {
   for (Share &known : shares_) {
     int64_t value = share.*known.source;
@@ -58,7 +59,7 @@ void Replica::run(const Entry &entry, int64_t call, const RowShare &share) {
   });
 }
 
-/// No other work uses the memory of a whole call's rows.
+/// If the entry has parts, only the host accesses the memory of its inputs, so the host need not wait.
 std::byte *Replica::inputAddress(const Value &input, int64_t call) {
   if (!isInParts(input))
     executor_.waitForInput(input, call);

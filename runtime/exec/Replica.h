@@ -26,7 +26,7 @@ public:
   std::byte *inputAddress(const Value &input, int64_t call);
   /// The host address of an output of call number `call`, the entry's last; this replica's rows are `rows`.
   const std::byte *output(const Value &output, int64_t call, int64_t rows);
-  /// From now on each call of `entry` keeps these outputs, of one element each, until they are taken.
+  /// As Executor::keepOutputs and Executor::takeOutputs, also for entries with parts.
   void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
   std::vector<double> takeOutputs(const Entry &entry);
   const Microbatches &microbatches() const { return microbatches_; }

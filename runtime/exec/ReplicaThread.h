@@ -15,7 +15,7 @@ public:
   explicit ReplicaThread(const std::string &name);
   ReplicaThread(const ReplicaThread &) = delete;
   ReplicaThread &operator=(const ReplicaThread &) = delete;
-  /// No work may be in progress.
+  /// Ends the thread. No work may be in progress.
   ~ReplicaThread();
 
   /// Runs `work` in the thread. `work` must not throw and must live until `wait` returns.
@@ -29,7 +29,7 @@ private:
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  const std::function<void()> *work_ = nullptr; ///< in progress
+  const std::function<void()> *work_ = nullptr; ///< work to do or in progress; null: none
   bool ends_ = false;
   std::thread thread_;
 };

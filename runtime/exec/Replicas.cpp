@@ -32,7 +32,7 @@ Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int thread
     watch_.emplace(group_.attendance(), options.deadline, [this](const std::string &message) { failLate(message); });
 }
 
-/// Endpoints may have to synchronize, so all replicas are destroyed concurrently.
+/// Communicators may have to synchronize when they are destroyed, so all replicas are destroyed concurrently.
 Replicas::~Replicas() {
   if (ProcessGroup *processes = group_.processes();
       processes && std::uncaught_exceptions() > 0 && !processes->endsAlike())
@@ -122,7 +122,8 @@ void Replicas::fail(size_t number, const Status &status) {
     replicas_[number]->executor().devices().abortCollectives();
 }
 
-/// Another failure is the root cause, but a late replica may keep it from being reported.
+/// An earlier failure is the root cause. It is reported here, because `inThreads` would first wait for the late
+/// replica.
 void Replicas::failLate(const std::string &message) {
   std::optional<Error> failure;
   {

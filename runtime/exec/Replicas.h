@@ -16,12 +16,12 @@
 
 namespace sluice::runtime {
 
-/// If one of several replicas fails, the other replicas' exchanges are aborted, so that no replica waits. All later
-/// calls report the cause: the first error that is not a consequence of another replica's end, with the replica's
-/// number. A replica that does not enter a collective within the deadline also fails.
+/// If one of several replicas fails, the other replicas' exchanges are aborted, so that no replica waits for it. All
+/// later calls throw the cause: the first error, with the replica's number. A lost-peer error is a consequence, so any
+/// other error takes precedence over it. A replica that does not enter a collective within the deadline also fails.
 class Replicas {
 public:
-  /// The replicas share the threads and have at least one each. `plan` and `artifact` must outlive this.
+  /// The threads are divided among the replicas; each has at least one. `plan` and `artifact` must outlive this.
   Replicas(const Plan &plan, const sluice_artifact &artifact, int threads, const DeviceOptions &options);
   Replicas(const Replicas &) = delete;
   Replicas &operator=(const Replicas &) = delete;
@@ -57,12 +57,12 @@ public:
   }
 
 private:
-  /// Calls `body` with the number of each replica in its thread; an exception is a failure.
+  /// Calls `body` with the number of each replica, in the replica's thread. An exception becomes the failure.
   void inThreads(const std::function<void(size_t number)> &body);
   void setAtWork(bool areAtWork);
   /// One id for each device that exchanges, made by the first replica.
   std::map<size_t, sluice_unique_id> makeIds();
-  /// The devices that no other process may use; for a process with one replica.
+  /// The claims for ProcessGroup::settle: the devices of this process's replica, which no other process may use.
   std::vector<NamedText> devicesHere();
   void connect(std::map<size_t, sluice_unique_id> &ids);
   void fail(size_t number, const Status &status);
@@ -77,7 +77,7 @@ private:
   ReplicaGroup group_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::function<void(const Error &)> onLate_;
-  mutable std::mutex mutex_; ///< guards the members below
+  mutable std::mutex mutex_; ///< guards `failure_` and `areAtWork_`
   std::optional<Error> failure_;
   bool areAtWork_ = false;                              ///< all replicas are running in their threads
   std::vector<std::unique_ptr<ReplicaThread>> threads_; ///< of all replicas but the first

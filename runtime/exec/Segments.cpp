@@ -7,8 +7,9 @@
 
 namespace sluice::runtime {
 
-/// Sequences per segment: enough for a few row counts, such as those of full batches and of the last batches.
-/// Microbatches of a call with the same row count share a sequence.
+/// Maximum number of sequences per segment: `leastKept`, or `keptOfEachCopy` for each call in flight if that is more.
+/// This is enough for a few row counts, such as those of full batches and of the last batches. Microbatches of a call
+/// with the same row count share a sequence.
 static constexpr size_t leastKept = 8, keptOfEachCopy = 4;
 
 static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
@@ -20,7 +21,7 @@ static bool canBeCaptured(const DeviceStep &step, const Plan &plan) {
 
 using Run = std::vector<size_t>;
 
-/// Runs of steps, in the order of their first steps.
+/// The steps as runs, in the order of their first steps. A run of several steps becomes a segment.
 static std::vector<Run> findRuns(const std::vector<DeviceStep> &steps, const std::vector<size_t> &called,
                                  const Plan &plan, const std::function<bool(size_t)> &isCut) {
   std::vector<Run> runs;

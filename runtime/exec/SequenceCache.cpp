@@ -31,7 +31,8 @@ const DeviceSequence &SequenceCache::keep(const Key &key, DeviceSequence sequenc
   return kept_.emplace_back(Kept{key, std::move(sequence), replays_}).sequence;
 }
 
-/// Destroys retired sequences once their replays are complete. If the backend supports no queries, waits for one.
+/// Evicts the sequence that was replayed least recently. First destroys retired sequences whose replays are complete;
+/// waits for them if the backend has no queries or if there are `most_`.
 void SequenceCache::retireOldest() {
   bool canAsk = queue_->context().half().query != nullptr;
   while (!retired_.empty() && (!canAsk || retired_.size() == most_ || retired_.front().lastReplay.isDone())) {

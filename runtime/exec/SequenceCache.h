@@ -1,4 +1,5 @@
-// Captured sequences of a segment, by the values that their arguments depend on. All other call data is in memory.
+// The captured sequences of a segment, by the values that the arguments of its launches depend on. All other data of a
+// call is in memory.
 #pragma once
 
 #include "runtime/device/DeviceContext.h"
@@ -46,7 +47,7 @@ private:
   struct Kept {
     Key key;
     DeviceSequence sequence;
-    int64_t lastReplay;
+    int64_t lastReplay; ///< `replays_` at the last use
   };
   /// An evicted sequence. Its replays may be in progress until the event is complete.
   struct Retired {
@@ -55,7 +56,7 @@ private:
   };
 
   const DeviceSequence *find(const Key &key);
-  /// Whether the key was used recently.
+  /// Whether this is the key's second use. Records a first use.
   bool meetAgain(const Key &key);
   const DeviceSequence &keep(const Key &key, DeviceSequence sequence);
   void retireOldest();
