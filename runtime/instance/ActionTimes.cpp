@@ -8,8 +8,9 @@
 namespace sluice::runtime {
 
 double secondsOf(const WorkTime &time) {
-  constexpr double kOverhead = 20e-6, kShare = 0.5,
-                   kRounding = 1.05; // kOverhead: the host's time for enqueuing and waiting
+  // The clocks agree if the backend's time is at most the host's, and at least half of it without the time (in seconds)
+  // that the host needs to enqueue and to wait.
+  constexpr double kOverhead = 20e-6, kShare = 0.5, kRounding = 1.05;
   double told = time.end - time.start;
   if (time.isHostClock || !time.hostSeconds)
     return told;
@@ -32,8 +33,8 @@ static std::vector<double> timeCall(Instance &instance, const Entry &entry, int6
   const Plan &plan = instance.plan();
   std::vector<ListedAction> actions = plan.actionsOf(entry, plan.microbatchesFor(entry, rows));
   std::map<size_t, size_t> first = firstActions(plan, entry);
-  std::map<std::pair<size_t, size_t>, double> sums; // by action and queue: the two copies of an exchange run
-                                                    // concurrently
+  // By action and queue, because the two copies of an exchange run concurrently.
+  std::map<std::pair<size_t, size_t>, double> sums;
   instance.synchronize();
   instance.times().start(/*oneByOne=*/true);
   instance.run(entry, rows);

@@ -19,7 +19,7 @@ template <typename T, typename Make> static void fill(std::byte *data, int64_t c
   }
 }
 
-/// The element capacity of an input.
+/// The number of elements of an input's memory on the host.
 static int64_t elementsToFill(const Plan &plan, const Value &input) {
   return elementsOf(input.rowsDim < 0 ? input.shape : input.shapeFor(plan.roomOf(input), plan.capacity));
 }
@@ -50,7 +50,7 @@ static void fillSample(std::byte *data, const Value &input, int64_t count) {
   }
 }
 
-/// Whether a call changes states.
+/// Whether a call changes states: whether a launch writes into an arena that has states.
 static bool changesStates(const Plan &plan, const Entry &entry) {
   auto isState = [&](const Buffer &buffer) {
     return buffer.isWritten() && std::any_of(plan.states.begin(), plan.states.end(),
@@ -78,7 +78,6 @@ BenchState::BenchState(Instance &instance, const Entry &entry, uint64_t seed)
     sample.resize(static_cast<size_t>(input.bytes));
     fillSample(sample.data(), input, elementsToFill(instance.plan(), input));
   }
-  // With other devices, a reset would wait for all of them.
   beginsAgain_ = instance.plan().isHostOnly() && changesStates(instance.plan(), entry);
 }
 

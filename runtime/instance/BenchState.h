@@ -8,13 +8,14 @@
 
 namespace sluice::runtime {
 
-/// Regenerates all states except hyperparameters on the host every 16 steps. A model that repeats one batch soon
-/// overfits it. It then spends its time on denormal gradients, which real runs do not have. (Restoring a copy instead
-/// would double the memory of the states.)
+/// If the entry changes states and the model runs on the host alone, regenerates all states except hyperparameters
+/// every 16 steps. A model that repeats one batch soon overfits it. It then spends its time on denormal gradients,
+/// which real runs do not have. (Restoring a copy instead would double the memory of the states. With other devices, a
+/// reset would wait for all of them.)
 class BenchState {
 public:
-  /// Inputs: random pixels and reals in [0, 1), random class labels, other integers zero. `seed` initializes the
-  /// states.
+  /// Inputs: random bytes and booleans, reals in [0, 1) and indices, such as class labels; other i32 and i64 are zero.
+  /// `seed` initializes the states at resets.
   BenchState(Instance &instance, const Entry &entry, uint64_t seed = 0);
 
   /// Resets the states when due, and restores only the inputs that a run has overwritten, so that cached data stays

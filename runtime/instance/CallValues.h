@@ -14,8 +14,8 @@ public:
   /// Records that the caller set an input with `rows` rows. `rows` is ignored if the input has no rows dimension.
   /// Invalidates the inputs of other entry points.
   void set(const Plan &plan, const Value &input, int64_t rows);
-  /// Records that the caller obtained the address of an input. The caller may write to it at any time, so calls do not
-  /// check it.
+  /// Records that the caller obtained the address of an input. The caller may write to it at any time, so `checkInputs`
+  /// accepts this input from now on.
   void handOut(const Plan &plan, const Value &input) { rowsOf(plan, input) = unchecked; }
 
   /// Throws a usage error unless every input of `entry` was set for a call with `rows` rows since the last call.
@@ -26,12 +26,13 @@ public:
   void checkOutput(const Plan &plan, const Value &output, int64_t rows) const;
 
 private:
-  static constexpr int64_t notSet = -1, unchecked = 0;
+  static constexpr int64_t notSet = -1, unchecked = 0; ///< special values in `rows_`
 
+  /// The input's element of `rows_`. First clears `rows_` if the current inputs are those of another entry.
   int64_t &rowsOf(const Plan &plan, const Value &input);
 
   const Entry *filled_ = nullptr; ///< the entry of the current inputs
-  std::vector<int64_t> rows_;     ///< row counts that the inputs of `filled_` were set with
+  std::vector<int64_t> rows_;     ///< for each input of `filled_`, the number of rows that it was set with
   const Entry *last_ = nullptr;   ///< the entry of the last call
   int64_t lastRows_ = 0;
 };

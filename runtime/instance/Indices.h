@@ -10,8 +10,9 @@
 namespace sluice::runtime {
 
 /// Fails if one of the first `share.rows` rows of `data` has an index outside 0 to `input.below` - 1 that is not
-/// `input.ignored`. `room` is the row capacity of `data` (0: as in its slot). The error contains the input, row of the
-/// whole call, element and classes. Inputs without indices always pass.
+/// `input.ignored`. `room` is the number of rows that a block of `data` has memory for (0: as in the input's slot). The
+/// error contains the input, the row in the whole call, the index and the valid range. Inputs without indices always
+/// pass.
 void checkIndices(const Plan &plan, const Value &input, const std::byte *data, const RowShare &share, int64_t room = 0);
 
 } // namespace sluice::runtime

@@ -5,7 +5,7 @@
 
 namespace sluice::runtime {
 
-/// Runs the entry `init`, if present, with the key derived from the seed.
+/// Runs the entry `init`, if present. Its key is the two words of the seed.
 void initialise(Instance &instance, uint64_t seed);
 
 } // namespace sluice::runtime

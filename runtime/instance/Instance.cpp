@@ -53,7 +53,8 @@ static std::string whyNotFor(const Plan &plan, int64_t launched) {
                       ", or compile it with --replicas ", launched, " or --replicas env");
 }
 
-/// The plan with the launched number of replicas.
+/// Reads the plan and, if the launch decides, sets its number of replicas. Throws in all processes if there are too
+/// many or too few processes.
 static Plan planFor(const sluice_artifact &artifact, ProcessGroup *processes) {
   Plan plan = readPlan(artifact);
   int64_t launched = processes ? processes->size() : 1;
@@ -273,7 +274,7 @@ std::byte *Instance::inputAddress(const Value &input, int64_t number) {
   return awaitedInput(input, static_cast<size_t>(number));
 }
 
-/// A replica's share of a value in a call with `share.all` rows: a value without rows is one row, shared by all
+/// The part of a value for a replica with the share `share` of a call. A value without rows is one row, shared by all
 /// replicas.
 static RowShare shareOfValue(const Value &value, const RowShare &share) {
   return value.rowsDim >= 0 ? share : RowShare{1, 0, 1};
@@ -307,7 +308,7 @@ void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t
     joinRows(output, data, rows);
 }
 
-/// Each process contributes its rows among the first `rows`, at their positions in `data`.
+/// In the first process, adds the rows of all other processes to `data`, which has the first `rows` rows of the output.
 void Instance::joinRows(const Value &output, std::span<std::byte> data, int64_t rows) const {
   RowBlocks blocks(output, plan_);
   std::vector<RowShare> shares;

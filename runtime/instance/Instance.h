@@ -24,27 +24,28 @@ struct InstanceOptions {
   DeviceOptions devices = {};
 };
 
-/// Fails unless the plan's host is this runtime. `wanted`, unless empty, must name a logical device of the plan, or a device
-/// of some replica (see bindDevices). A missing device is never replaced by another.
+/// Fails unless the plan's host is this runtime. `wanted`, unless empty, must name a logical device of the plan, or a
+/// device of some replica (see bindDevices). A missing device is never replaced by another.
 void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const std::string &wanted);
 
 /// The collectives of a kind, counted once for all replicas.
 struct CollectiveReport {
   Collective::Kind kind;
-  CollectiveCount executed;               ///< enqueued
-  std::optional<CollectiveCount> counted; ///< counted by the backends; if replicas differ, a count that differs from
-                                          ///< `executed`
+  CollectiveCount executed; ///< enqueued
+  /// Counted by the backend of a replica: of the first replica whose count differs from `executed`, if there is one.
+  std::optional<CollectiveCount> counted;
 
   bool differs() const { return counted && *counted != executed; }
 };
 
-/// Holds all replicas, or the one replica of this process (DeviceOptions::processes). In the second case every process
-/// must make the same calls of `setInput`, `run` and `getOutput` with the same rows, and set the same states.
+/// Holds all replicas, or the one replica of this process (DeviceOptions::processes). In the second case all processes
+/// must make the same calls of `setInput`, `run` and `getOutput` with the same numbers of rows, and set the same
+/// states.
 class Instance {
 public:
-  /// Allocates the arenas. Every state but constants is zero, and weights are unusable until `init` runs or they are
-  /// set. `artifact` and the processes must outlive the instance. A usage error if the plan's number of replicas
-  /// differs from the number of processes.
+  /// Allocates the arenas. All states except constants are zero. Parameters, statistics and hyperparameters are
+  /// unusable until `init` runs or they are set. `artifact` and the processes must outlive the instance. It is a usage
+  /// error if the plan's number of replicas differs from the number of processes.
   Instance(const sluice_artifact &artifact, const InstanceOptions &options);
 
   const Plan &plan() const { return plan_; }
@@ -62,13 +63,13 @@ public:
   const Entry &entry(std::string_view name) const;
   const State &state(std::string_view name) const;
 
-  /// Copies a state in or out in its logical, row-major form: into all replicas, and out of one. Each replica sets and
-  /// returns its own shard of a sharded state. A usage error for a state of kind `share`, which the runtime sets, and
-  /// for shards of other processes that have not been collected.
+  /// Copies a state in or out in its logical, row-major form: into all replicas, and out of one. The form of a sharded
+  /// state is that of the whole state. It is a usage error to set a state of kind `share` or `accumulator`, or to get
+  /// shards of other processes that have not been collected.
   void setState(const State &state, std::span<const std::byte> logical);
   void getState(const State &state, std::span<std::byte> logical, int64_t replica = 0) const;
-  /// The same piece by piece, to avoid a second copy in memory: `read` returns the bytes from `at` on, `write` receives
-  /// all bytes in order.
+  /// The same piece by piece, to avoid a second copy in memory: `read` fills `to` with the bytes from `at` on, `write`
+  /// receives all bytes in order.
   void setState(const State &state, const std::function<void(size_t at, std::span<std::byte> to)> &read);
   void getState(const State &state, const std::function<void(std::span<const std::byte>)> &write) const;
   /// Whether some state is sharded over the replicas of several processes.
@@ -76,7 +77,7 @@ public:
   /// Collects the shards of all processes in the first, for `getState` until the next run or state change. All
   /// processes must call it.
   void collectShards();
-  /// The same in the physical form of `state.bytes` bytes; for a sharded state, one replica's shard.
+  /// As setState and getState, in the physical form of `state.bytes` bytes; for a sharded state, one replica's shard.
   void setPhysicalState(const State &state, std::span<const std::byte> physical);
   void getPhysicalState(const State &state, std::span<std::byte> physical, int64_t replica = 0) const;
 
@@ -84,8 +85,8 @@ public:
   /// `rows` rows. An input without rows is copied to all replicas. A run may reuse the memory of all inputs: set the
   /// inputs of its entry before each run.
   void setInput(const Value &input, std::span<const std::byte> data, int64_t rows);
-  /// The address from which the next call of a replica reads an input. The caller may write `plan().roomOf(input)` rows
-  /// of the replica's share to it. From then on, no run checks whether the input was set.
+  /// The address from which a replica's next call reads an input. It has memory for `plan().roomOf(input)` rows, and
+  /// the caller writes the replica's share of the rows. From then on, no run checks whether the input was set.
   std::byte *inputAddress(const Value &input, int64_t replica = 0);
   /// Copies the first `rows` rows of an output of the last run, row-major. An output without rows comes from the first
   /// replica. A usage error if the last run was of another entry point or had fewer rows. With several processes, the
@@ -101,25 +102,24 @@ public:
   void checkRows(const Entry &entry, int64_t rows) const;
 
   /// Runs an entry on `rows` rows, which must satisfy `checkRows`. Each replica runs its share; an entry without rows
-  /// runs in every replica. `init` also sets the states that are initialized from data. Fails before it does any
-  /// work if
+  /// runs in every replica. `init` also sets the states that are initialized from data. Fails before any work if
   /// - an input has not been set for `rows` rows since the last run,
-  /// - an input of indices contains an index of no class, or
-  /// - the entry reads weights or settings that nothing has set.
-  /// With accelerators it may return before the work is done; functions that read results wait for it.
+  /// - an input of indices contains an index out of range, or
+  /// - the entry reads a parameter, statistic or hyperparameter without a value.
+  /// With accelerators it may return before the work is done; functions that read results wait for the work.
   void run(const Entry &entry, int64_t rows);
 
-  /// The initial values of the states that `init` sets from data. They are read from where the data is stored.
+  /// The initial values of the states that `init` sets from data, in the artifact or in its file of values.
   std::vector<InitialValue> dataOfStates() const;
 
   /// Calls the watcher after each action of the first replica from now on, one at a time; an empty watcher disables
   /// this.
   void watch(Watcher watcher) { replica().executor().watch(std::move(watcher)); }
 
-  /// From now on keeps these outputs of the first replica for each call of `entry`, until they are taken. The host then
+  /// From now on, each call of `entry` keeps these outputs of the first replica until they are taken, so that the host
   /// need not wait for each call. Each output must have one element.
   void keepOutputs(const Entry &entry, const std::vector<const Value *> &outputs);
-  /// The outputs of all calls since the last call of this, in call order.
+  /// The outputs of all calls since the last `takeOutputs`, call by call, in the order of `keepOutputs`.
   std::vector<double> takeOutputs(const Entry &entry);
 
   /// Waits for all work.
@@ -156,10 +156,11 @@ private:
   void getShards(const State &state, std::span<std::byte> whole) const;
   std::vector<std::byte> allShards(const State &state) const;
   void checkInputs(const Entry &entry, int64_t rows) const;
+  /// Waits until the host may write the input for the entry's next call, and returns its address.
   std::byte *awaitedInput(const Value &input, size_t replica) const;
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }
 
-  /// Runs the entry's actions.
+  /// `run` without the initialization of states from data.
   void runActions(const Entry &entry, int64_t rows);
 
   const sluice_artifact *artifact_;
@@ -167,7 +168,7 @@ private:
   StateValues stateValues_;
   CallValues callValues_;
   std::vector<Calls> calls_; ///< by entry
-  /// All shards of states, in the first process only.
+  /// The result of `collectShards`: all shards of each sharded state, in the first process only.
   std::map<const State *, std::vector<std::byte>> collected_;
   std::unique_ptr<Replicas> replicas_; ///< constructed after the plan has been checked against this machine
 };

@@ -22,7 +22,7 @@ static void requireScores(std::span<const double> scores) {
     failInvalid("no word has a score that is finite");
 }
 
-/// The smallest of the `count` best scores.
+/// The smallest of the `count` best scores; minus infinity if `count` is 0 or includes all scores.
 static double leastOfBest(std::span<const double> scores, int64_t count) {
   if (count <= 0 || static_cast<size_t>(count) >= scores.size())
     return -HUGE_VAL;
@@ -69,14 +69,13 @@ std::vector<LikelyWord> candidatesOf(std::span<const double> scores, const Sampl
     auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
     return {{static_cast<int32_t>(best), 1}};
   }
-  std::vector<LikelyWord> words =
-      probabilitiesOf(scores, leastOfBest(scores, options.topK), options.temperature); // the temperature does not
-                                                                                       // change the order
+  // Top-k may apply before the temperature, which does not change the order.
+  std::vector<LikelyWord> words = probabilitiesOf(scores, leastOfBest(scores, options.topK), options.temperature);
   keepProbable(words, options.topP);
   return words;
 }
 
-/// In [0, 1).
+/// Random number `number` of the seed, in [0, 1).
 static double randomNumber(uint64_t seed, uint64_t number) {
   auto [high, low] = threefry2x32(wordsOf(seed), wordsOf(number));
   return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;

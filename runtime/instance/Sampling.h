@@ -1,5 +1,5 @@
-// Selects the next word from the scores of all words, either the best or at random. Computed on the host in double
-// precision, so that equal scores select equal words on every device.
+// Selects the next word from the scores of all words: the best, or at random. The host computes in double precision, so
+// that equal scores select equal words, whatever device computed them.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct LikelyWord {
 };
 
 /// The candidates for the next word, in index order. As in Hugging Face transformers, the temperature applies first,
-/// then top-k, which keeps ties with the k-th score, then top-p on the remaining words. Fails if a score is NaN or none
-/// is finite.
+/// then top-k, which keeps ties with the k-th score, then top-p on the remaining words. Fails if a score is NaN or plus
+/// infinity, or if no score is finite.
 std::vector<LikelyWord> candidatesOf(std::span<const double> scores, const SamplingOptions &options);
 
 /// Samples words; the n-th word uses the n-th random number of the seed.

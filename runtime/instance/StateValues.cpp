@@ -8,6 +8,7 @@
 
 namespace sluice::runtime {
 
+/// Whether a state has no value at first.
 static bool begins(const State &state) { return state.isWeight() || state.kind == StateKind::hyperparameter; }
 
 namespace {
@@ -39,13 +40,13 @@ StateValues::StateValues(const Plan &plan) {
   StatePlaces places(plan);
   for (const Entry &entry : plan.entries) {
     Use &use = uses_.emplace_back();
-    std::vector<const Action *> actions; // counts a loop as one action
+    std::vector<const Action *> actions;
     for (const Entry *part : plan.partsOf(entry))
       for (const Action &action : part->actions)
         actions.push_back(&action);
     std::vector<FirstUse> uses = firstUses(plan, places, actions);
     for (size_t i = 0; i < plan.states.size(); ++i) {
-      if (uses[i].read != SIZE_MAX && uses[i].read <= uses[i].write) // in-place updates read and write in one action
+      if (uses[i].read != SIZE_MAX && uses[i].read <= uses[i].write) // equal: an action reads the state and updates it
         use.reads.push_back(i);
       if (uses[i].write != SIZE_MAX)
         use.writes.push_back(i);

@@ -18,21 +18,23 @@ struct Variant {
   std::string devices() const;
 };
 
-/// In order of preference; the first is the artifact itself.
+/// The variants of an artifact in order of preference; the first is the artifact itself.
 std::vector<Variant> variantsOf(const sluice_artifact &artifact);
 
-/// The variants that match the device, device list and backend settings in the options; all variants if none is given.
-/// If the device is the host, a host-only variant comes first. If no variant matches, the error is that of the first.
+/// The variants that match the device, the device list and the backend settings in the options. Without these options,
+/// all variants. If the device is the host, a host-only variant comes first. If no variant matches, throws the error of
+/// the first.
 std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const InstanceOptions &options,
                                       std::optional<int> localRank = std::nullopt);
 
-/// The first requested variant whose devices are present. A single variant is returned unchecked, because its start
-/// reports the error. An unsupported error lists the missing devices of each variant. `localRank` is the rank among the
-/// processes of this machine. `why` receives the reason why earlier variants were skipped, if any.
+/// The first of these variants whose devices are present. A single variant is returned unchecked, because its start
+/// reports the error. If no variant has its devices, throws an unsupported error with the missing devices of each.
+/// `localRank` is the rank among the processes of this machine. `why` receives the reason why earlier variants were
+/// skipped, if any.
 const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
                                      std::optional<int> localRank = std::nullopt, std::string *why = nullptr);
 
-/// Fails on settings for a backend that the plan does not use; such settings would be ignored silently.
+/// Throws a usage error for settings of a backend that the plan does not use. They would otherwise have no effect.
 void checkBackends(const Plan &plan, const DeviceOptions &options);
 
 /// "cpu,cuda:0 or cpu"

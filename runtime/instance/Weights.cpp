@@ -103,8 +103,8 @@ static TensorSource transposed(const TensorSource &source) {
   return sourceOf(source.what, source.dtype, {source.shape[1], source.shape[0]}, turned);
 }
 
-/// Tensors in files that no model needs: PyTorch's batch counters of batch norms, and the attention mask of
-/// transformers' GPT-2.
+/// Whether no model needs the tensor: PyTorch's batch counters of batch norms, and the attention mask of transformers'
+/// GPT-2.
 static bool isIgnored(const TensorRange &tensor) {
   bool isMask = tensor.shape.size() == 4 && tensor.shape[0] == 1 && tensor.shape[1] == 1;
   return tensor.name.ends_with("num_batches_tracked") || (tensor.name.ends_with(".attn.bias") && isMask) ||
@@ -187,7 +187,8 @@ private:
 
 } // namespace
 
-/// Checksum of a file without the checksum itself: metadata, then tensors by name. `give` passes on a tensor's bytes.
+/// The checksum of a file: of its metadata without the checksum, then of the tensors by name. `give` passes a tensor's
+/// bytes to a function.
 template <typename Give>
 static std::string checksumOf(const Metadata &metadata, std::vector<TensorRange> tensors, Give give) {
   Checksum sum;
@@ -226,8 +227,8 @@ void loadStates(Instance &instance, const SafetensorsFile &file, const std::stri
       loadState(instance, state, findTensor(state, lent(file, name)));
 }
 
-/// Writes the states selected by `chosen`, with the elements of the states named by `elements`. Adds a checksum if the
-/// metadata has the key for it.
+/// Writes the states that `chosen` selects. `elements` maps the name of a state to the name of the state whose elements
+/// are written. Sets the checksum if the metadata has a key for it.
 template <typename Chosen, typename Elements>
 static void writeStates(const Instance &instance, const std::string &path, Metadata metadata, Chosen chosen,
                         Elements elements) {
@@ -249,7 +250,7 @@ void saveWeights(const Instance &instance, const std::string &path) {
   writeStates(instance, path, {{"format", "pt"}}, std::mem_fn(&State::isWeight), itself);
 }
 
-/// The name of a parameter's average.
+/// The name of the state with a parameter's average.
 static std::string averageOf(const std::string &name) { return name + ".ema"; }
 
 bool hasAverages(const Plan &plan) {
