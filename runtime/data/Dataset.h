@@ -12,7 +12,7 @@ namespace sluice::runtime {
 
 class Dataset {
 public:
-  /// A requested column and the row shape of the input that it fills.
+  /// A requested column, and the shape of a row of the input that it fills.
   struct Wanted {
     std::string name;
     Shape row;

@@ -11,7 +11,7 @@
 
 namespace sluice::runtime {
 
-/// The common size of the inputs' first dimensions if no input has a batch dimension; else 0.
+/// The size of the inputs' first dimensions if all are equal and no input has a batch dimension; else 0.
 static int64_t fixedRowsOf(const Entry &entry) {
   auto isRowless = [](const Value &input) { return input.rowsDim < 0 && !input.shape.empty(); };
   auto isAlike = [&](const Value &input) { return isRowless(input) && input.shape[0] == entry.inputs[0].shape[0]; };
@@ -28,12 +28,13 @@ struct RowsDim {
   bool exists() const { return dim >= 0 && capacity > 0; }
 };
 
-/// `fixedRows` is the common number of rows of all inputs if the entry point has no batch dimension; else 0.
+/// `fixedRows` is that of `fixedRowsOf`.
 static RowsDim rowsDimOf(const Value &input, int64_t capacity, int64_t fixedRows) {
   return fixedRows > 0 ? RowsDim{0, fixedRows} : RowsDim{input.rowsDim, capacity};
 }
 
-/// The shape of one row of an input.
+/// The shape of one row of an input, without the dimension that counts rows. This dimension remains if it has several
+/// elements per row.
 static Shape rowShape(const Value &input, RowsDim rowsDim) {
   Shape shape = input.shape;
   if (!rowsDim.exists())
@@ -78,7 +79,8 @@ Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::
         concat(data_.column(0).header().file, ": has ", data_.rows(), " rows, and every call has ", fixedRows_));
 }
 
-/// Whether both shapes have the same elements in the same order with the same meaning.
+/// Whether a column's row fills an input's row: the shapes are equal apart from sizes of 1, or one of them has at most
+/// one dimension and as many elements as the other.
 static bool isSameRow(Shape a, Shape b) {
   for (Shape *shape : {&a, &b})
     shape->erase(std::remove(shape->begin(), shape->end(), 1), shape->end());

@@ -28,14 +28,15 @@ public:
   int64_t rows() const { return data_.rows() - rowsLeftOut(); }
   /// Notes on the data for the user.
   const std::vector<std::string> &notes() const { return notes_; }
+  /// The number of rows after the last whole call, if calls have a fixed number of rows; else 0.
   int64_t rowsLeftOut() const { return fixedRows_ > 0 ? data_.rows() % fixedRows_ : 0; }
   /// The fixed number of rows per call, from the model or from `takeWholeCalls`; else 0.
   int64_t fixedRows() const { return fixedRows_; }
   /// Fixes the number of rows per call, at most the number of rows of the data.
   void takeWholeCalls(int64_t rows) { fixedRows_ = std::min(rows, data_.rows()); }
 
-  /// Call once, before any row is read. Fails if an index is out of the model's range, so that the error appears before
-  /// training and not at the end of an epoch.
+  /// Unpacks the data and checks all indices. Call once, before any row is read. Fails if an index is out of the
+  /// model's range, so that the error appears before training and not at the end of an epoch.
   void load();
 
   /// As Column::beginEpoch, between reads.
@@ -48,7 +49,8 @@ public:
   void set(Instance &instance, const Batch &batch, int64_t rows) const;
 
 private:
-  /// The location of an input's row within a batch of `rows` rows: `pieces` pieces of equal size in bytes.
+  /// An input, and the location of its rows in a batch. If dimensions precede the batch dimension, a row is not
+  /// contiguous there: it has one piece for each of their indices.
   struct Binding {
     const Value *input;
     Convert convert; ///< null: no conversion
@@ -57,7 +59,7 @@ private:
 
   Binding bind(const Value &input, const ColumnHeader &column) const;
   void checkIndices(const Binding &binding, const Column &column) const;
-  /// Reads rows [begin, end) of `numbers` of a column into `batch`.
+  /// Reads the rows number `numbers[begin]` to `numbers[end - 1]` of a column into rows [begin, end) of `batch`.
   void readRows(size_t column, std::span<const uint32_t> numbers, size_t begin, size_t end, Bytes &batch) const;
 
   const Plan &plan_;

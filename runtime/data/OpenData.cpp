@@ -18,13 +18,14 @@ namespace sluice::runtime {
 namespace fs = std::filesystem;
 using Files = std::vector<std::string>;
 
-/// Recognizes and opens a kind of data from a path, its file names, and a part. Data without parts ignores the part.
+/// A kind of data. `isThere` recognizes a folder by its path and file names; it is null for kinds of files. `open`
+/// opens a part; data without parts ignores `part`.
 struct DataPath::Format {
   const char *what; ///< for messages
   bool hasParts;
   bool (*isThere)(const std::string &folder, const Files &files);
   std::optional<Table> (*open)(const std::string &path, const Files &files, DataPart part);
-  enum class Kind { rows, text, images } kind = Kind::rows; ///< kinds that options affect
+  enum class Kind { rows, text, images } kind = Kind::rows; ///< only text and images have options
 };
 using Kind = DataPath::Format::Kind;
 
@@ -162,7 +163,8 @@ static constexpr DataPath::Format folderFormats[] = {
     {".npy files", false, hasNpy, openNpyFolder},
 };
 
-/// One array: a column of the same name. An array of integers is cut into windows if an input takes several tokens.
+/// An array is a column with the name of the file. An array of integers in one dimension also has the columns of
+/// tokens. If a column has both meanings, the array is cut into windows if the input takes several tokens per row.
 static Table npyOrTokens(const std::string &path) {
   Table table = npyTable(path);
   Table::Source array = table.columns.front();
@@ -177,7 +179,7 @@ static Table npyOrTokens(const std::string &path) {
   return table;
 }
 
-/// The kind of a file.
+/// A kind of file, opened by `open`. A file has no parts.
 template <Table (*open)(const std::string &)>
 static constexpr DataPath::Format formatOf(const char *what, Kind kind = Kind::rows) {
   return {what, false, nullptr,

@@ -13,10 +13,10 @@ enum class DataPart { train, test };
 
 /// Options for reading data.
 struct DataOptions {
-  std::string tokenizer = {};            ///< tokenizer folder for texts, as for Bpe; empty: bytes are tokens
-  bool augments = false;                 ///< training augmentation, see `imageTable`
-  std::vector<std::string> classes = {}; ///< classes of images, whose indices are the labels; empty: classes of the
-                                         ///< data
+  std::string tokenizer = {}; ///< tokenizer folder for texts, as for Bpe; empty: bytes are tokens
+  bool augments = false;      ///< training augmentation, see `imageTable`
+  /// Classes of images, whose indices are the labels; empty: the classes of the data.
+  std::vector<std::string> classes = {};
 };
 
 /// A file or folder of data: either in parts, for example MNIST, or one set of rows, for example an .npz file.
@@ -34,7 +34,7 @@ public:
   /// All rows of data without parts.
   Table whole() const;
 
-  /// A kind of data: detection and opening. The source file has a table of them.
+  /// A kind of data: how to recognize it and how to open it. The source file has a table of all kinds.
   struct Format;
 
 private:

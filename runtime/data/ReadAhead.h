@@ -13,12 +13,12 @@ namespace sluice::runtime {
 
 class ReadAhead {
 public:
-  /// Starts reading the rows of `order` in batches of `batchRows`; the last batch has the remainder. Both arguments
-  /// must outlive this.
+  /// Starts reading the rows of `order` in batches of `batchRows`; the last batch has the remainder. `feed` and the
+  /// elements of `order` must outlive this.
   ReadAhead(const Feed &feed, std::span<const uint32_t> order, int64_t batchRows);
   ReadAhead(const ReadAhead &) = delete;
   ReadAhead &operator=(const ReadAhead &) = delete;
-  /// Waits only for the batch in progress; cancels the remaining batches.
+  /// Cancels the remaining batches, and waits for the batch in progress.
   ~ReadAhead();
 
   /// The next batch, which must exist; valid until the next call. Throws the reader thread's error for this batch.

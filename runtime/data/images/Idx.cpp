@@ -11,7 +11,7 @@
 namespace sluice::runtime {
 
 static constexpr int64_t mostElements = INT64_C(1) << 36;
-static constexpr int64_t blockBytes = INT64_C(1) << 20;
+static constexpr int64_t blockBytes = INT64_C(1) << 20; // of one gzread, which takes 32-bit sizes
 
 namespace {
 

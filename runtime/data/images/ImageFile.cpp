@@ -15,7 +15,8 @@ static constexpr int64_t mostPixels = INT64_C(1) << 26;
 //===- libraries --------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// How to load a library: the path in an environment variable, else the loader's search for one of these names.
+/// How to load a library: by the path in the environment variable `variable`, else by the loader's search for `file`.
+/// `what` and `package` are for the error.
 struct LibraryName {
   const char *what, *variable, *file, *package;
 };
@@ -108,14 +109,15 @@ static Image blankImage(int64_t width, int64_t height, int64_t channels, const s
   return {width, height, std::vector<uint8_t>(static_cast<size_t>(width * height * channels))};
 }
 
-/// The pixels' first three channels.
+/// Removes the fourth channel of each pixel.
 static void keepThreeChannels(Image &image) {
   for (size_t pixel = 0; 4 * pixel < image.pixels.size(); ++pixel)
     std::memmove(&image.pixels[3 * pixel], &image.pixels[4 * pixel], 3);
   image.pixels.resize(image.pixels.size() / 4 * 3);
 }
 
-/// Converts CMYK, stored inverted as Photoshop does, to RGB. The conversion matches Pillow's bit for bit.
+/// Converts CMYK to RGB; the values are inverted, as Photoshop stores them. The result matches Pillow's bit for bit:
+/// the shifts divide the product by 255.
 static Image rgbOf(Image cmyk) {
   for (size_t at = 0; at < cmyk.pixels.size(); at += 4) {
     int light = cmyk.pixels[at + 3];
@@ -155,7 +157,7 @@ public:
   }
 
 private:
-  /// Warnings also mean damage.
+  /// Fails unless a call succeeded. libturbojpeg also returns an error for warnings, which mean damage.
   void check(int code) {
     if (code != 0)
       failInvalid(concat(name_, ": a damaged JPEG image: ", jpeg_.errorText(handle_)));
@@ -177,7 +179,7 @@ static Image decodeJpeg(const Bytes &content, const std::string &name) {
 /// length, a kind, the content and a checksum.
 static Bytes withoutProfiles(const Bytes &content) {
   static constexpr std::string_view profiles[] = {"gAMA", "sRGB", "iCCP", "cHRM", "cICP", "mDCV", "cLLI"};
-  constexpr size_t signature = 8, around = 12;
+  constexpr size_t signature = 8, around = 12; // bytes: of the file's signature; of a chunk without its content
   Bytes kept(content.begin(), content.begin() + signature);
   size_t at = signature;
   while (content.size() - at >= around) {

@@ -43,6 +43,7 @@ static std::optional<ImageKind> kindOf(const std::string &name) {
 
 /// Whether the file is an image in an unsupported format.
 static bool isOther(const std::string &name) {
+  // Other files, for example text, are ignored without a warning.
   static constexpr std::string_view others[] = {".gif",  ".bmp",  ".webp", ".tif", ".tiff", ".ppm", ".pgm",
                                                 ".heic", ".avif", ".jp2",  ".jxl", ".svg",  ".ico"};
   return endsInAny(name, others);
@@ -197,7 +198,7 @@ private:
   int64_t height() const { return header().shape[1]; }
   int64_t width() const { return header().shape[2]; }
 
-  /// The crop of an image and its size.
+  /// The size of an image after resizing, and the crop: centered, or random if there is a key.
   Part partOf(const Image &image, int64_t row) const {
     double scale = std::max(static_cast<double>(width()) / static_cast<double>(image.width),
                             static_cast<double>(height()) / static_cast<double>(image.height));
@@ -215,7 +216,7 @@ private:
     return part;
   }
 
-  /// Writes one plane per channel.
+  /// Writes one plane per channel. Gray is computed as by Pillow's convert("L").
   void write(const Image &image, const Part &part, uint8_t *to) const {
     int64_t area = height() * width();
     bool isGrey = header().shape[0] == 1;

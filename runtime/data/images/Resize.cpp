@@ -5,7 +5,7 @@
 
 namespace sluice::runtime {
 
-static constexpr int fractionBits = 32 - 8 - 2;
+static constexpr int fractionBits = 32 - 8 - 2; // as in Pillow: of 32 bits, 8 are the sample and 2 are spare
 static constexpr size_t channels = 3;
 
 namespace {

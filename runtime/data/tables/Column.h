@@ -13,15 +13,15 @@
 
 namespace sluice::runtime {
 
-/// The source of a column's vocabulary size.
+/// The vocabulary of a column of tokens.
 struct Vocabulary {
-  int64_t size = 0;      ///< 0: unknown
-  std::string file = {}; ///< empty: tokens are the bytes of a text
+  int64_t size = 0;      ///< number of tokens; 0: unknown
+  std::string file = {}; ///< file of the vocabulary; empty: tokens are the bytes of a text
 };
 
 /// Metadata of a column.
 struct ColumnHeader {
-  std::string name, file; ///< name of the column, and of its file in messages
+  std::string name, file; ///< `file` is the name in messages
   DType dtype = DType::f32;
   Shape shape; ///< shape of one row
   int64_t rows = 0;
@@ -46,7 +46,7 @@ public:
   /// Unpacks a column that cannot be mapped. Called once, before `read`.
   virtual void load() {}
 
-  /// Selects the epoch and seed of the rows read from here on, for columns with augmentation.
+  /// Sets the seed and the epoch of the augmentation of rows that are read from here on.
   virtual void beginEpoch(uint64_t seed, uint64_t epoch) { (void)seed, (void)epoch; }
   /// Whether reading a row is slow enough to read several rows concurrently.
   virtual bool isCostly() const { return false; }
@@ -58,6 +58,7 @@ public:
   std::string where(int64_t row) const;
 
 protected:
+  /// `read` without the check of booleans.
   virtual void copy(int64_t row, std::span<std::byte> to) const = 0;
   /// The file that contains a row, and the row's number in the file.
   virtual std::pair<std::string, int64_t> place(int64_t row) const { return {header_.file, row}; }
@@ -105,8 +106,9 @@ private:
 /// A column of elements that begin at offset `begin` of a file, in row order.
 std::unique_ptr<Column> mappedColumn(const std::shared_ptr<const MappedFile> &file, ColumnHeader header, int64_t begin);
 
-/// Reads `bytes` bytes from a source that may be shorter. Memory grows with the available bytes, not with the promised
-/// size. `read` fills a buffer and returns the number of bytes read; `failShort` receives the total.
+/// Reads `bytes` bytes from a source that may have fewer. Memory grows with the available bytes, because a damaged
+/// header may promise any size. `read` fills a buffer and returns the number of bytes read. If the source ends early,
+/// `failShort` is called with the total, and must throw.
 Bytes readGrowing(int64_t bytes, const std::function<int64_t(std::byte *, int64_t)> &read,
                   const std::function<void(int64_t)> &failShort);
 

@@ -15,8 +15,8 @@ namespace sluice::runtime {
 struct Table {
   struct Source {
     std::string name;
-    /// Reads and checks the header. `row` is the row shape of the input that the column fills: most columns have a
-    /// fixed row shape, others are cut to this shape.
+    /// Reads and checks the header. `row` is the row shape of the input that the column fills. Most columns have a
+    /// fixed row shape and ignore it; tokens and images are cut to this shape.
     std::function<std::unique_ptr<Column>(const Shape &row)> open;
   };
 

@@ -11,7 +11,7 @@
 
 namespace sluice::runtime {
 
-// Signatures and record sizes without names, extra fields and comments.
+// Signatures, and the bytes of each record without names, extra fields and comments.
 static constexpr uint64_t memberSignature = 0x04034b50, entrySignature = 0x02014b50, endSignature = 0x06054b50,
                           end64Signature = 0x06064b50, locatorSignature = 0x07064b50;
 static constexpr int64_t memberBytes = 30, entryBytes = 46, endBytes = 22, end64Bytes = 56, locatorBytes = 20;
@@ -72,7 +72,7 @@ private:
     failInvalid(concat(archive_.path(), ": damaged zip archive: ", message));
   }
 
-  /// The end record, which a comment may follow.
+  /// Searches the end of the archive for the end record, which a comment may follow.
   DirectoryRange findDirectory() const {
     int64_t begin = std::max<int64_t>(0, archive_.bytes() - endBytes - mostCommentBytes);
     Bytes tail = archive_.read(begin, endBytes + mostCommentBytes);
@@ -137,7 +137,7 @@ private:
     return member;
   }
 
-  /// Sizes that do not fit into 32 bits are in a separate field, in this order.
+  /// Replaces the sizes that do not fit into 32 bits. They are in extra field 1, in the order of `sizes`.
   void readLargeSizes(std::span<const std::byte> extra, std::span<uint64_t> sizes, const std::string &name) const {
     while (extra.size() >= 4) {
       size_t bytes = Fields(extra).at(2, 2);
@@ -157,7 +157,8 @@ private:
     }
   }
 
-  /// Data follows the member's local header, whose name and extra field may differ from the directory's.
+  /// Sets the location and the sizes of a member's data after checking them; the local header is at offset `at`. The
+  /// data follows the local header, whose name and extra field may have other lengths than those in the directory.
   void setDeviceAndPin(ZipMember &member, uint64_t bytes, uint64_t packedBytes, uint64_t at) const {
     if (at > place_.begin || place_.begin - at < static_cast<uint64_t>(memberBytes))
       fail(concat(quote(member.name), " begins at ", at, ", beyond the members"));

@@ -24,8 +24,8 @@ struct ZipMember {
   bool isDeflated = false;
 };
 
-/// The members, with all sizes validated against the archive: member data precedes the directory, does not overlap, and
-/// unpacks to at most the deflate limit. Memory is proportional to the directory's size.
+/// The members of an archive. Fails unless the data of all members precedes the directory, does not overlap, and can
+/// unpack to the promised sizes (mostUnpacked). Memory is proportional to the directory's size.
 std::vector<ZipMember> readZipDirectory(const MappedFile &archive);
 
 /// Reads a stored member in bounded memory. Fails if the checksum does not match.
@@ -45,7 +45,7 @@ public:
   void checkEnd();
 
 private:
-  /// Continues into the stream's output buffer.
+  /// Inflates more data into the stream's output buffer; reads more input if necessary.
   void proceed();
   std::string name() const;
 

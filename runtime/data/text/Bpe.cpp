@@ -73,7 +73,7 @@ static std::vector<Character> charactersOf(std::string_view text, const std::str
 
 //===- words ------------------------------------------------------------------------------------------------------===//
 
-/// The number of characters from `at` on that form one of 's 't 're 've 'm 'll 'd.
+/// The length of the contraction at `at`, one of 's 't 're 've 'm 'll 'd; 0 if there is none.
 static size_t contractionAt(const std::vector<Character> &text, size_t at) {
   if (text[at].code != '\'')
     return 0;
@@ -87,6 +87,7 @@ static size_t contractionAt(const std::vector<Character> &text, size_t at) {
   return 0;
 }
 
+/// The end of the characters from `at` on that have the class of the first.
 static size_t endOfKind(const std::vector<Character> &text, size_t at) {
   size_t end = at;
   while (end < text.size() && text[end].kind == text[at].kind)
@@ -109,7 +110,7 @@ static size_t endOfWord(const std::vector<Character> &text, size_t at) {
 //===- vocabulary -------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// Reads `{"token": number, ...}` without a limit on nesting in the rest of the file.
+/// Reads `{"token": number, ...}` event by event. Any other value is an error, so deep nesting ends at once.
 class VocabularyReader : public nlohmann::json_sax<nlohmann::json> {
 public:
   VocabularyReader(const std::string &file, std::unordered_map<std::string, int32_t> &numbers)
@@ -216,14 +217,14 @@ Vocabulary Bpe::vocabulary() const {
 //===- encoding ---------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// A token of a word, in a linked list.
+/// A token of a word, in a list that is linked by indices.
 struct Piece {
   int32_t token;
   size_t before, after;
 };
 
-/// A candidate merge, valid while both tokens still exist. Candidates are ordered by merge rank, then from left to
-/// right.
+/// A candidate merge of the piece `left` and the next one; valid while they still have the tokens `first` and `second`.
+/// Candidates are ordered by merge rank, then from left to right.
 struct Candidate {
   int32_t rank;
   size_t left;
@@ -294,7 +295,7 @@ std::vector<int32_t> Bpe::encode(std::string_view text, const std::string &name)
 
 //===- decoding ---------------------------------------------------------------------------------------------------===//
 
-/// The bytes that characters represent.
+/// The inverse of `characterOf`.
 static std::map<std::string, char, std::less<>> bytesOfCharacters() {
   std::map<std::string, char, std::less<>> bytes;
   for (int byte = 0; byte < 256; ++byte)

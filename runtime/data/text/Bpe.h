@@ -16,17 +16,17 @@ namespace sluice::runtime {
 class Bpe {
 public:
   /// Reads a folder in the format of transformers: `vocab.json` maps tokens to numbers, `merges.txt` lists merges by
-  /// rank. Fails with file and line if a merge does not produce a token.
+  /// rank. Fails with the file and the line if a merge does not produce a token.
   explicit Bpe(const std::string &folder);
 
   /// The tokens of a UTF-8 text. Messages begin with `name`. Special tokens are not recognized.
   std::vector<int32_t> encode(std::string_view text, const std::string &name) const;
   /// The bytes of a token; empty if the token is unknown.
   std::string textOf(int32_t token) const;
-  /// Upper bound of all tokens.
+  /// The largest token number plus one.
   int64_t size() const { return static_cast<int64_t>(texts_.size()); }
 
-  /// The vocabulary; its size is the largest token plus one.
+  /// The vocabulary file, with `size()`.
   Vocabulary vocabulary() const;
 
 private:

@@ -32,12 +32,12 @@ private:
   Vocabulary vocabulary_;
 };
 
-/// Elements of a file from `begin` on; the element size selects u8, u16, i32 or i64.
+/// The `count` elements of a file from offset `begin` on. `width`, their size in bytes, selects u8, u16, i32 or i64.
 std::shared_ptr<const TokenStream> mappedTokens(const std::string &path, int64_t begin, int64_t count, int64_t width,
                                                 Vocabulary vocabulary = {});
 
-/// The columns of windows of a stream, which `open` opens once. Row i of `tokens` has the T tokens from i * T on; row i
-/// of `label` is shifted by one token. T is the length of the input.
+/// The columns `tokens` and `label` of a stream, which `open` opens once for both. Row i of `tokens` has the T tokens
+/// from i * T on; row i of `label` is shifted by one token. T is the length of the input.
 std::vector<Table::Source> tokenColumns(std::function<std::shared_ptr<const TokenStream>()> open);
 
 /// The token columns of an .npy file of one-dimensional integers; else empty.

@@ -1,4 +1,4 @@
-// The ranges are those of general categories L and N in Unicode 14, and of the property White_Space.
+// The ranges are those of general categories L and N in Unicode 14, and of the property White_Space. They are sorted.
 // clang-format off
 #include "runtime/data/text/UnicodeClasses.h"
 
