@@ -43,7 +43,7 @@ static int run(const Options &options) {
   return code;
 }
 
-/// For launchers, a lost rank is a lost device.
+/// ExitCode::peerLost is internal to a run of several processes: launchers see it as a lost device.
 static ExitCode exitCodeFor(const Status &status) {
   return status.code == ExitCode::peerLost ? ExitCode::exhausted : status.code;
 }

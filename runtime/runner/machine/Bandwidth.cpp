@@ -13,14 +13,14 @@ namespace sluice::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-// Bytes per thread. The smallest size fits in the first-level cache of current processors; further sizes grow by `step`
-// and cover each cache level. The largest, four times the last level, measures memory.
+// Bytes per thread of the smallest working set, which fits in the first-level cache of current processors. Each further
+// size is `step` times as large, so that the sizes cover all cache levels.
 static constexpr int64_t leastBytes = 16 << 10, step = 4;
 // Minimum bytes per measurement, so that the cost of distributing work is negligible.
 static constexpr int64_t bytesToRead = INT64_C(1) << 26;
 static constexpr int roundsOfEach = 3;
 
-/// Adds up the words in [next, end), whose size is a multiple of 256 bytes, with vectors of `Words`.
+/// Reads [next, end), whose size is a multiple of 256 bytes, by adding up its words in vectors of type `Words`.
 template <typename Words>
 [[gnu::always_inline]] static inline uint64_t sumOf(const std::byte *next, const std::byte *end) {
   constexpr int unroll = 256 / sizeof(Words);
@@ -101,10 +101,11 @@ static double measureSize(Team &team, ReadFunction read, const std::byte *data, 
 }
 
 Bandwidth Bandwidth::measure(Team &team) {
+  // The largest size measures memory: four times the last-level cache, but from 128 to 512 MiB.
   int64_t lastCache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
   int64_t most = std::clamp<int64_t>(4 * lastCache, INT64_C(1) << 27, INT64_C(1) << 29);
-  DeviceContext host(sluice_host_backend()->name, *sluice_host_backend()->run, "", team); // the same kind of memory as
-                                                                                          // arenas
+  // The host backend allocates the same kind of memory as for arenas.
+  DeviceContext host(sluice_host_backend()->name, *sluice_host_backend()->run, "", team);
   DeviceMemory memory(host, 0, static_cast<size_t>(most), "measuring the memory's bandwidth");
   std::memset(memory.data(), 1, memory.size());
   ReadFunction read = widestRead();
@@ -114,7 +115,7 @@ Bandwidth Bandwidth::measure(Team &team) {
       result.points_.push_back({bytes, measureSize(team, read, memory.data(), bytes)});
     result.points_.push_back({most, measureSize(team, read, memory.data(), most)});
   });
-  // A larger set is never faster: if it appears to be, the smaller measurement was disturbed.
+  // A larger set is never faster. If it appears to be, other programs disturbed the measurement of the smaller set.
   for (size_t i = result.points_.size() - 1; i-- > 0;)
     result.points_[i].bytesPerSecond = std::max(result.points_[i].bytesPerSecond, result.points_[i + 1].bytesPerSecond);
   return result;

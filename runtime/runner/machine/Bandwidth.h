@@ -1,5 +1,5 @@
-// Read bandwidth of this machine's threads for a given working-set size, from the smallest cache that holds it:
-// measured, then interpolated.
+// The rate at which this machine's threads together read a working set of a given size, which depends on the smallest
+// cache that holds it. Measured for some sizes, and interpolated between them.
 #pragma once
 
 #include "runtime/device/Parallel.h"
@@ -19,11 +19,12 @@ public:
   /// Takes about a fifth of a second.
   static Bandwidth measure(Team &team);
 
-  /// Bytes per second for a working set of `bytes`, linear in its logarithm between the points measured.
+  /// Bytes per second for a working set of `bytes`. Between the measured points it is linear in the logarithm of the
+  /// size.
   double at(double bytes) const;
   /// Bandwidth of memory, beyond all caches.
   double ofMemory() const { return points_.back().bytesPerSecond; }
-  /// Sizes increase, rates do not.
+  /// The measured points. Their sizes increase, and their rates never do.
   const std::vector<Point> &points() const { return points_; }
 
 private:

@@ -17,8 +17,8 @@ static constexpr int chains = 12;
 
 namespace {
 
-/// A loop of multiply-adds: `run(n)` runs n rounds of `chains` multiply-adds and returns a value that depends on all of
-/// them.
+/// A loop of multiply-adds: `run(n, ...)` runs n rounds of `chains` multiply-adds of `lanes` lanes, and returns a value
+/// that depends on all of them.
 struct FmaLoop {
   float (*run)(int64_t rounds, float factor, float addend);
   int lanes;

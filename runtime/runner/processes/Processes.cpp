@@ -60,9 +60,9 @@ static std::string jobOf(const ProcessLaunch &launch) {
   return "";
 }
 
-/// Separates runs that connect by mistake. It is no protection against attackers, who could compute it; SLUICE_SECRET
-/// is. The artifact is not part of it, so that a rank with another artifact receives an error that describes the
-/// difference.
+/// The secret keeps runs apart that would connect by mistake. Attackers can compute it; SLUICE_SECRET protects against
+/// them. The artifact is not part of the secret, so that a rank with another artifact receives an error that describes
+/// the difference.
 static std::string secretOf(const ProcessLaunch &launch) {
   if (const char *secret = std::getenv("SLUICE_SECRET"); secret && *secret)
     return secret;
@@ -81,7 +81,8 @@ static void addCollectives(const Entry &entry, int64_t replicas, std::vector<Nam
                               collective->bytesFor(replicas), " bytes, ", collective->name, ", ", collective->source)});
 }
 
-/// In order of usefulness to users, best known first.
+/// The lines that must be equal in all processes. The error contains only the first difference, so the lines that help
+/// users most come first, and the checksum comes last.
 static std::vector<NamedText> linesOf(const Options &options, const Plan &plan, const sluice_artifact &artifact) {
   static constexpr const char *verbs[] = {"train", "eval", "predict", "generate", "bench", "info"};
   std::vector<std::string> backends;

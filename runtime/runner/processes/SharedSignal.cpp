@@ -8,7 +8,8 @@ namespace sluice::runtime {
 
 static constexpr double kSecondsBetween = 0.05;
 
-/// At most twice the previous interval, because steps may become slower.
+/// The number of steps that take kSecondsBetween, from the times of the last steps. At most twice the previous number,
+/// because steps may become slower.
 int64_t SharedSignal::stepsUntilNext() {
   if (steps_ == 0)
     return 1;
@@ -21,7 +22,8 @@ bool SharedSignal::came() {
     --left_;
     return false;
   }
-  if (processes_.group()) // a process that waits for a message enqueues no work, which other devices may wait for
+  // While a process waits for a message it enqueues no work, and devices of other processes may need this work.
+  if (processes_.group())
     instance_.synchronize();
   steps_ = processes_.agreeOnEnding(caughtSignal(), stepsUntilNext());
   left_ = steps_ - 1;

@@ -8,8 +8,8 @@
 
 namespace sluice::runtime {
 
-/// Used in the step loop of all processes. Signals are exchanged at intervals, because an exchange costs a round trip
-/// to each process. Launchers wait for seconds before they kill.
+/// Used in the step loop of all processes. Signals are exchanged at intervals of about 0.05 s, because an exchange
+/// costs a round trip to each process. Launchers wait for seconds before they kill a process.
 class SharedSignal {
 public:
   SharedSignal(Processes &processes, Instance &instance)

@@ -6,7 +6,7 @@
 
 namespace sluice::runtime {
 
-/// A launcher may forward a signal that its processes also received directly.
+/// See `catchSignals`.
 static constexpr time_t kSecondsOfOneRequest = 2;
 
 static volatile std::sig_atomic_t caught = 0;

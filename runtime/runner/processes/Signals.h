@@ -3,8 +3,8 @@
 
 namespace sluice::runtime {
 
-/// The first signal is only recorded from now on. A later signal, unless it belongs to the same request, ends the
-/// process immediately.
+/// From now on, the first signal is only recorded. A signal 2 s or more later ends the process immediately. Signals in
+/// between count as the same request: a launcher may forward a signal that its processes also received directly.
 void catchSignals();
 
 /// The recorded signal, or 0.

@@ -9,7 +9,8 @@ namespace sluice::runtime {
 
 class EpochLog {
 public:
-  /// Keeps the lines of the first `epochsDone` epochs and drops the rest. An empty path logs nothing.
+  /// Keeps the lines of the first `epochsDone` epochs that the file has, and drops the rest. An empty path logs
+  /// nothing.
   EpochLog(const std::string &path, int64_t epochsDone);
   EpochLog(const EpochLog &) = delete;
   EpochLog &operator=(const EpochLog &) = delete;

@@ -12,7 +12,7 @@
 
 namespace sluice::runtime {
 
-/// One element for all rows, for example a loss.
+/// Whether a value has one element for all rows, for example a loss.
 bool isScalar(const Value &value);
 
 /// The figure of an output, or of a formula of outputs, over several calls.
@@ -54,11 +54,12 @@ public:
   /// The first call whose `loss` was not finite, among the calls whose outputs are known; empty if there is none.
   const std::optional<Call> &firstNonFinite() const { return firstNonFinite_; }
 
-  /// For checkpoints.
+  /// For checkpoints: for each output, the sum over all calls, weighted by rows unless its name ends in `/sum`.
   const std::vector<double> &sums();
   void restore(const std::vector<double> &sums, int64_t rows);
 
 private:
+  /// Adds the outputs of the pending calls to the sums; waits for them.
   void collect();
   double figure(const Value &output, int64_t rows) const;
   /// The output with this name, or null.
@@ -68,7 +69,7 @@ private:
   Instance *instance_;
   const Entry *entry_;
   std::vector<const Value *> outputs_;
-  std::vector<double> sums_;     ///< of the outputs; means are weighted by their rows
+  std::vector<double> sums_;     ///< as returned by `sums`
   std::optional<size_t> loss_;   ///< index of the loss in `outputs_`
   std::vector<int64_t> pending_; ///< rows of the calls whose outputs are not in the sums
   int64_t callsKnown_ = 0;       ///< calls whose outputs were ever added to the sums

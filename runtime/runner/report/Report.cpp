@@ -81,7 +81,7 @@ static Json ofReplica(const Instance &instance, int64_t replica, Json json) {
   return json;
 }
 
-/// The copies of a replica between devices, and within a device; plans do not predict the latter.
+/// The copies of a replica between devices and within a device. The plan does not predict those within a device.
 static void addCopies(Instance &instance, int64_t replica, Json &copies) {
   const Plan &plan = instance.plan();
   Executor &executor = instance.executor(replica);

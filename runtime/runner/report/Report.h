@@ -10,7 +10,7 @@ namespace sluice::runtime {
 /// "times" is the number of executions if not 1.
 Json plannedCopies(const Plan &plan, const Entry &entry, int64_t rows);
 
-/// "4 microbatches of 16 rows"
+/// "4 microbatches of 16 rows".
 std::string microbatchesText(int64_t microbatches, int64_t rows);
 
 /// {"kept", "replays"}: the numbers of captured kernel sequences and of their replays.

@@ -22,7 +22,7 @@ std::string rateText(double value);
 /// terminal.
 class Progress {
 public:
-  /// `wanted` false: draws nothing.
+  /// Draws nothing unless `wanted`.
   explicit Progress(bool wanted);
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;

@@ -60,7 +60,7 @@ std::string traceText(const Plan &plan, const std::vector<WorkTime> &times) {
         work.push_back(&time);
     if (work.empty())
       continue;
-    // Equal starts keep their recorded order: both records are in one vector.
+    // The addresses keep works with equal starts in their recorded order, because all are in one vector.
     std::sort(work.begin(), work.end(),
               [](const WorkTime *a, const WorkTime *b) { return std::pair(a->start, a) < std::pair(b->start, b); });
     events.push_back(

@@ -23,7 +23,7 @@ namespace sluice::runtime {
 
 namespace fs = std::filesystem;
 
-static constexpr size_t kept = 3;
+static constexpr size_t kept = 3; // number of checkpoints
 static constexpr std::string_view prefix = "step-", suffix = ".safetensors";
 
 /// The process that holds a lock on this file, from the kernel's list of locks; nothing if it is not visible from here.

@@ -19,10 +19,10 @@ struct TrainPosition {
   int64_t step = 0;             ///< steps since the start
   int64_t rowsDone = 0;         ///< rows done in the current epoch
   std::optional<bool> shuffles; ///< whether the rows are shuffled; empty in checkpoints of earlier versions
-  std::vector<double> sums;     ///< over those rows: each scalar output of train_step times its rows
+  std::vector<double> sums;     ///< Means::sums of train_step over those rows
 };
 
-/// Locks a folder for this process until it ends, even by a crash.
+/// Locks a folder for this process. The lock also ends if the process crashes.
 class FolderLock {
 public:
   /// Fails with the names of the folder and the process if another process holds the lock.
@@ -38,8 +38,8 @@ private:
 /// The checkpoints of one folder, named by step. A folder has one trainer at a time.
 class CheckpointFolder {
 public:
-  /// Creates the folder if missing, locks it, and removes partial files of killed processes. A reader only loads, while
-  /// another process does all this.
+  /// Creates the folder if missing, locks it, and removes partial files of killed processes. A reader does none of
+  /// this, and may only load: the first process of the run holds the lock.
   explicit CheckpointFolder(const std::string &path, bool isReader = false);
 
   bool empty() const { return files().empty(); }

@@ -115,7 +115,7 @@ private:
     return command;
   }
 
-  /// Adds the options that each verb has. They are the last groups of the help.
+  /// Adds the options of devices, which every verb has.
   void addDevices(CLI::App *command) {
     help::beginGroup(*command, "Devices");
     command
@@ -129,13 +129,15 @@ private:
     addInteger(command, "--threads", options_.threads, 1, 1024, "Number of host threads (default: one per core)");
   }
 
+  /// Adds the other options that every verb has.
   void addCommon(CLI::App *command) {
     help::beginGroup(*command, help::kCommon);
     command->add_flag("--json", options_.json, "Print the result as JSON");
     command->add_flag("-q,--quiet", options_.quiet, "Print no progress on the terminal");
   }
 
-  /// Adds the options of the verbs that run an entry point.
+  /// Adds the options of the verbs that run an entry point, with those of `addDevices` and `addCommon`. Call last: they
+  /// are the last groups of the help.
   void addRunning(CLI::App *command) {
     addDevices(command);
     command
@@ -354,7 +356,7 @@ private:
     };
     return command->add_option_function<std::string>(flag, set, help)->type_name(type);
   }
-  /// The same for a file that is replaced as a whole. Standard output cannot be replaced, so "-" is an error.
+  /// The same for a file that is written as a whole. Standard output cannot be replaced, so "-" is an error.
   static CLI::Option *addOutputFile(CLI::App *command, const std::string &flag, std::string &path, const char *help) {
     auto check = [flag](const std::string &text) {
       if (text == "-")

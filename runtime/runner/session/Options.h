@@ -23,7 +23,7 @@ struct GenerateOptions {
   std::optional<std::string> promptTokens; ///< "5,17,3": token numbers for input and output
   int64_t tokens = 64;
   SamplingOptions sampling; ///< without the seed
-  bool slides = false;      ///< continue at the end of the context
+  bool slides = false;      ///< at the end of the context, continue with its last half
 };
 
 struct Options {
@@ -35,10 +35,9 @@ struct Options {
   const sluice_artifact *artifact = nullptr; ///< the chosen variant
   std::vector<NamedText> backends;           ///< settings by backend
 
-  LaunchFlags launch;                        ///< rank and address given by flags
-  std::string transport;                     ///< between processes; empty: the launcher's transport
-  double deadline = 60;                      ///< seconds that processes, or replicas in one process, wait for each
-                                             ///< other
+  LaunchFlags launch;    ///< rank and address given by flags
+  std::string transport; ///< transport between processes; empty: openmpi under its launcher, else tcp
+  double deadline = 60;  ///< longest wait for another process, or for a replica in this process, in seconds
   std::function<void(const Error &)> onLate; ///< see DeviceOptions
 
   bool replays = true; ///< capture and replay accelerator work

@@ -31,7 +31,7 @@ InstanceOptions instanceOptions(const Options &options) {
   return wanted;
 }
 
-/// "gpu(0) (cuda:0), NVIDIA H200" of each accelerator of the first replica here.
+/// "gpu(0) (cuda:0), NVIDIA H200" for each accelerator of the first replica in this process.
 static std::string acceleratorsText(const Instance &instance) {
   const Devices &devices = instance.executor().devices();
   std::string text;
@@ -92,7 +92,7 @@ static double roundedTo(DType type, double value) {
   }
 }
 
-/// The learning rate's name in graphs that call minimize, and by convention in other graphs.
+/// The name of the learning rate's state in graphs that call minimize, and by convention in other graphs.
 static constexpr std::string_view learningRate = "lr";
 
 static Setting checkSetting(const Plan &plan, const NamedText &setting) {

@@ -12,14 +12,15 @@ namespace sluice::runtime {
 
 class Feed;
 
-/// Options of an instance.
+/// The part of the command line that an instance needs.
 InstanceOptions instanceOptions(const Options &options);
 
 /// Starts an instance of the chosen variant; with several processes, of this process's replica. Prints the choice if
 /// there are several variants.
 Instance startInstance(const Options &options, ProcessGroup *processes);
 
-/// Fails unless a verb without training has weights: from `--weights`, or initial data for all parameters.
+/// Throws a usage error unless there are weights: from `--weights`, or initial data for all parameters. For verbs that
+/// do not train.
 void requireWeights(const char *verb, const Options &options, const Plan &plan);
 
 /// A hyperparameter and its new value.
@@ -55,7 +56,8 @@ Table evaluationTable(const DataPath &data);
 /// Rows per step over all replicas: the calls' fixed number of rows, else `--batch` up to the plan's limit, else the
 /// plan's limit.
 int64_t batchRows(const Options &options, const Plan &plan, int64_t fixedRows = 0);
-/// Prints the rows outside whole calls, if calls have a fixed number of rows, and the files that are left out.
+/// Prints the notes on the data, for example on files that are left out. If calls have a fixed number of rows, also
+/// prints how many rows after the last whole call are left out. `rows` is their name: "test rows".
 void tellWhatIsLeftOut(const Options &options, const Feed &feed, const char *rows);
 
 } // namespace sluice::runtime

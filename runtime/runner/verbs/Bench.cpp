@@ -21,7 +21,7 @@ static constexpr int warmUpSteps = 3, leastSteps = 5, wantedSteps = 20, mostStep
 // Factor on the requested time: a benchmark with fewer than `wantedSteps` steps continues up to this time.
 static constexpr double mostTime = 5;
 
-/// Over all replicas.
+/// Floating-point operations of a call, over all replicas.
 static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   double flops = 0;
   std::vector<const Entry *> parts = plan.partsOf(entry);
@@ -29,7 +29,7 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   for (int64_t replica = 0; replica < plan.replicas; ++replica)
     for (size_t i = 0; i < parts.size(); ++i)
       for (auto [action, times] : parts[i]->allActions())
-        if (const Launch *launch = action->launch()) { // microbatches share the rows
+        if (const Launch *launch = action->launch()) { // the microbatches together have the replica's rows
           const Cost &cost = plan.kernels[launch->kernel].cost;
           flops += static_cast<double>(times) * (cost.flops * static_cast<double>(timesOfPart[i]) +
                                                  cost.flopsFor(shareOf(plan, rows, replica).rows) - cost.flops);
@@ -37,8 +37,9 @@ static double flopsOf(const Plan &plan, const Entry &entry, int64_t rows) {
   return flops;
 }
 
-/// Seconds of each step; inputs are set outside the measured time. Runs at least `seconds` and 20 steps, or 5 steps if
-/// 20 take much longer, by the clock of the first process.
+/// Seconds of each step; inputs are set outside the measured time. Measures until `seconds` have passed and there are
+/// 20 steps. If 20 steps take longer than `mostTime` times `seconds`, 5 suffice. The clock of the first process
+/// decides.
 static std::vector<double> timeSteps(Instance &instance, const Entry &entry, int64_t rows, const Options &options,
                                      Processes &processes) {
   double seconds = options.seconds;
@@ -128,7 +129,7 @@ static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry
           {"work", lastCallJson(times, plan, entry, rows)}};
 }
 
-/// Ready, begin and end times of a call's collectives: predicted and measured.
+/// The predicted and measured times of a call's collectives, in milliseconds.
 static Json communicationJson(const DeviceTimes &times) {
   Json list = Json::array();
   double predicted = 0, measured = 0;

@@ -29,8 +29,7 @@ struct LastCall {
 struct DeviceTimes {
   std::vector<double> steps;   ///< seconds between the ends of consecutive calls
   double steadySeconds = 0;    ///< per call, over the second half of `steps`
-  double predictedSeconds = 0; ///< the same, predicted from the plan's queues and waits and the time that each piece of
-                               ///< work takes alone
+  double predictedSeconds = 0; ///< the same, predicted by CallModel from the time that each piece of work takes alone
   double serialSeconds = 0;    ///< per call, without overlap
   std::vector<CollectiveTime> collectives; ///< of a call, in order
   double exposedSeconds = 0;               ///< predicted decrease of a call's time if its collectives took no time
@@ -40,18 +39,19 @@ struct DeviceTimes {
   bool isHostClock = false;                ///< no device has a clock
 };
 
-/// Work of a benchmark outside its calls.
+/// Functions that a benchmark runs after each call, and after the last.
 struct BesideCalls {
   std::function<void()> behindEach = [] {}, behindLast = [] {};
 };
 
-/// Makes consecutive calls, `least` to 256 of them, and returns the mean seconds per call by the host's clock. Warm-up
-/// calls first set the inputs and capture the sequences: each call in flight has its own sequences, captured on its
-/// second execution.
+/// Makes consecutive calls for `seconds`, but at least `least` and at most 256, and returns the mean seconds per call
+/// by the host's clock. Warm-up calls first set the inputs and capture the sequences: each call in flight has its own
+/// sequences, which its second execution captures.
 double callAgainAndAgain(Instance &instance, const Entry &entry, int64_t rows, double seconds, int64_t least,
                          Processes &processes, const BesideCalls &beside = {});
 
-/// The last call of `entry` by one of the clocks; all calls had this many microbatches.
+/// The work of the last call of `entry` that has times of the host's clock if `isHostClock`, else of a backend's clock.
+/// All calls had this many microbatches.
 LastCall lastCallOf(const Plan &plan, const Entry &entry, int64_t microbatches, const std::vector<WorkTime> &work,
                     bool isHostClock);
 

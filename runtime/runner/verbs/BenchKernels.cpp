@@ -8,15 +8,16 @@
 
 namespace sluice::runtime {
 
-/// Kernels do not record their element type, so the model's parameters determine it.
+/// The share of the f32 peak that the model's type reaches. Kernels do not record their element type, so the type of
+/// the first parameter decides.
 static double peakShare(const Plan &plan) {
   auto isParameter = [](const State &state) { return state.kind == StateKind::parameter; };
   auto parameter = std::find_if(plan.states.begin(), plan.states.end(), isParameter);
   return parameter != plan.states.end() && parameter->dtype == DType::f64 ? 0.5 : 1;
 }
 
-/// One line of the table. The bound follows from the shape: the peak for its lanes, or its bytes over the bandwidth of
-/// the smallest cache that holds them.
+/// One line of the table, for all launches of a kernel in a call. The bound is the larger of two times: the operations
+/// at the peak for the kernel's lanes, and the bytes at the bandwidth of the smallest cache that holds them.
 static Json describe(const Plan &plan, const Launch &first, int64_t count, double seconds, int64_t rows,
                      const MachinePeak &peak) {
   const Kernel &kernel = plan.kernels[first.kernel];

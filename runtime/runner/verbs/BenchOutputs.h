@@ -7,9 +7,10 @@
 
 namespace sluice::runtime {
 
-/// Milliseconds per call of `entry`. For a single call: until it returns (`returned`) and until its work completes
-/// (`done`). For one of many calls: without reading outputs (`unread`), or with the scalars read on the host before the
-/// next call (`read`). Or with outputs kept on the device and read after the last call (`kept`). All processes call it.
+/// Milliseconds per call of `entry`. For a call alone: until it returns (`returned_ms`) and until its work completes
+/// (`done_ms`). For one of many calls: without reading outputs (`unread_ms`), with the scalars read on the host before
+/// the next call (`read_ms`), or with the scalars kept on the device and read after the last call (`kept_ms`). All
+/// processes call it.
 Json benchOutputs(Instance &instance, const Entry &entry, int64_t rows, double seconds, Processes &processes);
 
 } // namespace sluice::runtime

@@ -97,6 +97,7 @@ private:
     read(std::span(text_).last(kept));
   }
 
+  /// Appends tokens to the context and computes the scores after the last.
   void read(std::span<const int32_t> tokens) {
     window_.insert(window_.end(), tokens.begin(), tokens.end());
     for (size_t done = window_.size() - tokens.size(); done < window_.size();)
@@ -110,7 +111,8 @@ private:
     return at + 1;
   }
 
-  /// A chunk that would exceed the context begins earlier, with tokens that were already read.
+  /// Reads a chunk of tokens from position `at` on, and returns the position after it. A chunk that would exceed the
+  /// context begins earlier, with tokens that were already read.
   size_t readChunk(size_t at) {
     auto size = static_cast<size_t>(elementsOf(prefill_->findInput("prompt")->shape));
     size_t end = std::min(window_.size(), at + size), begin = at;
@@ -149,7 +151,7 @@ private:
 
 //===- text -------------------------------------------------------------------------------------------------------===//
 
-/// Text form of tokens: bytes, vocabulary entries, or numbers.
+/// The form of the prompt and the output: bytes, entries of a vocabulary, or token numbers.
 class Language {
 public:
   Language(const Options &options, int64_t words)
@@ -167,7 +169,7 @@ public:
                          "; give --tokenizer or --prompt-tokens"));
   }
 
-  /// Larger tokens are never sampled.
+  /// The number of tokens that can be printed; larger tokens are never sampled.
   int64_t tokens() const { return bpe_ ? bpe_->size() : isNumbers_ ? words_ : 256; }
 
   Tokens promptOf(const GenerateOptions &options) const {

@@ -19,12 +19,12 @@ static Json valueJson(const Value &value) {
   return json;
 }
 
-/// Of a replica in one call.
+/// The maximum number of rows of a replica in one call.
 static int64_t mostRows(const Plan &plan, const Entry &entry) {
   return entry.parts.empty() ? plan.capacity : plan.capacity * plan.microbatches;
 }
 
-/// For a call with all rows; launches in loops count once.
+/// The number of launches of a call with the maximum number of rows; launches in loops count once.
 static int64_t launchesOf(const Plan &plan, const Entry &entry) {
   std::vector<const Entry *> parts = plan.partsOf(entry);
   std::vector<int64_t> times = plan.timesOf(entry, plan.microbatches);
@@ -99,7 +99,7 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   return json;
 }
 
-/// The row capacity and the maximum number of rows of a call.
+/// Continues "up to 16" (the capacity): " in a microbatch and 64 in all". Empty without replicas and microbatches.
 static std::string roomText(const Plan &plan) {
   if (plan.microbatches == 1 && plan.replicas <= 1)
     return "";

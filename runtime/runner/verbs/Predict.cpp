@@ -24,7 +24,8 @@ static constexpr std::string_view standardStream = "-";
 
 namespace {
 
-/// Rows [begin, begin + count) of a tensor whose rows dimension is not outermost: one range in each of `outer` blocks.
+/// Indices [begin, begin + count) of dimension `dim` of a tensor: one range of bytes in each of `outer` blocks, since
+/// `dim` need not be the outermost dimension.
 struct RowRange {
   int64_t outer = 1, blockBytes = 1, beginBytes = 0, bytes = 0;
 
@@ -38,7 +39,7 @@ struct RowRange {
   }
 };
 
-/// An input or output of the entry and all rows of it.
+/// An input or output of the entry, with all its rows.
 struct Binding {
   const Value *value;
   HostTensor tensor;
@@ -78,6 +79,7 @@ public:
     }
   }
 
+  /// Writes the outputs to their files or prints them.
   void deliver() const {
     for (const Binding &output : outputs_)
       if (output.path == standardStream)
@@ -159,7 +161,7 @@ private:
                          perRow(value)));
   }
 
-  /// Widens elements as `train` widens those of columns.
+  /// Converts the elements to the input's type, by the rule for columns (DATA.md).
   static void widen(Binding &input) {
     HostTensor &tensor = input.tensor;
     Convert convert = conversion(tensor.dtype, input.value->dtype);
@@ -191,6 +193,7 @@ private:
         failUsage(concat("--output: ", flag, " prints to the standard output, too"));
   }
 
+  /// The number of indices of the rows dimension that belong to one row.
   int64_t perRow(const Value &value) const {
     return value.shape[static_cast<size_t>(value.rowsDim)] / instance_.plan().capacity;
   }
@@ -264,7 +267,7 @@ private:
     return result;
   }
 
-  /// One line per first index.
+  /// Prints one line for each index of the first dimension.
   static void print(const Binding &output) {
     const HostTensor &tensor = output.tensor;
     printLine(concat(output.value->name, ": ", typeText(tensor.dtype, tensor.shape)));

@@ -161,7 +161,7 @@ private:
     firstStep_ = position_.step;
   }
 
-  /// Lines, besides the states, that must be equal in all processes.
+  /// Lines that must be equal in all processes, in addition to the states.
   std::vector<NamedText> lines() const {
     std::vector<NamedText> lines = {{"the number of training rows", std::to_string(train_->rows())},
                                     {"the number of test rows", std::to_string(test_ ? test_->rows() : 0)},
@@ -223,7 +223,8 @@ private:
       instance_.setState(*state, Bytes(static_cast<size_t>(state->logicalBytes())));
   }
 
-  /// With --drop-last, the rows left out differ between epochs.
+  /// The order of this epoch's rows. With --drop-last, rows are left out after shuffling, so that each epoch leaves out
+  /// other rows.
   std::vector<uint32_t> order() const {
     if (!carried().empty())
       return streamOrder(position_.batch, train_->rows());
@@ -275,7 +276,7 @@ private:
     progress_.update(concat("epoch ", position_.epoch + 1, "/", epochs()), position_.rowsDone, train_->rows(), text);
   }
 
-  /// If processes keep shards, all processes call this.
+  /// Writes a checkpoint, unless there is one for this step. All processes call this, because they collect shards.
   void checkpoint() {
     if (options_.checkpointFolder.empty() || saved_ == position_.step)
       return;
@@ -375,9 +376,10 @@ private:
   std::optional<Feed> train_, test_;
   std::optional<CheckpointFolder> folder_;
   TrainPosition position_;
-  int64_t saved_ = -1; ///< the step of the last checkpoint
+  /// The step of the last checkpoint. -1: none, or one at the end of an epoch, before `run` counts the epoch.
+  int64_t saved_ = -1;
   bool shuffles_ = true;
-  int64_t firstStep_ = 0;            ///< steps before this run
+  int64_t firstStep_ = 0;            ///< steps of the resumed run, before this one
   std::optional<int64_t> nonFinite_; ///< the first step whose loss is not finite
   double seconds_ = 0;               ///< time of this process for the epoch's `rowsTimed_` rows
   int64_t rowsTimed_ = 0;

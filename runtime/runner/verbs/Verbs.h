@@ -13,7 +13,7 @@
 
 namespace sluice::runtime {
 
-/// Keys of `--json` and `--log`, kept for compatibility with scripts, whatever a row represents.
+/// Keys of `--json` and `--log`. Scripts rely on them, so they keep these names although rows need not be images.
 inline constexpr const char *rateKey = "images_per_s", *rowsKey = "images";
 /// The JSON key for the names of figures that are means over calls.
 inline constexpr const char *overCallsKey = "mean_over_calls";
@@ -25,17 +25,17 @@ int runGenerate(const Options &options, Processes &processes);
 int runBench(const Options &options, Processes &processes);
 int runInfo(const Options &options);
 
-/// Lists the figures that are means over calls in a line, if there are any. Their names in the line begin with
-/// `prefix`.
+/// Adds the names of the figures that are means over calls to a line of JSON, if there are any. `prefix` precedes each
+/// name.
 void addOverCalls(Json &line, const std::vector<NamedFigure> &figures, std::string_view prefix);
-/// Prints a warning for each undefined figure. The names in the warnings begin with `prefix`.
+/// Prints a warning for each undefined figure. `prefix` precedes each name.
 void warnOfUndefined(const std::vector<NamedFigure> &figures, std::string_view prefix);
 
-/// The means of eval_step over the rows of `feed`; nothing if `signal`, which may be null, arrived.
+/// Runs eval_step on all rows of `feed`. Returns nothing if `signal` ended it; `signal` may be null.
 std::optional<Means> evaluate(Instance &instance, const Feed &feed, int64_t batch, Progress &progress,
                               SharedSignal *signal);
 
-/// The addition of `bench --kernels` to the result.
+/// The part of the result that `bench --kernels` adds.
 Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds);
 
 } // namespace sluice::runtime
