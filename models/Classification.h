@@ -1,4 +1,4 @@
-// Shared code of the classification models: images in, class scores out.
+// Shared code of the models that classify images.
 #pragma once
 
 #include "Options.h"
@@ -8,13 +8,14 @@
 
 namespace models {
 
-/// A graph that learns the class of an image or of each position, and its inputs.
+/// A graph that learns the class of an image, or of each pixel, with its inputs.
 struct Classification {
-  /// `shape` is the shape of one image, `labels` the shape of its labels.
+  /// `shape` is the shape of one image. `labels` is the shape of its labels; by default an image has one label.
   Classification(const std::string &name, const Options &options, const sluice::Shape &shape,
                  const sluice::Shape &labels = {});
 
-  /// Trains `net` on cross-entropy; outputs its logits and its accuracy.
+  /// Calls `net` on the images, and trains it on the cross-entropy of its logits. The graph outputs the logits, and has
+  /// the metric `accuracy`.
   sluice::Graph minimize(sluice::nn::Module &net, const sluice::optim::Optimizer &optimizer);
 
   sluice::Graph graph;
@@ -25,10 +26,10 @@ struct Classification {
 /// Images as f32: bytes are scaled to [0, 1].
 sluice::Tensor scaled(sluice::Arg image);
 
-/// Initializes weights from N(0, 0.01^2) and biases with zeros.
+/// Initializes weights from N(0, 0.01^2) and biases with zeros: --init notebook.
 void initializeNormally(sluice::nn::Module &net);
 
-/// Initializes convolution weights from N(0, 2 / fan_out).
+/// Initializes convolution weights from N(0, 2 / fan_out): --init he. All other parameters keep PyTorch's defaults.
 void initializeConvolutions(sluice::nn::Module &net);
 
 } // namespace models

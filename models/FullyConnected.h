@@ -1,4 +1,4 @@
-// Shared code of the fully connected networks.
+// Shared code of fcn_r and fcn_s.
 #pragma once
 
 #include <sluice/sluice.h>

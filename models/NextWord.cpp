@@ -20,8 +20,8 @@ Graph NextWord::minimize(const Tensor &logits, const optim::Optimizer &optimizer
 }
 
 Graph NextWord::minimize_sums(const Tensor &logits, const optim::Optimizer &optimizer) {
-  Tensor loss =
-      cross_entropy(logits.transpose(1, 2), label, Reduction::none).sum(1).mean(); // sum over the words of each row
+  // Summed over the words of each row, then the mean over the rows.
+  Tensor loss = cross_entropy(logits.transpose(1, 2), label, Reduction::none).sum(1).mean();
   graph.output("logits", logits);
   graph.metric("nll", loss / static_cast<double>(label.shape()[1].size));
   graph.minimize(loss, optimizer, {.clip_grad_norm = 5.0});

@@ -13,13 +13,13 @@ namespace models {
 
 namespace {
 
-/// An option that does not suit this model: the reason, and the program's exit code.
+/// Thrown for an option that does not fit this model: the reason, and the program's exit code.
 struct Refusal {
   std::string message;
   int code;
 };
 
-/// NAME=DEVICE
+/// The parsed form of NAME=DEVICE. Throws sluice::Error if the device is malformed.
 struct Pin {
   std::string part;
   sluice::Device device;
@@ -30,7 +30,9 @@ struct Pin {
 
 } // namespace
 
-/// Replaces CLI::Range, which accepts NaN.
+// The following checks return an error text; empty if the value is valid.
+
+/// Checks a learning rate. CLI::Range would accept NaN.
 static std::string checkRate(const std::string &text) {
   double rate = std::strtod(text.c_str(), nullptr);
   return rate >= 0 && rate <= 1e6 ? "" : "a learning rate is between 0 and 1e6, not " + text;
@@ -184,7 +186,7 @@ void pin(sluice::nn::Module &model, const Options &options) {
   }
 }
 
-/// Prints help, or the error in the arguments, which ends the program.
+/// Prints the help or the error in the arguments, and returns the exit code.
 static int end(const CLI::App &app, const CLI::ParseError &error) {
   int code = app.exit(error) == 0 ? 0 : 2;
   if (std::cout.flush())

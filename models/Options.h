@@ -13,10 +13,11 @@
 
 namespace models {
 
-/// Sizes of a language model or of another network of equal blocks; 0: not applicable.
+/// Sizes of a language model, or of another network of equal blocks. Only the sizes that are not 0 are options of the
+/// program; the same holds for `dropout` if it is set.
 struct Sizes {
-  std::int64_t layers = 0;
-  std::int64_t width = 0;             ///< features of each word or patch, in heads of 64
+  std::int64_t layers = 0;            ///< number of blocks
+  std::int64_t width = 0;             ///< features of each word or patch, a multiple of the heads' 64
   std::int64_t length = 0;            ///< words in a row
   std::int64_t words = 0;             ///< vocabulary size
   std::optional<double> dropout = {}; ///< dropout probability
@@ -25,9 +26,9 @@ struct Sizes {
 struct Options {
   std::int64_t batch = 256;                               ///< maximum rows of one call
   std::string input = "u8";                               ///< the dtype of images: u8 (scaled by 1/255) or f32
-  std::int64_t size = 0;                                  ///< side of images, for programs with variable image size
+  std::int64_t size = 0;                                  ///< side of images in pixels; 0: the program has no --size
   std::string init = "torch";                             ///< initial values of parameters: one of `inits`
-  std::vector<std::string> inits = {"torch", "notebook"}; ///< those that the program supports, also xavier and he
+  std::vector<std::string> inits = {"torch", "notebook"}; ///< the values of --init; others are xavier and he
   double lr = 0.1;
   Sizes sizes = {};
   std::string output = {};            ///< output file; default: the model's name with .mlir
@@ -40,7 +41,7 @@ struct Options {
 sluice::Graph graph(const std::string &name, const Options &options,
                     std::source_location where = std::source_location::current());
 
-/// Pins the parts of a model that the options name.
+/// Pins parts of a model to devices, as in `pins` of the options.
 void pin(sluice::nn::Module &model, const Options &options);
 
 /// Parses the command line over `defaults`, builds the model and writes it. Returns the program's exit code: 2 for

@@ -1,4 +1,5 @@
-// Residual networks for 224 x 224 images of 1000 classes: everything except the blocks, which the programs define.
+// Shared code of resnet18 and resnet50: residual networks for images of 1000 classes, apart from the blocks, which the
+// programs define.
 #pragma once
 
 #include "Classification.h"
@@ -35,7 +36,8 @@ struct ResNetStem : sluice::nn::Module {
   }
 };
 
-/// `Block` takes input channels, width and stride; its output has kExpansion times the width in channels.
+/// The constructor of `Block` takes its input channels, its width and its stride. Its output has `Block::kExpansion`
+/// times `width` channels.
 template <class Block> struct ResNet : sluice::nn::Module {
   ResNetStem stem{this, sluice::nn::Group{"stem"}};
   sluice::nn::Sequential layer1{this, "layer1"}, layer2{this, "layer2"}, layer3{this, "layer3"}, layer4{this, "layer4"};

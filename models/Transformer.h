@@ -21,7 +21,7 @@ inline sluice::Tensor attention(const sluice::Tensor &q, const sluice::Tensor &k
       .flatten(2);
 }
 
-/// Queries, keys and values are concatenated: [N, T, 3 * heads * 64].
+/// The same for concatenated queries, keys and values: [N, T, 3 * heads * 64].
 inline sluice::Tensor attention(const sluice::Tensor &qkv, sluice::AttentionOptions options = {}) {
   std::vector<sluice::Tensor> parts = qkv.chunk(3, 2);
   return attention(parts[0], parts[1], parts[2], std::move(options));
@@ -30,15 +30,16 @@ inline sluice::Tensor attention(const sluice::Tensor &qkv, sluice::AttentionOpti
 /// Shape of a layer's key or value cache in generation: [1, heads, length, 64].
 inline sluice::Shape cache_shape(std::int64_t width, std::int64_t length) { return {1, width / kHead, length, kHead}; }
 
-/// The causal mask [count, length]: whether each of `count` words from `position` on attends to each position. A word
-/// attends to its own and to earlier positions.
+/// The causal mask [count, length]: for each of the `count` words from `position` on, the positions that it attends to,
+/// which are its position and all earlier ones.
 inline sluice::Tensor is_before(sluice::Graph &graph, const sluice::Tensor &position, std::int64_t count,
                                 std::int64_t length) {
   sluice::Tensor places = graph.arange(double(count), sluice::i32) + position;
   return graph.arange(double(length), sluice::i32) <= places.unsqueeze(1);
 }
 
-/// Attention of the words from `position` on to themselves and to earlier words, whose keys and values are cached.
+/// Attention of the words from `position` on to themselves and to earlier words, whose keys and values are in the
+/// caches `keys` and `values`. Adds the keys and values of the new words to the caches.
 inline sluice::Tensor cached_attention(const sluice::Tensor &qkv, sluice::Tensor keys, sluice::Tensor values,
                                        const sluice::Tensor &position, const sluice::Tensor &mask) {
   std::vector<sluice::Tensor> parts = qkv.chunk(3, 2);

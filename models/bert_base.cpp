@@ -1,5 +1,6 @@
-// BERT-base over up to 512 words: classifies a text into two classes by the first word's final state. Has 12 attention
-// blocks with norms after the residual sums. Parameter names are those of Hugging Face's transformers.
+// BERT-base for texts of up to 512 words: classifies a text into two classes by the final state of its first word. It
+// has 12 attention blocks, with norms after the residual sums. Parameter names are those of Hugging Face's
+// transformers.
 #include "Options.h"
 #include "Transformer.h"
 
@@ -22,7 +23,7 @@ struct Embeddings : nn::Module {
   }
 };
 
-/// A projection with a residual connection to the block's input.
+/// A projection, a residual sum with `before`, the input of the sublayer, and a norm.
 struct Output : nn::Module {
   nn::Linear dense;
   nn::LayerNorm norm;

@@ -1,7 +1,7 @@
-// GPT-2 with 124 million parameters: predicts each next word of up to 1024 words by 12 blocks of causal attention. The
-// word embedding is also the output projection. Parameter names and matrix layouts, [in, out], are those of Hugging
-// Face's transformers. Generation caches the keys and values of earlier words: it reads the prompt in chunks, then one
-// word per call.
+// GPT-2 with 124 million parameters: predicts the next word at each of up to 1024 positions by 12 blocks of causal
+// attention. The word embedding is also the output projection. Parameter names and matrix layouts, [in, out], are those
+// of Hugging Face's transformers. Generation reads the prompt in chunks, then one word per call, and caches the keys
+// and values of earlier words.
 #include "NextWord.h"
 #include "Transformer.h"
 
@@ -23,11 +23,12 @@ struct Conv1d : nn::Module {
   Tensor forward(Tensor x) override { return matmul(x, weight) + bias; }
 };
 
-/// The standard deviation of initial weights for projections into the residual stream, which sums two parts per layer.
+/// The standard deviation of initial weights for projections whose results are added to the residual stream. There are
+/// two per layer, and the root keeps the variance of their sum independent of the number of layers.
 static double ofResidual(const models::Sizes &sizes) { return 0.02 / std::sqrt(2.0 * double(sizes.layers)); }
 
 struct Attention : nn::Module {
-  double share; // dropout probability, here and below
+  double share; // dropout probability; the same in the other modules
   Conv1d c_attn, c_proj;
   Tensor keys, values;
 
@@ -94,16 +95,17 @@ struct Gpt2 : nn::Module {
     return linear(ln_f(h(dropout(x, share))), wte.weight);
   }
 
-  /// The states of words from `position` on, after the cached words. `mask`: the positions that each word attends to.
+  /// The final states of words from `position` on; earlier words are in the caches. `mask` is that of
+  /// models::is_before.
   Tensor forward(Tensor words, Tensor position, Tensor mask) override {
     return h(wte(words) + narrow(wpe.weight, 0, position, words.shape()[1].size), position, mask);
   }
-  /// The scores of the next word, from the state of the last.
+  /// The scores of the next word, from the final state of the last word.
   Tensor scores(const Tensor &state) { return linear(ln_f(state), wte.weight).flatten(); }
 };
 
-/// Adds the entry points of generation. They return the scores of the word after `token`, and of the word after number
-/// `last` of a chunk from `position` on.
+/// Adds the entry points of generation. `decode` returns the scores of the word after `token`. `prefill` reads a chunk
+/// of the prompt that begins at `position`, and returns the scores of the word after number `last` of the chunk.
 static void addGeneration(Graph &graph, Gpt2 &net, std::int64_t length) {
   std::int64_t chunk = std::min(kChunk, length);
   Tensor token = graph.input("token", i32, {1, 1}), prompt = graph.input("prompt", i32, {1, chunk}),

@@ -1,6 +1,6 @@
-// LeNet on several devices, as in the multi-GPU chapter of the book "Dive into Deep Learning". Each device has its own
-// parameters and a share of the rows of a batch with static size. Gradients are summed over the devices, and each
-// device updates its own parameters by the sums.
+// LeNet on several devices, as in the multi-GPU chapter of the book "Dive into Deep Learning". Each device has a copy
+// of the parameters, and a share of the rows of a batch with static size. Gradients are summed over the devices, and
+// each device updates its copy by the sums.
 #include "Options.h"
 #include <sluice/sluice.h>
 
@@ -47,7 +47,8 @@ static void sgd(std::vector<Tensor> &params, const std::vector<Tensor> &grads, c
     params[i].copy_(params[i] - lr * grads[i] / batch);
 }
 
-/// The logits of all rows and the mean loss on the first device, before the update of the parameters.
+/// Builds a training step. Returns the logits of all rows and the mean loss, both on the first device and from the
+/// parameters before their update.
 static std::pair<Tensor, Tensor> train_batch(const Tensor &x, const Tensor &y, PerDevice &params,
                                              const std::vector<Device> &devices, const Tensor &lr, double batch) {
   auto [xs, ys] = split_batch(x, y, devices, {.even_split = false});
@@ -82,7 +83,7 @@ static Graph build(const models::Options &options) {
   Tensor y = graph.input("label", i32, {options.batch});
   std::vector<Device> devices = devicesOf(graph);
   nn::Module net{graph};
-  models::pin(net, options); // an error if there is a --pin: the model has no parts
+  models::pin(net, options); // --pin is an error, because the module has no submodules
   std::vector<Tensor> params = parametersOf(net);
   PerDevice device_params;
   for (const Device &device : devices)

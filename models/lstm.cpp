@@ -1,6 +1,6 @@
-// A language model over 10,000 words: predicts each next word of 32-word rows by an embedding, two LSTM layers and a
-// linear layer. LSTM layers have one bias each; torch.nn's have two. Each row starts with the final state of the same
-// row of the previous batch; generation continues from the state of the previous word.
+// A language model with a vocabulary of 10,000 words: predicts the next word at each position of 32-word rows by an
+// embedding, two LSTM layers and a linear layer. LSTM layers have one bias each; torch.nn's have two. Each row starts
+// with the final state of the same row of the previous batch. Generation continues from the state of the previous word.
 #include "NextWord.h"
 
 using namespace sluice;

@@ -1,6 +1,7 @@
-// The medium language model of Zaremba et al. 2014: predicts each next word of 35-word rows, from 10,000 words, by an
-// embedding, two LSTM layers of 650 and a linear layer. Dropout precedes all layers but the first. LSTM layers have one
-// bias each. Each row starts with the final state of the same row of the previous batch.
+// The medium language model of Zaremba et al. 2014, with a vocabulary of 10,000 words: predicts the next word at each
+// position of 35-word rows by an embedding, two LSTM layers of 650 features and a linear layer. Dropout precedes all
+// layers but the first. LSTM layers have one bias each. Each row starts with the final state of the same row of the
+// previous batch.
 #include "NextWord.h"
 
 using namespace sluice;

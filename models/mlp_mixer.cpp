@@ -1,5 +1,5 @@
-// MLP-Mixer-S/16 for 224 x 224 images of 1000 classes: blocks that mix 196 patches per channel, then 512 channels per
-// patch. Parameter names are those of timm.
+// MLP-Mixer-S/16 for 224 x 224 images of 1000 classes: each block mixes the 196 patches of each channel, then the 512
+// channels of each patch. Parameter names are those of timm.
 #include "Classification.h"
 
 using namespace sluice;

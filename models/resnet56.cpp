@@ -3,8 +3,8 @@
 
 using namespace sluice;
 
-/// Two 3x3 convolutions with a parameter-free shortcut: if the channels grow, every second pixel, with zeros in the new
-/// channels.
+/// Two 3x3 convolutions with a shortcut without parameters. If the number of channels grows, the shortcut takes every
+/// second pixel in both dimensions, and zeros for the new channels.
 struct BasicBlock : nn::Module {
   std::int64_t added;
   nn::Conv2d conv1;

@@ -30,7 +30,8 @@ struct Down : nn::Module {
   Tensor forward(Tensor x) override { return conv(x); }
 };
 
-/// Doubles the size, halves the channels, then concatenates the features of that size from the way down.
+/// Doubles the size and halves the channels, concatenates `skipped`, the features of this size before they were halved,
+/// and convolves both.
 struct Up : nn::Module {
   nn::ConvTranspose2d up;
   DoubleConv conv;
