@@ -98,7 +98,7 @@ static void checkCountOfMachine(const Plan &plan, const std::string &list, size_
   size_t accelerators = plan.devices.size() - 1, needed = accelerators * (localRank + 1);
   if (items < needed || (accelerators == 0 && items > 0))
     failUsage(concat("devices: ", quote(list), " has ", items, " accelerators, and process ", localRank,
-                     " of this machine needs ", accelerators, " behind those of the ", localRank, " before it"));
+                     " of this machine needs ", accelerators, " after those of the ", localRank, " before it"));
 }
 
 static std::vector<std::vector<int32_t>> ordinalsOf(const Plan &plan, const std::vector<Item> &items, size_t replicas) {
@@ -111,7 +111,7 @@ static std::vector<std::vector<int32_t>> ordinalsOf(const Plan &plan, const std:
       failUnsupported(concat("device ", text, " cannot be ", shownDevice(device.name), ", which was compiled for ",
                              quote(device.backend)));
     if (auto here = items.begin() + static_cast<std::ptrdiff_t>(i); std::find(items.begin(), here, items[i]) != here)
-      failUsage(concat("devices: ", text, " is there twice"));
+      failUsage(concat("devices: ", text, " is listed twice"));
     ordinals[i / accelerators].push_back(items[i].ordinal);
   }
   return ordinals;

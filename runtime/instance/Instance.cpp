@@ -226,7 +226,7 @@ std::vector<std::byte> Instance::allShards(const State &state) const {
     return known->second;
   if (processes())
     failUsage(concat("the state ", quote(state.name), " is kept in shards by ", plan_.replicas,
-                     " processes, and nobody has collected them"));
+                     " processes: call collectShards in all of them first"));
   std::vector<std::byte> whole(static_cast<size_t>(state.shards) * shardBytes(state));
   getShards(state, whole);
   return whole;

@@ -70,7 +70,7 @@ const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const Inst
     return artifact;
   std::vector<Variant> variants = variantsAskedFor(artifact, options, localRank);
   if (why && variants.front().artifact != &artifact)
-    *why = "as it was asked for";
+    *why = "requested by an option";
   if (variants.size() == 1)
     return *variants.front().artifact;
   std::string reasons;

@@ -51,7 +51,7 @@ static Format zipFormat(std::string_view start) {
 
 static Format jsonFormat(std::string_view start) {
   if (start.find("\"weight_map\"") == std::string_view::npos)
-    return {{}, "is a JSON text", "weights are a safetensors file, which may lie beside it"};
+    return {{}, "is a JSON text", "give the safetensors file with the weights, which may be in the same folder"};
   return {{},
           "is the index of weights in several files",
           "convert it in Python: tensors = {}; [tensors.update(safetensors.torch.load_file(f)) for f in "

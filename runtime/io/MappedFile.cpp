@@ -44,7 +44,7 @@ MappedFile::MappedFile(const std::string &path) : path_(path) {
   close(descriptor);
   if (data == MAP_FAILED) {
     if (error == ENOMEM)
-      failExhausted(concat(path, ": no room to map its ", bytesText(bytes)));
+      failExhausted(concat(path, ": cannot map its ", bytesText(bytes), ": the address space is exhausted"));
     errno = error;
     failSystem(path, "map");
   }

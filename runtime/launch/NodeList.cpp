@@ -17,7 +17,8 @@ std::string firstNode(const std::string &list) {
     if (list[at] == '[') { // the first number in the brackets ends at '-', ',' or ']'
       size_t close = list.find(']', at), end = list.find_first_of("-,]", at);
       if (close == std::string::npos || end == at + 1)
-        failUsage(concat("the variable SLURM_STEP_NODELIST is ", quote(list), ", which is no list of machines"));
+        failUsage(concat("the variable SLURM_STEP_NODELIST is ", quote(list),
+                         ", expected a list of nodes such as node[1-4]"));
       name += list.substr(at + 1, end - at - 1);
       at = close + 1;
       continue;
@@ -28,7 +29,8 @@ std::string firstNode(const std::string &list) {
     if (!isNameCharacter(c))
       name.clear();
   if (name.empty())
-    failUsage(concat("the variable SLURM_STEP_NODELIST is ", quote(list), ", which is no list of machines"));
+    failUsage(
+        concat("the variable SLURM_STEP_NODELIST is ", quote(list), ", expected a list of nodes such as node[1-4]"));
   return name;
 }
 

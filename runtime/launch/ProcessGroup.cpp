@@ -160,8 +160,8 @@ std::vector<Bytes> ProcessGroup::collect(const std::string &what, std::span<cons
                                  std::vector<size_t>(static_cast<size_t>(this->size()), sizeof size))) {
     std::memcpy(&size, one.data(), sizeof size);
     if (size > kMostAgreedBytes)
-      failInvalid(concat(what, ": rank ", sizes.size(), " has ", size, " bytes to tell, and ", kMostAgreedBytes,
-                         " are the most"));
+      failInvalid(
+          concat(what, ": rank ", sizes.size(), " sends ", size, " bytes, more than the limit of ", kMostAgreedBytes));
     sizes.push_back(size);
   }
   return gather(what, own, sizes);
@@ -191,9 +191,9 @@ static std::vector<NamedText> decodeLines(const Bytes &bytes) {
 static std::string firstDifference(const std::vector<NamedText> &first, const std::vector<NamedText> &other) {
   for (size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
     if (i >= other.size() || (i < first.size() && first[i].name != other[i].name))
-      return concat("it does not tell ", first[i].name, ", as rank 0 does");
+      return concat("it lacks ", first[i].name, ", which rank 0 has");
     if (i >= first.size())
-      return concat("it tells ", other[i].name, ", and rank 0 does not");
+      return concat("it has ", other[i].name, ", which rank 0 lacks");
     if (first[i].text != other[i].text)
       return concat(first[i].name, " is ", other[i].text, ", and ", first[i].text, " in rank 0");
   }
@@ -205,7 +205,7 @@ void ProcessGroup::agree(const std::string &what, const std::vector<NamedText> &
   std::string verdict;
   for (size_t rank = 1; rank < told.size() && verdict.empty(); ++rank)
     if (std::string difference = firstDifference(lines, decodeLines(told[rank])); !difference.empty())
-      verdict = concat("rank ", rank, " is not as rank 0: ", difference);
+      verdict = concat("rank ", rank, " differs from rank 0: ", difference);
   verdict = spread(what, std::move(verdict));
   if (verdict.empty())
     return;

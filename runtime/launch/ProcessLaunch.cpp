@@ -99,14 +99,14 @@ static int numberOf(const Environment &environment, const char *name) {
   const std::string &text = environment.at(name);
   std::optional<int> number = numberIn(text);
   if (!number)
-    failUsage(concat("the variable ", name, " is ", quote(text), ", which is no number from 0 on"));
+    failUsage(concat("the variable ", name, " is ", quote(text), ", expected a whole number of at least 0"));
   return *number;
 }
 
 static int portIn(const std::string &what, const std::string &text) {
   std::optional<int> port = numberIn(text);
   if (!port || *port < 1 || *port > 65535)
-    failUsage(concat(what, " has the port ", quote(text), ", which is none from 1 to 65535"));
+    failUsage(concat(what, " has the port ", quote(text), ", expected 1 to 65535"));
   return *port;
 }
 
@@ -168,7 +168,7 @@ static void failIfTorn(const Environment &environment, const Variables &its) {
 /// Throws unless the rank is in range.
 static void requireRank(const std::string &what, int number, const std::string &limits, int limit) {
   if (number < 0)
-    failUsage(concat(what, " is ", number, ", and there is none below 0"));
+    failUsage(concat(what, " is ", number, ", expected at least 0"));
   if (number >= limit)
     failUsage(concat(what, " is ", number, ", and ", limits, " is ", limit));
 }
@@ -184,7 +184,7 @@ struct RankNames {
 
 static void checkRanks(const ProcessLaunch &launch, const RankNames &names) {
   if (launch.size < 1)
-    failUsage(concat(names.size, " is ", launch.size, ", and there is one rank at least"));
+    failUsage(concat(names.size, " is ", launch.size, ", expected at least 1"));
   requireRank(names.rank, launch.rank, names.size, launch.size);
   if (launch.localSize && *launch.localSize > launch.size)
     failUsage(concat(names.localSize, " is ", *launch.localSize, ", and ", names.size, " is ", launch.size));
@@ -254,8 +254,8 @@ std::optional<ProcessLaunch> findProcessLaunch(const LaunchFlags &flags, const E
 
 void checkOpenMpiCanJoin(const ProcessLaunch &launch) {
   if (launch.launcher != Launcher::OpenMpi && launch.launcher != Launcher::Slurm)
-    failUnsupported(concat("the transport openmpi is Open MPI's, and this process was started by ",
-                           textOf(launch.launcher), ": start it by Open MPI's mpirun"));
+    failUnsupported(concat("the transport openmpi needs Open MPI's launcher, and this process was started by ",
+                           textOf(launch.launcher), ": start it with Open MPI's mpirun, or use --transport tcp"));
 }
 
 } // namespace sluice::runtime

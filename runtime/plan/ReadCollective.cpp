@@ -39,15 +39,15 @@ static void parseEnds(const JsonReader &json, const Plan &plan, const Queue &que
 
 Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue &queue) {
   if (plan.replicas == 1)
-    json.fail("has nobody to exchange with: the plan has one replica");
+    json.fail("is for several replicas, but the plan has one");
   if (queue.device != 0 && queue.kind != QueueKind::communication)
-    json.fail(concat("its queue ", quote(queue.name), " is for no communication"));
+    json.fail(concat("its queue ", quote(queue.name), " is not a communication queue"));
   Collective collective;
   collective.name = json.at("name").string();
   collective.source = optionalText(json, "source");
   collective.kind = parseEnum<Collective::Kind>(json.at("kind"), Collective::kindNames);
   if (plan.replicas == replicasOfLaunch && collective.isShared())
-    json.at("kind").fail("has a part for each replica, and how many there are is left to the launch");
+    json.at("kind").fail("needs the number of replicas, which the launch decides");
   if (json.has("reduction"))
     collective.reduction = parseEnum<Reduction>(json.at("reduction"), reductionNames);
   collective.dtype = parseDType(json.at("dtype"));

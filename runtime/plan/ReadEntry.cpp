@@ -77,7 +77,7 @@ private:
     if (json.has("ignored"))
       value.ignored = json.at("ignored").integer(INT32_MIN, INT32_MAX);
     if (value.ignored && value.below == 0)
-      json.at("ignored").fail("is no index, but the input has none");
+      json.at("ignored").fail("is given without 'below'");
     if (json.has("waits"))
       for (const JsonReader &item : json.at("waits").list())
         value.waits.push_back(parseWait(item, 0, actions, plan_.inFlight));
@@ -175,7 +175,7 @@ private:
   Slot parseCondition(const JsonReader &json) const {
     Slot slot = parseSlot(json, plan_, 1);
     if (plan_.deviceOf(slot) != 0)
-      json.at("arena").fail("is not on the host, which decides");
+      json.at("arena").fail("is not on the host, which reads it");
     return slot;
   }
 
@@ -198,7 +198,7 @@ private:
     if (std::none_of(queues.begin(), queues.end(), [&](size_t queue) { return plan_.queues[queue].device == device; }))
       json.at("arena").fail(concat("is not on the device of the queue ", quote(plan_.queues[queues.front()].name)));
     if (plan_.arenas[buffer.slot.arena].isConstant())
-      json.at("arena").fail("constants do not end");
+      json.at("arena").fail("is among the constants, which have no last use");
     return buffer;
   }
 

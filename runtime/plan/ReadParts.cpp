@@ -44,9 +44,9 @@ private:
     for (const Value &output : its.outputs) {
       size_t number = findAlike(json, entry_.outputs, output, isEach);
       if (given_[number])
-        json.fail(concat("gives ", quote(output.name), ", as another part does"));
+        json.fail(concat("gives ", quote(output.name), ", which another part gives"));
       if (output.rowsDim < 0 && (isEach || !isLast))
-        json.fail(concat("gives ", quote(output.name), ", which the last part is to give"));
+        json.fail(concat("gives ", quote(output.name), ", which only the last part may give"));
       given_[number] = true;
     }
     std::vector<ListedAction> all = its.allActions();
@@ -61,7 +61,7 @@ private:
     if (found == list.end() || found->dtype != value.dtype || found->shape != value.shape ||
         found->rowsDim != value.rowsDim)
       json.fail(concat("has ", quote(value.name), " of type ", typeText(value.dtype, value.shape),
-                       ", which its entry has not"));
+                       ", which its entry lacks"));
     if (!isEach && value.rowsDim >= 0)
       json.fail(concat("is done once a call and has rows of ", quote(value.name)));
     return static_cast<size_t>(found - list.begin());
@@ -73,7 +73,7 @@ private:
     if (value.rowsDim >= 0 && value.bytes / plan_.microbatches < needed)
       json.at("bytes").fail(concat("is ", value.bytes, ", less than ", plan_.microbatches, " microbatches need"));
     if (value.slot.stride != 0)
-      json.at("stride").fail("is of a value that exists once");
+      json.at("stride").fail("is not 0, but the host has this value once");
   }
 
   const JsonReader &json_;

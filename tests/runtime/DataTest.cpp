@@ -496,7 +496,7 @@ TEST_F(TokensTest, PartsAreFilesOfAFolder) {
 TEST_F(TokensTest, WhatIsTooShortIsRefused) {
   expectInvalid(guarded([&] { windowsOf(DataPath(write("x.txt", "")).whole(), "tokens", 2); }), "x.txt: is empty");
   expectInvalid(guarded([&] { windowsOf(DataPath(write("x.txt", "abc")).whole(), "tokens", 3); }),
-                "x.txt: has 3 tokens, but a window has 3 and is followed by another one");
+                "x.txt: has 3 tokens, but a row has 3 and needs one more for its last label");
   expectInvalid(guarded([&] { windowsOf(DataPath(write("x.bin", "abc")).whole(), "tokens", 1); }),
                 "x.bin: has 3 bytes, which are no tokens of 2 bytes each");
 }

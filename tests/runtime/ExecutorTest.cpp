@@ -315,7 +315,7 @@ TEST(Slots, AreFilledInTheirOrderAndByNoDeviceTwice) {
   EXPECT_EQ(bindDevices(plan, "sim:1,sim"), (Ordinals{{0, 1, 0}}));
   Status status = guarded([&] { bindDevices(plan, "sim:1,sim:1"); });
   EXPECT_EQ(status.code, ExitCode::usage);
-  EXPECT_NE(status.message.find("sim:1 is there twice"), std::string::npos) << status.message;
+  EXPECT_NE(status.message.find("sim:1 is listed twice"), std::string::npos) << status.message;
 }
 
 TEST(Executor, BindsTheDevicesThatAreAskedFor) {

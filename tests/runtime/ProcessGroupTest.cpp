@@ -88,7 +88,7 @@ TEST(ProcessGroup, NamesTheFirstRankAndLineThatDiffer) {
                                                  {"the seed", differs ? "4" : "3"},
                                                  {"the batch", group.rank() == 3 ? "9" : "8"}});
                      }),
-            ExitCode::invalid, "rank 2 is not as rank 0: the seed is 4, and 3 in rank 0");
+            ExitCode::invalid, "rank 2 differs from rank 0: the seed is 4, and 3 in rank 0");
 }
 
 TEST(ProcessGroup, NamesALineThatIsNotThere) {
@@ -99,7 +99,7 @@ TEST(ProcessGroup, NamesALineThatIsNotThere) {
                          lines.pop_back();
                        group.agree("the start", lines);
                      }),
-            ExitCode::invalid, "rank 1 is not as rank 0: it does not tell b, as rank 0 does");
+            ExitCode::invalid, "rank 1 differs from rank 0: it lacks b, which rank 0 has");
 }
 
 TEST(ProcessGroup, TellsWhatEachChoseAndWhy) {
@@ -163,7 +163,7 @@ TEST(ProcessGroup, NobodyGoesAwayBeforeAllKnowWhy) {
                        EXPECT_TRUE(group.endsAlike());
                        throw Error(end.code, end.message);
                      }),
-            ExitCode::invalid, "rank 1 is not as rank 0: rank is 1, and 0 in rank 0");
+            ExitCode::invalid, "rank 1 differs from rank 0: rank is 1, and 0 in rank 0");
 }
 
 TEST(ProcessGroup, TellsThatARankWentAway) {

@@ -109,9 +109,9 @@ TEST(ProcessLaunch, RefusesRanksThatAreNone) {
   EXPECT_EQ(errorIn(with(torchrun, {{"LOCAL_RANK", "2"}})), "LOCAL_RANK is 2, and LOCAL_WORLD_SIZE is 2");
   EXPECT_EQ(errorIn(with(torchrun, {{"LOCAL_WORLD_SIZE", "5"}})), "LOCAL_WORLD_SIZE is 5, and WORLD_SIZE is 4");
   EXPECT_EQ(errorIn(with(slurm, {{"SLURM_LOCALID", "8"}})), "SLURM_LOCALID is 8, and SLURM_NTASKS is 8");
-  EXPECT_EQ(errorIn({}, {0, 0, std::nullopt, ""}), "--world-size is 0, and there is one rank at least");
+  EXPECT_EQ(errorIn({}, {0, 0, std::nullopt, ""}), "--world-size is 0, expected at least 1");
   EXPECT_EQ(errorIn({}, {2, 2, std::nullopt, ""}), "--rank is 2, and --world-size is 2");
-  EXPECT_EQ(errorIn({}, {-1, 2, std::nullopt, ""}), "--rank is -1, and there is none below 0");
+  EXPECT_EQ(errorIn({}, {-1, 2, std::nullopt, ""}), "--rank is -1, expected at least 0");
   EXPECT_EQ(errorIn({}, {2, std::nullopt, std::nullopt, ""}), "--rank is given, and --world-size is not");
   EXPECT_EQ(errorIn({}, {std::nullopt, 2, std::nullopt, ""}), "--world-size is given, and --rank is not");
 }
@@ -119,10 +119,11 @@ TEST(ProcessLaunch, RefusesRanksThatAreNone) {
 TEST(ProcessLaunch, RefusesWhatIsNoNumber) {
   for (const char *text : {"-1", "+1", "1x", " 1", "99999999999", "0x1"})
     EXPECT_EQ(errorIn(with(openMpi, {{"OMPI_COMM_WORLD_RANK", text}})),
-              std::string("the variable OMPI_COMM_WORLD_RANK is '") + text + "', which is no number from 0 on");
+              std::string("the variable OMPI_COMM_WORLD_RANK is '") + text +
+                  "', expected a whole number of at least 0");
   for (const char *text : {"0", "65536", "http", "-1"})
     EXPECT_EQ(errorIn(with(torchrun, {{"MASTER_PORT", text}})),
-              std::string("the variable MASTER_PORT has the port '") + text + "', which is none from 1 to 65535");
+              std::string("the variable MASTER_PORT has the port '") + text + "', expected 1 to 65535");
 }
 
 TEST(ProcessLaunch, RefusesWhatIsTorn) {
@@ -147,7 +148,7 @@ TEST(ProcessLaunch, RefusesAddressesThatAreNone) {
   };
   EXPECT_EQ(errorAt("node1"), "the address 'node1' is not HOST:PORT");
   EXPECT_EQ(errorAt(":80"), "the address ':80' is not HOST:PORT");
-  EXPECT_EQ(errorAt("node1:"), "the address 'node1:' has the port '', which is none from 1 to 65535");
+  EXPECT_EQ(errorAt("node1:"), "the address 'node1:' has the port '', expected 1 to 65535");
   EXPECT_EQ(errorAt("::1:80"), "the address '::1:80' has several colons; IPv6 is written as [HOST]:PORT");
 }
 
@@ -159,8 +160,7 @@ TEST(ProcessLaunch, ReadsTheFirstMachineOfAList) {
   EXPECT_EQ(hostIn("a,b"), "a");
   EXPECT_EQ(hostIn("rack[2,5]-n[07-12].local,z"), "rack2-n07.local");
   for (const char *list : {",a", "[", "node[", "node[]", "node[-2]", "a b", "a;reboot"})
-    EXPECT_NE(errorIn(with(slurm, {{"SLURM_STEP_NODELIST", list}})).find("which is no list of machines"),
-              std::string::npos)
+    EXPECT_NE(errorIn(with(slurm, {{"SLURM_STEP_NODELIST", list}})).find("expected a list of nodes"), std::string::npos)
         << list;
 }
 
@@ -168,9 +168,10 @@ TEST(ProcessLaunch, OfOpenMpiAloneIsJoinedByItsLibrary) {
   checkOpenMpiCanJoin(*findProcessLaunch({}, openMpi));
   checkOpenMpiCanJoin(*findProcessLaunch({}, slurm));
   EXPECT_EQ(errorOf([] { checkOpenMpiCanJoin(*findProcessLaunch({}, hydra)); }, ExitCode::unsupported),
-            "the transport openmpi is Open MPI's, and this process was started by Hydra, the launcher of MPICH and "
+            "the transport openmpi needs Open MPI's launcher, and this process was started by Hydra, the launcher of "
+            "MPICH and "
             "Intel MPI: "
-            "start it by Open MPI's mpirun");
+            "start it with Open MPI's mpirun, or use --transport tcp");
   EXPECT_NE(
       errorOf([] { checkOpenMpiCanJoin(*findProcessLaunch({}, torchrun)); }, ExitCode::unsupported).find("torchrun"),
       std::string::npos);

@@ -200,7 +200,7 @@ static const BadReplicaPlan badReplicaPlans[] = {
     {"BeyondTheArena", COLLECTIVE "/receive/offset", "896", "exceed the arena's 896"},
     {"OtherBytesInPlace", COLLECTIVE "/receive/bytes", "16", "has 16 bytes in the place of the 8 that are sent"},
     {"Overlap", COLLECTIVE "/receive", R"({"arena": 3, "offset": 704, "bytes": 128})", "overlaps what is sent"},
-    {"AComputeQueue", "/entries/1/actions/4/queues/0", "1", "its queue 'acc0' is for no communication"},
+    {"AComputeQueue", "/entries/1/actions/4/queues/0", "1", "its queue 'acc0' is not a communication queue"},
     {"TwoQueues", "/entries/1/actions/4/queues", "[4, 1]", "are 2, not 1"},
     {"AlsoACopy", "/entries/1/actions/4/copy", "{}", "is not one of a launch, a copy"},
 };
@@ -214,7 +214,7 @@ TEST(ReplicaPlan, OneReplicaHasNobodyToExchangeWith) {
   plan["batch"] = 32;
   for (Json &device : plan["devices"])
     device["compiled_for"] = 0;
-  test::expectInvalid(guarded([&] { parsedReplicas(plan); }), "has nobody to exchange with: the plan has one replica");
+  test::expectInvalid(guarded([&] { parsedReplicas(plan); }), "is for several replicas, but the plan has one");
 }
 
 /// A plan that leaves the number of replicas to the launch.
@@ -247,7 +247,7 @@ TEST(ReplicaPlan, OfAsManyAsAreLaunchedHasNoParts) {
   Json plan = planOfLaunch();
   plan["entries"][1]["actions"][test::reduce]["collective"]["kind"] = "all_gather";
   test::expectInvalid(guarded([&] { parsedReplicas(plan); }),
-                      "kind: has a part for each replica, and how many there are is left to the launch");
+                      "kind: needs the number of replicas, which the launch decides");
 }
 
 TEST(ReplicaDevices, OfAProcessAreThoseOfItsRankOnTheMachine) {
@@ -263,7 +263,7 @@ TEST(ReplicaDevices, OfAProcessAreThoseOfItsRankOnTheMachine) {
   Status status = guarded([&] { bindDevices(plan, options); });
   EXPECT_EQ(status.code, ExitCode::usage);
   EXPECT_EQ(status.message,
-            "devices: 'sim:0-1' has 2 accelerators, and process 2 of this machine needs 1 behind those of "
+            "devices: 'sim:0-1' has 2 accelerators, and process 2 of this machine needs 1 after those of "
             "the 2 before it");
 }
 
@@ -306,7 +306,7 @@ TEST_P(BadReplicaDevices, AreUsageErrors) {
 static const BadReplicaList badReplicaLists[] = {
     {"OfOneReplica", "sim:0", "has 1 accelerators, and the model was compiled for 2: 1 in each of 2 replicas"},
     {"LongRange", "sim:0-2", "has 3 accelerators, and the model was compiled for 2: 1 in each of 2 replicas"},
-    {"Twice", "sim:1,sim:1", "sim:1 is there twice"},
+    {"Twice", "sim:1,sim:1", "sim:1 is listed twice"},
     {"TwiceInRanges", "sim:1-1,sim:0-1", "has 3 accelerators"},
     {"Descending", "sim:1-0", "'sim:1-0' is not a device such as sim:0, or a range such as sim:0-3: it descends"},
     {"Huge", "sim:0-2000000000", "it is too long"},

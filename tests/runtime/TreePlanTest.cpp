@@ -134,7 +134,7 @@ static const BadTree badTrees[] = {
     {"HugeCount", "0/loop/count", "2147483648", "outside [1, 2147483647]"},
     {"CountIsText", "0/loop/count", "\"3\"", "expected an integer"},
     {"ActionsAreNone", "0/loop/actions", "3", "expected a list"},
-    {"ConditionIsElsewhere", "0/loop/condition", R"({"arena": 3, "offset": 0})", "is not on the host, which decides"},
+    {"ConditionIsElsewhere", "0/loop/condition", R"({"arena": 3, "offset": 0})", "is not on the host, which reads it"},
     {"ConditionBeyondItsArena", "0/loop/condition", R"({"arena": 1, "offset": 1048576})", "exceed the arena's"},
     {"ConditionOfCopies", "0/loop/condition", R"({"arena": 1, "offset": 0})",
      "has a condition, and copies or collectives, of which a call has a known number"},

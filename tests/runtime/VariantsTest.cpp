@@ -79,5 +79,5 @@ TEST(Variants, SayWhatKeepsTheChoiceFromThoseBeforeIt) {
   chooseVariant(eitherArtifact(), optionsFor("", "sim:9"), std::nullopt, &why);
   EXPECT_EQ(why, "") << "it is the first";
   chooseVariant(eitherArtifact(), optionsFor("", "sim:1"), std::nullopt, &why);
-  EXPECT_EQ(why, "as it was asked for");
+  EXPECT_EQ(why, "requested by an option");
 }

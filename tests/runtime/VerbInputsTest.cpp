@@ -205,8 +205,7 @@ TEST_F(VerbInputs, OtherFormatsOfWeightsAreNamed) {
        "is a pickle, as torch.save of old versions writes", "safetensors.torch.save_file(torch.load("},
       {"model.safetensors.index.json", "{\n  \"metadata\": {\"total_size\": 1},\n  \"weight_map\": {\"a\": \"b\"}}",
        "is the index of weights in several files", "safetensors.torch.load_file("},
-      {"config.json", "{\n  \"architectures\": [\"GPT2LMHeadModel\"]}", "is a JSON text",
-       "weights are a safetensors file"},
+      {"config.json", "{\n  \"architectures\": [\"GPT2LMHeadModel\"]}", "is a JSON text", "give the safetensors file"},
       {"net.onnx",
        "\x08\x07\x12\x07pytorch\x1a\x05"
        "2.0.0" +

@@ -105,7 +105,7 @@ static Image blankImage(int64_t width, int64_t height, int64_t channels, const s
   if (width < 1 || height < 1)
     failInvalid(concat(name, ": a damaged image: it has no pixels"));
   if (width > mostPixels / height)
-    failInvalid(concat(name, ": an image of ", width, " x ", height, " pixels; there may be 2^26"));
+    failInvalid(concat(name, ": an image of ", width, " x ", height, " pixels; at most 2^26 are supported"));
   return {width, height, std::vector<uint8_t>(static_cast<size_t>(width * height * channels))};
 }
 

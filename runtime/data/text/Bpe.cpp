@@ -65,7 +65,7 @@ static std::vector<Character> charactersOf(std::string_view text, const std::str
   for (size_t at = 0; at < text.size(); at += lengthOf(static_cast<unsigned char>(text[at]))) {
     std::optional<char32_t> code = decode(text, at);
     if (!code)
-      failInvalid(concat(name, ": byte ", at, " is no UTF-8"));
+      failInvalid(concat(name, ": byte ", at, " is not valid UTF-8"));
     characters.push_back({at, *code, classOf(*code)});
   }
   return characters;
@@ -147,7 +147,7 @@ public:
 
 private:
   [[noreturn]] void fail(const std::string &message) {
-    failInvalid(concat(file_, ": is no vocabulary, which has the number of each token: ", message));
+    failInvalid(concat(file_, ": is not a vocabulary, {\"TOKEN\": NUMBER, ...}: ", message));
   }
 
   const std::string &file_;

@@ -91,8 +91,8 @@ static std::unique_ptr<Column> openWindows(const std::shared_ptr<const TokenStre
     failInvalid(concat(stream->file(), ": is empty"));
   int64_t rows = (stream->count() - 1) / length;
   if (rows == 0)
-    failInvalid(concat(stream->file(), ": has ", stream->count(), " tokens, but a window has ", length,
-                       " and is followed by another one"));
+    failInvalid(concat(stream->file(), ": has ", stream->count(), " tokens, but a row has ", length,
+                       " and needs one more for its last label"));
   return std::make_unique<WindowColumn>(ColumnHeader{name, stream->file(), DType::i32, row, rows, stream->vocabulary()},
                                         stream, shift);
 }

@@ -150,7 +150,7 @@ private:
       folder_.emplace(options_.checkpointFolder, isReader);
     if (folder_ && !options_.resume && !folder_->empty())
       failUsage(concat(options_.checkpointFolder,
-                       ": has checkpoints of an earlier run; add --resume to go on from them, or name "
+                       ": has checkpoints of an earlier run; add --resume to continue from them, or name "
                        "another folder"));
     catchSignals();
     if (options_.resume && resume())
@@ -315,7 +315,7 @@ private:
     processes_.finish();
     auto [signal, rank] = processes_.ending();
     std::string who = processes_.group() ? concat(" of rank ", rank) : "";
-    std::string saved = folder_ ? "; go on with --resume" : "; nothing was saved, for want of --checkpoint";
+    std::string saved = folder_ ? "; continue with --resume" : "; nothing was saved: --checkpoint was not given";
     talk(concat("ended by signal ", signal, who, " after step ", position_.step, processes_.isFirst() ? saved : ""));
     return 128 + signal;
   }

@@ -249,7 +249,7 @@ class ImagesTest(unittest.TestCase):
             at = content.index(b"\xff\xc0")
             content[at + 5 : at + 9] = b"\xea\x60\xea\x60"
             file.write(content)
-        self.assertIn("0.jpg: an image of 60000 x 60000 pixels; there may be 2^26", self.rows(3, 8, 12, code=3))
+        self.assertIn("0.jpg: an image of 60000 x 60000 pixels; at most 2^26 are supported", self.rows(3, 8, 12, code=3))
 
     def test_test_data_elsewhere_has_the_classes_of_training(self):
         with open(self.path("pictures.mlir"), "w") as file:

@@ -73,9 +73,9 @@ class TokenizerTest(unittest.TestCase):
     def test_damaged_files_are_refused(self):
         with open(os.path.join(self.folder, "vocab.json")) as words, open(os.path.join(self.folder, "merges.txt")) as lines:
             vocabulary, merges = json.load(words), lines.read()
-        cases = [("{", merges, "is no vocabulary"), ("[1]", merges, "is no vocabulary"), ('{"a": -1}', merges, "'a' is negative"),
+        cases = [("{", merges, "is not a vocabulary"), ("[1]", merges, "is not a vocabulary"), ('{"a": -1}', merges, "'a' is negative"),
                  ('{"a": {"b": 1}}', merges, "an object in it"), ('{"a": 1, "a": 2}', merges, "'a' appears twice"),
-                 ('{"a": 4294967296}', merges, "'a' is 4294967296"), ("{" * 100000, merges, "is no vocabulary"),
+                 ('{"a": 4294967296}', merges, "'a' is 4294967296"), ("{" * 100000, merges, "is not a vocabulary"),
                  (json.dumps(vocabulary), "#version: 0.2\nt qqq\n", "merges.txt: line 2: 't qqq' are not two tokens"),
                  (json.dumps(vocabulary), "t\n", "merges.txt: line 1: 't' are not two tokens"),
                  (json.dumps({"a": 1}), "", "'x' needs the byte 120, for which broken/vocab.json has no token")]
@@ -88,7 +88,7 @@ class TokenizerTest(unittest.TestCase):
                 self.assertIn(said, self.dump("broken", "x", code=3))
         self.assertIn("none/vocab.json: cannot open", self.dump("none", "x", code=3))
         for wrong in (b"a\xff", b"\xc3", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"):
-            self.assertRegex(self.dump(".", wrong, code=3), r"0.txt: byte \d is no UTF-8")
+            self.assertRegex(self.dump(".", wrong, code=3), r"0.txt: byte \d is not valid UTF-8")
 
 
 class TrainingTest(unittest.TestCase):
@@ -213,7 +213,7 @@ class TrainingTest(unittest.TestCase):
 
     def test_what_is_too_short_is_refused(self):
         self.write("x.txt", b"\1\2\3\4\5")
-        self.assertIn("x.txt: has 5 tokens, but a window has 5 and is followed by another one", self.refused("--data", "x.txt"))
+        self.assertIn("x.txt: has 5 tokens, but a row has 5 and needs one more for its last label", self.refused("--data", "x.txt"))
         self.write("x.txt", b"")
         self.assertIn("x.txt: is empty", self.refused("--data", "x.txt"))
         self.write("x.bin", b"\1\0\2")

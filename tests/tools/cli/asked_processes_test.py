@@ -22,7 +22,7 @@ class AskedTest(LostTest):
         self.assertEqual(len(ends), 1, ends)
         ((rank, step),) = ends
         self.assertIn(int(rank), ranks)
-        self.assertIn("; go on with --resume", results[0].stderr)
+        self.assertIn("; continue with --resume", results[0].stderr)
         self.assertEqual(max(run.checkpoints()), f"step-{int(step):012}.safetensors")
 
     def end_at(self, ask, size, lost, pause, after, seed):

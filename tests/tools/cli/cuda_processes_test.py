@@ -117,7 +117,7 @@ class DevicesTest(CudaProcessesTest):
         self.assert_fine(self.launch_with("--devices", "cuda:3,cuda:2"))
         results = self.launch_with("--devices", "cuda:0")
         self.assertEqual(results[1].returncode, 2)
-        self.assertIn("'cuda:0' has 1 accelerators, and process 1 of this machine needs 1 behind those of the 1 before it", results[1].stderr)
+        self.assertIn("'cuda:0' has 1 accelerators, and process 1 of this machine needs 1 after those of the 1 before it", results[1].stderr)
         self.assertIn("rank 1", results[0].stderr)
 
     def test_two_of_one_device(self):

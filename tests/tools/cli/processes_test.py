@@ -119,20 +119,20 @@ class RefusalTest(ProcessesTest):
     def test_another_build(self):
         one, other = self.replicas(3), self.program("--replicas", "3", "--no-fuse")
         results = self.launch_unlike([one, *self.TRAIN], [other, *self.TRAIN])
-        self.assert_all_refuse(results, 3, "rank 2 is not as rank 0: ")
+        self.assert_all_refuse(results, 3, "rank 2 differs from rank 0: ")
         other = self.program("--replicas", "3", "--precision", "bf16")
         results = self.launch_unlike([one, *self.TRAIN], [other, *self.TRAIN])
-        self.assert_all_refuse(results, 3, "rank 2 is not as rank 0: the precision is bf16, and f32 in rank 0")
+        self.assert_all_refuse(results, 3, "rank 2 differs from rank 0: the precision is bf16, and f32 in rank 0")
 
     def test_another_shape(self):
         one, other = self.replicas(3), self.program("--replicas", "3", hidden=96)
         results = self.launch_unlike([one, *self.TRAIN], [other, *self.TRAIN])
-        self.assert_all_refuse(results, 3, "rank 2 is not as rank 0: the state 'fc1.weight' is f32[96, 800], and f32[128, 800] in rank 0")
+        self.assert_all_refuse(results, 3, "rank 2 differs from rank 0: the state 'fc1.weight' is f32[96, 800], and f32[128, 800] in rank 0")
 
     def test_another_sequence(self):
         one, other = self.replicas(3), self.program("--replicas", "3", "--buckets", "each")
         results = self.launch_unlike([one, *self.TRAIN], [other, *self.TRAIN])
-        self.assert_all_refuse(results, 3, "rank 2 is not as rank 0: collective 0 of train_step is all_reduce of ")
+        self.assert_all_refuse(results, 3, "rank 2 differs from rank 0: collective 0 of train_step is all_reduce of ")
 
     def test_other_data_and_other_words(self):
         program = self.replicas(3)
@@ -151,14 +151,14 @@ class RefusalTest(ProcessesTest):
                 else:
                     given += flags
                 results = self.launch_unlike([program, *self.TRAIN], [program, *given])
-                self.assert_all_refuse(results, 3, f"rank 2 is not as rank 0: {difference}")
+                self.assert_all_refuse(results, 3, f"rank 2 differs from rank 0: {difference}")
 
     def test_other_weights(self):
         program = self.replicas(3)
         for seed in ("1", "2"):
             self.alone(program, "train", "--data", "data", "--epochs", "0", "--seed", seed, "--save", f"{seed}.safetensors")
         commands = [[program, *self.TRAIN, "--weights", f"{seed}.safetensors"] for seed in ("1", "2")]
-        self.assert_all_refuse(self.launch_unlike(*commands), 3, "rank 2 is not as rank 0: the checksum of '")
+        self.assert_all_refuse(self.launch_unlike(*commands), 3, "rank 2 differs from rank 0: the checksum of '")
 
     def test_another_number_of_processes(self):
         results = self.launch(self.replicas(2), 3, *self.TRAIN)
