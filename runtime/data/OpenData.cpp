@@ -219,7 +219,7 @@ static const DataPath::Format &formatOfFolder(const std::string &folder, const F
     found = &format;
   }
   if (!found)
-    failInvalid(concat(folder, ": has no data; what is read: ", listed(all)));
+    failInvalid(concat(folder, ": has no data; supported: ", listed(all)));
   return *found;
 }
 

@@ -71,7 +71,7 @@ void CrossingPath::letGo() {
   open_.clear();
 }
 
-//===- Crossings --------------------------------------------------------------------------------------------------===//
+//===- CrossBackendSync -------------------------------------------------------------------------------------------===//
 
 bool CrossBackendSync::cross(const DeviceEvent &event, DeviceQueue &reader) {
   DeviceContext &from = event.context(), &to = reader.context();

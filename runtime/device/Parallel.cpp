@@ -51,7 +51,7 @@ struct Ticket {
   uint64_t pack() const { return static_cast<uint64_t>(epoch) << 32 | next; }
 };
 
-/// A thread's contiguous part of the tasks. The thread claims chunks of its own share first, then of other shares.
+/// A thread's contiguous part of the tasks. The thread first claims chunks of this share, then of the other shares.
 /// Stages number their tasks along the rows, so a thread mostly reads data that it wrote in the previous stage.
 struct alignas(64) Share {
   std::atomic<uint64_t> ticket{0};

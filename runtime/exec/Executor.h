@@ -59,7 +59,7 @@ public:
 
   /// The sum over all entries. Calls that are watched or timed are neither captured nor replayed.
   ReplayCount replayCount() const;
-  /// The segments of an entry's own steps.
+  /// The segments of an entry's list of steps, without those of its loops.
   const std::vector<Segment> &segments(const Entry &entry) const {
     return programs_[numberOf(entry)].segmented.segments;
   }

@@ -106,7 +106,7 @@ void Instance::checkSettable(const State &state) const {
   if (state.kind == StateKind::share)
     failUsage(concat("the state ", quote(state.name), " is set by the runtime before each call"));
   if (state.kind == StateKind::accumulator)
-    failUsage(concat("the state ", quote(state.name), " is what the parts of a call hand on"));
+    failUsage(concat("the state ", quote(state.name), " cannot be set: it passes values between the parts of a call"));
 }
 
 void Instance::setState(const State &state, std::span<const std::byte> logical) {

@@ -50,7 +50,7 @@ static std::shared_ptr<const SafetensorsFile> openValues(const std::string &path
   std::shared_ptr<const SafetensorsFile> file;
   Status status = guarded([&] { file = std::make_shared<const SafetensorsFile>(path); });
   if (!status.ok())
-    throw Error(status.code, concat(status.message, "; the model begins with what is in this file"));
+    throw Error(status.code, concat(status.message, "; the model needs the initial values in this file"));
   return file;
 }
 
@@ -69,7 +69,7 @@ std::vector<InitialValue> initialValues(const Plan &plan, const sluice_artifact 
     TensorSource source = state.initial->offset ? sourceInArtifact(state, artifact) : sourceIn(file, path, state.name);
     TensorSource fitting = source.as(state.dtype, state.shape);
     if (source.crc32() != state.initial->crc32)
-      failInvalid(concat(source.what, " is not what the model was compiled with: its checksum differs"));
+      failInvalid(concat(source.what, " has changed since the model was compiled: its checksum differs"));
     values.push_back({&state, std::move(fitting)});
   }
   return values;

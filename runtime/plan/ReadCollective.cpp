@@ -34,7 +34,7 @@ static void parseEnds(const JsonReader &json, const Plan &plan, const Queue &que
     json.at("receive").fail(
         concat("has ", into.receive.bytes, " bytes in the place of the ", into.send.bytes, " that are sent"));
   if (!into.isInPlace() && plan.overlap(into.send, into.receive))
-    json.at("receive").fail("overlaps what is sent, without being in its place");
+    json.at("receive").fail("overlaps 'send', but is not in its place");
 }
 
 Collective parseCollective(const JsonReader &json, const Plan &plan, const Queue &queue) {

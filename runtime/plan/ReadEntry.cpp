@@ -165,7 +165,7 @@ private:
     for (const Action &action : loop.actions)
       wanted.insert(action.queues.begin(), action.queues.end());
     if (stated != wanted || stated.size() != queues.size())
-      json.fail("has other queues than what is in it");
+      json.fail("has other queues than its actions");
     for (const ListedAction &inner : listActions(loop.actions))
       if (loop.condition && (inner.action->collective() || !inner.action->copies().empty()))
         json.fail("has a condition, and copies or collectives, of which a call has a known number");

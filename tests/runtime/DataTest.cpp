@@ -95,7 +95,7 @@ TEST(Idx, ReadsTheShippedImages) {
 
 TEST(Idx, FolderWithoutImages) {
   TemporaryFolder folder;
-  expectRefused(folder.path(), "has no data; what is read: IDX files, as MNIST's");
+  expectRefused(folder.path(), "has no data; supported: IDX files, as MNIST's");
   expectRefused(folder / "none", "No such file or directory");
   expectRefused(folder.write("file", "x"), "is neither an .npy, .npz, .bin nor .txt file");
 }

@@ -251,7 +251,7 @@ TEST(Microbatches, AreNoEntryPointsAndKeepNothing) {
   const State &sum = summer.instance.state("accumulator 1");
   std::vector<std::byte> zero(8);
   Status status = guarded([&] { summer.instance.setState(sum, zero); });
-  EXPECT_EQ(status.message, "the state 'accumulator 1' is what the parts of a call hand on");
+  EXPECT_EQ(status.message, "the state 'accumulator 1' cannot be set: it passes values between the parts of a call");
 }
 
 TEST(MicrobatchPlan, IsWrittenAndReadBack) {

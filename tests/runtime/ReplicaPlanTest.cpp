@@ -199,7 +199,7 @@ static const BadReplicaPlan badReplicaPlans[] = {
     {"ElsewhereReceived", COLLECTIVE "/receive/arena", "1", "is not on the device of the queue 'acc0.talk'"},
     {"BeyondTheArena", COLLECTIVE "/receive/offset", "896", "exceed the arena's 896"},
     {"OtherBytesInPlace", COLLECTIVE "/receive/bytes", "16", "has 16 bytes in the place of the 8 that are sent"},
-    {"Overlap", COLLECTIVE "/receive", R"({"arena": 3, "offset": 704, "bytes": 128})", "overlaps what is sent"},
+    {"Overlap", COLLECTIVE "/receive", R"({"arena": 3, "offset": 704, "bytes": 128})", "overlaps 'send'"},
     {"AComputeQueue", "/entries/1/actions/4/queues/0", "1", "its queue 'acc0' is not a communication queue"},
     {"TwoQueues", "/entries/1/actions/4/queues", "[4, 1]", "are 2, not 1"},
     {"AlsoACopy", "/entries/1/actions/4/copy", "{}", "is not one of a launch, a copy"},

@@ -323,7 +323,7 @@ static const BadCall badCalls[] = {
      "has no 'y'"},
     {"AbsentDevice", 4, {"train", "--device", "cuda:0"}, "cannot use device 'cuda:0': the model was compiled for cpu"},
     {"NoDataFolder", 3, {"train", "--data", "%none"}, "none: cannot open: No such file"},
-    {"EmptyDataFolder", 3, {"train", "--data", "%empty"}, "has no data; what is read: IDX files, as MNIST's"},
+    {"EmptyDataFolder", 3, {"train", "--data", "%empty"}, "has no data; supported: IDX files, as MNIST's"},
     {"DataWithoutTheColumn", 3, {"train", "--data", "%x.npy"}, "x.npy: has no column 'image' (columns: 'x')"},
     {"DataOfAnotherType",
      3,

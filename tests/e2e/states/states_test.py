@@ -237,7 +237,7 @@ class DataTest(Case):
         damaged[-5] ^= 1
         other = load_file(values)
         for name, what, said in (("cut", content[:-4], "data.values.safetensors"), ("changed", bytes(damaged), "checksum differs"),
-                                 ("gone", None, "cannot open: No such file or directory; the model begins with what is in this file")):
+                                 ("gone", None, "cannot open: No such file or directory; the model needs the initial values in this file")):
             with self.subTest(name):
                 os.remove(values)
                 if what is not None:

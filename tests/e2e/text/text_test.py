@@ -225,7 +225,7 @@ class TrainingTest(unittest.TestCase):
         os.makedirs(os.path.join(self.folder, "texts", "train.txt"))
         self.assertIn("texts/train.txt: ", self.refused("--data", "texts"))
         os.makedirs(os.path.join(self.folder, "empty"))
-        self.assertIn("empty: has no data; what is read: ", self.refused("--data", "empty"))
+        self.assertIn("empty: has no data; supported: ", self.refused("--data", "empty"))
         self.write("x.dat", b"abc")
         self.assertIn("x.dat: is neither an .npy, .npz, .bin nor .txt file", self.refused("--data", "x.dat"))
 

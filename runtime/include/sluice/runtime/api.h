@@ -11,8 +11,8 @@
  *     sluice_instance_get_output(model, "predict", "logits", logits, sizeof logits, 64);
  *     sluice_instance_destroy(model);
  *
- * Data. Tensors are row-major in their logical shape, whatever their internal layout. Every function copies what it is
- * given and writes into memory of the caller; pointers may be freed after the call.
+ * Data. Tensors are row-major in their logical shape, whatever their internal layout. Functions copy their arguments
+ * and write results into memory of the caller, so pointers may be freed after the call.
  *
  * Errors. Functions that return int return 0 or a sluice_status (status.h); sluice_last_error() then has the text. No
  * exception leaves a function. In addition to the codes below, every function may return
