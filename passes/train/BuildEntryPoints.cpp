@@ -263,10 +263,11 @@ static llvm::SetVector<Operation *> usedStates(ModuleOp module) {
     if (auto state = symbols.lookup<StateOp>(name.getRootReference()))
       used.insert(state);
   };
-  for (auto entry : module.getOps<EntryOp>())
+  for (auto entry : module.getOps<EntryOp>()) {
+    std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(&entry.getBody());
     if (entry.getSymName() != "init")
-      for (const SymbolTable::SymbolUse &each : *SymbolTable::getSymbolUses(&entry.getBody()))
-        use(each.getSymbolRef());
+      llvm::for_each(*uses, [&](const SymbolTable::SymbolUse &each) { use(each.getSymbolRef()); });
+  }
   for (size_t i = 0; i < used.size(); ++i)
     for (FlatSymbolRefAttr other : {cast<StateOp>(used[i]).getOfAttr(), cast<StateOp>(used[i]).getLikeAttr()})
       if (other)

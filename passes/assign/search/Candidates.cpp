@@ -118,7 +118,7 @@ static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optio
   }
   if (!placement)
     return cannotBe("no device can run all of " + graph.entry.getSymName().str());
-  return {placement->devices};
+  return {placement->devices, {}};
 }
 
 /// A clone of the module, with the candidate's devices.

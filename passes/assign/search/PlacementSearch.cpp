@@ -238,7 +238,7 @@ private:
   /// Whether the plan of an assignment is the fastest feasible one so far.
   bool tryPlan(const FoundAssignment &assignment) {
     compiled.insert(assignment.devices);
-    auto asAssigned = forEntryThatCounts(setting, [&](PlacementGraph &) { return Assignment{assignment.devices}; });
+    auto asAssigned = forEntryThatCounts(setting, [&](PlacementGraph &) { return Assignment{assignment.devices, {}}; });
     Candidate candidate = tryStrategy(setting, kFound, asAssigned, candidates);
     if (candidate.evaluation)
       memory.note(assignment.devices, assignment.figures.memory, candidate.evaluation->peakBytes);

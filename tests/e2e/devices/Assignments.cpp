@@ -60,7 +60,7 @@ std::vector<uint32_t> Assignments::on(uint32_t device) const {
 passes::Candidate Assignments::compiled(const std::vector<uint32_t> &devices) {
   return passes::tryStrategy(model->setting, "one", [&](PlacementGraph &graph) {
     bool counts = ir::EntryOp(graph.entry).getSymName() == model->setting.entry;
-    return counts ? passes::Assignment{devices} : passes::Assignment{{}, {passes::Obstacle::Unsupported, "free"}};
+    return counts ? passes::Assignment{devices, {}} : passes::Assignment{{}, {passes::Obstacle::Unsupported, "free"}};
   });
 }
 

@@ -73,7 +73,7 @@ TEST_P(SmallPlacements, AreWithinAPercentOfTheBest) {
 }
 
 /// Each launch and copy, with its microseconds.
-std::string workOf(const sluice::compiler::Evaluation &plan) {
+std::string workOf(const sluice::passes::Evaluation &plan) {
   std::string text;
   for (size_t i = 0; i < plan.workSeconds.size(); ++i) {
     const sluice::runtime::Action &action = *plan.entryPoint().allActions()[i].action;
@@ -83,7 +83,7 @@ std::string workOf(const sluice::compiler::Evaluation &plan) {
   return text;
 }
 
-bool hasRelayouts(const sluice::compiler::Evaluation &plan) {
+bool hasRelayouts(const sluice::passes::Evaluation &plan) {
   for (const sluice::runtime::Launch *launch : plan.entryPoint().launches())
     if (launch->name.find("relayout") != std::string::npos)
       return true;
@@ -97,7 +97,7 @@ void expectJudged(const PlacementCase &asked) {
   int64_t step = std::max<int64_t>(1, all.count() / (runsAll() ? 256 : 32));
   for (int64_t number = 0; number < all.count(); number += step) {
     std::vector<uint32_t> devices = all.at(number);
-    sluice::compiler::Evaluation plan = *all.compiled(devices).evaluation;
+    sluice::passes::Evaluation plan = *all.compiled(devices).evaluation;
     sluice::passes::AssignmentFigures figures = all.judged(devices, plan);
     bool isWhole = !hasRelayouts(plan);
     equal += isWhole;

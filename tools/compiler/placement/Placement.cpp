@@ -40,7 +40,7 @@ static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::stri
 
 llvm::Expected<passes::PlacementSetting> preparePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
                                                           const PlacementRequest &request) {
-  PlacementSetting setting;
+  passes::PlacementSetting setting;
   setting.module = module;
   setting.pipeline = pipeline;
   auto entry = entryToPlace(module, request.entry);
