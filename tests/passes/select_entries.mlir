@@ -1,7 +1,7 @@
 // RUN: sluice-opt %s --split-input-file --sluice-build-entry-points | FileCheck %s
 
 // Tests that states of the optimizer are left out if training is, and that the second parameter still draws from
-// stream 2.
+// the stream that it has beside the optimizer state.
 // CHECK-LABEL: module @predicted
 // CHECK: entries ["predict"]
 // CHECK: sluice.state parameter @w
@@ -12,10 +12,10 @@
 // CHECK-NOT: eval_step
 // CHECK: sluice.entry @predict ["x"] -> ["y"]
 // CHECK: sluice.entry @init ["key"] -> []
-// CHECK: sluice.random
+// CHECK: sluice.uniform
 // CHECK-SAME: stream = 1
 // CHECK: sluice.set @w
-// CHECK: sluice.random
+// CHECK: sluice.uniform
 // CHECK-SAME: stream = 3
 // CHECK: sluice.set @v
 // CHECK-NOT: sluice.set
