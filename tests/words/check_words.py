@@ -16,53 +16,67 @@ import os
 import re
 import sys
 
-# Names, also of code and files: a pattern and the words to use instead. A space in a pattern matches a line break.
+# Rules: a pattern, the words to use instead, and the words without which a file has no match, in lower case. A space
+# in a pattern matches a line break. `|` separates sets of words; a match has all words of one set.
+# Names, also of code and files.
 NAMES = [
-    (r"[Ff]ound[ _-]?[Aa]gain|\bfinds? (it |them )?again", "rematerialized, Rematerialize"),
-    (r"\b[Ss]ettle[-_]?[Cc]opies", "DeduplicateCopies"),
-    (r"\bCrossings", "CrossBackendSync"),
-    (r"\bMeetings\b", "Rendezvous"),
-    (r"cuda/runtime/Together", "NcclGroup"),
-    (r"\bStateKind::hyper\b|\bstate hyper\b|[\"`]hyper[\"`]", "hyperparameter"),
-    (r"[\"`]ends[\"`]", "lastUses"),
+    (r"[Ff]ound[ _-]?[Aa]gain|\bfinds? (it |them )?again", "rematerialized, Rematerialize", "again"),
+    (r"\b[Ss]ettle[-_]?[Cc]opies", "DeduplicateCopies", "settle copies"),
+    (r"\bCrossings", "CrossBackendSync", "crossings"),
+    (r"\bMeetings\b", "Rendezvous", "meetings"),
+    (r"cuda/runtime/Together", "NcclGroup", "cuda/runtime/together"),
+    (r"\bStateKind::hyper\b|\bstate hyper\b|[\"`]hyper[\"`]", "hyperparameter", "hyper"),
+    (r"[\"`]ends[\"`]", "lastUses", "\"ends|`ends"),
 ]
 # Phrases and sentences of prose.
 PHRASES = [
-    (r"\b[Ww]here there (are|is) too few\b|\btwo would have one\b", "if there are too few"),
-    (r"\b[Tt]he ones? that (is|are|was|were) asked for\b|\b[Nn]othing stands in for\b", "requested; never substituted"),
-    (r"\bwould leave for others\b|\bthese compute again\b", "consumers rematerialize"),
-    (r"\b[Ss]calars made of (these|them)\b", "scalars computed from them"),
-    (r"\b[Gg]o(es)? on with (a|the) text\b|\bmodel is one of language\b", "generate text; language models"),
-    (r"\b[Ww]hat else where that is not\b", "fallback lists"),
-    (r"\b[Aa]s (it )?is fastest\b|\bas few as can be\b", "fastest predicted; fewest"),
-    (r"\b[Bb]y (its|their) own rows\b", "per replica"),
-    (r"\b[Ww]here (it is|they are) narrower than (it is|they are)\b", "narrower data type"),
-    (r"(?<=s) that there are\b", "number of; size"),
-    (r"\b[Ww]hat becomes of\b", "policy for; result of"),
-    (r"\bof (its|their|a|an|the)( \w+'s)? own\b", "separate; private; its"),
-    (r"\bsource, or object, for reading\b", "keep generated sources"),
-    (r"\bhave one place\b", "share a buffer"),
-    (r"\bwith rows is apart\b", "is sharded"),
-    (r"\bas nobody said\b", "keeps its default"),
-    (r"\b[Nn]one too small for (it|them)\b", "does not underflow"),
-    (r"\bis by no value\b", "expects at least one value"),
+    (r"\b[Ww]here there (are|is) too few\b|\btwo would have one\b", "if there are too few", "where too few|two would have"),
+    (r"\b[Tt]he ones? that (is|are|was|were) asked for\b|\b[Nn]othing stands in for\b", "requested; never substituted",
+     "that asked for|nothing stands"),
+    (r"\bwould leave for others\b|\bthese compute again\b", "consumers rematerialize", "would leave others|these compute again"),
+    (r"\b[Ss]calars made of (these|them)\b", "scalars computed from them", "scalars made"),
+    (r"\b[Gg]o(es)? on with (a|the) text\b|\bmodel is one of language\b", "generate text; language models",
+     "with text|model one language"),
+    (r"\b[Ww]hat else where that is not\b", "fallback lists", "what else where"),
+    (r"\b[Aa]s (it )?is fastest\b|\bas few as can be\b", "fastest predicted; fewest", "fastest|few can"),
+    (r"\b[Bb]y (its|their) own rows\b", "per replica", "own rows"),
+    (r"\b[Ww]here (it is|they are) narrower than (it is|they are)\b", "narrower data type", "where narrower"),
+    (r"(?<=s) that there are\b", "number of; size", "that there are"),
+    (r"\b[Ww]hat becomes of\b", "policy for; result of", "what becomes"),
+    (r"\bof (its|their|a|an|the)( \w+'s)? own\b", "separate; private; its", "of own"),
+    (r"\bsource, or object, for reading\b", "keep generated sources", "source, object, reading"),
+    (r"\bhave one place\b", "share a buffer", "have one place"),
+    (r"\bwith rows is apart\b", "is sharded", "rows apart"),
+    (r"\bas nobody said\b", "keeps its default", "nobody said"),
+    (r"\b[Nn]one too small for (it|them)\b", "does not underflow", "none too small"),
+    (r"\bis by no value\b", "expects at least one value", "by no value"),
 ]
 SENTENCES = [
-    (r"\b[Ww]hat (is|are|it|they|reads|makes|calls|has|was|no|a|the)\b", "a noun: its consumers, the producer, padding"),
-    (r", too[,.]", "also"),
-    (r"\bwho (asks|reads|calls)\b", "the caller; the consumer"),
-    (r"\bstands (in|for|where)\b", "replaces; means; is"),
-    (r"\b(is|are|was|were|can) (not )?to be had\b", "is available"),
-    (r"\bas (it|they) (lie|stand)s?\b", "unchanged; in its layout"),
+    (r"\b[Ww]hat (is|are|it|they|reads|makes|calls|has|was|no|a|the)\b", "a noun: its consumers, the producer, padding", "what"),
+    (r", too[,.]", "also", "too,|too."),
+    (r"\bwho (asks|reads|calls)\b", "the caller; the consumer", "who asks|who reads|who calls"),
+    (r"\bstands (in|for|where)\b", "replaces; means; is", "stands"),
+    (r"\b(is|are|was|were|can) (not )?to be had\b", "is available", "to be had"),
+    (r"\bas (it|they) (lie|stand)s?\b", "unchanged; in its layout", "as it lie|as it stand|as they lie|as they stand"),
 ]
+
+Rule = collections.namedtuple("Rule", "pattern better words")
 
 
 def compiled(table):
-    return [(re.compile(pattern.replace(" ", r"\s+")), better) for pattern, better in table]
+    return [Rule(re.compile(pattern.replace(" ", r"\s+")), better, [each.split() for each in words.split("|")])
+            for pattern, better, words in table]
 
 
 IN_CODE = compiled(NAMES)
 IN_PROSE = compiled(PHRASES + SENTENCES)
+
+
+def possible(rules, text):
+    """The rules that may match a text, found fast by their words."""
+    lower = text.lower()
+    return [rule for rule in rules if any(all(word in lower for word in words) for words in rule.words)]
+
 
 C_LIKE = (".c", ".cpp", ".cu", ".h", ".inc", ".in", ".js", ".html", ".css")
 HASHED = (".py", ".cmake", ".sh", ".yml", ".yaml", "CMakeLists.txt")
@@ -112,15 +126,19 @@ def join(pairs):
 
 def find_in(path, text):
     """Lines and phrases of a file, each with the words to use instead. Line 0 is the path."""
-    pieces = prose_of(path, text)
+    found = {}
+    in_path, in_code, in_prose = possible(IN_CODE, path), possible(IN_CODE, text), possible(IN_PROSE, text)
+    pieces = prose_of(path, text) if in_path or in_code or in_prose else None
     if pieces is None:
         return []
-    prose, starts, positions = join(lines_of(pieces))
-    found = {(-1, pattern): (match[0], better) for pattern, better in IN_CODE for match in pattern.finditer(path)}
-    for pattern, better in IN_CODE:
+    for pattern, better, _ in in_path:
+        for match in pattern.finditer(path):
+            found[-1, pattern] = (match[0], better)
+    for pattern, better, _ in in_code:
         for match in pattern.finditer(text):
             found[match.start(), pattern] = (" ".join(match[0].split()), better)
-    for pattern, better in IN_PROSE:
+    prose, starts, positions = join(lines_of(pieces)) if in_prose else ("", [], [])
+    for pattern, better, _ in in_prose:
         for match in pattern.finditer(prose):
             found[positions[bisect.bisect_right(starts, match.start()) - 1], pattern] = (match[0], better)
     ordered = sorted(found.items(), key=lambda item: item[0][0])
