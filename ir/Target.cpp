@@ -108,8 +108,9 @@ llvm::Expected<Target> Target::parse(StringRef text) {
 llvm::Expected<Target> Target::shareAmong(int64_t replicas) const {
   int64_t listed = std::max<int64_t>(replicas, 1);
   if (accelerators() % listed != 0)
-    return malformed(Twine(replicas) + " replicas need equal numbers of accelerators, but '" + str() + "' has " +
-                     Twine(accelerators()));
+    return malformed("cannot divide the devices '" + str() + "' among " + Twine(replicas) +
+                     " replicas: each needs the same number of accelerators, and there are " + Twine(accelerators()) +
+                     "; list a multiple of " + Twine(replicas));
   Target shared = *this;
   shared.replicaCount = replicas;
   size_t each = size_t(accelerators() / listed);
@@ -117,8 +118,9 @@ llvm::Expected<Target> Target::shareAmong(int64_t replicas) const {
   for (size_t i = 1 + each; i < list.size(); ++i) {
     TargetDevice &device = shared.list[1 + (i - 1) % each];
     if (list[i].backend != device.backend)
-      return malformed("replica " + Twine((i - 1) / each) + " has " + list[i].spelling() + " for " + device.name +
-                       ", where the first has " + device.spelling());
+      return malformed("cannot use " + list[i].spelling() + " in replica " + Twine((i - 1) / each) +
+                       ": replica 0 has " + device.spelling() +
+                       " in its place; list devices of the same backends for each replica, one replica after another");
     device.ofReplicas.push_back(list[i].ordinal);
   }
   return shared;

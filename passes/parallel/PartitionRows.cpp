@@ -131,13 +131,19 @@ private:
     return rows && op->getNumResults() ? partitionRows(op) : success();
   }
 
-  /// Begins an error at an op of a loop. The message names the user's construct.
+  bool isForReplicas() const { return sharer == "replica"; }
+
+  /// Begins an error at an op.
+  InFlightDiagnostic refuse(Operation *op) {
+    return op->emitError("cannot split the rows of a call over ")
+           << sharer << (isForReplicas() ? "s: '" : "es: '") << op->getName() << "'";
+  }
+
+  /// The same at an op of a loop. The message names the user's construct.
   InFlightDiagnostic refuse(Operation *op, LoopOp loop) {
     bool isBranch = loop.getName() == "then" || loop.getName() == "else";
     std::string place = loop.getName() == "scan" ? "a step of scan" : ("loop '" + loop.getName() + "'").str();
-    return op->emitError("cannot split the rows of a call over ")
-           << sharer << (sharer == "replica" ? "s: '" : "es: '") << op->getName() << "' in "
-           << (isBranch ? "a branch of cond" : place);
+    return refuse(op) << " in " << (isBranch ? "a branch of cond" : place);
   }
 
   /// A loop-carried value is separate per row or whole, as in a call, or a sum that each iteration replaces or adds to.
@@ -318,8 +324,8 @@ private:
       return op->emitOpError("has no row flow, so that its rows cannot be split over replicas");
     RowFlow flow = flowing.getRowFlow();
     if (flow == RowFlow::Whole)
-      return op->emitError("'") << op->getName() << "' of " << listTypes(op)
-                                << " needs all rows of a call at once, and each " << sharer << " has a share of them";
+      return refuse(op) << " of " << listTypes(op) << " needs all rows at once; leave out "
+                        << (isForReplicas() ? "--replicas" : "--accumulate and --deterministic");
     for (Value result : op->getResults()) {
       if (hasRows(result))
         continue;
@@ -342,9 +348,9 @@ private:
                << " reads a sum over all rows, which is complete only after it; compute the sum outside";
       Type element = cast<RankedTensorType>(value.getType()).getElementType();
       if (element.isUnsignedInteger() || element.isInteger(1))
-        return value.getDefiningOp()->emitError("'")
-               << value.getDefiningOp()->getName() << "' gives each " << sharer << " a part of " << value.getType()
-               << ", and values of " << element << " are not exchanged; cast it before";
+        return refuse(value.getDefiningOp())
+               << " gives each " << sharer << " a part of " << value.getType() << ", and values of " << element
+               << " cannot be added; cast them to a number type before";
       builder.setInsertionPointAfterValue(value);
       InheritDevice devices(builder, getDevice(value.getType()), pinOf(value));
       whole = flow == RowFlow::First
@@ -375,7 +381,7 @@ private:
 /// A state with a count of rows that a replica must know before the first call.
 static LogicalResult addRowState(ModuleOp module, StringRef name, StringRef what) {
   if (Operation *other = module.lookupSymbol(name))
-    return other->emitError("'") << name << "' is reserved for " << what << "; rename it";
+    return other->emitError("'") << name << "' is reserved for " << what << "; choose another name";
   OpBuilder builder = behindHead(module);
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
   builder.create<StateOp>(module.getLoc(), builder.getStringAttr(name), StateKind::Share,

@@ -198,8 +198,9 @@ private:
     Operation *user = slot; // not an elementwise op of the update
     while (user == slot || updating.contains(user))
       user = *llvm::find_if(user->getUsers(), [&](Operation *next) { return needsWhole(next); });
-    return user->emitError("'") << user->getName() << "' needs all of '" << slot.getState()
-                                << "', of which --zero 1 leaves each replica a shard: its update is not elementwise";
+    return user->emitError("cannot shard the optimizer state (--zero 1): '")
+           << user->getName() << "' reads all of '" << slot.getState()
+           << "', so the update is not elementwise; use --zero 0";
   }
 
   Block &block;
@@ -241,13 +242,13 @@ static LogicalResult shardSlots(ModuleOp module, int64_t shards) {
       state.setPhysicalAttr(TypeAttr::get(withDevice(state.getKeptType(), device)));
   }
   if (!hasSlots)
-    return module.emitError("the optimizer keeps nothing for its parameters that --zero 1 could share out");
+    return module.emitError("cannot shard the optimizer state (--zero 1): this optimizer keeps none; use --zero 0");
   return success();
 }
 
 static LogicalResult addReplicaState(ModuleOp module) {
   if (Operation *other = module.lookupSymbol(kReplica))
-    return other->emitError("'") << kReplica << "' is reserved for the number of a replica; rename it";
+    return other->emitError("'") << kReplica << "' is reserved for a replica's number; choose another name";
   OpBuilder builder = behindHead(module);
   auto zero = InitAttr::get(builder.getContext(), "constant", builder.getF64FloatAttr(0.0), FloatAttr());
   builder.create<StateOp>(module.getLoc(), builder.getStringAttr(kReplica), StateKind::Share,

@@ -20,7 +20,7 @@ FailureOr<Value> ScaledLoss::scale(Value loss, Type element) {
   auto module = minimize->getParentOfType<ModuleOp>();
   for (StringRef name : {kLossScale, kGoodSteps})
     if (Operation *other = module.lookupSymbol(name))
-      return other->emitError("'") << name << "' is reserved for the scale of the loss; rename it";
+      return other->emitError("'") << name << "' is reserved for the scale of the loss; choose another name";
   device = getDevice(loss.getType());
   pin = pinOf(loss);
   StringAttr home = placeOf(loss);

@@ -57,10 +57,10 @@ static void checkExchanges(const DeviceContext &context, const std::string &devi
   const sluice_backend_collectives *table = context.half().collectives;
   if (!table)
     failUnsupported(
-        concat("backend ", quote(context.backend()), " has no collectives, and replicas of ", device, " exchange"));
+        concat("cannot run replicas on ", device, ": backend ", quote(context.backend()), " has no collectives"));
   bool says = SLUICE_HAS_MEMBER(sluice_backend_collectives, table, no_tree_sums) && table->no_tree_sums;
   if (addsInTrees && says)
-    failUnsupported(concat("replicas of ", device, " add in a tree: ", table->no_tree_sums));
+    failUnsupported(concat("cannot add the sums of logical shards on ", device, ": ", table->no_tree_sums));
 }
 
 std::map<size_t, sluice_unique_id> Replicas::makeIds() {

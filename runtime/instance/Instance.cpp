@@ -42,9 +42,9 @@ void checkDevices(const Plan &plan, const std::vector<std::vector<int32_t>> &ord
 /// The reason why a plan does not match this number of processes; empty if it matches.
 static std::string whyNotFor(const Plan &plan, int64_t launched) {
   if (plan.replicas == replicasOfLaunch)
-    return launched > mostReplicas
-               ? concat(launched, " processes were launched, and ", mostReplicas, " replicas are the most")
-               : "";
+    return launched > mostReplicas ? concat("cannot run ", launched, " processes: a model has at most ", mostReplicas,
+                                            " replicas; launch fewer")
+                                   : "";
   return plan.replicas == launched
              ? ""
              : concat(launched, " processes were launched, and the model was compiled for ", plan.replicas,
@@ -225,8 +225,8 @@ std::vector<std::byte> Instance::allShards(const State &state) const {
   if (auto known = collected_.find(&state); known != collected_.end())
     return known->second;
   if (processes())
-    failUsage(concat("the state ", quote(state.name), " is kept in shards by ", plan_.replicas,
-                     " processes: call collectShards in all of them first"));
+    failUsage(concat("cannot read the state ", quote(state.name), ": each of ", plan_.replicas,
+                     " processes keeps a shard of it, and the shards have not been collected"));
   std::vector<std::byte> whole(static_cast<size_t>(state.shards) * shardBytes(state));
   getShards(state, whole);
   return whole;

@@ -354,7 +354,7 @@ module {
 // -----
 
 module {
-  // expected-error@+1 {{'loss_scale' is reserved for the scale of the loss; rename it}}
+  // expected-error@+1 {{'loss_scale' is reserved for the scale of the loss; choose another name}}
   sluice.state parameter @loss_scale : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state parameter @w : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>

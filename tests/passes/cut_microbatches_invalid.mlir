@@ -2,7 +2,7 @@
 
 sluice.model "m" format 2 phase "train" capacity 10 microbatches 2
 sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?xf32>) {
-  // expected-error @+1 {{needs all rows of a call at once, and each microbatch has a share of them}}
+  // expected-error @+1 {{needs all rows at once; leave out --accumulate and --deterministic}}
   %y = sluice.softmax %x {axis = 0 : i64} : (tensor<?xf32>) -> tensor<?xf32>
   sluice.return %y : tensor<?xf32>
 }
@@ -58,16 +58,16 @@ sluice.state accumulator @a : tensor<f32> = <"constant", 1.0 : f64>
 
 // -----
 
-// expected-error @+1 {{logical shards are added in a balanced tree: there must be 1, 2, 4, 8 and so on up to 1024 of them, not 6}}
+// expected-error @+1 {{the number of logical shards must be a power of two from 1 to 1024, but is 6}}
 sluice.model "m" format 2 phase "train" capacity 10 logical_shards 6
 
 // -----
 
-// expected-error @+1 {{each replica must have as many logical shards as the others: 8 of them cannot be shared out to 3 replicas}}
+// expected-error @+1 {{cannot divide 8 logical shards equally among 3 replicas; the number of replicas must divide the number of shards}}
 sluice.model "m" format 2 phase "train" capacity 10 replicas 3 logical_shards 8
 
 // -----
 
-// expected-error @+1 {{logical shards are for a number of replicas that is known, not for as many as are launched}}
+// expected-error @+1 {{logical shards need a fixed number of replicas, not one replica per launched process}}
 sluice.model "m" format 2 phase "train" capacity 10 replicas 0 logical_shards 8
 

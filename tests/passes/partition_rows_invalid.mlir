@@ -4,7 +4,7 @@
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xf32>) {
-    // expected-error @+1 {{'sluice.softmax' of tensor<?x2xf32> needs all rows of a call at once, and each replica has a share of them}}
+    // expected-error @+1 {{cannot split the rows of a call over replicas: 'sluice.softmax' of tensor<?x2xf32> needs all rows at once; leave out --replicas}}
     %y = sluice.softmax %x {axis = 0 : i64} : (tensor<?x2xf32>) -> tensor<?x2xf32>
     sluice.return %y : tensor<?x2xf32>
   }
@@ -16,7 +16,7 @@ module {
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
   sluice.entry @predict ["x"] -> ["y"] (%x: tensor<?x2xui8>) {
-    // expected-error @+1 {{'sluice.sum' gives each replica a part of 'tensor<2xui8>', and values of 'ui8' are not exchanged; cast it before}}
+    // expected-error @+1 {{cannot split the rows of a call over replicas: 'sluice.sum' gives each replica a part of 'tensor<2xui8>', and values of 'ui8' cannot be added; cast them to a number type before}}
     %y = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xui8>) -> tensor<2xui8>
     sluice.return %y : tensor<2xui8>
   }
@@ -27,7 +27,7 @@ module {
 // Tests that a state cannot have the reserved name of the number of all rows.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
-  // expected-error @+1 {{'global_rows' is reserved for the rows of all replicas; rename it}}
+  // expected-error @+1 {{'global_rows' is reserved for the rows of all replicas; choose another name}}
   sluice.state parameter @global_rows : tensor<3xf32> = <"constant", 1.0 : f64>
 }
 
@@ -36,7 +36,7 @@ module {
 // Tests that a state cannot have the reserved name of a replica's first row, if rows are numbered.
 module {
   sluice.model "m" format 2 phase "train" capacity 10 replicas 2
-  // expected-error @+1 {{'first_row' is reserved for the first row of a replica; rename it}}
+  // expected-error @+1 {{'first_row' is reserved for the first row of a replica; choose another name}}
   sluice.state parameter @first_row : tensor<3xf32> = <"constant", 1.0 : f64>
   sluice.entry @train_step ["key"] -> ["y"] (%key: tensor<2xi32>) {
     %y = sluice.bernoulli %key {p = 0.5 : f64, stream = 1 : i64, type = tensor<?x2xi1>} : (tensor<2xi32>) -> tensor<?x2xi1>

@@ -10,7 +10,7 @@ module {
     %m = sluice.get @m : tensor<4xf32>
     %g = sluice.all_reduce sum %x : (tensor<4xf32>) -> tensor<4xf32>
     %n = sluice.add %m, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    // expected-error @+1 {{'sluice.sum' needs all of 'm', of which --zero 1 leaves each replica a shard: its update is not elementwise}}
+    // expected-error @+1 {{cannot shard the optimizer state (--zero 1): 'sluice.sum' reads all of 'm', so the update is not elementwise; use --zero 0}}
     %norm = sluice.sum %n {axes = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
     %e = sluice.expand %norm {dims = array<i64>, shape = array<i64: 4>} : (tensor<f32>) -> tensor<4xf32>
     %v = sluice.sub %w, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -23,7 +23,7 @@ module {
 // -----
 
 // Tests that there must be a slot to shard.
-// expected-error @+1 {{the optimizer keeps nothing for its parameters that --zero 1 could share out}}
+// expected-error @+1 {{cannot shard the optimizer state (--zero 1): this optimizer keeps none; use --zero 0}}
 module {
   sluice.model "m" format 2 phase "train" replicas 2 zero 1
   sluice.state parameter @w : tensor<4xf32> = <"constant", 1.0 : f64>
@@ -34,7 +34,7 @@ module {
 // Tests that the name of a replica's number is reserved.
 module {
   sluice.model "m" format 2 phase "train" replicas 2 zero 1
-  // expected-error @+1 {{'replica' is reserved for the number of a replica; rename it}}
+  // expected-error @+1 {{'replica' is reserved for a replica's number; choose another name}}
   sluice.state parameter @replica : tensor<4xf32> = <"constant", 1.0 : f64>
 }
 

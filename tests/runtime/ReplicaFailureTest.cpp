@@ -344,7 +344,7 @@ TEST_F(UnconnectedReplicas, AreRefusedByBackendAndDevice) {
   meddling_.half.collectives = nullptr;
   Status status = guarded([&] { AveragerRun(2, "seed=4", nullptr, options()); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
-  EXPECT_EQ(status.message, "backend 'sim' has no collectives, and replicas of gpu(0) (sim:0) exchange");
+  EXPECT_EQ(status.message, "cannot run replicas on gpu(0) (sim:0): backend 'sim' has no collectives");
   EXPECT_TRUE(guarded([&] { AveragerRun(1, "seed=4", nullptr, options()); }).ok());
 }
 

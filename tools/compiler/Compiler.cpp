@@ -55,6 +55,18 @@ static llvm::Error checkPhase(llvm::StringRef phase) {
                                         "; the phases are " + llvm::join(names, ", "));
 }
 
+/// The error of an option whose effect is part of the dump.
+static llvm::Error isFixed(llvm::StringRef option, llvm::StringRef phase, const llvm::Twine &what) {
+  return makeError(ExitCode::Usage, "cannot apply " + option + " to a dump of phase '" + phase +
+                                        "', which already has " + what + "; leave out " + option +
+                                        ", or compile the original model");
+}
+
+/// The error of an option that needs several replicas.
+static llvm::Error isForReplicas(llvm::StringRef option) {
+  return makeError(ExitCode::Usage, option + " applies to replicas, and there is one; add --replicas N");
+}
+
 /// The phase to resume after: the requested phase, or that of the module.
 static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOptions &options) {
   ir::ModelOp model = ir::findModel(module);
@@ -66,7 +78,8 @@ static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOpti
                      "a dump of phase '" + phase + "' cannot be resumed from; those of " +
                          llvm::join(kResumable, ", ") + " can");
   if (options.placement.chooses && phase == "fused")
-    return makeError(ExitCode::Usage, "a dump of phase 'fused' has its devices already");
+    return makeError(ExitCode::Usage,
+                     "cannot place a dump of phase 'fused': it already has its devices; place the original model");
   std::vector<llvm::StringRef> names = phaseNames();
   if (!options.compileTo.empty() && llvm::find(names, phase) > llvm::find(names, options.compileTo))
     return makeError(ExitCode::Usage,
@@ -114,12 +127,19 @@ static llvm::Expected<std::optional<ir::Precision>> choosePrecision(ModuleOp mod
                      "a precision is 'f32', 'bf16' or 'f16', not '" + text + "'" + didYouMean(text, known));
   ir::Precision recorded = ir::getPrecision(module);
   if (precision.value_or(recorded) != recorded && phase != "model")
-    return makeError(ExitCode::Usage,
-                     "a dump of phase '" + phase + "' has its precision already, " + ir::stringifyPrecision(recorded));
+    return isFixed("--precision", phase, "the precision " + ir::stringifyPrecision(recorded));
   if (options.promoteF64 && precision.value_or(recorded) != ir::Precision::F32)
     return makeError(ExitCode::Usage, "cannot combine --dtype f64 with precision " +
                                           ir::stringifyPrecision(precision.value_or(recorded)));
   return precision;
+}
+
+/// The error of a placement of parts of calls.
+static llvm::Error cannotPlace(llvm::StringRef parts, llvm::StringRef supported) {
+  return makeError(ExitCode::Unsupported, "cannot choose the devices of " + parts +
+                                              ": automatic placement supports only " + supported +
+                                              "; leave out --placement, and pin the ops that must not run on the "
+                                              "first device");
 }
 
 /// Checks the number of replicas and whether they normalize over all rows: from the options, else from the model.
@@ -127,29 +147,29 @@ static llvm::Error checkReplicas(ModuleOp module, llvm::StringRef phase, const C
   int64_t recorded = ir::getReplicas(module);
   int64_t replicas = options.replicas.value_or(recorded);
   if (replicas != recorded && phase != "model")
-    return makeError(ExitCode::Usage,
-                     "a dump of phase '" + phase + "' has its replicas already, " +
-                         (recorded == ir::kReplicasOfLaunch ? "as many as are launched" : llvm::Twine(recorded)));
+    return isFixed("--replicas", phase,
+                   recorded == ir::kReplicasOfLaunch ? "one replica per launched process"
+                   : recorded == 1                   ? "one replica"
+                                                     : llvm::Twine(recorded) + " replicas");
   const std::string &norm = options.batchNorm;
   if (!norm.empty() && norm != "local" && norm != "sync")
-    return makeError(ExitCode::Usage, "batch norms use 'local' or 'sync' rows, not '" + norm + "'" +
-                                          didYouMean(norm, {"local", "sync"}));
+    return makeError(ExitCode::Usage,
+                     "--batch-norm is local or sync, not '" + norm + "'" + didYouMean(norm, {"local", "sync"}));
   if (!norm.empty() && phase != "model")
-    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its batch norms already");
+    return isFixed("--batch-norm", phase, "its batch norm statistics");
   if (!norm.empty() && replicas == 1)
-    return makeError(ExitCode::Usage, "--batch-norm is for replicas; add --replicas");
+    return isForReplicas("--batch-norm");
   if (!options.wire.empty() && options.wire != "f32" && options.wire != "bf16")
-    return makeError(ExitCode::Usage, "gradients are reduced in 'f32' or 'bf16', not '" + options.wire + "'" +
-                                          didYouMean(options.wire, {"f32", "bf16"}));
+    return makeError(ExitCode::Usage,
+                     "--wire is f32 or bf16, not '" + options.wire + "'" + didYouMean(options.wire, {"f32", "bf16"}));
   if (!options.wire.empty() && phase != "model")
-    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its gradients' type already");
+    return isFixed("--wire", phase, "a data type of gradient all-reduce");
   if (!options.wire.empty() && replicas == 1)
-    return makeError(ExitCode::Usage, "--wire is for replicas; add --replicas");
+    return isForReplicas("--wire");
   if (options.buckets && replicas == 1)
-    return makeError(ExitCode::Usage, "--buckets is for replicas; add --replicas");
+    return isForReplicas("--buckets");
   if (options.placement.chooses && replicas != 1)
-    return makeError(ExitCode::Unsupported,
-                     "cannot choose the devices of replicas; pin the ops that must not run on the first device");
+    return cannotPlace("replicas", "one replica");
   return llvm::Error::success();
 }
 
@@ -162,16 +182,14 @@ static bool normalisesAllRows(ModuleOp module, const CompileOptions &options) {
 static llvm::Error checkMicrobatches(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   int64_t recorded = ir::getMicrobatches(module), microbatches = options.accumulate.value_or(recorded);
   if (microbatches != recorded && phase != "model")
-    return makeError(ExitCode::Usage,
-                     "a dump of phase '" + phase + "' has its microbatches already, " + llvm::Twine(recorded));
+    return isFixed("--accumulate", phase, recorded == 1 ? "one microbatch" : llvm::Twine(recorded) + " microbatches");
   if (microbatches == 1 || phase == "fused")
     return llvm::Error::success();
   if (normalisesAllRows(module, options))
-    return makeError(ExitCode::Unsupported, "cannot normalize over all rows of a call in microbatches: "
-                                            "--accumulate requires --batch-norm local");
+    return makeError(ExitCode::Unsupported, "cannot combine --accumulate with --batch-norm sync: each microbatch is "
+                                            "normalized before the next one runs; use --batch-norm local");
   if (options.placement.chooses)
-    return makeError(ExitCode::Unsupported,
-                     "cannot choose the devices of microbatches; pin the ops that must not run on the first device");
+    return cannotPlace("microbatches", "calls without microbatches");
   return llvm::Error::success();
 }
 
@@ -181,18 +199,19 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
   int64_t recorded = model ? int64_t(model.getZero()) : 0, zero = options.zero.value_or(recorded);
   int64_t replicas = options.replicas.value_or(ir::getReplicas(module));
   if (zero == 2 || zero == 3)
-    return makeError(ExitCode::Unsupported, "there is no level " + llvm::Twine(zero) +
-                                                " of ZeRO here, which shards gradients" +
-                                                (zero == 3 ? " and parameters" : "") + ": say --zero 1");
+    return makeError(ExitCode::Unsupported, "cannot shard gradients" + llvm::Twine(zero == 3 ? " and parameters" : "") +
+                                                " (--zero " + llvm::Twine(zero) +
+                                                "): not supported; use --zero 1, which shards the optimizer state");
   if (zero != 0 && zero != 1)
-    return makeError(ExitCode::Usage, "the ZeRO level is 0 or 1, not " + llvm::Twine(zero));
+    return makeError(ExitCode::Usage, "--zero is 0 or 1, not " + llvm::Twine(zero));
   if (zero != recorded && phase != "model" && phase != "train")
-    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has its shards already");
+    return isFixed("--zero", phase, recorded == 1 ? "a sharded optimizer state" : "an unsharded optimizer state");
   if (zero == 1 && replicas == ir::kReplicasOfLaunch)
-    return makeError(ExitCode::Unsupported, "--zero needs the number of replicas, which --replicas env leaves to the "
-                                            "launch; use --replicas N");
+    return makeError(ExitCode::Unsupported,
+                     "cannot combine --zero 1 with --replicas env: the size of a shard depends on "
+                     "the number of replicas; use --replicas N");
   if (zero == 1 && replicas == 1)
-    return makeError(ExitCode::Usage, "--zero is for replicas; add --replicas");
+    return isForReplicas("--zero 1");
   return llvm::Error::success();
 }
 
@@ -200,29 +219,27 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
 static llvm::Error checkShards(ModuleOp module, llvm::StringRef phase, const CompileOptions &options) {
   int64_t recorded = ir::getLogicalShards(module), shards = options.shards.value_or(recorded);
   if (shards != recorded && phase != "model")
-    return makeError(ExitCode::Usage, "a dump of phase '" + phase + "' has " +
-                                          (recorded ? llvm::Twine(recorded) : llvm::Twine("no")) +
-                                          " logical shards already");
+    return isFixed("--deterministic", phase,
+                   (recorded ? llvm::Twine(recorded) : llvm::Twine("no")) + " logical shards");
   if (shards == 0 && !options.shards)
     return llvm::Error::success();
   if (std::string reason = ir::whyNotShared(shards, options.replicas.value_or(ir::getReplicas(module)));
       !reason.empty())
-    return makeError(ExitCode::Usage, "--deterministic: " + reason);
+    return makeError(ExitCode::Usage, "cannot apply --deterministic: " + reason);
   if (phase == "fused")
     return llvm::Error::success();
   if (options.accumulate.value_or(ir::getMicrobatches(module)) > 1)
-    return makeError(ExitCode::Usage,
-                     "logical shards are microbatches already: --deterministic is without --accumulate");
+    return makeError(ExitCode::Usage, "cannot combine --deterministic with --accumulate: each logical shard is a "
+                                      "microbatch; leave out --accumulate");
   if (ir::ModelOp model = ir::findModel(module); options.zero.value_or(model ? int64_t(model.getZero()) : 0) > 0)
     return makeError(ExitCode::Unsupported,
-                     "sums of shards of the optimizer are not added in a tree: --deterministic is "
-                     "without --zero");
+                     "cannot combine --deterministic with --zero 1: the order in which gradients "
+                     "of shards are added depends on the number of replicas; use --zero 0");
   if (normalisesAllRows(module, options))
-    return makeError(ExitCode::Unsupported, "cannot normalize over all rows of a call in logical shards: "
-                                            "--deterministic requires --batch-norm local");
+    return makeError(ExitCode::Unsupported, "cannot combine --deterministic with --batch-norm sync: each logical shard "
+                                            "is normalized before the next one runs; use --batch-norm local");
   if (options.placement.chooses)
-    return makeError(ExitCode::Unsupported,
-                     "cannot choose the devices of logical shards; pin the ops that must not run on the first device");
+    return cannotPlace("logical shards", "calls without logical shards");
   return llvm::Error::success();
 }
 
@@ -245,8 +262,10 @@ static llvm::Error setDevices(ModuleOp module, llvm::StringRef list, int64_t rep
   if (!target)
     return withCode(ExitCode::Usage, target.takeError());
   if (target->accelerators() < written->accelerators())
-    return makeError(ExitCode::Unsupported,
-                     "the model is for " + written->str() + "; '" + *devices + "' has fewer accelerators");
+    return makeError(ExitCode::Unsupported, "cannot compile for '" + *devices + "': the model is for " +
+                                                written->str() +
+                                                ", and this list has fewer accelerators; list at least " +
+                                                llvm::Twine(written->accelerators()));
   if (replicas != written->replicas())
     ir::getModel(module).setReplicas(uint64_t(replicas));
   target->record(module);
@@ -334,7 +353,8 @@ static llvm::Error checkTrees(const runtime::Plan &plan, const CompileOptions &o
     if (!target)
       return target.takeError();
     if (!target->noTreeSums.empty())
-      return makeError(ExitCode::Unsupported, target->noTreeSums);
+      return makeError(ExitCode::Unsupported,
+                       "cannot apply --deterministic to replicas on " + name + ": " + target->noTreeSums);
   }
   return llvm::Error::success();
 }

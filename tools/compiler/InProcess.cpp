@@ -267,11 +267,11 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   if (options.dtype && !is_float(*options.dtype))
     fail(std::string("a graph cannot be computed in ") + to_string(*options.dtype));
   if (how.capacity < 0)
-    fail("the capacity cannot be negative: " + std::to_string(how.capacity) + " rows");
+    fail("capacity must be at least 1 row, not " + std::to_string(how.capacity));
   if (how.replicas && (*how.replicas < 1 || *how.replicas > ir::kMostReplicas))
-    fail("from 1 to " + std::to_string(ir::kMostReplicas) + " replicas, not " + std::to_string(*how.replicas));
+    fail("replicas must be from 1 to " + std::to_string(ir::kMostReplicas) + ", not " + std::to_string(*how.replicas));
   if (how.accumulate && (*how.accumulate < 1 || *how.accumulate > ir::kMostMicrobatches))
-    fail("from 1 to " + std::to_string(ir::kMostMicrobatches) + " microbatches, not " +
+    fail("accumulate must be from 1 to " + std::to_string(ir::kMostMicrobatches) + ", not " +
          std::to_string(*how.accumulate));
 
   auto impl = std::make_unique<Program::Impl>();

@@ -365,10 +365,12 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
   if (!module)
     return module.takeError();
   if (ir::isReplicated(**module))
-    return makeError(ExitCode::Unsupported, "verify cannot compare replicas; verify the model without them");
+    return makeError(ExitCode::Unsupported, "cannot verify a dump with replicas: their collectives are not "
+                                            "compared; verify the original model");
   if (ir::getMicrobatches(**module) > 1 || ir::getLogicalShards(**module) > 0 ||
       !(*module)->getOps<ir::PartsOp>().empty())
-    return makeError(ExitCode::Unsupported, "calls in parts are not compared; verify the model without microbatches");
+    return makeError(ExitCode::Unsupported, "cannot verify a dump with microbatches: calls in parts are not "
+                                            "compared; verify the original model");
   auto compiled = compileModule(**module, options.compile);
   if (!compiled)
     return compiled.takeError();

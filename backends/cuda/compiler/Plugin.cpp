@@ -69,8 +69,7 @@ static constexpr size_t kAlignment = 256;
 void CudaSession::describe(sluice_target_info &info) const {
   info.device_type = "cuda";
   info.cpu = architectures.c_str();
-  info.no_tree_sums = "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
-                      "cannot be --deterministic, and one alone can";
+  info.no_tree_sums = "NCCL does not add in a fixed order; use one replica, or leave out --deterministic";
   if (info.struct_size < sizeof(info))
     return;
   info.peaks = peaks.data();

@@ -12,8 +12,7 @@ public:
       "NCCL's own, by its choice of algorithm for the counts and the machine; the same program on the same "
       "machine repeats its bits";
   static constexpr const char *noTreeSums =
-      "NCCL adds in an order of its own, not in a tree: replicas on devices of cuda "
-      "cannot be --deterministic, and one alone can";
+      "NCCL does not add in a fixed order; use one replica, or leave out --deterministic";
 
   Communicator(RunHalf &context, const sluice_communicator_options &options);
 

@@ -93,14 +93,14 @@ int64_t getLogicalShards(ModuleOp module) {
 
 std::string whyNotShared(int64_t shards, int64_t replicas) {
   if (shards < 1 || shards > kMostMicrobatches || !llvm::isPowerOf2_64(uint64_t(shards)))
-    return ("logical shards are added in a balanced tree: there must be 1, 2, 4, 8 and so on up to " +
-            llvm::Twine(kMostMicrobatches) + " of them, not " + llvm::Twine(shards))
+    return ("the number of logical shards must be a power of two from 1 to " + llvm::Twine(kMostMicrobatches) +
+            ", but is " + llvm::Twine(shards))
         .str();
   if (replicas == kReplicasOfLaunch)
-    return "logical shards are for a number of replicas that is known, not for as many as are launched";
+    return "logical shards need a fixed number of replicas, not one replica per launched process";
   if (shards % replicas != 0)
-    return ("each replica must have as many logical shards as the others: " + llvm::Twine(shards) +
-            " of them cannot be shared out to " + llvm::Twine(replicas) + " replicas")
+    return ("cannot divide " + llvm::Twine(shards) + " logical shards equally among " + llvm::Twine(replicas) +
+            " replicas; the number of replicas must divide the number of shards")
         .str();
   return "";
 }

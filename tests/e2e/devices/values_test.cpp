@@ -163,9 +163,11 @@ TEST(checklist_48_replicas, AreAskedForByASensibleNumber) {
   g.output("y", relu(g.input("x", f32, {Dim{"batch"}, 3})));
   auto refusal = [&](const CompileOptions &options) { return sluice::test::messageOf([&] { compile(g, options); }); };
   for (int replicas : {0, -1, 1025})
-    EXPECT_EQ(refusal({.replicas = replicas}), "compile: from 1 to 1024 replicas, not " + std::to_string(replicas));
+    EXPECT_EQ(refusal({.replicas = replicas}),
+              "compile: replicas must be from 1 to 1024, not " + std::to_string(replicas));
   EXPECT_THAT(refusal({.devices = "sim:0-2", .replicas = 2}), testing::HasSubstr("replicas"));
-  EXPECT_THAT(refusal({.replicas = 2, .batch_norm = "global"}), testing::HasSubstr("'local' or 'sync'"));
+  EXPECT_THAT(refusal({.replicas = 2, .batch_norm = "global"}),
+              testing::HasSubstr("--batch-norm is local or sync, not 'global'"));
 }
 
 /// A call in microbatches has the result of a single call.
@@ -193,5 +195,5 @@ TEST(Accumulate, IsAskedForASensibleNumber) {
   auto refusal = [&](const CompileOptions &options) { return sluice::test::messageOf([&] { compile(g, options); }); };
   for (int microbatches : {0, -1, 1025})
     EXPECT_EQ(refusal({.accumulate = microbatches}),
-              "compile: from 1 to 1024 microbatches, not " + std::to_string(microbatches));
+              "compile: accumulate must be from 1 to 1024, not " + std::to_string(microbatches));
 }

@@ -132,7 +132,7 @@ TEST(PartitionOps, WhatNeedsAllRowsIsRefused) {
     getModel(*instance.module).setReplicas(2);
     DiagnosticText diagnostics(&getContext());
     EXPECT_TRUE(failed(passes::partitionRows(*instance.module)));
-    EXPECT_THAT(diagnostics.errors(), testing::HasSubstr("needs all rows of a call at once")) << op;
+    EXPECT_THAT(diagnostics.errors(), testing::HasSubstr("needs all rows at once")) << op;
   }
 }
 

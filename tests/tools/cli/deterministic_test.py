@@ -56,24 +56,24 @@ class DeterministicTest(CliTest):
         self.assertEqual((info["logical_shards"], info["replicas"], info["microbatches"], info["capacity"]), (8, 4, 2, 8))
 
     def test_shards_are_shared_out_alike(self):
-        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "3"), 2, "8 of them cannot be shared out to 3 replicas")
-        self.assert_refused(self.compile("--deterministic", "2", "--replicas", "4"), 2, "2 of them cannot be shared out to 4 replicas")
-        self.assert_refused(self.compile("--deterministic", "6"), 2, "there must be 1, 2, 4, 8 and so on up to 1024 of them, not 6")
-        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "env"), 2, "not for as many as are launched")
+        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "3"), 2, "cannot divide 8 logical shards equally among 3 replicas")
+        self.assert_refused(self.compile("--deterministic", "2", "--replicas", "4"), 2, "cannot divide 2 logical shards equally among 4 replicas")
+        self.assert_refused(self.compile("--deterministic", "6"), 2, "must be a power of two from 1 to 1024, but is 6")
+        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "env"), 2, "need a fixed number of replicas")
         for count in ("0", "2048", "yes"):
             self.assert_refused(self.compile("--deterministic", count), 2, "--deterministic")
 
     def test_what_does_not_go_together(self):
-        self.assert_refused(self.compile("--deterministic", "8", "--accumulate", "2"), 2, "--deterministic is without --accumulate")
-        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "2", "--batch-norm", "sync"), 4, "--deterministic requires --batch-norm local")
+        self.assert_refused(self.compile("--deterministic", "8", "--accumulate", "2"), 2, "cannot combine --deterministic with --accumulate")
+        self.assert_refused(self.compile("--deterministic", "8", "--replicas", "2", "--batch-norm", "sync"), 4, "cannot combine --deterministic with --batch-norm sync", "use --batch-norm local")
         self.assert_refused(self.compile("--deterministic", "8", "--placement", "auto", "--devices", "cpu,sim:0"), 4, "cannot choose the devices of logical shards")
 
     def test_a_dump_has_its_shards(self):
         result = self.compile("-q", "--deterministic", "4", "--compile-to", "fused", "--emit", "mlir", "-o", "fused.mlir")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assert_refused(self.sluice("compile", "fused.mlir", "--deterministic", "8", "-o", "out", env=self.environment), 2, "has 4 logical shards already")
+        self.assert_refused(self.sluice("compile", "fused.mlir", "--deterministic", "8", "-o", "out", env=self.environment), 2, "which already has 4 logical shards")
         self.assertEqual(self.sluice("compile", "fused.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
-        self.assert_refused(self.sluice("verify", "fused.mlir", env=self.environment), 4, "calls in parts are not compared")
+        self.assert_refused(self.sluice("verify", "fused.mlir", env=self.environment), 4, "cannot verify a dump with microbatches")
 
 
 if __name__ == "__main__":

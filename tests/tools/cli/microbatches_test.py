@@ -89,7 +89,7 @@ class MicrobatchesTest(CliTest):
 
     def test_what_does_not_go_together(self):
         norm = ("--replicas", "2", "--devices", "sim:0-1", "--batch-norm", "sync")
-        self.assert_refused(self.compile("--accumulate", "2", *norm), 4, "cannot normalize over all rows of a call in microbatches")
+        self.assert_refused(self.compile("--accumulate", "2", *norm), 4, "cannot combine --accumulate with --batch-norm sync")
         self.assert_refused(self.compile("--accumulate", "2", "--placement", "auto", "--devices", "cpu,sim:0"), 4, "cannot choose the devices of microbatches")
         for count in ("0", "-1", "1025", "two"):
             self.assert_refused(self.compile("--accumulate", count), 2, "--accumulate")
@@ -99,14 +99,14 @@ class MicrobatchesTest(CliTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         with open(self.path("fused.mlir"), encoding="utf-8") as dump:
             self.assertTrue(re.search(r"capacity 32 batch 64 microbatches 2", dump.read()))
-        self.assert_refused(self.sluice("compile", "fused.mlir", "--accumulate", "3", "-o", "out", env=self.environment), 2, "has its microbatches already, 2")
+        self.assert_refused(self.sluice("compile", "fused.mlir", "--accumulate", "3", "-o", "out", env=self.environment), 2, "which already has 2 microbatches")
         self.assertEqual(self.sluice("compile", "fused.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
 
     def test_they_are_not_verified(self):
         with open(self.path("lenet.mlir"), encoding="utf-8") as model:
             text = model.read()
         self.write("two.mlir", text.replace(" capacity 64", " capacity 64 microbatches 2", 1))
-        self.assert_refused(self.sluice("verify", "two.mlir", env=self.environment), 4, "calls in parts are not compared")
+        self.assert_refused(self.sluice("verify", "two.mlir", env=self.environment), 4, "cannot verify a dump with microbatches")
 
 
 if __name__ == "__main__":

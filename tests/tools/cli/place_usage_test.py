@@ -136,8 +136,8 @@ TABLE = [
     (["place", *TWO, "--save", ".", "--html", "page.html"], INVALID, [".: cannot write: Is a directory"]),
     # Models.
     (place(model="absent.mlir"), INVALID, ["absent.mlir: cannot open: No such file or directory"]),
-    (place(model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
-    (compiled("--placement", "auto", model="fused.mlir"), USAGE, ["a dump of phase 'fused' has its devices already"]),
+    (place(model="fused.mlir"), USAGE, ["cannot place a dump of phase 'fused'", "place the original model"]),
+    (compiled("--placement", "auto", model="fused.mlir"), USAGE, ["cannot place a dump of phase 'fused'", "place the original model"]),
     (place(model="huge_state.mlir"), INVALID, ["huge_state.mlir:4", "more than 2^40 elements: [30000000, 2000000]"]),
     (place(model="empty_state.mlir"), INVALID, ["empty_state.mlir:4", "an empty dimension"]),
     (place(model="huge_rows.mlir"), INVALID, ["huge_rows.mlir:3", "capacity must be a number of rows"]),

@@ -56,9 +56,9 @@ class ReplicasTest(CliTest):
         self.assertGreaterEqual(size(half), 2 * summary["parameters"])
         self.assertTrue(0.49 < size(half) / size(full) < 0.51, (size(half), size(full)))  # layouts pad some
         self.assertEqual(size(self.communication("--wire", "f32")[0]), size(full))
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "bf17"), 2, "'f32' or 'bf16'", "'bf17'")
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "f16"), 2, "'f32' or 'bf16', not 'f16'")
-        self.assert_refused(self.compile("--wire", "bf16"), 2, "--wire is for replicas")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "bf17"), 2, "--wire is f32 or bf16, not 'bf17'")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "f16"), 2, "--wire is f32 or bf16, not 'f16'")
+        self.assert_refused(self.compile("--wire", "bf16"), 2, "--wire applies to replicas, and there is one; add --replicas N")
 
     def test_the_summary_tells_when_they_communicate(self):
         step, summary = self.communication("--link", "replicas=1GB/s,2us")
@@ -105,7 +105,7 @@ class ReplicasTest(CliTest):
 
     def test_links_and_buckets_are_of_replicas(self):
         four = ("--replicas", "4", "--devices", "sim:0-3")
-        self.assert_refused(self.compile("--buckets", "each"), 2, "--buckets is for replicas; add --replicas")
+        self.assert_refused(self.compile("--buckets", "each"), 2, "--buckets applies to replicas, and there is one; add --replicas N")
         self.assert_refused(self.compile(*four, "--buckets", "many"), 2, "'many' is none of auto, fewest, each")
         self.assert_refused(self.compile("--link", "replicas=1GB/s"), 2, "a link between replicas is given, and there is one replica")
         self.assert_refused(self.compile(*four, "--link", "replicas=fast"), 2, "'fast' is no positive number of bytes a second")
@@ -163,26 +163,26 @@ class ReplicasTest(CliTest):
             text = dump.read()
         self.assertIn("capacity 64 replicas 0 batch 64", text)
         self.assertIn("sluice.all_reduce", text)
-        self.assert_refused(self.sluice("compile", "fused.mlir", "--replicas", "2", "-o", "out", env=self.environment), 2, "has its replicas already, as many as are launched")
+        self.assert_refused(self.sluice("compile", "fused.mlir", "--replicas", "2", "-o", "out", env=self.environment), 2, "cannot apply --replicas to a dump of phase 'fused', which already has one replica per launched process")
         self.assertEqual(self.sluice("compile", "fused.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
         self.assert_refused(self.compile("--replicas", "envy"), 2, "'envy' is neither a number from 1 to 1024 nor env")
 
     def test_devices_must_go_round(self):
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-2"), 2, "2 replicas need equal numbers of accelerators", "has 3")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-2"), 2, "among 2 replicas: each needs the same number of accelerators, and there are 3; list a multiple of 2")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:3-1"), 2, "'sim:3-1' is no range of devices")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0,sim:0"), 2, "is listed twice")
         self.assert_refused(self.compile("--replicas", "0"), 2, "--replicas")
         self.assert_refused(self.compile("--replicas", "2000"), 2, "--replicas")
 
     def test_words_must_fit(self):
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--batch-norm", "synk"), 2, "'local' or 'sync'", "'synk'", "sync")
-        self.assert_refused(self.compile("--batch-norm", "sync"), 2, "--batch-norm is for replicas")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--batch-norm", "synk"), 2, "--batch-norm is local or sync, not 'synk'; did you mean 'sync'?")
+        self.assert_refused(self.compile("--batch-norm", "sync"), 2, "--batch-norm applies to replicas")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--placement", "auto"), 4, "cannot choose the devices of replicas")
 
     def test_a_dump_has_its_replicas(self):
         result = self.compile("--replicas", "2", "--devices", "sim:0-1", "--compile-to", "train", "--emit", "mlir", "-o", "train.mlir")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assert_refused(self.sluice("compile", "train.mlir", "--replicas", "3", "--devices", "sim:0-2", "-o", "out", env=self.environment), 2, "has its replicas already, 2")
+        self.assert_refused(self.sluice("compile", "train.mlir", "--replicas", "3", "--devices", "sim:0-2", "-o", "out", env=self.environment), 2, "which already has 2 replicas")
         result = self.sluice("compile", "train.mlir", "-q", "-o", "out", env=self.environment)
         self.assertEqual(result.returncode, 0, result.stderr)
 
@@ -190,7 +190,7 @@ class ReplicasTest(CliTest):
         with open(self.path("lenet.mlir"), encoding="utf-8") as model:
             text = model.read()
         self.write("two.mlir", text.replace(" capacity 64", " capacity 64 replicas 2", 1))
-        self.assert_refused(self.sluice("verify", "two.mlir", env=self.environment), 4, "verify cannot compare replicas")
+        self.assert_refused(self.sluice("verify", "two.mlir", env=self.environment), 4, "cannot verify a dump with replicas")
 
 
 if __name__ == "__main__":

@@ -116,13 +116,13 @@ class ZeroTest(ProcessesTest):
 
     def test_what_makes_no_sense_is_refused(self):
         two = ("--replicas", "2", "--devices", "sim:0-1", "-o", "out")
-        self.assert_refused(self.compile("--zero", "1", "-o", "out"), 2, "--zero is for replicas; add --replicas")
-        self.assert_refused(self.compile("--zero", "1", "--replicas", "env", "-o", "out"), 4, "--zero needs the number of replicas", "--replicas env")
-        self.assert_refused(self.compile(*two, "--zero", "2"), 4, "there is no level 2 of ZeRO here", "say --zero 1")
-        self.assert_refused(self.compile(*two, "--zero", "5"), 2, "the ZeRO level is 0 or 1, not 5")
+        self.assert_refused(self.compile("--zero", "1", "-o", "out"), 2, "--zero 1 applies to replicas, and there is one; add --replicas N")
+        self.assert_refused(self.compile("--zero", "1", "--replicas", "env", "-o", "out"), 4, "cannot combine --zero 1 with --replicas env: the size of a shard", "use --replicas N")
+        self.assert_refused(self.compile(*two, "--zero", "2"), 4, "cannot shard gradients (--zero 2): not supported", "use --zero 1")
+        self.assert_refused(self.compile(*two, "--zero", "5"), 2, "--zero is 0 or 1, not 5")
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "plain.mlir")
         result = self.sluice("compile", "plain.mlir", *two, "--zero", "1", env=self.environment)
-        self.assert_refused(result, 3, "the optimizer keeps nothing for its parameters that --zero 1 could share out")
+        self.assert_refused(result, 3, "cannot shard the optimizer state (--zero 1): this optimizer keeps none; use --zero 0")
 
 
 if __name__ == "__main__":

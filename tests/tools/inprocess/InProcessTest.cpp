@@ -349,7 +349,8 @@ TEST(InProcess, AGraphThatCannotBeCompiledIsAnError) {
   EXPECT_THAT(messageOf([] { compile(lineGraph(), {.dtype = i32}); }), HasSubstr("cannot be computed in i32"));
   EXPECT_THAT(messageOf([] { compile(lineGraph(), {.precision = i32}); }),
               HasSubstr("'f32', 'bf16' or 'f16', not 'i32'"));
-  EXPECT_THAT(messageOf([] { compile(lineGraph(), {.capacity = -1}); }), HasSubstr("-1 rows"));
+  EXPECT_THAT(messageOf([] { compile(lineGraph(), {.capacity = -1}); }),
+              HasSubstr("capacity must be at least 1 row, not -1"));
 }
 
 /// How a child ends that compiles and runs with `extra` bytes of address space beyond this process: 0; 5 for an
