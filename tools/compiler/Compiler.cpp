@@ -6,6 +6,7 @@
 #include "passes/assign/search/Evaluation.h"
 #include "passes/train/VerifyInput.h"
 #include "runtime/files/Process.h"
+#include "runtime/plan/DeviceName.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/InitialData.h"
@@ -309,15 +310,42 @@ static llvm::Error checkInput(ModuleOp module, llvm::StringRef phase, int64_t ca
   return llvm::Error::success();
 }
 
-/// Placement options require a placement to decide; the replicas' link requires replicas.
-static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t replicas) {
+/// Placement options require a placement to decide; the replicas' link requires replicas; memory limits require a
+/// placement or a memory plan.
+static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t replicas, llvm::StringRef compileTo) {
   bool hasOtherLinks = llvm::any_of(placement.links, [&](const GivenLink &link) { return !link.isBetweenReplicas(); });
-  if (!placement.chooses && (hasOtherLinks || !placement.caps.empty() || !placement.entry.empty()))
-    return makeError(ExitCode::Usage,
-                     "links, memory caps and the entry point that counts are for choosing devices; say "
-                     "--placement auto, or a file");
+  if (!placement.chooses && (hasOtherLinks || !placement.entry.empty()))
+    return makeError(ExitCode::Usage, llvm::Twine(hasOtherLinks ? "--link" : "--place-entry") +
+                                          " applies to automatic placement; add --placement auto or --placement FILE");
   if (!placement.links.empty() && !hasOtherLinks && replicas == 1)
-    return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; add --replicas");
+    return isForReplicas("--link replicas=SPEED");
+  bool isPlanned = llvm::is_contained({"", "planned", "lowered", "executable"}, compileTo);
+  if (!placement.chooses && !placement.caps.empty() && !isPlanned)
+    return makeError(ExitCode::Usage, "cannot check the memory limits in --devices: memory is planned in phase "
+                                      "'planned', after '" +
+                                          compileTo + "'; leave out the limits, or compile further");
+  return llvm::Error::success();
+}
+
+/// Checks the planned memory of each device against its limit in --devices.
+static llvm::Error checkLimits(ModuleOp module, const runtime::Plan &plan, const PlacementRequest &placement) {
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<ir::Target> target = ir::Target::of(module);
+  if (failed(target))
+    return errorOf(diagnostics);
+  int64_t replicas = std::max<int64_t>(target->replicas(), 1);
+  for (const auto &[name, limit] : placement.caps)
+    for (auto [number, device] : llvm::enumerate(target->devices()))
+      for (int64_t replica = 0; replica < replicas; ++replica) {
+        bool isHost = number == 0;
+        int64_t needed = plan.peakBytes(number) * (isHost ? replicas : 1); // the host has all replicas
+        if (device.spelling(replica) == name && needed > limit)
+          return makeError(
+              ExitCode::Exhausted,
+              "cannot fit the model into " + runtime::shownDevice(device.name, name) + ": its planned peak memory is " +
+                  llvm::Twine(needed) + " bytes, and --devices allows " + llvm::Twine(limit) +
+                  "; use fewer rows (--batch), microbatches (--accumulate), or more devices and --placement auto");
+      }
   return llvm::Error::success();
 }
 
@@ -466,7 +494,7 @@ static llvm::Expected<Start> prepareModule(ModuleOp module, const CompileOptions
   if (llvm::Error error = setDevices(module, options.devices, replicas, placement))
     return error;
   setShares(module, options);
-  if (llvm::Error error = checkPlacement(placement, replicas))
+  if (llvm::Error error = checkPlacement(placement, replicas, options.compileTo))
     return error;
   if (llvm::Error error = setCopies(module, options.copies.empty() && placement.chooses ? "insert" : options.copies))
     return error;
@@ -547,6 +575,9 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   compiled.functions = std::move(lowered->functions);
   if (llvm::Error error = checkTrees(compiled.plan, options))
     return error;
+  if (!placement.chooses)
+    if (llvm::Error error = checkLimits(module, compiled.plan, placement))
+      return error;
   if (costs)
     forecastReplicas(*costs, compiled);
   return std::move(compiled); // the forecast points into the plan

@@ -72,19 +72,20 @@ void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request) {
 static void addDeviceLists(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists) {
   help::beginGroup(command, "Devices");
   bool areSeveral = lists == DeviceLists::Several;
-  CLI::Option *option = command
-                            .add_option_function<std::vector<std::string>>(
-                                "--devices",
-                                [&options](const std::vector<std::string> &texts) {
-                                  options.devices = texts.front();
-                                  options.otherDevices.assign(texts.begin() + 1, texts.end());
-                                },
-                                areSeveral ? "Devices to compile for, in order, with optional memory caps, e.g. "
-                                             "cpu,sim:0=16GB; repeat for fallback lists (default: as in the model)"
-                                           : "Devices to compile for, in order, with optional memory caps, e.g. "
-                                             "cpu,sim:0=16GB (default: as in the model)")
-                            ->type_name("LIST")
-                            ->allow_extra_args(false);
+  CLI::Option *option =
+      command
+          .add_option_function<std::vector<std::string>>(
+              "--devices",
+              [&options](const std::vector<std::string> &texts) {
+                options.devices = texts.front();
+                options.otherDevices.assign(texts.begin() + 1, texts.end());
+              },
+              areSeveral ? "Devices to compile for, in order, with optional limits of their planned memory, e.g. "
+                           "cpu,sim:0=16GB; repeat for fallback lists (default: as in the model)"
+                         : "Devices to compile for, in order, with optional limits of their planned memory, e.g. "
+                           "cpu,sim:0=16GB (default: as in the model)")
+          ->type_name("LIST")
+          ->allow_extra_args(false);
   if (!areSeveral)
     option->expected(1);
 }

@@ -28,7 +28,7 @@ struct CompileOptions {
   /// The entry points to compile, such as {"predict", "eval_step"}; empty: all. States that only the others need, such
   /// as optimizer states, are left out.
   std::vector<std::string> entries = {};
-  std::string devices = {}; ///< such as "cpu,sim:0"; empty: those of the graph
+  std::string devices = {}; ///< "cpu,sim:0", "cpu,sim:0=16GB" (at most); empty: those of the graph
   /// The number of replicas, each on a share of the rows and with its own devices of `devices`, in turn. They train as
   /// one model (DistributedDataParallel). 1 by default.
   std::optional<std::int64_t> replicas = {};

@@ -70,6 +70,12 @@ class CompileTest(CliTest):
         self.assertEqual([device["name"] for device in summary["devices"]], ["cpu", "acc0"])
         self.assertIn({"entry": "predict", "copies": 1, "bytes": 48}, summary["copies"])
 
+    def test_a_memory_limit_that_suffices_has_no_effect(self):
+        for devices in ("cpu=1MB", "sim:0=1MB", "cpu,sim:0-1=1MB"):
+            with self.subTest(devices):
+                result = self.sluice("compile", "small.mlir", "--devices", devices, "-o", "small")
+                self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_the_precision_is_named(self):
         """In the compiler, the executable and dumps; dumps of phase model accept another precision."""
         for flags, precision in ((), "f32"), (("--precision", "f16"), "f16"), (("--precision", "bf16"), "bf16"):

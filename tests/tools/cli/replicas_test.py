@@ -107,13 +107,13 @@ class ReplicasTest(CliTest):
         four = ("--replicas", "4", "--devices", "sim:0-3")
         self.assert_refused(self.compile("--buckets", "each"), 2, "--buckets applies to replicas, and there is one; add --replicas N")
         self.assert_refused(self.compile(*four, "--buckets", "many"), 2, "'many' is none of auto, fewest, each")
-        self.assert_refused(self.compile("--link", "replicas=1GB/s"), 2, "a link between replicas is given, and there is one replica")
+        self.assert_refused(self.compile("--link", "replicas=1GB/s"), 2, "--link replicas=SPEED applies to replicas, and there is one")
         self.assert_refused(self.compile(*four, "--link", "replicas=fast"), 2, "'fast' is no positive number of bytes a second")
         self.assert_refused(self.compile(*four, "--link", "replicas=1GB/s,soon"), 2, "'soon' is no time")
         self.assert_refused(self.compile(*four, "--link", "replicas=1GB/s", "--link", "replicas=2GB/s"), 2, "the link of replicas is given twice")
-        self.assert_refused(self.compile(*four, "--link", "sim:0=1GB/s"), 2, "links", "--placement auto")
+        self.assert_refused(self.compile(*four, "--link", "sim:0=1GB/s"), 2, "--link applies to automatic placement", "--placement auto")
         place = self.sluice("place", "lenet.mlir", "--devices", "cpu,sim:0", "--link", "replicas=1GB/s", env=self.environment)
-        self.assert_refused(place, 2, "a link between replicas is given, and there is one replica")
+        self.assert_refused(place, 2, "--link replicas=SPEED applies to replicas, and there is one")
 
     def test_what_was_exchanged_is_what_the_plan_says(self):
         self.assertEqual(self.compile("--replicas", "2", "--devices", "sim:0-1", "-o", "lenet").returncode, 0)

@@ -240,6 +240,13 @@ TEST(InProcess, WithoutWeightsNothingRuns) {
   EXPECT_EQ(messageOf([&] { program.run("train_step", 1); }), "no error");
 }
 
+TEST(InProcess, AMemoryLimitIsCheckedAgainstThePlan) {
+  EXPECT_THAT(messageOf([] { compile(lineGraph(), {.devices = "cpu,sim:0=1MB"}); }), "no error");
+  EXPECT_THAT(messageOf([] { compile(lineGraph(), {.devices = "cpu=10B,sim:0=1MB"}); }),
+              AllOf(HasSubstr("cannot fit the model into cpu: its planned peak memory is "),
+                    HasSubstr(" bytes, and --devices allows 10; use fewer rows (--batch)")));
+}
+
 TEST(InProcess, LabelsNameClasses) {
   Program program = compile(classifierGraph());
   initialise(program);

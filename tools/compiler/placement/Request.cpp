@@ -6,6 +6,20 @@
 
 namespace sluice::compiler {
 
+/// The devices of one item of the list: "sim:0" and "sim:1" for "sim:0-1", "sim:0" for "sim". A wrong item stays
+/// unchanged, and is an error of the target.
+static std::vector<std::string> devicesIn(llvm::StringRef item) {
+  auto target = ir::Target::parse(item);
+  if (!target) {
+    llvm::consumeError(target.takeError());
+    return {item.str()};
+  }
+  std::vector<std::string> devices;
+  for (const ir::TargetDevice &device : llvm::drop_begin(target->devices()))
+    devices.push_back(device.spelling());
+  return devices.empty() ? std::vector{target->devices().front().spelling()} : devices;
+}
+
 llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &request) {
   llvm::SmallVector<llvm::StringRef> parts;
   devices.split(parts, ',');
@@ -18,7 +32,8 @@ llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &
       return makeError(ExitCode::Usage,
                        "'" + part + "': the memory of " + device +
                            " is no positive number of bytes with a unit, such as 16GB or 512MiB, or too large");
-    request.caps[device.str()] = int64_t(*bytes);
+    for (const std::string &one : devicesIn(device))
+      request.caps[one] = int64_t(*bytes);
     part = device;
   }
   return llvm::join(parts, ",");

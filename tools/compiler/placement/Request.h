@@ -31,7 +31,7 @@ struct PlacementRequest {
   std::string prefer; ///< a device that gets all work it can run, at any cost; for measuring
 };
 
-/// `--devices cpu,sim:0=16GB`: returns the target as text and adds the caps to the request.
+/// `--devices cpu,sim:0=16GB`: returns the target as text and adds the caps to the request, of a range to each device.
 llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &request);
 
 /// `--link sim:0=12GB/s,5us`, `--link replicas=12GB/s,5us`.

@@ -71,7 +71,8 @@ private:
         return error;
     for (const GivenLink &link : request.links) {
       if (link.isBetweenReplicas() && target.replicas() == 1)
-        return makeError(ExitCode::Usage, "a link between replicas is given, and there is one replica; add --replicas");
+        return makeError(ExitCode::Usage,
+                         "--link replicas=SPEED applies to replicas, and there is one; leave out this link");
       if (link.isBetweenReplicas())
         continue;
       if (llvm::Error error = check(link.device, "a link"))
