@@ -19,13 +19,21 @@ void CallValues::set(const Plan &plan, const Value &input, int64_t rows) {
   rowsOf(plan, input) = input.rowsDim >= 0 ? rows : 1;
 }
 
+/// The error of an input that a call needs and that was not set.
+[[noreturn]] static void failMissing(const Entry &entry, const Value &input) {
+  if (entry.name == "init") // its only input
+    failUsage(concat("'init' draws random numbers and has no seed: set its input ", quote(input.name),
+                     ", of type i32[2], to the high and the low 32 bits of a seed before each call"));
+  failUsage(concat(quote(entry.name), " needs the input ", quote(input.name),
+                   ", which has not been set since the last call: set it before each call"));
+}
+
 void CallValues::checkInputs(const Entry &entry, int64_t rows) const {
   for (size_t i = 0; i < entry.inputs.size(); ++i) {
     const Value &input = entry.inputs[i];
     int64_t set = filled_ == &entry ? rows_[i] : notSet;
     if (set == notSet)
-      failUsage(concat(quote(entry.name), " needs the input ", quote(input.name),
-                       ", which has not been set since the last call: set it before each call"));
+      failMissing(entry, input);
     if (set != unchecked && input.rowsDim >= 0 && set != rows)
       failUsage(concat("input ", quote(input.name), " was set with ", set, " rows, and the call has ", rows));
   }

@@ -367,6 +367,15 @@ TEST(Api, RunsOnNoInputsOfAnEarlierRun) {
   EXPECT_EQ(program.run(2), 0) << sluice_last_error();
 }
 
+TEST(Api, SaysHowToSetTheSeed) {
+  sluice_instance *model = nullptr;
+  ASSERT_EQ(sluice_instance_create(&artifact(), nullptr, &model), SLUICE_OK);
+  EXPECT_EQ(sluice_instance_run(model, "init", 1), SLUICE_USAGE);
+  EXPECT_STREQ(sluice_last_error(), "'init' draws random numbers and has no seed: set its input 'key', of type i32[2], "
+                                    "to the high and the low 32 bits of a seed before each call");
+  sluice_instance_destroy(model);
+}
+
 TEST(Api, RunsOnInputsThatWereSetForAsManyRows) {
   Predicting program;
   ASSERT_EQ(program.set(1), 0) << sluice_last_error();

@@ -142,12 +142,20 @@ static const Program::Impl::Pending *findPending(const Program::Impl &program, c
   return found == program.inputs.end() ? nullptr : &found->second;
 }
 
-/// Passes an input to the run that consumes it. The run fails if the input is missing.
+/// The error of an input without a value, with the method that sets it.
+[[noreturn]] static void failMissing(const runtime::Entry &entry, const runtime::Value &input) {
+  if (isInit(entry))
+    runtime::failUsage("'init' draws random numbers and has no seed: call seed(n) before run(\"init\", rows)");
+  runtime::failUsage("'" + entry.name + "' needs the input '" + input.name +
+                     "', which has no value: call set_input(\"" + input.name + "\", values) before run");
+}
+
+/// Passes an input to the run that consumes it.
 static void takeInput(runtime::Instance &instance, const runtime::Entry &entry, const runtime::Value &input,
                       const Program::Impl &program, int64_t rows) {
   const Program::Impl::Pending *pending = findPending(program, entry, input);
   if (!pending)
-    return;
+    failMissing(entry, input);
   checkDType(nameOf("input", input.name), input.dtype, pending->dtype);
   int64_t wanted = runtime::elementsOf(input.shapeFor(rows, instance.plan().capacity));
   if (wanted != int64_t(pending->count))

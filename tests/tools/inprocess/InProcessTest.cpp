@@ -202,9 +202,10 @@ TEST(InProcess, WrongUseIsAnError) {
     return AllOf(StartsWith("InProcessTest.cpp:"), HasSubstr("error: " + text));
   };
 
-  EXPECT_THAT(
-      messageOf([&] { program.run("predict", 1); }),
-      says("run: 'predict' needs the input 'x', which has not been set since the last call: set it before each call"));
+  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }),
+              says("run: 'predict' needs the input 'x', which has no value: call set_input(\"x\", values) before run"));
+  EXPECT_THAT(messageOf([&] { program.run("init", 1); }),
+              says("run: 'init' draws random numbers and has no seed: call seed(n) before run(\"init\", rows)"));
   EXPECT_THAT(messageOf([&] { program.run("fit", 1); }), says("run: the model has no entry point 'fit'"));
   EXPECT_THAT(messageOf([&] { program.output<float>("y"); }), says("output: nothing has run yet"));
   EXPECT_THAT(messageOf([&] { program.state<float>("mass"); }), says("state: the model has no state 'mass'"));
