@@ -1,5 +1,6 @@
 #include "runtime/files/Process.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -15,11 +16,11 @@ namespace sluice::files {
 static constexpr int exhaustedCode = 5;
 
 void endExhausted(const char *message) {
-  const char *parts[] = {"error: ", message, "\n"};
-  iovec text[3];
-  for (int i = 0; i < 3; ++i)
+  const char *parts[] = {program_invocation_short_name, ": error: ", message, "\n"};
+  iovec text[4];
+  for (int i = 0; i < 4; ++i)
     text[i] = {const_cast<char *>(parts[i]), std::strlen(parts[i])};
-  [[maybe_unused]] ssize_t written = writev(STDERR_FILENO, text, 3);
+  [[maybe_unused]] ssize_t written = writev(STDERR_FILENO, text, 4);
   _exit(exhaustedCode);
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,17 +108,6 @@ inline void setHelp(CLI::App &app) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.option_defaults()->group(kCommon);
   app.set_help_flag("-h,--help", "Print this help and exit");
-}
-
-/// Parses the arguments of a program without commands. Returns an exit code if the program must end: 0 after --help, 2
-/// after a usage error.
-inline std::optional<int> parse(CLI::App &app, int argc, char **argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  return std::nullopt;
 }
 
 /// Puts the options that are added to the command from here on into a group.

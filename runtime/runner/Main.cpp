@@ -2,6 +2,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/files/Process.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/runner/verbs/Verbs.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ static ExitCode exitCodeFor(const Status &status) {
 /// Prints the error on stderr and, with --json, as an object on stdout.
 static int fail(const std::string &program, const Status &status, bool json) {
   std::string message = status.message.empty() ? "out of memory" : status.message;
-  talk(concat(program.substr(program.rfind('/') + 1), ": error: ", message));
+  talk(sluice::help::errorText(program.substr(program.rfind('/') + 1), message));
   if (json) // a failure of stdout itself is already on stderr
     (void)guarded([&] {
       Json object = {{"code", static_cast<int>(exitCodeFor(status))}, {"error", message}};

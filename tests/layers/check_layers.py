@@ -48,7 +48,7 @@ RUNTIME_COMMON = {"files", "help", "runtime base", "runtime plan", "tensor files
 LAYERS = [
     (r"runtime/include/", "runtime api", {"system", "backend abi"}),
     (r"runtime/files/", "files", {"system"}),
-    (r"runtime/help/", "help", {"system", "cli11"}),
+    (r"runtime/help/", "help", {"system", "cli11", "runtime base"}),
     (r"runtime/base/", "runtime base", {"system", "json", "files"}),
     (r"runtime/plan/", "runtime plan", {"system", "json", "zlib", "runtime base", "runtime api", "dtypes"}),
     *((f"runtime/{folder}/", f"runtime {folder}", RUNTIME_COMMON | {f"runtime {below}" for below in RUNTIME[:at]})

@@ -280,10 +280,14 @@ TEST_P(BadCallTest, SaysWhatIsWrong) {
 }
 
 static const BadCall badCalls[] = {
-    {"NoVerb", 2, {}, "subcommand is required"},
-    {"UnknownVerb", 2, {"trian"}, "did you mean 'train'?"},
-    {"UnknownFlag", 2, {"train", "--epoch", "3"}, "did you mean '--epochs'?"},
-    {"MissingValue", 2, {"train", "--epochs"}, "--epochs"},
+    {"NoVerb", 2, {}, "logreg: error: a command is required: train, eval, predict, generate, bench, info"},
+    {"UnknownVerb", 2, {"trian"}, "logreg: error: unknown command 'trian'; did you mean 'train'?"},
+    {"StrangeVerb", 2, {"frobnicate"}, "unknown command 'frobnicate'; the commands are train, eval"},
+    {"StrangeFlag", 2, {"train", "--frobnicate"}, "unknown option '--frobnicate'; see `"},
+    {"ExtraArgument", 2, {"train", "data.npz"}, "unexpected argument 'data.npz'; see `"},
+    {"FlagTwice", 2, {"train", "--epochs", "1", "--epochs", "2"}, "--epochs is given 2 times; give it once; see `"},
+    {"UnknownFlag", 2, {"train", "--epoch", "3"}, "unknown option '--epoch'; did you mean '--epochs'?"},
+    {"MissingValue", 2, {"train", "--epochs"}, "--epochs requires a value: N; see `"},
     {"ZeroThreads", 2, {"train", "--threads", "0"}, "--threads: 0 is outside [1, 1024]"},
     {"ManyThreads", 2, {"bench", "--threads", "1000000000000"}, "--threads: 1000000000000 is outside"},
     {"NegativeEpochs", 2, {"train", "--epochs", "-1"}, "--epochs: -1 is outside"},

@@ -1,4 +1,5 @@
 // Measures attention kernels and, for comparison, a matrix product: GFLOP/s of their multiply-adds on one thread.
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tests/backends/cpu/KernelRun.h"
 #include <cstdio>

@@ -4,6 +4,7 @@
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/Contraction.h"
 #include "backends/cpu/compiler/product/tile/Tile.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

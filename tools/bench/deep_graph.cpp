@@ -1,4 +1,5 @@
 // Writes graphs of any depth, to measure how compile time grows.
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include <sluice/sluice.h>
 

@@ -1,5 +1,6 @@
 // Measures an all-reduce in f32 between ranks in threads of one process and, for comparison, the time in which as many
 // threads read and write the same bytes.
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/backend/collectives.h"
 #include "sluice/backend/host.h"
@@ -113,7 +114,7 @@ int main(int argc, char **argv) {
   sluice::help::setHelp(app);
   app.add_option("ranks", ranks, "Numbers of ranks to measure (default: 2 4)")
       ->type_name("N...")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(sluice::help::wholeNumber(1, INT32_MAX));
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))
     return *code;
   for (size_t size : ranks)

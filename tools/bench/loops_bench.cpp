@@ -1,5 +1,6 @@
 // Measures typical elementwise kernels: GB/s over operands and results on one thread. SHOW=NAME in the environment also
 // prints the LLVM IR and the assembly of the kernel NAME.
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tests/backends/cpu/KernelRun.h"
 #include <cstdio>

@@ -1,6 +1,7 @@
 // Certified gaps of placements on large graphs. Every graph has a memory cap of 60 % of the memory that the whole graph
 // needs on one accelerator, which N accelerators share. Prints one row per graph, and the median and worst gap: to a
 // certified bound for one accelerator, to the bound of one merged accelerator for several.
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/bench/placement_graphs/GraphFamilies.h"
 
@@ -19,11 +20,11 @@ int main(int argc, char **argv) {
   sluice::help::beginGroup(app, "Search");
   app.add_option("--effort", effort, "Number of graph nodes that the search may cut")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""))
+      ->check(sluice::help::number(1, 1e12))
       ->capture_default_str();
   app.add_option("--devices", accelerators, "Number of accelerators that share the memory cap")
       ->type_name("N")
-      ->check(CLI::PositiveNumber.description(""))
+      ->check(sluice::help::wholeNumber(1, 64))
       ->capture_default_str();
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))
     return *code;

@@ -25,7 +25,7 @@ endif()
 file(CONFIGURE OUTPUT "${SLUICE_LINK_FOLDER}/runtime.rsp" CONTENT "${arguments}")
 
 add_custom_target(sluice_link_folder)
-foreach(library sluice_runner sluice_runtime sluice_cpu_run sluice_io sluice_plan sluice_base sluice_files)
+foreach(library sluice_runner sluice_help sluice_runtime sluice_cpu_run sluice_io sluice_plan sluice_base sluice_files)
   if(NOT TARGET ${library})
     continue()
   endif()

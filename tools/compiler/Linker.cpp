@@ -146,7 +146,7 @@ static llvm::Expected<std::vector<std::string>> makeArguments(llvm::ArrayRef<std
   add({"-pie", "-dynamic-linker", "/lib64/ld-linux-x86-64.so.2", file("Scrt1.o"), file("crti.o"), file("crtbeginS.o")});
   add(objects);
   add({file("libsluice_runner.a"), file("libsluice_runtime.a"), file("libsluice_cpu_run.a"), file("libsluice_io.a"),
-       file("libsluice_plan.a"), file("libsluice_base.a"), file("libsluice_files.a"),
+       file("libsluice_plan.a"), file("libsluice_help.a"), file("libsluice_base.a"), file("libsluice_files.a"),
        (llvm::Twine("@") + file("runtime.rsp")).str()});
   if (llvm::Error error = appendSharedLibraries(
           arguments, {"libtbb.so.12", "libz.so.1", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6"}))

@@ -1,5 +1,6 @@
 // Compares published measurements with the predictions of the model of data-parallel steps. The compute time of a step
 // is fitted to the points that are marked as fitted; every other point is predicted.
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/scale/ComputeTime.h"
@@ -149,11 +150,12 @@ int main(int argc, char **argv) {
   app.add_option("--most", most, "Maximum mean absolute error in percent; fail if it is larger (default: no limit)")
       ->type_name("PERCENT");
   app.add_flag("--fit", fits, "Fit the shared constants again, and print them next to the constants in use");
-  CLI11_PARSE(app, argc, argv);
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
   auto cases = readPublished(data, clusters);
   if (!cases) {
     Failure failure = takeFailure(cases.takeError());
-    llvm::errs() << "published: " << failure.text << '\n';
+    llvm::errs() << sluice::help::errorText("published", failure.text) << '\n';
     return int(failure.code);
   }
   if (fits)
@@ -161,6 +163,6 @@ int main(int argc, char **argv) {
   double error = printOutcomes(predictAll(*cases));
   if (error <= most)
     return int(ExitCode::Fine);
-  llvm::errs() << fmt::format("published: the mean absolute error is {:.2f} %, more than {:g} %\n", error, most);
+  llvm::errs() << fmt::format("published: error: the mean absolute error is {:.2f} %, more than {:g} %\n", error, most);
   return int(ExitCode::Mismatch);
 }

@@ -6,6 +6,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "runtime/files/InputFile.h"
 #include "runtime/files/Process.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
@@ -67,6 +68,6 @@ int main(int argc, char **argv) {
     return 0;
   Failure failure = takeFailure(std::move(error));
   if (!failure.text.empty())
-    llvm::errs() << "sluice-opt: " << failure.text << '\n';
+    llvm::errs() << sluice::help::errorText("sluice-opt", failure.text) << '\n';
   return int(failure.code);
 }

@@ -1,4 +1,5 @@
 // sluice conformance
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/backend/host.h"
 #include "tests/conformance/Suite.h"
@@ -144,7 +145,7 @@ Command addConformance(CLI::App &app) {
   command->add_option("--patience", wanted->patience, "Maximum time that a test waits for an event, at most 1000")
       ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1000.0).description(""));
+      ->check(help::number(0, 1000));
   return {command, [=](const Talk &talk) { return checkBackend(*wanted, talk); }};
 }
 

@@ -1,6 +1,7 @@
 #include "tools/sluice/Flags.h"
 
 #include "ir/Module.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -146,7 +147,7 @@ void addCodeFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLi
   addTargetFlags(command, options, lists);
   command.add_option("--batch", options.capacity, "Maximum number of rows of one call (default: as in the model)")
       ->type_name("ROWS")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));
+      ->check(help::wholeNumber(1, INT32_MAX));
 }
 
 static int64_t parseReplicaCount(const std::string &text) {
@@ -193,7 +194,7 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
           "Number of microbatches of a call, followed by one optimizer step; more need less memory (default: as in "
           "the model)")
       ->type_name("K")
-      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches).description(""));
+      ->check(help::wholeNumber(1, ir::kMostMicrobatches));
   command
       .add_option_function<int64_t>(
           "--zero", [&options](int64_t level) { options.zero = level; },
@@ -206,7 +207,7 @@ void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options) {
           "Number of shards of a call, a power of two; every number of replicas that divides it gives bit-identical "
           "results (default: as in the model)")
       ->type_name("S")
-      ->check(CLI::Range(int64_t(1), ir::kMostMicrobatches).description(""));
+      ->check(help::wholeNumber(1, ir::kMostMicrobatches));
 }
 
 } // namespace sluice::tool

@@ -1,5 +1,6 @@
 // `sluice`: compiles models, and inspects and verifies them.
 #include "runtime/files/Process.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
@@ -41,7 +42,7 @@ static int fail(const Failure &failure, const Talk &talk) {
     llvm::outs() << llvm::json::Value(
                         llvm::json::Object{{"error", llvm::json::fixUTF8(failure.text)}, {"code", int(failure.code)}})
                  << '\n';
-  llvm::errs() << "sluice: " << failure.text << '\n';
+  llvm::errs() << sluice::help::errorText("sluice", failure.text) << '\n';
   return int(failure.code);
 }
 
@@ -94,8 +95,6 @@ static int run(int argc, char **argv, Talk &talk) {
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
   talk.json = llvm::is_contained(arguments, "--json"); // for errors in the arguments, when flags are not parsed
-  if (std::string unknown = unknownName(app, arguments); !unknown.empty())
-    return fail({ExitCode::Usage, unknown}, talk);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) { // --help, --version
@@ -104,7 +103,7 @@ static int run(int argc, char **argv, Talk &talk) {
     llvm::outs() << text.str();
     return code;
   } catch (const CLI::ParseError &error) {
-    return fail({ExitCode::Usage, std::string(error.what()) + " (see --help)"}, talk);
+    return fail({ExitCode::Usage, sluice::help::argumentError(app, error, arguments)}, talk);
   }
   return runCommand(commands, talk, arguments);
 }

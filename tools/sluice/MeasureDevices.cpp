@@ -1,5 +1,6 @@
 #include "tools/sluice/MeasureDevices.h"
 
+#include "runtime/help/Arguments.h"
 #include "tools/compiler/placement/costs/DescribedCosts.h"
 #include "tools/sluice/MeasuredText.h"
 #include "llvm/Support/JSON.h"
@@ -24,7 +25,7 @@ void addMeasureFlags(CLI::App &command, MeasureRequest &request) {
       ->type_name("SETTINGS");
   command.add_option("--threads", request.threads, "Number of host threads, at most 4096 (default: one per core)")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""));
+      ->check(help::wholeNumber(1, 4096));
 }
 
 static std::vector<passes::DeviceCosts> costsOf(const ClockCalibration &clock,
@@ -55,7 +56,7 @@ llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {
   json::Array clocks;
   for (const ClockCalibration &clock : *measured) {
     for (const UnmeasuredKind &kind : clock.unmeasured)
-      llvm::errs() << fmt::format("sluice: {}: cannot measure {}: {}\n", kind.device, kind.kind, kind.reason);
+      llvm::errs() << fmt::format("sluice: warning: {}: cannot measure {}: {}\n", kind.device, kind.kind, kind.reason);
     if (llvm::Error error = writeCalibration(clock))
       return error;
     std::vector<passes::DeviceCosts> costs = costsOf(clock, files);

@@ -1,5 +1,6 @@
 // sluice scale
 #include "ir/Target.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
@@ -117,7 +118,7 @@ Command addScale(CLI::App &app) {
       ->add_option("--batch", options->request.rows,
                    "Number of rows per replica, or with --strong of all replicas (default: as in the model)")
       ->type_name("ROWS")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));
+      ->check(help::wholeNumber(1, INT32_MAX));
   CLI::Option *strong =
       command->add_flag("--strong", options->request.isStrong, "Divide one batch among the replicas (strong scaling)");
   command->add_flag(

@@ -1,5 +1,6 @@
 // sluice verify
 #include "tools/compiler/Verify.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/sluice/Commands.h"
@@ -65,7 +66,7 @@ Command addVerify(CLI::App &app) {
   help::beginGroup(*command, "Inputs");
   command->add_option("--rows", options->rows, "Number of rows of the batch (default: 4)")
       ->type_name("ROWS")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)).description(""));
+      ->check(help::wholeNumber(1, INT32_MAX));
   command->add_option("--seed", options->seed, "Seed of inputs and initial values (default: 0)")->type_name("N");
   addCodeFlags(*command, options->compile);
   addPlacementFlags(*command, options->compile.placement);

@@ -2,12 +2,14 @@
 // contains the flag and the value.
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "runtime/runner/report/Terminal.h"
 #include "runtime/runner/session/Options.h"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
@@ -103,7 +105,7 @@ public:
       printText(text.str());
       return std::nullopt;
     } catch (const CLI::ParseError &error) {
-      failUsage(concat(error.what(), suggestion(argc, argv), " (see --help)"));
+      failUsage(help::argumentError(app_, error, {argv + std::min(argc, 1), argv + argc}));
     }
     return std::move(options_);
   }
@@ -387,42 +389,6 @@ private:
         ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
         ->trigger_on_parse()
         ->take_all();
-  }
-
-  std::vector<std::string> verbNames() const {
-    std::vector<std::string> names;
-    for (const CLI::App *verb : app_.get_subcommands({}))
-      names.push_back(verb->get_name());
-    return names;
-  }
-
-  const CLI::App *verbNamed(const std::string &name) const {
-    for (const CLI::App *verb : app_.get_subcommands({}))
-      if (verb->get_name() == name)
-        return verb;
-    return nullptr;
-  }
-
-  /// "; did you mean ...?" for the first word that is neither a verb nor a flag of its verb.
-  std::string suggestion(int argc, const char *const *argv) const {
-    const CLI::App *command = &app_;
-    for (int i = 1; i < argc; ++i) {
-      std::string word = argv[i];
-      if (command == &app_ && !word.starts_with("-")) {
-        command = verbNamed(word);
-        if (!command)
-          return concat(": there is no ", quote(word), didYouMean(word, verbNames()));
-        continue;
-      }
-      word = word.substr(0, word.find('='));
-      if (!word.starts_with("--") || command->get_option_no_throw(word))
-        continue;
-      std::vector<std::string> flags;
-      for (const CLI::Option *option : command->get_options())
-        flags.push_back(option->get_name());
-      return didYouMean(word, flags);
-    }
-    return {};
   }
 
   CLI::App app_;

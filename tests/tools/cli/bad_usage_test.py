@@ -12,22 +12,25 @@ USAGE, INVALID, UNSUPPORTED = 2, 3, 4
 
 # Arguments, exit code, part of the message.
 TABLE = [
-    ([], USAGE, "A subcommand is required"),
+    ([], USAGE, "a command is required: compile, verify, place"),
     (["complie", "small.mlir"], USAGE, "unknown command 'complie'; did you mean 'compile'?"),
-    (["frobnicate"], USAGE, "unknown command 'frobnicate'"),
+    (["frobnicate"], USAGE, "unknown command 'frobnicate'; the commands are compile, verify, place"),
     (["--verison"], USAGE, "unknown option '--verison'; did you mean '--version'?"),
-    (["compile"], USAGE, "model is required"),
+    (["compile"], USAGE, "MODEL.mlir is required: model written by a model program, or a dump of a phase; see `sluice compile --help`"),
     (["compile", "small.mlir", "--emitt=so"], USAGE, "unknown option '--emitt'; did you mean '--emit'?"),
     (["compile", "small.mlir", "--taget-cpu", "native"], USAGE, "did you mean '--target-cpu'?"),
-    (["compile", "small.mlir", "--frobnicate"], USAGE, "unknown option '--frobnicate'"),
+    (["compile", "small.mlir", "--frobnicate"], USAGE, "unknown option '--frobnicate'; see `sluice compile --help`"),
+    (["compile", "small.mlir", "-x"], USAGE, "unknown option '-x'"),
     (["compile", "small.mlir", "--emit=elf"], USAGE, "'elf' is none of exe, so, obj, mlir"),
-    (["compile", "small.mlir", "--emit"], USAGE, "--emit"),
-    (["compile", "small.mlir", "extra.mlir"], USAGE, "extra.mlir"),
-    (["compile", "small.mlir", "-o"], USAGE, "--output"),
-    (["compile", "small.mlir", "-q", "-v"], USAGE, "excludes"),
-    (["compile", "small.mlir", "--batch", "0"], USAGE, "--batch"),
+    (["compile", "small.mlir", "--emit"], USAGE, "--emit requires a value: exe|so|obj|mlir"),
+    (["compile", "small.mlir", "extra.mlir"], USAGE, "unexpected argument 'extra.mlir'"),
+    (["compile", "small.mlir", "--", "extra.mlir"], USAGE, "unexpected argument 'extra.mlir'"),
+    (["compile", "small.mlir", "-o"], USAGE, "--output requires a value: FILE"),
+    (["compile", "small.mlir", "-o", "a", "-o", "b"], USAGE, "--output is given 2 times; give it once"),
+    (["compile", "small.mlir", "-q", "-v"], USAGE, "; give one of them"),
+    (["compile", "small.mlir", "--batch", "0"], USAGE, "--batch: '0' is not a whole number from 1 to 2147483647"),
     (["compile", "small.mlir", "--batch=-3"], USAGE, "--batch"),
-    (["compile", "small.mlir", "--batch", "many"], USAGE, "--batch"),
+    (["compile", "small.mlir", "--batch", "many"], USAGE, "--batch: 'many' is not a whole number from 1 to"),
     (["compile", "small.mlir", "--batch", "99999999999999999999"], USAGE, "--batch"),
     (["compile", "small.mlir", "--dtype", "f16"], USAGE, "'f16' is not f64"),
     (["compile", "small.mlir", "--precision", "fp16"], USAGE, "a precision is 'f32', 'bf16' or 'f16', not 'fp16'; did you mean 'f16'?"),
@@ -48,8 +51,8 @@ TABLE = [
     (["compile", "small.mlir", "-o", "-"], USAGE, "only IR can be written to the standard output"),
     (["show", "small.mlir", "--phase", "fusd"], USAGE, "did you mean 'fused'?"),
     (["verify", "small.mlir", "--rows", "0"], USAGE, "--rows"),
-    (["verify", "small.mlir", "--seed", "x"], USAGE, "--seed"),
-    (["devices", "small.mlir"], USAGE, "small.mlir"),
+    (["verify", "small.mlir", "--seed", "x"], USAGE, "--seed: 'x' is not a number"),
+    (["devices", "small.mlir"], USAGE, "unexpected argument 'small.mlir'"),
     (["compile", "absent.mlir"], INVALID, "absent.mlir: cannot open: No such file or directory"),
     (["compile", "."], INVALID, "cannot read: Is a directory"),
     (["compile", "empty_graph.mlir", "-o", "out/x"], INVALID, "empty_graph.mlir"),
@@ -92,6 +95,7 @@ class BadUsageTest(CliTest):
                 result = self.sluice(*arguments)
                 self.assertEqual(result.returncode, code, result.stderr)
                 self.assertIn(message, result.stderr)
+                self.assertRegex(result.stderr, r"^(sluice: error: |\S+:\d+:\d+: error: )")
                 self.assertEqual(result.stdout, "")
                 self.assertEqual(self.files(), before)
 
@@ -99,7 +103,7 @@ class BadUsageTest(CliTest):
         for arguments, code, message in [
             (["compile", "absent.mlir", "--json"], INVALID, "absent.mlir"),
             (["compile", "small.mlir", "--emitt=so", "--json"], USAGE, "unknown option '--emitt'"),
-            (["compile", "--json"], USAGE, "model is required"),
+            (["compile", "--json"], USAGE, "MODEL.mlir is required"),
             (["compile", b"no\xffne.mlir", "--json"], INVALID, "No such file"),
         ]:
             with self.subTest(arguments):

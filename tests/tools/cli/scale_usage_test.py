@@ -133,7 +133,7 @@ REFUSED = [
     (["--batch", "0"], ["--batch"]),
     (["--batch", "-1"], ["--batch"]),
     (["--batch", "99999999999"], ["--batch"]),
-    (["--strong", "--weak"], ["--weak", "excludes", "--strong"]),
+    (["--strong", "--weak"], ["cannot combine --strong with --weak; give one of them"]),
     (["--clusters", "x"], ["unknown option '--clusters'; did you mean '--cluster'?"]),
     (["--frobnicate"], ["unknown option '--frobnicate'"]),
     (["--precision", "f8"], ["a precision is 'f32', 'bf16' or 'f16', not 'f8'"]),

@@ -89,6 +89,11 @@ def with_commands(program):
         yield [*program, command]
 
 
+def with_wrong_option(command):
+    return subprocess.run([*command, "--no-such-option"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                          stdin=subprocess.DEVNULL, timeout=60)
+
+
 class HelpTest(unittest.TestCase):
     def check(self, command):
         with self.subTest(" ".join(os.path.relpath(part, SOURCE) if part.startswith("/") else part for part in command)):
@@ -104,6 +109,21 @@ class HelpTest(unittest.TestCase):
                 count += 1
         self.assertGreater(count, len(PROGRAMS) + 6)  # `sluice` has 7 commands
 
+    def check_error(self, command):
+        """One form of errors in all programs: the program, the argument, and where to read on."""
+        with self.subTest(" ".join(map(os.path.basename, command))):
+            done = with_wrong_option(command)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            name = re.escape(os.path.basename(command[0]))
+            rest = "".join(" " + word for word in command[1:])
+            self.assertRegex(done.stderr, rf"^{name}: error: unknown option '--no-such-option'; see `\S*{name}{rest} --help`\n$")
+
+    def test_errors_in_arguments_have_one_form(self):
+        for program in PROGRAMS:
+            if os.path.basename(program) != "sluice-opt":  # LLVM parses its arguments
+                for command in with_commands([program]):
+                    self.check_error(command)
+
     def test_scripts(self):
         found = list(scripts())
         for command in found:
@@ -118,6 +138,7 @@ class HelpTest(unittest.TestCase):
             commands = list(with_commands([program]))
             for command in commands:
                 self.check(command)
+                self.check_error(command)
         self.assertEqual([command[-1] for command in commands[1:]], ["train", "eval", "predict", "generate", "bench", "info"])
 
 

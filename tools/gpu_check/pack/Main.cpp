@@ -1,4 +1,5 @@
 // Packs the kernels of models and of single ops; without a list of packs, the kernels of the runner's checks.
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/gpu_check/pack/ModelKernels.h"
@@ -11,7 +12,7 @@ using namespace sluice;
 
 static int report(llvm::Error error) {
   compiler::Failure failure = compiler::takeFailure(std::move(error));
-  llvm::errs() << "gpu_check_pack: " << failure.text << '\n';
+  llvm::errs() << help::errorText("gpu_check_pack", failure.text) << '\n';
   return int(failure.code);
 }
 

@@ -1,5 +1,7 @@
 // One part of the check in a separate process, for `run`. Links the runtime's base libraries alone: neither a compiler
 // nor a framework.
+#include "runtime/base/Text.h"
+#include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/gpu_check/runner/Parts.h"
 
@@ -15,7 +17,7 @@ static const sluice_backend_run *loadRunHalf(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   auto query = library ? reinterpret_cast<sluice_backend_query_fn>(dlsym(library, "sluice_backend_query")) : nullptr;
   if (!query)
-    std::cerr << "gpu_check_run: " << path << " is not a backend: " << dlerror() << '\n';
+    std::cerr << help::errorText("gpu_check_run", runtime::concat(path, " is not a backend: ", dlerror())) << '\n';
   return query ? query()->run : nullptr;
 }
 
@@ -36,7 +38,7 @@ static void describe(CLI::App &app, std::string &part, std::string &plugin, Part
          "--products", options.products,
          "Matrix products to try: own kernels, or both library and own kernels (default: the run half's choice)")
       ->type_name("own|both")
-      ->check(CLI::IsMember({"own", "both"}).description(""));
+      ->check(help::oneOf({"own", "both"}));
   app.add_option("--seconds", options.seconds, "Minimum measuring time")->type_name("SECONDS")->capture_default_str();
 }
 
@@ -71,7 +73,7 @@ int main(int count, char **arguments) {
   try {
     return runPart(part, *half, options);
   } catch (const std::exception &error) {
-    std::cerr << "gpu_check_run: " << error.what() << '\n';
+    std::cerr << help::errorText("gpu_check_run", error.what()) << '\n';
     return kInvalid;
   }
 }
