@@ -297,6 +297,13 @@ std::string Graph::str(Where where) const {
 static constexpr int kCannotWrite = 3; // the exit code
 
 /// Writes the text and, next to it, the initial data of states: both files or none.
+/// Writes the text to a file, or to standard output for "-".
+static void saveText(const std::string &path, const std::string &text, const SourceLocation &location) {
+  files::Failure failure = path == "-" ? files::writeTo(STDOUT_FILENO, text) : files::writeFile(path, text);
+  if (!failure.empty())
+    throw Error(path + ": " + failure, location, {}, kCannotWrite);
+}
+
 static void saveWithData(GraphImpl &graph, const std::string &path, const std::function<std::string()> &print,
                          const SourceLocation &location) {
   if (path == "-")
@@ -315,11 +322,9 @@ static void saveWithData(GraphImpl &graph, const std::string &path, const std::f
 
 void Graph::save(const std::string &path, Where where) const {
   if (graph->hasData())
-    return saveWithData(*graph, path, [&] { return str(where); }, where);
-  std::string text = str(where);
-  files::Failure failure = path == "-" ? files::writeTo(STDOUT_FILENO, text) : files::writeFile(path, text);
-  if (!failure.empty())
-    throw Error(path + ": " + failure, where, {}, kCannotWrite);
+    saveWithData(*graph, path, [&] { return str(where); }, where);
+  else
+    saveText(path, str(where), where);
   for (const Unused &part : unused())
     std::cerr << part.where.str() << ": warning: no output, metric or loss depends on " << part.what << "\n";
   warnOfMeansOverCalls(*graph);

@@ -100,6 +100,17 @@ TEST(Save, WarnsOfLayersThatNothingDependsOn) {
                                           warning(10, "layer 'block'")));
 }
 
+TEST(Save, WarnsAlsoIfTheGraphHasData) {
+  Graph g = wasteful();
+  g.output("data", g.constant(std::vector<float>(2000), {2000}));
+  TemporaryFolder folder;
+  testing::internal::CaptureStderr();
+  g.save(folder / "test.mlir");
+  EXPECT_EQ(access((folder / "test.mlir.safetensors").c_str(), R_OK), 0) << "the graph has no data file";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("warning: no output, metric or loss depends on layer 'conv2'"));
+}
+
 TEST(Save, TakesStepsOfScansAndWeightsOfTheirOwnForUses) {
   Graph g{"test"};
   Tensor x = g.input("x", f32, {Dim{"batch"}, 3, 4});
