@@ -32,7 +32,8 @@ static bool isName(StringRef text) {
 
 static void requireName(const char *what, const std::string &text, const SourceLocation &location) {
   if (!isName(text))
-    throw Error("'" + text + "' cannot name " + what + ": a letter comes first, then letters, digits, '_', '-' and '.'",
+    throw Error("'" + text + "' cannot name " + what +
+                    ": a name starts with a letter or '_', and continues with letters, digits, '_', '-' and '.'",
                 location);
 }
 
@@ -296,7 +297,6 @@ std::string Graph::str(Where where) const {
 
 static constexpr int kCannotWrite = 3; // the exit code
 
-/// Writes the text and, next to it, the initial data of states: both files or none.
 /// Writes the text to a file, or to standard output for "-".
 static void saveText(const std::string &path, const std::string &text, const SourceLocation &location) {
   files::Failure failure = path == "-" ? files::writeTo(STDOUT_FILENO, text) : files::writeFile(path, text);
@@ -304,6 +304,7 @@ static void saveText(const std::string &path, const std::string &text, const Sou
     throw Error(path + ": " + failure, location, {}, kCannotWrite);
 }
 
+/// Writes the text and, next to it, the initial data of states: both files or none.
 static void saveWithData(GraphImpl &graph, const std::string &path, const std::function<std::string()> &print,
                          const SourceLocation &location) {
   if (path == "-")

@@ -49,7 +49,8 @@ TEST_F(Entry, HasANameOfItsOwn) {
   EXPECT_THAT(messageOf([&] { g.entry("predict", build); }),
               HasSubstr("'predict' cannot name an entry point: the compiler adds an entry point with this name"));
   EXPECT_THAT(messageOf([&] { g.entry("a.b", build); }),
-              HasSubstr("'a.b' cannot name an entry point: a letter comes first, then letters, digits, '_' and '-'"));
+              HasSubstr("'a.b' cannot name an entry point: a name starts with a letter or '_', and continues "
+                        "with letters, digits, '_' and '-'"));
   g.entry("add", build);
   EXPECT_THAT(refusal(build), HasSubstr("there is already an entry point 'add'"));
 }

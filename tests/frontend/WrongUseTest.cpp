@@ -736,9 +736,12 @@ TEST_F(WrongUse, BatchNormWithoutStates) {
 
 TEST_F(WrongUse, NamesThatAreNone) {
   WRONG(Graph("two words"));
-  SAYS("'two words' cannot name a graph: a letter comes first, then letters, digits, '_', '-' and '.'");
+  SAYS("'two words' cannot name a graph: a name starts with a letter or '_', and continues with letters, digits, '_', "
+       "'-' and '.'");
+  EXPECT_EQ(Graph("_two-words.1").name(), "_two-words.1");
   WRONG(g.input("", f32, {3}));
-  SAYS("'' cannot name an input: a letter comes first, then letters, digits, '_', '-' and '.'");
+  SAYS("'' cannot name an input: a name starts with a letter or '_', and continues with letters, digits, '_', '-' and "
+       "'.'");
 }
 
 TEST_F(WrongUse, NamesThatAreTaken) {

@@ -136,7 +136,7 @@ bool GraphOp::isEntryOfCompiler(StringRef name) {
 std::string GraphOp::problemOfEntryName(StringRef name) {
   auto isPart = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '-'; };
   if (name.empty() || !(llvm::isAlpha(name.front()) || name.front() == '_') || !llvm::all_of(name, isPart))
-    return "a letter comes first, then letters, digits, '_' and '-'";
+    return "a name starts with a letter or '_', and continues with letters, digits, '_' and '-'";
   if (isEntryOfCompiler(name))
     return "the compiler adds an entry point with this name";
   return "";
