@@ -121,10 +121,10 @@ public:
   /// states. Throws Error if no parameter is left, if copy_ writes one of them, and for numbers out of range (optim.h).
   void minimize(Arg loss, const optim::Optimizer &optimizer, const optim::Options &options = {});
 
-  /// A value that outlives a step.
+  /// A value that outlives a step. The table in GUIDE.md describes the kinds.
   struct State {
     std::string name,
-        kind; ///< kind: parameter, statistic, slot (a state of each row), cache, hyperparameter, key or constant
+        kind; ///< parameter, statistic (BatchNorm), slot (rows, optimizers), cache, hyperparameter, key or constant
     DType dtype;
     Shape shape;
     std::int64_t elements; ///< with the capacity as the size of the batch
