@@ -25,15 +25,18 @@ struct Sizes {
 
 struct Options {
   std::int64_t batch = 256;                               ///< maximum rows of one call
-  std::string input = "u8";                               ///< the dtype of images: u8 (scaled by 1/255) or f32
-  std::int64_t size = 0;                                  ///< side of images in pixels; 0: the program has no --size
+  std::string input = "u8";                               ///< the dtype of images, u8 (scaled by 1/255) or f32; empty:
+                                                          ///< the program has no images
+  std::int64_t size = 0;                                  ///< side of images, for programs with variable image size
   std::string init = "torch";                             ///< initial values of parameters: one of `inits`
-  std::vector<std::string> inits = {"torch", "notebook"}; ///< the values of --init; others are xavier and he
+  std::vector<std::string> inits = {"torch", "notebook"}; ///< those that the program supports, also xavier and he; one:
+                                                          ///< the program has no choice
   double lr = 0.1;
   Sizes sizes = {};
   std::string output = {};            ///< output file; default: the model's name with .mlir
   std::string devices = "cpu";        ///< device list of the target
   std::string copies = {};            ///< policy for copies that pins require; default: the compiler's
+  bool hasParts = true;               ///< that can be pinned
   std::vector<std::string> pins = {}; ///< NAME=DEVICE: pins a part of the model to a device
 };
 
@@ -45,7 +48,7 @@ sluice::Graph graph(const std::string &name, const Options &options,
 void pin(sluice::nn::Module &model, const Options &options);
 
 /// Parses the command line over `defaults`, builds the model and writes it. Returns the program's exit code: 2 for
-/// usage errors, 3 for an unwritable file, 4 for a pin to a device that the target lacks.
+/// usage errors, 3 for an unwritable file, 4 for a pin to a device that --devices lacks.
 int run(int argc, char **argv, const std::string &name, Options defaults,
         const std::function<sluice::Graph(const Options &)> &build);
 

@@ -141,5 +141,6 @@ static Graph build(const models::Options &options) {
 
 int main(int argc, char **argv) {
   models::Sizes sizes{.layers = 12, .width = 768, .length = 512, .words = 30522};
-  return models::run(argc, argv, "bert_base", {.batch = 8, .inits = {"torch"}, .lr = 2e-5, .sizes = sizes}, build);
+  return models::run(argc, argv, "bert_base", {.batch = 8, .input = "", .inits = {"torch"}, .lr = 2e-5, .sizes = sizes},
+                     build);
 }

@@ -133,5 +133,6 @@ static Graph build(const models::Options &options) {
 
 int main(int argc, char **argv) {
   models::Sizes sizes{.layers = 12, .width = 768, .length = kPositions, .words = 50257, .dropout = 0.1};
-  return models::run(argc, argv, "gpt2", {.batch = 4, .inits = {"torch"}, .lr = 6e-4, .sizes = sizes}, build);
+  return models::run(argc, argv, "gpt2", {.batch = 4, .input = "", .inits = {"torch"}, .lr = 6e-4, .sizes = sizes},
+                     build);
 }

@@ -83,7 +83,6 @@ static Graph build(const models::Options &options) {
   Tensor y = graph.input("label", i32, {options.batch});
   std::vector<Device> devices = devicesOf(graph);
   nn::Module net{graph};
-  models::pin(net, options); // --pin is an error, because the module has no submodules
   std::vector<Tensor> params = parametersOf(net);
   PerDevice device_params;
   for (const Device &device : devices)
@@ -96,5 +95,6 @@ static Graph build(const models::Options &options) {
 }
 
 int main(int argc, char **argv) {
-  return models::run(argc, argv, "lenet_data_parallel", {.init = "notebook", .inits = {"notebook"}, .lr = 0.2}, build);
+  return models::run(argc, argv, "lenet_data_parallel",
+                     {.init = "notebook", .inits = {"notebook"}, .lr = 0.2, .hasParts = false}, build);
 }

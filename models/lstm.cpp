@@ -32,5 +32,6 @@ static Graph build(const models::Options &options) {
 
 int main(int argc, char **argv) {
   models::Sizes sizes{.length = 32, .words = 10000};
-  return models::run(argc, argv, "lstm", {.batch = 128, .inits = {"torch"}, .lr = 0.1, .sizes = sizes}, build);
+  return models::run(argc, argv, "lstm", {.batch = 128, .input = "", .inits = {"torch"}, .lr = 0.1, .sizes = sizes},
+                     build);
 }

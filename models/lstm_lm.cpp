@@ -38,5 +38,6 @@ static Graph build(const models::Options &options) {
 
 int main(int argc, char **argv) {
   models::Sizes sizes{.length = 35, .words = 10000, .dropout = 0.5};
-  return models::run(argc, argv, "lstm_lm", {.batch = 20, .inits = {"torch"}, .lr = 1.0, .sizes = sizes}, build);
+  return models::run(argc, argv, "lstm_lm", {.batch = 20, .input = "", .inits = {"torch"}, .lr = 1.0, .sizes = sizes},
+                     build);
 }

@@ -59,8 +59,9 @@ json Golden::asInProgram(const json &digests) const {
 
 std::string Golden::model() const {
   std::string size = figures.contains("size") && isImage() ? " --size " + figures["size"].dump() : "";
-  std::string text = modelText(net.name, "--input f32 --batch " + figures["batch"].dump() + " --lr " +
-                                             figures["optimizer"]["lr"].dump() + size + " " + net.arguments);
+  std::string text =
+      modelText(net.name, std::string(net.words.empty() ? "--input f32 " : "") + "--batch " + figures["batch"].dump() +
+                              " --lr " + figures["optimizer"]["lr"].dump() + size + " " + net.arguments);
   for (const auto &[own, other] : net.replaced)
     text = replaced(text, own, other);
   return text;

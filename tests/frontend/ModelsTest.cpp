@@ -102,9 +102,15 @@ TEST(LeNet, PinsItsGroups) {
   EXPECT_THAT(conv, HasSubstr(" copies insert data"));
   EXPECT_THAT(conv, HasSubstr("physical tensor<50x20x5x5xf32, #acc0"));
   EXPECT_THAT(conv, Not(HasSubstr("physical tensor<128x800xf32")));
-  std::string fc = run("lenet --devices cpu,sim:0 --pin fc=cuda:0 -o -").text;
+  std::string fc = run("lenet --devices cpu,sim:0 --pin fc=sim:0 -o -").text;
   EXPECT_THAT(fc, HasSubstr("physical tensor<128x800xf32, #acc0"));
   EXPECT_THAT(fc, Not(HasSubstr("physical tensor<50x20x5x5xf32")));
+}
+
+TEST(LeNet, PinsToDevicesAsTheyAreListed) {
+  std::string text = run("lenet --devices cpu,sim:2,cuda:1 --pin conv=cuda:1 --pin fc=sim:2 -o -").text;
+  EXPECT_THAT(text, HasSubstr("physical tensor<50x20x5x5xf32, #acc1"));
+  EXPECT_THAT(text, HasSubstr("physical tensor<128x800xf32, #acc0"));
 }
 
 TEST(LeNet, PinsPartsWithinGroups) {
@@ -274,9 +280,44 @@ TEST(ModelPrograms, RefuseWrongUsageWithCode2) {
   EXPECT_EQ(run("lenet --pin conv").code, 2);
   EXPECT_EQ(run("lenet --pin =gpu:0").code, 2);
   EXPECT_EQ(run("lenet --pin conv=").code, 2);
-  EXPECT_EQ(run("lenet --pin conv=tpu:0").code, 2);
+  EXPECT_EQ(run("lenet --pin conv=gpu:x -o -").code, 2);
   EXPECT_EQ(run("lenet --pin conv=gpu:0 conv2=gpu:0").code, 2);
   EXPECT_EQ(run("lenet --help").code, 0);
+}
+
+TEST(ModelPrograms, SayHowToFixArguments) {
+  for (auto [arguments, error] : {
+           std::pair("lenet --bacth 3", "lenet: error: unknown option '--bacth'; did you mean '--batch'?\n"),
+           std::pair("lenet --frobnicate", "lenet: error: unknown option '--frobnicate'; see `lenet --help`\n"),
+           std::pair("lenet x.mlir", "lenet: error: unexpected argument 'x.mlir'; see `lenet --help`\n"),
+           std::pair("lenet --batch", "lenet: error: --batch requires a value: N; see `lenet --help`\n"),
+           std::pair("lenet --batch 0",
+                     "lenet: error: --batch: '0' is not a whole number from 1 to 1048576; see `lenet --help`\n"),
+           std::pair("lenet --batch 2 --batch 3",
+                     "lenet: error: --batch is given 2 times; give it once; see `lenet --help`\n"),
+           std::pair("lenet --lr fast", "lenet: error: --lr: 'fast' is not a number; see `lenet --help`\n"),
+           std::pair("lenet --lr 1e7", "lenet: error: --lr: a learning rate is between 0 and 1e6, not 1e7; see"),
+           std::pair("lenet --devices gpu:0", "lenet: error: --devices: 'gpu:0' names no backend; gpu(0) is the first"),
+           std::pair("lenet -o /no/such/x", "lenet: error: /no/such/x: cannot create: No such file or directory\n"),
+           std::pair("lenet --init torhc",
+                     "lenet: error: --init: 'torhc' is none of torch, notebook; did you mean 'torch'?\n"),
+       }) {
+    Outcome outcome = run(arguments);
+    EXPECT_NE(outcome.code, 0) << arguments;
+    EXPECT_THAT(outcome.text, testing::StartsWith(error));
+  }
+}
+
+TEST(ModelPrograms, HelpListsOnlyTheirOptions) {
+  auto options = [](const std::string &program) { return run(program + " --help").text; };
+  EXPECT_THAT(options("lenet"), testing::AllOf(HasSubstr("--input "), HasSubstr("--init torch|notebook")));
+  EXPECT_THAT(options("lenet"), Not(testing::AnyOf(HasSubstr("xavier"), HasSubstr("he ("))));
+  EXPECT_THAT(options("fcn_r"), HasSubstr("--init xavier|torch"));
+  EXPECT_THAT(options("fcn_r"), Not(HasSubstr("notebook")));
+  for (const char *language : {"gpt2", "bert_base", "lstm", "lstm_lm"})
+    EXPECT_THAT(options(language), Not(testing::AnyOf(HasSubstr("images"), HasSubstr("--init")))) << language;
+  EXPECT_THAT(options("lenet_data_parallel"), Not(testing::AnyOf(HasSubstr("--init"), HasSubstr("--pin"))));
+  EXPECT_EQ(run("gpt2 --input u8").code, 2);
 }
 
 TEST(ModelPrograms, NameThePartsThatOneCanPin) {
@@ -288,7 +329,14 @@ TEST(ModelPrograms, NameThePartsThatOneCanPin) {
 TEST(ModelPrograms, RefusePinsToAbsentDevicesWithCode4) {
   Outcome absent = run("mlp --devices cpu,sim:0 --pin hidden=gpu:1 -o -");
   EXPECT_EQ(absent.code, 4);
-  EXPECT_THAT(absent.text, HasSubstr("there is no gpu(1): the graph's target 'cpu,sim:0' has 1 accelerator"));
+  EXPECT_THAT(absent.text,
+              HasSubstr("mlp: error: cannot apply --pin hidden=gpu:1: there is no device 'gpu:1'; --devices "
+                        "has cpu, sim:0 (gpu:0)\n"));
+  for (const char *other : {"cuda:0", "cuda", "sim:1", "tpu:0"}) {
+    Outcome wrong = run(std::string("mlp --devices cpu,sim:0 --pin hidden=") + other + " -o -");
+    EXPECT_EQ(wrong.code, 4) << other;
+    EXPECT_THAT(wrong.text, HasSubstr(std::string("there is no device '") + other + "'"));
+  }
 }
 
 TEST(ModelPrograms, ReportUnwritableFilesWithCode3) {

@@ -514,7 +514,7 @@ void runPrograms(bool isSmall, const std::string &folder, const std::vector<std:
     bool hasWords = program == "gpt2" || program == "bert_base";
     int64_t words = isSmall ? 60 : program == "gpt2" ? 50257 : 30522;
     std::ostringstream arguments;
-    arguments << "--batch " << rows << " --input f32";
+    arguments << "--batch " << rows << (hasWords ? "" : " --input f32");
     if (isSmall)
       arguments << " --layers 2 --width 128";
     if (hasWords)
