@@ -319,7 +319,8 @@ private:
 
   void addData(CLI::App *command) {
     addFile(command, "--data", options_.data,
-            "Folder or file of images, arrays, tokens or text (default: $SLUICE_DATA, else the path in the model)",
+            "Folder or file of images, arrays, tokens or text, or the name of a data set beside the model's, e.g. "
+            "mnist-10k (default: $SLUICE_DATA, else the data that the model names)",
             "PATH");
     addTokenizer(command);
     addNamed(command, "--column", options_.columns, parseNamed,

@@ -169,22 +169,60 @@ void beginStates(Instance &instance, const Options &options, uint64_t seed, cons
   applySettings(instance, settings);
 }
 
+namespace fs = std::filesystem;
+
+/// "data/mnist" for "data/mnist/"
+static fs::path withoutSlash(const fs::path &path) { return path.has_filename() ? path : path.parent_path(); }
+
+/// Where data sets are looked up by name: beside the model's data, and in the installation of this executable.
+static std::vector<fs::path> dataFolders(const Plan &plan) {
+  std::error_code error;
+  fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path();
+  fs::path ofModel = home / withoutSlash(plan.data).parent_path(); // an absolute path replaces `home`
+  return {ofModel.lexically_normal(), (home / "../share/sluice").lexically_normal()};
+}
+
+/// The data sets in these folders.
+static std::vector<std::string> dataSetsIn(const std::vector<fs::path> &folders) {
+  std::vector<std::string> names;
+  for (const fs::path &folder : folders) {
+    std::error_code error;
+    for (fs::directory_iterator next(folder, error), end; !error && next != end; next.increment(error))
+      if (next->is_directory(error))
+        names.push_back(next->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string findData(const std::string &given, const Plan &plan) {
+  std::error_code error;
+  if (given.find('/') != std::string::npos || fs::exists(given, error))
+    return given; // a missing file is reported where it is opened
+  std::vector<fs::path> folders = dataFolders(plan);
+  for (const fs::path &folder : folders)
+    if (fs::exists(folder / given, error))
+      return folder / given;
+  std::vector<std::string> tried(folders.begin(), folders.end());
+  failInvalid(concat("no data ", quote(given), ": it is neither a file or folder here nor a data set in ",
+                     listed(tried), didYouMean(given, dataSetsIn(folders))));
+}
+
 std::string dataPath(const Options &options, const Plan &plan) {
-  namespace fs = std::filesystem;
   if (!options.data.empty())
-    return options.data;
+    return findData(options.data, plan);
   if (const char *path = std::getenv("SLUICE_DATA"); path && *path)
-    return path;
+    return findData(path, plan);
   if (plan.data.empty())
     failInvalid("no data: give --data PATH or set SLUICE_DATA; the model names none");
-  std::error_code error;
-  fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path(), name = plan.data;
+  fs::path name = withoutSlash(plan.data).filename();
   std::vector<std::string> tried;
-  for (const fs::path &place :
-       {home / name, home / "../share/sluice" / name.filename()}) { // an absolute name replaces `home`
-    if (fs::exists(place, error))
-      return place;
-    tried.push_back(place.lexically_normal());
+  for (const fs::path &folder : dataFolders(plan)) {
+    std::error_code error;
+    if (fs::exists(folder / name, error))
+      return folder / name;
+    tried.push_back(folder / name);
   }
   failInvalid(concat("no data: give --data PATH or set SLUICE_DATA; looked in ", listed(tried)));
 }
@@ -205,11 +243,11 @@ Table evaluationTable(const DataPath &data) {
   failInvalid(concat(data.path(), ": has a training part and no test part"));
 }
 
-std::optional<Table> testTable(const DataPath &data, const Options &options) {
+std::optional<Table> testTable(const DataPath &data, const Options &options, const Plan &plan) {
   if (!options.testData.empty()) {
     DataOptions dataOptions = options.dataOptions;
     dataOptions.classes = data.classes();
-    return evaluationTable(DataPath(options.testData, dataOptions));
+    return evaluationTable(DataPath(findData(options.testData, plan), dataOptions));
   }
   return data.part(DataPart::test);
 }

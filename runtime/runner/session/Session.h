@@ -43,13 +43,15 @@ void startTrace(Instance &instance, const Options &options);
 /// Writes the results that `--trace` and `--report` request, at the end of a verb.
 void finishRun(Instance &instance, const Options &options, const std::vector<WorkTime> &times);
 
+/// The path of given data: the path itself, or a data set of this name beside the model's data or in the installation.
+std::string findData(const std::string &given, const Plan &plan);
 /// The path from `--data`, else SLUICE_DATA, else the plan; see runtime/data/DATA.md.
 std::string dataPath(const Options &options, const Plan &plan);
 
 /// The training rows.
 Table trainingTable(const DataPath &data);
 /// The evaluation rows: those of `--test-data`, else the test part of `data`, if present.
-std::optional<Table> testTable(const DataPath &data, const Options &options);
+std::optional<Table> testTable(const DataPath &data, const Options &options, const Plan &plan);
 /// The rows of `eval`: the test part, or all rows of data without parts.
 Table evaluationTable(const DataPath &data);
 

@@ -88,7 +88,7 @@ private:
     train_.emplace(instance_.plan(), step_, trainingTable(path), options_.columns);
     bool anyRows = train_->fixedRows() == 0; // a graph for a fixed number of rows may depend on their positions
     shuffles_ = !options_.keepsOrder && instance_.plan().shuffle.value_or(anyRows);
-    std::optional<Table> test = testTable(path, options_);
+    std::optional<Table> test = testTable(path, options_, instance_.plan());
     if (test)
       test_.emplace(instance_.plan(), instance_.entry("eval_step"), *test, options_.columns);
     position_.batch = batchRows(options_, instance_.plan(), train_->fixedRows());

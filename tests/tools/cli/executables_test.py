@@ -57,6 +57,34 @@ class FileTest(CliTest):
         self.assertEqual(result.returncode, 0, result.stderr)
 
 
+class DataTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "-o", "mlp.mlir")
+        self.succeed(os.path.join(BUILD, "bin", "sluice"), "compile", "mlp.mlir", "-q", "-o", "mlp")
+
+    def train(self, *flags, **variables):
+        environment = {key: value for key, value in os.environ.items() if key != "SLUICE_DATA"} | variables
+        return self.run_program(self.path("mlp"), "train", "--steps", "1", *flags, env=environment)
+
+    def test_a_data_set_beside_the_model_s_is_found_by_name(self):
+        for flags, variables in (("--data", "mnist-10k"), {}), (("--test-data", "mnist-10k"), {}), ((), {"SLUICE_DATA": "mnist-10k"}):
+            with self.subTest(f"{flags} {variables}"):
+                result = self.train(*flags, **variables)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_folder_here_comes_first(self):
+        os.mkdir(self.path("mnist-10k"))
+        self.assert_refused(self.train("--data", "mnist-10k"), 3, "mnist-10k: has no data")
+
+    def test_an_unknown_name_tells_where_it_was_looked_for(self):
+        for name in ("--data", "--test-data"):
+            self.assert_refused(
+                self.train(name, "mnist-1k"), 3, "no data 'mnist-1k': it is neither a file or folder here nor a data set in ",
+                os.path.join("share", "sluice"), "did you mean 'mnist-10k'?")
+        self.assert_refused(self.train("--data", "./mnist-1k"), 3, "./mnist-1k: cannot open: No such file or directory")
+
+
 class TerminalTest(CliTest):
     def train(self, *flags, **environment):
         """The output of training on a terminal and on standard output."""
