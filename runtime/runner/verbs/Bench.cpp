@@ -2,6 +2,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/instance/BenchState.h"
+#include "runtime/plan/DeviceName.h"
 #include "runtime/runner/report/Report.h"
 #include "runtime/runner/verbs/BenchDevices.h"
 #include "runtime/runner/verbs/BenchOutputs.h"
@@ -107,26 +108,53 @@ static void printKernels(const Json &result) {
   }
 }
 
+/// A device of a replica here, as users spell it: "cpu", "sim:1".
+static std::string spellingOf(const Instance &instance, int64_t replica, size_t device) {
+  const Device &known = instance.plan().devices[device];
+  return device == 0 ? known.name : concat(known.backend, ":", instance.executor(replica).devices().ordinal(device));
+}
+
+/// The planned peak memory of an entry point, on each device of the replicas here.
+static Json peaksJson(const Instance &instance, const Entry &entry) {
+  Json peaks = Json::array();
+  for (int64_t replica = 0; replica < instance.replicasHere(); ++replica)
+    for (size_t device = 0; device < instance.plan().devices.size(); ++device) {
+      peaks.push_back({{"device", spellingOf(instance, replica, device)},
+                       {"name", shownDevice(instance.plan().devices[device].name)},
+                       {"bytes", entry.peakBytes[device]}});
+      if (instance.replicas() > 1)
+        peaks.back()["replica"] = instance.numberOfReplica(replica);
+    }
+  return peaks;
+}
+
+/// "sim:0.in"
+static std::string queueText(const Instance &instance, size_t queue) {
+  const Queue &known = instance.plan().queues[queue];
+  return spellingOf(instance, 0, known.device) + known.name.substr(instance.plan().devices[known.device].name.size());
+}
+
 /// The work of the last call, in milliseconds from the start of its first piece of work.
-static Json lastCallJson(const DeviceTimes &times, const Plan &plan, const Entry &entry, int64_t rows) {
+static Json lastCallJson(const DeviceTimes &times, const Instance &instance, const Entry &entry, int64_t rows) {
+  const Plan &plan = instance.plan();
   LastCall last = lastCallOf(plan, entry, plan.microbatchesFor(entry, rows), times.work, times.isHostClock);
   Json work = Json::array();
   for (auto [time, action] : last.work) {
     const Copy *copy = action->copy();
     work.push_back({{"name", copy ? copy->value : time->work.name},
-                    {"queue", plan.queues[time->work.queue].name},
+                    {"queue", queueText(instance, time->work.queue)},
                     {"start_ms", (time->start - last.begin) * 1e3},
                     {"end_ms", (time->end - last.begin) * 1e3}});
   }
   return work;
 }
 
-static Json scheduleJson(const DeviceTimes &times, const Plan &plan, const Entry &entry, int64_t rows) {
+static Json scheduleJson(const DeviceTimes &times, const Instance &instance, const Entry &entry, int64_t rows) {
   return {{"clock", times.isHostClock ? "host" : "devices"},
           {"measured_ms", times.steadySeconds * 1e3},
           {"predicted_ms", times.predictedSeconds * 1e3},
           {"serial_ms", times.serialSeconds * 1e3},
-          {"work", lastCallJson(times, plan, entry, rows)}};
+          {"work", lastCallJson(times, instance, entry, rows)}};
 }
 
 /// The predicted and measured times of a call's collectives, in milliseconds.
@@ -167,6 +195,15 @@ static void printCommunication(const Json &communication) {
                      number(item["measured_end_ms"]), " ms  ", item["name"].get<std::string>()));
 }
 
+static void printPeaks(const Json &peaks) {
+  for (const Json &peak : peaks) {
+    std::string device = peak["device"].get<std::string>(), name = peak["name"].get<std::string>();
+    printLine(concat("planned peak of ", name, name == device ? "" : concat(" (", device, ")"),
+                     peak.contains("replica") ? concat(", replica ", peak["replica"].get<int64_t>()) : "", ": ",
+                     bytesText(peak["bytes"].get<uint64_t>())));
+  }
+}
+
 static void printResult(const Json &result) {
   auto number = [](const Json &value) { return value.get<double>(); };
   auto count = [](const Json &value) { return value.get<int64_t>(); };
@@ -178,9 +215,13 @@ static void printResult(const Json &result) {
   printLine(concat("median ", fixedText(number(result["median_ms"]), 3), " ms, p90 ",
                    fixedText(number(result["p90_ms"]), 3), " ms, ", rateText(number(result["steps_per_s"])),
                    " steps/s, ", rateText(number(result[rateKey])), " rows/s"));
-  printLine(concat(fixedText(number(result["gflops"]), 2), " GFLOP/s, planned peak ",
-                   bytesText(result["peak_bytes"].get<uint64_t>()), ", resident ",
+  bool hasOnePeak = result["peaks"].size() == 1;
+  std::string peak =
+      hasOnePeak ? concat(", planned peak ", bytesText(result["peak_bytes"].get<uint64_t>())) : std::string();
+  printLine(concat(fixedText(number(result["gflops"]), 2), " GFLOP/s", peak, ", resident ",
                    bytesText(result["rss_bytes"].get<uint64_t>())));
+  if (!hasOnePeak)
+    printPeaks(result["peaks"]);
   if (result.contains("sequences"))
     printLine(concat("untimed, by the host's clock: ", fixedText(number(result["untimed_ms"]), 4), " ms a call, ",
                      count(result["sequences"]["kept"]), " sequences kept, replayed ",
@@ -233,6 +274,7 @@ static Json resultOf(const std::vector<double> &times, const Instance &instance,
   result[rateKey] = static_cast<double>(rows) / median;
   result["gflops"] = flopsOf(instance.plan(), entry, rows) / median * 1e-9;
   result["peak_bytes"] = entry.peakBytes.front();
+  result["peaks"] = peaksJson(instance, entry);
   result["rss_bytes"] = residentBytes();
   return result;
 }
@@ -265,7 +307,7 @@ int runBench(const Options &options, Processes &processes) {
   if (options.benchesOutputs)
     result["outputs"] = outputs;
   if (hasDevices) {
-    result["schedule"] = scheduleJson(devices, instance.plan(), entry, rows);
+    result["schedule"] = scheduleJson(devices, instance, entry, rows);
     if (!devices.collectives.empty())
       result["communication"] = communicationJson(devices);
     result["untimed_ms"] = devices.untimedSeconds * 1e3;

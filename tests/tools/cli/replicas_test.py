@@ -146,6 +146,21 @@ class ReplicasTest(CliTest):
         fast, slow = exposed.values()
         self.assertGreater(slow, 10 * fast)
 
+    def test_the_bench_prints_the_memory_of_each_device(self):
+        self.assertEqual(self.compile("--replicas", "2", "--devices", "sim:0-1", "-o", "lenet").returncode, 0)
+        bench = ("bench", "--seconds", "0.01", "--devices", "sim:2,sim:1")
+        result = self.run_program(self.path("lenet"), *bench, env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        peaks = re.findall(r"^planned peak of (.+), replica (\d): ([\d.]+ \w?B)$", result.stdout, re.MULTILINE)
+        self.assertEqual([peak[:2] for peak in peaks], [("cpu", "0"), ("gpu(0) (sim:2)", "0"), ("cpu", "1"), ("gpu(0) (sim:1)", "1")])
+        self.assertNotIn("GFLOP/s, planned peak", result.stdout)
+        result = self.run_program(self.path("lenet"), *bench, "--json", env=self.environment)
+        peaks = json.loads(result.stdout)["peaks"]
+        self.assertEqual([(peak["device"], peak["replica"]) for peak in peaks], [("cpu", 0), ("sim:2", 0), ("cpu", 1), ("sim:1", 1)])
+        info = json.loads(self.run_program(self.path("lenet"), "info", "--json", env=self.environment).stdout)
+        planned = next(entry for entry in info["entries"] if entry["name"] == "train_step")["device_peak_bytes"]
+        self.assertEqual([peak["bytes"] for peak in peaks], 2 * planned)
+
     def test_they_may_be_as_many_as_are_launched(self):
         flags = ("--replicas", "env", "--devices", "sim:0")
         result = self.sluice("compile", "lenet.mlir", *flags, "-o", "lenet", env=self.environment)
