@@ -228,7 +228,7 @@ void Comparison::note(Difference difference, const Deviation &worst, const HostT
 /// results, so that an error is attributed to the kernel that made it.
 void Comparison::compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left,
                                llvm::MutableArrayRef<HostTensor> results) {
-  ++result.kernels;
+  ++result.launches;
   for (auto [number, tensor] : llvm::enumerate(results)) {
     HostTensor actual =
         readResult(cast<RankedTensorType>(call.launch->getResult(unsigned(number)).getType()), left[number]);

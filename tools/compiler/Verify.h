@@ -30,7 +30,7 @@ struct Difference {
 
 struct Verification {
   std::vector<std::string> entries;
-  int64_t kernels = 0; // number compared
+  int64_t launches = 0; // number compared
   double largestError = 0;
   std::optional<Difference> first; // in the order of execution
 };

@@ -20,8 +20,8 @@ namespace sluice::tool {
 namespace {
 
 struct DeviceFigures {
-  std::string name, spelling, settings; // "acc0", "cuda:0", "tf32=on"
-  int64_t kernels = 0, ops = 0, stateBytes = 0, peakBytes = 0;
+  std::string name, spelling, settings;                                      // "acc0", "cuda:0", "tf32=on"
+  int64_t kernels = 0, launches = 0, ops = 0, stateBytes = 0, peakBytes = 0; // ops of all launches
 };
 
 /// The copies between devices in each call of an entry point with all rows, without those of changed states.
@@ -74,10 +74,12 @@ static void addDevices(Figures &figures, const runtime::Plan &plan) {
   for (const runtime::Arena &arena : plan.arenas)
     if (arena.name == "state")
       figures.devices[arena.device].stateBytes = arena.bytes;
+  for (const runtime::Kernel &kernel : plan.kernels)
+    ++figures.devices[kernel.device].kernels;
   for (const runtime::Entry &entry : plan.entries)
     for (const runtime::Launch *launch : entry.launches()) {
       const runtime::Kernel &kernel = plan.kernels[launch->kernel];
-      ++figures.devices[kernel.device].kernels;
+      ++figures.devices[kernel.device].launches;
       figures.devices[kernel.device].ops += int64_t(kernel.ops.size());
     }
   for (auto [i, device] : llvm::enumerate(figures.devices))
@@ -233,16 +235,17 @@ static json::Array communicationAsJson(llvm::ArrayRef<EntryForecast> forecasts) 
   return entries;
 }
 
+/// The host's "spelling" is its instructions.
+static bool isHost(const DeviceFigures &device) { return runtime::shownDevice(device.name) == device.name; }
+
 /// The instructions of the host; an accelerator's spelling is a part of its name.
-static std::string hostText(const DeviceFigures &device) {
-  return runtime::shownDevice(device.name) == device.name ? "; " + device.spelling : "";
-}
+static std::string hostText(const DeviceFigures &device) { return isHost(device) ? "; " + device.spelling : ""; }
 
 /// Prints the figures of each device.
 static void printTarget(llvm::raw_ostream &out, const Figures &figures, const Compiled &compiled) {
   for (const DeviceFigures &device : figures.devices)
-    out << fmt::format("  {:<13} {} ops in {} kernels; peak memory {}, {} of it state{}{}\n",
-                       runtime::shownDevice(device.name, device.spelling), device.ops, device.kernels,
+    out << fmt::format("  {:<13} {} ops in {} launches of {} kernels; peak memory {}, {} of it state{}{}\n",
+                       runtime::shownDevice(device.name, device.spelling), device.ops, device.launches, device.kernels,
                        printBytes(device.peakBytes), printBytes(device.stateBytes), hostText(device),
                        device.settings.empty() ? "" : "; compiled with " + device.settings);
   for (const auto &[target, its] : targetsOf(compiled.functions))
@@ -266,7 +269,7 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   Figures figures = figuresOf(compiled);
   std::vector<std::string> entries;
   for (auto [name, launches] : llvm::zip_equal(figures.entries, figures.launches))
-    entries.push_back(fmt::format("{} ({} kernels)", name, launches));
+    entries.push_back(fmt::format("{} ({} {})", name, launches, launches == 1 ? "launch" : "launches"));
   out << fmt::format("{}: {}, {} in {:.2f} s\n", compiled.output, figures.model, printBytes(figures.fileBytes),
                      figures.seconds);
   out << fmt::format("  entry points  {}\n", llvm::join(entries, ", "));
@@ -307,9 +310,11 @@ static json::Object summaryAsJson(const Compiled &compiled) {
     phases[phase.phase] = phase.seconds;
   json::Array devices, copies, collectives, others;
   for (const DeviceFigures &device : figures.devices)
-    devices.push_back(json::Object{{"name", device.name},
+    devices.push_back(json::Object{{"name", runtime::shownDevice(device.name)},
+                                   {"spelling", isHost(device) ? device.name : device.spelling},
                                    {"ops", device.ops},
                                    {"kernels", device.kernels},
+                                   {"launches", device.launches},
                                    {"peak_bytes", device.peakBytes},
                                    {"state_bytes", device.stateBytes},
                                    {"settings", device.settings}});

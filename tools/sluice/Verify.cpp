@@ -40,7 +40,7 @@ static llvm::Error verify(const std::string &model, const VerifyOptions &options
   const std::optional<Difference> &first = verification->first;
   if (talk.json) {
     json::Object result{
-        {"equal", !first}, {"kernels", verification->kernels}, {"largest_error", verification->largestError}};
+        {"equal", !first}, {"launches", verification->launches}, {"largest_error", verification->largestError}};
     if (first)
       result["first"] =
           json::Object{{"entry", first->entry},  {"kernel", first->kernel}, {"ops", json::Array(first->ops)},
@@ -50,9 +50,9 @@ static llvm::Error verify(const std::string &model, const VerifyOptions &options
   if (first)
     return makeError(ExitCode::Mismatch, describe(*first));
   if (!talk.json && !talk.quiet)
-    llvm::outs() << fmt::format("{} kernels of {} agree with the reference; the largest error is {:.1e} of "
+    llvm::outs() << fmt::format("{} launches of {} agree with the reference; the largest error is {:.1e} of "
                                 "the magnitude of an element's summands\n",
-                                verification->kernels, llvm::join(verification->entries, ", "),
+                                verification->launches, llvm::join(verification->entries, ", "),
                                 verification->largestError);
   return llvm::Error::success();
 }

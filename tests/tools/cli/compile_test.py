@@ -64,7 +64,7 @@ class CompileTest(CliTest):
     def test_the_summary_tells_what_is_where(self):
         self.assertEqual(self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small").returncode, 0)
         text = self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small").stdout
-        self.assertRegex(text, r"gpu\(0\) \(sim:0\) +3 ops in 2 kernels; peak memory ")
+        self.assertRegex(text, r"gpu\(0\) \(sim:0\) +3 ops in 2 launches of 2 kernels; peak memory ")
         self.assertIn("1 in each predict: 48 bytes with 4 rows", text)
         summary = json.loads(self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small", "--json").stdout)
         self.assertEqual([device["name"] for device in summary["devices"]], ["cpu", "acc0"])

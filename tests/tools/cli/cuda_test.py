@@ -72,7 +72,7 @@ class CudaTest(CliTest):
         for flags in (), ("--no-fuse",):
             result = self.run_sluice("verify", "constants.mlir", "--devices", "cuda:0", *flags, CUDA_EMU_EFFORT="least")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("kernels of init, train_step, eval_step, predict agree with the reference", result.stdout)
+            self.assertIn("launches of init, train_step, eval_step, predict agree with the reference", result.stdout)
 
     def test_an_executable_copies_what_was_predicted(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "2", "-o", "lenet.mlir")
@@ -275,7 +275,7 @@ module @biased {
             arguments = ("biased.mlir", "--devices", "cuda:0", "--backend", "cuda=library=all" + setting)
             result = self.run_sluice("compile", *arguments, "-o", "biased")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn(f"predict ({kernels} kernel", result.stdout + result.stderr)
+            self.assertIn(f"predict ({kernels} launch", result.stdout + result.stderr)
             for behaviour, agrees in (("", True), ("wrong", False), ("none", True)):
                 result = self.run_sluice("verify", *arguments, "--rows", "3", CUDA_EMU_BLAS=behaviour)
                 self.assertEqual(result.returncode, 0 if agrees else 1, (element, behaviour, result.stderr))

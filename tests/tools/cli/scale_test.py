@@ -77,7 +77,7 @@ class ScaleTest(CliTest):
             self.assertAlmostEqual(point["efficiency"], alone / point["replicas"] / point["predicted_ms"], places=6)
 
     def test_small_batches_are_bound_by_their_kernels(self):
-        kernels = int(re.search(r"(\d+) kernels", self.report(device={"name": "toy"})["compute"])[1])
+        kernels = int(re.search(r"(\d+) launches", self.report(device={"name": "toy"})["compute"])[1])
         device = SMALL["device"] | {"kernel_time": "100us"}
         report = self.report("--strong", "--replicas", "4", device=device, node_link=SMALL["node_link"] | {"bandwidth": "900GB/s"},
                              network=SMALL["network"] | {"bandwidth": "900GB/s"})

@@ -47,7 +47,7 @@ class VerifyTest(CliTest):
             with self.subTest(model):
                 fused = self.verify(model)
                 one_by_one = self.verify(model, "--no-fuse", "--rows", "3", "--seed", "7")
-                self.assertGreater(one_by_one["kernels"], fused["kernels"])
+                self.assertGreater(one_by_one["launches"], fused["launches"])
 
     def test_states_that_begin_with_data_agree(self):
         data = struct.pack("<6f", *range(1, 7))
@@ -58,7 +58,7 @@ class VerifyTest(CliTest):
         for flags in (), ("--dtype", "f64"):
             result = self.sluice("verify", "data.mlir", *flags)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("kernels of init, predict agree with the reference", result.stdout)
+            self.assertIn("launches of init, predict agree with the reference", result.stdout)
 
     def test_small_transformers_agree(self):
         for model in ("gpt2", "bert_base"):
@@ -105,7 +105,7 @@ class VerifyTest(CliTest):
     def test_the_talk_names_the_entry_points(self):
         result = self.sluice("verify", "small.mlir")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("kernels of init, predict agree with the reference", result.stdout)
+        self.assertIn("launches of init, predict agree with the reference", result.stdout)
 
 
 if __name__ == "__main__":

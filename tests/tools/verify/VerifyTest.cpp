@@ -181,7 +181,7 @@ TEST_F(VerifyTest, CodeThatIsRightAgrees) {
 
   EXPECT_FALSE(result.first);
   EXPECT_THAT(result.entries, ElementsAre("init", "predict"));
-  EXPECT_GE(result.kernels, 4); // the initial value, the product, relu and tanh
+  EXPECT_GE(result.launches, 4); // the initial value, the product, relu and tanh
   EXPECT_GT(result.largestError, 0);
 }
 

@@ -32,7 +32,7 @@ static ComputeTime describedTime(const ReplicaStep &step, const ClusterDevice &d
                          kernel.cost.bytesFor(rows) / device.memoryBytesPerSecond});
     return total;
   };
-  return {fmt::format("{} kernels at the rates of the cluster's file", step.launches()), seconds};
+  return {fmt::format("{} launches at the rates of the cluster's file", step.launches()), seconds};
 }
 
 static ComputeTime compiledTime(const ReplicaStep &step, const passes::CostModel &costs) {
@@ -42,7 +42,7 @@ static ComputeTime compiledTime(const ReplicaStep &step, const passes::CostModel
       total += kernel.seconds(costs, rows);
     return total;
   };
-  return {fmt::format("{} kernels at the rates of the devices compiled for", step.launches()), seconds};
+  return {fmt::format("{} launches at the rates of the devices compiled for", step.launches()), seconds};
 }
 
 ComputeTime computeTimeOf(const ReplicaStep &step, const Cluster &cluster, const passes::CostModel &compiled) {
