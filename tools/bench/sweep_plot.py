@@ -21,7 +21,7 @@ STYLE = """
   .cpu { stroke: var(--cpu) } .acc { stroke: var(--acc) } .cut { stroke: var(--cut); stroke-dasharray: 6 4 }
 """
 
-LINES = (("cpu", "all cpu"), ("acc", "all acc0"), ("cut", "best cut"))  # class and name in Point.lines()
+LINES = (("cpu", "all cpu"), ("acc", "all sim:0"), ("cut", "best cut"))  # class and name in Point.lines()
 
 
 def escape(text):

@@ -1,6 +1,8 @@
 #include "tools/compiler/Dot.h"
 
 #include "ir/Dialect.h"
+#include "ir/Target.h"
+#include "runtime/plan/DeviceName.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 
@@ -77,7 +79,7 @@ namespace {
 
 class DotPrinter {
 public:
-  explicit DotPrinter(llvm::raw_ostream &out) : out(out) {}
+  DotPrinter(llvm::raw_ostream &out, const Target &target) : out(out), target(target) {}
 
   void print(Block &block, ArrayAttr inputs, llvm::StringRef entry) {
     prefix = entry.str();
@@ -124,9 +126,15 @@ private:
   /// A label may contain Graphviz's line breaks.
   static std::string quotedLabel(const std::string &label) { return "\"" + label + "\""; }
 
+  /// "gpu(0) (sim:0)" for "acc0"
+  std::string shown(const std::string &device) const {
+    const TargetDevice *known = target.find(device);
+    return runtime::shownDevice(device, known ? known->spelling() : device);
+  }
+
   void printBox(const std::string &device, const std::vector<std::string> &nodes) {
     if (!device.empty())
-      out << "    subgraph " << quoted("cluster_" + prefix + "_" + device) << " { label=" << quoted(device)
+      out << "    subgraph " << quoted("cluster_" + prefix + "_" + device) << " { label=" << quoted(shown(device))
           << " style=filled color=lightgrey\n";
     for (const std::string &node : nodes)
       out << "      " << node << "\n";
@@ -145,6 +153,7 @@ private:
   }
 
   llvm::raw_ostream &out;
+  const Target &target;
   std::string prefix; // of the current entry point
   DenseMap<void *, std::string> names;
 };
@@ -156,10 +165,12 @@ std::string printDot(ModuleOp module) {
   llvm::raw_string_ostream out(text);
   out << "digraph sluice {\n  rankdir=TB\n  node [fontname=Helvetica fontsize=10]\n  edge [fontname=Helvetica "
          "fontsize=8]\n";
+  FailureOr<Target> known = Target::of(module);
+  Target target = succeeded(known) ? *known : Target();
   for (auto graph : module.getOps<GraphOp>())
-    DotPrinter(out).print(graph.getBody().front(), graph.getInputs(), "graph");
+    DotPrinter(out, target).print(graph.getBody().front(), graph.getInputs(), "graph");
   for (auto entry : module.getOps<EntryOp>())
-    DotPrinter(out).print(entry.getBody().front(), entry.getInputs(), entry.getSymName());
+    DotPrinter(out, target).print(entry.getBody().front(), entry.getInputs(), entry.getSymName());
   out << "}\n";
   return text;
 }

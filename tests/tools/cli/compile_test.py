@@ -67,7 +67,8 @@ class CompileTest(CliTest):
         self.assertRegex(text, r"gpu\(0\) \(sim:0\) +3 ops in 2 launches of 2 kernels; peak memory ")
         self.assertIn("1 in each predict: 48 bytes with 4 rows", text)
         summary = json.loads(self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small", "--json").stdout)
-        self.assertEqual([device["name"] for device in summary["devices"]], ["cpu", "acc0"])
+        self.assertEqual([(device["name"], device["spelling"]) for device in summary["devices"]], [("cpu", "cpu"), ("gpu(0)", "sim:0")])
+        self.assertEqual([(device["launches"], device["kernels"]) for device in summary["devices"]][1], (2, 2))
         self.assertIn({"entry": "predict", "copies": 1, "bytes": 48}, summary["copies"])
 
     def test_a_memory_limit_that_suffices_has_no_effect(self):
@@ -101,7 +102,7 @@ class CompileTest(CliTest):
         self.assertTrue(picture.startswith("digraph"))
         self.assertNotIn("acc0", picture)
         picture = self.sluice("show", "small.mlir", "--devices", "sim:0", "--phase", "copied", "--dot").stdout
-        self.assertIn('label="acc0"', picture)
+        self.assertIn('label="gpu(0) (sim:0)"', picture)
         self.assertIn("copy (input)\\n12 bytes a row", picture)
 
     def test_devices_names_the_cpu(self):

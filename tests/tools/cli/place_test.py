@@ -39,17 +39,17 @@ class PlaceTest(CliTest):
         report = self.place(devices="cpu,sim:0=1MB")
         self.assertIsInstance(report["predicted_ms"], float)
         self.assertTrue(0 <= report["gap"] <= 1)
-        self.assertEqual(set(report["peak_bytes"]), {"cpu", "acc0"})
+        self.assertEqual(set(report["peak_bytes"]), {"cpu", "sim:0"})
         self.assertTrue(all(isinstance(size, int) for size in report["peak_bytes"].values()))
-        self.assertLessEqual(report["peak_bytes"]["acc0"], 1_000_000)
-        for name in ("all cpu", "all acc0", "as pinned"):
+        self.assertLessEqual(report["peak_bytes"]["sim:0"], 1_000_000)
+        for name in ("all cpu", "all sim:0", "as pinned"):
             self.assertIn(name, report["alternatives"])
-        self.assertIsNone(report["alternatives"]["all acc0"])
-        self.assertIn("1000000", report["obstacles"]["all acc0"])
+        self.assertIsNone(report["alternatives"]["all sim:0"])
+        self.assertIn("1000000", report["obstacles"]["all sim:0"])
         self.assertEqual(report["alternatives"][report["chosen"]], report["predicted_ms"])
         self.assertLessEqual(report["predicted_ms"], min(filter(None, report["alternatives"].values())))
         for group in report["groups"]:
-            self.assertIn(group["device"], ("cpu", "acc0"))
+            self.assertIn(group["device"], ("cpu", "sim:0"))
             for key in ("name", "reason", "source"):
                 self.assertTrue(isinstance(group[key], str) and group[key], key)
         self.assertEqual(len({group["name"] for group in report["groups"]}), len(report["groups"]))
@@ -67,7 +67,7 @@ class PlaceTest(CliTest):
         copies = self.place()["copies"]
         self.assertTrue(copies)
         for copy in copies:
-            self.assertEqual({copy["from"], copy["to"]}, {"cpu", "acc0"})
+            self.assertEqual({copy["from"], copy["to"]}, {"cpu", "sim:0"})
             self.assertIsInstance(copy["bytes"], int)
             self.assertTrue(copy["reason"] and copy["source"])
             self.assertIsInstance(copy["predicted_ms"], float)
@@ -96,11 +96,24 @@ class PlaceTest(CliTest):
         self.assertEqual(times, sorted(times))
         self.assertTrue(all(name.startswith("state ") for name in saved[len(names):]), saved)
 
+    def test_devices_are_spelled_as_users_do(self):
+        report = self.place("--save", "kept.json", "--html", "page.html", devices="cpu,sim:0")
+        self.assertEqual([(device["name"], device["spelling"]) for device in report["devices"]], [("cpu", "cpu"), ("gpu(0)", "sim:0")])
+        self.assertEqual({item["device"] for kind in ("groups", "states") for item in report[kind]}, {"cpu", "sim:0"})
+        self.assertEqual({copy["queue"] for copy in report["copies"]} - {"sim:0.in", "sim:0.out", "sim:0", "cpu"}, set())
+        for text in (json.dumps(report), self.read("kept.json")):
+            self.assertNotIn("acc0", text.replace("acc0_", ""))  # a prefix of kernels
+        self.assertEqual(set(json.loads(self.read("kept.json"))["placement"].values()), {"cpu", "gpu(0)"})
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
     def test_an_edit_moves_that_group_alone(self):
         before = self.devices_of(self.place("--save", "kept.json"))
         for group in ("einsum_add_relu_compare", "state fc1.weight"):
             with self.subTest(group):
-                other = "cpu" if before[group.removeprefix("state ")] == "acc0" else "acc0"
+                other = "cpu" if before[group.removeprefix("state ")] == "sim:0" else "sim:0"
                 self.edit("edited.json", lambda placement, group=group, other=other: placement.update({group: other}))
                 after = self.devices_of(self.place("--placement", "edited.json"))
                 self.assertEqual(after, before | {group.removeprefix("state "): other})
@@ -118,7 +131,7 @@ class PlaceTest(CliTest):
         self.edit("other.json", lambda placement: placement.update({group: "cpu"}))
         slower = self.place("--placement", "other.json")
         self.assertGreater(slower["predicted_ms"], before["predicted_ms"])
-        self.assertIsNone(slower["alternatives"]["all acc0"])
+        self.assertIsNone(slower["alternatives"]["all sim:0"])
         self.assertEqual(self.place("--placement", "one.json")["predicted_ms"], before["predicted_ms"])
 
     def test_an_executable_makes_the_predicted_copies(self):
@@ -135,16 +148,18 @@ class PlaceTest(CliTest):
                 each = [copy for copy in predicted["copies"] if copy["start_ms"] is not None]
                 self.assertEqual(step["per_call"], {"copies": len(each), "bytes": sum(copy["bytes"] for copy in each)})
                 keys = ("value", "from", "to", "bytes", "when", "reason", "source")
-                self.assertEqual(step["copies"], [{key: copy[key] for key in keys} for copy in predicted["copies"]])
+                spelled = {"cpu": "cpu", "acc0": "sim:0"}
+                executed = [copy | {"from": spelled[copy["from"]], "to": spelled[copy["to"]]} for copy in step["copies"]]
+                self.assertEqual(executed, [{key: copy[key] for key in keys} for copy in predicted["copies"]])
                 for pair in report["copies"]:
                     self.assertEqual(pair["predicted"], pair["executed"])
                     self.assertEqual(pair["executed"], pair["engine"])
                 for memory in report["memory"]:
-                    self.assertEqual(memory["predicted_bytes"], predicted["peak_bytes"][memory["device"]])
+                    self.assertEqual(memory["predicted_bytes"], predicted["peak_bytes"][memory["spelling"]])
 
     def test_a_cap_holds_while_it_trains(self):
         sluice = os.path.join(BUILD, "bin", "sluice")
-        needed = self.place("--save", "kept.json")["peak_bytes"]["acc0"]
+        needed = self.place("--save", "kept.json")["peak_bytes"]["sim:0"]
         devices = ["--devices", f"cpu,sim:0={needed}B", *LINK]
         self.succeed(sluice, "compile", "lenet.mlir", *devices, "--placement", "kept.json", "-o", "program")
         self.write_zeros("data", (64, 28, 28))

@@ -44,12 +44,12 @@ FILES = {
     "group.json": {"placement": {"einsum_rel": "cpu"}},
     "far_group.json": {"placement": {"frobnicate": "cpu"}},
     "state.json": {"placement": {"w": "cpu"}},
-    "device.json": {"placement": {"einsum_relu": "acc1"}},
+    "device.json": {"placement": {"einsum_relu": "gpu(1)"}},
     "far_device.json": {"placement": {"einsum_relu": "frobnicate"}},
     "number.json": {"placement": {"einsum_relu": 3}},
     "pinned.json": {"placement": {"relu": "cpu"}},
-    "refused.json": {"placement": {"relu": "acc0"}},
-    "state_cap.json": {"placement": {"state w": "acc0"}},
+    "refused.json": {"placement": {"relu": "gpu(0)"}},
+    "state_cap.json": {"placement": {"state w": "sim:0"}},
 }
 
 # Arguments, exit code, parts of the message.
@@ -121,7 +121,7 @@ TABLE = [
     (kept("group.json"), INVALID, ["'einsum_rel' is no group of predict; did you mean 'einsum_relu'?"]),
     (kept("far_group.json"), INVALID, ["'frobnicate' is no group of predict"]),
     (kept("state.json"), INVALID, ["'w' is no group of predict; did you mean 'state w'?"]),
-    (kept("device.json"), ABSENT, ["'einsum_relu' is to go to 'acc1'", "target cpu,sim:0", "did you mean 'acc0'?"]),
+    (kept("device.json"), ABSENT, ["'einsum_relu' is to go to 'gpu(1)'", "target cpu,sim:0", "did you mean 'gpu(0)'?"]),
     (kept("far_device.json"), ABSENT, ["'einsum_relu' is to go to 'frobnicate'", "target cpu,sim:0"]),
     (kept("number.json"), INVALID, ["'einsum_relu' must be given a device's name"]),
     (place("--placement", "pinned.json", model="pinned.mlir"), INVALID, ["'relu' cannot go to cpu: the model has it on gpu(0) (sim:0)"]),
@@ -154,7 +154,7 @@ TABLE = [
     (compiled("--devices", "cpu=10B", "--placement", "auto"), MEMORY, ["no placement fits"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "group.json"), INVALID, ["did you mean 'einsum_relu'?"]),
     (compiled("--devices", "cpu,sim:0", "--placement", "absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
-    (compiled("--devices", "cpu", "--placement", "device.json"), ABSENT, ["'acc1', which is no device of the target cpu"]),
+    (compiled("--devices", "cpu", "--placement", "device.json"), ABSENT, ["'gpu(1)', which is no device of the target cpu"]),
 ]
 
 CALIBRATIONS = {

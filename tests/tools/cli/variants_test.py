@@ -93,7 +93,7 @@ class VariantsTest(CliTest):
     def test_lists_are_told_of(self):
         summary = json.loads(self.compile_lists("cpu,sim:0", "cpu", arguments=("--json",)))
         devices = [[device["name"] for device in its["devices"]] for its in (summary, *summary["others"])]
-        self.assertEqual(devices, [["cpu", "acc0"], ["cpu"]])
+        self.assertEqual(devices, [["cpu", "gpu(0)"], ["cpu"]])
         info = self.run_program(self.path("small"), "info", "--json", env=self.environment)
         self.assertEqual(json.loads(info.stdout)["variants"], ["cpu,sim:0", "cpu"])
         info = self.run_program(self.path("small"), "info", "--devices", "cpu", env=self.environment)

@@ -92,30 +92,30 @@ class PageTest(unittest.TestCase):
 
     def test_the_first_screen_says_what_the_report_says(self):
         self.open(reports.small())
-        self.assertEqual(self.text("#title"), "small train_step · 64 rows · cpu + acc0 · 3 groups")
+        self.assertEqual(self.text("#title"), "small train_step · 64 rows · cpu + gpu(0) (sim:0) · 3 groups")
         self.assertEqual(self.text("#step .big"), "1.23 ms")
         self.assertEqual(self.text("#step .gap"), "Gap 0 %: none has less of the sum of all times, copies included")
         self.assertIn("2.59 times as fast as the best plain placement, as pinned", self.text("#step"))
         self.assertEqual(
             self.texts("#alternatives .bar-line"),
-            ["chosen 1.23 ms", "as pinned 3.20 ms", "all cpu 9.10 ms", "all acc0 infeasible"],
+            ["chosen 1.23 ms", "as pinned 3.20 ms", "all cpu 9.10 ms", "all gpu(0) (sim:0) infeasible"],
         )
-        cpu, acc0 = self.texts("#devices .device")
+        cpu, accelerator = self.texts("#devices .device")
         self.assertEqual(
             cpu,
-            "cpu cpu · costs measured 2 groups elementwise ×1, softmax ×1 300 µs, 24 % of the step would be 80.0 µs on acc0 "
+            "cpu costs measured 2 groups elementwise ×1, softmax ×1 300 µs, 24 % of the step would be 80.0 µs on gpu(0) (sim:0) "
             "without 1 that cannot run there 1× pinned at small.cpp:11:3 1× its result is read on the host 1.5 MB peak memory",
         )
         self.assertEqual(
-            acc0,
-            "acc0 sim:0 · costs by roofline 1 group conv2d ×1 310 µs, 25 % of the step would be 2.90 ms on cpu "
+            accelerator,
+            "gpu(0) (sim:0) costs by roofline 1 group conv2d ×1 310 µs, 25 % of the step would be 2.90 ms on cpu "
             "1× 0.31 ms here, 2.9 ms on cpu 23.5 MB of 40.0 MB peak memory",
         )
         self.assertEqual(
             self.texts("#moves .bar-line"),
             [
-                "cpu → acc0 1.0 MB 1 copy, 100 µs, 100 µs of it not hidden link 12.0 GB/s, 5.00 µs, given",
-                "acc0 → cpu 2.3 MB 1 copy, 90.0 µs, all hidden behind work",
+                "cpu → gpu(0) (sim:0) 1.0 MB 1 copy, 100 µs, 100 µs of it not hidden link 12.0 GB/s, 5.00 µs, given",
+                "gpu(0) (sim:0) → cpu 2.3 MB 1 copy, 90.0 µs, all hidden behind work",
             ],
         )
 
@@ -123,9 +123,10 @@ class PageTest(unittest.TestCase):
         self.open(reports.small())
         self.assertEqual(
             self.evaluate("[...document.querySelectorAll('#lane-labels .lane')].map(e => e.dataset.queue)"),
-            ["cpu", "acc0", "acc0.in", "acc0.out"],
+            ["cpu", "sim:0", "sim:0.in", "sim:0.out"],
         )
-        self.assertEqual(self.texts("#memory-labels .lane"), ["acc0 peak 23.5 MB state 3.5 MB cap 40.0 MB (59 %)"])
+        self.assertEqual(self.texts("#lane-labels .lane.copies"), ["→ gpu(0) (sim:0) 8.1 %", "gpu(0) (sim:0) → 7.3 %"])
+        self.assertEqual(self.texts("#memory-labels .lane"), ["gpu(0) (sim:0) peak 23.5 MB state 3.5 MB cap 40.0 MB (59 %)"])
 
     def test_the_line_at_the_end_says_what_it_is(self):
         self.open(reports.small())
@@ -139,21 +140,21 @@ class PageTest(unittest.TestCase):
         panel = self.text("#panel")
         for known in (
             "conv ",
-            "conv2d on acc0",
+            "conv2d on gpu(0) (sim:0)",
             "0.31 ms here, 2.9 ms on cpu",
             "300 µs to 610 µs",
             "small.cpp:12:3",
             "cpu 2.90 ms",
-            "acc0 310 µs",
+            "gpu(0) (sim:0) 310 µs",
             "sluice.conv2d",
             "Reads scale 200 µs",
             "Read by loss 100 µs",
         ):
             self.assertIn(known, panel)
         self.click_bar("groups[0]")
-        self.assertIn("acc0 cannot run", self.text("#panel"))
+        self.assertIn("gpu(0) (sim:0) cannot run", self.text("#panel"))
         self.click_bar("copies[0]")
-        for known in ("scaled", "copy, cpu → acc0", "1.0 MB (1,048,576)", "10.5 GB/s", "no, the step waits for it"):
+        for known in ("scaled", "copy, cpu → gpu(0) (sim:0)", "1.0 MB (1,048,576)", "10.5 GB/s", "no, the step waits for it"):
             self.assertIn(known, self.text("#panel"))
         self.browser.call("Input.dispatchKeyEvent", type="keyDown", key="Escape")
         self.assertIn("Where the time goes", self.text("#panel"))
@@ -204,10 +205,10 @@ class PageTest(unittest.TestCase):
         sums = [
             sum(times)
             for times in zip(
-                *((g["end_ms"] - g["start_ms"], ran[g["name"]]) for g in report["groups"] if g["device"] == "acc0")
+                *((g["end_ms"] - g["start_ms"], ran[g["name"]]) for g in report["groups"] if g["device"] == "sim:0")
             )
         ]
-        row = next(text for text in self.texts("#measured .totals tr") if text.startswith("work on acc0"))
+        row = next(text for text in self.texts("#measured .totals tr") if text.startswith("work on gpu(0) (sim:0)"))
         self.assertEqual(row.split(" ")[-1], f"×{sums[1] / sums[0]:.2f}")
         self.assertIn(f"{len(measured['work'])} of {len(measured['work'])} measured pieces", self.text("#measured .totals"))
 
@@ -217,7 +218,7 @@ class PageTest(unittest.TestCase):
             group["name"] = "same"
         work = [
             {"name": "same", "queue": queue, "start_ms": start, "end_ms": start + 0.1}
-            for queue, start in (("cpu", 9), ("acc0", 8), ("cpu", 7), ("cpu", 10))
+            for queue, start in (("cpu", 9), ("sim:0", 8), ("cpu", 7), ("cpu", 10))
         ]
         self.open(report, {"measured_ms": 1.5, "clock": "host", "work": work})
         self.assertEqual(self.evaluate("page.report.groups.map(group => Math.round(group.ran.start))"), [0, 1, 2])

@@ -20,7 +20,7 @@ def report(groups, seed=1, accelerators=1, host_share=0.1):
     """A chain with skip connections: a group runs when its device is free and its operands are there; copies overlap
     with work."""
     rng = random.Random(seed)
-    devices = ["cpu"] + [f"acc{i}" for i in range(accelerators)]
+    devices = ["cpu"] + [f"sim:{i}" for i in range(accelerators)]
     free = {name: 0.0 for name in devices}
     made, copies, steps = [], [], {name: [[0.0, 0]] for name in devices}
     arrived = {}
@@ -86,8 +86,8 @@ def report(groups, seed=1, accelerators=1, host_share=0.1):
         "objective": "the sum of the groups' times and of one copy per value and direction, without overlap",
         "devices": [
             {
-                "name": name,
-                "spelling": "cpu" if name == "cpu" else f"sim:{i - 1}",
+                "name": "cpu" if name == "cpu" else f"gpu({i - 1})",
+                "spelling": name,
                 "costs": "measured" if i < 2 else "roofline",
                 "cap_bytes": None if name == "cpu" else 64_000_000,
             }
@@ -99,7 +99,7 @@ def report(groups, seed=1, accelerators=1, host_share=0.1):
             for b in devices
             if (a == "cpu") != (b == "cpu")
         ],
-        "alternatives": {"all cpu": all_cpu, "all acc0": None, "as pinned": span * 1.21},
+        "alternatives": {"all cpu": all_cpu, "all sim:0": None, "as pinned": span * 1.21},
         "peak_bytes": {name: 9_000_000 + max(bytes_ for _, bytes_ in steps[name]) for name in devices},
         "groups": made,
         "copies": copies,
@@ -191,7 +191,7 @@ def small():
             "reason": reason,
             "ops": ["sluice." + kind],
             "source": f"small.cpp:{line}:3",
-            "ms": {"cpu": cpu, "acc0": acc},
+            "ms": {"cpu": cpu, "sim:0": acc},
             "reads": reads,
             "start_ms": start,
             "end_ms": end,
@@ -206,21 +206,21 @@ def small():
         "objective": "the sum of all times, copies included",
         "devices": [
             {"name": "cpu", "spelling": "cpu", "costs": "measured", "cap_bytes": None},
-            {"name": "acc0", "spelling": "sim:0", "costs": "roofline", "cap_bytes": 40_000_000},
+            {"name": "gpu(0)", "spelling": "sim:0", "costs": "roofline", "cap_bytes": 40_000_000},
         ],
-        "links": [{"from": "cpu", "to": "acc0", "bytes_per_second": 1.2e10, "latency_s": 5e-6, "source": "given"}],
-        "alternatives": {"all cpu": 9.1, "all acc0": None, "as pinned": 3.2},
-        "peak_bytes": {"cpu": 1_500_000, "acc0": 23_456_789},
+        "links": [{"from": "cpu", "to": "sim:0", "bytes_per_second": 1.2e10, "latency_s": 5e-6, "source": "given"}],
+        "alternatives": {"all cpu": 9.1, "all sim:0": None, "as pinned": 3.2},
+        "peak_bytes": {"cpu": 1_500_000, "sim:0": 23_456_789},
         "groups": [
             group("scale", "elementwise", "cpu", "pinned at small.cpp:11:3", 0.2, None, [], 0, 0.2, 11),
-            group("conv", "conv2d", "acc0", "0.31 ms here, 2.9 ms on cpu", 2.9, 0.31, [0], 0.3, 0.61, 12),
+            group("conv", "conv2d", "sim:0", "0.31 ms here, 2.9 ms on cpu", 2.9, 0.31, [0], 0.3, 0.61, 12),
             group("loss", "softmax", "cpu", "its result is read on the host", 0.1, 0.08, [1], 0.7, 0.8, 13),
         ],
         "copies": [
             {
                 "value": "scaled",
                 "from": "cpu",
-                "to": "acc0",
+                "to": "sim:0",
                 "bytes": 1_048_576,
                 "reason": "placement",
                 "when": "step",
@@ -232,7 +232,7 @@ def small():
             },
             {
                 "value": "activation",
-                "from": "acc0",
+                "from": "sim:0",
                 "to": "cpu",
                 "bytes": 2_345_678,
                 "reason": "placement",
@@ -246,7 +246,7 @@ def small():
             {
                 "value": "lr",
                 "from": "cpu",
-                "to": "acc0",
+                "to": "sim:0",
                 "bytes": 4,
                 "reason": "set by the host",
                 "when": "stale",
@@ -258,7 +258,7 @@ def small():
             },
         ],
         "memory": {
-            "acc0": {
+            "sim:0": {
                 "state_bytes": 3_456_789,
                 "steps": [[0, 0], [0.2, 1_048_576], [0.3, 20_000_000], [0.61, 2_345_678], [0.7, 0]],
             }

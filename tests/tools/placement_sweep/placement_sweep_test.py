@@ -78,21 +78,21 @@ class PlacementSweepTest(CalibratedTest):
         for sweep in (self.free, self.capped):
             slowest = sweep["points"][0]
             self.assertEqual(slowest["choice"], "all cpu")
-            self.assertEqual(slowest["groups"]["acc0"], 0)
-            self.assertEqual(slowest["state_bytes"]["acc0"], 0)
+            self.assertEqual(slowest["groups"]["sim:0"], 0)
+            self.assertEqual(slowest["state_bytes"]["sim:0"], 0)
             self.assertEqual(slowest["copied_bytes"], 0)
 
     def test_a_fast_link_leaves_the_host_what_it_can_do_meanwhile(self):
         fastest = self.free["points"][-1]
-        self.assertGreater(fastest["groups"]["acc0"], 2 * fastest["groups"]["cpu"])
-        self.assertLess(fastest["state_bytes"]["cpu"], 0.05 * fastest["state_bytes"]["acc0"])
-        self.assertLessEqual(fastest["predicted_ms"], fastest["lines_ms"]["all acc0"])
+        self.assertGreater(fastest["groups"]["sim:0"], 2 * fastest["groups"]["cpu"])
+        self.assertLess(fastest["state_bytes"]["cpu"], 0.05 * fastest["state_bytes"]["sim:0"])
+        self.assertLessEqual(fastest["predicted_ms"], fastest["lines_ms"]["all sim:0"])
         self.assertGreaterEqual(fastest["copied_bytes"], 256 * (28 * 28 + 4))  # images and labels
 
     def test_a_cap_splits_the_model(self):
         fastest = self.capped["points"][-1]
         self.assertEqual(fastest["choice"], "split")
-        self.assertIsNone(fastest["lines_ms"]["all acc0"])
+        self.assertIsNone(fastest["lines_ms"]["all sim:0"])
 
     def test_no_choice_is_slower_than_everything_on_one_device(self):
         for sweep in (self.free, self.capped):

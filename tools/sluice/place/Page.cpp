@@ -4,7 +4,8 @@
 // unknown, or as infeasible in "alternatives" and impossible in a group's "ms".
 //
 //   report: model, entry, rows, predicted_ms, gap (a fraction), objective
-//     devices     [{name, spelling, costs, architecture (of published costs), cap_bytes}], the host first
+//     devices     [{name, spelling, costs, architecture (of published costs), cap_bytes}], the host first; everything
+//                 else refers to a device by its spelling
 //     links       [{from, to, bytes_per_second, latency_s, source}]
 //     alternatives {name: ms}
 //     peak_bytes  {device: bytes}

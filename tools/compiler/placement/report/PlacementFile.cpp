@@ -79,7 +79,7 @@ private:
       return invalid("'" + key + "' must be given a device's name");
     auto name = value.get<std::string>();
     const ir::TargetDevice *device = llvm::find_if(target.devices(), [&](const ir::TargetDevice &known) {
-      return known.name == name || known.spelling() == name;
+      return name == known.name || name == runtime::shownDevice(known.name) || name == known.spelling();
     });
     if (device == target.devices().end())
       return unsupported("'" + key + "' is to go to '" + name + "', which is no device of the target " + target.str() +
@@ -109,10 +109,10 @@ private:
   }
 
   std::string suggestDevice(llvm::StringRef wrong) const {
-    std::vector<llvm::StringRef> names;
+    std::vector<std::string> names;
     for (const ir::TargetDevice &device : target.devices())
-      names.push_back(device.name);
-    return didYouMean(wrong, names);
+      names.push_back(runtime::shownDevice(device.name));
+    return didYouMean(wrong, std::vector<llvm::StringRef>(names.begin(), names.end()));
   }
 
   const std::string &path;
@@ -161,7 +161,7 @@ std::string printPlacementFile(const PlacementReport &report) {
     file.attribute("entry", report.entry);
     file.attributeObject("placement", [&] { // an Object would sort by name
       for (const PlacementReport::Group *group : inOrderOfExecution(report))
-        file.attribute(keyOf(group->name, group->isState), group->device);
+        file.attribute(keyOf(group->name, group->isState), runtime::shownDevice(group->device));
     });
   });
   out << '\n';

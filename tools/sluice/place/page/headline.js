@@ -6,7 +6,7 @@ function drawHeadline(report, title, section) {
   const facts = [
     entry,
     isNumber(rows) ? countText(rows, "row") : null,
-    report.devices.map(({name}) => name).join(" + "),
+    report.devices.map(({name}) => report.textOf(name)).join(" + "),
     countText(report.groups.length, "group"),
   ];
   title.append(el("h1", model), el("p", facts.filter(Boolean).join(" · ")));
@@ -24,7 +24,7 @@ function stepCard(report) {
   }
   const [best] = feasible(report);
   if (best)
-    children.push(el("p", comparisonText(best[1] / predicted_ms, best[0])));
+    children.push(el("p", comparisonText(best[1] / predicted_ms, report.alternativeText(best[0]))));
   if (isNumber(gap))
     children.push(el("p.gap", el("b", `Gap ${percentText(gap)}`),
                      gap === 0 ? ": none has less of " : " above the least there can be of ",
@@ -59,7 +59,8 @@ function alternativesCard(report) {
   const most = Math.max(...all.map(([, ms]) => (isNumber(ms) ? ms : 0)), 1e-9);
   const lines = all.map(([name, ms], i) => {
     const style = !isNumber(ms) ? "infeasible" : i === 0 ? "chosen" : "other";
-    return barLine(name, meter(isNumber(ms) ? ms / most : 1, style), isNumber(ms) ? timeText(ms) : "infeasible");
+    return barLine(report.alternativeText(name), meter(isNumber(ms) ? ms / most : 1, style),
+                   isNumber(ms) ? timeText(ms) : "infeasible");
   });
   return card("alternatives", "Alternatives", ...lines);
 }
@@ -74,8 +75,7 @@ function deviceLine(report, device) {
   const lane = report.lanes.find((lane) => lane.queue === device.name);
   const busy = lane.predicted.busy() / report.span;
   const costs = device.costs ? "costs " + (device.costs === "roofline" ? "by roofline" : device.costs) : null;
-  return el("div.device",
-            el("div", el("b.name", device.name), el("p.sub", [device.spelling, costs].filter(Boolean).join(" · "))),
+  return el("div.device", el("div", el("b.name", report.textOf(device.name)), costs && el("p.sub", costs)),
             el("div", el("b", countText(groups.length, "group")), el("p.sub", kindsOf(groups))),
             el("div", el("b", timeText(sum(groups, (group) => group.ms))), `, ${percentText(busy)} of the step`,
                meter(busy, "chosen"), el("p.sub", elsewhereText(report, device, groups))),
@@ -98,7 +98,7 @@ function elsewhereText(report, {name}, groups) {
     const possible = groups.filter((group) => isNumber(group.json.ms?.[other.name]));
     const ms = sum(possible, (group) => group.json.ms[other.name]);
     const impossible = groups.length - possible.length;
-    return `${timeText(ms)} on ${other.name}` +
+    return `${timeText(ms)} on ${report.textOf(other.name)}` +
            (impossible > 0 ? ` without ${impossible.toLocaleString("en")} that cannot run there` : "");
   });
   return parts.length > 0 ? "would be " + parts.join(", ") : "";
@@ -140,7 +140,8 @@ function movesCard(report) {
     const time = `${countText(copies.length, "copy")}, ${timeText(sum(copies, (copy) => copy.ms))}`;
     const waited = exposed.length === 0 ? "all hidden behind work"
                                         : timeText(sum(exposed, (copy) => copy.ms)) + " of it not hidden";
-    const line = barLine(`${from} → ${to}`, meter(bytes / most, "copies"), bytesText(bytes));
+    const line =
+        barLine(`${report.textOf(from)} → ${report.textOf(to)}`, meter(bytes / most, "copies"), bytesText(bytes));
     line.append(el("span.sub", copies.length > 0 ? `${time}, ${waited}` : "no copies"));
     if (link)
       line.append(

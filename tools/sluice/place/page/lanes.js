@@ -83,7 +83,7 @@ class Swimlanes {
   }
 
   label(lane, kind, top, height) {
-    const [device, direction] = [lane.device, lane.queue.slice(lane.device.length + 1)];
+    const [device, direction] = [this.report.textOf(lane.device), lane.queue.slice(lane.device.length + 1)];
     const busy = percentText(lane.predicted.busy() / this.report.span) + (lane.isDevice ? " busy" : "");
     const name = {"": el("b", device), in : "→ " + device, out: device + " →"}[direction] ?? lane.queue;
     const label = el("div.lane." + kind, name, el("small", busy));

@@ -81,8 +81,9 @@ class Page {
 
   tipOf(item) {
     const {name, kind, device, bytes, ms, ran, json} = item;
-    const what =
-        item.type === "copy" ? `${bytesText(bytes)}, ${json.from} → ${json.to}` : `${clipped(kind)} on ${device}`;
+    const textOf = (name) => this.report.textOf(name);
+    const what = item.type === "copy" ? `${bytesText(bytes)}, ${textOf(json.from)} → ${textOf(json.to)}`
+                                      : `${clipped(kind)} on ${textOf(device)}`;
     const measured = ran ? `measured ${timeText(ran.ms)}, ${ratioText(ratioOf(item))}` : null;
     return [el("b", clipped(name)), `${what}, ${timeText(ms)}`, measured, clipped(json.reason)];
   }

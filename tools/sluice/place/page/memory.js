@@ -4,7 +4,7 @@ const kChartHeight = 66, kChartGap = 10;
 
 class MemoryCharts {
   constructor(canvas, labels, report, axis, palette) {
-    Object.assign(this, {canvas, axis, palette});
+    Object.assign(this, {canvas, report, axis, palette});
     this.charts =
         report.devices.filter(({name}) => report.json.memory?.[name]).map((device) => this.chart(report, device));
     this.height = this.charts.length * (kChartHeight + kChartGap);
@@ -22,7 +22,7 @@ class MemoryCharts {
   }
 
   label({name, peak, cap, state}, top) {
-    const label = el("div.lane.chart", el("b", name), el("small", "peak " + bytesText(peak)),
+    const label = el("div.lane.chart", el("b", this.report.textOf(name)), el("small", "peak " + bytesText(peak)),
                      el("small", "state " + bytesText(state)),
                      cap === null ? null : el("small", `cap ${bytesText(cap)} (${percentText(peak / cap)})`));
     label.style.top = top + "px";
@@ -89,6 +89,7 @@ class MemoryCharts {
     if (!chart || ms < 0 || ms > this.axis.span)
       return null;
     const bytes = chart.steps.findLast(([from]) => from <= ms)?.[1] ?? 0;
-    return `${chart.name} at ${timeText(ms)}: ${bytesText(chart.state + bytes)}, of it ${bytesText(chart.state)} state`;
+    return `${this.report.textOf(chart.name)} at ${timeText(ms)}: ${bytesText(chart.state + bytes)}, of it ${
+        bytesText(chart.state)} state`;
   }
 }

@@ -26,7 +26,7 @@ class Panel {
 
   group({json, kind, device, ms, start, end}) {
     return [
-      el("p.sub", `${kind} on ${device}`),
+      el("p.sub", `${kind} on ${this.report.textOf(device)}`),
       reasonOf(json.reason),
       facts([
         ["time", timeText(ms)], ["in the step", isNumber(start) ? `${timeText(start)} to ${timeText(end)}` : null],
@@ -43,7 +43,7 @@ class Panel {
     const most = Math.max(...Object.values(ms).map((value) => value ?? 0), 1e-12);
     return el("div", ...Object.entries(ms).map(([device, value]) => {
       const bar = meter((value ?? 0) / most, device === chosen ? "chosen" : "other");
-      return barLine(device, bar, isNumber(value) ? timeText(value) : "cannot run");
+      return barLine(this.report.textOf(device), bar, isNumber(value) ? timeText(value) : "cannot run");
     }));
   }
 
@@ -51,7 +51,7 @@ class Panel {
     const when = {step: "in every step", stale: "when its source has changed", asked: "when asked for"}[json.when] ??
                  json.when;
     return [
-      el("p.sub", `copy, ${json.from} → ${json.to}`),
+      el("p.sub", `copy, ${this.report.textOf(json.from)} → ${this.report.textOf(json.to)}`),
       reasonOf(json.reason),
       facts([
         ["bytes", `${bytesText(bytes)} (${Number(bytes).toLocaleString("en")})`], ["time", timeText(ms)],

@@ -43,7 +43,8 @@ class Report {
   constructor(json, measured) {
     this.json = json;
     this.measured = measured;
-    this.devices = json.devices ?? [];
+    this.devices = (json.devices ?? []).map((device) => ({...device, name: device.spelling ?? device.name}));
+    this.texts = new Map((json.devices ?? []).map((device) => deviceEntry(device)));
     this.groups = (json.groups ?? []).map((group, index) => this.groupItem(group, index));
     this.copies = (json.copies ?? []).map((copy, index) => this.copyItem(copy, index));
     this.items = [...this.groups, ...this.copies];
@@ -126,11 +127,20 @@ class Report {
     return lanes;
   }
 
+  /// "gpu(0) (sim:0)" for "sim:0"
+  textOf(device) { return this.texts.get(device) ?? device; }
+
+  /// "all gpu(0) (sim:0)" for the alternative "all sim:0"
+  alternativeText(name) { return name.startsWith("all ") ? "all " + this.textOf(name.slice(4)) : name; }
+
   groupsOn(device) { return this.groups.filter((group) => group.device === device); }
 
   /// The copies of a step, without those of other calls.
   stepCopies() { return this.copies.filter((copy) => (copy.json.when ?? "step") === "step"); }
 }
+
+/// The spelling of a device, by which a report refers to it, and its text for users.
+function deviceEntry({name, spelling = name}) { return [spelling, name === spelling ? name : `${name} (${spelling})`]; }
 
 /// The value of a key in a map; created by `make` on first use.
 function entryOf(map, key, make) {

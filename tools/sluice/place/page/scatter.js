@@ -43,7 +43,7 @@ class MeasuredView {
         rows.push([name, sum(items, (item) => item.ms), sum(items, (item) => item.ran.ms)]);
     };
     for (const {name} of devices)
-      addSums("work on " + name, (item) => item.type === "group" && item.device === name);
+      addSums("work on " + this.report.textOf(name), (item) => item.type === "group" && item.device === name);
     addSums("copies", (item) => item.type === "copy");
     const table = el("table", el("tr", el("th", ""), el("th", "predicted"), el("th", "measured"), el("th", "ratio")));
     for (const [name, predicted, ran] of rows)

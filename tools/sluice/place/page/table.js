@@ -99,7 +99,7 @@ function makeTables(report, select) {
   const source = textColumn("source", "minmax(90px, 1fr)", (item) => item.json.source);
   const copies = [
     textColumn("value", "minmax(120px, 2fr)", (copy) => copy.name),
-    textColumn("from → to", "120px", ({json}) => `${json.from} → ${json.to}`),
+    textColumn("from → to", "180px", ({json}) => `${report.textOf(json.from)} → ${report.textOf(json.to)}`),
     numberColumn("bytes", "90px", (copy) => copy.bytes, bytesText),
     time,
     textColumn("hidden", "70px",
@@ -113,7 +113,7 @@ function makeTables(report, select) {
   const groups = [
     textColumn("group", "minmax(120px, 2fr)", (group) => group.name),
     textColumn("kind", "100px", (group) => group.kind),
-    textColumn("device", "80px", (group) => group.device),
+    textColumn("device", "120px", (group) => report.textOf(group.device)),
     time,
     reason,
     source,
