@@ -4,7 +4,7 @@
 //    sets it. An entry point's inputs are on the host.
 // 2. An op runs on its pinned device, else on the device fixed for its results or operands. A state's initial value is
 //    computed on the state's device, or on the host if that device cannot. A loop-carried value is on the device of its
-//    initial value.
+//    initial value, or, if that is an input, on the device of the op that computes the next value.
 // 3. Else an op or state is on the device that the compiler chose, or on the target's first device.
 // 4. Constants, and values computed from constants alone, have no device: they are computed on each consumer's device.
 //
@@ -54,12 +54,23 @@ private:
   }
 
   void placeCarried(LoopOp loop) {
-    for (auto [first, argument, result] :
-         llvm::zip_equal(loop.getFirst(), loop.getValueArguments(), loop.getWritten())) {
-      StringAttr device = getDevice(first.getType());
+    for (auto [first, next, argument, result] :
+         llvm::zip_equal(loop.getFirst(), loop.getNext().getValues(), loop.getValueArguments(), loop.getWritten())) {
+      Operation *maker = next.getDefiningOp();
+      StringAttr device = isInput(first) && maker ? deviceOf(maker) : getDevice(first.getType());
       for (Value value : {Value(argument), Value(result)})
         setDevice(value, device ? device : name(target.first().name)); // constants are computed anywhere
     }
+  }
+
+  bool isInput(Value value) { return value.getParentRegion() == &entry.getBody() && isa<BlockArgument>(value); }
+
+  /// The device that is fixed or chosen for an op, else the target's first device.
+  StringAttr deviceOf(Operation *op) {
+    StringAttr device = fixed.of(op);
+    if (!device)
+      device = chosen.lookup(op);
+    return device ? device : name(target.first().name);
   }
 
   LogicalResult place(Operation &op) {
@@ -71,11 +82,7 @@ private:
     }
     if (!op.hasTrait<SameDevice>() || fixed.isMadeAnywhere(&op))
       return success();
-    StringAttr device = fixed.of(&op);
-    if (!device)
-      device = chosen.lookup(&op);
-    if (!device)
-      device = name(target.first().name);
+    StringAttr device = deviceOf(&op);
     if (!target.find(device))
       return op.emitError("unsupported: '")
              << op.getName() << "' is to run on " << runtime::shownDevice(device.getValue())

@@ -108,3 +108,32 @@ module @open {
     sluice.return %c : tensor<2xf32>
   }
 }
+
+// -----
+
+// Tests that a value that a loop carries from an input is on the device of the op that computes the next value.
+// CHECK-LABEL: module @carried
+// CHECK: %[[IN:.+]] = sluice.copy %{{.+}} input : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0
+// CHECK: sluice.loop "there" 3 times
+// CHECK-NEXT: (%{{.+}} = %[[IN]] : tensor<2xf32, #acc0
+// CHECK-NOT: sluice.copy
+// CHECK: sluice.next
+// CHECK: sluice.loop "here" 3 times
+// CHECK-NEXT: (%{{.+}} = %{{.+}} : tensor<2xf32, #cpu>) {
+// CHECK-NOT: sluice.copy
+// CHECK: sluice.next
+module @carried {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0 first
+  sluice.entry @predict ["x"] -> ["y", "z"] (%x: tensor<2xf32>) {
+    %y = sluice.loop "there" 3 times (%a = %x : tensor<2xf32>) {
+      %b = sluice.exp %a : (tensor<2xf32>) -> tensor<2xf32>
+      sluice.next %b : tensor<2xf32>
+    }
+    %z = sluice.loop "here" 3 times (%a = %x : tensor<2xf32>) {
+      %b = sluice.sin %a {sluice.pin = "cpu"} : (tensor<2xf32>) -> tensor<2xf32>
+      sluice.next %b : tensor<2xf32>
+    }
+    sluice.return %y, %z : tensor<2xf32>, tensor<2xf32>
+  }
+}
