@@ -72,14 +72,17 @@ void bucketShards(mlir::ModuleOp module, int64_t buckets);
 /// Canonicalizes ops, merges equal ops and removes dead ops.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// parallel -> placed, first half. Gives every value a device of the target: its pin, else the device fixed by the
-/// model, else that in `chosen`, else the first device. `backends` decide which devices support an op; null: all do.
+/// parallel -> placed, first. Gives every value a device of the target: its pin, else the device fixed by the model,
+/// else that in `chosen`, else the first device. `backends` decide which devices support an op; null: all devices do.
 mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
                                 const ChosenDevices &chosen = ChosenDevices());
 
-/// parallel -> placed, second half. Inserts a `sluice.copy` where an op reads a value of another device. Copies that
-/// the model's `copies` policy forbids are errors, with one diagnostic per source line. `backends` and `chosen`: as
-/// above.
+/// parallel -> placed, second. Computes conditions of branches within branches before the outermost branch, unless the host
+/// computes them.
+void hoistConditions(mlir::ModuleOp module);
+
+/// parallel -> placed, third. Inserts a `sluice.copy` where an op reads a value of another device. Copies that the
+/// model's `copies` policy forbids are errors, with one diagnostic per source line. `backends` and `chosen` as above.
 mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
                                  const ChosenDevices &chosen = ChosenDevices());
 

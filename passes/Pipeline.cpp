@@ -73,8 +73,10 @@ static LogicalResult runParallel(Compilation &c) {
 
 static LogicalResult runPlaced(Compilation &c) {
   const ChosenDevices &chosen = c.options.chosen;
-  return failure(failed(placeValues(c.module, c.backends.get(), chosen)) ||
-                 failed(insertCopies(c.module, c.backends.get(), chosen)));
+  if (failed(placeValues(c.module, c.backends.get(), chosen)))
+    return failure();
+  hoistConditions(c.module);
+  return insertCopies(c.module, c.backends.get(), chosen);
 }
 
 static LogicalResult runCopied(Compilation &c) {

@@ -174,6 +174,55 @@ TEST(Branch, IsDecidedByAnyRowOfAllReplicas) {
   }
 }
 
+/// Branches within branches and within steps. Conditions are computed before the outer branch, in it, and in each step of
+/// a scan in it.
+static std::string nested(const std::string &devices) {
+  using namespace sluice;
+  Graph g("nested");
+  g.set_devices(devices);
+  g.set_capacity(kRows);
+  g.set_dtype(f64);
+  Tensor x = g.input("x", f64, {Dim{"batch"}, kSteps, kWidth}), flag = g.input("flag", i32, {});
+  nn::Module root{g};
+  nn::Linear wide{&root, "wide", kWidth, kHidden};
+  Tensor decay = root.parameter("decay", {kHidden}, init::uniform(0.3, 0.9)), first = flag == 1.0;
+  Tensor h = wide(x);
+  auto step = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+    Tensor sum = carried[0] * decay + slices[0];
+    Tensor next = cond(
+        sum.mean() > 0.0, [&] { return cond(first, [&] { return tanh(sum); }, [&] { return sum * 0.5; }); },
+        [&] { return cond(max(sum) > 0.5, [&] { return sin(sum); }, [&] { return square(sum) * decay; }); });
+    return ScanStep{{next}, {}};
+  };
+  Tensor y = cond(
+      flag > 0.0,
+      [&] {
+        Tensor begin = cond(first, [&] { return h.select(1, 0); }, [&] { return h.mean(1) * decay; });
+        return scan({begin}, {h}, 1, step).carried[0];
+      },
+      [&] { return cond(h.mean() > 0.0, [&] { return h.mean(1); }, [&] { return h.select(1, 1) * decay; }); });
+  g.output("y", y);
+  g.minimize(square(y).mean(), optim::SGD{.lr = 0.1, .momentum = 0.9});
+  return g.str();
+}
+
+TEST(Branch, IsInABranchOnAnAccelerator) {
+  for (const char *devices : {"cpu", "sim:0"}) {
+    Compiled model(nested(devices));
+    Interpreted reference(nested("cpu"));
+    model.init(3);
+    for (auto &[name, value] : reference.states)
+      value.data = model.state(name);
+    for (double flag : kFlags)
+      for (double shift : {-0.5, 0.5}) {
+        double loss = reference.run("train_step", batch(flag, shift), kRows).at("loss")[0];
+        EXPECT_NEAR(model.run("train_step", batch(flag, shift), kRows).at("loss")[0], loss, 1e-11) << devices << flag;
+      }
+    for (auto &[name, value] : reference.states)
+      EXPECT_LT(largestDifference(model.state(name), value.data), 1e-11) << name << " " << devices;
+  }
+}
+
 // Each call evaluates the condition, independently of earlier calls.
 TEST(Branch, IsDecidedInEachCall) {
   Compiled model(network(sluice::f64)), onSim(network(sluice::f64, "sim:0"), {}, {.sim = "seed=5"});

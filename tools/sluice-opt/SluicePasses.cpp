@@ -145,7 +145,10 @@ void registerSluicePasses() {
   add("simplify", "Canonicalize ops, merge equal ops and remove dead ops", passes::simplify);
   // One pass, because ops may not read values of other devices in between.
   add("place-values", "Assign a device to every value, and insert copies between devices", [](ModuleOp module) {
-    return failure(failed(passes::placeValues(module)) || failed(passes::insertCopies(module)));
+    if (failed(passes::placeValues(module)))
+      return failure();
+    passes::hoistConditions(module);
+    return passes::insertCopies(module);
   });
   add("deduplicate-copies", "Deduplicate copies: one per value and destination", always(passes::deduplicateCopies));
   add("verify-placed", "Verify that values cross devices only in copies", passes::verifyPlaced);
