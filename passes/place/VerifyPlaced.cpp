@@ -1,6 +1,7 @@
 // Checks that no value crosses devices without a copy, the invariant of every phase after `placed`.
 #include "ir/Work.h"
 #include "passes/Passes.h"
+#include "runtime/plan/DeviceName.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -20,9 +21,10 @@ static LogicalResult verifyBranch(LoopOp loop) {
   WalkResult result = loop.getBody().walk([](Operation *op) -> WalkResult {
     if (!isCrossing(op) && !isa<ExchangeOp>(op))
       return WalkResult::advance();
-    return op->emitError("a branch is done on one device, and this crosses from ")
-           << getDevice(op->getOperand(0).getType()).getValue() << " to "
-           << getDevice(op->getResult(0).getType()).getValue();
+    auto shown = [](Value value) { return runtime::shownDevice(getDevice(value.getType()).getValue()); };
+    return op->emitError("cannot copy a value from ")
+           << shown(op->getOperand(0)) << " to " << shown(op->getResult(0))
+           << " in a branch of cond: a branch runs on one device; compute the value outside of the branch";
   });
   return failure(result.wasInterrupted() ||
                  failed(verifyDevice(loop, loop.getCondition().getType(), kHostDevice, "the condition")));
