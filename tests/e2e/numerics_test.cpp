@@ -135,6 +135,29 @@ const Protected kProtected[] = {
     {SLUICE_PROTECTED(normalize(z, 2, 1)), 0, 0},
     {SLUICE_PROTECTED(layer_norm(z, {1}, {}, {}, 1e-12)), 0, 0},
     {SLUICE_PROTECTED(rms_norm(z, {1}, {}, 1e-12)), 0, 0},
+    {SLUICE_PROTECTED(layer_norm(sluice::cat({z, -z}, 1), {2}, {}, {}, 1e-5).slice(1, 0, 1)), 1e-4, 0.0316070},
+    {SLUICE_PROTECTED(layer_norm(sluice::cat({z, -z}, 1), {2}, {}, {}, 1e-8).slice(1, 0, 1)), 1e-4, 0.7071068},
+    {SLUICE_PROTECTED(layer_norm(sluice::cat({z, -z}, 1), {2}, {}, {}, 1e-12).slice(1, 0, 1)), 1e-4, 0.9999500},
+    {SLUICE_PROTECTED(group_norm(sluice::cat({z, -z}, 1), 1, {}, {}, 1e-5).slice(1, 0, 1)), 1e-4, 0.0316070},
+    {SLUICE_PROTECTED(group_norm(sluice::cat({z, -z}, 1), 1, {}, {}, 1e-8).slice(1, 0, 1)), 1e-4, 0.7071068},
+    {SLUICE_PROTECTED(group_norm(sluice::cat({z, -z}, 1), 1, {}, {}, 1e-12).slice(1, 0, 1)), 1e-4, 0.9999500},
+    {SLUICE_PROTECTED(instance_norm(sluice::cat({z, -z}, 1).unsqueeze(1), {}, {}, 1e-5).slice(2, 0, 1)), 1e-4,
+     0.0316070},
+    {SLUICE_PROTECTED(instance_norm(sluice::cat({z, -z}, 1).unsqueeze(1), {}, {}, 1e-8).slice(2, 0, 1)), 1e-4,
+     0.7071068},
+    {SLUICE_PROTECTED(instance_norm(sluice::cat({z, -z}, 1).unsqueeze(1), {}, {}, 1e-12).slice(2, 0, 1)), 1e-4,
+     0.9999500},
+    {SLUICE_PROTECTED(rms_norm(z, {1}, {}, 1e-5)), 1e-4, 0.0316070},
+    {SLUICE_PROTECTED(rms_norm(z, {1}, {}, 1e-8)), 1e-4, 0.7071068},
+    {SLUICE_PROTECTED(rms_norm(z, {1}, {}, 1e-12)), 1e-4, 0.9999500},
+    {SLUICE_PROTECTED(normalize(z, 2, 1, 1e-3)), 1e-4, 0.1},
+    {SLUICE_PROTECTED(normalize(z, 2, 1, 1e-12)), 1e-4, 1},
+    {SLUICE_PROTECTED(normalize(z, 2, 1, 1e-5) * normalize(-z, 2, 1, 1e-5)), 1e-4, -1},
+    {SLUICE_PROTECTED(square(z) / clip(norm(z) * norm(z), 1e-12)), 1e-4, 1},
+    {SLUICE_PROTECTED(sqrt(z + 1e-12)), 0, 1e-6},
+    {SLUICE_PROTECTED(rsqrt(z + 1e-5)), 0, 316.227766},
+    {SLUICE_PROTECTED(rsqrt(z + 1e-12)), 0, 1e6},
+    {SLUICE_PROTECTED(-(0.5 * log(z + 1e-12) + 0.5 * log(1.0 - z + 1e-12))), 1, -0.5 * std::log(1e-12)},
 };
 
 } // namespace
@@ -149,6 +172,36 @@ TEST(MixedPrecision, KeepsWhatProtectsADivisionOrALogarithm) {
       double error = errorIn(precision, g.str(), {{"a", {one.z}}, {"b", {1}}}, {one.result});
       EXPECT_TRUE(error <= 0.01 * std::abs(one.result))
           << one.text << " at " << one.z << " in " << stringifyPrecision(precision).str() << " is off by " << error;
+    }
+}
+
+/// The sum of a batch of two after batch norm, in a training step, with their signs. The variance is 1e-8.
+static double normalizedInTraining(sluice::DType dtype, Precision precision, double eps) {
+  using namespace sluice;
+  Graph g("small");
+  g.set_capacity(2);
+  g.set_dtype(dtype);
+  nn::Module root{g};
+  nn::BatchNorm2d bn{&root, "bn", 1, {.eps = eps}};
+  Tensor a = g.input("a", dtype, {Dim{"batch"}, 1}), b = g.input("b", dtype, {1, 1}),
+         sign = g.input("sign", dtype, {Dim{"batch"}, 1});
+  g.minimize((bn(matmul(a, b)) * sign).sum(), optim::SGD{.lr = 0});
+  Compiled model(g.str(), in(precision));
+  model.init(1);
+  return model.run("train_step", {{"a", {1e-4, -1e-4}}, {"b", {1}}, {"sign", {1, -1}}}, 2).at("loss")[0];
+}
+
+TEST(BatchNorm, HasItsEpsilonInHalves) {
+  constexpr std::pair<sluice::DType, Precision> types[] = {{sluice::f32, Precision::F32},
+                                                           {sluice::f32, Precision::BF16},
+                                                           {sluice::f32, Precision::F16},
+                                                           {sluice::bf16, Precision::F32},
+                                                           {sluice::f16, Precision::F32}};
+  for (auto [dtype, precision] : types)
+    for (double eps : {1e-5, 1e-8, 1e-12}) {
+      double wanted = 2 * 1e-4 / std::sqrt(1e-8 + eps), sum = normalizedInTraining(dtype, precision, eps);
+      EXPECT_TRUE(std::abs(sum - wanted) <= 0.01 * wanted)
+          << sum << " with " << eps << " in " << to_string(dtype) << " and " << stringifyPrecision(precision).str();
     }
 }
 
@@ -206,15 +259,21 @@ TEST(Subnormals, HaveGradients) {
 namespace {
 
 /// The values of a weight, initially 1, after each step with these gradients.
-template <class Optimizer> std::vector<double> weightsAfter(Optimizer optimizer, const std::vector<double> &gradients) {
+template <class Optimizer>
+std::vector<double> weightsAfter(Optimizer optimizer, const std::vector<double> &gradients,
+                                 sluice::DType dtype = sluice::f32, Precision precision = Precision::F32) {
   using namespace sluice;
   Graph g("weight");
   g.set_capacity(1);
-  Tensor x = g.input("x", f32, {Dim{"batch"}, 1});
+  g.set_dtype(dtype);
+  Tensor x = g.input("x", dtype, {Dim{"batch"}, 1});
   nn::Module root{g};
-  Tensor w = root.parameter("w", {1}, init::ones());
-  g.minimize((x * w).mean(), optimizer);
-  Compiled model(g.str());
+  Tensor w = root.parameter("w", {1, 1}, init::ones());
+  optim::Options options;
+  if (precision == Precision::F16)
+    options.loss_scale = optim::LossScale{.init_scale = 16}; // the scale 65536 is infinite as an f16 gradient
+  g.minimize(matmul(x, w).mean(), optimizer, options);
+  Compiled model(g.str(), in(precision));
   model.init(1);
   std::vector<double> weights;
   for (double gradient : gradients) {
@@ -244,4 +303,23 @@ TEST(Optimizers, GoOnAfterAGradientWhoseSquareOverflows) {
 TEST(Optimizers, StopAfterAGradientThatIsTooLarge) {
   std::vector<double> weights = weightsAfter(sluice::optim::Adam{.lr = 0.1}, {1e25, 1, 1});
   EXPECT_EQ(weights, std::vector<double>(3, 1));
+}
+
+// The square of 1e-6, its root's epsilon of 1e-8 and the update are computed in f32, whatever the weight is stored in.
+TEST(Optimizers, HaveTheirEpsilonInHalves) {
+  constexpr std::pair<sluice::DType, Precision> types[] = {{sluice::f32, Precision::F32},
+                                                           {sluice::f32, Precision::BF16},
+                                                           {sluice::f32, Precision::F16},
+                                                           {sluice::bf16, Precision::F32},
+                                                           {sluice::f16, Precision::F32}};
+  for (auto [dtype, precision] : types)
+    for (double eps : {1e-5, 1e-8, 1e-12}) {
+      double moved = 0.5 * 1e-6 / (1e-6 + eps),
+             adam = 1 - weightsAfter(sluice::optim::Adam{.lr = 0.5, .eps = eps}, {1e-6}, dtype, precision)[0],
+             rms = 1 - weightsAfter(sluice::optim::RMSprop{.lr = 0.05, .eps = eps}, {1e-5}, dtype, precision)[0];
+      std::string where = std::string(to_string(dtype)) + " and " + stringifyPrecision(precision).str();
+      EXPECT_TRUE(std::abs(adam - moved) <= 0.02 * moved + 0.004) << adam << " with " << eps << " in " << where;
+      moved = 0.05 * 1e-5 / (1e-6 + eps);
+      EXPECT_TRUE(std::abs(rms - moved) <= 0.02 * moved + 0.004) << rms << " with " << eps << " in " << where;
+    }
 }

@@ -107,6 +107,9 @@ Results and gradients where a function or its gradient is singular, infinite or 
 them; the gradient is that of the sum of the result. Elements are in order; of more than sixteen, the table shows the sum. A cell
 has one answer for f64, f32, f16 and bf16 if they agree in the digits shown. PyTorch 1.13 computes on the CPU, halves in f32 from
 operands that the half holds.
+
+Norms of halves compute in f32, with an epsilon in f32. An epsilon in a formula of halves is rounded to their type: in f16, 1e-8
+is 0, so that log(x + 1e-8) is -inf at 0. With `--precision`, formulas with such an epsilon compute in f32.
 """
 
 

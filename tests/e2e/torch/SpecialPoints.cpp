@@ -154,9 +154,55 @@ std::vector<Point> windows() {
   };
 }
 
+/// Formulas with an epsilon. Norms of f16 and bf16 compute in f32, where the epsilon and the square of a small element are
+/// above 0. An epsilon that a model adds to a value in f16 is rounded to f16: 1e-8 becomes 0.
+std::vector<Point> epsilons() {
+  const Numbers small{1e-4, -1e-4, 2e-4, -2e-4}, vector{3e-4, 4e-4}, other{4e-4, 3e-4}, zeros(2, 0), sizes{0, 1e-4, 1};
+  const Numbers twice{1e-4, -1e-4, 2e-4, -2e-4, 3e-4, 1e-4, -1e-4, 2e-4};
+  const Sizes groups{1, 4, 2}, instances{1, 2, 2};
+  return {
+      {SLUICE_POINT("F.layer_norm(x, (4,), w, None, 1e-5)", layer_norm(x, {4}, w, {}, 1e-5)), small, {1, 2, 3, 4}},
+      {SLUICE_POINT("F.layer_norm(x, (4,), w, None, 1e-8)", layer_norm(x, {4}, w, {}, 1e-8)), small, {1, 2, 3, 4}},
+      {SLUICE_POINT("F.layer_norm(x, (4,), w, None, 1e-12)", layer_norm(x, {4}, w, {}, 1e-12)), small, {1, 2, 3, 4}},
+      {SLUICE_POINT("F.layer_norm(x, (2,), w, None, 1e-12)", layer_norm(x, {2}, w, {}, 1e-12)), zeros, {1, 2}},
+      {SLUICE_POINT("x / torch.sqrt(x.square().mean() + 1e-5) * w", rms_norm(x, {4}, w, 1e-5)), small, {1, 2, 3, 4}},
+      {SLUICE_POINT("x / torch.sqrt(x.square().mean() + 1e-8) * w", rms_norm(x, {4}, w, 1e-8)), small, {1, 2, 3, 4}},
+      {SLUICE_POINT("x / torch.sqrt(x.square().mean() + 1e-12) * w", rms_norm(x, {4}, w, 1e-12)), small, {1, 2, 3, 4}},
+      {SLUICE_POINT("F.group_norm(x, 2, w, None, 1e-5)", group_norm(x, 2, w, {}, 1e-5)), twice, {1, 2, 3, 4}, groups},
+      {SLUICE_POINT("F.group_norm(x, 2, w, None, 1e-8)", group_norm(x, 2, w, {}, 1e-8)), twice, {1, 2, 3, 4}, groups},
+      {SLUICE_POINT("F.group_norm(x, 2, w, None, 1e-12)", group_norm(x, 2, w, {}, 1e-12)), twice, {1, 2, 3, 4}, groups},
+      {SLUICE_POINT("F.instance_norm(x, weight=w, eps=1e-5)", instance_norm(x, w, {}, 1e-5)), small, {1, 2}, instances},
+      {SLUICE_POINT("F.instance_norm(x, weight=w, eps=1e-8)", instance_norm(x, w, {}, 1e-8)), small, {1, 2}, instances},
+      {SLUICE_POINT("F.instance_norm(x, weight=w, eps=1e-12)", instance_norm(x, w, {}, 1e-12)),
+       small,
+       {1, 2},
+       instances},
+      {SLUICE_POINT("F.normalize(x, dim=0, eps=1e-3)", normalize(x, 2, 0, 1e-3)), vector},
+      {SLUICE_POINT("F.normalize(x, dim=0, eps=1e-8)", normalize(x, 2, 0, 1e-8)), vector},
+      {SLUICE_POINT("F.normalize(x, dim=0)", normalize(x, 2, 0)), vector},
+      {SLUICE_POINT("F.cosine_similarity(x, w, 0, 1e-5)", sum(normalize(x, 2, 0, 1e-5) * normalize(w, 2, 0, 1e-5))),
+       vector, other},
+      {SLUICE_POINT("F.cosine_similarity(x, w, 0, 1e-8)", sum(normalize(x, 2, 0, 1e-8) * normalize(w, 2, 0, 1e-8))),
+       vector, other},
+      {SLUICE_POINT("R(x + 1e-5).log()", log(x + 1e-5)), sizes},
+      {SLUICE_POINT("R(x + 1e-8).log()", log(x + 1e-8)), sizes},
+      {SLUICE_POINT("R(x + 1e-12).log()", log(x + 1e-12)), sizes},
+      {SLUICE_POINT("R(x + 1e-5).sqrt()", sqrt(x + 1e-5)), sizes},
+      {SLUICE_POINT("R(x + 1e-8).sqrt()", sqrt(x + 1e-8)), sizes},
+      {SLUICE_POINT("R(x + 1e-12).sqrt()", sqrt(x + 1e-12)), sizes},
+      {SLUICE_POINT("R(x + 1e-5).rsqrt()", rsqrt(x + 1e-5)), sizes},
+      {SLUICE_POINT("R(x + 1e-8).rsqrt()", rsqrt(x + 1e-8)), sizes},
+      {SLUICE_POINT("R(x + 1e-12).rsqrt()", rsqrt(x + 1e-12)), sizes},
+      {SLUICE_POINT("R(w * R(R(x + 1e-8).log())) + R(R(1 - w) * R(R(R(1 - x) + 1e-8).log()))",
+                    w * log(x + 1e-8) + (1.0 - w) * log(1.0 - x + 1e-8)),
+       {0, 1, 0.5, 0, 1},
+       {1, 0, 0.5, 0, 1}},
+  };
+}
+
 std::vector<Point> allPoints() {
   std::vector<Point> points;
-  for (auto &&family : {elementwise(), reductions(), losses(), windows()})
+  for (auto &&family : {elementwise(), reductions(), losses(), windows(), epsilons()})
     points.insert(points.end(), family.begin(), family.end());
   return points;
 }

@@ -2,7 +2,8 @@
 
 The op reference includes the table tools/reference/special_points.json. To write this table, run
 `torch_test.py SOURCE_ROOT BUILD_ROOT special --write`. For f16 and bf16, PyTorch computes in f32 from operands rounded
-to the type, and the result is rounded to the type: few PyTorch ops support these types on a CPU."""
+to the type, and the result is rounded to the type: few PyTorch ops support these types on a CPU. In expressions of several
+PyTorch ops, `R` rounds the result of an op, and its gradient, to the type."""
 
 import json
 import os
@@ -37,7 +38,8 @@ def expected(point, dtype):
         operands["x"] = operands["x"].reshape(point["shape"])
     for operand in operands.values():
         operand.requires_grad_()
-    y = eval(point["torch"], {"torch": torch, "F": F, **operands})  # the expression comes from the test itself
+    names = {"torch": torch, "F": F, "R": lambda value: value.to(rounded).to(wide), **operands}
+    y = eval(point["torch"], names)  # the expression comes from the test itself
     gradients = torch.autograd.grad(y.sum(), list(operands.values()), allow_unused=True)
     answers = {"y": y} | {f"d{name}": gradient for name, gradient in zip(operands, gradients)}
     return {name: (torch.zeros(operands[name[1:]].shape) if value is None else value).detach().to(rounded).double().flatten()
