@@ -77,8 +77,8 @@ mlir::LogicalResult simplify(mlir::ModuleOp module);
 mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
                                 const ChosenDevices &chosen = ChosenDevices());
 
-/// parallel -> placed, second. Computes conditions of branches within branches before the outermost branch, unless the host
-/// computes them.
+/// parallel -> placed, second. Computes conditions of branches within branches before the outermost branch, unless the
+/// host computes them.
 void hoistConditions(mlir::ModuleOp module);
 
 /// parallel -> placed, third. Inserts a `sluice.copy` where an op reads a value of another device. Copies that the
