@@ -1,6 +1,7 @@
 #include "ir/Work.h"
 
 #include "ir/Layout.h"
+#include "ir/OpClass.h"
 #include "ir/ops/Inference.h"
 
 using namespace mlir;
@@ -17,10 +18,7 @@ static std::pair<int64_t, int64_t> countElements(Type type) {
   return tensor.hasStaticShape() ? std::pair(count, int64_t(0)) : std::pair(int64_t(0), count);
 }
 
-bool isInjective(Operation *op) {
-  auto element = dyn_cast<ElementOp>(op);
-  return element && element.getFusionKind() == FusionKind::Injective;
-}
+bool isInjective(Operation *op) { return classOf(op).isInjective; }
 
 bool isReduction(Operation *op) {
   auto element = dyn_cast<ElementOp>(op);
@@ -88,7 +86,7 @@ Work workOf(ArrayRef<Operation *> ops, ValueRange inputs, ValueRange outputs, in
   return work;
 }
 
-bool isCompute(Operation *op) { return isa<ElementwiseOp, ElementOp, ContractionOp, BlockwiseOp>(op); }
+bool isCompute(Operation *op) { return classOf(op).isCompute(); }
 
 bool isCrossing(Operation *op) {
   auto copy = dyn_cast<CopyOp>(op);
@@ -121,7 +119,7 @@ static bool isFoundFrom(Value value, Operation *product, int steps) {
 /// The product whose elements are shifted or scaled by a number computed from all of them, such as their mean; or null.
 static Operation *productSetOffBy(Operation *op) {
   constexpr int kStepsOfMean = 12; // producers from a product to its mean, or to its standard deviation
-  Operation *spread = isa<LinearOp>(op) && op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp() : nullptr;
+  Operation *spread = op->getNumOperands() == 2 && classOf(op).isLinear ? op->getOperand(1).getDefiningOp() : nullptr;
   if (!spread || !isInjective(spread))
     return nullptr;
   Operation *product = productOf(op->getOperand(0));
@@ -140,7 +138,7 @@ static bool isFromMemory(Value value, Operation *op, int steps = 4) {
 }
 
 bool isReadInParts(Operation *op) {
-  if (!isa<ElementwiseOp>(op) ||
+  if (!classOf(op).isElementwise ||
       !llvm::all_of(op->getOperands(), [op](Value operand) { return isFromMemory(operand, op); }))
     return false;
   auto [fixed, perRow] = countElements(op->getResult(0).getType());

@@ -2,6 +2,7 @@
 
 #include "ir/Dialect.h"
 #include "ir/Layout.h"
+#include "ir/OpClass.h"
 #include "ir/Work.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallVector.h"
@@ -23,23 +24,29 @@ class KernelGrowth {
 public:
   KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
       : kernel(kernel), throughMoves(throughMoves), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
-        elementwise(kernel.num_ops), isRematerialized(kernel.num_ops), isOfSum(kernel.num_ops),
-        isOfSumsAlone(kernel.num_ops), isOfProduct(kernel.num_ops) {
+        isRematerialized(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops),
+        isOfProduct(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
     size_t value = kernel.num_operands;
+    bool hasSum = false, hasProduct = false;
     for (size_t op = 0; op < kernel.num_ops; ++op) {
       firstResult.push_back(value);
       for (size_t i = 0; i < opAt(op).num_results; ++i)
         makers[value++] = op;
-      elementwise[op] = isa<ir::ElementwiseOp>(operationOf(op));
+      classes.push_back(ir::classOf(operationOf(op)));
       kinds.push_back(findKind(op));
+      hasSum |= kinds.back() == RowReduction;
+      hasProduct |= kinds.back() == Product;
       if (costsNothing(op))
         isRematerialized.set(op);
+    }
+    for (size_t op = 0; op < kernel.num_ops && hasSum; ++op) {
       isOfSum[op] = findWhetherOfSum(op);
       isOfSumsAlone[op] = findWhetherOfSumsAlone(op);
-      isOfProduct[op] = findWhetherOfProduct(op);
     }
+    for (size_t op = 0; op < kernel.num_ops && hasProduct; ++op)
+      isOfProduct[op] = findWhetherOfProduct(op);
   }
 
   bool lastOpJoins() {
@@ -62,7 +69,8 @@ private:
   const sluice_op_view &opAt(size_t op) const { return *sluice_kernel_op_at(&kernel, op); }
   llvm::ArrayRef<size_t> operandsOf(size_t op) const { return {opAt(op).operands, opAt(op).num_operands}; }
   Operation *operationOf(size_t op) const { return static_cast<Operation *>(opAt(op).operation); }
-  bool isElementwise(size_t op) const { return elementwise.test(op); }
+  bool isElementwise(size_t op) const { return classes[op].isElementwise; }
+  bool isInjective(size_t op) const { return classes[op].isInjective; }
   Kind kindOf(size_t op) const { return kinds[op]; }
   RankedTensorType typeOf(size_t op) const { return cast<RankedTensorType>(operationOf(op)->getResult(0).getType()); }
   /// Whether consumers rematerialize the op: it is not a result, and only moves or widens elements, shifts or scales a
@@ -72,7 +80,7 @@ private:
       if (isResult.test(firstResult[op] + i))
         return false;
     Operation *operation = operationOf(op);
-    if (ir::isInjective(operation) || ir::isWidening(operation) || ir::isReadFromProduct(operation) ||
+    if (isInjective(op) || ir::isWidening(operation) || ir::isReadFromProduct(operation) ||
         ir::isReadInParts(operation))
       return true;
     return isElementwise(op) && typeOf(op).getRank() == 0 && llvm::all_of(operandsOf(op), [&](size_t operand) {
@@ -82,16 +90,18 @@ private:
 
   Kind findKind(size_t op) const {
     Operation *operation = operationOf(op);
-    if (isa<ir::ContractionOp>(operation))
+    if (classes[op].isContraction)
       return Product;
-    if (isa<ir::BlockwiseOp>(operation))
+    if (classes[op].isBlockwise)
       return Alone;
-    if (isa<ir::ScatterAddOp, ir::CumSumOp, ir::UpdateOp>(operation))
+    if (classes[op].isUpdate || isa<ir::ScatterAddOp, ir::CumSumOp>(operation))
       return Scatter;
+    if (!classes[op].isElement)
+      return Loop;
     auto hasRows = [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); };
     bool reducesRows =
         llvm::any_of(operation->getOperandTypes(), hasRows) && llvm::none_of(operation->getResultTypes(), hasRows);
-    return isa<ir::ElementOp>(operation) && reducesRows ? RowReduction : Loop;
+    return reducesRows ? RowReduction : Loop;
   }
 
   /// The ops that are rematerialized for `op`.
@@ -120,7 +130,7 @@ private:
   bool readsMemory(size_t op) const {
     return llvm::all_of(operandsOf(op), [&](size_t operand) {
       size_t maker = makers[operand];
-      return maker == kOutside || (throughMoves && ir::isInjective(operationOf(maker)) && readsMemory(maker));
+      return maker == kOutside || (throughMoves && isInjective(maker) && readsMemory(maker));
     });
   }
 
@@ -230,14 +240,13 @@ private:
   /// kernel holds only one tile of sums at a time, and would compute each of these sums again, in another order.
   bool readsProductElsewhere(size_t op) const {
     return llvm::any_of(foundFor(op).set_bits(),
-                        [&](size_t mover) { return ir::isInjective(operationOf(mover)) && isOfProduct.test(mover); });
+                        [&](size_t mover) { return isInjective(mover) && isOfProduct.test(mover); });
   }
 
   /// Whether an op has a fold for each row, on which all its elements depend: a softmax, or a norm.
   bool foldsEachRow(size_t op) const {
-    Operation *operation = operationOf(op);
-    return isa<ir::ElementOp>(operation) && !isElementwise(op) && !isRematerialized.test(op) &&
-           llvm::any_of(operation->getOperandTypes(),
+    return classes[op].isElement && !isElementwise(op) && !isRematerialized.test(op) &&
+           llvm::any_of(operationOf(op)->getOperandTypes(),
                         [&](Type type) { return cast<RankedTensorType>(type).getShape() == typeOf(op).getShape(); });
   }
 
@@ -276,9 +285,8 @@ private:
   /// task.
   bool reducesLongFolds(size_t op) const {
     auto folds = [&](size_t before) {
-      Operation *operation = operationOf(before);
-      return isa<ir::ElementOp>(operation) && !isElementwise(before) && !isRematerialized.test(before) &&
-             llvm::any_of(operation->getOperandTypes(), [&](Type type) {
+      return classes[before].isElement && !isElementwise(before) && !isRematerialized.test(before) &&
+             llvm::any_of(operationOf(before)->getOperandTypes(), [&](Type type) {
                return staticElements(type) > kMostTermsOfOneTask * staticElements(typeOf(before));
              });
     };
@@ -338,7 +346,8 @@ private:
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
   SmallVector<Kind> kinds; // of each op
-  llvm::BitVector isResult, elementwise, isRematerialized, isOfSum, isOfSumsAlone, isOfProduct;
+  SmallVector<ir::OpClass> classes;
+  llvm::BitVector isResult, isRematerialized, isOfSum, isOfSumsAlone, isOfProduct;
   bool begun = false;
   Kind kind = Loop;
   RankedTensorType space;

@@ -18,6 +18,7 @@
 //    which the old value is read, or that broadcasts the old value: the state could not be updated in place.
 #include "passes/analysis/FusionGroups.h"
 #include "ir/Layout.h"
+#include "ir/OpClass.h"
 #include "ir/Work.h"
 #include "passes/analysis/GroupGraph.h"
 #include "passes/analysis/Rematerialize.h"
@@ -155,7 +156,7 @@ private:
   /// Whether the group is elementwise only and computes an operand that `op` reads elementwise.
   bool servesElementwise(unsigned group, Operation *op) {
     auto isAlike = [&](Operation *member) {
-      return isa<ElementwiseOp>(member) && haveOneSpace(typeOf(member->getResult(0)), typeOf(op->getResult(0)));
+      return classOf(member).isElementwise && haveOneSpace(typeOf(member->getResult(0)), typeOf(op->getResult(0)));
     };
     return graph.groups[group].kind == FusionGroup::Launch && isAlike(op) &&
            llvm::all_of(graph.groups[group].ops, isAlike);

@@ -1,6 +1,7 @@
 #include "passes/analysis/GroupGraph.h"
 
 #include "llvm/Support/ErrorHandling.h"
+#include <climits>
 #include <queue>
 
 using namespace mlir;
@@ -66,6 +67,15 @@ void GroupGraph::addDependence(unsigned group, unsigned on) {
 
 /// Repeatedly takes the first group that is ready. A waiting group is checked again after the last group that it
 /// waits for.
+/// The last element of both sets. An intersection as a set would be a copy for every group.
+static std::optional<unsigned> lastOf(const llvm::BitVector &a, const llvm::BitVector &b) {
+  auto ofA = a.getData(), ofB = b.getData();
+  for (size_t word = std::min(ofA.size(), ofB.size()); word-- > 0;)
+    if (auto both = ofA[word] & ofB[word])
+      return unsigned(word * CHAR_BIT * sizeof both + llvm::Log2_64(both));
+  return std::nullopt;
+}
+
 SmallVector<FusionGroup> GroupGraph::sorted() const {
   SmallVector<FusionGroup> result;
   llvm::BitVector waiting(groups.size());
@@ -74,10 +84,8 @@ SmallVector<FusionGroup> GroupGraph::sorted() const {
   std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
   std::vector<SmallVector<unsigned, 2>> behind(groups.size());
   auto lookAt = [&](unsigned group) {
-    llvm::BitVector before = groups[group].dependsOn;
-    before &= waiting;
-    if (int last = before.find_last(); last >= 0)
-      behind[last].push_back(group);
+    if (std::optional<unsigned> last = lastOf(groups[group].dependsOn, waiting))
+      behind[*last].push_back(group);
     else
       ready.push(group);
   };
