@@ -9,6 +9,7 @@
 
 #include "ir/Layout.h"
 #include "passes/assign/FixedDevices.h"
+#include "passes/backend/KernelView.h"
 #include "passes/schedule/Actions.h"
 #include "runtime/plan/DeviceName.h"
 #include "llvm/ADT/MapVector.h"
@@ -67,7 +68,7 @@ private:
   uint32_t indexOf(StringRef device) const { return uint32_t(deviceIndex(target, device)); }
 
   /// Whether every backend accepts these ops in one launch and the user's placement allows it.
-  bool mayShare(ArrayRef<Operation *> ops, ValueRange results) const {
+  bool mayShare(ArrayRef<Operation *> ops, ValueRange results) {
     std::optional<StringAttr> device; // null: none chosen by the user; constants join either
     for (Operation *op : ops) {
       if (isa<CopyOp>(op) || (device && !fixed.isMadeAnywhere(op) && fixed.of(op) != *device))
@@ -75,9 +76,10 @@ private:
       if (!fixed.isMadeAnywhere(op))
         device = fixed.of(op);
     }
+    KernelView kernel(ops, results, views);
     if (device && *device && target.find(*device))
-      return backends.of(device->getValue()).canFuse(ops, results);
-    return llvm::all_of(backends.sessions(), [&](const auto &backend) { return backend->canFuse(ops, results); });
+      return backends.of(device->getValue()).canFuse(kernel);
+    return llvm::all_of(backends.sessions(), [&](const auto &backend) { return backend->canFuse(kernel); });
   }
 
   void addLinks() {
@@ -215,6 +217,7 @@ private:
   const CostModel &costs;
   FixedDevices fixed;
   int64_t capacity;
+  OpViews views;
   FusionRules rules;
   PlacementGraph graph;
   llvm::MapVector<Value, uint32_t> producers; // of inputs and results of launches

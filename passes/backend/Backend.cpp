@@ -42,11 +42,10 @@ std::string Backend::reasonAgainst(Operation *op) {
   return reason.empty() ? "it gives no reason" : reason.str();
 }
 
-bool Backend::canFuse(ArrayRef<Operation *> ops, ValueRange results) {
+bool Backend::canFuse(const KernelView &kernel) {
   if (!has(table, &sluice_backend_compile::can_fuse))
     return false;
   int fuses = 0;
-  KernelView kernel(ops, results);
   return kernel.unsaid().empty() && table.can_fuse(session, kernel.get(), &fuses) == SLUICE_OK && fuses;
 }
 
@@ -79,7 +78,8 @@ LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRang
   sluice_cost_estimate estimate{
       sizeof(estimate), {work.flops, work.flopsPerRow, work.bytes, work.bytesPerRow, /*lanes=*/1}, kind.c_str()};
   if (has(table, &sluice_backend_compile::cost)) {
-    KernelView kernel(ops, outputs);
+    OpViews views;
+    KernelView kernel(ops, outputs, views);
     sluice_cost_estimate better = estimate;
     if (kernel.unsaid().empty() && table.cost(session, kernel.get(), &better) == SLUICE_OK && better.kind)
       estimate = better;

@@ -46,8 +46,9 @@ public:
   llvm::StringRef makerOfKernels() const;
   /// The reason why the backend has no kernel for the op; empty if it has.
   std::string reasonAgainst(mlir::Operation *op);
-  /// Whether the last op may join the ops before it in one launch. `results` are the values read outside the launch.
-  bool canFuse(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
+  /// Whether the last op of a view of several ops may join the ops before it in one launch. The view's results are the
+  /// values read outside the launch.
+  bool canFuse(const KernelView &kernel);
   /// Whether the backend proposes layouts; if not, it accepts row-major only.
   bool proposesLayouts() const;
   /// The proposal for an operand or a result, by its number, of the only op of `kernel`.

@@ -5,8 +5,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -16,12 +14,12 @@ namespace sluice::passes {
 static_assert(int(PhysicalDim::Whole) == SLUICE_LAYOUT_WHOLE && int(PhysicalDim::Div) == SLUICE_LAYOUT_TILE_NUMBER &&
               int(PhysicalDim::Mod) == SLUICE_LAYOUT_PLACE_IN_TILE);
 
-void KernelView::leaveUnsaid(const Twine &what) {
-  if (unsaidText.empty())
-    unsaidText = ("backends cannot be told of " + what).str();
+void OpViews::leaveUnsaid(const Twine &what) {
+  if (unsaid.empty())
+    unsaid = ("backends cannot be told of " + what).str();
 }
 
-sluice_dtype KernelView::dtypeOf(Type element) {
+sluice_dtype OpViews::dtypeOf(Type element) {
   std::optional<sluice_dtype> dtype = ir::dtypeOf(element);
   if (!dtype)
     leaveUnsaid("an element type that has no number in dtypes.h");
@@ -29,7 +27,7 @@ sluice_dtype KernelView::dtypeOf(Type element) {
 }
 
 /// Null-terminated.
-const char *KernelView::keep(StringRef text) {
+const char *OpViews::keep(StringRef text) {
   MutableArrayRef<char> kept(memory.Allocate<char>(text.size() + 1), text.size() + 1);
   llvm::copy(text, kept.begin());
   kept.back() = 0;
@@ -44,7 +42,7 @@ static SmallVector<int64_t> sizesOf(ArrayRef<int64_t> sizes) {
 }
 
 /// Empty if row-major.
-ArrayRef<sluice_layout_dim> KernelView::layoutOf(RankedTensorType type) {
+ArrayRef<sluice_layout_dim> OpViews::layoutOf(RankedTensorType type) {
   AtAttr at = getAt(type);
   if (!at || !at.getLayout())
     return {};
@@ -59,14 +57,18 @@ ArrayRef<sluice_layout_dim> KernelView::layoutOf(RankedTensorType type) {
   return keep(ArrayRef(layout));
 }
 
-void KernelView::addValue(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  ArrayRef<int64_t> shape = type.getShape(); // lives as long as the context
-  if (!type.hasStaticShape())
+const OpViews::OfType &OpViews::of(Type type) {
+  const OfType *&known = types[type];
+  if (known)
+    return *known;
+  auto tensor = cast<RankedTensorType>(type);
+  ArrayRef<int64_t> shape = tensor.getShape(); // lives as long as the context
+  if (!tensor.hasStaticShape())
     shape = keep(ArrayRef<int64_t>(sizesOf(shape)));
-  ArrayRef<sluice_layout_dim> layout = layoutOf(type);
-  numbers[value] = values.size();
-  values.push_back({dtypeOf(type.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()});
+  ArrayRef<sluice_layout_dim> layout = layoutOf(tensor);
+  sluice_type_view view{dtypeOf(tensor.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()};
+  known = new (memory) OfType{view, takeUnsaid()};
+  return *known;
 }
 
 /// Whether a constant is a splat with so many elements that a list of them would not fit.
@@ -88,7 +90,7 @@ static void readElements(DenseElementsAttr value, SmallVectorImpl<int64_t> &whol
     whole.push_back(isSigned ? number.getSExtValue() : int64_t(number.getZExtValue()));
 }
 
-sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute) {
+sluice_attribute_view OpViews::viewOf(Operation *op, NamedAttribute attribute) {
   sluice_attribute_view view{};
   view.name = attribute.getName().data(); // null-terminated, as are op names
   SmallVector<int64_t> whole;
@@ -130,9 +132,10 @@ sluice_attribute_view KernelView::viewOf(Operation *op, NamedAttribute attribute
   return view;
 }
 
-void KernelView::addOp(Operation *op) {
-  ArrayRef<size_t> operands =
-      keep(ArrayRef(llvm::map_to_vector(op->getOperands(), [&](Value operand) { return numbers.at(operand); })));
+const OpViews::OfOp &OpViews::of(Operation *op) {
+  const OfOp *&known = ops[op];
+  if (known)
+    return *known;
   // Only the op's own attributes: annotations of other passes mean nothing to a backend.
   NamedAttrList own;
   op->getName().populateInherentAttrs(op, own);
@@ -140,15 +143,67 @@ void KernelView::addOp(Operation *op) {
   llvm::sort(named);
   ArrayRef<sluice_attribute_view> attributes =
       keep(ArrayRef(llvm::map_to_vector(named, [&](NamedAttribute attribute) { return viewOf(op, attribute); })));
-  for (Value result : op->getResults())
-    addValue(result);
-  ops.push_back({op->getName().getStringRef().data(), operands.data(), operands.size(), op->getNumResults(),
-                 attributes.data(), attributes.size(), sizeof(sluice_attribute_view), op});
+  StringRef unsaidOfIt = takeUnsaid();
+  auto results = llvm::map_to_vector(op->getResultTypes(), [&](Type type) { return &of(type); });
+  sluice_op_view view{op->getName().getStringRef().data(),
+                      nullptr,
+                      op->getNumOperands(),
+                      op->getNumResults(),
+                      attributes.data(),
+                      attributes.size(),
+                      sizeof(sluice_attribute_view),
+                      op};
+  known = new (memory) OfOp{view, keep(ArrayRef<const OfType *>(results)), unsaidOfIt};
+  return *known;
 }
 
-void KernelView::finish(ValueRange outputs) {
+StringRef OpViews::takeUnsaid() {
+  StringRef taken = unsaid.empty() ? "" : keep(unsaid);
+  unsaid.clear();
+  return taken;
+}
+
+/// Values get their numbers in one pass, for which the numbers of inputs and of results are separate.
+void KernelView::addOps(ArrayRef<Operation *> members, ValueRange inputs, ValueRange outputs, OpViews &views) {
+  auto leaveUnsaid = [&](StringRef text) { unsaidText = unsaidText.empty() ? text : unsaidText; };
+  constexpr size_t kOfResult = ~(SIZE_MAX >> 1); // set in the number of a result
+  llvm::SmallDenseMap<Value, size_t, 16> numbers;
+  numbers.reserve(unsigned(inputs.size() + 2 * members.size()));
+  auto addValue = [&](const OpViews::OfType &type) {
+    values.push_back(type.view);
+    leaveUnsaid(type.unsaid);
+  };
+  for (Value input : inputs)
+    if (numbers.try_emplace(input, values.size()).second)
+      addValue(views.of(input.getType()));
+  size_t numResults = 0;
+  for (Operation *op : members) {
+    for (Value operand : op->getOperands()) {
+      auto [entry, isInput] = numbers.try_emplace(operand, values.size());
+      if (isInput)
+        addValue(views.of(operand.getType()));
+      operands.push_back(entry->second);
+    }
+    for (Value result : op->getResults())
+      numbers[result] = kOfResult | numResults++;
+  }
+  view.num_operands = values.size();
+  auto finalNumber = [&](size_t number) {
+    return number & kOfResult ? view.num_operands + (number & ~kOfResult) : number;
+  };
+  for (size_t &operand : operands)
+    operand = finalNumber(operand);
+  const size_t *itsOperands = operands.data();
+  for (Operation *op : members) {
+    const OpViews::OfOp &its = views.of(op);
+    leaveUnsaid(its.unsaid);
+    llvm::for_each(its.results, [&](const OpViews::OfType *type) { addValue(*type); });
+    ops.push_back(its.view);
+    ops.back().operands = itsOperands;
+    itsOperands += its.view.num_operands;
+  }
   for (Value output : outputs)
-    results.push_back(numbers.at(output));
+    results.push_back(finalNumber(numbers.at(output)));
   view.struct_size = sizeof(view);
   view.values = values.data();
   view.num_values = values.size();
@@ -162,39 +217,22 @@ void KernelView::finish(ValueRange outputs) {
 
 KernelView::KernelView(Operation *op) {
   view.operation = op;
+  view.name = "";
   auto kernel = dyn_cast<KernelOp>(op);
-  view.name = kernel ? keep(kernel.getName()) : "";
   if (!kernel) {
-    for (Value operand : llvm::SetVector<Value>(op->operand_begin(), op->operand_end()))
-      addValue(operand);
-    view.num_operands = values.size();
-    addOp(op);
-    finish(op->getResults());
+    addOps(op, {}, op->getResults(), ownViews);
     return;
   }
+  name = kernel.getName().str();
+  view.name = name.c_str();
   Block &body = kernel.getBody().front();
-  for (BlockArgument argument : body.getArguments())
-    addValue(argument);
-  view.num_operands = values.size();
-  for (Operation &inner : body.without_terminator())
-    addOp(&inner);
-  finish(body.getTerminator()->getOperands());
+  auto members = llvm::to_vector(llvm::make_pointer_range(body.without_terminator()));
+  addOps(members, body.getArguments(), body.getTerminator()->getOperands(), ownViews);
 }
 
-KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs) {
+KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs, OpViews &views) {
   view.name = "";
-  llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end());
-  llvm::SetVector<Value> inputs;
-  for (Operation *op : members)
-    for (Value operand : op->getOperands())
-      if (!inside.contains(operand.getDefiningOp()))
-        inputs.insert(operand);
-  for (Value input : inputs)
-    addValue(input);
-  view.num_operands = values.size();
-  for (Operation *op : members)
-    addOp(op);
-  finish(outputs);
+  addOps(members, {}, outputs, views);
 }
 
 /// A module with the header of the kernel's module and one entry point, named after the kernel, that runs a copy of it.

@@ -9,14 +9,48 @@
 
 namespace sluice::passes {
 
-/// Owns the data that the view refers to.
+/// Views of types and of single ops, each made once. Many kernels may share them as long as no op changes.
+class OpViews {
+public:
+  struct OfType {
+    sluice_type_view view;
+    llvm::StringRef unsaid; ///< the part that the view cannot represent
+  };
+  struct OfOp {
+    sluice_op_view view; ///< without operands
+    llvm::ArrayRef<const OfType *> results;
+    llvm::StringRef unsaid;
+  };
+
+  OpViews() = default;
+  OpViews(const OpViews &) = delete;
+
+  const OfType &of(mlir::Type type);
+  const OfOp &of(mlir::Operation *op);
+
+private:
+  void leaveUnsaid(const llvm::Twine &what);
+  sluice_dtype dtypeOf(mlir::Type element);
+  llvm::ArrayRef<sluice_layout_dim> layoutOf(mlir::RankedTensorType type);
+  sluice_attribute_view viewOf(mlir::Operation *op, mlir::NamedAttribute attribute);
+  const char *keep(llvm::StringRef text);
+  template <typename T> llvm::ArrayRef<T> keep(llvm::ArrayRef<T> list) { return list.copy(memory); }
+  llvm::StringRef takeUnsaid();
+
+  llvm::DenseMap<mlir::Type, const OfType *> types;
+  llvm::DenseMap<mlir::Operation *, const OfOp *> ops;
+  std::string unsaid; // of the view under construction
+  llvm::BumpPtrAllocator memory;
+};
+
+/// Owns the data that the view refers to, apart from shared views of ops.
 class KernelView {
 public:
   /// A `sluice.kernel`, or any other op as a kernel of that op alone.
   explicit KernelView(mlir::Operation *op);
   /// Ops that might share a kernel, each after its producers. Values from elsewhere are operands. No single operation
-  /// corresponds to the whole view.
-  KernelView(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
+  /// corresponds to the whole view, which must not outlive `views`.
+  KernelView(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results, OpViews &views);
   KernelView(const KernelView &) = delete;
 
   /// Adds bytecode: a module with one entry point that runs the kernel on its inputs.
@@ -28,24 +62,18 @@ public:
   llvm::StringRef unsaid() const { return unsaidText; }
 
 private:
-  /// Records an unrepresentable part, unless one is recorded already.
-  void leaveUnsaid(const llvm::Twine &what);
-  sluice_dtype dtypeOf(mlir::Type element);
-  llvm::ArrayRef<sluice_layout_dim> layoutOf(mlir::RankedTensorType type);
-  void addValue(mlir::Value value);
-  void addOp(mlir::Operation *op);
-  sluice_attribute_view viewOf(mlir::Operation *op, mlir::NamedAttribute attribute);
-  void finish(mlir::ValueRange outputs);
-  const char *keep(llvm::StringRef text);
-  template <typename T> llvm::ArrayRef<T> keep(llvm::ArrayRef<T> list) { return list.copy(memory); }
+  void addOps(llvm::ArrayRef<mlir::Operation *> members, mlir::ValueRange inputs, mlir::ValueRange outputs,
+              OpViews &views);
 
   sluice_kernel_view view{};
-  llvm::SmallDenseMap<mlir::Value, size_t, 16> numbers;
+  OpViews ownViews;                   // unless they are shared
+  llvm::SmallVector<size_t> operands; // of all ops
   llvm::SmallVector<sluice_type_view, 16> values;
   llvm::SmallVector<sluice_op_view> ops;
   llvm::SmallVector<size_t> results;
-  std::string unsaidText;
-  llvm::BumpPtrAllocator memory; // of lists and strings
+  std::string name;
+  llvm::StringRef unsaidText;
+  llvm::BumpPtrAllocator memory; // of bytecode
 };
 
 } // namespace sluice::passes

@@ -11,6 +11,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/FusionGroups.h"
 #include "passes/backend/DeviceBackends.h"
+#include "passes/backend/KernelView.h"
 #include "passes/kernel/CopyKernel.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -150,13 +151,13 @@ static void fuseList(ActionListOp list, FusionRules &rules, llvm::StringMap<unsi
 
 void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
   llvm::StringMap<unsigned> names;
-  auto canFuse = [&](ArrayRef<Operation *> ops, ValueRange results) {
-    return backends.of(ops.back()).canFuse(ops, results);
-  };
   // Inner loops first.
   module.walk([&](ActionListOp list) {
     removeDead(list.getActions());
-    FusionRules rules(fuse, canFuse);
+    OpViews views;
+    FusionRules rules(fuse, [&](ArrayRef<Operation *> ops, ValueRange results) {
+      return backends.of(ops.back()).canFuse(KernelView(ops, results, views));
+    });
     fuseList(list, rules, names);
   });
   for (auto entry : module.getOps<EntryOp>())

@@ -5,6 +5,7 @@
 #include "ir/text/ParseGuard.h"
 #include "passes/analysis/FusionGroups.h"
 #include "passes/backend/Backend.h"
+#include "passes/backend/KernelView.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -48,8 +49,11 @@ protected:
     sluice_target_options options{sizeof(options),      "native",        /*capacity=*/4,
                                   /*services=*/nullptr, /*settings=*/"", /*temporaries=*/nullptr};
     std::unique_ptr<Backend> backend = Backend::create(*table, options, module->getLoc());
-    FusionRules rules(fuse,
-                      [&](ArrayRef<Operation *> ops, ValueRange results) { return backend->canFuse(ops, results); });
+    OpViews views;
+    FusionRules rules(fuse, [&](ArrayRef<Operation *> ops, ValueRange results) {
+      ++queries;
+      return backend->canFuse(KernelView(ops, results, views));
+    });
     ActionListOp list = module->lookupSymbol<EntryOp>("e");
     if (ofLoop)
       list = *list.getActions().getOps<LoopOp>().begin();
@@ -69,6 +73,7 @@ protected:
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
+  size_t queries = 0; // of the backend
 };
 
 Body chain(unsigned length) {
@@ -91,6 +96,13 @@ TEST_F(FusionGroupsTest, AChainIsCutIntoLaunchesOfTheLargestSize) {
   EXPECT_EQ(launchSizes(chain(kMaxOpsInKernel)), std::vector<size_t>{kMaxOpsInKernel});
   std::vector<size_t> sizes = launchSizes(chain(10 * kMaxOpsInKernel));
   EXPECT_EQ(sizes, std::vector<size_t>(10, kMaxOpsInKernel));
+}
+
+// A query takes as long as the launch is large.
+TEST_F(FusionGroupsTest, AnOpOfAChainIsQueriedOnce) {
+  constexpr unsigned kLaunches = 10;
+  launchSizes(chain(kLaunches * kMaxOpsInKernel));
+  EXPECT_LE(queries, kLaunches * (kMaxOpsInKernel + 1));
 }
 
 // Each op reads its predecessor twice: the number of paths is two to the power of the length.

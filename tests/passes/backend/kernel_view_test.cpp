@@ -8,6 +8,7 @@
 using namespace mlir;
 using namespace sluice::ir;
 using sluice::passes::KernelView;
+using sluice::passes::OpViews;
 using sluice::test::OpInstance;
 
 namespace {
@@ -68,6 +69,34 @@ TEST(KernelViewTest, SaysHowLargeItsStructsAre) {
   EXPECT_EQ(view.get()->value_size, sizeof(sluice_type_view));
   EXPECT_EQ(view.get()->op_size, sizeof(sluice_op_view));
   EXPECT_EQ(onlyOp(view).attribute_size, sizeof(sluice_attribute_view));
+}
+
+// The numbers of an op's operands differ between kernels, although the kernels share the view of the op.
+TEST(KernelViewTest, KernelsThatShareAnOpNumberItsOperandsThemselves) {
+  OpInstance instance("\"sluice.sub\"(%0, %1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>");
+  OpBuilder builder(instance.op->getBlock()->getTerminator());
+  Operation *first = instance.op, *second = builder.clone(*first);
+  second->setOperands({first->getOperand(1), first->getResult(0)});
+  OpViews views;
+  KernelView both({first, second}, second->getResults(), views), alone(second, second->getResults(), views);
+  auto operandsOf = [](const KernelView &view, size_t op) {
+    const sluice_op_view &its = *sluice_kernel_op_at(view.get(), op);
+    return std::vector<size_t>(its.operands, its.operands + its.num_operands);
+  };
+  EXPECT_EQ(both.get()->num_operands, 2u);
+  EXPECT_EQ(operandsOf(both, 0), (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(operandsOf(both, 1), (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(both.get()->results[0], 3u);
+  EXPECT_EQ(operandsOf(alone, 0), (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(alone.get()->results[0], 2u);
+}
+
+// A view that cannot represent a type is not given to a backend, whichever kernel made the view of the op first.
+TEST(KernelViewTest, KernelsThatShareAnOpShareWhatCannotBeSaid) {
+  LaidOutProduct skewed(mapTo({dim(0) + dim(1), dim(1)}));
+  OpViews views;
+  EXPECT_NE(KernelView(skewed.op, skewed.op->getResults(), views).unsaid(), "");
+  EXPECT_NE(KernelView(skewed.op, skewed.op->getResults(), views).unsaid(), "");
 }
 
 TEST(KernelViewTest, AWordOfAnEnumIsTheWordAlone) {
