@@ -14,6 +14,7 @@
 #include "passes/analysis/Rematerialize.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"
+#include "ir/OpClass.h"
 #include "ir/Work.h"
 #include "passes/analysis/ValueReaders.h"
 #include <map>
@@ -55,17 +56,21 @@ private:
   static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
   /// Whether the op is elementwise and has batch rows.
-  static bool isOfRows(Operation *op) { return isa<ElementwiseOp>(op) && !tensorOf(op->getResult(0)).hasStaticShape(); }
+  static bool isOfRows(Operation *op) {
+    return classOf(op).isElementwise && !tensorOf(op->getResult(0)).hasStaticShape();
+  }
 
   bool isMember(Operation *op, unsigned group) const {
     auto it = groupOf.find(op);
     return it != groupOf.end() && it->second == group;
   }
 
-  void setInputs(unsigned group) {
+  void setInputs(unsigned group) { setInputs(group, contentsOf(groups[group]).inputs); }
+
+  void setInputs(unsigned group, Values values) {
     for (Value value : inputs[group])
       readersByInput[value].erase(group);
-    inputs[group] = contentsOf(groups[group]).inputs;
+    inputs[group] = std::move(values);
     for (Value value : inputs[group])
       readersByInput[value].insert(group);
   }
@@ -108,6 +113,8 @@ private:
   void findAgain(Values values, unsigned group) {
     wanted = std::move(values);
     readers = readersOf(wanted.front());
+    if (isSpread())
+      return;
     found.clear();
     Values sources;
     for (Value value : wanted)
@@ -115,7 +122,7 @@ private:
     llvm::SetVector<Operation *> makers;
     for (Value value : wanted)
       addMakers(value, sources, makers);
-    if (cost(sources) + costOfWork(makers) < cost(wanted) && mayFind() && !isSpread() && !isOverwritten(sources))
+    if (cost(sources) + costOfWork(makers) < cost(wanted) && mayFind() && !isOverwritten(sources))
       change(group, makers);
   }
 
@@ -123,19 +130,23 @@ private:
 
   /// The cheapest sources from which `readers` can compute the value: operands of ops of the group, or the value itself
   /// unless it is in `wanted`.
-  Values sourcesOf(Value value, unsigned group) {
+  const Values &sourcesOf(Value value, unsigned group) {
     if (auto known = found.find(value); known != found.end())
-      return known->second;
+      return *known->second;
+    return *(found[value] = std::make_unique<Values>(findSources(value, group)));
+  }
+
+  Values findSources(Value value, unsigned group) {
     Values itself, operands;
     itself.insert(value);
     Operation *op = value.getDefiningOp();
     bool isInside = op && groups[group].contents.contains(op), isFree = isInside && !isMember(op, group);
     if (!isFree && !(isInside && isOfRows(op) && haveOneSpace(tensorOf(value), tensorOf(wanted.front()))))
-      return found[value] = itself;
+      return itself;
     for (Value operand : op->getOperands())
       operands.set_union(sourcesOf(operand, group));
     bool isFound = isFree || wanted.contains(value) || cost(operands) < cost(itself);
-    return found[value] = isFound ? operands : itself;
+    return isFound ? operands : itself;
   }
 
   /// Bytes written and read for the values that would not be moved otherwise.
@@ -225,6 +236,15 @@ private:
     return groups[group].dependsOn.size() > other && groups[group].dependsOn.test(other);
   }
 
+  /// A result of an op of a group. Among the first `count` ops of the group, it is a result of their launch if others
+  /// read it: `readUntil >= count`.
+  struct KeptResult {
+    Value value;
+    size_t maker;     ///< place of its op in the group
+    size_t readUntil; ///< place of its last reader in the group; kForever if there are others
+  };
+  static constexpr size_t kForever = SIZE_MAX;
+
   /// The ops of a group, and the launch contents after each of these ops.
   struct Growth {
     explicit Growth(const FusionGroup &group) : ops(group.ops), contents(contentsOf(group, &counts).ops) {}
@@ -236,7 +256,36 @@ private:
     ArrayRef<Operation *> ops;
     SmallVector<size_t> counts;
     llvm::SetVector<Operation *> contents;
+    std::optional<SmallVector<KeptResult>> results; ///< of all ops; none until they are needed
   };
+
+  /// The last place of the value's readers, also through rematerialized ops, as isReadApart finds readers.
+  size_t lastPlaceOfReaders(Value value, const DenseMap<Operation *, size_t> &places) {
+    size_t last = 0;
+    for (Operation *user : value.getUsers()) {
+      if (auto place = places.find(user); place != places.end())
+        last = std::max(last, place->second);
+      else if (!isCompute(user) || !rules.isRecomputed(user))
+        return kForever;
+      else
+        for (Value result : user->getResults())
+          last = std::max(last, lastPlaceOfReaders(result, places));
+    }
+    return last;
+  }
+
+  ArrayRef<KeptResult> resultsOf(Growth &group) {
+    if (group.results)
+      return *group.results;
+    DenseMap<Operation *, size_t> places;
+    for (auto [place, op] : llvm::enumerate(group.ops))
+      places[op] = place;
+    group.results.emplace();
+    for (auto [place, op] : llvm::enumerate(group.ops))
+      for (Value result : op->getResults())
+        group.results->push_back({result, place, isLeft(result) ? kForever : lastPlaceOfReaders(result, places)});
+    return *group.results;
+  }
 
   /// Whether the backend still accepts the remaining ops of the group in one launch, given that it accepted all of
   /// them. Each op must join its predecessors. The last op is checked first: a launch that has become too large fails
@@ -256,19 +305,16 @@ private:
   }
 
   /// Whether the last of the first `count` ops of a group can join its predecessors.
-  bool lastJoins(const Growth &group, size_t count) {
-    ArrayRef<Operation *> ops = group.ops.take_front(count);
-    DenseSet<Operation *> within(ops.begin(), ops.end());
-    auto isWithin = [&](Operation *user) { return within.contains(user); };
-    auto isPassedOn = [&](Operation *user) { return isCompute(user) && rules.isRecomputed(user); };
+  bool lastJoins(Growth &group, size_t count) {
+    Operation *last = group.ops[count - 1];
     SmallVector<Value> results;
-    for (Operation *op : ops.drop_back())
-      llvm::copy_if(op->getResults(), std::back_inserter(results),
-                    [&](Value result) { return isLeft(result) || isReadApart(result, isWithin, isPassedOn); });
+    for (const KeptResult &result : resultsOf(group))
+      if (result.maker + 1 < count && result.readUntil >= count)
+        results.push_back(result.value);
     ArrayRef<Operation *> first = group.contentsOfFirst(count);
     llvm::SetVector<Operation *> contents(first.begin(), first.end());
-    contents.remove(ops.back());
-    return rules.canJoin(ops.back(), contents, results);
+    contents.remove(last);
+    return rules.canJoin(last, contents, results);
   }
 
   //===- the change -----------------------------------------------------------------------------------------------===//
@@ -278,6 +324,7 @@ private:
     SmallVector<unsigned> changed = readers;
     changed.push_back(group);
     auto before = llvm::map_to_vector(changed, [&](unsigned index) { return groups[index]; });
+    auto inputsBefore = llvm::map_to_vector(readers, [&](unsigned reader) { return inputs[reader]; });
     for (unsigned reader : readers) {
       llvm::SetVector<Operation *> contents = makers;
       contents.insert(groups[reader].contents.begin(), groups[reader].contents.end());
@@ -288,10 +335,13 @@ private:
     bool joinAsBefore = true;
     for (auto [index, old] : llvm::zip_equal(changed, before))
       joinAsBefore = joinAsBefore && joinsAsBefore(old, groups[index], /*leavesAsBefore=*/index != group);
-    for (auto [index, old] : llvm::zip_equal(changed, before)) {
-      if (!joinAsBefore)
+    if (joinAsBefore) {
+      setInputs(group);
+    } else {
+      for (auto [index, old] : llvm::zip_equal(changed, before))
         groups[index] = old;
-      setInputs(index);
+      for (auto [reader, old] : llvm::zip_equal(readers, inputsBefore))
+        setInputs(reader, old);
     }
     for (Operation *op : before.back().ops)
       if (!llvm::is_contained(groups[group].ops, op))
@@ -315,7 +365,7 @@ private:
   // For the values under consideration: the groups that read them, and their sources.
   Values wanted;
   SmallVector<unsigned> readers;
-  DenseMap<Value, Values> found;
+  DenseMap<Value, std::unique_ptr<Values>> found;
 };
 
 } // namespace
