@@ -34,20 +34,37 @@ static void cloneBody(KernelOp kernel, Region &into) {
     llvm::for_each(op.getResults(), unplace);
 }
 
-/// A function's computation as one byte string, without its name and locations. Within one context equal types and
-/// attributes have equal addresses.
-static std::string keyOf(Region &body) {
+namespace {
+
+/// Types without devices. Kernels share few types.
+class TypesWithoutDevice {
+public:
+  Type of(Type type) {
+    Type &found = known[type];
+    return found ? found : found = withDevice(type, StringAttr());
+  }
+
+private:
+  DenseMap<Type, Type> known;
+};
+
+} // namespace
+
+/// A kernel's computation as one byte string, without its name, locations and devices. Within one context equal types
+/// and attributes have equal addresses.
+static std::string keyOf(KernelOp kernel, TypesWithoutDevice &types) {
   std::string key;
   auto add = [&](uint64_t part) { key.append(reinterpret_cast<const char *>(&part), sizeof part); };
   auto addAddress = [&](const void *part) { add(reinterpret_cast<uintptr_t>(part)); };
   DenseMap<Value, uint64_t> numbers;
   auto define = [&](Value value) {
     numbers.try_emplace(value, numbers.size());
-    addAddress(value.getType().getAsOpaquePointer());
+    addAddress(types.of(value.getType()).getAsOpaquePointer());
   };
+  Block &body = kernel.getBody().front();
   add(body.getNumArguments());
   llvm::for_each(body.getArguments(), define);
-  for (Operation &op : body.front()) {
+  for (Operation &op : body) {
     assert(op.getNumRegions() == 0 && "ops of a kernel hold no others");
     addAddress(op.getName().getAsOpaquePointer());
     addAddress(op.getAttrDictionary().getAsOpaquePointer());
@@ -85,14 +102,14 @@ private:
   /// The function of kernels with this body, created on first use.
   FailureOr<FunctionOp> functionFor(KernelOp kernel) {
     Backend &backend = backends.of(kernel);
+    std::string key = keyOf(kernel, types);
+    FunctionOp &known = functions[(backend.name() + " " + key).str()];
+    if (known)
+      return known;
     OpBuilder builder(module.getContext());
     OperationState state(kernel.getLoc(), FunctionOp::getOperationName());
     cloneBody(kernel, *state.addRegion());
     OwningOpRef<FunctionOp> function = cast<FunctionOp>(builder.create(state));
-    std::string key = keyOf(function->getBody());
-    FunctionOp &known = functions[(backend.name() + " " + key).str()];
-    if (known)
-      return known;
     if (failed(prepare(*function, kernel, key)))
       return failure();
     function->setSymName(kernel.getName());
@@ -159,6 +176,7 @@ private:
   PreparedKernels *kept;
   SymbolTable symbols;
   Operation *firstEntry = nullptr; // insertion point of functions
+  TypesWithoutDevice types;
   llvm::StringMap<FunctionOp> functions;
 };
 
