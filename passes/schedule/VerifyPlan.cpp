@@ -165,7 +165,7 @@ private:
   }
 
   LogicalResult readBack(ActionOp op) {
-    for (const BufferAccess &access : accessesOf(op, capacity))
+    for (const BufferAccess &access : accessesIn(op))
       if (!access.isWrite && failed(check(momentOf(op), access, begin(op), access.value)))
         return failure();
     return success();
@@ -205,9 +205,16 @@ private:
     return success();
   }
 
+  /// Determined once, because every action is visited in several calls.
+  ArrayRef<BufferAccess> accessesIn(ActionOp op) {
+    SmallVector<BufferAccess> &known = accessesByAction[op];
+    if (known.empty())
+      known = accessesOf(op, capacity);
+    return known;
+  }
+
   LogicalResult touch(const Moment &moment, const Clock &clock) {
-    auto action = cast<ActionOp>(moment.op);
-    SmallVector<BufferAccess> accesses = accessesOf(action, capacity);
+    ArrayRef<BufferAccess> accesses = accessesIn(cast<ActionOp>(moment.op));
     for (const BufferAccess &access : accesses)
       if (failed(check(moment, access, clock, access.isWrite ? Value() : access.value)) ||
           failed(checkOverlap(moment, accesses, access)))
@@ -324,7 +331,8 @@ private:
   DenseMap<Block *, int64_t> turns; // by list: number of earlier turns
   SmallVector<Clock> clocks;        // by queue
   Clock issuer;                     // of the host, which issues all actions
-  std::map<std::pair<Operation *, int64_t>, Clock> endings;
+  DenseMap<std::pair<Operation *, int64_t>, Clock> endings;
+  DenseMap<Operation *, SmallVector<BufferAccess>> accessesByAction;
   DenseMap<StringAttr, std::map<int64_t, Bytes>> arenas;
 };
 
