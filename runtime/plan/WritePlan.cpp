@@ -7,9 +7,17 @@ namespace sluice::runtime {
 
 template <typename Item> static Json listOf(const std::vector<Item> &items) {
   Json list = Json::array();
+  list.get_ref<Json::array_t &>().reserve(items.size());
   for (const Item &item : items)
     list.push_back(write(item));
   return list;
+}
+
+/// An empty object with room for `fields`. An object that grows copies its fields, with all lists in them.
+static Json objectOf(size_t fields) {
+  Json json = Json::object();
+  json.get_ref<Json::object_t &>().reserve(fields);
+  return json;
 }
 
 template <typename Enum, size_t Count>
@@ -95,7 +103,10 @@ static Json write(const Cost &cost) {
 }
 
 static Json write(const Kernel &kernel) {
-  Json json{{"name", kernel.name}, {"device", kernel.device}, {"ops", kernel.ops}};
+  Json json = objectOf(/*fields=*/10);
+  json["name"] = kernel.name;
+  json["device"] = kernel.device;
+  json["ops"] = kernel.ops;
   addList(json, "stages", kernel.stages);
   if (!kernel.function.empty()) {
     json["function"] = kernel.function;
@@ -138,7 +149,12 @@ static Json write(const Launch &launch) {
     buffers.push_back(write(buffer));
     buffers.back()["access"] = wordOf(buffer.access, accessNames);
   }
-  return {{"name", launch.name}, {"source", launch.source}, {"kernel", launch.kernel}, {"buffers", std::move(buffers)}};
+  Json json = objectOf(/*fields=*/4);
+  json["name"] = launch.name;
+  json["source"] = launch.source;
+  json["kernel"] = launch.kernel;
+  json["buffers"] = std::move(buffers);
+  return json;
 }
 
 static Json write(const Copy &copy) {
@@ -160,7 +176,11 @@ static Json write(const Exchange &exchange) {
 }
 
 static Json write(const Loop &loop) {
-  Json json{{"name", loop.name}, {"source", loop.source}, {"count", loop.count}, {"actions", listOf(loop.actions)}};
+  Json json = objectOf(/*fields=*/5);
+  json["name"] = loop.name;
+  json["source"] = loop.source;
+  json["count"] = loop.count;
+  json["actions"] = listOf(loop.actions);
   if (loop.condition)
     json["condition"] = write(*loop.condition);
   return json;
@@ -180,7 +200,7 @@ static Json write(const Collective &collective) {
 
 static Json write(const Action &action) {
   static constexpr const char *kinds[] = {"launch", "copy", "exchange", "loop", "collective"};
-  Json json;
+  Json json = objectOf(/*fields=*/4);
   json[kinds[action.work.index()]] = std::visit([](const auto &work) { return write(work); }, action.work);
   json["queues"] = action.queues;
   addList(json, "waits", action.waits);
@@ -191,11 +211,12 @@ static Json write(const Action &action) {
 static Json write(const CallPart &part) { return Json::array({part.entry, wordOf(part.when, CallPart::whenNames)}); }
 
 static Json write(const Entry &entry) {
-  Json json{{"name", entry.name},
-            {"inputs", listOf(entry.inputs)},
-            {"outputs", listOf(entry.outputs)},
-            {"actions", listOf(entry.actions)},
-            {"peak_bytes", entry.peakBytes}};
+  Json json = objectOf(/*fields=*/6);
+  json["name"] = entry.name;
+  json["inputs"] = listOf(entry.inputs);
+  json["outputs"] = listOf(entry.outputs);
+  json["actions"] = listOf(entry.actions);
+  json["peak_bytes"] = entry.peakBytes;
   addList(json, "parts", entry.parts);
   return json;
 }
@@ -206,20 +227,21 @@ static Json write(const Build &build) {
 }
 
 std::string writePlan(const Plan &plan) {
-  Json json{{"format", planFormat},
-            {"model", plan.model},
-            {"data", plan.data},
-            {"backends", plan.backends},
-            {"build", write(plan.build)},
-            {"replicas", plan.replicas},
-            {"batch", plan.batch},
-            {"capacity", plan.capacity},
-            {"in_flight", plan.inFlight},
-            {"devices", listOf(plan.devices)},
-            {"arenas", listOf(plan.arenas)},
-            {"queues", listOf(plan.queues)},
-            {"states", listOf(plan.states)},
-            {"kernels", listOf(plan.kernels)}};
+  Json json = objectOf(/*fields=*/22);
+  json["format"] = planFormat;
+  json["model"] = plan.model;
+  json["data"] = plan.data;
+  json["backends"] = plan.backends;
+  json["build"] = write(plan.build);
+  json["replicas"] = plan.replicas;
+  json["batch"] = plan.batch;
+  json["capacity"] = plan.capacity;
+  json["in_flight"] = plan.inFlight;
+  json["devices"] = listOf(plan.devices);
+  json["arenas"] = listOf(plan.arenas);
+  json["queues"] = listOf(plan.queues);
+  json["states"] = listOf(plan.states);
+  json["kernels"] = listOf(plan.kernels);
   if (plan.microbatches > 1)
     json["microbatches"] = plan.microbatches;
   if (plan.logicalShards > 0)
