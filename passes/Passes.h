@@ -41,8 +41,9 @@ void lowerBranches(mlir::ModuleOp module);
 /// applies to its local rows are expanded in `parallel`, after partitioning.
 void expandComposites(mlir::ModuleOp module);
 
-/// train -> parallel, first. Gives state that rows carry from step to step the rows of a full call.
-void carryRows(mlir::ModuleOp module);
+/// train -> parallel, first. Gives state that rows carry from step to step the rows of a full call. Returns whether there
+/// is such state; the module is unchanged if not.
+bool carryRows(mlir::ModuleOp module);
 
 /// train -> parallel, second. Rewrites the module to the program of one replica: rows are sharded and sums over rows
 /// reduced.

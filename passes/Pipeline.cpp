@@ -21,6 +21,7 @@ struct Compilation {
   std::unique_ptr<DeviceBackends> backends;
   Lowered result;
   std::vector<std::string> notes; ///< results of the phase that are not in the IR, for its dump
+  bool leavesIr = false;          ///< whether the phase left the IR unchanged, which is then verified already
 };
 
 struct Phase {
@@ -55,7 +56,7 @@ static LogicalResult runTrain(Compilation &c) {
 }
 
 static LogicalResult runParallel(Compilation &c) {
-  carryRows(c.module);
+  c.leavesIr = !carryRows(c.module) && !ir::sharesRows(c.module);
   if (!ir::sharesRows(c.module))
     return success();
   if (failed(partitionRows(c.module)) || failed(cutMicrobatches(c.module)) || failed(shardOptimizer(c.module)))
@@ -150,6 +151,7 @@ static void noteArtifact(Compilation &c, ArrayRef<DeviceCode> code, const std::s
 }
 
 static LogicalResult runLowered(Compilation &c) {
+  c.leavesIr = true;
   std::vector<DeviceCode> code;
   for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
     if (failed(addCode(c, *backend, code)))
@@ -186,7 +188,8 @@ static bool needsBackends(const Phase &phase) { return phase.name == "placed" ||
 
 static LogicalResult runPhase(const Phase &phase, Compilation &c) {
   auto start = std::chrono::steady_clock::now();
-  if (failed(phase.run(c)) || (c.options.verifies && failed(verify(c.module))))
+  c.leavesIr = false;
+  if (failed(phase.run(c)) || (c.options.verifies && !c.leavesIr && failed(verify(c.module))))
     return failure();
   ir::getModel(c.module).setPhase(phase.name);
   if (c.options.progress)
@@ -198,7 +201,7 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options) 
   FailureOr<size_t> from = findPhase(module, options.compileFrom), to = findPhase(module, options.compileTo);
   if (failed(from) || failed(to))
     return failure();
-  Compilation c{module, options, nullptr, {}, {}};
+  Compilation c{module, options, nullptr, {}, {}, false};
   Dump dump(options.dumpIrDir);
   // `model` runs even when resumed from, because it applies the options. The other phases begin after the given phase.
   for (size_t i = *from == 0 ? 0 : *from + 1; i <= *to; ++i) {

@@ -91,7 +91,9 @@ private:
 
 } // namespace
 
-void carryRows(ModuleOp module) {
+bool carryRows(ModuleOp module) {
+  if (llvm::all_of(module.getOps<StateOp>(), [](StateOp state) { return state.getTensorType().hasStaticShape(); }))
+    return false;
   int64_t rows = getCapacity(module);
   for (StateOp state : module.getOps<StateOp>()) {
     state.setTypeAttr(TypeAttr::get(withAllRows(state.getTensorType(), rows)));
@@ -100,6 +102,7 @@ void carryRows(ModuleOp module) {
   }
   for (EntryOp entry : module.getOps<EntryOp>())
     EntryCarrying(entry, sharesRows(module)).run();
+  return true;
 }
 
 } // namespace sluice::passes
