@@ -65,8 +65,6 @@ void GroupGraph::addDependence(unsigned group, unsigned on) {
       extend(groups[other]);
 }
 
-/// Repeatedly takes the first group that is ready. A waiting group is checked again after the last group that it
-/// waits for.
 /// The last element of both sets. An intersection as a set would be a copy for every group.
 static std::optional<unsigned> lastOf(const llvm::BitVector &a, const llvm::BitVector &b) {
   auto ofA = a.getData(), ofB = b.getData();
@@ -76,6 +74,8 @@ static std::optional<unsigned> lastOf(const llvm::BitVector &a, const llvm::BitV
   return std::nullopt;
 }
 
+/// Repeatedly takes the first group that is ready. A waiting group is checked again after the last group that it
+/// waits for.
 SmallVector<FusionGroup> GroupGraph::sorted() const {
   SmallVector<FusionGroup> result;
   llvm::BitVector waiting(groups.size());
