@@ -57,8 +57,8 @@ ArrayRef<sluice_layout_dim> OpViews::layoutOf(RankedTensorType type) {
   return keep(ArrayRef(layout));
 }
 
-const OpViews::OfType &OpViews::of(Type type) {
-  const OfType *&known = types[type];
+const OpViews::TypeEntry &OpViews::of(Type type) {
+  const TypeEntry *&known = types[type];
   if (known)
     return *known;
   auto tensor = cast<RankedTensorType>(type);
@@ -67,7 +67,7 @@ const OpViews::OfType &OpViews::of(Type type) {
     shape = keep(ArrayRef<int64_t>(sizesOf(shape)));
   ArrayRef<sluice_layout_dim> layout = layoutOf(tensor);
   sluice_type_view view{dtypeOf(tensor.getElementType()), shape.data(), shape.size(), layout.data(), layout.size()};
-  known = new (memory) OfType{view, takeUnsaid()};
+  known = new (memory) TypeEntry{view, takeUnsaid()};
   return *known;
 }
 
@@ -132,8 +132,8 @@ sluice_attribute_view OpViews::viewOf(Operation *op, NamedAttribute attribute) {
   return view;
 }
 
-const OpViews::OfOp &OpViews::of(Operation *op) {
-  const OfOp *&known = ops[op];
+const OpViews::OpEntry &OpViews::of(Operation *op) {
+  const OpEntry *&known = ops[op];
   if (known)
     return *known;
   // Only the op's own attributes: annotations of other passes mean nothing to a backend.
@@ -153,7 +153,7 @@ const OpViews::OfOp &OpViews::of(Operation *op) {
                       attributes.size(),
                       sizeof(sluice_attribute_view),
                       op};
-  known = new (memory) OfOp{view, keep(ArrayRef<const OfType *>(results)), unsaidOfIt};
+  known = new (memory) OpEntry{view, keep(ArrayRef<const TypeEntry *>(results)), unsaidOfIt};
   return *known;
 }
 
@@ -169,7 +169,7 @@ void KernelView::addOps(ArrayRef<Operation *> members, ValueRange inputs, ValueR
   constexpr size_t kOfResult = ~(SIZE_MAX >> 1); // set in the number of a result
   llvm::SmallDenseMap<Value, size_t, 16> numbers;
   numbers.reserve(unsigned(inputs.size() + 2 * members.size()));
-  auto addValue = [&](const OpViews::OfType &type) {
+  auto addValue = [&](const OpViews::TypeEntry &type) {
     values.push_back(type.view);
     leaveUnsaid(type.unsaid);
   };
@@ -195,9 +195,9 @@ void KernelView::addOps(ArrayRef<Operation *> members, ValueRange inputs, ValueR
     operand = finalNumber(operand);
   const size_t *itsOperands = operands.data();
   for (Operation *op : members) {
-    const OpViews::OfOp &its = views.of(op);
+    const OpViews::OpEntry &its = views.of(op);
     leaveUnsaid(its.unsaid);
-    llvm::for_each(its.results, [&](const OpViews::OfType *type) { addValue(*type); });
+    llvm::for_each(its.results, [&](const OpViews::TypeEntry *type) { addValue(*type); });
     ops.push_back(its.view);
     ops.back().operands = itsOperands;
     itsOperands += its.view.num_operands;

@@ -12,21 +12,21 @@ namespace sluice::passes {
 /// Views of types and of single ops, each made once. Many kernels may share them as long as no op changes.
 class OpViews {
 public:
-  struct OfType {
+  struct TypeEntry {
     sluice_type_view view;
     llvm::StringRef unsaid; ///< the part that the view cannot represent
   };
-  struct OfOp {
+  struct OpEntry {
     sluice_op_view view; ///< without operands
-    llvm::ArrayRef<const OfType *> results;
+    llvm::ArrayRef<const TypeEntry *> results;
     llvm::StringRef unsaid;
   };
 
   OpViews() = default;
   OpViews(const OpViews &) = delete;
 
-  const OfType &of(mlir::Type type);
-  const OfOp &of(mlir::Operation *op);
+  const TypeEntry &of(mlir::Type type);
+  const OpEntry &of(mlir::Operation *op);
 
 private:
   void leaveUnsaid(const llvm::Twine &what);
@@ -37,8 +37,8 @@ private:
   template <typename T> llvm::ArrayRef<T> keep(llvm::ArrayRef<T> list) { return list.copy(memory); }
   llvm::StringRef takeUnsaid();
 
-  llvm::DenseMap<mlir::Type, const OfType *> types;
-  llvm::DenseMap<mlir::Operation *, const OfOp *> ops;
+  llvm::DenseMap<mlir::Type, const TypeEntry *> types;
+  llvm::DenseMap<mlir::Operation *, const OpEntry *> ops;
   std::string unsaid; // of the view under construction
   llvm::BumpPtrAllocator memory;
 };
