@@ -147,7 +147,8 @@ void Merger::findRows() {
 SmallVector<int64_t> Merger::stridesOf(const MatrixProduct::Tensor &tensor, const Dims &along) const {
   SmallVector<int64_t> strides(product.dims.size(), 0);
   int64_t stride = 1;
-  for (unsigned dim : llvm::reverse(tensor.inMemory())) {
+  const Dims inMemory = tensor.inMemory();
+  for (unsigned dim : llvm::reverse(inMemory)) {
     strides[dim] = stride;
     stride *= product.dims[dim].size;
   }
