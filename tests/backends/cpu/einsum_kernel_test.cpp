@@ -67,6 +67,12 @@ const EinsumCase cases[] = {
     {"abc,abd->cd", "?x3x9", "?x3x21", "9x21"},
     {"abc,dc->abd", "3x?x9", "21x9", "3x?x21"},
     {"abc,abd->cd", "?x5x9", "?x5x21", "9x21"},
+    // One element along each free letter of an operand, with a batch innermost.
+    {"ab,cab->cb", "3x2", "1x3x2", "1x2"},
+    {"abc,adc->bdc", "9x70x8", "9x1x8", "70x1x8"},
+    {"abc,adc->bdc", "9x1x8", "9x70x8", "1x70x8"},
+    {"abc,adc->bdc", "9x1x8", "9x1x8", "1x1x8"},
+    {"abcd,aecd->bead", "?x1x3x9", "?x1x3x9", "1x1x?x9"},
     // Several free letters of each operand: adjacent letters merge.
     {"abc,cde->abde", "?x3x9", "9x2x21", "?x3x2x21"},
     {"abc,cde->abde", "?x3x9", "9x3x32", "?x3x3x32"},

@@ -110,7 +110,7 @@ bool MatrixProduct::canStore(const Target &target) const {
   RankedTensorType type = y.type();
   if (isInPanels(type))
     return lanes == y.dims[0] && swapped && freeIn(y.dims).size() == 2 && vectorsFillPanels(type, target);
-  return ir::isUncut(type) && (lanes || freeIn(b.dims).empty());
+  return ir::isUncut(type) && (lanes || withoutUnits(freeIn(b.dims)).empty());
 }
 
 /// Whether the summed dimensions are adjacent in this order, and k merges them.
@@ -154,7 +154,7 @@ static LayoutPreference chained(const MatrixProduct &product, const MatrixProduc
 /// Row-major, but with a free dimension innermost.
 static LayoutPreference storable(const MatrixProduct &product) {
   Dims order = product.y.dims, free = product.freeIn(order);
-  bool needsLanes = !product.freeIn(product.b.dims).empty();
+  bool needsLanes = !product.withoutUnits(product.freeIn(product.b.dims)).empty();
   if (needsLanes && !innermostFree(product, ir::withLayout(product.y.type(), AffineMap()))) {
     llvm::erase(order, free.back());
     order.push_back(free.back());
