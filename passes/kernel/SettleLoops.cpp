@@ -36,10 +36,17 @@ static Value madeAgain(Value constant, LoopOp loop) {
   return OpBuilder(loop).clone(*constant.getDefiningOp())->getResult(0);
 }
 
+/// Whether a loop of this block computes the value.
+static bool isMadeByLoopIn(Block &block, Value value) {
+  auto maker = value.getDefiningOp<LoopOp>();
+  return maker && maker->getBlock() == &block;
+}
+
+/// An initial value from outside of an outer loop is copied, because each iteration of that loop reads it again.
 static void settleFirst(LoopOp loop) {
   Block &block = *loop->getBlock();
   for (OpOperand &first : loop.getFirstMutable())
-    if (Value value = first.get(); !value.hasOneUse() || !(isMadeIn(block, value) || value.getDefiningOp<LoopOp>()))
+    if (Value value = first.get(); !value.hasOneUse() || !(isMadeIn(block, value) || isMadeByLoopIn(block, value)))
       first.set(isConstant(value) ? madeAgain(value, loop) : copyInKernel(value, loop, kCopyLoop));
 }
 

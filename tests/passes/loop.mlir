@@ -168,3 +168,57 @@ module @outer {
     sluice.return %y : tensor<2xf32, #cpu>
   }
 }
+
+// -----
+
+#acc0 = #sluice.at<device = "acc0">
+#cpu = #sluice.at<device = "cpu">
+
+// Tests that a loop in a loop does not overwrite its initial value if that is the result of a loop before both: each
+// iteration of the outer loop reads it again.
+// CHECK-LABEL: module @again
+// CHECK: %[[BEFORE:.+]], %{{.+}} = sluice.loop "before" 2 times
+// CHECK: sluice.loop "outer" 3 times
+// CHECK: %[[COPY:.+]], %{{.+}} = sluice.launch "{{.*}}copy_loop"
+// CHECK-NEXT: in %[[BEFORE]] : tensor<2xf32, #acc0_>
+// CHECK: sluice.loop "inner" 2 times
+// CHECK-NEXT: (%{{.+}} = %[[COPY]] : tensor<2xf32, #acc0_>)
+// PLANNED-LABEL: module @again
+module @again {
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
+  sluice.entry @predict ["x"] -> ["y"] (%x: tensor<2xf32, #cpu>) {
+    %0 = sluice.copy %x input when step {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #cpu>) -> tensor<2xf32, #acc0>
+    %1 = sluice.kernel "acc0_exp" (%p = %0 : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+      %v = sluice.exp %p : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+      sluice.yield %v : tensor<2xf32, #acc0>
+    }
+    %w = sluice.kernel "acc0_cos" (%p = %0 : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+      %v = sluice.cos %p : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+      sluice.yield %v : tensor<2xf32, #acc0>
+    }
+    %2 = sluice.loop "before" 2 times (%a = %1 : tensor<2xf32, #acc0>) {
+      %s = sluice.kernel "acc0_sin" (%p = %a : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+        %v = sluice.sin %p : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+        sluice.yield %v : tensor<2xf32, #acc0>
+      }
+      sluice.next %s : tensor<2xf32, #acc0>
+    }
+    %3 = sluice.loop "outer" 3 times (%a = %w : tensor<2xf32, #acc0>) {
+      %4 = sluice.loop "inner" 2 times (%b = %2 : tensor<2xf32, #acc0>) {
+        %s = sluice.kernel "acc0_tanh" (%p = %b : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+          %v = sluice.tanh %p : (tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+          sluice.yield %v : tensor<2xf32, #acc0>
+        }
+        sluice.next %s : tensor<2xf32, #acc0>
+      }
+      %5 = sluice.kernel "acc0_add" (%p = %4 : tensor<2xf32, #acc0>, %q = %a : tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0> {
+        %v = sluice.add %p, %q : (tensor<2xf32, #acc0>, tensor<2xf32, #acc0>) -> tensor<2xf32, #acc0>
+        sluice.yield %v : tensor<2xf32, #acc0>
+      }
+      sluice.next %5 : tensor<2xf32, #acc0>
+    }
+    %y = sluice.copy %3 output when asked {bytes = 8 : i64, bytes_per_row = 0 : i64} : (tensor<2xf32, #acc0>) -> tensor<2xf32, #cpu>
+    sluice.return %y : tensor<2xf32, #cpu>
+  }
+}
