@@ -70,7 +70,7 @@ const EinsumCase cases[] = {
     // One element along each free letter of an operand, with a batch innermost.
     {"ab,cab->cb", "3x2", "1x3x2", "1x2"},
     {"abc,adc->bdc", "9x70x8", "9x1x8", "70x1x8"},
-    {"abc,adc->bdc", "9x1x8", "9x70x8", "1x70x8"},
+    {"abc,adc->bdc", "9x1x8", "9x70x8", "1x70x8", "", "", "acb"},
     {"abc,adc->bdc", "9x1x8", "9x1x8", "1x1x8"},
     {"abcd,aecd->bead", "?x1x3x9", "?x1x3x9", "1x1x?x9"},
     // Several free letters of each operand: adjacent letters merge.
