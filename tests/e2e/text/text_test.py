@@ -221,7 +221,7 @@ class TrainingTest(unittest.TestCase):
 
     def test_what_cannot_be_read_is_refused(self):
         os.symlink("nowhere", os.path.join(self.folder, "lost.txt"))
-        self.assertIn("lost.txt: cannot open: No such file", self.refused("--data", "lost.txt"))
+        self.assertIn("no data 'lost.txt': it is neither a file or folder here nor a data set in ", self.refused("--data", "lost.txt"))
         os.makedirs(os.path.join(self.folder, "texts", "train.txt"))
         self.assertIn("texts/train.txt: ", self.refused("--data", "texts"))
         os.makedirs(os.path.join(self.folder, "empty"))

@@ -153,7 +153,7 @@ static LayoutPreference chained(const MatrixProduct &product, const MatrixProduc
 
 /// Row-major, but with a free dimension innermost.
 static LayoutPreference storable(const MatrixProduct &product) {
-  Dims order = product.y.dims, free = product.freeIn(order);
+  Dims order = product.y.dims, free = product.withoutUnits(product.freeIn(order));
   bool needsLanes = !product.withoutUnits(product.freeIn(product.b.dims)).empty();
   if (needsLanes && !innermostFree(product, ir::withLayout(product.y.type(), AffineMap()))) {
     llvm::erase(order, free.back());
