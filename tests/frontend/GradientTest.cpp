@@ -116,7 +116,7 @@ TEST_F(Update, IsOnceAStepAndOfStates) {
   Tensor once = w, value = w * 2.0;
   once.copy_(value);
   refuses([&] { w.copy_(value); }, "copy_: 'w' is updated twice a step");
-  refuses([&] { y.copy_(y); }, "copy_: only parameters and buffers of a module are written");
+  refuses([&] { y.copy_(y); }, "copy_: can only write parameters and buffers of a module");
   refuses([&] { value.copy_to(x); }, "copy_to: sizes differ");
 }
 

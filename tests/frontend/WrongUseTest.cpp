@@ -729,7 +729,7 @@ TEST_F(WrongUse, FormulasThatCannotBe) {
 TEST_F(WrongUse, BatchNormWithoutStates) {
   Tensor four = g.input("four", f32, {4});
   WRONG(batch_norm(image, four, four));
-  EXPECT_THAT(error.message(), StartsWith("batch_norm: only buffers of a module are updated"));
+  EXPECT_THAT(error.message(), StartsWith("batch_norm: can only update buffers of a module"));
 }
 
 // --- graphs
