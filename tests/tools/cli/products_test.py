@@ -1,9 +1,12 @@
 """Products never store a transformed operand: the planned memory of a linear layer on many matrices, and of
-attention in its usual form."""
+attention in its usual form. Products along dimensions of one element have the same bits however they are compiled."""
 
 import json
+import math
 import os
+import pathlib
 import re
+import struct
 
 from sluice_cli import BUILD, CliTest, main
 
@@ -82,6 +85,37 @@ class ProductsTest(CliTest):
         self.assertNotIn("sluice.transpose", fused)
         self.assertNotIn("sluice.relayout", fused)
         self.assertIn("agree with the reference", self.succeed(SLUICE, "verify", "attention.mlir"))
+
+
+    def test_dimensions_of_one_element_change_no_bit(self):
+        """A batch dimension is innermost, and each free dimension of an operand has one element, or both have."""
+        for equation, a, b, y in (("abc,adc->bdc", (9, 70, 8), (9, 1, 8), (70, 1, 8)), ("abc,adc->bdc", (9, 1, 8), (9, 70, 8), (1, 70, 8)),
+                                  ("ab,cab->cb", (3, 2), (1, 3, 2), (1, 2)), ("abc,adc->bdc", (9, 1, 64), (9, 1, 64), (1, 1, 64))):
+            with self.subTest(equation=equation, a=a, b=b):
+                x, w, z = ("tensor<" + "".join(f"{size}x" for size in shape) + "f32>" for shape in (a, b, y))
+                text = f"""module @units {{
+  sluice.model "units" format 2 phase "model"
+  sluice.graph ["a", "b"] (%a: {x}, %b: {w}) {{
+    %p = sluice.einsum "{equation}" %a, %b : ({x}, {w}) -> {z}
+    %y = sluice.tanh %p : ({z}) -> {z}
+    sluice.output "y", %y : {z}
+  }}
+}}
+"""
+                for name, shape in (("a", a), ("b", b)):
+                    numbers = [((37 * number) % 101 - 50) / 50 for number in range(math.prod(shape))]
+                    self.write_npy(f"{name}.npy", "<f4", str(shape), struct.pack(f"<{len(numbers)}f", *numbers))
+
+                def values(*options, threads="1"):
+                    self.compiled("units", text, *options)
+                    self.succeed("./units", "predict", "--threads", threads, "--input", "a=@a.npy", "--input", "b=@b.npy", "--output", "y=@y.npy", "-q")
+                    return pathlib.Path(self.path("y.npy")).read_bytes()
+
+                expected = values()
+                self.assertTrue(any(expected[-4 * math.prod(y):]))
+                for options in ((), ("--no-fuse",), ("--devices", "sim:0")):
+                    self.assertEqual(values(*options, threads="2"), expected, options)
+                self.assertIn("agree with the reference", self.succeed(SLUICE, "verify", "units.mlir"))
 
 
 if __name__ == "__main__":
