@@ -45,6 +45,8 @@ template <typename Op> class RoundsNarrow : public mlir::OpTrait::TraitBase<Op, 
 
 /// On an op: the logical device (a string) on which it runs.
 inline constexpr llvm::StringLiteral kPinAttr = "sluice.pin";
+/// On an op or a state: the logical device that the compiler chose, until all values have their devices.
+inline constexpr llvm::StringLiteral kChosenAttr = "sluice.chosen";
 /// The logical device of the host: the first of every target.
 inline constexpr llvm::StringLiteral kHostDevice = "cpu";
 

@@ -1,9 +1,8 @@
-// The compiler's passes, in the order in which Pipeline.cpp runs them.
+// The bodies of the compiler's passes. driver/PassTable.h registers the passes, with their order.
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LogicalResult.h"
-#include "passes/assign/ChosenDevices.h"
 
 namespace sluice::ir {
 class Target;
@@ -14,117 +13,108 @@ namespace sluice::passes {
 class CostModel;
 enum class BucketPolicy;
 class DeviceBackends;
+class KnownFusions;
 struct PreparedKernels;
 
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
 
-/// model -> train, first. Inserts a `variable` after each value with respect to which gradients are requested, so that
-/// all its consumers read one value.
+/// Inserts a `variable` after each value with respect to which gradients are requested, so that all its consumers read
+/// one value.
 void keepVariables(mlir::ModuleOp module);
 
-/// model -> train, second. Rewrites ops to their canonical forms.
+/// Rewrites ops to their canonical forms.
 mlir::LogicalResult canonicalize(mlir::ModuleOp module);
 
-/// model -> train, third. Casts products, and the ops between them for which that is safe, to the module's precision.
+/// Casts products, and the ops between them for which that is safe, to the module's precision.
 void mixPrecision(mlir::ModuleOp module);
 
-/// model -> train. Replaces the graph by entry points with gradients and updates.
+/// Replaces the graph by entry points with gradients and updates.
 mlir::LogicalResult buildEntryPoints(mlir::ModuleOp module);
 
-/// model -> train, after the gradients are built. Replaces scans by loops.
+/// Replaces scans by loops.
 void lowerScans(mlir::ModuleOp module);
-/// model -> train, after lowerScans. Replaces each branch by two loops, each of which runs once or not at all.
+/// Replaces each branch by two loops, each of which runs once or not at all.
 void lowerBranches(mlir::ModuleOp module);
 
 /// Replaces composite ops that request early expansion by their formulas. Runs in `train`. Ops that each replica
 /// applies to its local rows are expanded in `parallel`, after partitioning.
 void expandComposites(mlir::ModuleOp module);
 
-/// train -> parallel, first. Gives state that rows carry from step to step the rows of a full call. Returns whether there
-/// is such state; the module is unchanged if not.
+/// Gives state that rows carry from step to step the rows of a full call. Returns whether there is such state; the
+/// module is unchanged if not.
 bool carryRows(mlir::ModuleOp module);
 
-/// train -> parallel, second. Rewrites the module to the program of one replica: rows are sharded and sums over rows
-/// reduced.
+/// Rewrites the module to the program of one replica: rows are sharded and sums over rows reduced.
 mlir::LogicalResult partitionRows(mlir::ModuleOp module);
 
-/// train -> parallel, third. If there are several microbatches, splits entry points into a part per microbatch and a
-/// part per call.
+/// If there are several microbatches, splits entry points into a part per microbatch and a part per call.
 mlir::LogicalResult cutMicrobatches(mlir::ModuleOp module);
 
-/// train -> parallel, fourth. If the module's `zero` is set, each replica keeps and updates one shard of the optimizer
-/// state.
+/// If the module's `zero` is set, each replica keeps and updates one shard of the optimizer state.
 mlir::LogicalResult shardOptimizer(mlir::ModuleOp module);
 
-/// train -> parallel, after equal ops are merged. Exchanges each value once.
+/// Exchanges each value once.
 void mergeCollectives(mlir::ModuleOp module);
 
-/// train -> parallel. Names the subject of each collective: the gradient of a parameter, a statistic, an output.
+/// Names the subject of each collective: the gradient of a parameter, a statistic, an output.
 void nameCollectives(mlir::ModuleOp module);
 
-/// train -> parallel. Reduces gradients in the module's wire type if that type is narrower than theirs.
+/// Reduces gradients in the module's wire type if that type is narrower than theirs.
 void narrowGradients(mlir::ModuleOp module);
 
-/// train -> parallel, after every pass that changes collectives. Exchanges the shards of each kind in `buckets`
-/// buckets.
+/// Exchanges the shards of each kind in `buckets` buckets.
 void bucketShards(mlir::ModuleOp module, int64_t buckets);
 
 /// Canonicalizes ops, merges equal ops and removes dead ops.
 mlir::LogicalResult simplify(mlir::ModuleOp module);
 
-/// parallel -> placed, first. Gives every value a device of the target: its pin, else the device fixed by the model,
-/// else that in `chosen`, else the first device. `backends` decide which devices support an op; null: all devices do.
-mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
-                                const ChosenDevices &chosen = ChosenDevices());
+/// Gives every value a device of the target: its pin, else the device fixed by the model, else that chosen by the
+/// compiler (assign/ChosenDevices.h), else the first device. `backends` decide which devices support an op; null: all
+/// devices do.
+mlir::LogicalResult placeValues(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
 
-/// parallel -> placed, second. Computes conditions of branches within branches before the outermost branch, unless the
-/// host computes them.
+/// Computes conditions of branches within branches before the outermost branch, unless the host computes them.
 void hoistConditions(mlir::ModuleOp module);
 
-/// parallel -> placed, third. Inserts a `sluice.copy` where an op reads a value of another device. Copies that the
-/// model's `copies` policy forbids are errors, with one diagnostic per source line. `backends` and `chosen` as above.
-mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr,
-                                 const ChosenDevices &chosen = ChosenDevices());
+/// Inserts a `sluice.copy` where an op reads a value of another device. Copies that the model's `copies` policy forbids
+/// are errors, with one diagnostic per source line. `backends` as above.
+mlir::LogicalResult insertCopies(mlir::ModuleOp module, const DeviceBackends *backends = nullptr);
 
-/// placed -> copied. One copy per value and destination, as early as possible, with its size and time.
+/// One copy per value and destination, as early as possible, with its size and time.
 void deduplicateCopies(mlir::ModuleOp module);
 
-/// placed -> copied. Replaces ops for which the backend of their device has no kernel by their formulas. Returns
-/// whether it replaced any.
+/// Replaces ops for which the backend of their device has no kernel by their formulas. Returns whether it replaced any.
 bool expandMissing(mlir::ModuleOp module, const DeviceBackends &backends);
 
 /// Verifies that no value crosses devices without a copy, the invariant of `copied` and every later phase.
 mlir::LogicalResult verifyPlaced(mlir::ModuleOp module);
 
-/// copied -> fused, first third. Reports ops that the backend of their device cannot run.
+/// Reports ops that the backend of their device cannot run.
 mlir::LogicalResult checkSupport(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// copied -> fused, second third. Chooses layouts from the backends' proposals; the layouts of states are kept in
-/// `physical`.
+/// Chooses layouts from the backends' proposals; the layouts of states are kept in `physical`.
 mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// copied -> fused, last third. Puts every op into a `sluice.kernel`, one per launch. Without `fuse` each op has its
-/// own kernel.
-void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse);
+/// Puts every op into a `sluice.kernel`, one per launch. Without `fuse` each op has its own kernel. Groups in `known` are reused; all others are added to it.
+void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse, KnownFusions *known = nullptr);
 
-/// fused -> scheduled, first. Gives each loop-carried value one buffer; adds copying kernels where that is not
-/// possible.
+/// Gives each loop-carried value one buffer; adds copying kernels where that is not possible.
 void settleLoops(mlir::ModuleOp module);
 
-/// fused -> scheduled, second. The backends compile each kernel; a function and a launch replace it. Descriptions of
-/// kernels in `kept` are reused; all others are added to it.
+/// The backends compile each kernel; a function and a launch replace it. Descriptions of kernels in `kept` are reused;
+/// all others are added to it.
 mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends,
                                    PreparedKernels *kept = nullptr);
 
-/// fused -> scheduled, last. Gives every launch and copy its queue, its position in the issue order, and its waits.
-/// `buckets` is the bucketing policy of collectives.
+/// Gives every launch and copy its queue, its position in the issue order, and its waits. `buckets` is the bucketing
+/// policy of collectives.
 void scheduleActions(mlir::ModuleOp module, const ir::Target &target, const CostModel &costs, BucketPolicy buckets);
 
-/// scheduled -> planned, first half. Gives every buffer an arena and an offset; states are updated in place.
+/// Gives every buffer an arena and an offset; states are updated in place.
 void planMemory(mlir::ModuleOp module, const ir::Target &target, bool reuse);
 
-/// scheduled -> planned, second half. Replaces the waits by those that buffer reuse requires, within and across calls.
+/// Replaces the waits by those that buffer reuse requires, within and across calls.
 void planWaits(mlir::ModuleOp module, const ir::Target &target);
 
 /// Verifies that the waits of a planned module keep every buffer until its last reader is done.

@@ -87,11 +87,12 @@ static LogicalResult verifyCapacity(ModuleOp module) {
   return verifyValues(module, [&](Operation *op, Type type) { return verifySize(op, type, capacity); });
 }
 
-/// Pins are read on any op; they must be strings.
+/// Pins and chosen devices are read on any op; they must be strings.
 static LogicalResult verifyPins(ModuleOp module) {
   WalkResult result = module->walk([&](Operation *op) -> WalkResult {
-    if (Attribute device = op->getAttr(kPinAttr); device && !isa<StringAttr>(device))
-      return op->emitOpError() << "attribute '" << kPinAttr << "' must be the name of a device, but is " << device;
+    for (StringRef name : {StringRef(kPinAttr), StringRef(kChosenAttr)})
+      if (Attribute device = op->getAttr(name); device && !isa<StringAttr>(device))
+        return op->emitOpError() << "attribute '" << name << "' must be the name of a device, but is " << device;
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

@@ -1,13 +1,20 @@
-// Devices that the compiler chose where the user chose none.
+// The devices that the compiler chose for ops and states that the user left open: an attribute, from phase `chosen`
+// until `place-values` has assigned all devices.
 #pragma once
 
-#include "mlir/IR/BuiltinAttributes.h"
-#include "mlir/IR/Operation.h"
-#include "llvm/ADT/DenseMap.h"
+#include "ir/Dialect.h"
 
 namespace sluice::passes {
 
-/// The logical devices of ops and states of one module in phase `train`. Missing ops and states are undecided.
-using ChosenDevices = llvm::DenseMap<mlir::Operation *, mlir::StringAttr>;
+/// The device chosen for an op or state; null if none was chosen, or without an op.
+inline mlir::StringAttr getChosenDevice(mlir::Operation *op) {
+  return op ? op->getAttrOfType<mlir::StringAttr>(ir::kChosenAttr) : mlir::StringAttr();
+}
+
+inline void setChosenDevice(mlir::Operation *op, mlir::StringAttr device) { op->setAttr(ir::kChosenAttr, device); }
+
+inline void forgetChosenDevices(mlir::ModuleOp module) {
+  module.walk([](mlir::Operation *op) { op->removeAttr(ir::kChosenAttr); });
+}
 
 } // namespace sluice::passes

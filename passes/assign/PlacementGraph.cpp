@@ -8,6 +8,7 @@
 #include "passes/assign/PlacementGraph.h"
 
 #include "ir/Layout.h"
+#include "passes/assign/ChosenDevices.h"
 #include "passes/assign/FixedDevices.h"
 #include "passes/backend/KernelView.h"
 #include "passes/schedule/Actions.h"
@@ -280,49 +281,48 @@ void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares) {
 //===- the way back -----------------------------------------------------------------------------------------------===//
 
 /// Gives an op that launches rematerialize the device of its readers; several devices get a clone each.
-static void placeWithReaders(Operation &op, ChosenDevices &chosen) {
+static void placeWithReaders(Operation &op) {
   llvm::MapVector<StringAttr, SmallVector<OpOperand *>> uses;
   for (OpOperand &use : op.getUses())
-    if (StringAttr device = chosen.lookup(use.getOwner()))
+    if (StringAttr device = getChosenDevice(use.getOwner()))
       uses[device].push_back(&use);
   for (auto &[device, operands] : llvm::drop_begin(uses)) {
     Operation *clone = OpBuilder(&op).clone(op);
-    chosen[clone] = device;
+    setChosenDevice(clone, device);
     for (OpOperand *operand : operands)
       operand->set(clone->getResult(cast<OpResult>(operand->get()).getResultNumber()));
   }
   if (!uses.empty())
-    chosen[&op] = uses.front().first;
+    setChosenDevice(&op, uses.front().first);
 }
 
 /// `here` maps an op of the graph to the op of the module in which devices are chosen.
 template <typename Here>
 static void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
-                           ChosenDevices &chosen, Here here) {
+                           Here here) {
   auto entry = cast<EntryOp>(here(graph.entry));
   FixedDevices fixed(entry);
   auto nameOf = [&](uint32_t device) { return StringAttr::get(entry->getContext(), target.devices()[device].name); };
   for (auto [group, device] : llvm::zip_equal(graph.groups, devices)) {
     StateOp state = group.state;
     if (state && !getDevice(state.getStoredType()) && !state.isSetByHost())
-      chosen[here(state)] = nameOf(device);
+      setChosenDevice(here(state), nameOf(device));
     for (Operation *op : group.fusion.ops)
       if (group.kind == PlacedGroup::Launch)
-        chosen[here(op)] = nameOf(device);
+        setChosenDevice(here(op), nameOf(device));
   }
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getActions())))
-    if (op.hasTrait<SameDevice>() && !chosen.contains(&op) && !fixed.of(&op) && !fixed.isMadeAnywhere(&op))
-      placeWithReaders(op, chosen);
+    if (op.hasTrait<SameDevice>() && !getChosenDevice(&op) && !fixed.of(&op) && !fixed.isMadeAnywhere(&op))
+      placeWithReaders(op);
+}
+
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target) {
+  applyPlacement(graph, devices, target, [](Operation *op) { return op; });
 }
 
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
-                    ChosenDevices &chosen) {
-  applyPlacement(graph, devices, target, chosen, [](Operation *op) { return op; });
-}
-
-void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const Target &target,
-                    const IRMapping &clone, ChosenDevices &chosen) {
-  applyPlacement(graph, devices, target, chosen, [&](Operation *op) { return clone.lookup(op); });
+                    const IRMapping &clone) {
+  applyPlacement(graph, devices, target, [&](Operation *op) { return clone.lookup(op); });
 }
 
 } // namespace sluice::passes

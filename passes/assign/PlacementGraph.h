@@ -4,7 +4,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/analysis/FusionGroups.h"
-#include "passes/assign/ChosenDevices.h"
 #include "passes/assign/GroupPlacement.h"
 #include "passes/assign/PlacementFlow.h"
 #include "passes/backend/DeviceBackends.h"
@@ -51,12 +50,11 @@ void countAtPeak(PlacementGraph &graph);
 /// Scales transient memory by a share of the bytes of all values, per device, since buffers are reused.
 void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares);
 
-/// Records an assignment's device for every op and state that the user has not placed. An op that launches on several
+/// Records an assignment's device (ChosenDevices.h) for every op and state that the user has not placed. An op that launches on several
 /// devices rematerialize is cloned for each device.
-void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target,
-                    ChosenDevices &chosen);
+void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target);
 /// The same in a clone of the graph's module.
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target,
-                    const mlir::IRMapping &clone, ChosenDevices &chosen);
+                    const mlir::IRMapping &clone);
 
 } // namespace sluice::passes

@@ -13,6 +13,7 @@
 #include "passes/backend/DeviceBackends.h"
 #include "passes/backend/KernelView.h"
 #include "passes/kernel/CopyKernel.h"
+#include "passes/kernel/KnownFusions.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -119,9 +120,15 @@ static void removeDead(Block &block) {
       op.erase();
 }
 
-static void fuseList(ActionListOp list, FusionRules &rules, llvm::StringMap<unsigned> &names) {
+static SmallVector<FusionGroup> groupsOf(ActionListOp list, FusionRules &rules, KnownFusions *known) {
+  auto form = [&] { return formFusionGroups(list, rules); };
+  auto entry = dyn_cast<EntryOp>(list.getOperation());
+  return known && entry ? known->groupsOf(entry, form) : form();
+}
+
+static void fuseList(ActionListOp list, FusionRules &rules, KnownFusions *known, llvm::StringMap<unsigned> &names) {
   Block &block = list.getActions();
-  SmallVector<FusionGroup> groups = formFusionGroups(list, rules);
+  SmallVector<FusionGroup> groups = groupsOf(list, rules, known);
   SmallVector<Operation *> old;
   for (Operation &op : block)
     if (isCompute(&op) && !isCrossing(&op))
@@ -149,7 +156,7 @@ static void fuseList(ActionListOp list, FusionRules &rules, llvm::StringMap<unsi
     op->erase();
 }
 
-void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
+void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse, KnownFusions *known) {
   llvm::StringMap<unsigned> names;
   // Inner loops first.
   module.walk([&](ActionListOp list) {
@@ -158,7 +165,7 @@ void fuseKernels(ModuleOp module, const DeviceBackends &backends, bool fuse) {
     FusionRules rules(fuse, [&](ArrayRef<Operation *> ops, ValueRange results) {
       return backends.of(ops.back()).canFuse(KernelView(ops, results, views));
     });
-    fuseList(list, rules, names);
+    fuseList(list, rules, known, names);
   });
   for (auto entry : module.getOps<EntryOp>())
     addCopies(entry, backends);

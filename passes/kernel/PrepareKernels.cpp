@@ -6,6 +6,7 @@
 //          %y, %done = sluice.launch "acc0_relu" @acc0_relu on "acc0" in %x
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
+#include "passes/analysis/ContentKey.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/kernel/PreparedKernels.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,32 +51,6 @@ private:
 
 } // namespace
 
-/// A kernel's computation as one byte string, without its name, locations and devices. Within one context equal types
-/// and attributes have equal addresses.
-static std::string keyOf(KernelOp kernel, TypesWithoutDevice &types) {
-  std::string key;
-  auto add = [&](uint64_t part) { key.append(reinterpret_cast<const char *>(&part), sizeof part); };
-  auto addAddress = [&](const void *part) { add(reinterpret_cast<uintptr_t>(part)); };
-  DenseMap<Value, uint64_t> numbers;
-  auto define = [&](Value value) {
-    numbers.try_emplace(value, numbers.size());
-    addAddress(types.of(value.getType()).getAsOpaquePointer());
-  };
-  Block &body = kernel.getBody().front();
-  add(body.getNumArguments());
-  llvm::for_each(body.getArguments(), define);
-  for (Operation &op : body) {
-    assert(op.getNumRegions() == 0 && "ops of a kernel hold no others");
-    addAddress(op.getName().getAsOpaquePointer());
-    addAddress(op.getAttrDictionary().getAsOpaquePointer());
-    add(op.getNumOperands());
-    for (Value operand : op.getOperands())
-      add(numbers.at(operand));
-    llvm::for_each(op.getResults(), define);
-  }
-  return key;
-}
-
 namespace {
 
 class Outlining {
@@ -102,7 +77,7 @@ private:
   /// The function of kernels with this body, created on first use.
   FailureOr<FunctionOp> functionFor(KernelOp kernel) {
     Backend &backend = backends.of(kernel);
-    std::string key = keyOf(kernel, types);
+    std::string key = contentKey(kernel.getBody().front(), [&](Type type) { return types.of(type); });
     FunctionOp &known = functions[(backend.name() + " " + key).str()];
     if (known)
       return known;

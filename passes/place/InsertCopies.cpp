@@ -14,6 +14,7 @@
 #include "ir/text/DiagnosticText.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
+#include "passes/assign/ChosenDevices.h"
 #include "passes/backend/DeviceBackends.h"
 #include "runtime/plan/DeviceName.h"
 #include "llvm/ADT/StringSet.h"
@@ -57,9 +58,8 @@ private:
 
 class EntryCopies {
 public:
-  EntryCopies(EntryOp entry, CrossingReports &reports, const DeviceBackends *backends, const ChosenDevices &chosen)
-      : entry(entry), symbols(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends),
-        chosen(chosen) {}
+  EntryCopies(EntryOp entry, CrossingReports &reports, const DeviceBackends *backends)
+      : entry(entry), symbols(entry->getParentOfType<ModuleOp>()), reports(reports), backends(backends) {}
 
   LogicalResult run() {
     SmallVector<Operation *> readers;
@@ -134,7 +134,7 @@ private:
       return CopyReason::InitialValue;
     if (stateOf(value))
       return CopyReason::State;
-    bool isChosen = chosen.contains(reader) || chosen.contains(value.getDefiningOp());
+    bool isChosen = getChosenDevice(reader) || getChosenDevice(value.getDefiningOp());
     return isChosen ? CopyReason::Placement : CopyReason::Pin;
   }
 
@@ -181,19 +181,18 @@ private:
   SymbolTable symbols;
   CrossingReports &reports;
   const DeviceBackends *backends;
-  const ChosenDevices &chosen;
   DenseMap<std::tuple<Value, StringAttr, Block *>, Value> made;
 };
 
 } // namespace
 
-LogicalResult insertCopies(ModuleOp module, const DeviceBackends *backends, const ChosenDevices &chosen) {
+LogicalResult insertCopies(ModuleOp module, const DeviceBackends *backends) {
   ModelOp model = findModel(module);
   CopyPolicy policy = model ? model.getCopies().value_or(CopyPolicy::Explicit) : CopyPolicy::Explicit;
   CrossingReports reports(policy, std::max<int64_t>(getCapacity(module), 1));
   bool failing = false;
   for (auto entry : module.getOps<EntryOp>())
-    failing |= failed(EntryCopies(entry, reports, backends, chosen).run());
+    failing |= failed(EntryCopies(entry, reports, backends).run());
   return failure(failing);
 }
 

@@ -12,6 +12,7 @@
 #include "ir/Dialect.h"
 #include "ir/Target.h"
 #include "passes/Passes.h"
+#include "passes/assign/ChosenDevices.h"
 #include "passes/assign/FixedDevices.h"
 #include "runtime/plan/DeviceName.h"
 
@@ -26,9 +27,8 @@ namespace {
 
 class EntryPlacing {
 public:
-  EntryPlacing(EntryOp entry, const SymbolTable &symbols, const Target &target, const DeviceBackends *backends,
-               const ChosenDevices &chosen)
-      : entry(entry), symbols(symbols), target(target), fixed(entry, backends), chosen(chosen) {}
+  EntryPlacing(EntryOp entry, const SymbolTable &symbols, const Target &target, const DeviceBackends *backends)
+      : entry(entry), symbols(symbols), target(target), fixed(entry, backends) {}
 
   LogicalResult run() {
     placeInputs();
@@ -69,7 +69,7 @@ private:
   StringAttr deviceOf(Operation *op) {
     StringAttr device = fixed.of(op);
     if (!device)
-      device = chosen.lookup(op);
+      device = getChosenDevice(op);
     return device ? device : name(target.first().name);
   }
 
@@ -96,18 +96,16 @@ private:
   const SymbolTable &symbols;
   const Target &target;
   FixedDevices fixed;
-  const ChosenDevices &chosen;
 };
 
 } // namespace
 
-static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const Target &target,
-                                const ChosenDevices &chosen) {
+static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const Target &target) {
   StringAttr device = getDevice(state.getStoredType());
   if (!device && state.getOf())
     device = getDevice(symbols.lookup<StateOp>(*state.getOf()).getStoredType());
   if (!device)
-    device = chosen.lookup(state);
+    device = getChosenDevice(state);
   if (!device)
     device = StringAttr::get(state.getContext(), state.isSetByHost() ? kHostDevice.str() : target.first().name);
   if (!target.find(device))
@@ -118,7 +116,7 @@ static LogicalResult placeState(StateOp state, const SymbolTable &symbols, const
   return success();
 }
 
-LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends, const ChosenDevices &chosen) {
+LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return failure();
@@ -126,10 +124,10 @@ LogicalResult placeValues(ModuleOp module, const DeviceBackends *backends, const
   // Slots last, because they follow their parameters.
   for (bool slots : {false, true})
     for (auto state : module.getOps<StateOp>())
-      if (bool(state.getOf()) == slots && failed(placeState(state, symbols, *target, chosen)))
+      if (bool(state.getOf()) == slots && failed(placeState(state, symbols, *target)))
         return failure();
   for (auto entry : module.getOps<EntryOp>())
-    if (failed(EntryPlacing(entry, symbols, *target, backends, chosen).run()))
+    if (failed(EntryPlacing(entry, symbols, *target, backends).run()))
       return failure();
   return success();
 }

@@ -3,6 +3,7 @@
 #include "ir/Module.h"
 #include "ir/Target.h"
 #include "passes/Passes.h"
+#include "passes/assign/ChosenDevices.h"
 #include "runtime/plan/DeviceName.h"
 
 using namespace mlir;
@@ -19,6 +20,8 @@ public:
   LogicalResult verifyTypes(Operation *op) const {
     if (auto state = dyn_cast<StateOp>(op); state && failed(verifyType(op, state.getStoredType())))
       return failure();
+    if (StringAttr chosen = getChosenDevice(op); chosen && failed(verifyChosen(op, chosen)))
+      return failure();
     for (Type type : op->getResultTypes())
       if (failed(verifyType(op, type)))
         return failure();
@@ -30,6 +33,13 @@ public:
   }
 
 private:
+  LogicalResult verifyChosen(Operation *op, StringAttr device) const {
+    if (target.find(device))
+      return success();
+    return op->emitOpError("has an attribute '")
+           << kChosenAttr << "' that names no device of the target " << target.str();
+  }
+
   LogicalResult verifyType(Operation *op, Type type) const {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!hasCapacity && tensor && !tensor.hasStaticShape())
@@ -72,7 +82,7 @@ static bool isOfLaterPhase(Operation *op, StringRef phase) {
   if (list && !list.getCarriedArguments().empty())
     return true;
   if (isa<LoopOp, ExchangeOp>(op)) {
-    bool isKnown = phase == "fused" || (phase == "train" && isa<LoopOp>(op));
+    bool isKnown = phase == "fused" || ((phase == "train" || phase == "chosen") && isa<LoopOp>(op));
     return !isKnown || op->hasAttr("on") || op->hasAttr("slots") || op->hasAttr("last_uses");
   }
   return isa<ActionOp, FunctionOp, ReceiveOp, QueueOp, ArenaOp>(op);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/reference/Interpreter.h"
-#include "passes/Pipeline.h"
+#include "passes/driver/Pipeline.h"
 #include "runtime/instance/Instance.h"
 #include "tests/TemporaryFolder.h"
 #include <map>

@@ -84,7 +84,7 @@ class Bench:
         self.call(self.tool, "compile", "colours.mlir", "-o", "colours", "-q")
         self.write("words.mlir", WORDS)
         self.call(self.tool, "compile", "words.mlir", "-o", "words", "-q")
-        self.dumps = {name: self.read(f"dump/{name}") for name in ("02-train.mlir", "06-fused.mlir")}
+        self.dumps = {name: self.read(f"dump/{name}") for name in ("02-train.mlir", "07-fused.mlir")}
         self.program = self.read("small")
         text = self.program[self.program.index(b'{"format":'):].decode("latin-1")
         self.plan = text[:json.JSONDecoder().raw_decode(text)[1]].encode("latin-1")

@@ -6,7 +6,7 @@
 #include "ir/Target.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
-#include "passes/Pipeline.h"
+#include "passes/driver/Pipeline.h"
 #include "sluice/sluice.h"
 #include "tests/e2e/torch/MixedGraph.h"
 #include <cstring>

@@ -4,6 +4,7 @@
 #include "ir/Module.h"
 #include "ir/Target.h"
 #include "passes/assign/search/Evaluation.h"
+#include "passes/kernel/KnownFusions.h"
 #include "runtime/files/Process.h"
 #include "runtime/plan/DeviceName.h"
 #include "tools/compiler/Backends.h"
@@ -12,7 +13,6 @@
 #include "tools/compiler/Installation.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/PrepareModule.h"
-#include "tools/compiler/ShardBuckets.h"
 #include "tools/compiler/placement/Placement.h"
 #include "tools/compiler/placement/costs/Costs.h"
 #include "llvm/ADT/StringExtras.h"
@@ -56,9 +56,8 @@ static llvm::Error checkLimits(ModuleOp module, const runtime::Plan &plan, const
   return llvm::Error::success();
 }
 
-/// The costs of the replicas' devices, for bucketing and predicting their collectives.
-static llvm::Expected<passes::TargetCosts> costsOfReplicas(ModuleOp module, const PlacementRequest &request,
-                                                           const passes::BackendSettings &settings) {
+static llvm::Expected<passes::TargetCosts> findCosts(ModuleOp module, const PlacementRequest &request,
+                                                     const passes::BackendSettings &settings) {
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> target = ir::Target::of(module);
   if (failed(target))
@@ -113,37 +112,6 @@ static void forecastReplicas(const passes::TargetCosts &costs, Compiled &compile
   }
 }
 
-/// Runs the phases up to `train` and chooses devices. The pipeline continues from there with the costs of the choice.
-static llvm::Error place(ModuleOp module, const PlacementRequest &request, passes::PipelineOptions &pipeline,
-                         Compiled &compiled) {
-  passes::PipelineOptions before = pipeline;
-  before.compileTo = "train";
-  if (pipeline.compileFrom != "train") {
-    auto trained = runPhases(module, before, compiled.warnings);
-    if (!trained)
-      return trained.takeError();
-  }
-  auto start = std::chrono::steady_clock::now();
-  auto decision = choosePlacement(module, pipeline, request);
-  if (!decision)
-    return decision.takeError();
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  compiled.phases.push_back({"choosing", took.count()});
-  compiled.placement = std::move(decision->report);
-  pipeline.costs = std::move(decision->costs);
-  pipeline.chosen = std::move(decision->chosen);
-  pipeline.compileFrom = "train";
-  return llvm::Error::success();
-}
-
-/// Whether the compiler chooses the number of buckets for the replicas' shards.
-static bool choosesShardBuckets(ModuleOp module, const PlacementRequest &request,
-                                const passes::PipelineOptions &pipeline) {
-  ir::ModelOp model = ir::findModel(module);
-  return model && model.getZero() > 0 && !request.chooses && pipeline.buckets == passes::BucketPolicy::Auto &&
-         (pipeline.compileFrom == "model" || pipeline.compileFrom == "train");
-}
-
 static passes::PipelineOptions pipelineFor(ModuleOp module, const CompileOptions &options,
                                            const PreparedModule &start) {
   passes::PipelineOptions pipeline;
@@ -165,56 +133,100 @@ static passes::PipelineOptions pipelineFor(ModuleOp module, const CompileOptions
   pipeline.reuseMemory = options.reuseMemory;
   pipeline.promoteF64 = options.promoteF64;
   pipeline.precision = start.precision;
+  pipeline.verifiesEach = options.verifiesEach;
   return pipeline;
 }
+
+namespace {
+
+/// Inputs of a compilation from outside of the module, and its observers.
+class Services {
+public:
+  Services(const CompileOptions &options, const PreparedModule &start, const passes::PipelineOptions &pipeline,
+           Compiled &compiled)
+      : options(options), start(start), pipeline(pipeline), compiled(compiled) {}
+
+  passes::PipelineServices forPipeline() {
+    passes::PipelineServices services;
+    if (start.placement.chooses)
+      services.chooseDevices = [this](ModuleOp module) { return chooseDevices(module); };
+    services.costsOf = [this](ModuleOp module) { return kept(findCosts(module, start.placement, options.settings)); };
+    services.readInitialValues = [this](ModuleOp module) {
+      return kept(readInitialData(module, options.values, options.promoteF64));
+    };
+    services.afterPass = [this](ModuleOp module, llvm::StringRef phase, llvm::StringRef pass, double seconds) {
+      passes.push_back({pass.str(), seconds});
+      if (options.observer)
+        options.observer(module, phase, pass);
+    };
+    services.afterPhase = [this](llvm::StringRef phase, double seconds) {
+      compiled.phases.push_back({phase.str(), seconds, std::move(passes)});
+      passes.clear();
+      if (!files::memoryIsLeft(kMemoryOfAPhase))
+        throw std::bad_alloc();
+    };
+    return services;
+  }
+
+  /// The error of a service, or else of the pipeline.
+  llvm::Error errorOr(llvm::Error error) {
+    if (!failure)
+      return error;
+    llvm::consumeError(std::move(error));
+    return makeError(failure->code, failure->text);
+  }
+
+private:
+  /// Keeps the error, whose exit code a diagnostic would lose.
+  template <typename T> FailureOr<T> kept(llvm::Expected<T> value) {
+    if (value)
+      return std::move(*value);
+    failure = takeFailure(value.takeError());
+    return mlir::failure();
+  }
+
+  FailureOr<passes::CostModel> chooseDevices(ModuleOp module) {
+    FailureOr<PlacementDecision> decision = kept(choosePlacement(module, pipeline, start.placement));
+    if (failed(decision))
+      return mlir::failure();
+    compiled.placement = std::move(decision->report);
+    return std::move(decision->costs);
+  }
+
+  const CompileOptions &options;
+  const PreparedModule &start;
+  const passes::PipelineOptions &pipeline;
+  Compiled &compiled;
+  std::vector<PassTime> passes; // of the current phase
+  std::optional<Failure> failure;
+};
+
+} // namespace
 
 llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
   auto start = prepareModule(module, options);
   if (!start)
     return start.takeError();
-  const PlacementRequest &placement = start->placement;
   Compiled compiled;
   passes::PipelineOptions pipeline = pipelineFor(module, options, *start);
-  pipeline.progress = [&](llvm::StringRef phase, double seconds) {
-    compiled.phases.push_back({phase.str(), seconds});
-    if (!files::memoryIsLeft(kMemoryOfAPhase))
-      throw std::bad_alloc();
-  };
-
-  bool goesOn = !llvm::is_contained({"model", "train", "parallel"}, pipeline.compileTo);
-  if (placement.chooses && goesOn)
-    if (llvm::Error error = place(module, placement, pipeline, compiled))
-      return error;
-  std::optional<passes::TargetCosts> costs;
-  if (start->replicas != 1 && goesOn) {
-    auto found = costsOfReplicas(module, placement, options.settings);
-    if (!found)
-      return found.takeError();
-    costs = std::move(*found);
-    pipeline.costs = costs->model;
-    if (choosesShardBuckets(module, placement, pipeline))
-      pipeline.shardBuckets = chooseShardBuckets(module, pipeline, *costs);
-  }
-  if (pipeline.compileTo == "lowered") {
-    auto values = readInitialData(module, options.values, options.promoteF64);
-    if (!values)
-      return values.takeError();
-    pipeline.values = *values;
-    compiled.values = std::move(*values);
-  }
-  auto lowered = runPhases(module, pipeline, compiled.warnings);
+  passes::KnownFusions fusions; // candidates have entry points in common, also with the placement that is chosen
+  if (start->placement.chooses)
+    pipeline.fusions = &fusions;
+  Services services(options, *start, pipeline, compiled);
+  auto lowered = runPhases(module, pipeline, compiled.warnings, services.forPipeline());
   if (!lowered)
-    return lowered.takeError();
+    return services.errorOr(lowered.takeError());
   compiled.objects = std::move(lowered->objects);
   compiled.plan = std::move(lowered->plan);
+  compiled.values = std::move(lowered->values);
   compiled.functions = std::move(lowered->functions);
   if (llvm::Error error = checkTrees(compiled.plan, options))
     return error;
-  if (!placement.chooses)
-    if (llvm::Error error = checkLimits(module, compiled.plan, placement))
+  if (!start->placement.chooses)
+    if (llvm::Error error = checkLimits(module, compiled.plan, start->placement))
       return error;
-  if (costs)
-    forecastReplicas(*costs, compiled);
+  if (lowered->costs && start->replicas != 1)
+    forecastReplicas(*lowered->costs, compiled);
   return std::move(compiled); // the forecast points into the plan
 }
 

@@ -11,6 +11,7 @@
 #include "tools/compiler/placement/Request.h"
 #include "tools/compiler/placement/report/Report.h"
 #include "llvm/Support/Error.h"
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,12 +53,21 @@ struct CompileOptions {
   bool promoteF64 = false;
   std::string precision;      // f32, bf16 or f16: of f32 products; empty: as in the model
   bool printLocations = true; // in IR output
-  std::string values;         // name in the plan of the file of large initial data; empty: the module's own
+  bool verifiesEach = false;  // verify the IR and all invariants after each pass
+  /// Called after each pass; none by default.
+  std::function<void(mlir::ModuleOp module, llvm::StringRef phase, llvm::StringRef pass)> observer = {};
+  std::string values; // name in the plan of the file of large initial data; empty: the module's own
+};
+
+struct PassTime {
+  std::string pass; // "verify": MLIR's verifier after the phase
+  double seconds;
 };
 
 struct PhaseTime {
   std::string phase;
   double seconds;
+  std::vector<PassTime> passes = {}; // in order
 };
 
 /// The predicted communication of replicas in consecutive calls of an entry point.

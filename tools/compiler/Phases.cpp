@@ -27,9 +27,9 @@ llvm::Error errorOf(const passes::Obstacle &obstacle) { return makeError(codeOf(
 llvm::Error errorOf(const ir::DiagnosticText &diagnostics) { return errorOf(passes::obstacleOf(diagnostics)); }
 
 llvm::Expected<passes::Lowered> runPhases(ModuleOp module, const passes::PipelineOptions &pipeline,
-                                          std::string &warnings) {
+                                          std::string &warnings, const passes::PipelineServices &services) {
   ir::DiagnosticText diagnostics(module.getContext());
-  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, pipeline);
+  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, pipeline, services);
   warnings += diagnostics.warnings();
   if (failed(lowered))
     return errorOf(diagnostics);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "passes/Obstacle.h"
-#include "passes/Pipeline.h"
+#include "passes/driver/Pipeline.h"
 #include "llvm/Support/Error.h"
 #include <string>
 
@@ -14,6 +14,6 @@ llvm::Error errorOf(const ir::DiagnosticText &diagnostics);
 
 /// Runs the pipeline on the module in place and adds its warnings to `warnings`.
 llvm::Expected<passes::Lowered> runPhases(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
-                                          std::string &warnings);
+                                          std::string &warnings, const passes::PipelineServices &services = {});
 
 } // namespace sluice::compiler

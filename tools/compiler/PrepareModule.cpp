@@ -3,19 +3,26 @@
 #include "ir/Dialect.h"
 #include "ir/Module.h"
 #include "ir/Target.h"
+#include "passes/driver/PassTable.h"
 #include "passes/train/VerifyInput.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/placement/Placement.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/X86TargetParser.h"
-#include <array>
 
 using namespace mlir;
 
 namespace sluice::compiler {
 
-static constexpr std::array<llvm::StringLiteral, 3> kResumable = {"model", "train", "fused"};
+/// The phases whose dumps can be compiled further.
+static llvm::SmallVector<llvm::StringRef> resumablePhases() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const passes::Phase &phase : passes::allPhases())
+    if (phase.canResume)
+      names.push_back(phase.name);
+  return names;
+}
 
 /// Checks that the CPU exists and that the host's backend can compile for it.
 static llvm::Error checkCpu(const std::string &text) {
@@ -53,13 +60,13 @@ static llvm::Expected<std::string> startPhase(ModuleOp module, const CompileOpti
   std::string phase = !options.compileFrom.empty() ? options.compileFrom : model ? model.getPhase().str() : "model";
   if (llvm::Error error = checkPhase(phase))
     return error;
-  if (!llvm::is_contained(kResumable, phase))
+  if (!llvm::is_contained(resumablePhases(), phase))
     return makeError(options.compileFrom.empty() ? ExitCode::Invalid : ExitCode::Usage,
                      "a dump of phase '" + phase + "' cannot be resumed from; those of " +
-                         llvm::join(kResumable, ", ") + " can");
-  if (options.placement.chooses && phase == "fused")
-    return makeError(ExitCode::Usage,
-                     "cannot place a dump of phase 'fused': it already has its devices; place the original model");
+                         llvm::join(resumablePhases(), ", ") + " can");
+  if (options.placement.chooses && (phase == "chosen" || phase == "fused"))
+    return makeError(ExitCode::Usage, "cannot place a dump of phase '" + phase +
+                                          "': it already has its devices; place the original model");
   std::vector<llvm::StringRef> names = phaseNames();
   if (!options.compileTo.empty() && llvm::find(names, phase) > llvm::find(names, options.compileTo))
     return makeError(ExitCode::Usage,
@@ -184,7 +191,7 @@ static llvm::Error checkZero(ModuleOp module, llvm::StringRef phase, const Compi
                                                 "): not supported; use --zero 1, which shards the optimizer state");
   if (zero != 0 && zero != 1)
     return makeError(ExitCode::Usage, "--zero is 0 or 1, not " + llvm::Twine(zero));
-  if (zero != recorded && phase != "model" && phase != "train")
+  if (zero != recorded && !llvm::is_contained({"model", "train", "chosen"}, phase))
     return isFixed("--zero", phase, recorded == 1 ? "a sharded optimizer state" : "an unsharded optimizer state");
   if (zero == 1 && replicas == ir::kReplicasOfLaunch)
     return makeError(ExitCode::Unsupported,
@@ -296,6 +303,9 @@ static llvm::Error checkPlacement(const PlacementRequest &placement, int64_t rep
   if (!placement.chooses && (hasOtherLinks || !placement.entry.empty()))
     return makeError(ExitCode::Usage, llvm::Twine(hasOtherLinks ? "--link" : "--place-entry") +
                                           " applies to automatic placement; add --placement auto or --placement FILE");
+  if (!placement.chooses && compileTo == "chosen")
+    return makeError(ExitCode::Usage, "phase 'chosen' runs only if the compiler chooses devices; add --placement auto "
+                                      "or --placement FILE");
   if (!placement.links.empty() && !hasOtherLinks && replicas == 1)
     return isForReplicas("--link replicas=SPEED");
   bool isPlanned = llvm::is_contained({"", "planned", "lowered", "executable"}, compileTo);

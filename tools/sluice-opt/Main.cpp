@@ -4,6 +4,7 @@
 #include "ir/text/ParseGuard.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/driver/PassTable.h"
 #include "runtime/files/InputFile.h"
 #include "runtime/files/Process.h"
 #include "runtime/help/Arguments.h"
@@ -42,7 +43,8 @@ static std::string helpText() {
     app.add_flag("--" + pass.argument, pass.description);
   sluice::help::beginGroup(app, sluice::help::kCommon);
   app.add_option("-o", output, "File to write; - writes standard output (default: -)")->type_name("FILE");
-  bool hidden = false;
+  bool phases = false, hidden = false;
+  app.add_flag("--phases", phases, "Print tables of the phases, passes and invariants, as Markdown");
   app.add_flag("--help-hidden", hidden, "Print every pass and option of MLIR and LLVM");
   app.footer("Example:\n  sluice-opt --sluice-build-entry-points --sluice-simplify lenet.mlir");
   return app.help();
@@ -58,6 +60,9 @@ int main(int argc, char **argv) {
   for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1))
     if (argument == "--help" || argument == "-help" || argument == "-h") {
       llvm::outs() << helpText();
+      return 0;
+    } else if (argument == "--phases") {
+      llvm::outs() << sluice::passes::describePhases();
       return 0;
     }
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Sluice's passes\n", registry);

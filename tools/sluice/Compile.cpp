@@ -3,6 +3,7 @@
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
 #include "tools/sluice/Summary.h"
+#include "tools/sluice/Tracing.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace sluice::compiler;
@@ -13,9 +14,10 @@ static const char kCompileExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet                    an executable: try ./lenet --help
   sluice compile lenet.mlir --emit=so                   a library for sluice/runtime/api.h
   sluice compile lenet.mlir --dump-ir dump              one numbered file per phase
-  sluice compile dump/06-fused.mlir --compile-from=fused -o lenet)";
+  sluice compile dump/07-fused.mlir --compile-from=fused -o lenet)";
 
-static llvm::Error compile(const std::string &model, const CompileOptions &options, const Talk &talk) {
+static llvm::Error compile(const std::string &model, const CompileOptions &options, const Tracing &tracing,
+                           const Talk &talk) {
   if (talk.verbose)
     llvm::errs() << "compiling " << model << '\n';
   auto compiled = compileFile(model, options);
@@ -23,7 +25,9 @@ static llvm::Error compile(const std::string &model, const CompileOptions &optio
     return compiled.takeError();
   if (!talk.quiet)
     llvm::errs() << compiled->warnings;
-  if (talk.verbose)
+  if (tracing.timing && !talk.json)
+    printTiming(llvm::errs(), *compiled);
+  else if (talk.verbose)
     printPhases(llvm::errs(), *compiled);
   if (compiled->objects.empty() || compiled->output == "-")
     return llvm::Error::success();
@@ -67,11 +71,12 @@ Command addCompile(CLI::App &app) {
                    "Phase of which the input is a dump (default: as in the input)")
       ->type_name("PHASE");
   command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase to this folder")->type_name("DIR");
+  auto tracing = addTracingFlags(*command, *options);
   addSaveTemps(*command, *options);
   addCodeFlags(*command, *options, DeviceLists::Several);
   addReplicaFlags(*command, *options);
   addPlacementFlags(*command, options->placement);
-  return {command, [=](const Talk &talk) { return compile(*model, *options, talk); }};
+  return {command, [=](const Talk &talk) { return compile(*model, *options, *tracing, talk); }};
 }
 
 } // namespace sluice::tool

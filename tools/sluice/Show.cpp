@@ -31,6 +31,7 @@ Command addShow(CLI::App &app) {
   command->add_flag("--dot", [options](int64_t) { options->emit = Emit::Dot; }, "Print a Graphviz graph instead of IR");
   addCodeFlags(*command, *options);
   addReplicaFlags(*command, *options);
+  addPlacementFlags(*command, options->placement);
   return {command, [=](const Talk &talk) -> llvm::Error {
             auto compiled = compileFile(*model, *options);
             if (compiled && !talk.quiet)

@@ -306,8 +306,12 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
 static json::Object summaryAsJson(const Compiled &compiled) {
   Figures figures = figuresOf(compiled);
   json::Object phases;
-  for (const PhaseTime &phase : compiled.phases)
+  json::Array passes;
+  for (const PhaseTime &phase : compiled.phases) {
     phases[phase.phase] = phase.seconds;
+    for (const PassTime &pass : phase.passes)
+      passes.push_back(json::Object{{"phase", phase.phase}, {"pass", pass.pass}, {"seconds", pass.seconds}});
+  }
   json::Array devices, copies, collectives, others;
   for (const DeviceFigures &device : figures.devices)
     devices.push_back(json::Object{{"name", runtime::shownDevice(device.name)},
@@ -347,6 +351,7 @@ static json::Object summaryAsJson(const Compiled &compiled) {
                       {"communication", communicationAsJson(compiled.communication)},
                       {"seconds", figures.seconds},
                       {"phases", std::move(phases)},
+                      {"passes", std::move(passes)},
                       {"others", std::move(others)}};
 }
 

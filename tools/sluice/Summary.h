@@ -13,7 +13,7 @@ void printSummary(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 /// "peak_bytes", "state_bytes", "settings"}], "functions", "copies": [{"entry", "copies", "bytes"}], "collectives":
 /// [{"entry", "collectives", "bytes"}], "replica_link", "communication": [{"entry", "call_ms", "ms", "exposed_ms",
 /// "collectives": [{"name", "kind", "bytes", "ready_ms", "start_ms", "end_ms", "exposed_ms"}]}], "seconds", "phases",
-/// "others"}; "others" has such an object for each other device list.
+/// "passes": [{"phase", "pass", "seconds"}], "others"}; "others" has such an object for each other device list.
 void printSummaryAsJson(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
 /// One line per phase with its time.

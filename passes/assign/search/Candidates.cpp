@@ -122,13 +122,12 @@ static Assignment whereItCan(PlacementGraph &graph, const std::vector<std::optio
 }
 
 /// A clone of the module, with the candidate's devices.
-static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const Candidate &candidate,
-                                         ChosenDevices &chosen) {
+static OwningOpRef<ModuleOp> clonePlaced(const PlacementSetting &setting, const Candidate &candidate) {
   IRMapping clone;
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>(ModuleOp(setting.module)->clone(clone)));
   for (const auto &[entry, devices] : candidate.devices)
     if (candidate.isWritten)
-      applyPlacement(setting.graphs.at(entry), devices, setting.target(), clone, chosen);
+      applyPlacement(setting.graphs.at(entry), devices, setting.target(), clone);
   return copy;
 }
 
@@ -142,7 +141,7 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
     return;
   }
   PipelineOptions pipeline = setting.pipeline;
-  OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate, pipeline.chosen);
+  OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate);
   pipeline.prepared = &setting.prepared;
   candidate.evaluation = evaluate(*copy, pipeline, setting.entry, setting.costs.hostRunsHere, candidate.obstacle);
   if (!candidate.evaluation)
@@ -214,12 +213,10 @@ Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known) 
   return candidate;
 }
 
-ChosenDevices applyCandidate(const PlacementSetting &setting, const Candidate &candidate) {
-  ChosenDevices chosen;
+void applyCandidate(const PlacementSetting &setting, const Candidate &candidate) {
   for (const std::string &entry : setting.entries())
     if (candidate.isWritten)
-      applyPlacement(setting.graphs.at(entry), candidate.devices.at(entry), setting.target(), chosen);
-  return chosen;
+      applyPlacement(setting.graphs.at(entry), candidate.devices.at(entry), setting.target());
 }
 
 } // namespace sluice::passes

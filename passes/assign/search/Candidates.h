@@ -65,7 +65,7 @@ Candidate tryStrategy(PlacementSetting &setting, const std::string &name, const 
 /// The user's own placement, compiled as without a choice, unless decisions are kept.
 Candidate tryPinned(PlacementSetting &setting, llvm::ArrayRef<Candidate> known);
 
-/// The candidate's devices for the original module, as recorded by `applyPlacement`.
-ChosenDevices applyCandidate(const PlacementSetting &setting, const Candidate &candidate);
+/// Records the candidate's devices in the original module, with `applyPlacement`.
+void applyCandidate(const PlacementSetting &setting, const Candidate &candidate);
 
 } // namespace sluice::passes

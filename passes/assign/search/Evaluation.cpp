@@ -49,9 +49,8 @@ std::optional<Evaluation> evaluate(ModuleOp module, PipelineOptions pipeline, ll
                                    Obstacle &obstacle) {
   pipeline.compileFrom = "train";
   pipeline.compileTo = "planned";
-  pipeline.verifies = false; // the IR is discarded
+  pipeline.verifies = pipeline.verifiesEach = false; // the IR is discarded
   pipeline.dumpIrDir.clear();
-  pipeline.progress = nullptr;
   ir::DiagnosticText diagnostics(module.getContext()); // warnings are reported when the chosen placement is compiled
   FailureOr<Lowered> planned = runPipeline(module, pipeline);
   if (failed(planned)) {

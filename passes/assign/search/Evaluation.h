@@ -2,7 +2,7 @@
 #pragma once
 
 #include "passes/Obstacle.h"
-#include "passes/Pipeline.h"
+#include "passes/driver/Pipeline.h"
 #include "runtime/plan/CallModel.h"
 
 namespace sluice::passes {

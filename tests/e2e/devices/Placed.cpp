@@ -68,7 +68,6 @@ Placed place(const PlacementCase &asked) {
   passes::PipelineOptions options = trained.pipeline;
   options.compileFrom = "train";
   options.compileTo = "fused";
-  options.chosen = std::move(decision.chosen);
   std::string warnings;
   valueOf(compiler::runPhases(*trained.module, options, warnings));
   return {textOf(*trained.module), std::move(decision.report), std::move(decision.costs)};

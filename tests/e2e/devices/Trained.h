@@ -5,7 +5,7 @@
 #include "ir/Target.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
-#include "passes/Pipeline.h"
+#include "passes/driver/Pipeline.h"
 #include "tools/compiler/Backends.h"
 #include <stdexcept>
 

@@ -330,7 +330,7 @@ class DataTest(Case):
 
     def test_a_dump_goes_on_with_it(self):
         self.begin(4, "--dump-ir", "dump")
-        os.rename(self.path("dump/06-fused.mlir"), self.path("dump/fused.mlir"))
+        os.rename(self.path("dump/07-fused.mlir"), self.path("dump/fused.mlir"))
         self.run_program(SLUICE, "compile", "dump/fused.mlir", "--compile-from", "fused", "-o", "again")
         np.testing.assert_allclose(self.predict("again", x=self.x), self.expected(), rtol=0, atol=1e-5)
 

@@ -4,8 +4,9 @@
 #include "ir/text/ParseGuard.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Passes.h"
-#include "passes/Pipeline.h"
+#include "passes/assign/ChosenDevices.h"
 #include "passes/assign/PlacementGraph.h"
+#include "passes/driver/Pipeline.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <set>
@@ -87,7 +88,7 @@ protected:
     std::vector<uint32_t> devices;
     for (const PlacementProblem::Group &group : all.problem.groups)
       devices.push_back(group.pinned.value_or(group.times[1] == PlacementProblem::kImpossible ? 0 : 1));
-    applyPlacement(all, devices, backends->target(), chosen);
+    applyPlacement(all, devices, backends->target());
     return compile("train");
   }
 
@@ -97,7 +98,6 @@ protected:
     options.backends = {&host, &accelerator};
     options.compileFrom = from;
     options.compileTo = "fused";
-    options.chosen = chosen;
     return LogicalResult(runPipeline(*module, options));
   }
 
@@ -111,12 +111,17 @@ protected:
     return devices;
   }
 
-  /// The devices of the ops with a name, in program order.
+  static std::string chosenFor(Operation *op) {
+    StringAttr device = getChosenDevice(op);
+    return device ? device.str() : "";
+  }
+
+  /// The devices chosen for the ops with a name, in program order.
   std::vector<std::string> placesOf(llvm::StringRef op) {
     std::vector<std::string> places;
     module->walk([&](Operation *found) {
       if (found->getName().getStringRef() == op)
-        places.push_back(chosen.lookup(found).str());
+        places.push_back(chosenFor(found));
     });
     return places;
   }
@@ -125,7 +130,6 @@ protected:
   OwningOpRef<ModuleOp> module;
   sluice_backend_compile host = willing("cpu"), accelerator = willing("fake");
   std::unique_ptr<DeviceBackends> backends;
-  ChosenDevices chosen;
   CostModel costs;
 };
 
@@ -169,10 +173,10 @@ TEST_F(PlacementGraphs, ASlotFollowsItsParameter) {
   PlacementGraph step = graph("step");
   std::vector<uint32_t> devices(step.groups.size(), 0);
   devices[find(step, "w")] = 2;
-  applyPlacement(step, devices, backends->target(), chosen);
-  EXPECT_EQ(chosen.lookup(module->lookupSymbol("w")), "acc1");
-  EXPECT_FALSE(chosen.contains(module->lookupSymbol("lr")));
-  ASSERT_TRUE(succeeded(placeValues(*module, backends.get(), chosen)));
+  applyPlacement(step, devices, backends->target());
+  EXPECT_EQ(chosenFor(module->lookupSymbol("w")), "acc1");
+  EXPECT_EQ(chosenFor(module->lookupSymbol("lr")), "");
+  ASSERT_TRUE(succeeded(placeValues(*module, backends.get())));
   EXPECT_EQ(getDevice(module->lookupSymbol<StateOp>("w.momentum").getStoredType()), "acc1");
 }
 
@@ -208,7 +212,7 @@ TEST_F(PlacementGraphs, RematerializedOpsAreClonedForEachDevice) {
   std::vector<uint32_t> devices(predict.groups.size(), 0);
   devices[add] = 1;
   devices[exp] = 2;
-  applyPlacement(predict, devices, backends->target(), chosen);
+  applyPlacement(predict, devices, backends->target());
   EXPECT_EQ(placesOf("sluice.add"), std::vector<std::string>{"acc0"});
   EXPECT_EQ(placesOf("sluice.exp"), std::vector<std::string>{"acc1"});
   std::vector<std::string> expands = placesOf("sluice.expand");

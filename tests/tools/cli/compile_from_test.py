@@ -2,10 +2,11 @@
 effect."""
 
 import os
+import re
 
 from sluice_cli import BUILD, CliTest, main
 
-RESUMABLE = {"model": "01-model.mlir", "train": "02-train.mlir", "fused": "06-fused.mlir"}
+RESUMABLE = {"model": "01-model.mlir", "train": "02-train.mlir", "fused": "07-fused.mlir"}
 
 
 # A scan and a branch, with training.
@@ -58,6 +59,33 @@ class CompileFromTest(CliTest):
                 self.compile(f"dump/{name}", "--compile-from", phase, "-o", phase)
                 self.assertTrue(self.read(phase, "rb") == self.read("lenet", "rb"))
 
+    def test_a_dump_of_chosen_keeps_the_devices(self):
+        """The search makes an executable, and so does its dump, until an edit moves an op."""
+        self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "16", "-o", "mlp.mlir")
+        flags, known = ("--devices", "cpu,sim:0"), {"env": self.placement_environment()}
+        link = ("--link", "sim:0=1000GB/s,1us")
+        for arguments in (("mlp.mlir", "-o", "mlp", "--placement", "auto", *link, "--dump-ir", "dump"),
+                          ("dump/03-chosen.mlir", "-o", "resumed")):
+            result = self.sluice("compile", *arguments, *flags, "-q", **known)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        text = self.read("dump/03-chosen.mlir")
+        self.assertIn('sluice.chosen = "', text)
+        self.assertNotIn("sluice.chosen", self.read("dump/05-placed.mlir"))
+        fused = self.sluice("show", "dump/03-chosen.mlir", "--phase", "fused", **known)
+        self.assertEqual(self.sluice("show", "mlp.mlir", *flags, "--placement", "auto", *link, "--phase", "fused", **known).stdout, fused.stdout)
+        other = "cpu" if 'sluice.chosen = "acc0"' in text else "acc0"
+        self.write("moved.mlir", re.sub(r'(sluice.relu .*sluice.chosen = )"\w+"', rf'\1"{other}"', text))
+        moved = self.sluice("show", "moved.mlir", "--phase", "fused", **known)
+        self.assertEqual(moved.returncode, 0, moved.stderr)
+        self.assertNotEqual(moved.stdout, fused.stdout)
+        self.write("absent.mlir", re.sub(r'(sluice.relu .*sluice.chosen = )"\w+"', r'\1"acc7"', text))
+        absent = self.sluice("compile", "absent.mlir", "-o", "absent")
+        self.assertEqual(absent.returncode, 3)
+        self.assertIn("'sluice.chosen' that names no device of the target cpu,sim:0", absent.stderr)
+        again = self.sluice("compile", "dump/03-chosen.mlir", "--placement", "auto", "-o", "again")
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("cannot place a dump of phase 'chosen'", again.stderr)
+
     def test_a_dump_with_loops_compiles_to_the_same_executable(self):
         self.write("loops.mlir", LOOPS)
         self.compile("loops.mlir", "-o", "loops", "--dump-ir", "dump")
@@ -70,7 +98,7 @@ class CompileFromTest(CliTest):
     def test_a_dump_of_a_later_phase_is_not_taken_for_an_earlier_one(self):
         self.write("loops.mlir", LOOPS)
         self.compile("loops.mlir", "-o", "loops", "--dump-ir", "dump")
-        self.write("edited.mlir", self.read("dump/07-scheduled.mlir").replace('phase "scheduled"', 'phase "train"'))
+        self.write("edited.mlir", self.read("dump/08-scheduled.mlir").replace('phase "scheduled"', 'phase "train"'))
         result = self.sluice("compile", "edited.mlir", "-o", "edited")
         self.assertEqual(result.returncode, 3)
         self.assertRegex(result.stderr, r"loops\.mlir:\d+:\d+: error: .* is of a later phase than 'train'")

@@ -58,7 +58,7 @@ class CompileTest(CliTest):
     def test_dumps_are_numbered(self):
         whole = self.sluice("compile", "small.mlir", "-o", "whole", "--dump-ir", "dump")
         self.assertEqual(whole.returncode, 0, whole.stderr)
-        names = [f"{number:02}-{phase}.mlir" for number, phase in enumerate(PHASES, 1)]
+        names = [f"{number:02}-{phase}.mlir" for number, phase in zip((1, 2, 4, 5, 6, 7, 8, 9, 10), PHASES)]  # 3 is `chosen`
         self.assertEqual(sorted(os.listdir(self.path("dump"))), sorted(names + ["manifest.json"]))
 
     def test_the_summary_tells_what_is_where(self):
@@ -90,7 +90,7 @@ class CompileTest(CliTest):
                 self.assertIn(f"precision {precision}\n", self.run_program(self.path("small"), "info").stdout)
         self.assertIn("  precision     bf16\n", self.sluice("compile", "small.mlir", "--precision", "bf16", "-o", "small").stdout)
         for dump, flags, code in [("01-model", (), 0), ("01-model", ("--precision", "f32"), 0), ("02-train", (), 0),
-                                  ("06-fused", ("--precision", "bf16"), 0), ("02-train", ("--precision", "f32"), 2)]:
+                                  ("07-fused", ("--precision", "bf16"), 0), ("02-train", ("--precision", "f32"), 2)]:
             with self.subTest(dump=dump, flags=flags):
                 result = self.sluice("compile", f"dump/{dump}.mlir", *flags, "-o", "again", "--json")
                 self.assertEqual(result.returncode, code, result.stderr)

@@ -132,7 +132,7 @@ class SkeletonTest(CopyTest):
         self.check_sources(new + changed)
         self.check_listed(path for path in new if path.endswith(".cpp"))
         self.assertIn("void dropUnused(mlir::ModuleOp module);", self.text("passes/Passes.h"))
-        self.assertIn('add("drop-unused"', self.text("tools/sluice-opt/SluicePasses.cpp"))
+        self.assertIn('{"drop-unused"', self.text("passes/driver/PassTable.cpp"))
         self.assertIn("--sluice-drop-unused", self.text("tests/passes/drop_unused.mlir"))
 
     def test_a_pass_of_each_room(self):
@@ -184,7 +184,7 @@ class RefusalTest(CopyTest):
                                 (("op", "simplify"), "cannot write tests/passes/simplify.mlir: the file exists"),
                                 (("pass", "simplify"), "passes/Passes.h has simplify already"),
                                 (("pass", "place_values"), "passes/Passes.h has placeValues already"),
-                                (("pass", "isolate_ops"), 'SluicePasses.cpp has "isolate-ops" already'),
+                                (("pass", "lower_kernels"), 'PassTable.cpp has "lower-kernels" already'),
                                 (("backend", "cpu"), "backends/cpu exists"), (("backend", "include"), "backends/include exists")):
             self.assertIn(said, self.refused(*arguments))
 

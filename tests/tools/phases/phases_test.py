@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that dumps match passes/PHASES.md: phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
+"""Checks that dumps, and the tables of phases and passes, match passes/PHASES.md: phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
 
 A comment `<!-- dump: NAME PHASE -->` precedes each block; NAME is one of the models below, or a dump of `fused`
 in tests/e2e/devices/trees. The lines of a block are consecutive in the dump of that phase; `...` matches any
@@ -22,6 +22,7 @@ MODELS = {
     "replicas": ["--batch", "250"],
     "split": ["--batch", "256", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"],
 }
+TABLES = re.compile(r"<!-- tables of sluice-opt --phases -->\n\n(.*?)\n<!-- end of the tables -->", re.S)
 BLOCK = re.compile(r"<!-- dump: (\w+) (\w+) -->\n```mlir\n(.*?)```", re.S)
 
 
@@ -52,8 +53,13 @@ def dump(root, build, folder, name, phase):
 def main():
     root, build, filecheck = sys.argv[1:]
     with open(os.path.join(root, "passes", "PHASES.md"), encoding="utf-8") as document:
-        blocks = BLOCK.findall(document.read())
+        text = document.read()
+    blocks = BLOCK.findall(text)
     failed = len(blocks) < 10
+    printed = subprocess.run([os.path.join(build, "bin", "sluice-opt"), "--phases"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    if TABLES.findall(text) != [printed]:
+        print("the tables of PHASES.md are not those of sluice-opt --phases")
+        failed = True
     with tempfile.TemporaryDirectory() as folder:
         for name, phase, block in blocks:
             expected = os.path.join(folder, "expected")

@@ -70,7 +70,8 @@ llvm::Expected<passes::PlacementSetting> preparePlacement(ModuleOp module, const
 
 static PlacementDecision decided(const passes::PlacementSetting &setting, const passes::Candidate &chosen,
                                  PlacementReport report) {
-  return {std::move(report), setting.costs.model, passes::applyCandidate(setting, chosen)};
+  passes::applyCandidate(setting, chosen);
+  return {std::move(report), setting.costs.model};
 }
 
 /// All work that it can run on one device.

@@ -1,4 +1,4 @@
-#include "passes/Dump.h"
+#include "passes/driver/Dump.h"
 #include "ir/Target.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/plan/DeviceName.h"

@@ -1,11 +1,11 @@
-// The compiler as a sequence of named phases, from a model to object code.
+// The compiler as a sequence of named phases, from a model to object code. PassTable.h lists the phases and their passes.
 #pragma once
 
 #include "ir/Dialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/analysis/CostModel.h"
 #include "passes/artifact/Artifact.h"
-#include "passes/assign/ChosenDevices.h"
+#include "passes/assign/search/TargetCosts.h"
 #include "passes/backend/Backend.h"
 #include "passes/schedule/BucketCollectives.h"
 #include "sluice/backend/compile.h"
@@ -15,6 +15,7 @@
 
 namespace sluice::passes {
 
+class KnownFusions;
 struct PreparedKernels;
 
 struct PipelineOptions {
@@ -27,23 +28,39 @@ struct PipelineOptions {
   std::string temporaries;    // folder for readable generated code, one folder per backend; empty: none
   std::string backendFolder;  // where backends were found; kept in plans for several devices
   std::string dataPath;       // where the model's default data was found; empty: look up by name
-  InitialValues values;       // of states
   Variant variant;            // number of the artifact
-  CostModel costs;            // for scheduling
+  CostModel costs;            // for scheduling, unless a service finds them
   BucketPolicy buckets = BucketPolicy::Auto; // bucketing of collectives
-  int64_t shardBuckets = 1;                  // per kind, for the optimizer's shards; 0: one bucket per shard
-  int64_t capacity = 0;                      // rows of `?`; 0: as in the module
+  /// Buckets per kind, for the optimizer's shards; 0: one bucket per shard; none: as a service finds, else 1.
+  std::optional<int64_t> shardBuckets = {};
+  int64_t capacity = 0; // rows of `?`; 0: as in the module
   bool fuse = true;
-  bool reuseMemory = true; // off: every value keeps its own buffer, for inspection
-  bool verifies = true;    // verify the IR after each phase
+  bool reuseMemory = true;   // off: every value keeps its own buffer, for inspection
+  bool verifies = true;      // verify the IR after each phase
+  bool verifiesEach = false; // verify the IR and all invariants after each pass
   bool promoteF64 = false;
   std::optional<ir::Precision> precision; // of f32 products; none: as in the module
   /// Prepared kernels shared by several compilations of one model and target. Only for compilations that stop before
   /// `lowered`, because a session lacks kernels that another session prepared. Null: nothing is shared.
   PreparedKernels *prepared = nullptr;
-  /// Devices of ops and states of a module in phase `train` that the user has not placed.
-  ChosenDevices chosen = ChosenDevices();
-  std::function<void(llvm::StringRef phase, double seconds)> progress; // after each phase
+  /// Fusion groups shared by several compilations of one model and target. Null: nothing is shared.
+  KnownFusions *fusions = nullptr;
+};
+
+/// Inputs of the pipeline from outside of the module, and its observers. All are optional.
+struct PipelineServices {
+  /// Chooses the devices of ops and states of a module in phase `train` that the user left open, and records them
+  /// (passes/assign/ChosenDevices.h). Returns the costs that the choice is based on. Without it, phase `chosen` is
+  /// skipped.
+  std::function<mlir::FailureOr<CostModel>(mlir::ModuleOp)> chooseDevices = {};
+  /// The costs of the target's devices, for scheduling, and for bucketing and predicting the collectives of replicas.
+  std::function<mlir::FailureOr<TargetCosts>(mlir::ModuleOp)> costsOf = {};
+  /// The initial data of states, for phase `lowered`.
+  std::function<mlir::FailureOr<InitialValues>(mlir::ModuleOp)> readInitialValues = {};
+  /// After each pass, and as pass `verify` after the verification of a phase.
+  std::function<void(mlir::ModuleOp module, llvm::StringRef phase, llvm::StringRef pass, double seconds)> afterPass =
+      {};
+  std::function<void(llvm::StringRef phase, double seconds)> afterPhase = {};
 };
 
 /// The result of `lowered`: the object files that an artifact is linked from, and their plan. `planned` returns the
@@ -51,6 +68,8 @@ struct PipelineOptions {
 struct Lowered {
   std::vector<std::string> objects;
   runtime::Plan plan;
+  InitialValues values;                 // of states
+  std::optional<TargetCosts> costs;     // if a service found them
   std::vector<FunctionNeeds> functions; // of device code, as reported by its backends
 };
 
@@ -58,6 +77,7 @@ struct Lowered {
 llvm::ArrayRef<llvm::StringRef> phaseNames();
 
 /// Runs the phases after `compileFrom` up to and including `compileTo`. Reports diagnostics on failure.
-mlir::FailureOr<Lowered> runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
+mlir::FailureOr<Lowered> runPipeline(mlir::ModuleOp module, const PipelineOptions &options,
+                                     const PipelineServices &services = {});
 
 } // namespace sluice::passes

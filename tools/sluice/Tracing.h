@@ -1,0 +1,20 @@
+// What `sluice compile` prints about its passes: --timing, --print-after, --verify-each.
+#pragma once
+
+#include "tools/compiler/Compiler.h"
+#include <CLI/CLI.hpp>
+#include <memory>
+
+namespace sluice::tool {
+
+struct Tracing {
+  bool timing = false;
+};
+
+/// Adds the flags, which set the options' observer.
+std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileOptions &options);
+
+/// A line per phase and, indented, per pass.
+void printTiming(llvm::raw_ostream &out, const compiler::Compiled &compiled);
+
+} // namespace sluice::tool
