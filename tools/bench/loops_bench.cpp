@@ -1,5 +1,5 @@
 // Measures typical elementwise kernels: GB/s over operands and results on one thread. SHOW=NAME in the environment also
-// prints the LLVM IR and the assembly of the kernel NAME.
+// prints the MLIR and the assembly of the kernel NAME.
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tests/backends/cpu/KernelRun.h"
@@ -15,7 +15,7 @@ static void bench(const char *name, const std::vector<std::string> &operands, co
     return;
   }
   if (getenv("SHOW") && std::string(getenv("SHOW")) == name)
-    printf("%s\n%s\n", kernel.llvmIR.c_str(), kernel.assembly.c_str());
+    printf("%s\n%s\n", kernel.text().c_str(), kernel.assembly().c_str());
   kernel.randomize(low, high);
   double seconds = kernel.time(256);
   double bytes = kernel.result().work.bytes + 256.0 * kernel.result().work.bytesPerRow;

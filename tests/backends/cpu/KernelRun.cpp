@@ -20,18 +20,14 @@ KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string
   if (!op)
     return;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; });
-  code = ModuleOp::create(UnknownLoc::get(&context));
+  OwningOpRef<ModuleOp> code = ModuleOp::create(UnknownLoc::get(&context));
   auto made = lowerKernel(op, *code, op.getName(), target, capacity);
   if (failed(made))
     return;
-  std::string before;
-  llvm::raw_string_ostream(before) << *code;
-  CodegenOptions options;
-  options.llvmIR = &llvmIR;
-  options.assembly = &assembly;
-  auto compiled = compileToObject(*code, target, options);
+  llvm::raw_string_ostream(functions) << *code;
+  auto compiled = compileToObject(*code, target);
   if (!compiled) {
-    messages += llvm::toString(compiled.takeError()) + "\n" + before;
+    messages += llvm::toString(compiled.takeError()) + "\n" + functions;
     return;
   }
   auto loaded = loadObject(*compiled);
@@ -41,7 +37,16 @@ KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string
   }
   kernel = *made;
   object.emplace(std::move(*loaded));
-  llvmIR = before;
+}
+
+std::string KernelRun::assembly() {
+  OwningOpRef<ModuleOp> code = ModuleOp::create(UnknownLoc::get(&context));
+  (void)*lowerKernel(op, *code, op.getName(), target, capacity);
+  std::string text;
+  CodegenOptions options;
+  options.assembly = &text;
+  llvm::cantFail(compileToObject(*code, target, options).takeError());
+  return text;
 }
 
 LoweredKernel KernelRun::described() {

@@ -17,7 +17,10 @@ public:
   const LoweredKernel &result() const { return *kernel; }
   /// The kernel, lowered once more, to functions without bodies.
   LoweredKernel described();
-  std::string llvmIR, assembly;
+  /// The stages as MLIR.
+  const std::string &text() const { return functions; }
+  /// Compiles the kernel once more: assembly takes as long as machine code, and few tests read it.
+  std::string assembly();
 
   /// Runs all tasks of each stage, one by one, in an order that `seed` draws (0: in order, in one call).
   void run(int64_t rows, unsigned seed = 0);
@@ -26,7 +29,7 @@ public:
 
 private:
   Target target;
-  mlir::OwningOpRef<mlir::ModuleOp> code;
+  std::string functions;
   std::optional<LoweredKernel> kernel;
   std::optional<LoadedObject> object;
 };

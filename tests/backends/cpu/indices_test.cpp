@@ -48,7 +48,7 @@ void expectMatches(const Indexed &indexed, double size, double tolerance) {
   kernel.randomize(-2, size + 2);
   for (int64_t rows : {7, 3, 1, 0}) {
     kernel.run(rows);
-    EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows\n" << kernel.llvmIR;
+    EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows\n" << kernel.text();
     auto inOrder = kernel.bytes(0);
     kernel.run(rows, /*seed=*/5);
     EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows, in random order";
@@ -108,7 +108,7 @@ TEST(Indices, GathersInsideOfKernels) {
   kernel.randomize(-1, 6);
   for (int64_t rows : {7, 1, 0}) {
     kernel.run(rows);
-    EXPECT_LE(kernel.error(), 1e-5) << kernel.llvmIR;
+    EXPECT_LE(kernel.error(), 1e-5) << kernel.text();
   }
 }
 
@@ -193,7 +193,7 @@ void expectAtAllPositions(KernelRun kernel, size_t index, int size) {
     kernel.inputs[index].data = {double(position)};
     for (int64_t rows : {7, 3, 0}) {
       kernel.run(rows, /*seed=*/5);
-      EXPECT_EQ(kernel.error(), 0) << "at " << position << " with " << rows << " rows\n" << kernel.llvmIR;
+      EXPECT_EQ(kernel.error(), 0) << "at " << position << " with " << rows << " rows\n" << kernel.text();
     }
   }
 }

@@ -30,7 +30,7 @@ void expectRuns(KernelRun &kernel, double low, double high, double tolerance) {
   for (int64_t rows : {7, 3, 1, 0}) {
     kernel.run(rows);
     EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows\n"
-                                         << (getenv("SLUICE_SHOW") ? kernel.llvmIR : "");
+                                         << (getenv("SLUICE_SHOW") ? kernel.text() : "");
     auto inOrder = kernel.bytes(0);
     kernel.run(rows, /*seed=*/5);
     EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows, in random order";
@@ -225,7 +225,7 @@ void withCode(const KernelRun &kernel, llvm::function_ref<void(ModuleOp)> look) 
   context.allowUnregisteredDialects();
   context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
                       vector::VectorDialect>();
-  OwningOpRef<ModuleOp> code = parseSourceString<ModuleOp>(kernel.llvmIR, &context);
+  OwningOpRef<ModuleOp> code = parseSourceString<ModuleOp>(kernel.text(), &context);
   look(*code);
 }
 

@@ -73,13 +73,13 @@ TEST(Pow, IsVectorised) {
   const std::string x = "tensor<64xf32>";
   KernelRun general({x, x}, "%a = sluice.pow %0, %1 : (" + x + ", " + x + ") -> " + x, "%a : " + x, 1);
   ASSERT_TRUE(general.lowered()) << general.diagnostics();
-  EXPECT_EQ(general.assembly.find("powf"), std::string::npos);
+  EXPECT_EQ(general.assembly().find("powf"), std::string::npos);
   KernelRun square({x},
                    "%two = sluice.full {value = 2.0 : f64, type = " + x + "} : () -> " + x +
                        "\n%a = sluice.pow %0, %two : (" + x + ", " + x + ") -> " + x,
                    "%a : " + x, 1);
   ASSERT_TRUE(square.lowered()) << square.diagnostics();
-  EXPECT_LT(square.assembly.size(), general.assembly.size() / 2);
+  EXPECT_LT(square.assembly().size(), general.assembly().size() / 2);
 }
 
 // Tests that remainders are exact: C's fmod is exact, and one addition gives the result the sign of b.
@@ -156,7 +156,7 @@ public:
     kernel.run(1);
     for (int i = 0; i < 2 * (end - first); ++i)
       bytes.push_back(kernel.bytes(unsigned(i)));
-    callsFunction = kernel.assembly.find("math.") != std::string::npos;
+    callsFunction = kernel.assembly().find("math.") != std::string::npos;
   }
 
   static constexpr int kOperands = 17, kValues = 64;

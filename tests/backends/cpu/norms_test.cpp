@@ -25,7 +25,7 @@ void expectMatches(const std::vector<std::string> &operands, const std::string &
   kernel.randomize(0.5, 2.5);
   for (int64_t rows : {7, 3, 1, 0}) {
     kernel.run(rows);
-    EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows\n" << kernel.llvmIR;
+    EXPECT_LE(kernel.error(), tolerance) << "with " << rows << " rows\n" << kernel.text();
     auto inOrder = kernel.bytes(0);
     kernel.run(rows, /*seed=*/5);
     EXPECT_TRUE(kernel.bytes(0) == inOrder) << "other bits in another order";
