@@ -155,10 +155,11 @@ function(sluice_links_mlir result)
   endforeach()
 endfunction()
 
-# sluice_test(name SOURCES a.cpp ... [LINK lib ...]): one GoogleTest program; every case becomes a ctest entry, named by
-# the parameter name of its suite.
+# sluice_test(name [LONG] SOURCES a.cpp ... [LINK lib ...]): one GoogleTest program; every suite becomes a ctest entry. An
+# entry per case would take longer: a process that links MLIR starts in about 0.1 s. LONG suites start first, so that
+# the last ones to run are short.
 function(sluice_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   sluice_configure_target(${name})
   target_include_directories(${name} PRIVATE "${SLUICE_SOURCE_ROOT}" "${PROJECT_BINARY_DIR}")
@@ -176,7 +177,20 @@ function(sluice_test name)
   if(SLUICE_SANITIZE)
     set(seconds 3000)
   endif()
-  gtest_discover_tests(${name} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${seconds})
+  set(cost 0)
+  if(ARG_LONG)
+    set(cost 50)
+  endif()
+  set(script "${SLUICE_SOURCE_ROOT}/tools/cmake/DiscoverSuites.cmake")
+  set(suites "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
+  add_custom_command(TARGET ${name} POST_BUILD
+    COMMAND "${CMAKE_COMMAND}" -D "PROGRAM=$<TARGET_FILE:${name}>" -D "FOLDER=${CMAKE_CURRENT_BINARY_DIR}"
+      -D "OUTPUT=${suites}" -D SECONDS=${seconds} -D COST=${cost} -P "${script}"
+    BYPRODUCTS "${suites}"
+    VERBATIM)
+  set(include "${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake")
+  file(WRITE "${include}" "if(EXISTS [=[${suites}]=])\n  include([=[${suites}]=])\nelse()\n  add_test([=[${name}_NOT_BUILT]=] [=[${name}_NOT_BUILT]=])\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${include}")
 endfunction()
 
 # sluice_lit_suite(name folder): one ctest entry that runs lit over the .mlir files of a folder.

@@ -220,8 +220,8 @@ class BuildTest(unittest.TestCase):
             self.succeed(root, "cmake", "--preset", "ci")
             self.succeed(root, "cmake", "--build", "--preset", "ci", "--target", "sluice", "sluice-opt", "sluice_backends",
                          "sluice_ir_tests", "torch_cases")
-            listed = self.succeed(root, "ctest", "--preset", "ci", "--no-tests=error", "-R", r"^(RowSum|Gradient|Formula)\.|^passes$|^conformance\.abacus$|^torch\.random$")
-            for test in ("RowSum.AddsAlongTheAxis", "Gradient.OfEvery", "Formula.OfEvery", "passes", "conformance.abacus", "torch.random"):
+            listed = self.succeed(root, "ctest", "--preset", "ci", "--no-tests=error", "-R", r"^(RowSum|Gradient|Formula)$|^passes$|^conformance\.abacus$|^torch\.random$")
+            for test in ("RowSum", "Gradient", "Formula", "passes", "conformance.abacus", "torch.random"):
                 self.assertIn(test, listed)
 
     def succeed(self, root, *command):

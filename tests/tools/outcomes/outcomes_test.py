@@ -11,13 +11,20 @@ SCRIPT = os.path.join(os.path.abspath(sys.argv.pop()), "tools", "scripts", "outc
 PASSED = '<testcase name="Runs" status="run"><system-out>[       OK ] Runs</system-out></testcase>'
 
 
-def skipped_by_gtest(name):
-    return f"""<testcase name="{name}" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>
+def skipped_by_gtest(*names):
+    """A suite that skips these cases and runs another."""
+    cases = "".join(f"""
 [ RUN      ] {name}
 /here/long_test.cpp:53: Skipped
 only LeNet runs
 
-[  SKIPPED ] {name} (0 ms)</system-out></testcase>"""
+[  SKIPPED ] {name} (0 ms)""" for name in names)
+    listed = "".join(f"\n[  SKIPPED ] {name}" for name in names)
+    return f"""<testcase name="A" status="run"><system-out>
+[ RUN      ] A.runs
+[       OK ] A.runs (5 ms){cases}
+[  PASSED  ] 1 test.
+[  SKIPPED ] {len(names)} tests, listed below:{listed}</system-out></testcase>"""
 
 
 SKIPPED_BY_CODE = """<testcase name="page" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>
@@ -55,8 +62,8 @@ class OutcomesTest(unittest.TestCase):
         self.assertEqual(self.outcomes(PASSED), ["nothing skipped, of 1 tests"])
 
     def test_reasons_are_counted(self):
-        lines = self.outcomes(PASSED, skipped_by_gtest("A.x"), skipped_by_gtest("A.y"), SKIPPED_BY_CODE)
-        self.assertEqual(lines, ["skipped 3, of 4 tests:", "     2  only LeNet runs  (A.x and 1 more)", "     1  no browser here  (page)"])
+        lines = self.outcomes(PASSED, skipped_by_gtest("A.x", "A.y"), SKIPPED_BY_CODE)
+        self.assertEqual(lines, ["skipped 3, of 5 tests:", "     2  only LeNet runs  (A.x and 1 more)", "     1  no browser here  (page)"])
 
     def test_a_script_that_passes_may_skip_cases(self):
         lines = self.outcomes(SKIPS_A_CASE)
@@ -74,12 +81,33 @@ class OutcomesTest(unittest.TestCase):
         printed = "\n".join(f"line {number}" for number in range(60))
         lines = self.outcomes(f'<testcase name="B.z" status="fail"><failure message=""/><system-out>{printed}</system-out></testcase>',
                               skipped_by_gtest("A.x"), PASSED)
-        self.assertEqual(lines[:4], ["skipped 1, of 3 tests:", "     1  only LeNet runs  (A.x)", "failed 1, of 3 tests:", "  B.z"])
+        self.assertEqual(lines[:4], ["skipped 1, of 4 tests:", "     1  only LeNet runs  (A.x)", "failed 1, of 3 entries of ctest:", "  B.z"])
         self.assertEqual(lines[4:], [f"    | line {number}" for number in range(20, 60)])
+
+    def test_each_failed_case_is_told(self):
+        printed = """[ RUN      ] A.x
+x is wrong
+[  FAILED  ] A.x (1 ms)
+[ RUN      ] A.y
+y is right
+[       OK ] A.y (1 ms)
+[ RUN      ] A.z
+z is wrong
+[  FAILED  ] A.z (1 ms)
+[  FAILED  ] 2 tests, listed below:
+[  FAILED  ] A.x
+[  FAILED  ] A.z"""
+        lines = self.outcomes(f'<testcase name="A" status="fail"><failure message=""/><system-out>{printed}</system-out></testcase>')
+        self.assertEqual([line.removeprefix("    | ") for line in lines[3:]], printed.splitlines()[:3] + printed.splitlines()[6:9])
+
+    def test_a_case_that_crashes_is_told(self):
+        printed = "[ RUN      ] A.x\nx is wrong\n[  FAILED  ] A.x (1 ms)\n[ RUN      ] A.y\nfree(): invalid pointer"
+        lines = self.outcomes(f'<testcase name="A" status="fail"><failure message=""/><system-out>{printed}</system-out></testcase>')
+        self.assertEqual([line.removeprefix("    | ") for line in lines[3:]], printed.splitlines())
 
     def test_a_failure_that_prints_nothing_is_told(self):
         lines = self.outcomes('<testcase name="B.z" status="fail"><failure message=""/></testcase>')
-        self.assertEqual(lines[1:], ["failed 1, of 1 tests:", "  B.z", "    | nothing was printed"])
+        self.assertEqual(lines[1:], ["failed 1, of 1 entries of ctest:", "  B.z", "    | nothing was printed"])
 
 
 if __name__ == "__main__":
