@@ -135,10 +135,10 @@ template <typename T> void check(const Case &c, const Target &target) {
 }
 
 TEST_P(MatmulTest, AgreesWithPlainLoops) {
-  for (const Target &target : testTargets()) {
-    check<float>(GetParam(), target);
-    check<double>(GetParam(), target);
-  }
+  std::vector<Target> targets = testTargets();
+  for (size_t number = 0; number < 2 * targets.size(); ++number)
+    if (isSampled(number, 2 * targets.size(), GetParam().name))
+      (number % 2 ? check<double> : check<float>)(GetParam(), targets[number / 2]);
 }
 
 const Case cases[] = {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace sluice::cpu::testing {
@@ -106,6 +107,13 @@ inline std::vector<Target> testTargets() {
       targets.push_back(narrow);
     }
   return targets;
+}
+
+/// Whether a case runs one of its combinations of a target and a type: the first, and another that depends on the case,
+/// so that all cases together cover every combination; each of them with SLUICE_TEST_FULL.
+inline bool isSampled(size_t number, size_t combinations, const std::string &name) {
+  return number == 0 || std::getenv("SLUICE_TEST_FULL") ||
+         number == 1 + std::hash<std::string>()(name) % (combinations - 1);
 }
 
 } // namespace sluice::cpu::testing

@@ -12,7 +12,7 @@ using namespace sluice::test;
 
 namespace {
 
-constexpr int kPins = 200, kPinsInPart = 18, kPlacedInPart = 3; // all of them with SLUICE_TEST_FULL
+constexpr int kPins = 200, kPinsInPart = 6, kPlacedInPart = 3; // all of them with SLUICE_TEST_FULL
 constexpr int kNetworks = 3, kSteps = 2;
 
 struct Result {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBatch = 6;
 constexpr int kGraphs = 200, kPins = 8; // all of them with SLUICE_TEST_FULL
-constexpr int kGraphsInPart = 12, kPinsInPart = 2;
+constexpr int kGraphsInPart = 12, kPinsInPart = 1;
 constexpr const char *kDevices = "cpu,sim:0,sim:1,sim:2,sim:3";
 
 Values batch(int step, int64_t rows) {

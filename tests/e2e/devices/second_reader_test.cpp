@@ -54,7 +54,7 @@ Values readerInputs(const std::string &graph, RowKind rows) {
 }
 
 struct Result {
-  Values predicted;
+  Values initial, predicted;
   std::vector<std::byte> states;
 };
 
@@ -65,6 +65,8 @@ Result resultOf(const std::string &text, RowKind rows, bool fuses, bool trains, 
   Compiled model(text, options);
   model.init(11);
   Result result;
+  for (const sluice::runtime::State &state : model.plan().states)
+    result.initial[state.name] = model.state(state.name);
   Values inputs = readerInputs(text, rows);
   result.predicted = model.run("predict", inputs, kReaderRows);
   if (trains) {
@@ -74,12 +76,11 @@ Result resultOf(const std::string &text, RowKind rows, bool fuses, bool trains, 
   return result;
 }
 
-Values interpreted(const std::string &text, RowKind rows) {
-  Compiled model(text);
-  model.init(11);
+/// From the initial states of a compiled program.
+Values interpreted(const std::string &text, RowKind rows, const Values &initial) {
   Interpreted reference(text);
   for (auto &[name, value] : reference.states)
-    value.data = model.state(name);
+    value.data = initial.at(name);
   return reference.run("predict", readerInputs(text, rows), kReaderRows);
 }
 
@@ -103,7 +104,7 @@ void expectTruth(const std::vector<ReaderCase> &cases, const Configuration &how)
   Result fused = resultOf(text, how.rows, true, how.trains, how.cpu),
          unfused = resultOf(text, how.rows, false, how.trains, how.cpu);
   double allowed = how.dtype == sluice::f64 ? 1e-12 : how.dtype == sluice::f32 ? 2e-5 : 0.06;
-  Values truth = interpreted(text, how.rows);
+  Values truth = interpreted(text, how.rows, fused.initial);
   for (const auto &[output, values] : truth) {
     const ReaderCase &one = cases[size_t(std::stoul(output.substr(1)))];
     const std::vector<double> &actual = fused.predicted.at(output);

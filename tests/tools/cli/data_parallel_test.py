@@ -40,7 +40,7 @@ class DataParallelTest(CliTest):
 
     def test_it_learns_the_digits(self):
         program, epochs = self.program("cpu", batch="50" if FULL else "25"), "10" if FULL else "4"
-        for seed in ("1", "2", "3"):  # which leave the plateau of small weights after 800 to 1100 steps
+        for seed in ("1", "2", "3") if FULL else ("1",):  # which leave the plateau of small weights after 800 to 1100 steps
             last = self.epochs(program, "train", "--epochs", epochs, "--seed", seed)[-1]
             print("seed", seed, "test accuracy", last["accuracy"], flush=True)
             self.assertGreaterEqual(last["accuracy"], 0.78)
@@ -50,7 +50,7 @@ class DataParallelTest(CliTest):
         one = self.epochs(self.program("sim:0", batch="7"), *train)
         self.assertEqual([line["step"] for line in one], [2, 4])
         self.assertIn("train_accuracy", one[0])
-        for devices in ("cpu", "sim:0-2", "cuda:0,sim:0", "cuda:0-1"):
+        for devices in ("cpu", "sim:0-2", "cuda:0,sim:0", *(("cuda:0-1",) if FULL else ())):
             for mine, theirs in zip(self.epochs(self.program(devices, batch="7"), *train), one):
                 self.assertAlmostEqual(mine["loss"], theirs["loss"], delta=1e-5, msg=devices)
                 self.assertAlmostEqual(mine["test_loss"], theirs["test_loss"], delta=1e-5, msg=devices)
