@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <sstream>
 
 using namespace sluice;
@@ -326,4 +327,45 @@ TEST(Data, ALastBatchOfOneValuePerChannelIsTold) {
                             "channel, so at least 2 rows"),
             std::string::npos)
       << single.err;
+}
+
+/// A model whose loss is the mean of the rows, which have one number each.
+static std::string meanModel() {
+  return std::string(R"(module @mean {
+  sluice.model "mean" format 2 phase "model" capacity 16
+  sluice.state parameter @w : tensor<1xf32> = <"constant", 1.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.0 : f64>
+  sluice.graph ["x"] (%x: tensor<?x1xf32>) {
+    %w = sluice.get @w : tensor<1xf32>
+    %each = sluice.expand %w {dims = array<i64: 1>, shape = array<i64: ?, 1>} : (tensor<1xf32>) -> tensor<?x1xf32>
+    %y = sluice.mul %x, %each : (tensor<?x1xf32>, tensor<?x1xf32>) -> tensor<?x1xf32>
+    %loss = sluice.mean %y {axes = array<i64: 0, 1>} : (tensor<?x1xf32>) -> tensor<f32>
+    sluice.minimize %loss, )") +
+         kSgd + R"( lr @lr [@w] : tensor<f32>
+  }
+}
+)";
+}
+
+// Row i is 2^i, so that the loss of an epoch, an exact mean, tells which of the 17 rows is left out.
+TEST(Data, EachEpochLeavesOutTheLastRowOfItsOrder) {
+  constexpr int rows = kBatch + 1;
+  TemporaryFolder folder;
+  std::string numbers;
+  for (int row = 0; row < rows; ++row) {
+    auto number = float(1 << row);
+    numbers.append(reinterpret_cast<const char *>(&number), sizeof number);
+  }
+  std::string data = folder.write("x.npz", zip({{.name = "x.npy", .content = npyOf("<f4", "(17, 1)", numbers)}}));
+  Losses losses = trained(compiled(folder, meanModel()), {"--data", data, "--drop-last"});
+
+  std::vector<double> expected;
+  std::set<uint32_t> leftOut;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    uint32_t last = runtime::shuffledOrder(kSeed, uint64_t(epoch), rows).back();
+    leftOut.insert(last);
+    expected.push_back(double((1 << rows) - 1 - (1 << last)) / kBatch);
+  }
+  EXPECT_EQ(losses.train, expected);
+  EXPECT_GT(leftOut.size(), 1u);
 }
