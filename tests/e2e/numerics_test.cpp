@@ -1,5 +1,5 @@
-// Tests values at the limits of their types. Cases: formulas of positions and masks in mixed precision, rotary
-// embeddings in half and double precision, optimizers after a gradient whose square overflows, gradients through
+// Tests values at the limits of their types. Cases: formulas of positions and masks in mixed precision, resizing and
+// rotary embeddings in half and double precision, optimizers after a gradient whose square overflows, gradients through
 // subnormal numbers.
 #include "sluice/sluice.h"
 #include "tests/Worse.h"
@@ -32,11 +32,22 @@ struct Line {
       x.push_back(i % 2 ? 1 : -1);
   }
 
-  std::string text() const {
+  /// An image of a type, resized.
+  std::string image(sluice::DType dtype) const {
     using namespace sluice;
     Graph g("line");
-    Tensor x = conv2d(g.input("x", f32, {1, 1, 1, from}), g.ones({1, 1, 1, 1})); // a product is narrow
-    g.output("y", interpolate_to(x, Size2(1, to), {.mode = Interpolation::bilinear}));
+    Tensor x = g.input("x", f32, {1, 1, 1, from}).to(dtype);
+    g.output("y", interpolate_to(x, Size2(1, to), {.mode = Interpolation::bilinear}).to(f32));
+    return g.str();
+  }
+
+  /// The product with a matrix of weights, a formula of positions.
+  std::string product() const {
+    using namespace sluice;
+    Graph g("line");
+    Tensor place = clip((g.arange(double(to), f32) + 0.5) * (double(from) / double(to)) - 0.5, 0.0, double(from - 1));
+    Tensor distance = abs(g.arange(double(from), f32).unsqueeze(1) - place.unsqueeze(0));
+    g.output("y", matmul(g.input("x", f32, {1, from}), relu(1.0 - distance)));
     return g.str();
   }
 
@@ -54,16 +65,30 @@ struct Line {
   std::vector<double> x;
 };
 
+/// Sizes of lines before and after. bf16 holds integers up to 256, f16 up to 2048.
+constexpr std::pair<int64_t, int64_t> kSizes[] = {{600, 1500}, {160, 320}};
+
 } // namespace
 
 // Weights are rounded once; positions are not rounded.
 TEST(MixedPrecision, ResizesByPositionsInSinglePrecision) {
-  for (auto [from, to] : {std::pair(600, 1500), std::pair(160, 320)}) {
+  for (auto [from, to] : kSizes) {
     Line line(from, to);
     Values inputs{{"x", line.x}};
-    EXPECT_LE(errorIn(Precision::F32, line.text(), inputs, line.resized()), 2e-4);
-    EXPECT_LE(errorIn(Precision::BF16, line.text(), inputs, line.resized()), 0.01);
-    EXPECT_LE(errorIn(Precision::F16, line.text(), inputs, line.resized()), 0.001);
+    EXPECT_LE(errorIn(Precision::F32, line.product(), inputs, line.resized()), 2e-4);
+    EXPECT_LE(errorIn(Precision::BF16, line.product(), inputs, line.resized()), 0.01);
+    EXPECT_LE(errorIn(Precision::F16, line.product(), inputs, line.resized()), 0.001);
+  }
+}
+
+// The result is rounded once.
+TEST(Resize, OfHalvesHasPositionsInSinglePrecision) {
+  for (auto [from, to] : kSizes) {
+    Line line(from, to);
+    Values inputs{{"x", line.x}};
+    EXPECT_LE(errorIn(Precision::F32, line.image(sluice::f32), inputs, line.resized()), 2e-4);
+    EXPECT_LE(errorIn(Precision::F32, line.image(sluice::bf16), inputs, line.resized()), 0.0022);
+    EXPECT_LE(errorIn(Precision::F32, line.image(sluice::f16), inputs, line.resized()), 0.00045);
   }
 }
 
