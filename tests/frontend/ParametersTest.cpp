@@ -98,6 +98,13 @@ TEST_F(Minimize, TrainsNoModuleThatRequiresNoGradient) {
   EXPECT_EQ(by((net.second(net.first(x)) * v).mean()), "lr @lr [@v, @net.second.weight, @net.second.bias]");
 }
 
+TEST_F(Minimize, TrainsNoModuleInAFrozenModule) {
+  TwoLinears net{&root, "net"};
+  net.requires_grad(false);
+  net.second.requires_grad(true);
+  EXPECT_EQ(by((net.second(net.first(x)) * v).mean()), "lr @lr [@v, @net.second.weight, @net.second.bias]");
+}
+
 TEST_F(Minimize, TrainsNoParameterThatAFrozenModuleShares) {
   TwoLinears net{&root, "net"};
   net.second.weight = net.first.weight;
