@@ -2,6 +2,7 @@
 #pragma once
 
 #define MPFR_USE_NO_MACRO // use functions, whose arguments convert to the operand types, not macros
+#include <cmath>
 #include <mpfr.h>
 #include <string>
 #include <vector>
@@ -31,11 +32,12 @@ struct Function {
   unsigned operands; ///< 1 or 2
   double low, high;  ///< the range in which most results are neither 0, nor infinite, nor the operand
   void (*exact)(mpfr_ptr y, mpfr_srcptr a, mpfr_srcptr b);
+  double ulps = INFINITY; ///< of a composite function: the largest error, unless results cancel
 };
 
 /// Functions whose errors are measured in units in the last place.
 const std::vector<Function> &elementaryFunctions();
-/// Functions composed of several of these, whose results may cancel.
+/// Functions composed of several of these. Results of some may cancel.
 const std::vector<Function> &compositeFunctions();
 
 /// A floating-point type: its name in the IR, its significand bits, the smallest exponent of a unit in the last place,
