@@ -254,6 +254,12 @@ TEST(Evaluate, Reductions) {
        "tensor<1xf64>) -> (tensor<4x1xf64>, tensor<1xf64>, tensor<1xf64>)",
        {{1, 2, 3, 4}, {std::sqrt(2.0)}, {10}, {0}, {1}},
        {{8.5, 9.5, 10.5, 11.5}, {0.625}, {0.75 + 0.25 * 5 / 3}}},
+      // One value per channel has no variance: the running variance stays.
+      {"\"sluice.batch_norm\"(%0, %1, %2, %3, %4) {eps = 0.75 : f64, momentum = 0.25 : f64, training} : "
+       "(tensor<1x2xf64>, tensor<2xf64>, tensor<2xf64>, tensor<2xf64>, tensor<2xf64>) -> "
+       "(tensor<1x2xf64>, tensor<2xf64>, tensor<2xf64>)",
+       {{5, 6}, {1, 2}, {10, 20}, {1, 2}, {3, 1}},
+       {{10, 20}, {2, 3}, {3, 1}}},
       {"\"sluice.batch_norm\"(%0, %1, %2, %3, %4) {eps = 1.0 : f64} : (tensor<1x2x1xf64>, tensor<2xf64>, "
        "tensor<2xf64>, tensor<2xf64>, tensor<2xf64>) -> "
        "(tensor<1x2x1xf64>, tensor<2xf64>, tensor<2xf64>)",
