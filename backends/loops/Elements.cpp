@@ -40,6 +40,7 @@ void Elements::remember(Scope *in, const void *key, ArrayRef<AffineExpr> index, 
 void Elements::seed(Value value, ArrayRef<AffineExpr> index, Element element) {
   Scope *scope = scopes_.current();
   scope->found[value.getAsOpaquePointer()].push_back({normalize(index), 0, {element}, scope});
+  scope->seeds.push_back(value);
 }
 
 // Elements.
@@ -55,16 +56,38 @@ Elements::Found Elements::fail(Operation *op, Type type) {
   return {zero(getElementTypeOrSelf(type)), scopes_.outermost()};
 }
 
+bool Elements::isComputedFrom(Value value, Value seed) {
+  if (value == seed)
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || memories.contains(value))
+    return false;
+  auto [known, isNew] = computedFrom.try_emplace({value, seed}, false);
+  if (!isNew)
+    return known->second;
+  bool result = llvm::any_of(op->getOperands(), [&](Value operand) { return isComputedFrom(operand, seed); });
+  return computedFrom[{value, seed}] = result;
+}
+
+/// The scope of an element's variables, or of a seed that it is computed from. A seed is in the scope of its loop, which
+/// may be deeper than its indices require.
+Scope *Elements::scopeFor(Value value, ArrayRef<AffineExpr> index) {
+  Scope *outermost = scopes_.of(index, guardScope());
+  for (Scope *in = scopes_.current(); in->depth > outermost->depth; in = in->parent)
+    if (llvm::any_of(in->seeds, [&](Value seed) { return isComputedFrom(value, seed); }))
+      return in;
+  return outermost;
+}
+
 Elements::Found Elements::find(Value value, ArrayRef<AffineExpr> index) {
   if (failed)
     return {zero(getElementTypeOrSelf(value.getType())), scopes_.outermost()};
   SmallVector<AffineExpr> normal = normalize(index);
   const void *key = value.getAsOpaquePointer();
-  // A seeded value is in the scope of its loop, which may be deeper than its indices require.
   for (Scope *in = scopes_.current(); in; in = in->parent)
     if (const Scope::Entry *entry = lookup(in, key, normal))
       return {entry->elements[0], entry->home};
-  Scope *target = scopes_.of(normal, guardScope());
+  Scope *target = scopeFor(value, normal);
   return scopes_.in(target, [&] {
     Found result = compute(value, normal);
     remember(target, key, normal, result.element, result.home);

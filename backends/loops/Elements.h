@@ -103,6 +103,8 @@ private:
   };
 
   Found find(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
+  Scope *scopeFor(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
+  bool isComputedFrom(mlir::Value value, mlir::Value seed);
   Found compute(mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> index);
   Found computeConstant(ir::ConstantOp op, llvm::ArrayRef<mlir::AffineExpr> index);
   Found fail(mlir::Operation *op, mlir::Type type);
@@ -146,6 +148,7 @@ private:
   int64_t capacity;
   Scopes scopes_;
   llvm::DenseMap<mlir::Value, Memory> memories;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, bool> computedFrom; // known results of isComputedFrom
   llvm::DenseMap<mlir::Operation *, SplitFold> splits;
   llvm::DenseMap<mlir::Value, OnTheWay> onTheWay;
   llvm::SmallVector<Guard> guards;

@@ -22,6 +22,7 @@ struct Scope {
   bool isLoop = false;
   Lanes lanes; // if this scope defines any
   llvm::DenseMap<const void *, llvm::SmallVector<Entry, 1>> found;
+  llvm::SmallVector<mlir::Value, 1> seeds; ///< the values seeded here (Elements::seed)
   llvm::DenseMap<mlir::AffineExpr, Condition> conditions;
   /// The data variables of elements of this scope, by element and size (dataVariable).
   llvm::DenseMap<std::pair<const void *, int64_t>, mlir::AffineExpr> indices;

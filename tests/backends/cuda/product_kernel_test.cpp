@@ -77,7 +77,22 @@ std::vector<Body> products() {
 std::vector<Body> vectors() {
   return {einsum("ab,b->a", "tensor<?x40xf32>", "tensor<40xf32>", "tensor<?xf32>"),
           einsum("ab,ab->a", "tensor<?x40xf32>", "tensor<?x40xf32>", "tensor<?xf32>"),
-          einsum("ab,ab->", "tensor<?x40xf32>", "tensor<?x40xf32>", "tensor<f32>")};
+          einsum("ab,ab->", "tensor<?x40xf32>", "tensor<?x40xf32>", "tensor<f32>"),
+          einsum("a,a->", "tensor<40xf32>", "tensor<40xf32>", "tensor<f32>"),
+          einsum("a,ab->b", "tensor<40xf32>", "tensor<40x9xf32>", "tensor<9xf32>"),
+          einsum("a,ba->b", "tensor<1xf32>", "tensor<9x1xf32>", "tensor<9xf32>"),
+          einsum("abc,acb->ca", "tensor<3x40x5xf32>", "tensor<3x5x40xf32>", "tensor<5x3xf32>"),
+          einsum("abcd,bacd->bc", "tensor<4x3x5x20xf32>", "tensor<3x4x5x20xf32>", "tensor<3x5xf32>")};
+}
+
+/// The bodies, each followed by an elementwise op.
+std::vector<Body> activated(std::vector<Body> bodies) {
+  for (Body &body : bodies) {
+    std::string type = body.yields.substr(body.yields.find(": ") + 2);
+    body.text += fmt::format("\n%s = sluice.tanh %a : ({0}) -> {0}", type);
+    body.yields = "%s : " + type;
+  }
+  return bodies;
 }
 
 /// Products of f32 in the types of two bytes, in turn, which are rounded once, at the end.
@@ -261,6 +276,7 @@ size_t chunked(const Grid &grid) {
 TEST(ProductKernel, MatchesTheReference) {
   std::vector<Body> bodies = products();
   llvm::append_range(bodies, vectors());
+  llvm::append_range(bodies, activated(vectors()));
   Grid grid(bodies);
   expectTheReference(grid);
   EXPECT_GT(chunked(grid), 1u);
