@@ -1,16 +1,10 @@
 #include "tools/compiler/LoadedModel.h"
 
+#include "backends/cpu/compiler/llvm/Codegen.h"
 #include "runtime/base/Status.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Installation.h"
-#include "tools/compiler/Linker.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
-#include <dlfcn.h>
 #include <optional>
-
-namespace fs = llvm::sys::fs;
 
 namespace sluice::compiler {
 
@@ -22,29 +16,36 @@ llvm::Error guardRuntime(llvm::function_ref<llvm::Error()> body) {
   return makeError(static_cast<ExitCode>(static_cast<int>(status.code)), status.message);
 }
 
-static llvm::Expected<void *> loadLibrary(llvm::ArrayRef<std::string> objects) {
-  llvm::SmallString<128> folder;
-  if (std::error_code error = fs::createUniqueDirectory("sluice", folder))
-    return makeError(ExitCode::Invalid, "a temporary folder: " + error.message());
-  auto cleanUp = llvm::make_scope_exit([&] { fs::remove_directories(folder); });
-  std::string path = (folder + "/model.so").str();
-  if (llvm::Error error = linkArtifact(objects, path, LinkOutput::SharedLibrary))
-    return error;
-  if (void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
-    return library;
-  return makeError(ExitCode::Internal, dlerror());
+struct LoadedModel::Code {
+  explicit Code(cpu::LoadedObject object) : object(std::move(object)) {}
+  cpu::LoadedObject object;
+};
+
+LoadedModel::LoadedModel(std::unique_ptr<Code> code) : code(std::move(code)) {}
+LoadedModel::~LoadedModel() = default;
+
+/// The error of linking in memory: exhausted memory, or else one of our own.
+static llvm::Error errorOfLinking(llvm::Error error) {
+  ExitCode code = ExitCode::Internal;
+  error = llvm::handleErrors(std::move(error), [&](std::unique_ptr<llvm::ECError> its) -> llvm::Error {
+    if (its->convertToErrorCode() == std::errc::not_enough_memory)
+      code = ExitCode::Exhausted;
+    return llvm::Error(std::move(its));
+  });
+  return withCode(code, std::move(error));
 }
 
 llvm::Expected<std::unique_ptr<LoadedModel>> LoadedModel::load(llvm::ArrayRef<std::string> objects,
                                                                runtime::InstanceOptions options) {
-  auto library = loadLibrary(objects);
-  if (!library)
-    return library.takeError();
-  std::unique_ptr<LoadedModel> loaded(new LoadedModel);
-  loaded->library = *library;
-  auto query = reinterpret_cast<decltype(&sluice_artifact_query)>(dlsym(*library, "sluice_artifact_query"));
-  if (!query)
-    return makeError(ExitCode::Internal, "the artifact has no query symbol");
+  llvm::SmallVector<llvm::StringRef> contents(objects.begin(), objects.end());
+  auto code = cpu::loadObjects(contents);
+  if (!code)
+    return errorOfLinking(code.takeError());
+  std::unique_ptr<LoadedModel> loaded(new LoadedModel(std::make_unique<Code>(std::move(*code))));
+  auto found = loaded->code->object.lookup("sluice_artifact_query");
+  if (!found)
+    return errorOfLinking(found.takeError());
+  auto query = reinterpret_cast<decltype(&sluice_artifact_query)>(*found);
   llvm::Error error = guardRuntime([&] {
     options.devices.folder = findBackendFolder();
     loaded->model = std::make_unique<runtime::Instance>(*query(), options);
@@ -53,12 +54,6 @@ llvm::Expected<std::unique_ptr<LoadedModel>> LoadedModel::load(llvm::ArrayRef<st
   if (error)
     return error;
   return loaded;
-}
-
-LoadedModel::~LoadedModel() {
-  model.reset(); // its kernels are in the library
-  if (library)
-    dlclose(library);
 }
 
 } // namespace sluice::compiler

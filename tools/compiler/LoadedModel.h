@@ -10,8 +10,7 @@
 
 namespace sluice::compiler {
 
-/// Links the objects to a library, loads it and creates an instance, which uses the installation's backends. The
-/// library's file is deleted before this returns.
+/// An artifact's objects, linked in memory, and an instance of it, which uses the installation's backends.
 class LoadedModel {
 public:
   static llvm::Expected<std::unique_ptr<LoadedModel>> load(llvm::ArrayRef<std::string> objects,
@@ -23,8 +22,9 @@ public:
   runtime::Instance &instance() { return *model; }
 
 private:
-  LoadedModel() = default;
-  void *library = nullptr;
+  struct Code;
+  explicit LoadedModel(std::unique_ptr<Code> code);
+  std::unique_ptr<Code> code; // outlives the instance, whose kernels it contains
   std::unique_ptr<runtime::Instance> model;
 };
 

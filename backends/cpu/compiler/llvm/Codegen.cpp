@@ -269,37 +269,56 @@ llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, co
   return joined(made, options);
 }
 
-LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit) : jit(std::move(jit)) {}
+LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> linker)
+    : cause(std::make_unique<llvm::Error>(llvm::Error::success())), jit(std::move(linker)) {
+  jit->getExecutionSession().setErrorReporter([cause = cause.get()](llvm::Error error) {
+    *cause = llvm::joinErrors(std::move(*cause), std::move(error));
+  });
+}
 LoadedObject::LoadedObject(LoadedObject &&) noexcept = default;
-LoadedObject::~LoadedObject() = default;
+LoadedObject::~LoadedObject() {
+  if (cause)
+    llvm::consumeError(std::move(*cause));
+}
 
 llvm::Expected<void *> LoadedObject::lookup(llvm::StringRef symbol) {
   auto address = jit->lookup(symbol);
-  if (!address)
-    return address.takeError();
+  if (!address) {
+    llvm::Error reported = std::exchange(*cause, llvm::Error::success());
+    return llvm::joinErrors(std::move(reported), address.takeError());
+  }
   return address->toPtr<void *>();
 }
 
-llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object) {
-  initializeNativeTarget();
-  auto jit = llvm::orc::LLJITBuilder().create();
-  if (!jit)
-    return jit.takeError();
-  auto process =
-      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
-  if (!process)
-    return process.takeError();
-  (*jit)->getMainJITDylib().addGenerator(std::move(*process));
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()));
-  if (llvm::identify_magic(buffer->getBuffer()) != llvm::file_magic::archive) {
-    if (auto error = (*jit)->addObjectFile(std::move(buffer)))
-      return error;
-    return LoadedObject(std::move(*jit));
-  }
-  auto members = llvm::orc::StaticLibraryDefinitionGenerator::Create((*jit)->getObjLinkingLayer(), std::move(buffer));
+static llvm::Error addObject(llvm::orc::LLJIT &jit, llvm::StringRef object) {
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object);
+  if (llvm::identify_magic(buffer->getBuffer()) != llvm::file_magic::archive)
+    return jit.addObjectFile(std::move(buffer));
+  auto members = llvm::orc::StaticLibraryDefinitionGenerator::Create(jit.getObjLinkingLayer(), std::move(buffer));
   if (!members)
     return members.takeError();
-  (*jit)->getMainJITDylib().addGenerator(std::move(*members));
+  jit.getMainJITDylib().addGenerator(std::move(*members));
+  return llvm::Error::success();
+}
+
+llvm::Expected<LoadedObject> loadObjects(llvm::ArrayRef<llvm::StringRef> objects) {
+  initializeNativeTarget();
+  // The objects have no static initializers, for which a platform would be needed.
+  auto jit = llvm::orc::LLJITBuilder()
+                 .setLinkProcessSymbolsByDefault(false)
+                 .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                 .create();
+  if (!jit)
+    return jit.takeError();
+  for (llvm::StringRef object : objects)
+    if (llvm::Error error = addObject(**jit, object))
+      return error;
+  for (const char *name : {"libm.so.6", "libc.so.6"}) {
+    auto library = llvm::orc::DynamicLibrarySearchGenerator::Load(name, (*jit)->getDataLayout().getGlobalPrefix());
+    if (!library)
+      return library.takeError();
+    (*jit)->getMainJITDylib().addGenerator(std::move(*library));
+  }
   return LoadedObject(std::move(*jit));
 }
 

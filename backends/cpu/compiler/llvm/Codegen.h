@@ -31,7 +31,7 @@ struct CodegenOptions {
 llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
                                                            const CodegenOptions &options = {});
 
-// Code in this process, for tests and benchmarks. The code lives as long as this object.
+// Code in this process, linked in memory. The code lives as long as this object.
 class LoadedObject {
 public:
   LoadedObject(LoadedObject &&) noexcept;
@@ -40,11 +40,18 @@ public:
   llvm::Expected<void *> lookup(llvm::StringRef symbol);
 
 private:
-  friend llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object);
+  friend llvm::Expected<LoadedObject> loadObjects(llvm::ArrayRef<llvm::StringRef> objects);
   explicit LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit);
+  /// The cause of a failed lookup, which the linker reports apart from the failure.
+  std::unique_ptr<llvm::Error> cause;
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
-llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object);
+/// Links objects, and those members of archives that are referenced, with libm and libc. Symbols of other libraries of
+/// the process neither replace theirs nor are replaced by them. The contents are copied.
+llvm::Expected<LoadedObject> loadObjects(llvm::ArrayRef<llvm::StringRef> objects);
+inline llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object) {
+  return loadObjects(llvm::StringRef(object.data(), object.size()));
+}
 
 } // namespace sluice::cpu
