@@ -1,6 +1,7 @@
 #include "tests/backends/cpu/KernelRun.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
@@ -22,7 +23,7 @@ KernelRun::KernelRun(const std::vector<std::string> &operands, const std::string
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { messages += diagnostic.str() + "\n"; });
   OwningOpRef<ModuleOp> code = ModuleOp::create(UnknownLoc::get(&context));
   auto made = lowerKernel(op, *code, op.getName(), target, capacity);
-  if (failed(made))
+  if (failed(made) || failed(verify(*code)))
     return;
   llvm::raw_string_ostream(functions) << *code;
   auto compiled = compileToObject(*code, target);

@@ -5,6 +5,7 @@
 #include "backends/cpu/compiler/product/Contraction.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
 
 #include <cstdlib>
 #include <functional>
@@ -54,6 +55,8 @@ public:
     auto loc = mlir::UnknownLoc::get(&context);
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
     contraction = emit(*module, loc, mlir::Float32Type::get(&context), mlir::Float64Type::get(&context));
+    if (mlir::failed(mlir::verify(*module)))
+      llvm::report_fatal_error("the generated MLIR is invalid");
     CodegenOptions options;
     options.assembly = std::getenv("SLUICE_ASM") ? &assembly : nullptr;
     auto object = compileToObject(*module, target, options);

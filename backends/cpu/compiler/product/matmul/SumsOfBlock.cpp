@@ -57,7 +57,7 @@ void SumsOfBlock::copyA(OpBuilder &b, Value from, int64_t stride, Value terms, V
   Value whole = math.roundDown(rows, lanes);
   loopOver(b, loc, math.constant(0), terms, 1, [&](OpBuilder &inner, Value term) {
     Value source = elementAddress(inner, loc, element, from, IndexMath{inner, loc}.mul(term, stride));
-    loopOver(inner, loc, math.constant(0), whole, lanes, [&](OpBuilder &body, Value row) {
+    loopOver(inner, loc, constantI64(inner, loc, 0), whole, lanes, [&](OpBuilder &body, Value row) {
       storeVector(body, loc, loadVector(body, loc, vector, elementAddress(body, loc, element, source, row)),
                   addressOfA(body, term, row));
     });

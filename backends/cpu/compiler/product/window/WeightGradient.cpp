@@ -165,7 +165,8 @@ private:
     Value kh0 = plan.parts == 1 ? math.constant(0) : work.part;
     Value kh1 = plan.parts == 1 ? math.constant(h.kernel) : math.add(work.part, 1);
     loopOver(b, loc, kh0, kh1, 1, [&](OpBuilder &overHeight, Value kh) {
-      loopOver(overHeight, loc, math.constant(0), math.constant(plan.runsPerTapRow), 1,
+      IndexMath inside{overHeight, loc};
+      loopOver(overHeight, loc, inside.constant(0), inside.constant(plan.runsPerTapRow), 1,
                [&](OpBuilder &inner, Value kw) { body(inner, kh, kw); });
     });
   }
