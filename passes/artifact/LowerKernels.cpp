@@ -4,6 +4,7 @@
 #include "passes/artifact/Artifact.h"
 #include "passes/artifact/BuildPlan.h"
 #include "passes/driver/PassTable.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 
@@ -54,6 +55,9 @@ static void noteArtifact(Compilation &c, const std::string &artifact) {
 }
 
 LogicalResult lowerKernels(Compilation &c) {
+  const std::string &texts = c.options.kernelTexts;
+  if (std::error_code error = texts.empty() ? std::error_code() : llvm::sys::fs::create_directories(texts))
+    return c.module.emitError("cannot make the folder ") << texts << ": " << error.message();
   for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
     if (failed(addCode(c, *backend)))
       return failure();

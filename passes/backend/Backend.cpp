@@ -91,12 +91,14 @@ LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRang
 /// The size of a stage in version 2.0.
 static constexpr size_t kLeastStageBytes = offsetof(sluice_stage_info, rows_per_task) + sizeof(int64_t);
 
-FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel) {
+FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel, StringRef name) {
   sluice_launch_info launch{};
   launch.struct_size = sizeof(launch);
   KernelView kernelView(kernel);
   if (!kernelView.unsaid().empty())
     return kernel.emitError() << kernelView.unsaid();
+  if (!name.empty())
+    kernelView.setName(name);
   if (table.wants_bytecode)
     kernelView.addBytecode(kernel);
   sluice_status status = table.prepare(session, kernelView.get(), &launch);

@@ -56,7 +56,8 @@ public:
   /// The cost of ops as one launch that reads `inputs` and writes `outputs`: the backend's figure, else that of the
   /// ops.
   LaunchCost cost(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs);
-  mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel);
+  /// `name`: of the kernel for the backend, which names files after it; empty: the kernel's own.
+  mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel, llvm::StringRef name = "");
   /// The code of all prepared kernels; of kind SLUICE_BLOB_NONE if they need none.
   mlir::FailureOr<sluice_blob> lower(mlir::Location loc);
   /// The known requirements of the functions in a blob of `lower`.

@@ -28,14 +28,15 @@ static FailureOr<int64_t> alignmentOf(const Backend &backend, Location loc) {
 
 std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef<const sluice_backend_compile *> tables,
                                                        const std::string &cpu, const BackendSettings &settings,
-                                                       const std::string &temporaries) {
+                                                       const std::string &kernelTexts) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return nullptr;
   std::unique_ptr<DeviceBackends> result(new DeviceBackends);
   result->devices = *target;
   result->services = {sizeof(sluice_compile_services), findTable(tables, kHostDevice)};
-  sluice_target_options options{sizeof(options), cpu.c_str(), getCapacity(module), &result->services, "", nullptr};
+  sluice_target_options options{sizeof(options),   cpu.c_str(), getCapacity(module),
+                                &result->services, "",          kernelTexts.empty() ? nullptr : kernelTexts.c_str()};
   llvm::StringMap<Backend *> byName;
   for (auto [number, device] : llvm::enumerate(target->devices())) {
     Backend *&backend = byName[device.backend];
@@ -47,8 +48,6 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
                nullptr;
       auto its = settings.find(device.backend);
       options.settings = its == settings.end() ? "" : its->second.c_str();
-      std::string folder = temporaries + "/" + device.backend;
-      options.temporaries = temporaries.empty() ? nullptr : folder.c_str();
       std::unique_ptr<Backend> begun = Backend::create(*table, options, module.getLoc());
       if (!begun)
         return nullptr;

@@ -223,8 +223,7 @@ KernelView::KernelView(Operation *op) {
     addOps(op, {}, op->getResults(), ownViews);
     return;
   }
-  name = kernel.getName().str();
-  view.name = name.c_str();
+  setName(kernel.getName());
   Block &body = kernel.getBody().front();
   auto members = llvm::to_vector(llvm::make_pointer_range(body.without_terminator()));
   addOps(members, body.getArguments(), body.getTerminator()->getOperands(), ownViews);
@@ -233,6 +232,11 @@ KernelView::KernelView(Operation *op) {
 KernelView::KernelView(ArrayRef<Operation *> members, ValueRange outputs, OpViews &views) {
   view.name = "";
   addOps(members, {}, outputs, views);
+}
+
+void KernelView::setName(StringRef text) {
+  name = text.str();
+  view.name = name.c_str();
 }
 
 /// A module with the header of the kernel's module and one entry point, named after the kernel, that runs a copy of it.

@@ -53,6 +53,7 @@ public:
   KernelView(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results, OpViews &views);
   KernelView(const KernelView &) = delete;
 
+  void setName(llvm::StringRef text);
   /// Adds bytecode: a module with one entry point that runs the kernel on its inputs.
   void addBytecode(ir::KernelOp kernel);
 

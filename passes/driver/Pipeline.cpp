@@ -94,7 +94,7 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options, 
       continue;
     if (needsBackends(i) && !c.backends &&
         !(c.backends =
-              DeviceBackends::create(module, options.backends, options.cpu, options.settings, options.temporaries)))
+              DeviceBackends::create(module, options.backends, options.cpu, options.settings, options.kernelTexts)))
       return failure();
     if (failed(runPhase(phase, c, hold)) || failed(dump.write(module, unsigned(i + 1), phase.name, c.notes)))
       return failure();

@@ -25,7 +25,7 @@ struct PipelineOptions {
   std::string dumpIrDir;      // folder for dumps, one numbered file per phase, and a manifest; empty: none
   std::string cpu = "native"; // the CPU whose instructions are used
   BackendSettings settings;   // by backend
-  std::string temporaries;    // folder for readable generated code, one folder per backend; empty: none
+  std::string kernelTexts;    // folder for readable texts of kernels, which `lowered` creates; empty: none
   std::string backendFolder;  // where backends were found; kept in plans for several devices
   std::string dataPath;       // where the model's default data was found; empty: look up by name
   Variant variant;            // number of the artifact

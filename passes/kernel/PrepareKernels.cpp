@@ -16,6 +16,14 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
+/// The name as part of a file name: names come from the model.
+static std::string fileName(StringRef name) {
+  std::string made = name.str();
+  for (char &letter : made)
+    letter = llvm::isAlnum(letter) || letter == '_' || letter == '-' ? letter : '_';
+  return made;
+}
+
 static StringRef deviceOf(KernelOp kernel) { return getDevice(kernel->getResult(0).getType()); }
 
 static std::string kindOf(KernelOp kernel, Backend &backend) {
@@ -78,19 +86,19 @@ private:
   FailureOr<FunctionOp> functionFor(KernelOp kernel) {
     Backend &backend = backends.of(kernel);
     std::string key = contentKey(kernel.getBody().front(), [&](Type type) { return types.of(type); });
-    FunctionOp &known = functions[(backend.name() + " " + key).str()];
-    if (known)
+    if (FunctionOp known = functions.lookup((backend.name() + " " + key).str()))
       return known;
     OpBuilder builder(module.getContext());
     OperationState state(kernel.getLoc(), FunctionOp::getOperationName());
     cloneBody(kernel, *state.addRegion());
-    OwningOpRef<FunctionOp> function = cast<FunctionOp>(builder.create(state));
-    if (failed(prepare(*function, kernel, key)))
+    auto function = cast<FunctionOp>(builder.create(state));
+    function.setSymName(fileName(kernel.getName()));
+    symbols.insert(function, Block::iterator(firstEntry)); // makes the name unique, for the backend
+    if (failed(prepare(function, kernel, key))) {
+      symbols.erase(function);
       return failure();
-    function->setSymName(kernel.getName());
-    known = function.release();
-    symbols.insert(known, Block::iterator(firstEntry));
-    return known;
+    }
+    return functions[(backend.name() + " " + key).str()] = function;
   }
 
   /// Records the backend's description of a function. A description in `kept` is reused if the same backend made its
@@ -99,11 +107,13 @@ private:
     Backend &backend = backends.of(kernel);
     std::string made = (backend.makerOfKernels() + " " + key).str();
     if (DictionaryAttr described = kept ? kept->functions.lookup(made) : DictionaryAttr()) {
+      StringAttr name = function.getSymNameAttr();
       function->setAttrs(described);
+      function.setSymNameAttr(name);
       function.setBackend(backend.name());
       return success();
     }
-    FailureOr<sluice_launch_info> info = backend.prepare(kernel);
+    FailureOr<sluice_launch_info> info = backend.prepare(kernel, function.getSymName());
     if (failed(info))
       return failure();
     function.setBackend(backend.name());

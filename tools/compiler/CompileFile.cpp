@@ -134,9 +134,8 @@ static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const Compi
   for (auto [number, its] : llvm::enumerate(all)) {
     its.devices = lists[number];
     its.variant = {int64_t(number), number + 1 == lists.size()};
-    for (std::string CompileOptions::*folder : {&CompileOptions::dumpIrDir, &CompileOptions::temporaries})
-      if (!(its.*folder).empty())
-        its.*folder += "/" + lists[number];
+    if (!its.dumpIrDir.empty())
+      its.dumpIrDir += "/" + lists[number];
     for (const auto &[name, text] : options.settings) {
       auto has = [&](const ir::Target &target) {
         return llvm::any_of(target.devices(), [&](const ir::TargetDevice &device) { return device.backend == name; });
@@ -158,10 +157,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
     return makeError(ExitCode::Usage, "only IR can be written to the standard output");
   if (isText(emit) && !options.otherDevices.empty())
     return makeError(ExitCode::Usage, "IR is for one list of devices, and several are given");
-  CompileOptions settled = options;
-  if (options.savesTemporaries && options.temporaries.empty())
-    settled.temporaries = (output == "-" ? defaultOutput(path, Emit::Executable) : output) + ".temps";
-  auto variants = optionsOfVariants(settled);
+  auto variants = optionsOfVariants(options);
   if (!variants)
     return variants.takeError();
 

@@ -11,6 +11,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/InitialData.h"
 #include "tools/compiler/Installation.h"
+#include "tools/compiler/KernelFiles.h"
 #include "tools/compiler/Phases.h"
 #include "tools/compiler/PrepareModule.h"
 #include "tools/compiler/placement/Placement.h"
@@ -127,7 +128,9 @@ static passes::PipelineOptions pipelineFor(ModuleOp module, const CompileOptions
   if (ir::ModelOp model = ir::findModel(module); model && model.getData() && options.emit == Emit::Executable)
     pipeline.dataPath = findData(*model.getData());
   pipeline.buckets = options.buckets.value_or(passes::BucketPolicy::Auto);
-  pipeline.temporaries = options.temporaries;
+  pipeline.kernelTexts = options.kernelTexts;
+  if (pipeline.kernelTexts.empty() && !options.dumpIrDir.empty())
+    pipeline.kernelTexts = options.dumpIrDir + "/kernels";
   pipeline.capacity = options.capacity;
   pipeline.fuse = options.fuse;
   pipeline.reuseMemory = options.reuseMemory;
@@ -203,6 +206,15 @@ private:
 
 } // namespace
 
+/// Adds to the texts of the backends.
+static llvm::Error writeKernelFiles(ModuleOp module, const passes::PipelineOptions &pipeline,
+                                    const PlacementRequest &placement, Compiled &compiled) {
+  auto costs = findCosts(module, placement, pipeline.settings);
+  if (!costs)
+    return costs.takeError();
+  return writeKernels(module, pipeline.kernelTexts, costs->model, compiled.functions).moveInto(compiled.kernels);
+}
+
 llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options) {
   auto start = prepareModule(module, options);
   if (!start)
@@ -220,6 +232,9 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   compiled.plan = std::move(lowered->plan);
   compiled.values = std::move(lowered->values);
   compiled.functions = std::move(lowered->functions);
+  if (pipeline.compileTo == "lowered" && !pipeline.kernelTexts.empty())
+    if (llvm::Error error = writeKernelFiles(module, pipeline, start->placement, compiled))
+      return error;
   if (llvm::Error error = checkTrees(compiled.plan, options))
     return error;
   if (!start->placement.chooses)

@@ -25,13 +25,12 @@ inline bool isText(Emit emit) { return emit == Emit::Mlir || emit == Emit::Dot |
 
 struct CompileOptions {
   Emit emit = Emit::Executable;
-  std::string output;            // empty: the input's name with the suffix of the output kind; "-": standard output
-  std::string compileFrom;       // phase of the input; empty: as declared in the input
-  std::string compileTo;         // last phase; empty: all phases. Before the last one the output is IR
-  std::string dumpIrDir;         // empty: no dumps
-  std::string temporaries;       // folder for readable code, with one subfolder per backend; empty: none
-  bool savesTemporaries = false; // when compiling a file without `temporaries`: into OUTPUT.temps
-  std::string devices;           // such as `cpu,sim:0` or `cpu,sim:0=16GB`; empty: as in the model
+  std::string output;      // empty: the input's name with the suffix of the output kind; "-": standard output
+  std::string compileFrom; // phase of the input; empty: as declared in the input
+  std::string compileTo;   // last phase; empty: all phases. Before the last one the output is IR
+  std::string dumpIrDir;   // empty: no dumps
+  std::string kernelTexts; // folder for the texts of kernels; empty: `kernels` in dumpIrDir, if there are dumps
+  std::string devices;     // such as `cpu,sim:0` or `cpu,sim:0=16GB`; empty: as in the model
   std::vector<std::string> otherDevices; // further lists: the artifact has a variant for each, used if the
                                          // devices of earlier lists are absent
   passes::Variant variant;               // of the artifact; set by compileFile
@@ -82,6 +81,7 @@ struct Compiled {
   runtime::Plan plan;                           // without entry points if it stopped before `planned`
   passes::InitialValues values;                 // initial data of states, from `lowered` on
   std::vector<passes::FunctionNeeds> functions; // of device code, as reported by its backends
+  std::vector<std::string> kernels;             // the names of those whose texts were written
   std::string warnings;
   std::vector<PhaseTime> phases;                // including linking, the last, as `executable`
   std::optional<PlacementReport> placement;     // if devices were chosen

@@ -38,20 +38,6 @@ static llvm::Error compile(const std::string &model, const CompileOptions &optio
   return llvm::Error::success();
 }
 
-/// A flag that takes a folder only after `=`, because the model may follow it.
-static void addSaveTemps(CLI::App &command, CompileOptions &options) {
-  static const std::string alone = "true"; // the value of a flag without a folder
-  auto folder = std::make_shared<std::string>();
-  command
-      .add_flag("--save-temps", *folder,
-                "Keep generated kernel sources and objects, in this folder (default folder: OUTPUT.temps)")
-      ->each([&options, folder](const std::string &given) {
-        options.savesTemporaries = true;
-        options.temporaries = given == alone ? "" : given;
-      })
-      ->type_name("[=DIR]");
-}
-
 Command addCompile(CLI::App &app) {
   CLI::App *command = app.add_subcommand("compile", "Compile a model to an executable");
   command->footer(kCompileExamples);
@@ -70,9 +56,11 @@ Command addCompile(CLI::App &app) {
       ->add_option("--compile-from", options->compileFrom,
                    "Phase of which the input is a dump (default: as in the input)")
       ->type_name("PHASE");
-  command->add_option("--dump-ir", options->dumpIrDir, "Write the IR of each phase to this folder")->type_name("DIR");
+  command
+      ->add_option("--dump-ir", options->dumpIrDir,
+                   "Write the IR of each phase to this folder, and the texts of each kernel to its subfolder kernels")
+      ->type_name("DIR");
   auto tracing = addTracingFlags(*command, *options);
-  addSaveTemps(*command, *options);
   addCodeFlags(*command, *options, DeviceLists::Several);
   addReplicaFlags(*command, *options);
   addPlacementFlags(*command, options->placement);

@@ -2,6 +2,7 @@
 // file.
 #include "backends/cpu/compiler/Plugin.h"
 #include "backends/cpu/compiler/KernelLowering.h"
+#include "backends/cpu/compiler/KernelTexts.h"
 #include "backends/cpu/compiler/Layouts.h"
 #include "backends/cpu/compiler/attention/AttentionKernel.h"
 #include "backends/cpu/compiler/llvm/Codegen.h"
@@ -10,10 +11,8 @@
 #include "backends/loops/SessionError.h"
 #include "ir/Layout.h"
 #include "mlir/IR/IRMapping.h"
-#include "runtime/files/OutputFile.h"
 #include "sluice/backend/adapter.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include <deque>
 
 using namespace mlir;
@@ -88,17 +87,16 @@ public:
   void cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate);
 
 private:
-  const char *keep(std::string text) { return texts.emplace_back(std::move(text)).c_str(); }
-  void keepObject() const;
+  const char *keep(std::string text) { return names.emplace_back(std::move(text)).c_str(); }
 
   cpu::Target target;
   int64_t capacity = 0;
-  std::string temporaries;      // folder for the object; empty: none
   OwningOpRef<ModuleOp> module; // of all stages so far
   PostponedKernels postponed;
+  cpu::KernelTexts texts;
   std::string instructions; // of the target, separated by commas
   // Results of earlier calls, which live until the session ends.
-  std::deque<std::string> texts;
+  std::deque<std::string> names;
   std::deque<std::vector<sluice_stage_info>> stages;
   std::deque<std::vector<sluice_layout_dim>> layouts;
   SmallVector<char, 0> object;
@@ -108,7 +106,7 @@ private:
 
 CpuSession::CpuSession(const sluice_target_options &options) : capacity(options.capacity) {
   if (options.struct_size >= sizeof(options) && options.temporaries)
-    temporaries = options.temporaries;
+    texts = cpu::KernelTexts(options.temporaries);
   if (*options.settings)
     throw backend::Error(SLUICE_USAGE, std::string("there is no setting '") + options.settings + "'");
   target = loops::valueOf(cpu::Target::of(options.cpu));
@@ -165,6 +163,7 @@ void CpuSession::prepare(const sluice_kernel_view &view, sluice_launch_info &lau
       return failure();
     if (!lowered->hasBodies)
       postponed.add(kernel, *lowered, name);
+    texts.add(view.name, *lowered);
     std::vector<sluice_stage_info> &its = stages.emplace_back();
     for (const cpu::Stage &stage : lowered->stages)
       its.push_back({keep(stage.function), stage.tasks, stage.rowsPerTask});
@@ -178,26 +177,18 @@ void CpuSession::prepare(const sluice_kernel_view &view, sluice_launch_info &lau
   });
 }
 
-/// Writes the object to the folder of temporaries, if there is one.
-void CpuSession::keepObject() const {
-  if (temporaries.empty())
-    return;
-  std::string path = temporaries + "/kernels.o";
-  if (std::error_code failed = llvm::sys::fs::create_directories(temporaries))
-    throw backend::Error(SLUICE_USAGE, temporaries + ": " + failed.message());
-  if (files::Failure failure = files::writeFile(path, {object.data(), object.size()}); !failure.empty())
-    throw backend::Error(SLUICE_USAGE, path + ": " + failure.c_str());
-}
-
 void CpuSession::lower(sluice_blob &blob) {
   if (!module)
     return;
   loops::diagnosed(module->getContext(), [&] { return postponed.lower(*module, target, capacity); });
-  llvm::Expected<SmallVector<char, 0>> compiled = cpu::compileToObject(*module, target);
+  cpu::CodegenOptions options;
+  options.kernels = texts.kernels();
+  llvm::Expected<SmallVector<char, 0>> compiled = cpu::compileToObject(*module, target, options);
   if (!compiled)
     throw backend::Error(SLUICE_INTERNAL, llvm::toString(compiled.takeError()));
   object = std::move(*compiled);
-  keepObject();
+  if (llvm::Error error = texts.write(target))
+    throw backend::Error(SLUICE_USAGE, llvm::toString(std::move(error)));
   blob.kind = SLUICE_BLOB_HOST_OBJECT;
   blob.data = object.data();
   blob.bytes = object.size();

@@ -51,6 +51,7 @@ std::optional<Evaluation> evaluate(ModuleOp module, PipelineOptions pipeline, ll
   pipeline.compileTo = "planned";
   pipeline.verifies = pipeline.verifiesEach = false; // the IR is discarded
   pipeline.dumpIrDir.clear();
+  pipeline.kernelTexts.clear();
   ir::DiagnosticText diagnostics(module.getContext()); // warnings are reported when the chosen placement is compiled
   FailureOr<Lowered> planned = runPipeline(module, pipeline);
   if (failed(planned)) {

@@ -59,7 +59,7 @@ class CompileTest(CliTest):
         whole = self.sluice("compile", "small.mlir", "-o", "whole", "--dump-ir", "dump")
         self.assertEqual(whole.returncode, 0, whole.stderr)
         names = [f"{number:02}-{phase}.mlir" for number, phase in zip((1, 2, 4, 5, 6, 7, 8, 9, 10), PHASES)]  # 3 is `chosen`
-        self.assertEqual(sorted(os.listdir(self.path("dump"))), sorted(names + ["manifest.json"]))
+        self.assertEqual(sorted(os.listdir(self.path("dump"))), sorted(names + ["kernels", "manifest.json"]))
 
     def test_the_summary_tells_what_is_where(self):
         self.assertEqual(self.sluice("compile", "small.mlir", "--devices", "sim:0", "-o", "small").returncode, 0)

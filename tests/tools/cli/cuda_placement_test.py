@@ -1,10 +1,8 @@
-"""Placement and reports for CUDA devices, emulated and absent: published peaks, given memory and links, and the
-readable generated code."""
+"""Placement and reports for CUDA devices, emulated and absent: published peaks, given memory and links."""
 
 import json
 import os
 import re
-import shutil
 
 from sluice_cli import BUILD, CliTest, main
 
@@ -143,61 +141,6 @@ class CudaPlacementTest(CliTest):
         self.assertEqual(devices["cuda:0"]["direct_links"], ["cuda:1"])
         self.assertIsNone(devices["cpu:0"]["compute_capability"])
         self.assertEqual(devices["cpu:0"]["direct_links"], [])
-
-
-class SaveTempsTest(CliTest):
-    def compile(self, *arguments):
-        environment = self.placement_environment() | NO_DRIVER | {"CUDA_EMU_EFFORT": "least"}
-        result = self.sluice("compile", *arguments, "small.mlir", "-q", env=environment)
-        self.assertEqual(result.returncode, 0, result.stderr)
-
-    def test_kernels_are_kept_with_the_users_lines(self):
-        with open(self.path("small.mlir")) as text:
-            module = text.read()
-        place = '-> tensor<?x2xf32> loc("net.cpp":3:10)\n    sluice.output'
-        self.write("small.mlir", module.replace("-> tensor<?x2xf32>\n    sluice.output", place))
-        self.write("net.cpp", "\n\n  return relu(x);  // the second \\\n")
-        for flag, folder in (("--save-temps", "small.temps"), ("--save-temps=kept/here", "kept/here")):
-            self.compile("--devices", "cuda:0", "--backend", "cuda=arch=sm_90", "-o", "small", flag)
-            with open(self.path(folder + "/cuda/kernels-0.cu")) as kernels:
-                self.assertRegex(kernels.read(), r"//   relu  net\.cpp:3:10  return relu\(x\);  // the second\n(//.*\n)*extern")
-        self.assertFalse(os.path.exists(self.path("small.temps/cpu/kernels.o")), "the host has no kernels here")
-
-    def test_each_list_of_devices_has_a_folder_of_its_own(self):
-        lists = ("--devices", "cuda:0,cuda:1", "--devices", "cuda:1", "--devices", "cpu")
-        self.compile(*lists, "--backend", "cuda=arch=sm_90,dump=kept", "-o", "small")
-        self.assertEqual(sorted(os.listdir(self.path("kept"))), ["cuda:0+cuda:1", "cuda:1"])
-        for name in "cuda:0+cuda:1", "cuda:1":
-            self.assertTrue(os.path.exists(self.path(f"kept/{name}/kernels-0.cu")), name)
-
-    def test_what_fails_leaves_no_folder(self):
-        environment = self.placement_environment() | NO_DRIVER
-        with open(self.path("small.mlir")) as text:
-            module = text.read()
-        self.write("small.mlir", module.replace("sluice.relu", "sluice.unknown"))
-        result = self.sluice("compile", "small.mlir", "--save-temps", "--devices", "cuda:0", env=environment)
-        self.assertEqual(result.returncode, 3, result.stderr)
-        self.write("small.mlir", module)
-        result = self.sluice("compile", "small.mlir", "--save-temps=kept/here", "--devices", "cuda:0", "--backend", "cuda=arch=sm_90",
-                             "-o", "small", env=environment | {"CUDA_EMU_TEXT": "#error refused\n"})
-        self.assertEqual(result.returncode, 3, result.stderr)
-        self.assertIn("refused", result.stderr)
-        self.assertEqual(self.files(), ["small.mlir"])
-
-    def test_code_of_the_host_is_kept(self):
-        self.compile("-o", "small")
-        self.assertEqual(self.files(), ["small", "small.mlir"])
-        self.compile("--save-temps", "-o", "small")
-        with open(self.path("small.temps/cpu/kernels.o"), "rb") as code:
-            self.assertEqual(code.read(4), b"\x7fELF")
-        shutil.rmtree(self.path("small.temps"))
-        self.compile("--save-temps", "--emit=mlir", "-o", "-")  # by the name of the model
-        self.assertTrue(os.path.exists(self.path("small.temps/cpu/kernels.o")))
-        self.assertFalse(os.path.exists(self.path("-.temps")))
-        self.write("file", "in the way")
-        result = self.sluice("compile", "small.mlir", "--save-temps=file", "-o", "small")
-        self.assertEqual(result.returncode, 3, result.stderr)
-        self.assertIn("file/cpu: Not a directory", result.stderr)
 
 
 if __name__ == "__main__":

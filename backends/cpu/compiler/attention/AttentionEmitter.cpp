@@ -19,6 +19,8 @@ Stage AttentionEmitter::emit() {
   constexpr int64_t kWorthwhile = 1 << 20; // multiply-adds of a task
   int64_t ofRow = width() * steps() * (op.depth + op.valueDepth);
   result = {name, heads() * tiles(), 0};
+  LaneTile whole(loc, vector, std::min(items(), width()));
+  result.tile = std::to_string(rowsAtOnce(whole)) + " x " + std::to_string(whole.numItems());
   if (op.batchIsRows)
     result.rowsPerTask = std::clamp<int64_t>(kWorthwhile / ofRow, 1, std::max<int64_t>(1, op.batch / 32));
   else

@@ -148,6 +148,13 @@ static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part
   return ops;
 }
 
+/// Moves a function to a part, with copies of the data that it needs. Returns the number of ops.
+static size_t moveTo(ModuleOp part, func::FuncOp function, ModuleOp module) {
+  size_t ops = copyWhatIsUsed(function, module, part);
+  function->moveBefore(part.getBody(), part.getBody()->end());
+  return ops;
+}
+
 /// Distributes the functions of a module to parts of about equal op counts, with the data that they need. The parts do
 /// not depend on the number of cores.
 static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
@@ -161,11 +168,28 @@ static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
       parts.push_back(ModuleOp::create(module.getLoc()));
       ops = 0;
     }
-    ops += copyWhatIsUsed(function, module, *parts.back());
-    Block *body = parts.back()->getBody();
-    function->moveBefore(body, body->end());
+    ops += moveTo(*parts.back(), function, module);
   }
   return parts;
+}
+
+/// A part for each kernel.
+static std::vector<OwningOpRef<ModuleOp>> cutByKernel(ModuleOp module, ArrayRef<KernelText> kernels) {
+  std::vector<OwningOpRef<ModuleOp>> parts;
+  for (const KernelText &kernel : kernels) {
+    parts.push_back(ModuleOp::create(module.getLoc()));
+    for (const std::string &name : kernel.functions)
+      moveTo(*parts.back(), module.lookupSymbol<func::FuncOp>(name), module);
+  }
+  return parts;
+}
+
+static std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, OpPrintingFlags().elideLargeElementsAttrs(64));
+  out << '\n';
+  return text;
 }
 
 using Object = llvm::SmallVector<char, 0>;
@@ -203,9 +227,10 @@ static llvm::Error compilePart(llvm::Module &module, const Target &target, const
   setFunctionAttributes(module, target);
   cleanUp(module, **machine);
   loadOnlyWantedRegisters(module, unsigned(target.vectorBits));
-  if (options.llvmIR)
+  if (options.llvmIR || !options.kernels.empty())
     llvm::raw_string_ostream(made.llvmIR) << module;
-  if (options.assembly) {
+  if (options.assembly || !options.kernels.empty()) {
+    (*machine)->Options.MCOptions.AsmVerbose = !options.kernels.empty(); // comments on loops and spills
     auto text = emit(*llvm::CloneModule(module), **machine, llvm::CodeGenFileType::AssemblyFile);
     if (!text)
       return text.takeError();
@@ -231,12 +256,16 @@ static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
 static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOptions &options) {
   std::vector<Object> objects;
   std::string llvmIR, assembly;
-  for (Made &part : parts) {
+  for (auto [number, part] : llvm::enumerate(parts)) {
     if (!part.error.empty())
       return llvm::createStringError(part.error);
     llvmIR += part.llvmIR;
     assembly += part.assembly;
     objects.push_back(std::move(part.object));
+    if (options.kernels.empty())
+      continue;
+    options.kernels[number].llvmIR = std::move(part.llvmIR);
+    options.kernels[number].assembly = std::move(part.assembly);
   }
   if (options.llvmIR)
     *options.llvmIR = std::move(llvmIR);
@@ -249,13 +278,16 @@ llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, co
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
   LowerToLLVM lower(*module.getContext(), options.polynomialMath);
-  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
+  std::vector<OwningOpRef<ModuleOp>> parts =
+      options.kernels.empty() ? cutIntoParts(module) : cutByKernel(module, options.kernels);
   std::vector<std::unique_ptr<Part>> translated(parts.size());
   std::vector<Made> made(parts.size());
   // Only this thread may use MLIR's context. It lowers parts in order, while other threads compile those that are
   // ready.
   auto prepare = [&](size_t number) {
     OwningOpRef<ModuleOp> part = std::move(parts[number]);
+    if (!options.kernels.empty())
+      options.kernels[number].vectors = textOf(*part);
     translated[number] = translate(*part, lower);
     return bool(translated[number]);
   };

@@ -4,17 +4,26 @@
 #include "backends/cpu/compiler/machine/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace llvm::orc {
 class LLJIT;
 }
 
 namespace sluice::cpu {
+
+// The code of a kernel, as text. The functions of all kernels are the public functions of a module.
+struct KernelText {
+  std::vector<std::string> functions;
+  std::string vectors, llvmIR, assembly; // results: the input in MLIR, the LLVM IR before code generation, the assembly
+};
 
 struct CodegenOptions {
   // Expand math functions of f32 vectors into polynomials. Functions without a polynomial call libm lane by lane.
@@ -24,6 +33,8 @@ struct CodegenOptions {
   // Receives, if set, the LLVM IR and the assembly of the object.
   std::string *llvmIR = nullptr;
   std::string *assembly = nullptr;
+  // The kernels whose texts are made, if any. The object then has a part for each.
+  llvm::MutableArrayRef<KernelText> kernels;
 };
 
 // A position-independent ELF object. For a large module it is an archive of several objects, compiled in parallel. The

@@ -21,6 +21,7 @@ struct Stage {
   std::string function;
   int64_t tasks = 1;
   int64_t rowsPerTask = 0;
+  std::string tile = {}; // its register tile, for reports; empty: none
 };
 
 /// Collects stage functions. Their task counts and workspace are available without bodies, in a fraction of the time.

@@ -34,12 +34,13 @@ typedef struct sluice_target_options {
   const char *cpu;        /* "native" or the name of a CPU, with its caches if known: "haswell:l1=32K,l2=256K" */
   int64_t capacity;       /* the largest number of rows; 0 if the session only describes its target */
   const sluice_compile_services *services; /* never NULL */
-  /* Settings of the backend, such as "arch=sm_90,dump=FOLDER"; "" for none. An unknown one is SLUICE_USAGE, with its
-   * name in last_error. `dump` names a folder. If the user compiles for several lists of devices, the compiler passes a
-   * separate folder in it for each list. */
+  /* Settings of the backend, such as "arch=sm_90,tf32=on"; "" for none. An unknown one is SLUICE_USAGE, with its name
+   * in last_error. */
   const char *settings;
-  /* Since 2.6. */
-  const char *temporaries; /* a folder for readable code, such as its source; it may not exist. NULL: none */
+  /* Since 2.6: a folder for readable texts of kernels; it exists when lower is called. NULL: none are wanted. lower
+   * writes a file NAME.KIND for each text of the kernel whose view has this name, for example relu.ll. NAME.txt has
+   * facts about the kernel, one per line, for example "tile: 6 x 32". */
+  const char *temporaries;
 } sluice_target_options;
 
 /* The published peak rates of devices of an architecture; the lowest, if such devices differ. */
@@ -133,7 +134,9 @@ typedef struct sluice_op_view {
 /* One launch: a sluice.kernel. A query about a single op passes a kernel of this op. */
 typedef struct sluice_kernel_view {
   uint32_t struct_size;
-  const char *name;        /* for messages and traces */
+  /* For messages, traces and files. It consists of letters, digits, '_' and '-'. A session prepares one kernel of this
+   * name. */
+  const char *name;
   const char *bytecode;    /* MLIR bytecode of the kernel, if the backend sets wants_bytecode; otherwise NULL */
   size_t bytecode_size;    /* bytes */
   void *operation;         /* mlir::Operation * of the kernel or of a single op; NULL for several ops. Only a backend

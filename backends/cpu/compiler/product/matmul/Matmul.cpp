@@ -50,7 +50,7 @@ private:
   // ---- The product stage ----
 
   Stage emitProducts() {
-    Stage product{name + "_product", plan.tasks, plan.rowsPerTask};
+    Stage product{name + "_product", plan.tasks, plan.rowsPerTask, plan.groups.text()};
     StageFunction stage = StageFunction::create(module, product.function, loc);
     stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
     return product;

@@ -85,6 +85,12 @@ ColumnGroups chooseTiles(const TileProblem &problem, const Target &target) {
   return best;
 }
 
+std::string ColumnGroups::text() const {
+  auto tile = [](int64_t height, int64_t across) { return std::to_string(height) + " x " + std::to_string(across); };
+  std::string ofTail = tail ? tile(tailRows, tail) : "";
+  return full ? tile(rows, width) + (tail ? ", then " : "") + ofTail : ofTail;
+}
+
 double filledLanes(int64_t columns, int64_t lanes) {
   return static_cast<double>(columns) / static_cast<double>(llvm::alignTo(columns, lanes));
 }

@@ -4,6 +4,7 @@
 #include "backends/cpu/compiler/machine/Target.h"
 
 #include <cstdint>
+#include <string>
 
 namespace sluice::cpu {
 
@@ -13,6 +14,7 @@ struct ColumnGroups {
   int64_t rows = 1, tailRows = 1; // rows of the tiles in full groups and in the tail
 
   int64_t count() const { return full + (tail != 0); }
+  std::string text() const; // "6 x 32", and that of the tail
 };
 
 struct TileProblem {

@@ -41,7 +41,7 @@ public:
     StageFunction stage = StageFunction::create(module, name + "_chunks", loc);
     stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
     Contraction result;
-    result.stages.push_back({name + "_chunks", tasksPerChunk(), partials.rowsPerChunk});
+    result.stages.push_back({name + "_chunks", tasksPerChunk(), partials.rowsPerChunk, groups.text()});
     result.stages.push_back(emitSumPartials(module, name + "_sum", loc, partials, target,
                                             [&](StageFunction &sumStage, OpBuilder &b, Location, Value row,
                                                 Value column, Value sums) { finish(sumStage, b, row, column, sums); }));

@@ -45,7 +45,7 @@ public:
     plan();
     StageFunction stage = StageFunction::create(module, name, loc);
     stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
-    return {name, blocks * groups.count(), imagesPerTask};
+    return {name, blocks * groups.count(), imagesPerTask, groups.text()};
   }
 
 private:

@@ -1,0 +1,134 @@
+"""The texts of kernels, for reading: `sluice show --phase kernels` and the folder kernels of `--dump-ir`."""
+
+import os
+import re
+
+from sluice_cli import BUILD, CliTest, main
+
+
+class KernelsTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.environment = self.placement_environment()
+
+    def graph(self, name, *flags):
+        self.succeed(os.path.join(BUILD, "bin", "models", name), *flags, "-o", f"{name}.mlir")
+
+    def show(self, *arguments, **environment):
+        result = self.sluice("show", *arguments, "--phase", "kernels", env=self.environment | environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def pages(self, *arguments, **environment):
+        """The page of each kernel: its facts, and its texts by kind."""
+        parts = re.split(r"(?m)^==== (\S+) ====\n", self.show(*arguments, **environment))
+        self.assertEqual(parts[0], "")
+        pages = {}
+        for name, page in zip(parts[1::2], parts[2::2]):
+            texts = re.split(r"(?m)^---- (\S+) ----\n", page)
+            pages[name] = {"facts": texts[0]} | {file.removeprefix(name + "."): text for file, text in zip(texts[1::2], texts[2::2])}
+        return pages
+
+    def check_host_code(self, page, function):
+        self.assertRegex(page["mlir"], r"(?m)^sluice\.function @\w+ of \"\w+\"$")
+        self.assertTrue(page["vector.mlir"].startswith("module {"), "an invalid module is printed in another form")
+        self.assertRegex(page["vector.mlir"], rf"func\.func @{function}\w*\(%arg0: !llvm\.ptr, ")
+        self.assertRegex(page["ll"], rf"(?m)^define void @{function}\w*\(ptr .*\{{$")
+        self.assertRegex(page["s"], rf"(?m)^{function}\w*:")
+        self.assertRegex(page["facts"], r"(?m)^registers: \d+ of (16|32) vector registers; spills: \d+ of vectors, \d+ of others$")
+
+    def test_kernels_of_the_host(self):
+        self.graph("lenet", "--batch", "64")
+        pages = self.pages("lenet.mlir", "--target-cpu", "haswell")
+        for name, page in pages.items():
+            with self.subTest(name):
+                self.assertEqual(list(page), ["facts", "mlir", "vector.mlir", "ll", "s"])
+                self.check_host_code(page, "")
+        convolution = pages["conv2d_add_relu_1"]
+        self.check_host_code(convolution, "conv2d_add_relu_1")
+        self.assertRegex(convolution["facts"], r"(?m)^launches: eval_step 1, predict 1$")
+        # 9 x 9 x 50 results of 2 * 5 * 5 * 20 operations and 2 more, from 13 x 13 x 20 floats; and weights of 5 x 5 x 20, whose 50 channels are padded to 56, and biases
+        operations, numbers = 64 * 9 * 9 * 50 * (2 * 5 * 5 * 20 + 2), 64 * (9 * 9 * 50 + 13 * 13 * 20) + 56 * 5 * 5 * 20 + 50
+        self.assertRegex(convolution["facts"], rf"(?m)^cost: {operations} operations, {4 * numbers} bytes with 64 rows; fills \d+ % of the lanes$")
+        self.assertRegex(convolution["facts"], r"(?m)^bound: compute: its operations take \S+ us at [\d.]+ GFLOP/s, its bytes \S+ us at [\d.]+ GB/s; rates: \w+$")
+        self.assertRegex(convolution["facts"], r"(?m)^workspace: \d+ bytes$")
+        self.assertRegex(convolution["facts"], r"(?m)^tile: \d+ x \d+(, then \d+ x \d+)? in registers, in conv2d_add_relu_1_windows$")
+        self.assertRegex(convolution["mlir"], r"(?m)^// conv2d  \S*lenet\.cpp:\d+:\d+")
+        self.assertIn("vector.fma", convolution["vector.mlir"])
+        self.assertIn("@llvm.fmuladd.v8f32", convolution["ll"])
+        self.assertIn("vfmadd", convolution["s"])
+        elementwise = pages["avg_pool2d"]
+        self.assertRegex(elementwise["facts"], r"(?m)^bound: memory: its bytes take ")
+        self.assertNotIn("tile:", elementwise["facts"])
+
+    def test_a_split_model_has_kernels_of_both_devices(self):
+        self.graph("lenet", "--batch", "64", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert")
+        pages = self.pages("lenet.mlir")
+        devices = {name: re.search(r"(?m)^backend: (.*)$", page["facts"]).group(1) for name, page in pages.items()}
+        self.assertEqual(set(devices.values()), {"cpu, on cpu", "sim, on gpu(0) (sim:0)"})
+        for name, device in devices.items():
+            with self.subTest(name):
+                self.assertEqual(name.startswith("acc0_"), device.startswith("sim"))
+                self.check_host_code(pages[name], name)
+        self.assertIn("conv2d", pages["acc0_conv2d_add_relu_1"]["mlir"])
+        self.assertIn("vector.fma", pages["acc0_conv2d_add_relu_1"]["vector.mlir"])
+
+    def test_one_kernel_is_chosen(self):
+        self.assertEqual(list(self.pages("small.mlir", "--kernel", "einsum_relu")), ["einsum_relu"])
+        self.assertEqual(list(self.pages("small.mlir")), ["einsum_relu", "full"])
+        self.assertEqual(self.files(), ["small.mlir"])
+
+    def test_lines_of_the_model_are_shown(self):
+        """Those of files in this folder, or below: a model may name any file of the machine."""
+        with open(self.path("small.mlir"), encoding="utf-8") as text:
+            module = text.read()
+        self.write("net.cpp", "\n\n\treturn relu(x); \x01\u00e9 \n")
+        for file, line in ("net.cpp", "  return relu(x); ___"), (self.path("net.cpp"), ""), ("../" + os.path.basename(self.folder) + "/net.cpp", ""), ("absent.cpp", ""):
+            with self.subTest(file):
+                place = f'-> tensor<?x2xf32> loc("{file}":3:10)\n    sluice.output'
+                self.write("located.mlir", module.replace("-> tensor<?x2xf32>\n    sluice.output", place))
+                body = self.pages("located.mlir")["einsum_relu"]["mlir"]
+                self.assertIn(f"// relu  {file}:3:10{line}\n", body)
+
+    def test_a_name_is_no_path(self):
+        result = self.sluice("compile", "small.mlir", "-q", "-o", "small", "--dump-ir", "dump")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("dump/06-fused.mlir"), encoding="utf-8") as text:
+            fused = text.read()
+        self.write("odd.mlir", fused.replace('"einsum_relu"', '"../../a b.c"').replace('"full"', '"______a_b_c"'))
+        pages = self.pages("odd.mlir")
+        self.assertEqual(len(pages), 2)
+        for name, page in pages.items():
+            self.assertRegex(name, r"^______a_b_c(_\d+)?$")
+            self.assertEqual(list(page), ["facts", "mlir", "vector.mlir", "ll", "s"])
+
+    def test_dumps_have_the_same_texts(self):
+        result = self.sluice("compile", "small.mlir", "-q", "-o", "small", "--dump-ir", "dump", "--devices", "cpu", "--devices", "sim:0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        pages = {"cpu": self.pages("small.mlir", "--devices", "cpu"), "sim:0": self.pages("small.mlir", "--devices", "sim:0")}
+        for devices, expected in pages.items():
+            for name, page in expected.items():
+                for kind, text in page.items():
+                    with open(self.path(f"dump/{devices}/kernels/{name}." + kind.replace("facts", "txt")), encoding="utf-8") as file:
+                        self.assertEqual(file.read().rstrip("\n"), text.rstrip("\n"))
+        self.sluice("compile", "small.mlir", "-q", "-o", "stopped", "--dump-ir", "early", "--compile-to", "planned")
+        self.assertFalse(os.path.exists(self.path("early/kernels")), "there is no code yet")
+
+    def test_texts_change_no_bit(self):
+        self.graph("lenet", "--batch", "8")
+        images = bytes(number * number % 251 for number in range(8 * 28 * 28))
+        for part in "train", "test":
+            self.write_npy(f"data/{part}/image.npy", "|u1", (8, 1, 28, 28), images)
+            self.write_npy(f"data/{part}/label.npy", "|u1", "(8,)", bytes(range(8)))
+        weights = []
+        for name, flags in ("plain", ()), ("dumped", ("--dump-ir", "dump")):
+            result = self.sluice("compile", "lenet.mlir", "-q", "-o", name, *flags)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.succeed(self.path(name), "train", "--data", "data", "--epochs", "3", "--save", name + ".safetensors", "-q")
+            with open(self.path(name + ".safetensors"), "rb") as file:
+                weights.append(file.read())
+        self.assertEqual(weights[0], weights[1])
+
+
+if __name__ == "__main__":
+    main()
