@@ -103,17 +103,6 @@ static llvm::Expected<ir::Target> targetOf(llvm::StringRef list) {
   return target ? std::move(target) : withCode(ExitCode::Usage, target.takeError());
 }
 
-/// A backend's settings for one of several lists of devices. Each list has its own subfolder of `dump=FOLDER`.
-static std::string settingsFor(llvm::StringRef list, llvm::StringRef settings) {
-  llvm::SmallVector<std::string> all;
-  for (llvm::StringRef setting : llvm::split(settings, ',')) {
-    std::string &its = all.emplace_back(setting);
-    if (auto [name, folder] = setting.split('='); name == "dump" && !folder.empty())
-      its += "/" + llvm::join(llvm::split(list, ','), "+"); // a comma separates settings
-  }
-  return llvm::join(all, ",");
-}
-
 /// The options for each list of devices. A backend's settings go to the lists that contain it; settings of a backend in
 /// no list are rejected by the first.
 static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const CompileOptions &options) {
@@ -136,14 +125,12 @@ static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const Compi
     its.variant = {int64_t(number), number + 1 == lists.size()};
     if (!its.dumpIrDir.empty())
       its.dumpIrDir += "/" + lists[number];
-    for (const auto &[name, text] : options.settings) {
+    for (const std::string &name : llvm::make_first_range(options.settings)) {
       auto has = [&](const ir::Target &target) {
         return llvm::any_of(target.devices(), [&](const ir::TargetDevice &device) { return device.backend == name; });
       };
       if (!has(targets[number]) && llvm::any_of(targets, has))
         its.settings.erase(name);
-      else
-        its.settings[name] = settingsFor(lists[number], text);
     }
   }
   return all;

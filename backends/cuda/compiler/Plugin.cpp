@@ -46,15 +46,13 @@ private:
 
 static Operation *operationOf(const sluice_kernel_view &view) { return static_cast<Operation *>(view.operation); }
 
-static cuda::Settings settingsIn(const sluice_target_options &options) {
-  auto settings = loops::valueOf(cuda::readSettings(options.settings));
-  if (options.struct_size >= sizeof(options) && options.temporaries)
-    settings.temporaries = options.temporaries;
-  return settings;
+static const char *textsIn(const sluice_target_options &options) {
+  return options.struct_size >= sizeof(options) && options.temporaries ? options.temporaries : "";
 }
 
 CudaSession::CudaSession(const sluice_target_options &options)
-    : session(loops::valueOf(cuda::Session::begin(settingsIn(options), options.capacity))),
+    : session(loops::valueOf(cuda::Session::begin(loops::valueOf(cuda::readSettings(options.settings)),
+                                                  options.capacity, textsIn(options)))),
       architectures(llvm::join(session.architectures(), ", ")), peaks(cuda::publishedPeaks(session.architectures())) {
   if (session.options().tf32)
     architectures += ", f32 products in tf32";
@@ -104,7 +102,8 @@ void CudaSession::proposeLayout(const sluice_kernel_view &view, bool isResult, u
 void CudaSession::prepare(const sluice_kernel_view &view, sluice_launch_info &launch) {
   auto kernel = cast<ir::KernelOp>(operationOf(view));
   FailureOr<cuda::Session::Prepared> prepared = failure();
-  loops::diagnosed(kernel.getContext(), [&]() -> LogicalResult { return prepared = session.prepare(kernel); });
+  loops::diagnosed(kernel.getContext(),
+                   [&]() -> LogicalResult { return prepared = session.prepare(kernel, view.name); });
   launch.function = names.emplace_back(std::move(prepared->function)).c_str();
   launch.workspace_bytes = prepared->workspaceBytes;
   Block &body = kernel.getBody().front();

@@ -32,8 +32,6 @@ static bool readSetting(StringRef name, StringRef value, Settings &settings) {
     settings.libraryFlops = value == "all" ? 0 : value == "none" ? INFINITY : Settings::kLargeProduct;
   else if (name == "algorithms" && (value == "timed" || value == "fixed"))
     settings.timed = value == "timed";
-  else if (name == "dump" && !value.empty())
-    settings.dump = value.str();
   else
     return false;
   return true;
@@ -50,8 +48,8 @@ llvm::Expected<Settings> readSettings(StringRef text) {
   for (StringRef one : llvm::split(text, ',')) {
     auto [name, value] = one.split('=');
     if (!one.contains('=') || !readSetting(name, value, settings))
-      return refuse("there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all, algorithms=timed and "
-                    "dump=FOLDER",
+      return refuse("there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all and "
+                    "algorithms=timed",
                     one);
     if (!given.insert(name).second)
       return refuse("the setting '%s' is given twice", name);
@@ -69,7 +67,7 @@ static bool lacksTensorCores(StringRef architecture) {
   return !architecture.drop_front(architecture.find('_') + 1).consumeInteger(10, number) && number < kFirst;
 }
 
-llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
+llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity, std::string kernelTexts) {
   llvm::Expected<Nvrtc> nvrtc = Nvrtc::load();
   if (!nvrtc)
     return llvm::createStringError(std::errc::not_supported, "%s", llvm::toString(nvrtc.takeError()).c_str());
@@ -85,11 +83,7 @@ llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity) {
       return llvm::createStringError(std::errc::invalid_argument, "architecture %s has no tensor cores for tf32=on",
                                      wanted.c_str());
   }
-  Session session(std::move(*nvrtc), std::move(settings), capacity);
-  for (const std::string &folder : session.folders())
-    if (llvm::Error error = checkDumpFolder(folder))
-      return std::move(error);
-  return session;
+  return Session(std::move(*nvrtc), std::move(settings), capacity, std::move(kernelTexts));
 }
 
 GridOptions Session::options() const {
@@ -144,7 +138,7 @@ static std::string functionName(size_t number, StringRef kernel) {
   return name;
 }
 
-FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
+FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel, StringRef textName) {
   if (failed(loops::checkLayouts(kernel)))
     return failure();
   std::string name = functionName(texts.size(), kernel.getName());
@@ -156,7 +150,8 @@ FailureOr<Session::Prepared> Session::prepare(ir::KernelOp kernel) {
   std::optional<LibraryProduct> product = libraryProductOf(ops, body.getTerminator()->getOperands());
   if (product && product->input && failed(addActivation(kernel, name, capacity_, *written)))
     return failure();
-  texts.push_back(sourceComment(kernel, !folders().empty()) + written->text);
+  kernelTexts.add(textName, *written, product ? "library: cublasLt, if it supports the product\n" : "");
+  texts.push_back(std::move(written->text));
   for (const GridFunction &function : written->functions)
     sharedBytes[function.name] = int(function.sharedBytes);
   image.addKernel(name, kernel.getNumOperands() + kernel.getNumResults() + 1, written->functions);
@@ -178,45 +173,41 @@ std::vector<std::string> Session::units() const {
   return units;
 }
 
-std::vector<std::string> Session::folders() const {
-  std::vector<std::string> folders;
-  llvm::copy_if(std::vector{settings.dump, settings.temporaries}, std::back_inserter(folders),
-                [](const std::string &folder) { return !folder.empty(); });
-  return folders;
-}
-
 llvm::Expected<std::string> Session::lower() {
   struct Job {
     const std::string *architecture, *text;
-    std::string code, error;
+    bool hasText;
+    std::string code, ptx, error;
     std::vector<KernelResources> functions;
   };
   std::vector<std::string> units = this->units();
   std::vector<Job> jobs;
   for (const std::string &architecture : settings.architectures)
     for (const std::string &unit : units)
-      jobs.push_back({&architecture, &unit, "", "", {}});
+      jobs.push_back({&architecture, &unit, kernelTexts.areWanted() && jobs.size() < units.size(), "", "", "", {}});
   llvm::DefaultThreadPool threads;
   for (Job &job : jobs)
     threads.async([&] {
-      llvm::Expected<DeviceCode> made = nvrtc.compile(*job.text, *job.architecture);
+      llvm::Expected<DeviceCode> made = nvrtc.compile(*job.text, *job.architecture, {}, job.hasText);
       if (made)
-        job.code = std::move(made->bytes), job.functions = std::move(made->kernels);
+        job.code = std::move(made->bytes), job.ptx = std::move(made->ptx), job.functions = std::move(made->kernels);
       else
         job.error = llvm::toString(made.takeError());
     });
   threads.wait();
+  std::vector<UnitText> unitTexts; // for the first architecture
   for (Job &job : jobs) {
     if (!job.error.empty())
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", job.error.c_str());
     for (KernelResources &function : job.functions)
       function.shared += sharedBytes.lookup(function.name);
-    compiled_.push_back({*job.architecture, std::move(job.functions), folders().empty() ? "" : job.code});
+    compiled_.push_back({*job.architecture, std::move(job.functions)});
+    if (job.hasText)
+      unitTexts.push_back({std::move(job.ptx), StringRef(*job.architecture).starts_with("sm_") ? job.code : ""});
     image.addCode(*job.architecture, std::move(job.code));
   }
-  for (const std::string &folder : folders())
-    if (llvm::Error error = writeDump(folder, units, compiled_))
-      return std::move(error);
+  if (llvm::Error error = kernelTexts.write(unitTexts, kKernelsOfUnit))
+    return std::move(error);
   return image.write();
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/cuda/compiler/kernels/GridKernel.h"
-#include "backends/cuda/compiler/nvrtc/Dump.h"
+#include "backends/cuda/compiler/nvrtc/KernelTexts.h"
 #include "backends/cuda/compiler/nvrtc/ModuleImage.h"
 #include "backends/cuda/compiler/nvrtc/Nvrtc.h"
 #include "llvm/ADT/StringMap.h"
@@ -19,23 +19,28 @@ struct Settings {
   bool tf32 = false; ///< products of f32 on tensor cores, with operands rounded to 11 bits
   /// Which products run in a library: `large` selects those with at least this many flops at capacity.
   double libraryFlops = kLargeProduct;
-  bool timed = false;      ///< time a library's algorithms when code is loaded, see runtime/AlgorithmTiming.h
-  std::string dump;        ///< folder for the input and output of NVRTC, see Dump.h; none: ""
-  std::string temporaries; ///< another folder for the same, which `readSettings` does not set
+  bool timed = false; ///< time a library's algorithms when code is loaded, see runtime/AlgorithmTiming.h
 
   /// Some microseconds of device work. Below this bound, a separate launch and the lost fusion cost more than a
   /// library's better kernel saves.
   static constexpr double kLargeProduct = 1 << 28;
 };
 
-/// Parses settings such as "arch=sm_80+sm_90,tf32=on,library=all,algorithms=timed,dump=FOLDER". library is all, large
-/// or none; algorithms is timed or fixed. Any other setting is an error.
+/// Parses settings such as "arch=sm_80+sm_90,tf32=on,library=all,algorithms=timed". library is all, large or none;
+/// algorithms is timed or fixed. Any other setting is an error.
 llvm::Expected<Settings> readSettings(llvm::StringRef text);
+
+/// The resources of functions, as compiled for an architecture.
+struct CompiledUnit {
+  std::string architecture;
+  std::vector<KernelResources> functions;
+};
 
 class Session {
 public:
-  /// Fails if NVRTC is missing, does not support an architecture, or if an architecture lacks a requested feature.
-  static llvm::Expected<Session> begin(Settings settings, int64_t capacity);
+  /// Fails if NVRTC is missing, does not support an architecture, or if an architecture lacks a requested feature. The
+  /// texts of kernels go to the folder `kernelTexts`; empty: none.
+  static llvm::Expected<Session> begin(Settings settings, int64_t capacity, std::string kernelTexts = "");
 
   const std::vector<std::string> &architectures() const { return settings.architectures; }
   /// Settings of product kernels.
@@ -49,7 +54,8 @@ public:
     int64_t workspaceBytes;
     double lanes; ///< see GridKernel
   };
-  mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel);
+  /// `textName`: the name of the kernel's texts.
+  mlir::FailureOr<Prepared> prepare(ir::KernelOp kernel, llvm::StringRef textName = "");
   /// Whether a library runs a kernel that consists of these ops and has the results `kept`.
   bool isForLibrary(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const {
     return libraryProductOf(ops, kept).has_value();
@@ -60,19 +66,19 @@ public:
   const std::vector<CompiledUnit> &compiled() const { return compiled_; }
 
 private:
-  Session(Nvrtc nvrtc, Settings settings, int64_t capacity)
-      : nvrtc(std::move(nvrtc)), settings(std::move(settings)), capacity_(capacity) {}
+  Session(Nvrtc nvrtc, Settings settings, int64_t capacity, std::string kernelTexts)
+      : nvrtc(std::move(nvrtc)), settings(std::move(settings)), capacity_(capacity),
+        kernelTexts(std::move(kernelTexts)) {}
 
   std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const;
   std::vector<std::string> units() const;
-  /// The folders for the input and output of NVRTC: those of the settings `dump` and `temporaries`.
-  std::vector<std::string> folders() const;
 
   Nvrtc nvrtc;
   Settings settings;
   int64_t capacity_;
   ModuleImage image;
-  std::vector<std::string> texts;   // of the kernels
+  std::vector<std::string> texts; // of the kernels
+  KernelTexts kernelTexts;
   llvm::StringMap<int> sharedBytes; // dynamic shared memory of functions, which NVRTC does not report
   std::vector<CompiledUnit> compiled_;
 };

@@ -195,10 +195,10 @@ class CudaTest(CliTest):
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "2", "-o", "lenet.mlir")
         log = self.path("nvrtc.log")
         result = self.run_sluice("compile", "lenet.mlir", "--devices", "cuda:0", "-q", "-o", "lenet", "--backend",
-                                 "cuda=arch=sm_90,dump=dump", CUDA_EMU_EFFORT="least", CUDA_EMU_NVRTC_LOG=log)
+                                 "cuda=arch=sm_90", "--dump-ir", "dump", CUDA_EMU_EFFORT="least", CUDA_EMU_NVRTC_LOG=log)
         self.assertEqual(result.returncode, 0, result.stderr)
         kernels = set()
-        for name in glob.glob(self.path("dump/kernels-*.cu")):
+        for name in glob.glob(self.path("dump/kernels/*.cu")):
             with open(name) as text:
                 kernels.update(re.findall(r"__global__ void (k\d+)_", text.read()))
         with open(log) as text:
@@ -425,29 +425,15 @@ module @wide {
         with open(self.path("strict"), "rb") as strict, open(self.path("rounded"), "rb") as rounded:
             self.assertNotEqual(strict.read(), rounded.read())
 
-    def test_what_nvrtc_gets_is_dumped(self):
-        result = self.compile("--backend", "cuda=arch=sm_90,dump=dump", "-o", "small")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        with open(self.path("dump/kernels-0.cu")) as text:
-            kernels = text.read()
-        self.assertRegex(kernels, r"// \w+\n(//   \w+  \S+:\d+:\d+  \S.*\n)+extern \"C\" .*__global__ void k0_")
-        with open(self.path("dump/kernels.json")) as text:
-            self.assertIn("functions", json.load(text))  # none: the double has no assembler
-
-    def pinned_nvrtc(self):
-        wheels = glob.glob(os.path.join(BUILD, "..", "venv", "lib", "python3*", "site-packages", "nvidia", "cu13", "lib", "libnvrtc.so.13"))
-        if not wheels:
-            self.skipTest("the pinned NVRTC is not installed")
-        return wheels[0]
 
     def test_shared_memory_that_launches_give_is_reported(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "64", "-o", "mlp.mlir")
         result = self.run_sluice("compile", "mlp.mlir", "--devices", "cuda:0", "--precision", "bf16", "-o", "mlp", "--json",
-                                 "--backend", "cuda=arch=sm_90,library=none,dump=dump", SLUICE_NVRTC=self.pinned_nvrtc())
+                                 "--backend", "cuda=arch=sm_90,library=none", "--dump-ir", "dump", SLUICE_NVRTC=self.pinned_nvrtc())
         self.assertEqual(result.returncode, 0, result.stderr)
         reported = {one["function"]: one["shared_bytes"] for one in json.loads(result.stdout)["functions"]}
         text = ""
-        for name in glob.glob(self.path("dump/kernels-*.cu")):
+        for name in glob.glob(self.path("dump/kernels/*.cu")):
             with open(name) as file:
                 text += file.read()
         given = re.findall(r"__global__ void (\w+)\([^{]*\{[^{}]*SHARED_BYTES\(stages, (\d+)\)", text)
@@ -457,22 +443,12 @@ module @wide {
 
     def test_what_functions_need_is_reported(self):
         nvrtc = self.pinned_nvrtc()
-        arguments = ("compile", "small.mlir", "--devices", "cuda:0", "--backend", "cuda=arch=sm_80+sm_90+compute_90,dump=dump")
+        arguments = ("compile", "small.mlir", "--devices", "cuda:0", "--backend", "cuda=arch=sm_80+sm_90+compute_90")
         result = self.run_sluice(*arguments, "-o", "small", "--json", SLUICE_NVRTC=nvrtc)
         self.assertEqual(result.returncode, 0, result.stderr)
         functions = json.loads(result.stdout)["functions"]
         self.assertEqual({function["target"] for function in functions}, {"sm_80", "sm_90"})  # PTX has no registers yet
         self.assertTrue(all(function["backend"] == "cuda" and function["registers"] > 0 for function in functions))
-        with open(self.path("dump/kernels.json")) as text:
-            dumped = json.load(text)["functions"]
-        for one in dumped:
-            with open(self.path(f"dump/kernels-{one['unit']}.{one['architecture']}.cubin"), "rb") as code:
-                self.assertRegex(code.read(), rb"^\x7fELF[^$]*\.text\." + one["function"].encode())
-        with open(self.path("dump/kernels-0.compute_90.ptx")) as text:
-            self.assertIn(".entry " + dumped[0]["function"], text.read())
-        keys = ("function", "registers", "spilled_bytes", "stack_bytes", "shared_bytes")
-        self.assertEqual([[one["target"], *(one[key] for key in keys)] for one in functions],
-                         [[one["architecture"], *(one[key] for key in keys)] for one in dumped])
         result = self.run_sluice(*arguments, "-o", "small", SLUICE_NVRTC=nvrtc)
         self.assertRegex(result.stdout + result.stderr, r"\n  sm_90 +\d+ functions; at most \d+ registers of a thread and .* of a block's shared memory; nothing spilled\n")
         result = self.compile("-o", "small", "--json")  # the double has no assembler
@@ -484,9 +460,8 @@ module @wide {
             ("cuda=arch=compute_42", "has no architecture 'compute_42'; it has sm_75"),
             ("cuda=speed=high", "there is no setting 'speed=high'"),
             ("cuda=library=some", "there is no setting 'library=some'"),
-            ("cuda=arch=sm_90,speed=high", "there is no setting 'speed=high'; there are arch=sm_80+sm_90, tf32=on, library=all, algorithms=timed and dump=FOLDER"),
-            ("cuda=dump=small.mlir/dump", "small.mlir/dump: Not a directory"),
-            ("cuda=dump=small.mlir", "small.mlir: Not a directory"),
+            ("cuda=arch=sm_90,speed=high", "there is no setting 'speed=high'; there are arch=sm_80+sm_90, tf32=on, library=all and algorithms=timed"),
+            ("cuda=dump=kernels", "there is no setting 'dump=kernels'"),
             ("cuda=arch", "there is no setting 'arch'"),
             ("cuda=arch=sm_90,", "there is no setting ''"),
             ("cuda=arch=sm_90,arch=sm_80", "the setting 'arch' is given twice"),

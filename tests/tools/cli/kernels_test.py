@@ -5,11 +5,25 @@ import re
 
 from sluice_cli import BUILD, CliTest, main
 
+DOUBLES = {
+    "SLUICE_NVRTC": os.path.join(BUILD, "tests", "cuda_emu", "sluice_cuda_emu_nvrtc.so"),
+    "SLUICE_CUDA_DRIVER": "/nowhere/libcuda.so",
+    "CUDA_EMU_EFFORT": "least",
+}
+# Prints a listing of each kernel in the "cubin", as nvdisasm does.
+NVDISASM = """#!/bin/sh
+[ "$1" = -c ] || exit 1
+grep -a -o 'cuda_emu_launch_k[0-9]*_[a-z0-9_]*' "$2" | sort -u | while read name; do
+  printf '\\t.section\\t.text.%s,"ax",@progbits\\n        /*0000*/  NOP.%s ;\\n' "${name#cuda_emu_launch_}" "${name#cuda_emu_launch_}"
+done
+printf '\\t.section\\t.nv.info,"",@"SHT_CUDA_INFO"\\n'
+"""
+
 
 class KernelsTest(CliTest):
     def setUp(self):
         super().setUp()
-        self.environment = self.placement_environment()
+        self.environment = self.placement_environment() | DOUBLES
 
     def graph(self, name, *flags):
         self.succeed(os.path.join(BUILD, "bin", "models", name), *flags, "-o", f"{name}.mlir")
@@ -93,7 +107,7 @@ class KernelsTest(CliTest):
     def test_a_name_is_no_path(self):
         result = self.sluice("compile", "small.mlir", "-q", "-o", "small", "--dump-ir", "dump")
         self.assertEqual(result.returncode, 0, result.stderr)
-        with open(self.path("dump/06-fused.mlir"), encoding="utf-8") as text:
+        with open(self.path("dump/07-fused.mlir"), encoding="utf-8") as text:
             fused = text.read()
         self.write("odd.mlir", fused.replace('"einsum_relu"', '"../../a b.c"').replace('"full"', '"______a_b_c"'))
         pages = self.pages("odd.mlir")
@@ -128,6 +142,52 @@ class KernelsTest(CliTest):
             with open(self.path(name + ".safetensors"), "rb") as file:
                 weights.append(file.read())
         self.assertEqual(weights[0], weights[1])
+
+    def small_gpt2(self, *arguments, **environment):
+        self.graph("gpt2", "--layers", "1", "--width", "64", "--length", "32", "--batch", "2", "--words", "256")
+        pages = self.pages("gpt2.mlir", "--devices", "cuda:0", "--precision", "bf16", *arguments, **environment)
+        pages.pop("full", None)  # the learning rate, on the host
+        return pages
+
+    def test_kernels_of_cuda_devices(self):
+        pages = self.small_gpt2("--backend", "cuda=arch=sm_90,library=none", "--entries", "predict", SLUICE_NVRTC=self.pinned_nvrtc(), PATH="/nowhere")
+        for name, page in pages.items():
+            with self.subTest(name):
+                self.assertEqual(list(page), ["facts", "mlir", "cu", "ptx"])
+                self.assertRegex(page["facts"], r"(?m)^backend: cuda, on gpu\(0\) \(cuda:0\)$")
+                self.assertRegex(page["facts"], r"(?m)^bound: (compute|memory): .*; rates: published$")
+                self.assertRegex(page["facts"], r"(?m)^workspace: \d+ bytes$")
+                self.assertRegex(page["facts"], r"(?m)^sass: none; nvdisasm or cuobjdump must be on PATH")
+                functions = re.findall(r"(?m)^function: (\w+), [1-9]\d* tasks( per \d+ rows)? of \d+ threads$", page["facts"])
+                names = [function for function, _ in functions]
+                self.assertEqual(re.findall(r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(", page["cu"]), names)
+                self.assertEqual(sorted(re.findall(r"(?m)^\.visible \.entry (\w+)\(", page["ptx"])), sorted(names))
+                self.assertRegex(page["ptx"], r"(?m)^\.target sm_90$")
+                registers = re.findall(r"(?m)^registers: [1-9]\d* per thread, \d+ bytes spilled, \d+ bytes of shared memory, in (\w+) for sm_90$", page["facts"])
+                self.assertEqual(sorted(registers), sorted(names))
+        products = [page for page in pages.values() if "sluice.einsum" in page["mlir"]]
+        self.assertTrue(products)
+        for page in products:
+            self.assertRegex(page["facts"], r"(?m)^tile: \d+ x \d+ of a block, \d+ terms per step, on tensor cores$")
+            self.assertIn("mma.sync", page["ptx"])
+        attention = next(page for page in pages.values() if "sluice.scaled_dot_product_attention" in page["mlir"])
+        self.assertRegex(attention["facts"], r"(?m)^tile: \d+ x \d+ scores of a block, ")
+
+    def test_machine_code_comes_from_a_disassembler(self):
+        """On emulated devices, which have neither PTX nor registers."""
+        os.mkdir(self.path("bin"))
+        self.write("bin/nvdisasm", NVDISASM)
+        os.chmod(self.path("bin/nvdisasm"), 0o755)
+        pages = self.small_gpt2("--backend", "cuda=arch=sm_90,library=none", "--entries", "predict", PATH=self.path("bin") + ":" + os.environ["PATH"])
+        for name, page in pages.items():
+            with self.subTest(name):
+                self.assertEqual(list(page), ["facts", "mlir", "cu", "sass"])
+                names = re.findall(r"(?m)^function: (\w+),", page["facts"])
+                self.assertEqual(sorted(re.findall(r"NOP\.(\w+) ;", page["sass"])), sorted(names))
+                self.assertNotIn(".nv.info", page["sass"])
+        result = self.sluice("compile", "small.mlir", "--devices", "cuda:0", "--dump-ir", "dump", "-q", env=self.environment | {"CUDA_EMU_TEXT": "#error refused\n"})
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertEqual(os.listdir(self.path("dump/kernels")), [])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Runs Sluice's programs in a temporary folder."""
 
+import glob
 import json
 import math
 import os
@@ -103,6 +104,12 @@ class CliTest(unittest.TestCase):
             out.write(struct.pack("<Q", len(weights)) + weights + struct.pack("<6f", *[1] * 6))
         output = self.succeed(self.path(program), "predict", "--weights", "w.safetensors", "--input", "x=@x.npy", "--json")
         return json.loads(output)["outputs"]["y"]["values"]
+
+    def pinned_nvrtc(self):
+        wheels = glob.glob(os.path.join(BUILD, "..", "venv", "lib", "python3*", "site-packages", "nvidia", "cu13", "lib", "libnvrtc.so.13"))
+        if not wheels:
+            self.skipTest("the pinned NVRTC is not installed")
+        return wheels[0]
 
     def files(self):
         return sorted(os.listdir(self.folder))

@@ -200,6 +200,7 @@ public:
         capacity(capacity), options(options) {}
 
   std::string text() const;
+  std::string tile() const;
   GridFunction function() const;
   double filled() const { return double(items()) / double(tilesOfHead() * tiles.rows()); }
 
@@ -299,6 +300,10 @@ std::string AttentionWriter::text() const {
          callText() + ";\n}\n";
 }
 
+std::string AttentionWriter::tile() const {
+  return fmt::format("{} x {} scores of a block, {} at once in a warp", tiles.rows(), tiles.block, tiles.step);
+}
+
 GridFunction AttentionWriter::function() const {
   GridFunction function{name};
   function.threads = tiles.threads();
@@ -326,6 +331,7 @@ std::optional<LogicalResult> writeAttentionKernel(ir::KernelOp kernel, StringRef
   AttentionWriter writer(kernel, op, name, capacity, options);
   into.text += writer.text();
   into.functions.push_back(writer.function());
+  into.tile = writer.tile();
   into.lanes = writer.filled();
   return success();
 }

@@ -31,6 +31,7 @@ struct GridKernel {
   std::string text;                          ///< follows Prelude.h
   llvm::SmallVector<GridFunction> functions; ///< run in this order
   int64_t workspaceBytes = 0;                ///< of the last buffer, after the operands and results
+  std::string tile;                          ///< of a block, for reports; empty: none
   double lanes = 1; ///< the share of active lanes or, for tiles, of elements that belong to the result
 };
 

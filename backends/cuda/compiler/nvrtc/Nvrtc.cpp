@@ -139,7 +139,7 @@ static std::vector<KernelResources> readResources(const std::string &log) {
 }
 
 llvm::Expected<DeviceCode> Nvrtc::compile(const std::string &text, const std::string &architecture,
-                                          llvm::ArrayRef<const char *> options) const {
+                                          llvm::ArrayRef<const char *> options, bool wantsPtx) const {
   Functions::Program program = nullptr;
   auto check = [&](Functions::Status status, const std::string &what) {
     return status == 0 ? llvm::Error::success()
@@ -170,6 +170,11 @@ llvm::Expected<DeviceCode> Nvrtc::compile(const std::string &text, const std::st
           check((isPtx ? functions->ptx : functions->cubin)(program, code.bytes.data()), "there is no code"))
     return error;
   code.kernels = readResources(code.log);
+  if (wantsPtx && functions->ptxSize(program, &size) == 0 && size > 1) {
+    code.ptx.resize(size);
+    functions->ptx(program, code.ptx.data());
+    code.ptx.pop_back(); // the terminator
+  }
   return code;
 }
 

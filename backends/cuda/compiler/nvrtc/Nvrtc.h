@@ -22,6 +22,7 @@ struct KernelResources {
 
 struct DeviceCode {
   std::string bytes; ///< a cubin, or PTX with a terminating zero
+  std::string ptx;   ///< if wanted; empty: NVRTC gives none for this architecture
   std::vector<KernelResources> kernels;
   std::string log;
 };
@@ -42,7 +43,7 @@ public:
   /// Compiles a source without includes for an architecture such as "sm_90". The error is the compiler's log.
   /// Thread-safe. `options` are additional compiler options.
   llvm::Expected<DeviceCode> compile(const std::string &text, const std::string &architecture,
-                                     llvm::ArrayRef<const char *> options = {}) const;
+                                     llvm::ArrayRef<const char *> options = {}, bool wantsPtx = false) const;
 
 private:
   struct Functions;

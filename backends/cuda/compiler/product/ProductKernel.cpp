@@ -5,6 +5,7 @@
 #include "backends/loops/LoopKernel.h"
 #include "backends/loops/Padding.h"
 #include "ir/Layout.h"
+#include <fmt/format.h>
 
 namespace sluice::cuda {
 
@@ -60,6 +61,8 @@ std::optional<LogicalResult> writeProductKernel(ir::KernelOp kernel, StringRef n
   GridFunction tiles = tileTasks(*product, name);
   into.text += tileFunction(*product, tiles, kernel.getNumOperands() + kernel.getNumResults() + 1, *epilogue);
   into.functions.push_back(tiles);
+  into.tile = fmt::format("{} x {} of a block, {} terms per step, {}", product->m.tile, product->n.tile, product->depth,
+                          product->onTensorCores() ? "on tensor cores" : "without tensor cores");
   if (product->termsOfChunk) {
     into.workspaceBytes = product->maxChunks * product->elements() * ir::getElementBytes(product->sum());
     if (failed(writeSumOfChunks(*product, kernel, name, nests)))
