@@ -65,7 +65,8 @@ int main(int argc, char **argv) {
   app.add_option("--graphs", graphs, "Number of different graphs (default: 200)")
       ->type_name("N")
       ->check(sluice::help::wholeNumber(2, 100'000));
-  CLI11_PARSE(app, argc, argv);
+  if (std::optional<int> code = sluice::help::parse(app, argc, argv))
+    return *code;
   std::vector<double> times;
   for (int number = 0; number < graphs; ++number) {
     times.push_back(runOne(number));
