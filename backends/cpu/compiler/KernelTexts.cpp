@@ -43,7 +43,11 @@ static std::string registersOf(StringRef assembly, const Target &target) {
          " of others\n";
 }
 
-llvm::Error KernelTexts::write(const Target &target) const {
+llvm::Error KernelTexts::write(mlir::ModuleOp module, const Target &target) {
+  if (folder.empty())
+    return llvm::Error::success();
+  if (llvm::Error error = compileToText(module, target, texts))
+    return error;
   for (const auto &[its, text] : llvm::zip_equal(names, texts)) {
     const std::pair<const char *, std::string> kinds[] = {{"txt", its.tiles + registersOf(text.assembly, target)},
                                                           {"vector.mlir", text.vectors},

@@ -12,10 +12,8 @@ public:
   explicit KernelTexts(std::string folder = "") : folder(std::move(folder)) {}
 
   void add(llvm::StringRef name, const LoweredKernel &kernel);
-  /// The kernels so far, for CodegenOptions; empty if no texts are wanted.
-  llvm::MutableArrayRef<KernelText> kernels() { return texts; }
-  /// Writes the texts that the code generator has made. The error has the file and the reason.
-  llvm::Error write(const Target &target) const;
+  /// Writes the texts of the kernels, whose functions are in the module. The error of a file has its name.
+  llvm::Error write(mlir::ModuleOp module, const Target &target);
 
 private:
   struct Named {

@@ -181,14 +181,12 @@ void CpuSession::lower(sluice_blob &blob) {
   if (!module)
     return;
   loops::diagnosed(module->getContext(), [&] { return postponed.lower(*module, target, capacity); });
-  cpu::CodegenOptions options;
-  options.kernels = texts.kernels();
-  llvm::Expected<SmallVector<char, 0>> compiled = cpu::compileToObject(*module, target, options);
+  if (llvm::Error error = texts.write(*module, target))
+    throw backend::Error(SLUICE_USAGE, llvm::toString(std::move(error)));
+  llvm::Expected<SmallVector<char, 0>> compiled = cpu::compileToObject(*module, target);
   if (!compiled)
     throw backend::Error(SLUICE_INTERNAL, llvm::toString(compiled.takeError()));
   object = std::move(*compiled);
-  if (llvm::Error error = texts.write(target))
-    throw backend::Error(SLUICE_USAGE, llvm::toString(std::move(error)));
   blob.kind = SLUICE_BLOB_HOST_OBJECT;
   blob.data = object.data();
   blob.bytes = object.size();

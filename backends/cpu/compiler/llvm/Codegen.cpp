@@ -148,11 +148,18 @@ static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part
   return ops;
 }
 
-/// Moves a function to a part, with copies of the data that it needs. Returns the number of ops.
-static size_t moveTo(ModuleOp part, func::FuncOp function, ModuleOp module) {
-  size_t ops = copyWhatIsUsed(function, module, part);
-  function->moveBefore(part.getBody(), part.getBody()->end());
-  return ops;
+/// A part for each kernel, with copies of its functions. The module stays as it is.
+static std::vector<OwningOpRef<ModuleOp>> copyByKernel(ModuleOp module, ArrayRef<KernelText> kernels) {
+  std::vector<OwningOpRef<ModuleOp>> parts;
+  for (const KernelText &kernel : kernels) {
+    ModuleOp part = *parts.emplace_back(ModuleOp::create(module.getLoc()));
+    for (const std::string &name : kernel.functions) {
+      Operation *function = module.lookupSymbol(name);
+      copyWhatIsUsed(function, module, part);
+      OpBuilder::atBlockEnd(part.getBody()).clone(*function);
+    }
+  }
+  return parts;
 }
 
 /// Distributes the functions of a module to parts of about equal op counts, with the data that they need. The parts do
@@ -168,28 +175,11 @@ static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
       parts.push_back(ModuleOp::create(module.getLoc()));
       ops = 0;
     }
-    ops += moveTo(*parts.back(), function, module);
+    ops += copyWhatIsUsed(function, module, *parts.back());
+    Block *body = parts.back()->getBody();
+    function->moveBefore(body, body->end());
   }
   return parts;
-}
-
-/// A part for each kernel.
-static std::vector<OwningOpRef<ModuleOp>> cutByKernel(ModuleOp module, ArrayRef<KernelText> kernels) {
-  std::vector<OwningOpRef<ModuleOp>> parts;
-  for (const KernelText &kernel : kernels) {
-    parts.push_back(ModuleOp::create(module.getLoc()));
-    for (const std::string &name : kernel.functions)
-      moveTo(*parts.back(), module.lookupSymbol<func::FuncOp>(name), module);
-  }
-  return parts;
-}
-
-static std::string textOf(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  module.print(out, OpPrintingFlags().elideLargeElementsAttrs(64));
-  out << '\n';
-  return text;
 }
 
 using Object = llvm::SmallVector<char, 0>;
@@ -205,7 +195,7 @@ struct Part {
 /// The result of a part.
 struct Made {
   Object object;
-  std::string error, llvmIR, assembly;
+  std::string llvmIR, assembly;
 };
 } // namespace
 
@@ -218,7 +208,8 @@ static std::unique_ptr<Part> translate(ModuleOp module, const LowerToLLVM &lower
   return part->module ? std::move(part) : nullptr;
 }
 
-static llvm::Error compilePart(llvm::Module &module, const Target &target, const CodegenOptions &options, Made &made) {
+/// Optimizes a module for the target machine, which it returns.
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> optimize(llvm::Module &module, const Target &target) {
   auto machine = createTargetMachine(target);
   if (!machine)
     return machine.takeError();
@@ -227,10 +218,16 @@ static llvm::Error compilePart(llvm::Module &module, const Target &target, const
   setFunctionAttributes(module, target);
   cleanUp(module, **machine);
   loadOnlyWantedRegisters(module, unsigned(target.vectorBits));
-  if (options.llvmIR || !options.kernels.empty())
+  return machine;
+}
+
+static llvm::Error compilePart(llvm::Module &module, const Target &target, const CodegenOptions &options, Made &made) {
+  auto machine = optimize(module, target);
+  if (!machine)
+    return machine.takeError();
+  if (options.llvmIR)
     llvm::raw_string_ostream(made.llvmIR) << module;
-  if (options.assembly || !options.kernels.empty()) {
-    (*machine)->Options.MCOptions.AsmVerbose = !options.kernels.empty(); // comments on loops and spills
+  if (options.assembly) {
     auto text = emit(*llvm::CloneModule(module), **machine, llvm::CodeGenFileType::AssemblyFile);
     if (!text)
       return text.takeError();
@@ -256,16 +253,10 @@ static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
 static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOptions &options) {
   std::vector<Object> objects;
   std::string llvmIR, assembly;
-  for (auto [number, part] : llvm::enumerate(parts)) {
-    if (!part.error.empty())
-      return llvm::createStringError(part.error);
+  for (Made &part : parts) {
     llvmIR += part.llvmIR;
     assembly += part.assembly;
     objects.push_back(std::move(part.object));
-    if (options.kernels.empty())
-      continue;
-    options.kernels[number].llvmIR = std::move(part.llvmIR);
-    options.kernels[number].assembly = std::move(part.assembly);
   }
   if (options.llvmIR)
     *options.llvmIR = std::move(llvmIR);
@@ -274,31 +265,63 @@ static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOpti
   return objects.size() == 1 ? std::move(objects.front()) : archiveOf(objects);
 }
 
-llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, const CodegenOptions &options) {
-  registerBuiltinDialectTranslation(*module.getContext());
-  registerLLVMDialectTranslation(*module.getContext());
-  LowerToLLVM lower(*module.getContext(), options.polynomialMath);
-  std::vector<OwningOpRef<ModuleOp>> parts =
-      options.kernels.empty() ? cutIntoParts(module) : cutByKernel(module, options.kernels);
+/// Lowers the parts in order, in this thread, which alone may use MLIR's context. Other threads `compile` the parts that
+/// are ready.
+static llvm::Error forEachPart(MLIRContext &context, std::vector<OwningOpRef<ModuleOp>> parts,
+                               const CodegenOptions &options,
+                               llvm::function_ref<llvm::Error(size_t number, llvm::Module &part)> compilePart) {
+  registerBuiltinDialectTranslation(context);
+  registerLLVMDialectTranslation(context);
+  LowerToLLVM lower(context, options.polynomialMath);
   std::vector<std::unique_ptr<Part>> translated(parts.size());
-  std::vector<Made> made(parts.size());
-  // Only this thread may use MLIR's context. It lowers parts in order, while other threads compile those that are
-  // ready.
+  std::vector<std::string> errors(parts.size());
   auto prepare = [&](size_t number) {
     OwningOpRef<ModuleOp> part = std::move(parts[number]);
-    if (!options.kernels.empty())
-      options.kernels[number].vectors = textOf(*part);
     translated[number] = translate(*part, lower);
     return bool(translated[number]);
   };
   auto compile = [&](size_t number) {
     std::unique_ptr<Part> part = std::move(translated[number]);
-    if (llvm::Error error = compilePart(*part->module, target, options, made[number]))
-      made[number].error = llvm::toString(std::move(error));
+    if (llvm::Error error = compilePart(number, *part->module))
+      errors[number] = llvm::toString(std::move(error));
   };
   if (!parallelFor(parts.size(), options.threads, prepare, compile))
     return llvm::createStringError("lowering to LLVM failed");
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return llvm::createStringError(error);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, const CodegenOptions &options) {
+  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
+  std::vector<Made> made(parts.size());
+  auto compile = [&](size_t number, llvm::Module &part) { return compilePart(part, target, options, made[number]); };
+  if (llvm::Error error = forEachPart(*module.getContext(), std::move(parts), options, compile))
+    return std::move(error);
   return joined(made, options);
+}
+
+llvm::Error compileToText(ModuleOp module, const Target &target, MutableArrayRef<KernelText> kernels) {
+  std::vector<OwningOpRef<ModuleOp>> parts = copyByKernel(module, kernels);
+  for (auto [kernel, part] : llvm::zip_equal(kernels, parts)) {
+    llvm::raw_string_ostream out(kernel.vectors);
+    part->print(out, OpPrintingFlags().elideLargeElementsAttrs(64));
+    out << '\n';
+  }
+  auto compile = [&](size_t number, llvm::Module &part) -> llvm::Error {
+    auto machine = optimize(part, target);
+    if (!machine)
+      return machine.takeError();
+    llvm::raw_string_ostream(kernels[number].llvmIR) << part;
+    (*machine)->Options.MCOptions.AsmVerbose = true; // comments on loops and spills
+    auto text = emit(part, **machine, llvm::CodeGenFileType::AssemblyFile);
+    if (!text)
+      return text.takeError();
+    kernels[number].assembly.assign(text->begin(), text->end());
+    return llvm::Error::success();
+  };
+  return forEachPart(*module.getContext(), std::move(parts), {}, compile);
 }
 
 LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> linker)

@@ -19,12 +19,6 @@ class LLJIT;
 
 namespace sluice::cpu {
 
-// The code of a kernel, as text. The functions of all kernels are the public functions of a module.
-struct KernelText {
-  std::vector<std::string> functions;
-  std::string vectors, llvmIR, assembly; // results: the input in MLIR, the LLVM IR before code generation, the assembly
-};
-
 struct CodegenOptions {
   // Expand math functions of f32 vectors into polynomials. Functions without a polynomial call libm lane by lane.
   bool polynomialMath = true;
@@ -33,14 +27,22 @@ struct CodegenOptions {
   // Receives, if set, the LLVM IR and the assembly of the object.
   std::string *llvmIR = nullptr;
   std::string *assembly = nullptr;
-  // The kernels whose texts are made, if any. The object then has a part for each.
-  llvm::MutableArrayRef<KernelText> kernels;
 };
 
 // A position-independent ELF object. For a large module it is an archive of several objects, compiled in parallel. The
 // module is consumed.
 llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
                                                            const CodegenOptions &options = {});
+
+// The code of a kernel as text.
+struct KernelText {
+  std::vector<std::string> functions;    // its stage functions
+  std::string vectors, llvmIR, assembly; // results: the MLIR of the functions, LLVM IR after optimization, assembly
+};
+
+// Sets the texts of kernels of a module, which stays as it is. They are those of the object: a function is compiled
+// alike in any module.
+llvm::Error compileToText(mlir::ModuleOp module, const Target &target, llvm::MutableArrayRef<KernelText> kernels);
 
 // Code in this process, linked in memory. The code lives as long as this object.
 class LoadedObject {
