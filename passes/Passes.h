@@ -87,7 +87,7 @@ void deduplicateCopies(mlir::ModuleOp module);
 /// Replaces ops for which the backend of their device has no kernel by their formulas. Returns whether it replaced any.
 bool expandMissing(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// Verifies that no value crosses devices without a copy, the invariant of `copied` and every later phase.
+/// Verifies that no value crosses devices without a copy, the invariant of `copied` and `fused`.
 mlir::LogicalResult verifyPlaced(mlir::ModuleOp module);
 
 /// Reports ops that the backend of their device cannot run.
@@ -96,7 +96,8 @@ mlir::LogicalResult checkSupport(mlir::ModuleOp module, const DeviceBackends &ba
 /// Chooses layouts from the backends' proposals; the layouts of states are kept in `physical`.
 mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &backends);
 
-/// Puts every op into a `sluice.kernel`, one per launch. Without `fuse` each op has its own kernel. Groups in `known` are reused; all others are added to it.
+/// Puts every op into a `sluice.kernel`, one per launch. Without `fuse` each op has its own kernel. Groups of entry
+/// points in `known` are reused; new ones are added.
 void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse, KnownFusions *known = nullptr);
 
 /// Gives each loop-carried value one buffer; adds copying kernels where that is not possible.

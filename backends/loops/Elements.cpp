@@ -69,8 +69,8 @@ bool Elements::isComputedFrom(Value value, Value seed) {
   return computedFrom[{value, seed}] = result;
 }
 
-/// The scope of an element's variables, or of a seed that it is computed from. A seed is in the scope of its loop, which
-/// may be deeper than its indices require.
+/// The scope of an element's variables, or of a seed that it is computed from. A seed is in the scope of its loop,
+/// which may be deeper than its indices require.
 Scope *Elements::scopeFor(Value value, ArrayRef<AffineExpr> index) {
   Scope *outermost = scopes_.of(index, guardScope());
   for (Scope *in = scopes_.current(); in->depth > outermost->depth; in = in->parent)

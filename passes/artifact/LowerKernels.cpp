@@ -40,10 +40,10 @@ static BuiltPlan buildPlanOf(Compilation &c) {
 
 runtime::Plan planOf(Compilation &compilation) { return buildPlanOf(compilation).plan; }
 
-/// The parts of the artifact. The IR is that of phase `planned`.
+/// Adds notes that list the parts of the artifact.
 static void noteArtifact(Compilation &c, const std::string &artifact) {
   auto note = [&](const Twine &text) { c.notes.push_back(text.str()); };
-  note("Lowering leaves the IR as it is, and makes:");
+  note("This phase leaves the IR unchanged. It produces:");
   for (const std::string &object : c.result.objects)
     note("  an object of " + Twine(object.size()) + " bytes with the kernels of the host");
   for (const DeviceCode &device : c.code)
@@ -58,6 +58,9 @@ LogicalResult lowerKernels(Compilation &c) {
   const std::string &texts = c.options.kernelTexts;
   if (std::error_code error = texts.empty() ? std::error_code() : llvm::sys::fs::create_directories(texts))
     return c.module.emitError("cannot make the folder ") << texts << ": " << error.message();
+  if (!texts.empty()) // backends write facts to these files, to which others are added
+    for (auto function : c.module.getOps<ir::FunctionOp>())
+      llvm::sys::fs::remove(texts + "/" + function.getSymName() + ".txt");
   for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
     if (failed(addCode(c, *backend)))
       return failure();

@@ -1,4 +1,4 @@
-// The last phase: the code of kernels, the plan, and the object that contains both.
+// The last phase: compiles the kernels, and builds an object with the plan and the code of devices.
 #pragma once
 
 #include "mlir/Support/LogicalResult.h"

@@ -6,14 +6,14 @@
 
 namespace sluice::passes {
 
-/// The device chosen for an op or state; null if none was chosen, or without an op.
+/// The device chosen for an op or state; null if none was chosen, or if `op` is null.
 inline mlir::StringAttr getChosenDevice(mlir::Operation *op) {
   return op ? op->getAttrOfType<mlir::StringAttr>(ir::kChosenAttr) : mlir::StringAttr();
 }
 
 inline void setChosenDevice(mlir::Operation *op, mlir::StringAttr device) { op->setAttr(ir::kChosenAttr, device); }
 
-inline void forgetChosenDevices(mlir::ModuleOp module) {
+inline void removeChosenDevices(mlir::ModuleOp module) {
   module.walk([](mlir::Operation *op) { op->removeAttr(ir::kChosenAttr); });
 }
 

@@ -50,8 +50,8 @@ void countAtPeak(PlacementGraph &graph);
 /// Scales transient memory by a share of the bytes of all values, per device, since buffers are reused.
 void scaleTransients(PlacementGraph &graph, const std::vector<double> &shares);
 
-/// Records an assignment's device (ChosenDevices.h) for every op and state that the user has not placed. An op that launches on several
-/// devices rematerialize is cloned for each device.
+/// Records an assignment's device (ChosenDevices.h) for every op and state that the user has not placed. An op that
+/// launches on several devices rematerialize is cloned for each device.
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target);
 /// The same in a clone of the graph's module.
 void applyPlacement(const PlacementGraph &graph, const std::vector<uint32_t> &devices, const ir::Target &target,

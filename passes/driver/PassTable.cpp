@@ -59,7 +59,7 @@ static LogicalResult placeValues(Compilation &c) {
   hoistConditions(c.module);
   if (failed(insertCopies(c.module, c.backends.get())))
     return failure();
-  forgetChosenDevices(c.module);
+  removeChosenDevices(c.module);
   return success();
 }
 
@@ -118,7 +118,7 @@ static constexpr Invariant kInvariants[] = {
      }},
     {kPlaced, "placed", "each value has a device, and only copies and collectives read values of other devices",
      [](Compilation &c) { return verifyPlaced(c.module); }},
-    {kSupported, "supported", "the backend of its device has a kernel for each op",
+    {kSupported, "supported", "each op has a kernel in the backend of its device",
      [](Compilation &c) { return checkSupport(c.module, *c.backends); }},
     {kLayouts, "layouts", "each value has a layout that all its consumers accept", nullptr},
     {kKernels, "kernels", "each op is in a kernel, and a kernel is one launch",
@@ -139,7 +139,7 @@ static constexpr Invariant kInvariants[] = {
 static constexpr Pass kPasses[] = {
     {"promote-to-f64", "Compute in f64 instead of f32", 0, 0, always<promoteToF64>},
     {"record-options", "Record the options of the compilation in the model", 0, 0, recordOptions, Uses::Compilation},
-    {"keep-variables", "Keep the consumers of values that gradients are taken with respect to", 0, 0,
+    {"keep-variables", "Insert a variable after each value that gradients are taken with respect to", 0, 0,
      always<keepVariables>},
     {"canonicalize", "Canonicalize ops", 0, 0, onModule<canonicalize>},
     {"mix-precision", "Convert matrix products to the precision of the module", 0, 0, always<mixPrecision>},
@@ -147,15 +147,14 @@ static constexpr Pass kPasses[] = {
      onModule<buildEntryPoints>},
     {"lower-scans", "Lower scans to loops", kEntryPoints, 0, always<lowerScans>},
     {"lower-branches", "Lower branches to loops", kEntryPoints, kLoops, always<lowerBranches>},
-    {"expand-composites", "Expand composite ops whose formula has sums over the rows", 0, 0,
-     always<expandComposites>},
+    {"expand-composites", "Expand composite ops whose formula has sums over the rows", 0, 0, always<expandComposites>},
     {"simplify", "Canonicalize ops, merge equal ops and remove dead ops", 0, 0, onModule<simplify>},
-    {"choose-devices", "Choose the devices that the user left open", kEntryPoints | kLoops, 0, chooseDevices, Uses::Compilation},
+    {"choose-devices", "Choose the devices that the user left open", kEntryPoints | kLoops, 0, chooseDevices,
+     Uses::Compilation},
     {"find-costs", "Find the costs of the devices", kEntryPoints, 0, findCosts, Uses::Compilation},
     {"choose-shard-buckets", "Choose the number of buckets for shards of optimizer states", kEntryPoints | kLoops, 0,
      chooseShardBuckets, Uses::Compilation},
-    {"carry-rows", "Resize states that rows carry between steps to the rows of a full call", kEntryPoints | kLoops, 0,
-     carryRows},
+    {"carry-rows", "Resize states of rows to the rows of a full call", kEntryPoints | kLoops, 0, carryRows},
     {"partition-rows", "Build the program that each replica runs on its shard of the rows", kEntryPoints | kLoops, 0,
      onModule<partitionRows>},
     {"cut-microbatches", "Split entry points into parts per microbatch and per call", kEntryPoints | kLoops, 0,
@@ -178,7 +177,8 @@ static constexpr Pass kPasses[] = {
      [](Compilation &c) {
        c.wasExpanded = expandMissing(c.module, *c.backends);
        return success();
-     }, Uses::Backends},
+     },
+     Uses::Backends},
     {"verify-placed", "Verify that values cross devices only in copies", kPlaced, 0,
      [](Compilation &c) { return unchanged(c, verifyPlaced(c.module)); }},
     {"check-support", "Verify that backends support the ops of their devices", kPlaced, kSupported,
@@ -189,7 +189,8 @@ static constexpr Pass kPasses[] = {
      [](Compilation &c) {
        fuseKernels(c.module, *c.backends, c.options.fuse, c.options.fusions);
        return success();
-     }, Uses::Backends},
+     },
+     Uses::Backends},
     {"settle-loops", "Give each loop-carried value one buffer", kPlaced | kKernels, kOneBuffer, always<settleLoops>},
     {"prepare-kernels", "Compile kernels with the backends, and launch them as functions",
      kPlaced | kLayouts | kKernels | kOneBuffer, kLaunches,
@@ -201,18 +202,21 @@ static constexpr Pass kPasses[] = {
      [](Compilation &c) {
        planMemory(c.module, c.backends->target(), c.options.reuseMemory);
        return success();
-     }, Uses::Backends},
+     },
+     Uses::Backends},
     {"plan-waits", "Add the waits that memory reuse requires", kScheduled | kMemory, kWaits,
      [](Compilation &c) {
        planWaits(c.module, c.backends->target());
        return success();
-     }, Uses::Backends},
+     },
+     Uses::Backends},
     {"verify-plan", "Verify that waits keep every buffer until its last use", kMemory | kWaits, 0,
      [](Compilation &c) { return unchanged(c, verifyPlan(c.module, c.backends->target())); }, Uses::Backends},
-    {"read-initial-values", "Read the initial data of states from files", kWaits, 0, readInitialValues, Uses::Compilation},
+    {"read-initial-values", "Read the initial data of states from files", kWaits, 0, readInitialValues,
+     Uses::Compilation},
     {"lower-kernels", "Compile the code of all kernels with the backends", kWaits, 0,
      [](Compilation &c) { return unchanged(c, lowerKernels(c)); }, Uses::Compilation},
-    {"build-artifact", "Write the plan, and the object that contains it and the code of devices", kWaits, 0,
+    {"build-artifact", "Build the plan, and the object with the plan and the code of devices", kWaits, 0,
      [](Compilation &c) { return unchanged(c, buildArtifact(c)); }, Uses::Compilation},
 };
 
@@ -229,7 +233,8 @@ static bool choosesBuckets(const Compilation &c) {
 }
 static bool readsValues(const Compilation &c) { return bool(c.services.readInitialValues); }
 static bool bucketsShards(const Compilation &c) {
-  return isSharing(c) && c.options.buckets != BucketPolicy::Each && c.shardBuckets > 0;
+  return isSharing(c) && ir::getModel(c.module).getZero() > 0 && c.options.buckets != BucketPolicy::Each &&
+         c.shardBuckets > 0;
 }
 static bool wasExpanded(const Compilation &c) { return c.wasExpanded; }
 static bool choosesDevices(const Compilation &c) { return bool(c.services.chooseDevices); }
@@ -255,19 +260,17 @@ static constexpr Step kParallel[] = {{"find-costs", choosesBuckets, kWithShards}
                                      {"narrow-gradients", isSharing, kWithShares},
                                      {"bucket-shards", bucketsShards, kWithShards}};
 static constexpr Step kPlacedSteps[] = {{"place-values"}};
-static constexpr Step kCopied[] = {{"deduplicate-copies"},
-                                   {"expand-missing"},
-                                   {"simplify", wasExpanded, "if ops were expanded"},
-                                   {"verify-placed"}};
+static constexpr Step kCopied[] = {
+    {"deduplicate-copies"}, {"expand-missing"}, {"simplify", wasExpanded, "if ops were expanded"}, {"verify-placed"}};
 static constexpr Step kFused[] = {{"check-support"}, {"assign-layouts"}, {"fuse-kernels"}, {"verify-placed"}};
-static constexpr Step kScheduledSteps[] = {{"settle-loops"},
-                                           {"prepare-kernels"},
-                                           {"find-costs", findsCosts, "with several replicas, or after a dump of `chosen`"},
-                                           {"schedule-actions"}};
+static constexpr Step kScheduledSteps[] = {
+    {"settle-loops"},
+    {"prepare-kernels"},
+    {"find-costs", findsCosts, "with several replicas, or after a dump of `chosen`"},
+    {"schedule-actions"}};
 static constexpr Step kPlanned[] = {{"plan-memory"}, {"plan-waits"}, {"verify-plan"}};
-static constexpr Step kLowered[] = {{"read-initial-values", readsValues, "if files are found"},
-                                    {"lower-kernels"},
-                                    {"build-artifact"}};
+static constexpr Step kLowered[] = {
+    {"read-initial-values", readsValues, "in `sluice compile`"}, {"lower-kernels"}, {"build-artifact"}};
 
 static const Phase kPhases[] = {
     {"model", "the user's graph; types are inferred", kModel, true},
@@ -337,7 +340,7 @@ std::string describePhases() {
       condition = step.condition;
       os << '`' << step.pass << '`';
     }
-    os << " | " << phase.result << " |\n";
+    os << " | " << phase.result << (phase.isNeeded ? "; only with `--placement`" : "") << " |\n";
   }
   os << "\n| pass | effect | needs | establishes | ends |\n|---|---|---|---|---|\n";
   for (const Pass &pass : kPasses)

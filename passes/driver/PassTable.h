@@ -14,8 +14,8 @@ struct Compilation {
   const PipelineServices &services;
   std::unique_ptr<DeviceBackends> backends = nullptr; ///< from phase `placed` on
   CostModel costs = {};                               ///< for scheduling
-  int64_t shardBuckets = 1;           ///< number of buckets for the shards of each kind; 0: one bucket per shard
-  std::vector<DeviceCode> code = {};  ///< of devices, from `lower-kernels` on
+  int64_t shardBuckets = 1;          ///< number of buckets for the shards of each kind; 0: one bucket per shard
+  std::vector<DeviceCode> code = {}; ///< of devices, from `lower-kernels` on
   Lowered result = {};
   std::vector<std::string> notes = {}; ///< results of the phase that are not in the IR, for its dump
   bool leavesIr = false;               ///< set by a pass that left the module unchanged

@@ -36,7 +36,7 @@ static FailureOr<size_t> phaseNamed(ModuleOp module, StringRef name) {
   return module.emitError("there is no phase '") << name << "'; the phases are " << llvm::join(phaseNames(), ", ");
 }
 
-/// The first phase that queries backends.
+/// Whether a phase queries backends. `placed` is the first that does.
 static bool needsBackends(size_t phase) { return phase >= *findPhase("placed"); }
 
 /// Runs a pass, and with `verifiesEach` verifies the invariants that hold afterwards.
@@ -48,7 +48,7 @@ static LogicalResult runPass(const Phase &phase, const Pass &pass, Compilation &
     return failure();
   hold = (hold & ~pass.ends) | pass.establishes;
   if (c.options.verifiesEach && (failed(verify(c.module)) || failed(verifyInvariants(c, hold))))
-    return c.module.emitError("the IR is wrong after pass '") << pass.name << "'";
+    return c.module.emitError("the IR or an invariant is invalid after pass '") << pass.name << "'";
   if (c.services.afterPass)
     c.services.afterPass(c.module, phase.name, pass.name, time.seconds());
   return success();

@@ -1,4 +1,4 @@
-// The compiler as a sequence of named phases, from a model to object code. PassTable.h lists the phases and their passes.
+// The compiler as a sequence of named phases, from a model to object code. PassTable.h lists them with their passes.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -31,7 +31,7 @@ struct PipelineOptions {
   Variant variant;            // number of the artifact
   CostModel costs;            // for scheduling, unless a service finds them
   BucketPolicy buckets = BucketPolicy::Auto; // bucketing of collectives
-  /// Buckets per kind, for the optimizer's shards; 0: one bucket per shard; none: as a service finds, else 1.
+  /// Buckets per kind, for the optimizer's shards; 0: one bucket per shard; none: by choose-shard-buckets, or 1.
   std::optional<int64_t> shardBuckets = {};
   int64_t capacity = 0; // rows of `?`; 0: as in the module
   bool fuse = true;
@@ -57,7 +57,7 @@ struct PipelineServices {
   std::function<mlir::FailureOr<TargetCosts>(mlir::ModuleOp)> costsOf = {};
   /// The initial data of states, for phase `lowered`.
   std::function<mlir::FailureOr<InitialValues>(mlir::ModuleOp)> readInitialValues = {};
-  /// After each pass, and as pass `verify` after the verification of a phase.
+  /// Called after each pass, and with the name `verify` after the verification of a phase.
   std::function<void(mlir::ModuleOp module, llvm::StringRef phase, llvm::StringRef pass, double seconds)> afterPass =
       {};
   std::function<void(llvm::StringRef phase, double seconds)> afterPhase = {};

@@ -9,9 +9,8 @@ namespace sluice::passes {
 /// For one model, target and set of options, in one context.
 class KnownFusions {
 public:
-  /// The groups of a list as `form` forms them, or as formed before for a list with equal content.
-  llvm::SmallVector<FusionGroup> groupsOf(ir::EntryOp entry,
-                                          llvm::function_ref<llvm::SmallVector<FusionGroup>()> form);
+  /// The cached groups of an entry point with equal content, else the result of `form`.
+  llvm::SmallVector<FusionGroup> groupsOf(ir::EntryOp entry, llvm::function_ref<llvm::SmallVector<FusionGroup>()> form);
 
 private:
   /// A group whose ops are numbers in their block. Results are numbers of ops and of their results.

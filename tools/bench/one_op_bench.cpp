@@ -1,5 +1,5 @@
 // Measures the time from a graph of one op to its result, for many different graphs in one process: building, compiling,
-// loading and running. Also prints whether memory, open files and threads stay constant.
+// loading and running. Also prints resident memory, open files and threads after the second and the last graph.
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/compile.h"
@@ -35,7 +35,7 @@ double resident() {
   return double(pages) * 4096 / 1e6;
 }
 
-/// Milliseconds for the graph with this number. Each number has another op or shape.
+/// Milliseconds for the graph with this number. Each number gives a different shape.
 double runOne(int number) {
   auto start = std::chrono::steady_clock::now();
   sluice::Graph graph("one_op");
@@ -75,6 +75,7 @@ int main(int argc, char **argv) {
   }
   std::vector<double> later(times.begin() + 1, times.end());
   std::sort(later.begin(), later.end());
-  std::printf("first %.1f ms, then median %.1f ms, worst %.1f ms\n", times.front(), later[later.size() / 2], later.back());
+  std::printf("first %.1f ms, then median %.1f ms, worst %.1f ms\n", times.front(), later[later.size() / 2],
+              later.back());
   return 0;
 }

@@ -206,12 +206,16 @@ private:
 
 } // namespace
 
-/// Adds to the texts of the backends.
+/// Writes the compiler's files of each kernel next to those of the backends.
 static llvm::Error writeKernelFiles(ModuleOp module, const passes::PipelineOptions &pipeline,
-                                    const PlacementRequest &placement, Compiled &compiled) {
-  auto costs = findCosts(module, placement, pipeline.settings);
-  if (!costs)
-    return costs.takeError();
+                                    const PlacementRequest &placement, std::optional<passes::TargetCosts> costs,
+                                    Compiled &compiled) {
+  if (!costs) {
+    auto found = findCosts(module, placement, pipeline.settings);
+    if (!found)
+      return found.takeError();
+    costs = std::move(*found);
+  }
   return writeKernels(module, pipeline.kernelTexts, costs->model, compiled.functions).moveInto(compiled.kernels);
 }
 
@@ -221,7 +225,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
     return start.takeError();
   Compiled compiled;
   passes::PipelineOptions pipeline = pipelineFor(module, options, *start);
-  passes::KnownFusions fusions; // candidates have entry points in common, also with the placement that is chosen
+  passes::KnownFusions fusions; // candidates and the final compilation share entry points
   if (start->placement.chooses)
     pipeline.fusions = &fusions;
   Services services(options, *start, pipeline, compiled);
@@ -233,7 +237,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   compiled.values = std::move(lowered->values);
   compiled.functions = std::move(lowered->functions);
   if (pipeline.compileTo == "lowered" && !pipeline.kernelTexts.empty())
-    if (llvm::Error error = writeKernelFiles(module, pipeline, start->placement, compiled))
+    if (llvm::Error error = writeKernelFiles(module, pipeline, start->placement, lowered->costs, compiled))
       return error;
   if (llvm::Error error = checkTrees(compiled.plan, options))
     return error;

@@ -7,6 +7,7 @@
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -17,7 +18,7 @@ using namespace mlir;
 
 namespace sluice::compiler {
 
-/// Removes characters that end a comment: names come from the model.
+/// Replaces unprintable characters, because a line break would end the comment. Names come from the model.
 static std::string harmless(llvm::StringRef text) {
   std::string made = text.str();
   for (char &letter : made)
@@ -70,10 +71,24 @@ static std::string launchesOf(ir::FunctionOp function, ModuleOp module) {
   return llvm::join(all, ", ");
 }
 
+/// The devices on which a function is launched, in the order of the target.
+static llvm::SmallVector<const ir::TargetDevice *> devicesOf(ir::FunctionOp function, const ir::Target &target) {
+  llvm::StringSet<> names;
+  function->getParentOfType<ModuleOp>().walk([&](ir::LaunchOp launch) {
+    if (launch.getFunction() == function.getSymName())
+      names.insert(launch.getQueue()); // the compute queue of a device has its name
+  });
+  llvm::SmallVector<const ir::TargetDevice *> devices;
+  for (const ir::TargetDevice &device : target.devices())
+    if (names.contains(device.name))
+      devices.push_back(&device);
+  return devices;
+}
+
 /// Whether arithmetic or memory takes longer at the rates of the device.
 static std::string boundOf(llvm::StringRef kind, double operations, double bytes, const passes::DeviceCosts &costs) {
   if (costs.source == passes::CostSource::Nominal)
-    return "unknown: `sluice devices --measure` measures the rates of the device";
+    return "unknown: no rates of this device; run `sluice devices --measure`";
   const passes::KernelRates &rates = costs.ratesOf(kind);
   double compute = operations / rates.flopsPerSecond, memory = rates.roofline(0, bytes) - rates.launchSeconds;
   auto ofCompute = fmt::format("{:.3g} us at {:.1f} GFLOP/s", compute * 1e6, rates.flopsPerSecond / 1e9);
@@ -91,13 +106,15 @@ static std::string factsOf(ir::FunctionOp function, const ir::Target &target, co
   int64_t rows = cost.getFlopsPerRow() || cost.getBytesPerRow() ? ir::getCapacity(module) : 0;
   int64_t operations = cost.getFlops() + cost.getFlopsPerRow() * rows;
   int64_t bytes = cost.getBytes() + cost.getBytesPerRow() * rows;
-  const auto *device = llvm::find_if(target.devices(),
-                                     [&](const ir::TargetDevice &one) { return one.backend == function.getBackend(); });
-  std::string facts = fmt::format(
-      "backend: {}, on {}\nlaunches: {}\ncost: {} operations, {} bytes{}; fills {:.0f} % of the lanes\n",
-      function.getBackend().str(), runtime::shownDevice(device->name, device->spelling()), launchesOf(function, module),
-      operations, bytes, rows ? fmt::format(" with {} rows", rows) : "", 100 * cost.getLanes().getValueAsDouble());
-  facts += "bound: " + boundOf(cost.getKind(), double(operations), double(bytes), costs.device(device->name)) + "\n";
+  llvm::SmallVector<const ir::TargetDevice *> devices = devicesOf(function, target);
+  auto shown = llvm::map_to_vector(
+      devices, [](const ir::TargetDevice *device) { return runtime::shownDevice(device->name, device->spelling()); });
+  std::string facts =
+      fmt::format("backend: {}, on {}\nlaunches: {}\ncost: {} operations, {} bytes{}; lane utilization: {:.0f} %\n",
+                  function.getBackend().str(), llvm::join(shown, ", "), launchesOf(function, module), operations, bytes,
+                  rows ? fmt::format(" with {} rows", rows) : "", 100 * cost.getLanes().getValueAsDouble());
+  facts += "bound: " + boundOf(cost.getKind(), double(operations), double(bytes), costs.device(devices.front()->name)) +
+           "\n";
   facts += fmt::format("workspace: {} bytes\n", function.getWorkspace());
   for (const passes::FunctionNeeds &its : needs)
     if (function.getCode() && its.backend == function.getBackend() &&

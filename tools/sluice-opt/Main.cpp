@@ -57,14 +57,13 @@ int main(int argc, char **argv) {
   registry.insert<sluice::ir::SluiceDialect>();
   mlir::registerTransformsPasses();
   sluice::tool::registerSluicePasses();
-  for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1))
-    if (argument == "--help" || argument == "-help" || argument == "-h") {
-      llvm::outs() << helpText();
-      return 0;
-    } else if (argument == "--phases") {
-      llvm::outs() << sluice::passes::describePhases();
+  for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1)) {
+    bool isHelp = argument == "--help" || argument == "-help" || argument == "-h";
+    if (isHelp || argument == "--phases") {
+      llvm::outs() << (isHelp ? helpText() : sluice::passes::describePhases());
       return 0;
     }
+  }
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Sluice's passes\n", registry);
   if (mlir::MlirOptMainConfig::createFromCLOptions().shouldShowDialects())
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));

@@ -1,4 +1,4 @@
-// What `sluice compile` prints about its passes: --timing, --print-after, --verify-each.
+// Options of `sluice compile` that trace its passes: --timing, --print-after, --verify-each.
 #pragma once
 
 #include "tools/compiler/Compiler.h"
@@ -11,7 +11,7 @@ struct Tracing {
   bool timing = false;
 };
 
-/// Adds the flags, which set the options' observer.
+/// Adds the flags. They set `verifiesEach` and `observer` of the options.
 std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileOptions &options);
 
 /// A line per phase and, indented, per pass.

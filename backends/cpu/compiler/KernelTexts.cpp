@@ -39,8 +39,8 @@ static std::string registersOf(StringRef assembly, const Target &target) {
     }
   }
   return "registers: " + std::to_string(used.size()) + " of " + std::to_string(target.numVectorRegisters) +
-         " vector registers; spills: " + std::to_string(vectors) + " of vectors, " + std::to_string(scalars) +
-         " of others\n";
+         " vector registers; vector spills: " + std::to_string(vectors) +
+         ", scalar spills: " + std::to_string(scalars) + "\n";
 }
 
 llvm::Error KernelTexts::write(mlir::ModuleOp module, const Target &target) {

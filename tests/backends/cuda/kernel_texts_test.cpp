@@ -95,7 +95,7 @@ TEST(KernelTexts, SaysWhereItCannotWrite) {
   written.add("relu", kernel, "library: some\n");
   EXPECT_EQ(llvm::toString(written.write({UnitText{kPtx, ""}}, 16)), "");
   EXPECT_TRUE(contentOf(folder / "relu.txt")
-                  .starts_with("library: some\nfunction: k0_relu, 12 tasks per 4 rows of 64 threads\nsass: none; "));
+                  .starts_with("library: some\nfunction: k0_relu, 12 tasks per 4 rows of 64 threads\nsass: none ("));
   EXPECT_EQ(contentOf(folder / "relu.cu"), "source");
   EXPECT_EQ(contentOf(folder / "relu.ptx"), ptxOf(kPtx, {"k0_relu"}));
   EXPECT_FALSE(std::filesystem::exists(folder / "relu.sass"));

@@ -1,4 +1,4 @@
-"""`--compile-from`: a dump of `model`, `train` or `fused` compiles to the same result as the model, and edits take
+"""`--compile-from`: a dump of `model`, `train`, `chosen` or `fused` compiles to the same result as the model, and edits take
 effect."""
 
 import glob
@@ -61,7 +61,7 @@ class CompileFromTest(CliTest):
                 self.assertTrue(self.read(phase, "rb") == self.read("lenet", "rb"))
 
     def test_a_dump_of_chosen_keeps_the_devices(self):
-        """The search makes an executable, and so does its dump, until an edit moves an op."""
+        """A dump of `chosen` yields the kernels of the search. An edited device moves its op."""
         self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "16", "-o", "mlp.mlir")
         flags, known = ("--devices", "cpu,sim:0"), {"env": self.placement_environment()}
         link = ("--link", "sim:0=1000GB/s,1us")

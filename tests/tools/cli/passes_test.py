@@ -76,7 +76,7 @@ class PassesTest(CliTest):
             with self.subTest(way):
                 self.compile("--verify-each", *way)
 
-    def test_a_phase_that_is_not_requested_is_no_last_phase(self):
+    def test_phase_chosen_requires_placement(self):
         result = self.sluice("show", "mlp.mlir", "--phase", "chosen")
         self.assertEqual(result.returncode, 2)
         self.assertIn("add --placement auto", result.stderr)

@@ -195,7 +195,7 @@ struct Part {
 /// The result of a part.
 struct Made {
   Object object;
-  std::string llvmIR, assembly;
+  std::string assembly;
 };
 } // namespace
 
@@ -225,8 +225,6 @@ static llvm::Error compilePart(llvm::Module &module, const Target &target, const
   auto machine = optimize(module, target);
   if (!machine)
     return machine.takeError();
-  if (options.llvmIR)
-    llvm::raw_string_ostream(made.llvmIR) << module;
   if (options.assembly) {
     auto text = emit(*llvm::CloneModule(module), **machine, llvm::CodeGenFileType::AssemblyFile);
     if (!text)
@@ -252,24 +250,21 @@ static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
 
 static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOptions &options) {
   std::vector<Object> objects;
-  std::string llvmIR, assembly;
+  std::string assembly;
   for (Made &part : parts) {
-    llvmIR += part.llvmIR;
     assembly += part.assembly;
     objects.push_back(std::move(part.object));
   }
-  if (options.llvmIR)
-    *options.llvmIR = std::move(llvmIR);
   if (options.assembly)
     *options.assembly = std::move(assembly);
   return objects.size() == 1 ? std::move(objects.front()) : archiveOf(objects);
 }
 
-/// Lowers the parts in order, in this thread, which alone may use MLIR's context. Other threads `compile` the parts that
-/// are ready.
+/// Lowers the parts in order, in this thread, which alone may use MLIR's context. Other threads run `compileOne` on the
+/// parts that are ready.
 static llvm::Error forEachPart(MLIRContext &context, std::vector<OwningOpRef<ModuleOp>> parts,
                                const CodegenOptions &options,
-                               llvm::function_ref<llvm::Error(size_t number, llvm::Module &part)> compilePart) {
+                               llvm::function_ref<llvm::Error(size_t number, llvm::Module &part)> compileOne) {
   registerBuiltinDialectTranslation(context);
   registerLLVMDialectTranslation(context);
   LowerToLLVM lower(context, options.polynomialMath);
@@ -282,7 +277,7 @@ static llvm::Error forEachPart(MLIRContext &context, std::vector<OwningOpRef<Mod
   };
   auto compile = [&](size_t number) {
     std::unique_ptr<Part> part = std::move(translated[number]);
-    if (llvm::Error error = compilePart(number, *part->module))
+    if (llvm::Error error = compileOne(number, *part->module))
       errors[number] = llvm::toString(std::move(error));
   };
   if (!parallelFor(parts.size(), options.threads, prepare, compile))
@@ -326,9 +321,8 @@ llvm::Error compileToText(ModuleOp module, const Target &target, MutableArrayRef
 
 LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> linker)
     : cause(std::make_unique<llvm::Error>(llvm::Error::success())), jit(std::move(linker)) {
-  jit->getExecutionSession().setErrorReporter([cause = cause.get()](llvm::Error error) {
-    *cause = llvm::joinErrors(std::move(*cause), std::move(error));
-  });
+  jit->getExecutionSession().setErrorReporter(
+      [cause = cause.get()](llvm::Error error) { *cause = llvm::joinErrors(std::move(*cause), std::move(error)); });
 }
 LoadedObject::LoadedObject(LoadedObject &&) noexcept = default;
 LoadedObject::~LoadedObject() {

@@ -24,8 +24,7 @@ struct CodegenOptions {
   bool polynomialMath = true;
   // Threads that compile the parts of a large module; 0: one per core. The object does not depend on the number.
   unsigned threads = 0;
-  // Receives, if set, the LLVM IR and the assembly of the object.
-  std::string *llvmIR = nullptr;
+  // Receives, if set, the assembly of the object.
   std::string *assembly = nullptr;
 };
 
@@ -55,13 +54,13 @@ public:
 private:
   friend llvm::Expected<LoadedObject> loadObjects(llvm::ArrayRef<llvm::StringRef> objects);
   explicit LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit);
-  /// The cause of a failed lookup, which the linker reports apart from the failure.
+  /// The cause of a failed lookup, which the linker reports separately from the failure.
   std::unique_ptr<llvm::Error> cause;
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
-/// Links objects, and those members of archives that are referenced, with libm and libc. Symbols of other libraries of
-/// the process neither replace theirs nor are replaced by them. The contents are copied.
+/// Links objects, and those members of archives that are referenced. They see the symbols of libm and libc, and of no
+/// other library of the process. The contents are copied.
 llvm::Expected<LoadedObject> loadObjects(llvm::ArrayRef<llvm::StringRef> objects);
 inline llvm::Expected<LoadedObject> loadObject(llvm::ArrayRef<char> object) {
   return loadObjects(llvm::StringRef(object.data(), object.size()));

@@ -67,7 +67,7 @@ std::string sassOf(StringRef listing, const llvm::StringSet<> &functions) {
   return text;
 }
 
-/// The listing of a cubin by the first disassembler on PATH; empty if there is none or if it fails.
+/// The listing of a cubin by nvdisasm if it is on PATH, else by cuobjdump; empty without them or if they fail.
 static std::string disassemble(StringRef cubin) {
   auto nvdisasm = llvm::sys::findProgramByName("nvdisasm"), cuobjdump = llvm::sys::findProgramByName("cuobjdump");
   llvm::SmallString<128> input, output;
@@ -95,7 +95,7 @@ llvm::Error KernelTexts::write(llvm::ArrayRef<UnitText> units, size_t kernelsOfU
     size_t unit = number / kernelsOfUnit;
     std::string sass = sassOf(listings[unit], kernel.functions);
     std::string why =
-        sass.empty() ? "sass: none; nvdisasm or cuobjdump must be on PATH and support the architecture\n" : "";
+        sass.empty() ? "sass: none (no cubin, or no disassembler on PATH that supports the architecture)\n" : "";
     const std::pair<const char *, std::string> kinds[] = {{"txt", kernel.facts + why},
                                                           {"cu", kernel.source},
                                                           {"ptx", ptxOf(units[unit].ptx, kernel.functions)},
