@@ -43,7 +43,7 @@ struct CompileOptions {
   std::string batch_norm = {};    ///< statistics: "local" (per replica; default) or "sync" (SyncBatchNorm)
   std::optional<DType> wire = {}; ///< the dtype of gradient all-reduce, if narrower than that of the gradients
   std::string copies = {};        ///< the policy of Graph::set_copies
-  std::string dump_ir = {};       ///< a folder that receives one file per phase
+  std::string dump_ir = {};       ///< a folder that receives the IR of each phase and the code of each kernel
   std::map<std::string, std::string> backends = {}; ///< settings by backend: {"sim", "seed=7,link=12GB/s,latency=5us"}
 };
 
