@@ -33,16 +33,24 @@ class PassesTest(CliTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
-    def test_the_times_of_passes_add_up_to_those_of_phases(self):
-        summary = json.loads(self.compile("--timing", "--json").stdout)
+    def phases_that_do_not_add_up(self):
+        """Phases whose passes take less than 95 % of their time, or more than all of it."""
+        summary, wrong = json.loads(self.compile("--timing", "--json").stdout), []
         for phase, seconds in summary["phases"].items():
             if phase == "executable":  # the link is no pass
                 continue
             passes = [its["seconds"] for its in summary["passes"] if its["phase"] == phase]
-            with self.subTest(phase):
-                self.assertTrue(passes)
-                self.assertLessEqual(sum(passes), seconds)
-                self.assertGreaterEqual(sum(passes), 0.95 * seconds - 1e-3)
+            self.assertTrue(passes, phase)
+            if not 0.95 * seconds - 1e-5 <= sum(passes) <= seconds:
+                wrong.append((phase, seconds, passes))
+        return wrong
+
+    def test_the_times_of_passes_add_up_to_those_of_phases(self):
+        """In one of three compilations, because another process may interrupt the compiler between two passes."""
+        wrong = self.phases_that_do_not_add_up()
+        for _ in range(2):
+            wrong = wrong and self.phases_that_do_not_add_up()
+        self.assertEqual(wrong, [])
 
     def test_the_table_of_times_lists_phases_with_their_passes(self):
         lines = self.compile("--timing").stderr.splitlines()
