@@ -93,6 +93,9 @@ mlir::LogicalResult verifyPlaced(mlir::ModuleOp module);
 /// Reports ops that the backend of their device cannot run.
 mlir::LogicalResult checkSupport(mlir::ModuleOp module, const DeviceBackends &backends);
 
+/// Reports backends that lack tree sums, if logical shards require them.
+mlir::LogicalResult checkTreeSums(mlir::ModuleOp module, const DeviceBackends &backends);
+
 /// Chooses layouts from the backends' proposals; the layouts of states are kept in `physical`.
 mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &backends);
 

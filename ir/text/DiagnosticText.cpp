@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-static constexpr llvm::StringLiteral kUnsupported = "unsupported: ";
+static constexpr llvm::StringLiteral kUnsupported = "unsupported: ", kExhausted = "out of memory: ";
 
 DiagnosticText::DiagnosticText(MLIRContext *context)
     : handler(context, [this](Diagnostic &diagnostic) { append(diagnostic); }) {}
@@ -27,6 +27,7 @@ void DiagnosticText::append(Diagnostic &diagnostic) {
   for (Diagnostic &note : diagnostic.getNotes())
     print(out, note, "note");
   unsupported |= error && llvm::StringRef(diagnostic.str()).starts_with(kUnsupported);
+  exhausted |= error && llvm::StringRef(diagnostic.str()).starts_with(kExhausted);
 }
 
 std::string printLocation(Location location) {

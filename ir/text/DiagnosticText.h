@@ -14,14 +14,16 @@ public:
 
   const std::string &errors() const { return errorText; }
   const std::string &warnings() const { return warningText; }
-  /// Whether an error contains `unsupported: `: a limitation of the compiler rather than a mistake of the user.
+  /// Whether an error begins with `unsupported: `: a limitation of the compiler rather than a mistake of the user.
   bool hasUnsupported() const { return unsupported; }
+  /// Whether an error begins with `out of memory: `.
+  bool hasExhausted() const { return exhausted; }
 
 private:
   void append(mlir::Diagnostic &diagnostic);
 
   std::string errorText, warningText;
-  bool unsupported = false;
+  bool unsupported = false, exhausted = false;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -3,6 +3,8 @@
 #include "ir/Module.h"
 #include "ir/RowOrder.h"
 #include "passes/analysis/IndexBounds.h"
+#include "passes/driver/OptionTable.h"
+#include "passes/driver/OptionValues.h"
 #include "passes/schedule/Events.h"
 #include "runtime/plan/Reservation.h"
 #include "llvm/ADT/MapVector.h"
@@ -82,10 +84,11 @@ public:
       plan.backends = setting.backendFolder;
     plan.build = {"sluice 0.1.0",
                   setting.host.cpu,
-                  "strict",
+                  setting.options.math,
                   stringifyPrecision(getPrecision(module)).str(),
                   setting.host.vector_bits,
-                  instructionsOf(setting.host)};
+                  instructionsOf(setting.host),
+                  changedOptions(setting.options, {Kept::Model, Kept::Plan})};
     plan.capacity = capacity;
     plan.microbatches = getMicrobatches(module);
     plan.logicalShards = getLogicalShards(module);
@@ -96,9 +99,8 @@ public:
     plan.leastTrainingRows = model ? int64_t(model.getLeastTrainingRows()) : 1;
     plan.inFlight = getCallsInFlight(module);
     for (const TargetDevice &device : target.devices()) {
-      auto its = setting.settings.find(device.backend);
-      plan.devices.push_back(
-          {device.name, device.backend, ordinalsOf(device), its == setting.settings.end() ? "" : its->second});
+      std::string settings = settingsOf(setting.options, device.backend);
+      plan.devices.push_back({device.name, device.backend, ordinalsOf(device), std::move(settings)});
     }
     addArenas();
     for (const Queues::Queue &queue : queues.list())

@@ -5,6 +5,7 @@
 #include "passes/backend/Backend.h"
 #include "runtime/plan/Plan.h"
 #include "sluice/backend/compile.h"
+#include "sluice/compile_options.h"
 #include <map>
 #include <optional>
 #include <string>
@@ -37,7 +38,7 @@ struct PlanSetting {
   llvm::StringRef backendFolder;  ///< where executables search for the backends of their accelerators
   llvm::StringRef dataPath;       ///< where the model's default data was found; empty: the name in the model
   llvm::ArrayRef<DeviceCode> code;
-  BackendSettings settings = {};                      ///< of backends, from the command line
+  const CompileOptions &options;
   std::optional<runtime::GivenLink> replicaLink = {}; ///< if one was given
   const InitialValues *values = nullptr;              ///< null: no initial data
 };

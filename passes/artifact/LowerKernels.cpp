@@ -34,8 +34,8 @@ static std::optional<runtime::GivenLink> givenReplicaLink(const Compilation &c) 
 }
 
 static BuiltPlan buildPlanOf(Compilation &c) {
-  return buildPlan(c.module, {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.options.backendFolder,
-                              c.options.dataPath, c.code, c.options.settings, givenReplicaLink(c), &c.result.values});
+  return buildPlan(c.module, {c.backends->target(), c.backends->of(ir::kHostDevice).describe(), c.inputs.backendFolder,
+                              c.inputs.dataPath, c.code, c.options, givenReplicaLink(c), &c.result.values});
 }
 
 runtime::Plan planOf(Compilation &compilation) { return buildPlanOf(compilation).plan; }
@@ -55,7 +55,7 @@ static void noteArtifact(Compilation &c, const std::string &artifact) {
 }
 
 LogicalResult lowerKernels(Compilation &c) {
-  const std::string &texts = c.options.kernelTexts;
+  const std::string &texts = c.inputs.kernelTexts;
   if (std::error_code error = texts.empty() ? std::error_code() : llvm::sys::fs::create_directories(texts))
     return c.module.emitError("cannot make the folder ") << texts << ": " << error.message();
   if (!texts.empty()) // backends write facts to these files, to which others are added
@@ -69,7 +69,7 @@ LogicalResult lowerKernels(Compilation &c) {
 
 LogicalResult buildArtifact(Compilation &c) {
   BuiltPlan built = buildPlanOf(c);
-  llvm::Expected<std::string> artifact = emitArtifact(built, c.code, c.result.values.constants, c.options.variant);
+  llvm::Expected<std::string> artifact = emitArtifact(built, c.code, c.result.values.constants, c.inputs.variant);
   if (!artifact)
     return c.module.emitError(llvm::toString(artifact.takeError()));
   noteArtifact(c, *artifact);

@@ -4,7 +4,6 @@
 #include "ir/Work.h"
 #include "mlir/IR/AffineMap.h"
 #include "sluice/backend/compile.h"
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,9 +11,6 @@
 namespace sluice::passes {
 
 class KernelView;
-
-/// Settings of single backends, by backend name: "arch=sm_90" for "cuda".
-using BackendSettings = std::map<std::string, std::string>;
 
 /// The preferred layout of an operand or result.
 struct LayoutProposal {

@@ -1,5 +1,6 @@
 #include "passes/backend/DeviceBackends.h"
 #include "ir/Module.h"
+#include "passes/driver/OptionValues.h"
 #include "runtime/plan/Plan.h"
 
 using namespace mlir;
@@ -27,16 +28,20 @@ static FailureOr<int64_t> alignmentOf(const Backend &backend, Location loc) {
 }
 
 std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef<const sluice_backend_compile *> tables,
-                                                       const std::string &cpu, const BackendSettings &settings,
-                                                       const std::string &kernelTexts) {
+                                                       const CompileOptions &options, const std::string &kernelTexts) {
   FailureOr<Target> target = Target::of(module);
   if (failed(target))
     return nullptr;
   std::unique_ptr<DeviceBackends> result(new DeviceBackends);
   result->devices = *target;
   result->services = {sizeof(sluice_compile_services), findTable(tables, kHostDevice)};
-  sluice_target_options options{sizeof(options),   cpu.c_str(), getCapacity(module),
-                                &result->services, "",          kernelTexts.empty() ? nullptr : kernelTexts.c_str()};
+  sluice_target_options its{sizeof(its),
+                            options.target_cpu.c_str(),
+                            getCapacity(module),
+                            &result->services,
+                            "",
+                            kernelTexts.empty() ? nullptr : kernelTexts.c_str(),
+                            mathOf(options)};
   llvm::StringMap<Backend *> byName;
   for (auto [number, device] : llvm::enumerate(target->devices())) {
     Backend *&backend = byName[device.backend];
@@ -46,9 +51,9 @@ std::unique_ptr<DeviceBackends> DeviceBackends::create(ModuleOp module, ArrayRef
         return emitError(module.getLoc(), "unsupported: there is no backend '")
                    << device.backend << "' for the device " << device.name,
                nullptr;
-      auto its = settings.find(device.backend);
-      options.settings = its == settings.end() ? "" : its->second.c_str();
-      std::unique_ptr<Backend> begun = Backend::create(*table, options, module.getLoc());
+      std::string settings = settingsOf(options, device.backend);
+      its.settings = settings.c_str();
+      std::unique_ptr<Backend> begun = Backend::create(*table, its, module.getLoc());
       if (!begun)
         return nullptr;
       backend = begun.get();

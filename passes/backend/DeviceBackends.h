@@ -3,6 +3,7 @@
 
 #include "ir/Target.h"
 #include "passes/backend/Backend.h"
+#include "sluice/compile_options.h"
 #include "llvm/ADT/StringMap.h"
 #include <vector>
 
@@ -10,13 +11,12 @@ namespace sluice::passes {
 
 class DeviceBackends {
 public:
-  /// Begins the sessions for the module's target. Each session gets `cpu` and the settings of its backend; `tables`
-  /// maps names to backends. Texts of kernels go to the folder `kernelTexts`, unless that is empty. Null with a diagnostic
+  /// Begins the sessions for the module's target. Each session gets the options that concern it; `tables` maps
+  /// names to backends. Texts of kernels go to the folder `kernelTexts`, unless that is empty. Null with a diagnostic
   /// if a backend is missing or refuses.
   static std::unique_ptr<DeviceBackends> create(mlir::ModuleOp module,
                                                 llvm::ArrayRef<const sluice_backend_compile *> tables,
-                                                const std::string &cpu, const BackendSettings &settings = {},
-                                                const std::string &kernelTexts = "");
+                                                const CompileOptions &options, const std::string &kernelTexts = "");
 
   const ir::Target &target() const { return devices; }
   /// The backend of the device of the op's results, or of its operands if it has no results.

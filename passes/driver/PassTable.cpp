@@ -4,8 +4,11 @@
 #include "ir/Module.h"
 #include "ir/Work.h"
 #include "passes/Passes.h"
+#include "passes/artifact/CheckLimits.h"
+#include "passes/artifact/ForecastReplicas.h"
 #include "passes/artifact/LowerKernels.h"
 #include "passes/assign/ChosenDevices.h"
+#include "passes/driver/OptionValues.h"
 #include "passes/parallel/ChooseShardBuckets.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,9 +20,9 @@ namespace sluice::passes {
 
 static LogicalResult recordOptions(Compilation &c) {
   if (c.options.capacity)
-    ir::getModel(c.module).setCapacity(uint64_t(c.options.capacity));
+    ir::getModel(c.module).setCapacity(uint64_t(*c.options.capacity));
   if (c.options.precision)
-    ir::setPrecision(c.module, *c.options.precision);
+    ir::setPrecision(c.module, *precisionOf(c.options.precision));
   return success();
 }
 
@@ -48,7 +51,7 @@ static LogicalResult findCosts(Compilation &c) {
 
 static LogicalResult chooseShardBuckets(Compilation &c) {
   c.leavesIr = true;
-  c.shardBuckets = chooseShardBuckets(c.module, c.options, *c.result.costs);
+  c.shardBuckets = chooseShardBuckets(c.module, c.options, c.inputs, *c.result.costs);
   return success();
 }
 
@@ -73,7 +76,7 @@ static LogicalResult readInitialValues(Compilation &c) {
 }
 
 static LogicalResult scheduleActions(Compilation &c) {
-  scheduleActions(c.module, c.backends->target(), c.costs, c.options.buckets);
+  scheduleActions(c.module, c.backends->target(), c.costs, bucketPolicyOf(c.options));
   return success();
 }
 
@@ -183,24 +186,26 @@ static constexpr Pass kPasses[] = {
      [](Compilation &c) { return unchanged(c, verifyPlaced(c.module)); }},
     {"check-support", "Verify that backends support the ops of their devices", kPlaced, kSupported,
      [](Compilation &c) { return unchanged(c, checkSupport(c.module, *c.backends)); }, Uses::Backends},
+    {"check-tree-sums", "Verify that backends support tree sums, which `--deterministic` requires", kPlaced, 0,
+     [](Compilation &c) { return unchanged(c, checkTreeSums(c.module, *c.backends)); }, Uses::Backends},
     {"assign-layouts", "Choose layouts from the proposals of the backends", kPlaced, kLayouts,
      [](Compilation &c) { return assignLayouts(c.module, *c.backends); }, Uses::Backends},
     {"fuse-kernels", "Fuse ops into kernels", kPlaced | kLayouts, kKernels,
      [](Compilation &c) {
-       fuseKernels(c.module, *c.backends, c.options.fuse, c.options.fusions);
+       fuseKernels(c.module, *c.backends, c.options.fuse, c.inputs.fusions);
        return success();
      },
      Uses::Backends},
     {"settle-loops", "Give each loop-carried value one buffer", kPlaced | kKernels, kOneBuffer, always<settleLoops>},
     {"prepare-kernels", "Compile kernels with the backends, and launch them as functions",
      kPlaced | kLayouts | kKernels | kOneBuffer, kLaunches,
-     [](Compilation &c) { return prepareKernels(c.module, *c.backends, c.options.prepared); }, Uses::Backends,
+     [](Compilation &c) { return prepareKernels(c.module, *c.backends, c.inputs.prepared); }, Uses::Backends,
      kPlaced | kSupported | kKernels},
     {"schedule-actions", "Assign a queue, a position and waits to every kernel and copy", kLaunches, kScheduled,
      scheduleActions, Uses::Backends},
     {"plan-memory", "Assign an arena and an offset to every buffer", kScheduled, kMemory,
      [](Compilation &c) {
-       planMemory(c.module, c.backends->target(), c.options.reuseMemory);
+       planMemory(c.module, c.backends->target(), c.inputs.reuseMemory);
        return success();
      },
      Uses::Backends},
@@ -212,30 +217,40 @@ static constexpr Pass kPasses[] = {
      Uses::Backends},
     {"verify-plan", "Verify that waits keep every buffer until its last use", kMemory | kWaits, 0,
      [](Compilation &c) { return unchanged(c, verifyPlan(c.module, c.backends->target())); }, Uses::Backends},
+    {"check-limits", "Verify the memory limits of devices", kMemory | kWaits, 0,
+     [](Compilation &c) { return unchanged(c, checkLimits(c)); }, Uses::Compilation},
     {"read-initial-values", "Read the initial data of states from files", kWaits, 0, readInitialValues,
      Uses::Compilation},
     {"lower-kernels", "Compile the code of all kernels with the backends", kWaits, 0,
      [](Compilation &c) { return unchanged(c, lowerKernels(c)); }, Uses::Compilation},
     {"build-artifact", "Build the plan, and the object with the plan and the code of devices", kWaits, 0,
      [](Compilation &c) { return unchanged(c, buildArtifact(c)); }, Uses::Compilation},
+    {"forecast-replicas", "Predict the communication of replicas", kWaits, 0,
+     [](Compilation &c) {
+       forecastReplicas(c);
+       return unchanged(c, success());
+     },
+     Uses::Compilation},
 };
 
 //===- phases -----------------------------------------------------------------------------------------------------===//
 
-static bool isPromoted(const Compilation &c) { return c.options.promoteF64; }
+static bool isPromoted(const Compilation &c) { return promotesToF64(c.options); }
 static bool isSharing(const Compilation &c) { return ir::sharesRows(c.module); }
 /// `choose-devices` also finds the costs.
 static bool findsCosts(const Compilation &c) {
-  return c.services.costsOf && !c.result.costs && (ir::getReplicas(c.module) != 1 || c.options.compileFrom == "chosen");
+  return c.services.costsOf && !c.result.costs && (ir::getReplicas(c.module) != 1 || c.inputs.compileFrom == "chosen");
 }
 static bool choosesBuckets(const Compilation &c) {
-  return isSharing(c) && c.services.costsOf && choosesShardBuckets(c.module, c.options);
+  return isSharing(c) && c.services.costsOf && choosesShardBuckets(c.module, c.options, c.inputs);
 }
 static bool readsValues(const Compilation &c) { return bool(c.services.readInitialValues); }
 static bool bucketsShards(const Compilation &c) {
-  return isSharing(c) && ir::getModel(c.module).getZero() > 0 && c.options.buckets != BucketPolicy::Each &&
+  return isSharing(c) && ir::getModel(c.module).getZero() > 0 && bucketPolicyOf(c.options) != BucketPolicy::Each &&
          c.shardBuckets > 0;
 }
+static bool hasLimits(const Compilation &c) { return !c.inputs.memoryLimits.empty(); }
+static bool forecasts(const Compilation &c) { return c.result.costs && ir::getReplicas(c.module) != 1; }
 static bool wasExpanded(const Compilation &c) { return c.wasExpanded; }
 static bool choosesDevices(const Compilation &c) { return bool(c.services.chooseDevices); }
 
@@ -262,15 +277,21 @@ static constexpr Step kParallel[] = {{"find-costs", choosesBuckets, kWithShards}
 static constexpr Step kPlacedSteps[] = {{"place-values"}};
 static constexpr Step kCopied[] = {
     {"deduplicate-copies"}, {"expand-missing"}, {"simplify", wasExpanded, "if ops were expanded"}, {"verify-placed"}};
-static constexpr Step kFused[] = {{"check-support"}, {"assign-layouts"}, {"fuse-kernels"}, {"verify-placed"}};
+static constexpr Step kFused[] = {
+    {"check-support"}, {"check-tree-sums"}, {"assign-layouts"}, {"fuse-kernels"}, {"verify-placed"}};
 static constexpr Step kScheduledSteps[] = {
     {"settle-loops"},
     {"prepare-kernels"},
     {"find-costs", findsCosts, "with several replicas, or after a dump of `chosen`"},
     {"schedule-actions"}};
-static constexpr Step kPlanned[] = {{"plan-memory"}, {"plan-waits"}, {"verify-plan"}};
-static constexpr Step kLowered[] = {
-    {"read-initial-values", readsValues, "in `sluice compile`"}, {"lower-kernels"}, {"build-artifact"}};
+static constexpr Step kPlanned[] = {{"plan-memory"},
+                                    {"plan-waits"},
+                                    {"verify-plan"},
+                                    {"check-limits", hasLimits, "with limits in `--devices` and no `--placement`"}};
+static constexpr Step kLowered[] = {{"read-initial-values", readsValues, "in `sluice compile`"},
+                                    {"lower-kernels"},
+                                    {"build-artifact"},
+                                    {"forecast-replicas", forecasts, "with several replicas"}};
 
 static const Phase kPhases[] = {
     {"model", "the user's graph; types are inferred", kModel, true},

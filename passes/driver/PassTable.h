@@ -10,7 +10,8 @@ namespace sluice::passes {
 /// The state of a compilation, shared by its passes.
 struct Compilation {
   mlir::ModuleOp module;
-  const PipelineOptions &options;
+  const CompileOptions &options;
+  const PipelineInputs &inputs;
   const PipelineServices &services;
   std::unique_ptr<DeviceBackends> backends = nullptr; ///< from phase `placed` on
   CostModel costs = {};                               ///< for scheduling

@@ -47,7 +47,7 @@ static LogicalResult runPass(const Phase &phase, const Pass &pass, Compilation &
   if (failed(pass.run(c)))
     return failure();
   hold = (hold & ~pass.ends) | pass.establishes;
-  if (c.options.verifiesEach && (failed(verify(c.module)) || failed(verifyInvariants(c, hold))))
+  if (c.inputs.verifiesEach && (failed(verify(c.module)) || failed(verifyInvariants(c, hold))))
     return c.module.emitError("the IR or an invariant is invalid after pass '") << pass.name << "'";
   if (c.services.afterPass)
     c.services.afterPass(c.module, phase.name, pass.name, time.seconds());
@@ -64,7 +64,7 @@ static LogicalResult runPhase(const Phase &phase, Compilation &c, Invariants &ho
       return failure();
     isUnchanged &= c.leavesIr;
   }
-  if (c.options.verifies && !isUnchanged) {
+  if (c.inputs.verifies && !isUnchanged) {
     Stopwatch verifying;
     if (failed(verify(c.module)))
       return failure();
@@ -77,14 +77,15 @@ static LogicalResult runPhase(const Phase &phase, Compilation &c, Invariants &ho
   return success();
 }
 
-FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options, const PipelineServices &services) {
-  FailureOr<size_t> from = phaseNamed(module, options.compileFrom), to = phaseNamed(module, options.compileTo);
+FailureOr<Lowered> runPipeline(ModuleOp module, const CompileOptions &options, const PipelineInputs &inputs,
+                               const PipelineServices &services) {
+  FailureOr<size_t> from = phaseNamed(module, inputs.compileFrom), to = phaseNamed(module, inputs.compileTo);
   if (failed(from) || failed(to))
     return failure();
-  Compilation c{module, options, services};
-  c.costs = options.costs;
-  c.shardBuckets = options.shardBuckets.value_or(1);
-  Dump dump(options.dumpIrDir);
+  Compilation c{module, options, inputs, services};
+  c.costs = inputs.costs;
+  c.shardBuckets = inputs.shardBuckets.value_or(1);
+  Dump dump(options.dump_ir);
   // `model` runs even when resumed from, because it applies the options. The other phases begin after the given phase.
   size_t first = *from == 0 ? 0 : *from + 1;
   Invariants hold = *from == 0 ? 0 : invariantsAfter(*from);
@@ -93,13 +94,12 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const PipelineOptions &options, 
     if (phase.isNeeded && !phase.isNeeded(c))
       continue;
     if (needsBackends(i) && !c.backends &&
-        !(c.backends =
-              DeviceBackends::create(module, options.backends, options.cpu, options.settings, options.kernelTexts)))
+        !(c.backends = DeviceBackends::create(module, inputs.backends, options, inputs.kernelTexts)))
       return failure();
     if (failed(runPhase(phase, c, hold)) || failed(dump.write(module, unsigned(i + 1), phase.name, c.notes)))
       return failure();
   }
-  if (options.compileTo == "planned")
+  if (inputs.compileTo == "planned")
     c.result.plan = planOf(c);
   if (failed(dump.finish(module)))
     return failure();

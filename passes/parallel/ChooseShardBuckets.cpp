@@ -3,6 +3,7 @@
 #include "ir/Module.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/assign/search/Evaluation.h"
+#include "passes/driver/OptionValues.h"
 #include "passes/kernel/PreparedKernels.h"
 #include <limits>
 
@@ -12,23 +13,25 @@ namespace sluice::passes {
 
 static constexpr double kGain = 0.999; // prefer fewer collectives at the same speed
 
-bool choosesShardBuckets(ModuleOp module, const PipelineOptions &pipeline) {
+bool choosesShardBuckets(ModuleOp module, const CompileOptions &options, const PipelineInputs &inputs) {
   ir::ModelOp model = ir::findModel(module);
-  return model && model.getZero() > 0 && pipeline.buckets == BucketPolicy::Auto && !pipeline.shardBuckets;
+  return model && model.getZero() > 0 && bucketPolicyOf(options) == BucketPolicy::Auto && !inputs.shardBuckets;
 }
 
 /// Seconds of a training step; infinite if it cannot be compiled, which is reported by the compilation itself.
-static double secondsWith(int64_t buckets, ModuleOp module, PipelineOptions pipeline, const TargetCosts &costs) {
+static double secondsWith(int64_t buckets, ModuleOp module, const CompileOptions &options, PipelineInputs inputs,
+                          const TargetCosts &costs) {
   OwningOpRef<ModuleOp> copy(module.clone());
-  pipeline.shardBuckets = buckets;
+  inputs.shardBuckets = buckets;
   Obstacle obstacle;
-  auto evaluation = evaluate(*copy, std::move(pipeline), "train_step", costs.hostRunsHere, obstacle);
+  auto evaluation = evaluate(*copy, options, std::move(inputs), "train_step", costs.hostRunsHere, obstacle);
   return evaluation ? evaluation->seconds : std::numeric_limits<double>::infinity();
 }
 
-int64_t chooseShardBuckets(ModuleOp module, const PipelineOptions &pipeline, const TargetCosts &costs) {
+int64_t chooseShardBuckets(ModuleOp module, const CompileOptions &options, const PipelineInputs &inputs,
+                           const TargetCosts &costs) {
   PreparedKernels prepared;
-  PipelineOptions trial = pipeline;
+  PipelineInputs trial = inputs;
   trial.prepared = &prepared;
   trial.costs = costs.model;
   auto isParameter = [](ir::StateOp state) { return state.getKind() == ir::StateKind::Parameter; };
@@ -38,9 +41,9 @@ int64_t chooseShardBuckets(ModuleOp module, const PipelineOptions &pipeline, con
     tried.push_back(buckets);
   tried.push_back(0);
   int64_t best = tried.front();
-  double least = secondsWith(best, module, trial, costs);
+  double least = secondsWith(best, module, options, trial, costs);
   for (int64_t buckets : llvm::drop_begin(tried))
-    if (double seconds = secondsWith(buckets, module, trial, costs); seconds < kGain * least) {
+    if (double seconds = secondsWith(buckets, module, options, trial, costs); seconds < kGain * least) {
       best = buckets;
       least = seconds;
     }

@@ -26,4 +26,18 @@ LogicalResult checkSupport(ModuleOp module, const DeviceBackends &backends) {
   return success(reported.empty());
 }
 
+LogicalResult checkTreeSums(ModuleOp module, const DeviceBackends &backends) {
+  llvm::StringSet<> reported;
+  module.walk([&](CollectiveOp op) {
+    if (op.getReduction() != CollectiveReduction::TreeSum)
+      return;
+    Backend &backend = backends.of(op.getOperation());
+    const char *reason = backend.describe().no_tree_sums;
+    if (reason && reported.insert(backend.name()).second)
+      emitError(UnknownLoc::get(module.getContext()), "unsupported: cannot apply --deterministic to replicas on ")
+          << backend.name() << ": " << reason;
+  });
+  return success(reported.empty());
+}
+
 } // namespace sluice::passes

@@ -17,7 +17,7 @@
 namespace sluice::runtime {
 
 /// Version of the plan's text; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 9;
+inline constexpr int64_t planFormat = 10;
 
 /// Bounds of the alignment of slots in a device's arenas, a power of two.
 inline constexpr int64_t leastAlignment = 64, mostAlignment = 4096;
@@ -27,7 +27,7 @@ struct Device {
   std::string name, backend;
   /// For each replica: the backend's number of the default device.
   std::vector<int32_t> compiledFor{0};
-  std::string settings{}; ///< settings of the compile half that made its kernels, as given: "arch=sm_90,tf32=on"
+  std::string settings{}; ///< settings of the compile half that made its kernels, as given: "arch=sm_90,library=all"
   int64_t alignment = leastAlignment; ///< alignment of its slots
 
   bool operator==(const Device &) const = default;
@@ -369,10 +369,12 @@ struct GivenLink {
 };
 
 struct Build {
-  std::string compiler, cpu, fp;
+  std::string compiler, cpu;
+  std::string math = "strict";   ///< permitted arithmetic of f32, as in --math
   std::string precision = "f32"; ///< type of f32 products: "f32", "bf16" or "f16"
   int64_t vectorBits = 0;
   std::vector<std::string> needs; ///< instruction-set extensions that the host must have, for example "avx2"
+  std::vector<std::pair<std::string, std::string>> options; ///< names and values that differ from the defaults
 
   bool operator==(const Build &) const = default;
 };

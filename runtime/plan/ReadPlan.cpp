@@ -92,7 +92,11 @@ private:
   void parseBuild(const JsonReader &json) {
     plan_.build.compiler = optionalText(json, "compiler");
     plan_.build.cpu = optionalText(json, "cpu");
-    plan_.build.fp = optionalText(json, "fp");
+    if (json.has("math"))
+      plan_.build.math = json.at("math").string();
+    if (json.has("options"))
+      for (const JsonReader &option : json.at("options").list())
+        plan_.build.options.emplace_back(option.at("name").string(), option.at("value").string());
     if (json.has("precision"))
       plan_.build.precision = json.at("precision").string();
     plan_.build.vectorBits = json.has("vector_bits") ? json.at("vector_bits").integer() : 0;

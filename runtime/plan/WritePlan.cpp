@@ -222,8 +222,12 @@ static Json write(const Entry &entry) {
 }
 
 static Json write(const Build &build) {
-  return {{"compiler", build.compiler}, {"cpu", build.cpu}, {"vector_bits", build.vectorBits},
-          {"needs", build.needs},       {"fp", build.fp},   {"precision", build.precision}};
+  Json options = Json::array();
+  for (const auto &[name, value] : build.options)
+    options.push_back({{"name", name}, {"value", value}});
+  return {{"compiler", build.compiler}, {"cpu", build.cpu},   {"vector_bits", build.vectorBits},
+          {"needs", build.needs},       {"math", build.math}, {"precision", build.precision},
+          {"options", options}};
 }
 
 std::string writePlan(const Plan &plan) {

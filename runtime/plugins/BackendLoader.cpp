@@ -33,7 +33,7 @@ std::vector<std::string> backendFolders(const std::string &installed) {
 
 static void reportCompileHalf(const sluice_backend_compile &half, const sluice_compile_services &services,
                               ChildReport &report) {
-  sluice_target_options options{sizeof(options), "native", 0, &services, "", nullptr};
+  sluice_target_options options{sizeof(options), "native", 0, &services, "", nullptr, SLUICE_MATH_STRICT};
   sluice_session *session = nullptr;
   report.step("opening its compile half");
   sluice_status status = half.begin(&options, &session);

@@ -21,20 +21,25 @@ static constexpr size_t mostNameBytes = 32;
 // version, replace the last entry by the member's offset and append the table's new size.
 static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
                                           sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
-                                          sizeof(sluice_backend), sizeof(sluice_backend)};
-static constexpr size_t compileSizes[] = {sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
-                                          sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
-                                          sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
-                                          sizeof(sluice_backend_compile), sizeof(sluice_backend_compile)};
-static constexpr size_t runSizes[] = {
-    offsetof(sluice_backend_run, capture_begin), offsetof(sluice_backend_run, group_create),
-    offsetof(sluice_backend_run, note_times),    offsetof(sluice_backend_run, note_times),
-    offsetof(sluice_backend_run, note_times),    offsetof(sluice_backend_run, signal),
-    offsetof(sluice_backend_run, signal),        sizeof(sluice_backend_run)};
+                                          sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend)};
+static constexpr size_t compileSizes[] = {
+    sizeof(sluice_backend_compile), sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
+    sizeof(sluice_backend_compile), sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
+    sizeof(sluice_backend_compile), sizeof(sluice_backend_compile), sizeof(sluice_backend_compile)};
+static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin),
+                                      offsetof(sluice_backend_run, group_create),
+                                      offsetof(sluice_backend_run, note_times),
+                                      offsetof(sluice_backend_run, note_times),
+                                      offsetof(sluice_backend_run, note_times),
+                                      offsetof(sluice_backend_run, signal),
+                                      offsetof(sluice_backend_run, signal),
+                                      sizeof(sluice_backend_run),
+                                      sizeof(sluice_backend_run)};
 static constexpr size_t collectivesSizes[] = {0,
                                               0,
                                               offsetof(sluice_backend_collectives, no_tree_sums),
                                               offsetof(sluice_backend_collectives, no_tree_sums),
+                                              sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives),
                                               sizeof(sluice_backend_collectives),

@@ -86,7 +86,7 @@ static void describesItself(const Subject &subject) {
   if (!subject.compile)
     throw Skipped("there is no compile half");
   sluice_compile_services services{sizeof(services), subject.host};
-  sluice_target_options options{sizeof(options), "native", 0, &services, "", nullptr};
+  sluice_target_options options{sizeof(options), "native", 0, &services, "", nullptr, SLUICE_MATH_STRICT};
   sluice_session *session = nullptr;
   expect(subject.compile->begin(&options, &session) == SLUICE_OK, "begin fails");
   sluice_target_info info{};
@@ -105,7 +105,8 @@ static void unknownCompileSetting(const Subject &subject) {
   if (!subject.compile)
     throw Skipped("there is no compile half");
   sluice_compile_services services{sizeof(services), subject.host};
-  sluice_target_options options{sizeof(options), "native", 0, &services, "nobody_has_this_setting=1", nullptr};
+  sluice_target_options options{sizeof(options), "native",          0, &services, "nobody_has_this_setting=1",
+                                nullptr,         SLUICE_MATH_STRICT};
   sluice_session *session = nullptr;
   sluice_status status = subject.compile->begin(&options, &session);
   std::string reason = session ? subject.compile->last_error(session) : "";

@@ -58,7 +58,7 @@ CompiledGraph::CompiledGraph(const Subject &subject, const std::string &text) : 
              succeeded(passes::insertCopies(*owned)),
          "the graph cannot be placed: " + diagnosticText.errors());
   passes::deduplicateCopies(*owned);
-  devices = passes::DeviceBackends::create(*owned, {subject.host, subject.compile}, "native");
+  devices = passes::DeviceBackends::create(*owned, {subject.host, subject.compile}, {});
   expect(devices != nullptr, "begin fails: " + diagnosticText.errors());
   passes::expandMissing(*owned, *devices);
   if (failed(passes::checkSupport(*owned, *devices)))

@@ -15,7 +15,7 @@ namespace sluice::conformance {
 
 std::unique_ptr<passes::Backend> begin(const Subject &subject) {
   sluice_compile_services services{sizeof(services), subject.host};
-  sluice_target_options options{sizeof(options), "native", kCapacity, &services, "", nullptr};
+  sluice_target_options options{sizeof(options), "native", kCapacity, &services, "", nullptr, SLUICE_MATH_STRICT};
   auto backend = passes::Backend::create(*subject.compile, options, UnknownLoc::get(&test::getContext()));
   expect(backend != nullptr, "begin fails");
   return backend;

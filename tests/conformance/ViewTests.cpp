@@ -13,7 +13,7 @@ namespace {
 class Session {
 public:
   explicit Session(const Subject &subject) : half(*subject.compile), services{sizeof(services), subject.host} {
-    sluice_target_options options{sizeof(options), "native", kCapacity, &services, "", nullptr};
+    sluice_target_options options{sizeof(options), "native", kCapacity, &services, "", nullptr, SLUICE_MATH_STRICT};
     expect(half.begin(&options, &session) == SLUICE_OK, "begin fails");
   }
   ~Session() { half.end(session); }

@@ -2,6 +2,7 @@
 #include "ir/Target.h"
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
+#include "passes/driver/OptionTable.h"
 #include "runtime/plan/ArtifactChecksum.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Linker.h"
@@ -33,6 +34,12 @@ std::string replaced(std::string text, const std::string &from, const std::strin
   return text;
 }
 
+std::optional<DType> dtypeOf(ir::Precision precision) {
+  CompileOptions options;
+  passes::setOption(options, *passes::findOption("precision"), ir::stringifyPrecision(precision));
+  return options.precision;
+}
+
 static OwningOpRef<ModuleOp> parse(const std::string &text, MLIRContext &context) {
   context.loadDialect<ir::SluiceDialect>();
   llvm::Expected<OwningOpRef<ModuleOp>> module = ir::parseModuleText(text, "model.mlir", context);
@@ -53,22 +60,23 @@ static const sluice_backend_compile *backend(const std::string &name) {
   return it->second = *found;
 }
 
-static passes::Lowered runPhases(ModuleOp module, passes::PipelineOptions options) {
+static passes::Lowered runPhases(ModuleOp module, const CompileOptions &options, passes::PipelineInputs inputs) {
   ir::DiagnosticText diagnostics(module.getContext());
   FailureOr<ir::Target> target = ir::Target::of(module);
   if (succeeded(target))
     for (const ir::TargetDevice &device : target->devices())
-      options.backends.push_back(backend(device.backend));
-  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, options);
+      inputs.backends.push_back(backend(device.backend));
+  FailureOr<passes::Lowered> lowered = passes::runPipeline(module, options, inputs);
   if (failed(lowered))
     throw std::runtime_error("the model does not compile: " + diagnostics.errors());
   return std::move(*lowered);
 }
 
-Compiled::Compiled(const std::string &text, passes::PipelineOptions options, const RunOptions &run) {
+Compiled::Compiled(const std::string &text, const CompileOptions &options, const RunOptions &run,
+                   passes::PipelineInputs inputs) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = parse(text, context);
-  passes::Lowered lowered = runPhases(*module, options);
+  passes::Lowered lowered = runPhases(*module, options, std::move(inputs));
   std::string path = folder / "model.so";
   if (llvm::Error error = compiler::linkArtifact(lowered.objects, path, compiler::LinkOutput::SharedLibrary))
     throw std::runtime_error(llvm::toString(std::move(error)));
@@ -132,7 +140,7 @@ double relativeError(const std::vector<double> &value, const std::vector<double>
 std::string compileError(const std::string &text) {
   try {
     MLIRContext context;
-    runPhases(*parse(text, context), {});
+    runPhases(*parse(text, context), {}, {});
   } catch (const std::exception &error) {
     return error.what();
   }
@@ -247,11 +255,12 @@ static void keepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, -1);
 }
 
-Interpreted::Interpreted(const std::string &text, const std::string &phase, passes::PipelineOptions pipeline)
+Interpreted::Interpreted(const std::string &text, const std::string &phase, const CompileOptions &options,
+                         passes::PipelineInputs inputs)
     : op(parse(text, context)) {
   keepFreedMemory();
-  pipeline.compileTo = phase;
-  runPhases(*op, pipeline);
+  inputs.compileTo = phase;
+  runPhases(*op, options, std::move(inputs));
   for (auto state : op->getOps<ir::StateOp>())
     states[state.getSymName().str()] = ir::HostTensor(state.getTensorType().getShape());
 }

@@ -35,7 +35,8 @@ struct RunOptions {
 /// A compiled model, loaded.
 class Compiled {
 public:
-  Compiled(const std::string &text, passes::PipelineOptions options = {}, const RunOptions &run = {});
+  Compiled(const std::string &text, const CompileOptions &options = {}, const RunOptions &run = {},
+           passes::PipelineInputs inputs = {});
   ~Compiled();
 
   /// Restarts with other options and zero states.
@@ -73,6 +74,9 @@ private:
 /// The norm of the difference from the truth, relative to the norm of the truth. Different sizes fail the test.
 double relativeError(const std::vector<double> &value, const std::vector<double> &truth);
 
+/// The data type of a precision.
+std::optional<DType> dtypeOf(ir::Precision precision);
+
 /// The compiler's error for an invalid model.
 std::string compileError(const std::string &text);
 
@@ -80,8 +84,8 @@ std::string compileError(const std::string &text);
 class Interpreted {
 public:
   /// Runs the phases up to `phase`.
-  explicit Interpreted(const std::string &text, const std::string &phase = "train",
-                       passes::PipelineOptions pipeline = {});
+  explicit Interpreted(const std::string &text, const std::string &phase = "train", const CompileOptions &options = {},
+                       passes::PipelineInputs inputs = {});
 
   ir::StateMap states;
   ir::InterpreterOptions options; // of all runs

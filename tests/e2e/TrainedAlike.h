@@ -65,7 +65,7 @@ inline Values firstRows(Values inputs, int64_t rows, int64_t fewer) {
 
 /// All states after two steps; the second step has fewer rows.
 inline std::vector<std::byte> bytesTrained(const std::string &text, const Values &inputs, int64_t rows,
-                                           const passes::PipelineOptions &options, const RunOptions &run) {
+                                           const sluice::CompileOptions &options, const RunOptions &run) {
   Compiled model(text, options, run);
   model.init(7);
   model.run("train_step", inputs, rows);
@@ -79,7 +79,7 @@ inline void expectSameBits(const std::string &text, const std::string &onSim, co
   EXPECT_EQ(one, bytesTrained(text, inputs, rows, {}, {.threads = 2}));
   EXPECT_EQ(one, bytesTrained(text, inputs, rows, {}, {.threads = 4}));
   EXPECT_EQ(one, bytesTrained(onSim, inputs, rows, {}, {.sim = "seed=3"}));
-  passes::PipelineOptions unfused;
+  sluice::CompileOptions unfused;
   unfused.fuse = false;
   EXPECT_EQ(one, bytesTrained(text, inputs, rows, unfused, {}));
 }

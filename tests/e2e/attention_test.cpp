@@ -53,8 +53,7 @@ Values batch(int64_t rows) {
 }
 
 /// All states after several steps; the last step has a short batch.
-std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options,
-                               const RunOptions &run) {
+std::vector<std::byte> trained(const std::string &text, const sluice::CompileOptions &options, const RunOptions &run) {
   Compiled model(text, options, run);
   model.init(7);
   for (int64_t rows : {kRows, int64_t(2)})
@@ -97,7 +96,7 @@ TEST(Attention, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
   EXPECT_EQ(one, trained(text, {}, {.threads = 2}));
   EXPECT_EQ(one, trained(text, {}, {.threads = 4}));
   EXPECT_EQ(one, trained(network(sluice::f32, "sim:0"), {}, {.sim = "seed=3"}));
-  sluice::passes::PipelineOptions unfused;
+  sluice::CompileOptions unfused;
   unfused.fuse = false;
   EXPECT_EQ(one, trained(text, unfused, {}));
 }
@@ -161,8 +160,8 @@ TEST(Attention, OfDeepHeadsIsItsFormula) {
 
 // Tests that in mixed precision, attention reads and writes bf16 and keeps logarithms in f32.
 TEST(Attention, ComputesInNarrowTypes) {
-  sluice::passes::PipelineOptions options;
-  options.precision = sluice::ir::Precision::BF16;
+  sluice::CompileOptions options;
+  options.precision = sluice::bf16;
   std::string text = network(sluice::f32);
   Compiled narrow(text, options), wide(text);
   narrow.init(7);

@@ -24,7 +24,7 @@ module @constants {
 }
 )";
 
-void expectValues(const sluice::passes::PipelineOptions &options) {
+void expectValues(const sluice::CompileOptions &options) {
   Compiled model(kModel, options);
   Values outputs = model.run("predict", {{"x", {1, 2, 4, -1, 0, 2}}}, 2);
   EXPECT_THAT(outputs.at("y"), ElementsAre(19, 29.5, 9.5, 13.5));
@@ -36,13 +36,13 @@ void expectValues(const sluice::passes::PipelineOptions &options) {
 TEST(Constants, InSinglePrecision) { expectValues({}); }
 
 TEST(Constants, InDoublePrecision) {
-  sluice::passes::PipelineOptions options;
-  options.promoteF64 = true;
+  sluice::CompileOptions options;
+  options.dtype = sluice::f64;
   expectValues(options);
 }
 
 TEST(Constants, OpByOp) {
-  sluice::passes::PipelineOptions options;
+  sluice::CompileOptions options;
   options.fuse = false;
   expectValues(options);
 }

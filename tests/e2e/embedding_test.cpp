@@ -42,7 +42,7 @@ Values batch(Ids kind, int64_t rows) {
 constexpr Ids kKinds[] = {Ids::Random, Ids::Equal, Ids::Few};
 
 /// All states after a step with each type of indices; the last step is short.
-std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options, int threads) {
+std::vector<std::byte> trained(const std::string &text, const sluice::CompileOptions &options, int threads) {
   Compiled model(text, options, {.threads = threads});
   model.init(7);
   for (Ids kind : kKinds)
@@ -75,7 +75,7 @@ TEST(Embedding, HasTheSameBitsOnAnyNumberOfThreads) {
     std::vector<std::byte> one = trained(text, {}, 1);
     EXPECT_EQ(one, trained(text, {}, 2));
     EXPECT_EQ(one, trained(text, {}, 4));
-    sluice::passes::PipelineOptions unfused;
+    sluice::CompileOptions unfused;
     unfused.fuse = false;
     EXPECT_EQ(one, trained(text, unfused, 2));
   }

@@ -22,9 +22,9 @@ Values images(const std::string &key, int64_t rows, int64_t pixels) {
 }
 
 /// All states after three steps; the last step is short.
-std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options, int threads,
-                               Feed feed = kDigits) {
-  Compiled model(text, options, {.threads = threads});
+std::vector<std::byte> trained(const std::string &text, const sluice::CompileOptions &options, int threads,
+                               Feed feed = kDigits, const sluice::passes::PipelineInputs &inputs = {}) {
+  Compiled model(text, options, {.threads = threads}, inputs);
   model.init(7);
   for (int64_t rows : {feed.rows, feed.rows, feed.rows / 2 + 5})
     model.run("train_step", images("batch" + std::to_string(rows), rows, feed.pixels), rows);
@@ -48,14 +48,14 @@ TEST(Equality, SameBitsOnAnyNumberOfThreads) {
 
 TEST(Equality, FusedEqualsUnfused) {
   std::string text = modelText("lenet", "--batch 64");
-  sluice::passes::PipelineOptions unfused;
+  sluice::CompileOptions unfused;
   unfused.fuse = false;
   EXPECT_EQ(trained(text, {}, 2), trained(text, unfused, 2));
 }
 
 // Values between ops of one kernel are rounded in the same way as between kernels.
 TEST(Equality, SameBitsInHalves) {
-  sluice::passes::PipelineOptions unfused;
+  sluice::CompileOptions unfused;
   unfused.fuse = false;
   for (const char *element : {"f16", "bf16"}) {
     SCOPED_TRACE(element);
@@ -72,23 +72,23 @@ TEST(Equality, SameBitsInHalves) {
 // Batch norm sums over rows and pixels, and shortcuts join separately computed values.
 TEST(Equality, SameBitsForAResidualNetwork) {
   std::string text = modelText("resnet56", "--batch 16");
-  sluice::passes::PipelineOptions unfused;
+  sluice::CompileOptions unfused;
   unfused.fuse = false;
   EXPECT_EQ(trained(text, {}, 1, kColourImages), trained(text, unfused, 2, kColourImages));
 }
 
 TEST(Equality, ReusedMemoryChangesNothing) {
   std::string text = modelText("lenet", "--batch 64");
-  sluice::passes::PipelineOptions spread;
+  sluice::passes::PipelineInputs spread;
   spread.reuseMemory = false;
-  EXPECT_EQ(trained(text, {}, 2), trained(text, spread, 2));
+  EXPECT_EQ(trained(text, {}, 2), trained(text, {}, 2, kDigits, spread));
 }
 
 // A batch of 37 rows with a capacity of 64 has the interpreter's result; the interpreter has no capacity.
 TEST(Equality, AShortBatchIsWeightedByItsRows) {
   std::string text = modelText("lenet", "--batch 64");
-  sluice::passes::PipelineOptions f64;
-  f64.promoteF64 = true;
+  sluice::CompileOptions f64;
+  f64.dtype = sluice::f64;
   Compiled model(text, f64);
   Interpreted reference(text, "train", f64);
   model.init(3);

@@ -9,7 +9,7 @@
 #include <numeric>
 
 using namespace sluice::test;
-using sluice::passes::PipelineOptions;
+using sluice::CompileOptions;
 
 namespace {
 
@@ -20,9 +20,9 @@ std::string gpt2(const std::string &more = "") {
                    fmt::format("--layers 2 --width 128 --length {} --words {} --batch 1 {}", kLength, kWords, more));
 }
 
-PipelineOptions inDoubles() {
-  PipelineOptions options;
-  options.promoteF64 = true;
+CompileOptions inDoubles() {
+  CompileOptions options;
+  options.dtype = sluice::f64;
   return options;
 }
 

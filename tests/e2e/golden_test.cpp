@@ -59,7 +59,7 @@ std::string nameOf(const testing::TestParamInfo<Network> &info) {
 /// The first step of a model with outputs for its kinks.
 class FirstStep {
 public:
-  FirstStep(const Golden &golden, const Kinks &kinks, const sluice::passes::PipelineOptions &options)
+  FirstStep(const Golden &golden, const Kinks &kinks, const sluice::CompileOptions &options)
       : golden(golden), model(withMomentum(kinks.text(), golden), options) {}
 
   Values outputs, gradients;
@@ -100,9 +100,10 @@ void bringToSides(FirstStep &exact, const FirstStep &single, const Kinks &kinks,
   EXPECT_TRUE(flips.empty()) << flips.size() << " flips stay, one of them at " << flips.front().place;
 }
 
-sluice::passes::PipelineOptions precision(bool doubles) {
-  sluice::passes::PipelineOptions options;
-  options.promoteF64 = doubles;
+sluice::CompileOptions precision(bool doubles) {
+  sluice::CompileOptions options;
+  if (doubles)
+    options.dtype = sluice::f64;
   return options;
 }
 

@@ -74,28 +74,28 @@ struct Result {
   size_t launches;
 };
 
-Result run(const std::string &text, const sluice::passes::PipelineOptions &options, const Values &inputs) {
-  Compiled model(text, options);
+Result run(const std::string &text, const sluice::passes::PipelineInputs &how, const Values &inputs) {
+  Compiled model(text, {}, {}, how);
   return {model.run("predict", inputs, kRows), model.plan().findEntry("predict")->launches().size()};
 }
 
 Result run(const Shape &shape, Supports supports, const Values &inputs) {
   sluice_backend_compile table = *sluice_cpu_backend_compile();
   table.supports = supports;
-  sluice::passes::PipelineOptions options;
-  options.compileFrom = "train";
-  options.backends = {&table}; // takes precedence over the backend of this name in the folders
-  return run(textOf(shape), options, inputs);
+  sluice::passes::PipelineInputs how;
+  how.compileFrom = "train";
+  how.backends = {&table}; // takes precedence over the backend of this name in the folders
+  return run(textOf(shape), how, inputs);
 }
 
 /// The same on a virtual accelerator, whose kernels are host code; the host's backend is unchanged.
 Result runOnSim(const Shape &shape, Supports supports, const Values &inputs) {
   sluice_backend_compile table = **sluice::compiler::findBackend("sim");
   table.supports = supports;
-  sluice::passes::PipelineOptions options;
-  options.compileFrom = "train";
-  options.backends = {&table};
-  return run(textOf(shape, kOnSim), options, inputs);
+  sluice::passes::PipelineInputs how;
+  how.compileFrom = "train";
+  how.backends = {&table};
+  return run(textOf(shape, kOnSim), how, inputs);
 }
 
 std::vector<double> draw(std::mt19937 &random, int64_t count, bool whole) {

@@ -214,9 +214,9 @@ void expectAsTheRule(const Network &network, Compiled &model, int64_t replicas =
 
 const LossScale kQuick{.init_scale = 1024, .growth_interval = 3};
 
-sluice::passes::PipelineOptions inF16() {
-  sluice::passes::PipelineOptions options;
-  options.precision = sluice::ir::Precision::F16;
+sluice::CompileOptions inF16() {
+  sluice::CompileOptions options;
+  options.precision = sluice::f16;
   return options;
 }
 

@@ -136,8 +136,8 @@ TEST_P(MixedGraphs, AreOffByRoundingAlone) {
   auto [seed, precision] = GetParam();
   int bits = precision == Precision::F16 ? 11 : 8;
   std::string text = textOf(seed);
-  sluice::passes::PipelineOptions options;
-  options.precision = precision;
+  sluice::CompileOptions options;
+  options.precision = dtypeOf(precision);
   Compiled model(text, options);
   model.init(seed);
   Truth truth(text, model, seed);

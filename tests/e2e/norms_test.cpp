@@ -77,7 +77,7 @@ class Norms : public testing::TestWithParam<Net> {};
 
 /// All states after two steps; the second step is short.
 std::vector<std::byte> trained(const Net &net, sluice::DType dtype, int threads, bool fuse = true) {
-  sluice::passes::PipelineOptions options;
+  sluice::CompileOptions options;
   options.fuse = fuse;
   Compiled model(net.text(dtype), options, {.threads = threads});
   model.init(7);

@@ -13,9 +13,9 @@ using sluice::ir::Precision;
 
 namespace {
 
-sluice::passes::PipelineOptions in(Precision precision) {
-  sluice::passes::PipelineOptions options;
-  options.precision = precision;
+sluice::CompileOptions in(Precision precision) {
+  sluice::CompileOptions options;
+  options.precision = dtypeOf(precision);
   return options;
 }
 
@@ -265,8 +265,8 @@ TEST(Rope, OfHalvesRoundsOnce) {
 }
 
 TEST(Rope, InDoublePrecisionHasAllDigits) {
-  sluice::passes::PipelineOptions options;
-  options.promoteF64 = true;
+  sluice::CompileOptions options;
+  options.dtype = sluice::f64;
   Compiled model(turned(sluice::f32), options);
   EXPECT_LE(largestDifference(model.run("predict", kOnes, 1).at("y"), turnedOnes()), 1e-12);
 }

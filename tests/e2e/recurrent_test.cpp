@@ -130,8 +130,7 @@ Values batch(int64_t rows, int64_t width, int64_t steps = kSteps) {
 Values unlabelled(int64_t rows, int64_t steps = kSteps) { return {{"x", batch(rows, kHidden, steps).at("x")}}; }
 
 /// All states after several steps; the last step has a short batch.
-std::vector<std::byte> trained(const std::string &text, const sluice::passes::PipelineOptions &options,
-                               const RunOptions &run) {
+std::vector<std::byte> trained(const std::string &text, const sluice::CompileOptions &options, const RunOptions &run) {
   Compiled model(text, options, run);
   model.init(7);
   for (int64_t rows : {kRows, kRows, int64_t(2)})
@@ -300,7 +299,7 @@ TEST(Recurrent, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
     EXPECT_EQ(one, trained(text, {}, {.threads = 2}));
     EXPECT_EQ(one, trained(text, {}, {.threads = 4}));
     EXPECT_EQ(one, trained(network(kind, sluice::f32, kSteps, "sim:0"), {}, {.sim = "seed=3"}));
-    sluice::passes::PipelineOptions unfused;
+    sluice::CompileOptions unfused;
     unfused.fuse = false;
     EXPECT_EQ(one, trained(text, unfused, {}));
   }
@@ -372,8 +371,8 @@ namespace {
 /// The parameters after several steps with a short last step, in a given precision.
 std::map<std::string, std::vector<double>> parametersIn(sluice::ir::Precision precision, const std::string &text,
                                                         const Values &inputs, double lr) {
-  sluice::passes::PipelineOptions options;
-  options.precision = precision;
+  sluice::CompileOptions options;
+  options.precision = dtypeOf(precision);
   Compiled model(text, options);
   model.init(3);
   model.setState("lr", {lr});

@@ -19,8 +19,8 @@ constexpr Network kLeNet{"lenet", 20, 784, 10}, kResNet{"resnet56", 4, 3 * 32 * 
 
 /// A hash of all states after a full and a short step, which covers every pass of every layer.
 size_t trainedFor(const std::string &cpu, const Network &network) {
-  sluice::passes::PipelineOptions options;
-  options.cpu = cpu;
+  sluice::CompileOptions options;
+  options.target_cpu = cpu;
   Compiled model(modelText(network.program, "--batch " + std::to_string(network.rows)), options);
   model.init(7);
   for (int64_t rows : {network.rows, network.rows / 2}) {

@@ -25,6 +25,7 @@ OWNERS = [
     (r"sluice/runtime/", "runtime api"),
     (r"sluice/backend/dtypes\.h$", "dtypes"),
     (r"sluice/backend/", "backend abi"),
+    (r"sluice/(compile_options\.(h|def)|dtype\.h|language\.h)$", "options"),
     (r"sluice/", "frontend api"),
     (r"runtime/plan/", "runtime plan"),
     (r"runtime/base/", "runtime base"),
@@ -54,7 +55,7 @@ LAYERS = [
     *((f"runtime/{folder}/", f"runtime {folder}", RUNTIME_COMMON | {f"runtime {below}" for below in RUNTIME[:at]})
       for at, folder in enumerate(RUNTIME)),
     (r"ir/", "ir", {"system", "llvm", "files", "dtypes"}),
-    (r"passes/", "passes", {"system", "llvm", "ir", "files", "runtime plan"} | CONTRACTS),
+    (r"passes/", "passes", {"system", "llvm", "ir", "files", "runtime plan", "options"} | CONTRACTS),
     (r"backends/include/", "backend abi", {"system", "dtypes"}),
     (r"backends/loops/", "loops", {"system", "llvm", "ir", "backend abi"}),
     (r"backends/exchange/", "exchange", {"system", "backend abi"}),
@@ -62,9 +63,9 @@ LAYERS = [
     (r"backends/(\w+)/libraries/", r"backend \1 libraries", {"system"}),
     (r"backends/(\w+)/compiler/", r"backend \1 compiler", {"system", "llvm", "files", "ir", "loops", "fmt", "json", r"backend \1 libraries"} | CONTRACTS),
     (r"backends/(\w+)/runtime/", r"backend \1 runtime", {"system", "tbb", "exchange", r"backend \1 libraries"} | CONTRACTS),
-    (r"frontend/include/", "frontend api", {"system", "dtypes"}),
-    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "tensor files", "runtime base", "frontend api", "dtypes"}),
-    (r"models/", "models", {"system", "frontend api", "cli11", "help"}),
+    (r"frontend/include/", "frontend api", {"system", "dtypes", "options"}),
+    (r"frontend/", "frontend", {"system", "llvm", "ir", "fmt", "json", "files", "tensor files", "runtime base", "frontend api", "options", "dtypes"}),
+    (r"models/", "models", {"system", "frontend api", "options", "cli11", "help"}),
 ]
 UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
 

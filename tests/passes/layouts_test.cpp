@@ -75,11 +75,11 @@ protected:
   }
 
   std::string compile() {
-    passes::PipelineOptions options;
-    options.backends = {&cpu(), &plainHalf, &stiffHalf};
-    options.compileTo = "scheduled";
+    passes::PipelineInputs inputs;
+    inputs.backends = {&cpu(), &plainHalf, &stiffHalf};
+    inputs.compileTo = "scheduled";
     DiagnosticText diagnostics(&context);
-    return failed(passes::runPipeline(*module, options)) ? diagnostics.errors() : "";
+    return failed(passes::runPipeline(*module, {}, inputs)) ? diagnostics.errors() : "";
   }
 
   /// A random graph for the host and a plain accelerator, which gets a third of the elementwise ops.

@@ -17,7 +17,7 @@ public:
 
   Json make() const {
     Json plan;
-    plan["format"] = 9;
+    plan["format"] = runtime::planFormat;
     plan["model"] = "averager";
     plan["build"] = Json::object();
     plan["replicas"] = replicas_;

@@ -114,7 +114,7 @@ TEST(BackendTables, HaveCollectivesThatAreWhole) {
   collectives.abort = nullptr;
   EXPECT_EQ(whyUnsound(&backend), "its table of collectives lacks abort");
   collectives.struct_size = 16;
-  EXPECT_EQ(whyUnsound(&backend), "its table of collectives says that it has 16 bytes, but in version 2.7 it has " +
+  EXPECT_EQ(whyUnsound(&backend), "its table of collectives says that it has 16 bytes, but in version 2.8 it has " +
                                       std::to_string(sizeof collectives));
 }
 
@@ -154,12 +154,12 @@ TEST_P(FaultyBackend, IsRefusedWithAReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     BackendLoader, FaultyBackend,
-    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.7, and this Sluice needs 2.x"},
-                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.7 it has 48"},
-                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.7 it has 48"},
+    ::testing::Values(Fault{"WrongMajor", "sluice_backend has version 3.8, and this Sluice needs 2.x"},
+                      Fault{"ShortTable", "says that it has 40 bytes, but in version 2.8 it has 48"},
+                      Fault{"LongTable", "says that it has 112 bytes, but in version 2.8 it has 48"},
                       Fault{"LyingHalf", "its compile half says that it has 4096 bytes"},
-                      Fault{"ShortHalf", "bytes, but in version 2.7 it has"},
-                      Fault{"LaterMinorTooShort", "bytes, but in version 2.8 it has at least"},
+                      Fault{"ShortHalf", "bytes, but in version 2.8 it has"},
+                      Fault{"LaterMinorTooShort", "bytes, but in version 2.9 it has at least"},
                       Fault{"NoPrepare", "its compile half lacks prepare"},
                       Fault{"NoHalves", "neither a compile half nor a run half"},
                       Fault{"BadName", "its name must be 1 to 32 lower-case letters"},
@@ -221,6 +221,6 @@ TEST(BackendLoader, AnAbsentRunHalfIsNamedWithWhatWasRefused) {
   } catch (const Error &error) {
     EXPECT_EQ(error.code(), ExitCode::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("there is no backend 'testing' to run on in"));
-    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 3.7"));
+    EXPECT_THAT(error.what(), HasSubstr("WrongMajor.so: sluice_backend has version 3.8"));
   }
 }

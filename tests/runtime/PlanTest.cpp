@@ -100,7 +100,7 @@ TEST_P(BadPlanTest, IsRefusedWithItsPlace) {
 }
 
 static const BadPlan badPlans[] = {
-    {"Format", "\"format\": 9", "\"format\": 1", "plan.format: is 1"},
+    {"Format", "\"format\": 10", "\"format\": 1", "plan.format: is 1"},
     {"Truncated", "\"peak_bytes\": [156800]}]}", "\"peak_bytes\": [15", "not valid JSON"},
     {"MissingModel", "\"model\": \"logreg\",", "", "has no 'model'"},
     {"TwiceTheKey", "\"model\": \"logreg\",", "\"model\": \"a\", \"model\": \"b\",", "appears twice"},

@@ -32,7 +32,7 @@ Json scalerPlan() {
   Json none = Json::array();
 
   Json plan;
-  plan["format"] = 9;
+  plan["format"] = runtime::planFormat;
   plan["model"] = "scaler";
   plan["build"] = Json::object();
   plan["capacity"] = scalerCapacity;

@@ -66,43 +66,9 @@ const runtime::BackendDevice *findDevice(llvm::ArrayRef<runtime::BackendFile> fi
   return nullptr;
 }
 
-static std::vector<PublishedPeak> peaksOf(const sluice_target_info &info) {
-  std::vector<PublishedPeak> peaks;
-  for (size_t number = 0; info.peaks && number < info.num_peaks; ++number) {
-    const sluice_peak &its = *sluice_target_peak_at(&info, number);
-    peaks.push_back(
-        {its.architecture, its.compute_major, its.compute_minor, its.kind_ending, its.flops, its.memory_bandwidth});
-  }
-  return peaks;
-}
-
-llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu,
-                                                 const std::string &settings) {
-  sluice_target_options options{sizeof(options), cpu.c_str(), 0, &services(), settings.c_str(), nullptr};
-  sluice_session *session = nullptr;
-  sluice_target_info info{};
-  info.struct_size = sizeof(info);
-  sluice_status status = backend.begin(&options, &session);
-  if (status == SLUICE_OK)
-    status = backend.describe(session, &info);
-  TargetDescription description;
-  std::string reason;
-  if (status == SLUICE_OK)
-    description = {info.device_type,
-                   info.cpu,
-                   info.vector_bits,
-                   info.instructions ? info.instructions : "",
-                   info.no_tree_sums ? info.no_tree_sums : "",
-                   peaksOf(info)};
-  else
-    reason = session ? backend.last_error(session) : "it gives no reason";
-  if (session)
-    backend.end(session);
-  if (status == SLUICE_OK)
-    return description;
-  return makeError(status == SLUICE_USAGE ? ExitCode::Usage : ExitCode::Unsupported,
-                   llvm::Twine("backend '") + backend.name + "' refuses the target '" + cpu +
-                       (settings.empty() ? "" : "' with '" + settings) + "': " + reason);
+llvm::Expected<passes::TargetDescription> describeTarget(const sluice_backend_compile &backend,
+                                                         const CompileOptions &options) {
+  return passes::describeTarget(backend, hostBackend(), options);
 }
 
 } // namespace sluice::compiler

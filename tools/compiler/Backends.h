@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Target.h"
+#include "passes/backend/TargetDescription.h"
 #include "runtime/plugins/BackendLoader.h"
 #include "sluice/backend/compile.h"
 #include "llvm/Support/Error.h"
@@ -25,30 +26,16 @@ std::vector<runtime::BackendFile> tryBackends();
 /// The compile half with this name; the error lists rejected files with reasons.
 llvm::Expected<const sluice_backend_compile *> findBackend(llvm::StringRef name);
 
-/// Mirrors sluice_peak.
-struct PublishedPeak {
-  std::string architecture;
-  int64_t computeMajor, computeMinor;
-  std::string kindEnding;
-  double flops, memoryBandwidth;
-
-  bool isOf(const runtime::BackendDevice &device) const {
-    return computeMajor == device.computeMajor && computeMinor == device.computeMinor;
-  }
-};
+/// Whether a peak is of the device's architecture.
+inline bool isOf(const passes::PublishedPeak &peak, const runtime::BackendDevice &device) {
+  return peak.computeMajor == device.computeMajor && peak.computeMinor == device.computeMinor;
+}
 
 /// A device's description of itself; null if this machine lacks the device.
 const runtime::BackendDevice *findDevice(llvm::ArrayRef<runtime::BackendFile> files, const ir::TargetDevice &device);
 
-/// A backend's description of a target with its settings; the error is its reason to refuse.
-struct TargetDescription {
-  std::string deviceType, cpu;
-  unsigned vectorBits;
-  std::string instructions; // "avx2,fma"
-  std::string noTreeSums;   // reason why its devices cannot add exchanged values in a tree; empty: they can
-  std::vector<PublishedPeak> peaks;
-};
-llvm::Expected<TargetDescription> describeTarget(const sluice_backend_compile &backend, const std::string &cpu,
-                                                 const std::string &settings = "");
+/// Queries a backend for its target with these options. The error contains the backend's reason.
+llvm::Expected<passes::TargetDescription> describeTarget(const sluice_backend_compile &backend,
+                                                         const CompileOptions &options = {});
 
 } // namespace sluice::compiler

@@ -1,6 +1,7 @@
 // Compiles from a file to a file.
 #include "ir/Target.h"
 #include "ir/text/ParseGuard.h"
+#include "passes/assign/PlacementRequest.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Dot.h"
@@ -95,8 +96,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> readModel(llvm::StringRef path, MLIRContex
 }
 
 static llvm::Expected<ir::Target> targetOf(llvm::StringRef list) {
-  PlacementRequest caps;
-  auto devices = takeCaps(list, caps);
+  passes::PlacementRequest caps;
+  auto devices = passes::takeCaps(list, caps);
   if (!devices)
     return devices.takeError();
   auto target = ir::Target::parse(*devices);
@@ -105,11 +106,12 @@ static llvm::Expected<ir::Target> targetOf(llvm::StringRef list) {
 
 /// The options for each list of devices. A backend's settings go to the lists that contain it; settings of a backend in
 /// no list are rejected by the first.
-static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const CompileOptions &options) {
-  if (options.otherDevices.empty())
+static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const CompileOptions &options,
+                                                                     llvm::ArrayRef<std::string> otherDevices) {
+  if (otherDevices.empty())
     return std::vector{options};
   std::vector<std::string> lists{options.devices};
-  llvm::append_range(lists, options.otherDevices);
+  llvm::append_range(lists, otherDevices);
   std::vector<ir::Target> targets;
   for (const std::string &list : lists) {
     auto target = targetOf(list);
@@ -122,42 +124,43 @@ static llvm::Expected<std::vector<CompileOptions>> optionsOfVariants(const Compi
   std::vector<CompileOptions> all(lists.size(), options);
   for (auto [number, its] : llvm::enumerate(all)) {
     its.devices = lists[number];
-    its.variant = {int64_t(number), number + 1 == lists.size()};
-    if (!its.dumpIrDir.empty())
-      its.dumpIrDir += "/" + lists[number];
-    for (const std::string &name : llvm::make_first_range(options.settings)) {
+    if (!its.dump_ir.empty())
+      its.dump_ir += "/" + lists[number];
+    for (const std::string &name : llvm::make_first_range(options.backends)) {
       auto has = [&](const ir::Target &target) {
         return llvm::any_of(target.devices(), [&](const ir::TargetDevice &device) { return device.backend == name; });
       };
       if (!has(targets[number]) && llvm::any_of(targets, has))
-        its.settings.erase(name);
+        its.backends.erase(name);
     }
   }
   return all;
 }
 
-llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options) {
-  bool stops = !options.compileTo.empty() && options.compileTo != "executable";
-  Emit emit = stops && !isText(options.emit) ? Emit::Mlir : options.emit;
-  std::string output = options.output.empty() ? defaultOutput(path, emit) : options.output;
+llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options, const CompileTask &task) {
+  bool stops = !task.compileTo.empty() && task.compileTo != "executable";
+  Emit emit = stops && !isText(task.emit) ? Emit::Mlir : task.emit;
+  std::string output = task.output.empty() ? defaultOutput(path, emit) : task.output;
   if (output == "-" && !isText(emit))
     return makeError(ExitCode::Usage, "only IR can be written to the standard output");
-  if (isText(emit) && !options.otherDevices.empty())
+  if (isText(emit) && !task.otherDevices.empty())
     return makeError(ExitCode::Usage, "IR is for one list of devices, and several are given");
-  auto variants = optionsOfVariants(options);
+  auto variants = optionsOfVariants(options, task.otherDevices);
   if (!variants)
     return variants.takeError();
 
   MLIRContext context(MLIRContext::Threading::DISABLED); // failure to create a thread would end the process
   std::vector<OwningOpRef<ModuleOp>> modules;
   std::optional<Compiled> compiled;
-  for (CompileOptions &how : *variants) {
+  for (auto [number, its] : llvm::enumerate(*variants)) {
     auto module = readModel(path, context);
     if (!module)
       return module.takeError();
+    CompileTask part = task;
+    part.variant = {int64_t(number), number + 1 == variants->size()};
     if (!isText(emit))
-      how.values = (llvm::sys::path::filename(output) + kValuesEnding).str();
-    auto variant = compileModule(**module, how);
+      part.values = (llvm::sys::path::filename(output) + kValuesEnding).str();
+    auto variant = compileModule(**module, its, part);
     if (!variant)
       return variant.takeError();
     modules.push_back(std::move(*module));
@@ -169,7 +172,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
 
   auto start = std::chrono::steady_clock::now();
   compiled->output = output;
-  if (llvm::Error error = writeOutput(*modules.front(), *compiled, emit, options.printLocations))
+  if (llvm::Error error = writeOutput(*modules.front(), *compiled, emit, task.printLocations))
     return error;
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (!isText(emit))

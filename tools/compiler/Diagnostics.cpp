@@ -1,5 +1,6 @@
 #include "tools/compiler/Diagnostics.h"
 
+#include "passes/Obstacle.h"
 #include "llvm/ADT/Twine.h"
 
 namespace sluice::compiler {
@@ -14,30 +15,31 @@ llvm::Error withCode(ExitCode code, llvm::Error error) {
   return error ? makeError(code, llvm::toString(std::move(error))) : llvm::Error::success();
 }
 
+static ExitCode codeOf(passes::Obstacle::Kind kind) {
+  switch (kind) {
+  case passes::Obstacle::None:
+    return ExitCode::Fine;
+  case passes::Obstacle::Usage:
+    return ExitCode::Usage;
+  case passes::Obstacle::Invalid:
+    return ExitCode::Invalid;
+  case passes::Obstacle::Unsupported:
+    return ExitCode::Unsupported;
+  case passes::Obstacle::Exhausted:
+    return ExitCode::Exhausted;
+  case passes::Obstacle::Internal:
+    return ExitCode::Internal;
+  }
+  llvm_unreachable("no other kinds");
+}
+
 Failure takeFailure(llvm::Error error) {
   Failure failure{ExitCode::Internal, ""};
   llvm::handleAllErrors(
       std::move(error), [&](const ToolError &tool) { failure = {tool.exitCode(), tool.message()}; },
+      [&](const passes::ObstacleError &obstacle) { failure = {codeOf(obstacle.kind()), obstacle.message()}; },
       [&](const llvm::ErrorInfoBase &other) { failure.text = other.message(); });
   return failure;
-}
-
-llvm::StringRef nearest(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known) {
-  unsigned best = static_cast<unsigned>(wrong.size()) / 3 + 2; // a larger distance is another word, not a typo
-  llvm::StringRef found;
-  for (llvm::StringRef word : known) {
-    unsigned distance = wrong.edit_distance(word, /*AllowReplacements=*/true, best);
-    if (distance < best) {
-      best = distance;
-      found = word;
-    }
-  }
-  return found;
-}
-
-std::string didYouMean(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known) {
-  llvm::StringRef word = nearest(wrong, known);
-  return word.empty() ? "" : ("; did you mean '" + word + "'?").str();
 }
 
 } // namespace sluice::compiler

@@ -45,10 +45,4 @@ struct Failure {
 };
 Failure takeFailure(llvm::Error error);
 
-/// The known word nearest to a misspelled one, by edit distance; empty if none is near.
-llvm::StringRef nearest(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known);
-
-/// "; did you mean 'x'?", or nothing.
-std::string didYouMean(llvm::StringRef wrong, llvm::ArrayRef<llvm::StringRef> known);
-
 } // namespace sluice::compiler

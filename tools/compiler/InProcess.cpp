@@ -1,6 +1,7 @@
 // sluice::compile: the output of `sluice compile --emit=so`, loaded into the program that built the graph.
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
+#include "passes/driver/OptionTable.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/instance/Weights.h"
@@ -253,35 +254,20 @@ static void writeData(const Graph &graph, DataFolder &folder, std::source_locati
   impl.writeData(folder.file(), where);
 }
 
-Program compile(const Graph &graph, const CompileOptions &options, std::source_location where) {
-  auto fail = [&](const std::string &message) { throw Error("compile: " + message, where); };
-  mlir::ModuleOp written = moduleOf(graph, where);
-  compiler::CompileOptions how;
-  how.emit = compiler::Emit::SharedLibrary;
-  how.promoteF64 = options.dtype == DType::f64;
-  how.precision = options.precision ? to_string(*options.precision) : "";
-  how.capacity = options.capacity.value_or(0);
-  how.fuse = options.fuse;
-  how.entries = options.entries;
-  how.devices = options.devices;
-  how.replicas = options.replicas;
-  how.accumulate = options.accumulate;
-  how.zero = options.zero;
-  how.shards = options.deterministic;
-  how.batchNorm = options.batch_norm;
-  how.wire = options.wire ? to_string(*options.wire) : "";
-  how.copies = options.copies;
-  how.dumpIrDir = options.dump_ir;
-  if (options.dtype && !is_float(*options.dtype))
-    fail(std::string("a graph cannot be computed in ") + to_string(*options.dtype));
-  if (how.capacity < 0)
-    fail("capacity must be at least 1 row, not " + std::to_string(how.capacity));
-  if (how.replicas && (*how.replicas < 1 || *how.replicas > ir::kMostReplicas))
-    fail("replicas must be from 1 to " + std::to_string(ir::kMostReplicas) + ", not " + std::to_string(*how.replicas));
-  if (how.accumulate && (*how.accumulate < 1 || *how.accumulate > ir::kMostMicrobatches))
-    fail("accumulate must be from 1 to " + std::to_string(ir::kMostMicrobatches) + ", not " +
-         std::to_string(*how.accumulate));
+/// Rejects invalid values, and one replica per launched process.
+static void checkOptions(const CompileOptions &options, std::source_location where) {
+  for (const passes::Option &option : passes::allOptions())
+    if (std::string reason = passes::invalidValue(options, option); !reason.empty())
+      throw Error(("compile: " + option.name + ": " + reason).str(), where);
+  if (options.replicas == ir::kReplicasOfLaunch)
+    throw Error("compile: replicas: cannot use one replica per launched process in process; set a number", where);
+}
 
+Program compile(const Graph &graph, const CompileOptions &options, std::source_location where) {
+  mlir::ModuleOp written = moduleOf(graph, where);
+  checkOptions(options, where);
+  compiler::CompileTask task;
+  task.emit = compiler::Emit::SharedLibrary;
   auto impl = std::make_unique<Program::Impl>();
   throwWhenExhausted();
   writeData(graph, impl->data, where);
@@ -289,11 +275,11 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
     mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
     if (!impl->data.path.empty())
       ir::getModel(*module).setValues(llvm::StringRef(impl->data.file()));
-    auto compiled = compiler::compileModule(*module, how);
+    auto compiled = compiler::compileModule(*module, options, task);
     if (!compiled)
       return compiled.takeError();
     runtime::InstanceOptions instance{options.threads};
-    instance.devices.settings = options.backends;
+    instance.devices.settings = options.runtime_backends;
     auto loaded = compiler::LoadedModel::load(compiled->objects, std::move(instance));
     if (!loaded)
       return loaded.takeError();

@@ -8,12 +8,9 @@
 
 namespace sluice::compiler {
 
-/// With the exit code of the obstacle's kind.
-llvm::Error errorOf(const passes::Obstacle &obstacle);
-llvm::Error errorOf(const ir::DiagnosticText &diagnostics);
-
 /// Runs the pipeline on the module in place and adds its warnings to `warnings`.
-llvm::Expected<passes::Lowered> runPhases(mlir::ModuleOp module, const passes::PipelineOptions &pipeline,
-                                          std::string &warnings, const passes::PipelineServices &services = {});
+llvm::Expected<passes::Lowered> runPhases(mlir::ModuleOp module, const CompileOptions &options,
+                                          const passes::PipelineInputs &inputs, std::string &warnings,
+                                          const passes::PipelineServices &services = {});
 
 } // namespace sluice::compiler

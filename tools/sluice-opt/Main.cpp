@@ -4,6 +4,7 @@
 #include "ir/text/ParseGuard.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/driver/OptionTable.h"
 #include "passes/driver/PassTable.h"
 #include "runtime/files/InputFile.h"
 #include "runtime/files/Process.h"
@@ -43,8 +44,9 @@ static std::string helpText() {
     app.add_flag("--" + pass.argument, pass.description);
   sluice::help::beginGroup(app, sluice::help::kCommon);
   app.add_option("-o", output, "File to write; - writes standard output (default: -)")->type_name("FILE");
-  bool phases = false, hidden = false;
+  bool phases = false, options = false, hidden = false;
   app.add_flag("--phases", phases, "Print tables of the phases, passes and invariants, as Markdown");
+  app.add_flag("--options", options, "Print a table of the options of a compilation, as Markdown");
   app.add_flag("--help-hidden", hidden, "Print every pass and option of MLIR and LLVM");
   app.footer("Example:\n  sluice-opt --sluice-build-entry-points --sluice-simplify lenet.mlir");
   return app.help();
@@ -59,8 +61,10 @@ int main(int argc, char **argv) {
   sluice::tool::registerSluicePasses();
   for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1)) {
     bool isHelp = argument == "--help" || argument == "-help" || argument == "-h";
-    if (isHelp || argument == "--phases") {
-      llvm::outs() << (isHelp ? helpText() : sluice::passes::describePhases());
+    if (isHelp || argument == "--phases" || argument == "--options") {
+      llvm::outs() << (isHelp                   ? helpText()
+                       : argument == "--phases" ? sluice::passes::describePhases()
+                                                : sluice::passes::describeOptions());
       return 0;
     }
   }

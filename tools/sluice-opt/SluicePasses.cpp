@@ -60,14 +60,15 @@ static FailureOr<std::vector<const sluice_backend_compile *>> backendsFor(Module
 }
 
 /// Runs one pass, with its own sessions of the backends.
-static LogicalResult runAlone(ModuleOp module, const passes::Pass &pass, const passes::PipelineOptions &options) {
+static LogicalResult runAlone(ModuleOp module, const passes::Pass &pass, const CompileOptions &options) {
+  passes::PipelineInputs inputs;
   passes::PipelineServices services;
-  passes::Compilation compilation{module, options, services};
+  passes::Compilation compilation{module, options, inputs, services};
   if (pass.uses == passes::Uses::Backends) {
     auto tables = backendsFor(module);
     if (failed(tables))
       return failure();
-    compilation.backends = passes::DeviceBackends::create(module, *tables, options.cpu);
+    compilation.backends = passes::DeviceBackends::create(module, *tables, options);
     if (!compilation.backends)
       return failure();
   }
@@ -75,16 +76,16 @@ static LogicalResult runAlone(ModuleOp module, const passes::Pass &pass, const p
 }
 
 static void addPass(const passes::Pass &pass, const std::string &name, const std::string &summary,
-                    const passes::PipelineOptions &options = {}) {
+                    const CompileOptions &options = {}) {
   add(name, summary, [&pass, options](ModuleOp module) { return runAlone(module, pass, options); });
 }
 
 /// The passes that depend on an option, with another value of it.
 static void addVariants() {
-  passes::PipelineOptions unfused, fewest, each;
+  CompileOptions unfused, fewest, each;
   unfused.fuse = false;
-  fewest.buckets = passes::BucketPolicy::Fewest;
-  each.buckets = passes::BucketPolicy::Each;
+  fewest.buckets = "fewest";
+  each.buckets = "each";
   addPass(*passes::findPass("fuse-kernels"), "isolate-ops", "Wrap every op in a separate kernel", unfused);
   const passes::Pass &schedule = *passes::findPass("schedule-actions");
   addPass(schedule, "schedule-fewest-buckets", schedule.summary.str() + ", with the fewest collectives", fewest);
@@ -95,11 +96,11 @@ static LogicalResult runPhase(ModuleOp module, StringRef before, StringRef phase
   auto tables = backendsFor(module);
   if (failed(tables))
     return failure();
-  passes::PipelineOptions options;
-  options.backends = std::move(*tables);
-  options.compileFrom = before.str();
-  options.compileTo = phase.str();
-  return success(succeeded(passes::runPipeline(module, options)));
+  passes::PipelineInputs inputs;
+  inputs.backends = std::move(*tables);
+  inputs.compileFrom = before.str();
+  inputs.compileTo = phase.str();
+  return success(succeeded(passes::runPipeline(module, CompileOptions(), inputs)));
 }
 
 void registerSluicePasses() {

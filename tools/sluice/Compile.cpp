@@ -16,11 +16,11 @@ static const char kCompileExamples[] = R"(Examples:
   sluice compile lenet.mlir --dump-ir dump              one numbered file per phase
   sluice compile dump/07-fused.mlir --compile-from=fused -o lenet)";
 
-static llvm::Error compile(const std::string &model, const CompileOptions &options, const Tracing &tracing,
-                           const Talk &talk) {
+static llvm::Error compile(const std::string &model, const CompileOptions &options, const CompileTask &task,
+                           const Tracing &tracing, const Talk &talk) {
   if (talk.verbose)
     llvm::errs() << "compiling " << model << '\n';
-  auto compiled = compileFile(model, options);
+  auto compiled = compileFile(model, options, task);
   if (!compiled)
     return compiled.takeError();
   if (!talk.quiet)
@@ -43,28 +43,23 @@ Command addCompile(CLI::App &app) {
   command->footer(kCompileExamples);
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<CompileOptions>();
+  auto task = std::make_shared<CompileTask>();
   addModel(*command, *model);
   help::beginGroup(*command, "Output");
   command
-      ->add_option("-o,--output", options->output,
+      ->add_option("-o,--output", task->output,
                    "File to write; - writes IR to standard output (default: MODEL with the ending of its kind)")
       ->type_name("FILE");
-  addEmit(*command, options->emit);
-  help::beginGroup(*command, "Phases and debugging");
-  command->add_option("--compile-to", options->compileTo, "Stop after this phase and write its IR")->type_name("PHASE");
+  addEmit(*command, task->emit);
+  addOptions(*command, *options, {"Phases and debugging"});
+  command->add_option("--compile-to", task->compileTo, "Stop after this phase and write its IR")->type_name("PHASE");
   command
-      ->add_option("--compile-from", options->compileFrom,
-                   "Phase of which the input is a dump (default: as in the input)")
+      ->add_option("--compile-from", task->compileFrom, "Phase of which the input is a dump (default: as in the input)")
       ->type_name("PHASE");
-  command
-      ->add_option("--dump-ir", options->dumpIrDir,
-                   "Write the IR of each phase to this folder, and the texts of each kernel to its subfolder kernels")
-      ->type_name("DIR");
-  auto tracing = addTracingFlags(*command, *options);
-  addCodeFlags(*command, *options, DeviceLists::Several);
-  addReplicaFlags(*command, *options);
-  addPlacementFlags(*command, options->placement);
-  return {command, [=](const Talk &talk) { return compile(*model, *options, *tracing, talk); }};
+  auto tracing = addTracingFlags(*command, *task);
+  addDeviceLists(*command, *options, *task);
+  addOptions(*command, *options, {"Devices", "Code", "Replicas", "Placement"}, {"--devices"});
+  return {command, [=](const Talk &talk) { return compile(*model, *options, *task, *tracing, talk); }};
 }
 
 } // namespace sluice::tool

@@ -33,7 +33,7 @@ static Listed listBuiltIn(const sluice_backend_compile &backend) {
   listed.name = backend.name;
   listed.version = fmt::format("{}.{}", backend.major_version, backend.minor_version);
   listed.compileFile = "built in";
-  auto target = describeTarget(backend, "native");
+  auto target = describeTarget(backend);
   if (!target)
     listed.compileReason = takeFailure(target.takeError()).text;
   else if (target->vectorBits > 0)

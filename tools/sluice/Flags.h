@@ -11,19 +11,11 @@ void addModel(CLI::App &command, std::string &model);
 
 void addEmit(CLI::App &command, compiler::Emit &emit);
 
-/// --placement, --link, --place-entry
-void addPlacementFlags(CLI::App &command, compiler::PlacementRequest &request);
+/// The flags of all options of a compilation in these groups, except `without`.
+void addOptions(CLI::App &command, CompileOptions &options, llvm::ArrayRef<llvm::StringRef> groups,
+                llvm::ArrayRef<llvm::StringRef> without = {});
 
-/// Whether devices may be listed more than once.
-enum class DeviceLists { One, Several };
-
-/// --devices, --copies, --target-cpu, --backend, --dtype, --precision, --entries, --no-fuse
-void addTargetFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists = DeviceLists::One);
-
-/// The flags above, and --batch.
-void addCodeFlags(CLI::App &command, compiler::CompileOptions &options, DeviceLists lists = DeviceLists::One);
-
-/// --replicas, --batch-norm, --wire, --buckets, --accumulate, --zero, --deterministic
-void addReplicaFlags(CLI::App &command, compiler::CompileOptions &options);
+/// --devices, which may be repeated for an artifact with a variant for each list.
+void addDeviceLists(CLI::App &command, CompileOptions &options, compiler::CompileTask &task);
 
 } // namespace sluice::tool

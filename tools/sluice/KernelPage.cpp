@@ -1,5 +1,6 @@
 #include "tools/sluice/KernelPage.h"
 
+#include "passes/Nearest.h"
 #include "tools/compiler/Diagnostics.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
@@ -52,20 +53,21 @@ static llvm::Expected<std::vector<std::string>> choose(const std::vector<std::st
   if (llvm::is_contained(names, only))
     return std::vector{only.str()};
   llvm::SmallVector<llvm::StringRef> known(names.begin(), names.end());
-  return makeError(ExitCode::Usage, "there is no kernel '" + only + "'" + didYouMean(only, known) +
+  return makeError(ExitCode::Usage, "there is no kernel '" + only + "'" + passes::didYouMean(only, known) +
                                         "; the kernels are " + llvm::join(names, ", "));
 }
 
-llvm::Error printKernels(llvm::raw_ostream &out, llvm::StringRef model, CompileOptions options, llvm::StringRef only,
-                         std::string &warnings) {
+llvm::Error printKernels(llvm::raw_ostream &out, llvm::StringRef model, const CompileOptions &options,
+                         llvm::StringRef only, std::string &warnings) {
   llvm::SmallString<128> folder;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("sluice-kernels", folder))
     return makeError(ExitCode::Invalid, "cannot make a temporary folder: " + error.message());
   auto remove = llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
-  options.emit = Emit::None;
-  options.compileTo = "lowered";
-  options.kernelTexts = folder.str().str();
-  auto compiled = compileFile(model, options);
+  CompileTask task;
+  task.emit = Emit::None;
+  task.compileTo = "lowered";
+  task.kernelTexts = folder.str().str();
+  auto compiled = compileFile(model, options, task);
   if (!compiled)
     return compiled.takeError();
   warnings = compiled->warnings;

@@ -34,7 +34,7 @@ static std::vector<passes::DeviceCosts> costsOf(const ClockCalibration &clock,
   for (const DeviceCalibration &measured : clock.devices) {
     ir::Target alone = llvm::cantFail(ir::Target::parse(measured.device));
     const ir::TargetDevice &device = alone.devices().back();
-    costs.push_back(measuredCosts(measured, describedCosts(device, findDevice(files, device), /*settings=*/"")));
+    costs.push_back(measuredCosts(measured, describedCosts(device, findDevice(files, device), {})));
   }
   return costs;
 }

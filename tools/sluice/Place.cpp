@@ -27,6 +27,7 @@ namespace {
 struct PlaceOptions {
   std::string model;
   CompileOptions compile;
+  CompileTask task;
   std::string save, html, measured, explain;
 };
 
@@ -51,7 +52,7 @@ static llvm::Error place(const PlaceOptions &options, const Talk &talk) {
   auto measured = readMeasured(options.measured);
   if (!measured)
     return measured.takeError();
-  auto compiled = compileFile(options.model, options.compile);
+  auto compiled = compileFile(options.model, options.compile, options.task);
   if (!compiled)
     return compiled.takeError();
   if (!talk.quiet)
@@ -84,9 +85,9 @@ Command addPlace(CLI::App &app) {
   CLI::App *command = app.add_subcommand("place", "Choose the device of each op, and print the reasons");
   command->footer(kPlaceExamples);
   auto options = std::make_shared<PlaceOptions>();
-  options->compile.compileTo = "placed";
-  options->compile.emit = Emit::None;
-  options->compile.placement.chooses = true;
+  options->task.compileTo = "placed";
+  options->task.emit = Emit::None;
+  options->compile.placement = "auto";
   addModel(*command, options->model);
   help::beginGroup(*command, "Report");
   command->add_option("--save", options->save, "Write the placement for --placement; the file may be edited")
@@ -96,8 +97,7 @@ Command addPlace(CLI::App &app) {
       ->type_name("FILE");
   command->add_option("--explain", options->explain, "Print the cost of this op, group or source line on each device")
       ->type_name("OP");
-  addCodeFlags(*command, options->compile);
-  addPlacementFlags(*command, options->compile.placement);
+  addOptions(*command, options->compile, {"Devices", "Code", "Placement"});
   return {command, [=](const Talk &talk) { return place(*options, talk); }};
 }
 

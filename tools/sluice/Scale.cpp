@@ -28,6 +28,7 @@ namespace {
 struct ScaleOptions {
   std::string model, cluster, html;
   CompileOptions compile;
+  CompileTask task;
   ScalingRequest request;
 };
 
@@ -52,15 +53,16 @@ static std::vector<int64_t> parseReplicas(const std::string &list) {
 /// The costs of the plan's devices on this machine.
 static llvm::Expected<passes::CostModel> costsOfPlan(const runtime::Plan &plan) {
   std::vector<std::string> devices;
-  passes::BackendSettings settings;
+  CompileOptions options;
+  options.math = plan.build.math;
   for (const runtime::Device &device : plan.devices) {
-    settings[device.backend] = device.settings;
+    options.backends[device.backend] = device.settings;
     devices.push_back(device.backend + ":" + std::to_string(device.compiledFor.front()));
   }
   auto target = ir::Target::parse(llvm::join(devices, ","));
   if (!target)
     return target.takeError();
-  auto costs = costsOf(*target, {}, settings);
+  auto costs = costsOf(*target, {}, options);
   if (!costs)
     return costs.takeError();
   return std::move(costs->model);
@@ -70,7 +72,7 @@ static llvm::Expected<ScalingReport> predict(const ScaleOptions &options, const 
   auto cluster = readCluster(options.cluster);
   if (!cluster)
     return cluster.takeError();
-  auto compiled = compileFile(options.model, options.compile);
+  auto compiled = compileFile(options.model, options.compile, options.task);
   if (!compiled)
     return compiled.takeError();
   if (!talk.quiet)
@@ -102,8 +104,8 @@ Command addScale(CLI::App &app) {
   CLI::App *command = app.add_subcommand("scale", "Predict training speed on many accelerators of a cluster");
   command->footer(kScaleExamples);
   auto options = std::make_shared<ScaleOptions>();
-  options->compile.compileTo = "planned";
-  options->compile.emit = Emit::None;
+  options->task.compileTo = "planned";
+  options->task.emit = Emit::None;
   addModel(*command, options->model);
   help::beginGroup(*command, "Prediction");
   command->add_option("--cluster", options->cluster, "Description of the cluster (.json)")
@@ -125,7 +127,7 @@ Command addScale(CLI::App &app) {
              "--weak", [](int64_t) {}, "Give each replica a whole batch (weak scaling, the default)")
       ->excludes(strong);
   command->add_option("--html", options->html, "Write an HTML page with diagrams")->type_name("FILE");
-  addTargetFlags(*command, options->compile);
+  addOptions(*command, options->compile, {"Devices", "Code"}, {"--batch"});
   return {command, [=](const Talk &talk) { return scaleModel(*options, talk); }};
 }
 

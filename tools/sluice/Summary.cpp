@@ -20,7 +20,7 @@ namespace sluice::tool {
 namespace {
 
 struct DeviceFigures {
-  std::string name, spelling, settings;                                      // "acc0", "cuda:0", "tf32=on"
+  std::string name, spelling, settings;                                      // "acc0", "cuda:0", "arch=sm_90"
   int64_t kernels = 0, launches = 0, ops = 0, stateBytes = 0, peakBytes = 0; // ops of all launches
 };
 
@@ -175,7 +175,7 @@ static Figures figuresOf(const Compiled &compiled) {
   for (const Compiled &other : compiled.others)
     figures.seconds += figuresOf(other).seconds;
   for (CollectiveFigures &collectives : figures.collectives)
-    for (const EntryForecast &forecast : compiled.communication)
+    for (const passes::EntryForecast &forecast : compiled.communication)
       if (forecast.entry == collectives.entry)
         collectives.forecast = &forecast.communication;
   uint64_t bytes = 0;
@@ -213,7 +213,7 @@ static json::Object linkAsJson(const passes::LinkCosts &link) {
       {"bytes_per_second", link.bytesPerSecond}, {"latency_s", link.latency}, {"source", passes::nameOf(link.source)}};
 }
 
-static json::Array communicationAsJson(llvm::ArrayRef<EntryForecast> forecasts) {
+static json::Array communicationAsJson(llvm::ArrayRef<passes::EntryForecast> forecasts) {
   json::Array entries;
   for (const auto &[entry, communication] : forecasts) {
     json::Array collectives;
@@ -303,6 +303,14 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
   }
 }
 
+/// The options that differ from their defaults.
+static json::Object optionsAsJson(const runtime::Build &build) {
+  json::Object options;
+  for (const auto &[name, value] : build.options)
+    options[name] = value;
+  return options;
+}
+
 static json::Object summaryAsJson(const Compiled &compiled) {
   Figures figures = figuresOf(compiled);
   json::Object phases;
@@ -333,6 +341,8 @@ static json::Object summaryAsJson(const Compiled &compiled) {
                       {"bytes", figures.fileBytes},
                       {"model", figures.model},
                       {"precision", figures.precision},
+                      {"math", compiled.plan.build.math},
+                      {"options", optionsAsJson(compiled.plan.build)},
                       {"entries", json::Array(figures.entries)},
                       {"parameters", figures.parameters},
                       {"kernels", figures.kernels},

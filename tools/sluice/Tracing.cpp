@@ -1,5 +1,6 @@
 #include "tools/sluice/Tracing.h"
 
+#include "passes/Nearest.h"
 #include "passes/driver/PassTable.h"
 #include "tools/compiler/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,7 +15,7 @@ static void checkPass(const std::string &name) {
   llvm::SmallVector<llvm::StringRef> known;
   for (const passes::Pass &pass : passes::allPasses())
     known.push_back(pass.name);
-  throw CLI::ValidationError("--print-after", "there is no pass '" + name + "'" + compiler::didYouMean(name, known) +
+  throw CLI::ValidationError("--print-after", "there is no pass '" + name + "'" + passes::didYouMean(name, known) +
                                                   "; the passes are " + llvm::join(known, ", "));
 }
 
@@ -25,16 +26,16 @@ static void printAfter(mlir::ModuleOp module, llvm::StringRef phase, llvm::Strin
   llvm::errs() << '\n';
 }
 
-std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileOptions &options) {
+std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileTask &task) {
   auto tracing = std::make_shared<Tracing>();
   command.add_flag("--timing", tracing->timing, "Print the time of each phase and of each of its passes");
   command
       .add_option_function<std::vector<std::string>>(
           "--print-after",
-          [&options](const std::vector<std::string> &names) {
+          [&task](const std::vector<std::string> &names) {
             for (const std::string &name : names)
               checkPass(name);
-            options.observer = [names](mlir::ModuleOp module, llvm::StringRef phase, llvm::StringRef pass) {
+            task.observer = [names](mlir::ModuleOp module, llvm::StringRef phase, llvm::StringRef pass) {
               if (llvm::is_contained(names, pass))
                 printAfter(module, phase, pass);
             };
@@ -42,7 +43,7 @@ std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileOpt
           "Print the IR to standard error after this pass; repeatable")
       ->type_name("PASS")
       ->allow_extra_args(false);
-  command.add_flag("--verify-each", options.verifiesEach, "Verify the IR and all invariants after each pass");
+  command.add_flag("--verify-each", task.verifiesEach, "Verify the IR and all invariants after each pass");
   return tracing;
 }
 

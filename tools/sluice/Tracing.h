@@ -12,7 +12,7 @@ struct Tracing {
 };
 
 /// Adds the flags. They set `verifiesEach` and `observer` of the options.
-std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileOptions &options);
+std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileTask &task);
 
 /// A line per phase and, indented, per pass.
 void printTiming(llvm::raw_ostream &out, const compiler::Compiled &compiled);

@@ -68,8 +68,7 @@ Command addVerify(CLI::App &app) {
       ->type_name("ROWS")
       ->check(help::wholeNumber(1, INT32_MAX));
   command->add_option("--seed", options->seed, "Seed of inputs and initial values (default: 0)")->type_name("N");
-  addCodeFlags(*command, options->compile);
-  addPlacementFlags(*command, options->compile.placement);
+  addOptions(*command, options->compile, {"Devices", "Code", "Placement"});
   return {command, [=](const Talk &talk) { return verify(*model, *options, talk); }};
 }
 

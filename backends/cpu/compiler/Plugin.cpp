@@ -105,7 +105,7 @@ private:
 } // namespace
 
 CpuSession::CpuSession(const sluice_target_options &options) : capacity(options.capacity) {
-  if (options.struct_size >= sizeof(options) && options.temporaries)
+  if (SLUICE_HAS_MEMBER(sluice_target_options, &options, temporaries) && options.temporaries)
     texts = cpu::KernelTexts(options.temporaries);
   if (*options.settings)
     throw backend::Error(SLUICE_USAGE, std::string("there is no setting '") + options.settings + "'");

@@ -47,15 +47,20 @@ private:
 static Operation *operationOf(const sluice_kernel_view &view) { return static_cast<Operation *>(view.operation); }
 
 static const char *textsIn(const sluice_target_options &options) {
-  return options.struct_size >= sizeof(options) && options.temporaries ? options.temporaries : "";
+  bool has = SLUICE_HAS_MEMBER(sluice_target_options, &options, temporaries);
+  return has && options.temporaries ? options.temporaries : "";
+}
+
+static sluice_math mathOf(const sluice_target_options &options) {
+  return SLUICE_HAS_MEMBER(sluice_target_options, &options, math) ? options.math : SLUICE_MATH_STRICT;
 }
 
 CudaSession::CudaSession(const sluice_target_options &options)
     : session(loops::valueOf(cuda::Session::begin(loops::valueOf(cuda::readSettings(options.settings)),
-                                                  options.capacity, textsIn(options)))),
+                                                  options.capacity, mathOf(options), textsIn(options)))),
       architectures(llvm::join(session.architectures(), ", ")), peaks(cuda::publishedPeaks(session.architectures())) {
-  if (session.options().tf32)
-    architectures += ", f32 products in tf32";
+  if (sluice_math math = session.options().math; math != SLUICE_MATH_STRICT)
+    architectures += math == SLUICE_MATH_TF32_CONVOLUTIONS ? ", f32 convolutions in tf32" : ", f32 products in tf32";
   if (session.timesAlgorithms())
     architectures += ", products timed";
 }
@@ -174,7 +179,7 @@ static const char *endingOf(Operation *op, const cuda::GridOptions &options) {
   Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
   if (ir::isHalf(element) && options.halfCores)
     return element.isBF16() ? cuda::kBf16Ending : cuda::kF16Ending;
-  return element.isF32() && options.tf32 ? cuda::kTf32Ending : "";
+  return cuda::usesTf32(op, options) ? cuda::kTf32Ending : "";
 }
 
 /// Products with mostly empty tiles, and products on tensor cores, have separate kinds: they reach other shares of the

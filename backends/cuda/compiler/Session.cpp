@@ -21,13 +21,10 @@ static constexpr size_t kKernelsOfUnit = 16;
 static constexpr const char *kShipped[] = {"sm_80", "sm_90", "sm_100", "compute_80"};
 
 static bool readSetting(StringRef name, StringRef value, Settings &settings) {
-  bool isSwitch = value == "on" || value == "off";
   bool isShare = value == "all" || value == "large" || value == "none";
   if (name == "arch")
     for (StringRef architecture : llvm::split(value, '+'))
       settings.architectures.push_back(architecture.str());
-  else if (name == "tf32" && isSwitch)
-    settings.tf32 = value == "on";
   else if (name == "library" && isShare)
     settings.libraryFlops = value == "all" ? 0 : value == "none" ? INFINITY : Settings::kLargeProduct;
   else if (name == "algorithms" && (value == "timed" || value == "fixed"))
@@ -48,7 +45,7 @@ llvm::Expected<Settings> readSettings(StringRef text) {
   for (StringRef one : llvm::split(text, ',')) {
     auto [name, value] = one.split('=');
     if (!one.contains('=') || !readSetting(name, value, settings))
-      return refuse("there is no setting '%s'; there are arch=sm_80+sm_90, tf32=on, library=all and "
+      return refuse("there is no setting '%s'; there are arch=sm_80+sm_90, library=all and "
                     "algorithms=timed",
                     one);
     if (!given.insert(name).second)
@@ -67,7 +64,7 @@ static bool lacksTensorCores(StringRef architecture) {
   return !architecture.drop_front(architecture.find('_') + 1).consumeInteger(10, number) && number < kFirst;
 }
 
-llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity, std::string kernelTexts) {
+llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity, sluice_math math, std::string kernelTexts) {
   llvm::Expected<Nvrtc> nvrtc = Nvrtc::load();
   if (!nvrtc)
     return llvm::createStringError(std::errc::not_supported, "%s", llvm::toString(nvrtc.takeError()).c_str());
@@ -79,15 +76,15 @@ llvm::Expected<Session> Session::begin(Settings settings, int64_t capacity, std:
       return llvm::createStringError(std::errc::invalid_argument, "NVRTC %s has no architecture '%s'; it has %s",
                                      nvrtc->version().c_str(), wanted.c_str(),
                                      llvm::join(nvrtc->architectures(), ", ").c_str());
-    if (settings.tf32 && lacksTensorCores(wanted))
-      return llvm::createStringError(std::errc::invalid_argument, "architecture %s has no tensor cores for tf32=on",
-                                     wanted.c_str());
+    if (math != SLUICE_MATH_STRICT && lacksTensorCores(wanted))
+      return llvm::createStringError(std::errc::invalid_argument,
+                                     "architecture %s has no TF32 tensor cores; use --math strict", wanted.c_str());
   }
-  return Session(std::move(*nvrtc), std::move(settings), capacity, std::move(kernelTexts));
+  return Session(std::move(*nvrtc), std::move(settings), capacity, math, std::move(kernelTexts));
 }
 
 GridOptions Session::options() const {
-  return {.tf32 = settings.tf32, .halfCores = llvm::none_of(settings.architectures, lacksTensorCores)};
+  return {.math = math, .halfCores = llvm::none_of(settings.architectures, lacksTensorCores)};
 }
 
 /// Removes from the ops the sum that is kept in addition to another result, and returns it; null if there is none.
@@ -125,7 +122,7 @@ std::optional<LibraryProduct> Session::libraryProductOf(ArrayRef<Operation *> al
     return std::nullopt;
   product->gatherUnits();
   std::optional<LibraryProduct> found = findLibraryProduct(*product, onwards, capacity_, settings.timed, sum, moves);
-  if (found && settings.tf32 && found->type == "f32")
+  if (found && found->type == "f32" && usesTf32(op, options()))
     found->type = "tf32";
   return found;
 }

@@ -16,7 +16,6 @@ namespace sluice::cuda {
 struct Settings {
   /// E.g. "sm_90". Default: those of sm_80, sm_90, sm_100 and compute_80 that NVRTC supports.
   std::vector<std::string> architectures;
-  bool tf32 = false; ///< products of f32 on tensor cores, with operands rounded to 11 bits
   /// Which products run in a library: `large` selects those with at least this many flops at capacity.
   double libraryFlops = kLargeProduct;
   bool timed = false; ///< time a library's algorithms when code is loaded, see runtime/AlgorithmTiming.h
@@ -26,7 +25,7 @@ struct Settings {
   static constexpr double kLargeProduct = 1 << 28;
 };
 
-/// Parses settings such as "arch=sm_80+sm_90,tf32=on,library=all,algorithms=timed". library is all, large or none;
+/// Parses settings such as "arch=sm_80+sm_90,library=all,algorithms=timed". library is all, large or none;
 /// algorithms is timed or fixed. Any other setting is an error.
 llvm::Expected<Settings> readSettings(llvm::StringRef text);
 
@@ -40,7 +39,8 @@ class Session {
 public:
   /// Fails if NVRTC is missing, does not support an architecture, or if an architecture lacks a requested feature. The
   /// texts of kernels go to the folder `kernelTexts`; empty: none.
-  static llvm::Expected<Session> begin(Settings settings, int64_t capacity, std::string kernelTexts = "");
+  static llvm::Expected<Session> begin(Settings settings, int64_t capacity, sluice_math math = SLUICE_MATH_STRICT,
+                                       std::string kernelTexts = "");
 
   const std::vector<std::string> &architectures() const { return settings.architectures; }
   /// Settings of product kernels.
@@ -66,8 +66,8 @@ public:
   const std::vector<CompiledUnit> &compiled() const { return compiled_; }
 
 private:
-  Session(Nvrtc nvrtc, Settings settings, int64_t capacity, std::string kernelTexts)
-      : nvrtc(std::move(nvrtc)), settings(std::move(settings)), capacity_(capacity),
+  Session(Nvrtc nvrtc, Settings settings, int64_t capacity, sluice_math math, std::string kernelTexts)
+      : nvrtc(std::move(nvrtc)), settings(std::move(settings)), capacity_(capacity), math(math),
         kernelTexts(std::move(kernelTexts)) {}
 
   std::optional<LibraryProduct> libraryProductOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange kept) const;
@@ -76,6 +76,7 @@ private:
   Nvrtc nvrtc;
   Settings settings;
   int64_t capacity_;
+  sluice_math math;
   ModuleImage image;
   std::vector<std::string> texts; // of the kernels
   KernelTexts kernelTexts;

@@ -2,6 +2,7 @@
 // package.
 #pragma once
 
+#include "sluice/compile_options.h"
 #include "sluice/graph.h"
 
 #include <cstdint>
@@ -15,37 +16,6 @@
 #include <vector>
 
 namespace sluice {
-
-/// Options of compile, as those of `sluice compile`. An option that is not set keeps the setting of the graph.
-struct CompileOptions {
-  std::optional<DType> dtype = {}; ///< f64: compute in f64 wherever the graph has f32
-  /// bf16 or f16: compute products of f32, and safe ops between them, in this dtype; states stay f32 (torch.autocast).
-  /// With f16, `minimize` scales its loss (optim::LossScale). f32: no change.
-  std::optional<DType> precision = {};
-  bool fuse = true;                          ///< fuse ops into kernels
-  int threads = 0;                           ///< host threads that run the program; 0: one per core
-  std::optional<std::int64_t> capacity = {}; ///< the largest number of rows of a call
-  /// The entry points to compile, such as {"predict", "eval_step"}; empty: all. States that only the others need, such
-  /// as optimizer states, are left out.
-  std::vector<std::string> entries = {};
-  std::string devices = {}; ///< "cpu,sim:0", "cpu,sim:0=16GB" (at most); empty: those of the graph
-  /// The number of replicas, each on a share of the rows and with its own devices of `devices`, in turn. They train as
-  /// one model (DistributedDataParallel). 1 by default.
-  std::optional<std::int64_t> replicas = {};
-  /// Process the rows of a replica in at most this many microbatches, one after another, and take one step of the
-  /// optimizer with the sum of their gradients. Batch norm uses the statistics of each microbatch. 1 by default.
-  std::optional<std::int64_t> accumulate = {};
-  /// Cut the rows of a call into this many logical shards, a power of two. Batch norm uses the statistics of each
-  /// shard. Any number of replicas that divides it gives the same bits. Excludes `accumulate`.
-  std::optional<std::int64_t> deterministic = {};
-  /// The level of ZeRO, 0 or 1. At 1, each replica keeps and updates one shard of the optimizer states. 0 by default.
-  std::optional<std::int64_t> zero = {};
-  std::string batch_norm = {};    ///< statistics: "local" (per replica; default) or "sync" (SyncBatchNorm)
-  std::optional<DType> wire = {}; ///< the dtype of gradient all-reduce, if narrower than that of the gradients
-  std::string copies = {};        ///< the policy of Graph::set_copies
-  std::string dump_ir = {};       ///< a folder that receives the IR of each phase and the code of each kernel
-  std::map<std::string, std::string> backends = {}; ///< settings by backend: {"sim", "seed=7,link=12GB/s,latency=5us"}
-};
 
 /// The copies from one device to another.
 struct TransferCount {

@@ -140,10 +140,11 @@ static void judge(PlacementSetting &setting, Candidate &candidate, llvm::ArrayRe
     candidate.obstacle = same->obstacle;
     return;
   }
-  PipelineOptions pipeline = setting.pipeline;
+  PipelineInputs inputs = setting.inputs;
   OwningOpRef<ModuleOp> copy = clonePlaced(setting, candidate);
-  pipeline.prepared = &setting.prepared;
-  candidate.evaluation = evaluate(*copy, pipeline, setting.entry, setting.costs.hostRunsHere, candidate.obstacle);
+  inputs.prepared = &setting.prepared;
+  candidate.evaluation =
+      evaluate(*copy, setting.options, inputs, setting.entry, setting.costs.hostRunsHere, candidate.obstacle);
   if (!candidate.evaluation)
     return;
   for (size_t device = 0; device < setting.costs.memoryCaps.size(); ++device) {

@@ -30,7 +30,8 @@ struct Candidate {
 /// State shared by all candidates.
 struct PlacementSetting {
   mlir::ModuleOp module; ///< in phase `train`
-  PipelineOptions pipeline;
+  CompileOptions options;
+  PipelineInputs inputs;
   TargetCosts costs;
   std::unique_ptr<DeviceBackends> backends;
   std::string entry;

@@ -45,15 +45,16 @@ std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan
   return seconds;
 }
 
-std::optional<Evaluation> evaluate(ModuleOp module, PipelineOptions pipeline, llvm::StringRef entry, bool hostRunsHere,
-                                   Obstacle &obstacle) {
-  pipeline.compileFrom = "train";
-  pipeline.compileTo = "planned";
-  pipeline.verifies = pipeline.verifiesEach = false; // the IR is discarded
-  pipeline.dumpIrDir.clear();
-  pipeline.kernelTexts.clear();
+std::optional<Evaluation> evaluate(ModuleOp module, CompileOptions options, PipelineInputs inputs,
+                                   llvm::StringRef entry, bool hostRunsHere, Obstacle &obstacle) {
+  inputs.compileFrom = "train";
+  inputs.compileTo = "planned";
+  inputs.verifies = inputs.verifiesEach = false; // the IR is discarded
+  options.dump_ir.clear();
+  inputs.kernelTexts.clear();
+  inputs.memoryLimits.clear();                         // the search compares the peaks
   ir::DiagnosticText diagnostics(module.getContext()); // warnings are reported when the chosen placement is compiled
-  FailureOr<Lowered> planned = runPipeline(module, pipeline);
+  FailureOr<Lowered> planned = runPipeline(module, options, inputs);
   if (failed(planned)) {
     obstacle = obstacleOf(diagnostics);
     return std::nullopt;
@@ -63,7 +64,7 @@ std::optional<Evaluation> evaluate(ModuleOp module, PipelineOptions pipeline, ll
   result.plan = std::move(planned->plan);
   const runtime::Entry *found = result.plan.findEntry(entry.str());
   result.entry = size_t(found - result.plan.entries.data());
-  result.workSeconds = workSeconds(*found, result.plan, pipeline.costs);
+  result.workSeconds = workSeconds(*found, result.plan, inputs.costs);
   runtime::CallModel model(result.plan, *found, result.plan.microbatches,
                            [&](size_t queue) { return hostRunsHere && result.plan.queues[queue].device == 0; });
   runtime::CallModel::Prediction prediction = model.predict(result.workSeconds, kCalls);

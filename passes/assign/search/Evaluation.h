@@ -29,7 +29,7 @@ std::vector<double> workSeconds(const runtime::Entry &entry, const runtime::Plan
 /// Runs the phases from `train` to `planned` on the module, which is consumed, and simulates the entry point's schedule
 /// with the cost model. `hostRunsHere`: the issuing thread also runs the host's work. None with an `obstacle` if a phase
 /// fails.
-std::optional<Evaluation> evaluate(mlir::ModuleOp module, PipelineOptions pipeline, llvm::StringRef entry,
-                                   bool hostRunsHere, Obstacle &obstacle);
+std::optional<Evaluation> evaluate(mlir::ModuleOp module, CompileOptions options, PipelineInputs inputs,
+                                   llvm::StringRef entry, bool hostRunsHere, Obstacle &obstacle);
 
 } // namespace sluice::passes

@@ -94,8 +94,11 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   for (const Arena &arena : plan.arenas)
     json["arenas"].push_back(
         {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
-  json["build"] = {{"compiler", plan.build.compiler}, {"cpu", plan.build.cpu}, {"vector_bits", plan.build.vectorBits},
-                   {"needs", plan.build.needs},       {"fp", plan.build.fp},   {"precision", plan.build.precision}};
+  json["build"] = {{"compiler", plan.build.compiler}, {"cpu", plan.build.cpu},   {"vector_bits", plan.build.vectorBits},
+                   {"needs", plan.build.needs},       {"math", plan.build.math}, {"precision", plan.build.precision}};
+  json["build"]["options"] = Json::object();
+  for (const auto &[name, value] : plan.build.options)
+    json["build"]["options"][name] = value;
   return json;
 }
 
@@ -117,6 +120,13 @@ static std::string valuesText(const Plan &plan, const std::vector<Value> &values
   return text.empty() ? "nothing" : text;
 }
 
+static std::string optionsText(const Build &build) {
+  std::string text;
+  for (const auto &[name, value] : build.options)
+    text += concat(text.empty() ? "" : ", ", name, " ", value);
+  return text;
+}
+
 static std::string settingsText(const Device &device) {
   return device.settings.empty() ? std::string() : concat(", compiled with ", device.settings);
 }
@@ -134,8 +144,10 @@ static void printDevices(const Plan &plan, const Ordinals &ordinals, int threads
 static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
   printLine(concat("model    ", plan.model));
   printLine(concat("build    ", plan.build.compiler, ", cpu ", plan.build.cpu, ", ", plan.build.vectorBits,
-                   "-bit vectors, fp ", plan.build.fp, ", precision ", plan.build.precision));
+                   "-bit vectors, math ", plan.build.math, ", precision ", plan.build.precision));
   printLine(concat("needs    ", listed(plan.build.needs)));
+  if (!plan.build.options.empty())
+    printLine(concat("options  ", optionsText(plan.build)));
   if (plan.replicas == replicasOfLaunch)
     printLine(concat("replicas as many as processes are launched, up to ", plan.batch, " rows in one call"));
   if (plan.replicas > 1)

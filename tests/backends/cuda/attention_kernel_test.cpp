@@ -173,7 +173,7 @@ void expectTheReference(const std::vector<Case> &cases, const GridOptions &optio
     GridRun &first = grid.runs[number * 3];
     first.randomize(-1, 1);
     flipMask(first, its);
-    double tolerance = options.tf32 ? 0x1p-9 : grid.all[number * 3].tolerance;
+    double tolerance = options.math != SLUICE_MATH_STRICT ? 0x1p-9 : grid.all[number * 3].tolerance;
     expectTheReference(library, grid.all[number * 3], first, tolerance);
     for (size_t gradient : {number * 3 + 1, number * 3 + 2}) {
       GridRun &run = grid.runs[gradient];
@@ -233,7 +233,7 @@ TEST(AttentionKernel, MultipliesHalvesOnTensorCores) {
 
 // Each operand of a product errs by at most 2^-11 of itself.
 TEST(AttentionKernel, RoundsOperandsForTensorCores) {
-  expectTheReference({sizes()[0], sizes()[2], sizes()[5]}, {.tf32 = true});
+  expectTheReference({sizes()[0], sizes()[2], sizes()[5]}, {.math = SLUICE_MATH_TF32});
 }
 
 TEST(AttentionKernel, AddsMasks) {
@@ -326,7 +326,7 @@ TEST(AttentionKernel, FitsItsBudgets) {
     bool tf32;
   };
   for (auto [element, tf32] : {Way{"bf16", false}, {"f32", false}, {"f32", true}}) {
-    Grid grid(bodiesOf(in(element, cases)), {.tf32 = tf32});
+    Grid grid(bodiesOf(in(element, cases)), {.math = tf32 ? SLUICE_MATH_TF32 : SLUICE_MATH_STRICT});
     std::vector<GridFunction> functions;
     for (const GridRun &run : grid.runs)
       llvm::append_range(functions, run.kernel.functions);

@@ -347,7 +347,7 @@ std::vector<Body> ofSingles() {
 
 // Numbers of at most 11 bits are not rounded: results equal the reference.
 TEST(ProductKernel, MultipliesOnTensorCores) {
-  Grid grid(ofSingles(), {.tf32 = true});
+  Grid grid(ofSingles(), {.math = SLUICE_MATH_TF32});
   sluice::test::EmulatedLibrary library;
   library.compile(grid.kernels + grid.callers);
   for (auto [body, run] : llvm::zip_equal(grid.all, grid.runs)) {
@@ -367,7 +367,7 @@ TEST(ProductKernel, MultipliesOnTensorCores) {
 TEST(ProductKernel, RoundsOperandsForTensorCores) {
   const std::vector<Body> all = {large()[0], large()[1], large()[2]};
   constexpr double kTerms[] = {160, 600, 300}, kOfTerm = 2 * 0x1p-11 + 0x1p-20;
-  Grid strict(all), rounded(all, {.tf32 = true});
+  Grid strict(all), rounded(all, {.math = SLUICE_MATH_TF32});
   sluice::test::EmulatedLibrary strictLibrary, library;
   strictLibrary.compile(strict.kernels + strict.callers);
   library.compile(rounded.kernels + rounded.callers);
@@ -527,7 +527,8 @@ TEST(ProductKernel, FitsItsBudgets) {
       llvm::append_range(functions, run.kernel.functions);
     expectBudgets(*code, functions);
   };
-  for (const GridOptions &options : {GridOptions(), GridOptions{.wantedBlocks = 1}, GridOptions{.tf32 = true}})
+  for (const GridOptions &options :
+       {GridOptions(), GridOptions{.wantedBlocks = 1}, GridOptions{.math = SLUICE_MATH_TF32}})
     expect(bodies, options, "sm_90");
   expect(ofHalves(bodies), {}, "sm_90");
   std::vector<const char *> architectures{"sm_90"};

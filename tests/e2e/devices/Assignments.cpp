@@ -19,7 +19,7 @@ namespace sluice::test {
 struct Assignments::Model {
   explicit Model(const PlacementCase &asked)
       : trained(everythingOn(asked, "cpu")),
-        setting(valueOf(compiler::preparePlacement(*trained.module, trained.pipeline, asked.request()))) {}
+        setting(valueOf(compiler::preparePlacement(*trained.module, {}, trained.inputs, asked.request()))) {}
 
   Trained trained;
   passes::PlacementSetting setting;

@@ -29,8 +29,8 @@ std::string PlacementCase::devices() const {
   return list;
 }
 
-compiler::PlacementRequest PlacementCase::request() const {
-  compiler::PlacementRequest request;
+passes::PlacementRequest PlacementCase::request() const {
+  passes::PlacementRequest request;
   request.chooses = true;
   for (int i = 0; i < accelerators; ++i)
     request.links.push_back({fmt::format("sim:{}", i), bytesPerSecond, latency});
@@ -64,12 +64,12 @@ Placed place(const PlacementCase &asked) {
   setenv("SLUICE_CALIBRATION", asked.calibration.c_str(), /*replace=*/1);
   Trained trained(everythingOn(asked, "cpu"));
   compiler::PlacementDecision decision =
-      valueOf(compiler::choosePlacement(*trained.module, trained.pipeline, asked.request()));
-  passes::PipelineOptions options = trained.pipeline;
-  options.compileFrom = "train";
-  options.compileTo = "fused";
+      valueOf(compiler::choosePlacement(*trained.module, {}, trained.inputs, asked.request()));
+  passes::PipelineInputs inputs = trained.inputs;
+  inputs.compileFrom = "train";
+  inputs.compileTo = "fused";
   std::string warnings;
-  valueOf(compiler::runPhases(*trained.module, options, warnings));
+  valueOf(compiler::runPhases(*trained.module, {}, inputs, warnings));
   return {textOf(*trained.module), std::move(decision.report), std::move(decision.costs)};
 }
 
@@ -78,18 +78,18 @@ double Placed::alternative(const std::string &name) const {
 }
 
 std::unique_ptr<Compiled> Placed::compile(const RunOptions &run) const {
-  passes::PipelineOptions options;
-  options.compileFrom = "fused";
-  options.costs = costs;
-  return std::make_unique<Compiled>(text, options, run);
+  passes::PipelineInputs inputs;
+  inputs.compileFrom = "fused";
+  inputs.costs = costs;
+  return std::make_unique<Compiled>(text, CompileOptions(), run, inputs);
 }
 
 passes::Evaluation evaluated(const std::string &model, const passes::CostModel &costs) {
   Trained trained(model);
-  trained.pipeline.costs = costs;
+  trained.inputs.costs = costs;
   passes::Obstacle obstacle;
   std::optional<passes::Evaluation> evaluation =
-      passes::evaluate(*trained.module, trained.pipeline, "train_step", /*hostRunsHere=*/false, obstacle);
+      passes::evaluate(*trained.module, {}, trained.inputs, "train_step", /*hostRunsHere=*/false, obstacle);
   if (!evaluation)
     throw std::runtime_error(obstacle.text);
   return std::move(*evaluation);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "passes/analysis/CostModel.h"
+#include "passes/assign/PlacementRequest.h"
 #include "passes/assign/search/Evaluation.h"
 #include "tests/e2e/Harness.h"
-#include "tools/compiler/placement/Request.h"
 #include "tools/compiler/placement/report/Report.h"
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ struct PlacementCase {
 
   /// "cpu,sim:0,sim:1"
   std::string devices() const;
-  compiler::PlacementRequest request() const;
+  passes::PlacementRequest request() const;
   /// Simulator settings with these links.
   std::string sim(int seed = 0) const;
 };

@@ -28,17 +28,17 @@ public:
     mlir::FailureOr<ir::Target> target = ir::Target::of(*module);
     if (succeeded(target))
       for (const ir::TargetDevice &device : target->devices())
-        pipeline.backends.push_back(valueOf(compiler::findBackend(device.backend)));
-    pipeline.compileTo = "train";
-    if (failed(passes::runPipeline(*module, pipeline)))
+        inputs.backends.push_back(valueOf(compiler::findBackend(device.backend)));
+    inputs.compileTo = "train";
+    if (failed(passes::runPipeline(*module, {}, inputs)))
       throw std::runtime_error(diagnostics.errors());
-    pipeline.compileFrom = "train";
-    pipeline.compileTo = "lowered";
+    inputs.compileFrom = "train";
+    inputs.compileTo = "lowered";
   }
 
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  passes::PipelineOptions pipeline;
+  passes::PipelineInputs inputs;
 };
 
 } // namespace sluice::test

@@ -151,7 +151,7 @@ TEST_P(checklist_31_no_device_blocks_another, TwoHostThreadsEachDriveOne) {
   for (std::vector<double> &result : found) {
     Graph g = graphFor("one", device(int(&result - found)));
     g.output("y", input(g, "x") * 2.0);
-    auto model = std::make_shared<Compiled>(g.str(), passes::PipelineOptions(), RunOptions{.threads = 1});
+    auto model = std::make_shared<Compiled>(g.str(), CompileOptions(), RunOptions{.threads = 1});
     threads.emplace_back([&result, &together, model] {
       model->program().watch([&](const runtime::Entry &, size_t) { together.arrive_and_wait(); });
       for (int call = 0; call < kCalls; ++call)
@@ -196,7 +196,7 @@ TEST_P(checklist_33_one_big_operation, IsOneLaunchWhereSmallOnesAreMany) {
   for (int i = 0; i < kOps; ++i)
     y = i % 2 ? y * 0.5 : y + 1.0;
   g.output("y", y);
-  passes::PipelineOptions apart;
+  sluice::CompileOptions apart;
   apart.fuse = false;
   Compiled one(g.str()), many(g.str(), apart);
   EXPECT_EQ(launches(one), 1);

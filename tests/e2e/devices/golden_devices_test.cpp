@@ -30,8 +30,8 @@ class GoldenDevices : public testing::TestWithParam<Place> {};
 TEST_P(GoldenDevices, TrainAsPyTorch) {
   useCudaDoubles(/*devices=*/1, /*seed=*/3);
   Golden golden = goldenOn(GetParam().network, GetParam().device), onHost(GetParam().network);
-  sluice::passes::PipelineOptions doubles;
-  doubles.promoteF64 = true;
+  sluice::CompileOptions doubles;
+  doubles.dtype = sluice::f64;
   Compiled model(withMomentum(golden.model(), golden)), exact(withMomentum(onHost.model(), onHost), doubles);
   expectFirstStep(exact, onHost);
   EXPECT_NEAR(train(model, golden, 1).losses[0], golden.loss(0), allowedError(golden.lossError()) * golden.loss(0));

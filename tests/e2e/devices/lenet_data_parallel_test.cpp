@@ -90,8 +90,8 @@ TEST(checklist_47_train_batch, RerunsGiveTheSameBits) { EXPECT_EQ(trained(kThree
 // 256 rows are split into 86, 85 and 85: a gradient divided by the device's own rows would be three times too large.
 TEST(checklist_47_train_batch, IsPyTorchsInDoublePrecision) {
   Golden golden({"lenet", "lenet", {1, 28, 28}, 10});
-  sluice::passes::PipelineOptions options;
-  options.promoteF64 = true;
+  sluice::CompileOptions options;
+  options.dtype = sluice::f64;
   for (const DataParallel &program : {kOne, kThree}) {
     Compiled model(program.text("--batch 256 --lr 0.02"), options);
     model.init(0);

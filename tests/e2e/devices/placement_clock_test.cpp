@@ -60,9 +60,9 @@ protected:
     double chosen =
         run(placed.report.chosen, placed.report.predictedSeconds, *placed.compile({.sim = asked.sim()}), network);
     for (const auto &[name, first] : knownAlternatives(placed.report)) {
-      sluice::passes::PipelineOptions options;
-      options.costs = placed.costs;
-      Compiled known(everythingOn(asked, first), options, {.sim = asked.sim()});
+      sluice::passes::PipelineInputs inputs;
+      inputs.costs = placed.costs;
+      Compiled known(everythingOn(asked, first), {}, {.sim = asked.sim()}, inputs);
       double seconds = run(name, placed.alternative(name), known, network);
       EXPECT_LE(chosen, kSlower * seconds) << name;
     }

@@ -22,7 +22,7 @@ static runtime::Plan planOf(mlir::ModuleOp module) {
   sluice_target_info host{};
   host.struct_size = sizeof host;
   host.cpu = "any";
-  return passes::buildPlan(module, {*target, host, "", "", {}}).plan;
+  return passes::buildPlan(module, {*target, host, "", "", {}, {}}).plan;
 }
 
 static constexpr const char *kOnCuda = "--batch 8 --devices cpu,cuda:0 --pin conv=gpu:0 --copies insert";

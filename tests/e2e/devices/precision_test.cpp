@@ -57,9 +57,9 @@ constexpr Place kEmulatedLong[] = {{"LongMlp", "mlp", "cuda:0", 0.005},
                                    {"LeNet", "lenet", "cuda:0", 0.03},
                                    {"ResNet", "small_resnet", "cuda:0", 0.005}};
 
-sluice::passes::PipelineOptions in(Precision precision) {
-  sluice::passes::PipelineOptions options;
-  options.precision = precision;
+sluice::CompileOptions in(Precision precision) {
+  sluice::CompileOptions options;
+  options.precision = dtypeOf(precision);
   return options;
 }
 

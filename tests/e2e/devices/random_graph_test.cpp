@@ -90,7 +90,7 @@ TEST_P(RandomGraphs, AnyPinsAndNoFusionGiveTheSameBits) {
   Compiled host(text);
   Result expected = trained(host);
   expectNearInterpreter(text, host, expected);
-  sluice::passes::PipelineOptions apart;
+  sluice::CompileOptions apart;
   apart.fuse = false;
   Compiled unfused(text, apart);
   EXPECT_EQ(trained(unfused), expected) << "fused and unfused";

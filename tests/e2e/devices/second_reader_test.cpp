@@ -59,9 +59,9 @@ struct Result {
 };
 
 Result resultOf(const std::string &text, RowKind rows, bool fuses, bool trains, const std::string &cpu) {
-  sluice::passes::PipelineOptions options;
+  sluice::CompileOptions options;
   options.fuse = fuses;
-  options.cpu = cpu;
+  options.target_cpu = cpu;
   Compiled model(text, options);
   model.init(11);
   Result result;

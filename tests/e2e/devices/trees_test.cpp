@@ -21,10 +21,10 @@ std::string textOf(const std::string &name) {
   return text.str();
 }
 
-passes::PipelineOptions fromFused() {
-  passes::PipelineOptions options;
-  options.compileFrom = "fused";
-  return options;
+passes::PipelineInputs from(const std::string &phase) {
+  passes::PipelineInputs inputs;
+  inputs.compileFrom = phase;
+  return inputs;
 }
 
 /// Small integers that differ per call: `count` integers from `first` on.
@@ -52,11 +52,11 @@ class Trees : public testing::TestWithParam<Tree> {};
 // Under adverse orders, and without races.
 TEST_P(Trees, GiveTheBitsOfTheReference) {
   std::string text = textOf(GetParam().name);
-  Interpreted reference(text, "fused", fromFused());
+  Interpreted reference(text, "fused", {}, from("fused"));
   std::vector<Values> expected;
   for (int call = 0; call < kCalls; ++call)
     expected.push_back(reference.run("step", GetParam().inputs(call), kRows));
-  Compiled model(text, fromFused());
+  Compiled model(text, {}, {}, from("fused"));
   for (int seed = 0; seed < kSeeds; ++seed) {
     model.restart({.threads = 1, .sim = "seed=" + std::to_string(seed) + ",races=report"});
     for (int call = 0; call < kCalls; ++call) {
@@ -73,7 +73,7 @@ TEST_P(Trees, GiveTheBitsOfTheReference) {
 
 TEST_P(Trees, MeanTheSameInEveryPhase) {
   std::string text = textOf(GetParam().name);
-  Interpreted fused(text, "fused", fromFused()), planned(text, "planned", fromFused());
+  Interpreted fused(text, "fused", {}, from("fused")), planned(text, "planned", {}, from("fused"));
   for (int call = 0; call < 2; ++call)
     EXPECT_EQ(planned.run("step", GetParam().inputs(call), kRows), fused.run("step", GetParam().inputs(call), kRows));
 }
@@ -81,21 +81,20 @@ TEST_P(Trees, MeanTheSameInEveryPhase) {
 // Ops in loops that have no kernels yet.
 TEST(OpsInLoops, MeanTheSameInEveryPhaseAndInMachineCode) {
   std::string text = textOf("ops");
-  passes::PipelineOptions options;
-  options.compileFrom = "train";
   Values inputs = {{"x", integers(/*call=*/0, 1, int(kRows) * 4)}};
-  Interpreted reference(text, "train", options);
+  Interpreted reference(text, "train", {}, from("train"));
   reference.setState("w", integers(/*call=*/1, 1, 16));
   Values expected = reference.run("step", inputs, kRows);
   for (const char *phase : {"placed", "copied", "fused", "planned"}) {
-    Interpreted later(text, phase, options);
+    Interpreted later(text, phase, {}, from("train"));
     later.setState("w", integers(/*call=*/1, 1, 16));
     EXPECT_EQ(later.run("step", inputs, kRows), expected) << phase;
     EXPECT_EQ(later.state("w"), reference.state("w")) << phase;
   }
   for (bool fuse : {false, true}) {
+    CompileOptions options;
     options.fuse = fuse;
-    Compiled model(text, options);
+    Compiled model(text, options, {}, from("train"));
     model.setState("w", integers(/*call=*/1, 1, 16));
     EXPECT_EQ(model.run("step", inputs, kRows), expected);
     EXPECT_EQ(model.state("w"), reference.state("w"));
@@ -103,13 +102,13 @@ TEST(OpsInLoops, MeanTheSameInEveryPhaseAndInMachineCode) {
 }
 
 TEST_P(Trees, NeedEveryWait) {
-  Compiled model(textOf(GetParam().name), fromFused());
+  Compiled model(textOf(GetParam().name), {}, {}, from("fused"));
   EXPECT_GT(expectEveryWaitIsNeeded({model, GetParam().inputs, kRows}).races, 0);
 }
 
 // The counts of the executor, of the copy engines and of the forecast are equal.
 TEST_P(Trees, CopyWhatIsForecast) {
-  Compiled model(textOf(GetParam().name), fromFused(), {.threads = 1});
+  Compiled model(textOf(GetParam().name), {}, {.threads = 1}, from("fused"));
   for (int call = 0; call < kCalls; ++call)
     model.run("step", GetParam().inputs(call), kRows);
   runtime::Executor &executor = model.program().executor();
@@ -122,9 +121,9 @@ TEST_P(Trees, ArePlannedAgainFromTheirText) {
     sluice_target_info host{};
     host.struct_size = sizeof host;
     host.cpu = "any";
-    return runtime::writePlan(passes::buildPlan(module, {*ir::Target::of(module), host, "", "", {}}).plan);
+    return runtime::writePlan(passes::buildPlan(module, {*ir::Target::of(module), host, "", "", {}, {}}).plan);
   };
-  Interpreted model(textOf(GetParam().name), "planned", fromFused());
+  Interpreted model(textOf(GetParam().name), "planned", {}, from("fused"));
   std::string text;
   llvm::raw_string_ostream out(text);
   model.module()->print(out, mlir::OpPrintingFlags().enableDebugInfo());
@@ -141,9 +140,7 @@ INSTANTIATE_TEST_SUITE_P(, Trees, testing::ValuesIn(kTrees),
 // Two calls with separate buffers are in flight. For each, the first iteration runs directly and the second is
 // captured.
 TEST(SegmentsInLoops, AreReplayedInEveryIteration) {
-  passes::PipelineOptions options;
-  options.compileFrom = "train";
-  Compiled model(textOf("products"), options);
+  Compiled model(textOf("products"), {}, {}, from("train"));
   std::vector<Values> found[2];
   for (bool replays : {false, true}) {
     model.restart({.threads = 1, .sim = "seed=5,races=report", .replays = replays});
@@ -158,7 +155,7 @@ TEST(SegmentsInLoops, AreReplayedInEveryIteration) {
 }
 
 TEST(LoopPlan, CountsEveryIteration) {
-  Compiled model(textOf("loop"), fromFused(), {.threads = 1});
+  Compiled model(textOf("loop"), {}, {.threads = 1}, from("fused"));
   model.run("step", loopInputs(0), kRows);
   auto counts = byPair(model.program().executor().forecast().counts());
   EXPECT_EQ((counts[{1, 2}]), (runtime::CopyCount{5, 5 * 96}));
@@ -166,7 +163,7 @@ TEST(LoopPlan, CountsEveryIteration) {
 }
 
 TEST(ExchangePlan, MovesTheRowsThereAreBothWays) {
-  Compiled model(textOf("exchange"), fromFused(), {.threads = 1});
+  Compiled model(textOf("exchange"), {}, {.threads = 1}, from("fused"));
   model.run("step", exchangeInputs(0), kRows);
   auto counts = byPair(model.program().executor().forecast().counts());
   EXPECT_EQ((counts[{1, 2}]), (runtime::CopyCount{4, 4 * 24 * kRows}));

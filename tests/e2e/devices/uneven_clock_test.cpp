@@ -54,9 +54,9 @@ protected:
     expectNear("chosen: " + placed.report.chosen, placed.report.predictedSeconds, *placed.compile(onClock(asked)),
                network);
     for (const auto &[name, first] : knownAlternatives(placed.report)) {
-      sluice::passes::PipelineOptions options;
-      options.costs = placed.costs;
-      Compiled known(everythingOn(asked, first), options, onClock(asked));
+      sluice::passes::PipelineInputs inputs;
+      inputs.costs = placed.costs;
+      Compiled known(everythingOn(asked, first), {}, onClock(asked), inputs);
       expectNear(name, placed.alternative(name), known, network);
     }
   }

@@ -162,12 +162,14 @@ TEST(checklist_48_replicas, AreAskedForByASensibleNumber) {
   Graph g{"half"};
   g.output("y", relu(g.input("x", f32, {Dim{"batch"}, 3})));
   auto refusal = [&](const CompileOptions &options) { return sluice::test::messageOf([&] { compile(g, options); }); };
-  for (int replicas : {0, -1, 1025})
+  for (int replicas : {-1, 1025})
     EXPECT_EQ(refusal({.replicas = replicas}),
-              "compile: replicas must be from 1 to 1024, not " + std::to_string(replicas));
+              "compile: replicas: '" + std::to_string(replicas) + "' is neither a whole number from 1 to 1024 nor env");
+  EXPECT_EQ(refusal({.replicas = 0}),
+            "compile: replicas: cannot use one replica per launched process in process; set a number");
   EXPECT_THAT(refusal({.devices = "sim:0-2", .replicas = 2}), testing::HasSubstr("replicas"));
   EXPECT_THAT(refusal({.replicas = 2, .batch_norm = "global"}),
-              testing::HasSubstr("--batch-norm is local or sync, not 'global'"));
+              testing::HasSubstr("batch_norm: 'global' is none of local, sync"));
 }
 
 /// A call in microbatches has the result of a single call.
@@ -195,5 +197,5 @@ TEST(Accumulate, IsAskedForASensibleNumber) {
   auto refusal = [&](const CompileOptions &options) { return sluice::test::messageOf([&] { compile(g, options); }); };
   for (int microbatches : {0, -1, 1025})
     EXPECT_EQ(refusal({.accumulate = microbatches}),
-              "compile: accumulate must be from 1 to 1024, not " + std::to_string(microbatches));
+              "compile: accumulate: '" + std::to_string(microbatches) + "' is not a whole number from 1 to 1024");
 }

@@ -66,8 +66,8 @@ std::string withShards(const std::string &text) {
 }
 
 Compiled onSimulators(const std::string &text, int64_t replicas, int64_t microbatches, int64_t shards) {
-  passes::PipelineOptions options;
-  options.promoteF64 = true;
+  CompileOptions options;
+  options.dtype = sluice::f64;
   return {
       onReplicas(text, replicas, fmt::format("sim:0-{}", replicas - 1), /*syncBatchNorm=*/false, microbatches, shards),
       options,
@@ -88,13 +88,14 @@ void expectStatesOf(Compiled &actual, const Compiled &expected) {
   }
 }
 
-Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options,
+Replicated::Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, const CompileOptions &options,
                        const std::string &phase, int64_t microbatches, int64_t shards)
     : states(replicas) {
   op = parseModel(text, context);
   setReplicas(*op, int64_t(replicas), /*devices=*/"", syncBatchNorm, microbatches, shards);
-  options.compileTo = phase;
-  if (failed(passes::runPipeline(*op, options)))
+  passes::PipelineInputs inputs;
+  inputs.compileTo = phase;
+  if (failed(passes::runPipeline(*op, options, inputs)))
     throw std::runtime_error("the phases failed");
   for (ir::StateMap &map : states)
     for (auto state : op->getOps<ir::StateOp>())

@@ -26,7 +26,7 @@ void expectStatesOf(Compiled &actual, const Compiled &expected);
 class Replicated {
 public:
   /// `text` is in phase `model`; `options` apply to the phases up to `phase`, which is `parallel` or later.
-  Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, passes::PipelineOptions options = {},
+  Replicated(const std::string &text, size_t replicas, bool syncBatchNorm, const CompileOptions &options = {},
              const std::string &phase = "parallel", int64_t microbatches = 1, int64_t shards = 0);
 
   /// States by replica.

@@ -51,7 +51,7 @@ struct Trace {
 struct Case {
   std::string text;
   Values (*batch)(int step, int64_t rows);
-  passes::PipelineOptions options;
+  sluice::CompileOptions options;
 };
 
 /// The devices of replicas.
@@ -100,15 +100,16 @@ static void expectSameForAnyNumber(const Case &model, Place place) {
                fmt::format("{} replicas", replicas));
 }
 
-static passes::PipelineOptions optionsOf(bool promoteF64, passes::BucketPolicy buckets = passes::BucketPolicy::Auto) {
-  passes::PipelineOptions options;
+static sluice::CompileOptions optionsOf(bool promoteF64, const std::string &buckets = "auto") {
+  sluice::CompileOptions options;
   options.capacity = kBatch;
-  options.promoteF64 = promoteF64;
+  if (promoteF64)
+    options.dtype = sluice::f64;
   options.buckets = buckets;
   return options;
 }
 
-static Case lenet(passes::PipelineOptions options = optionsOf(false)) {
+static Case lenet(sluice::CompileOptions options = optionsOf(false)) {
   return {modelText("lenet"), lenetBatch, options};
 }
 
@@ -145,9 +146,8 @@ TEST_P(DeterministicReplicas, LeaveTheSameBitsOfRandomGraphs) {
 
 TEST_P(DeterministicReplicas, LeaveTheSameBitsWhateverIsReducedTogether) {
   Trace expected = traceOf(lenet(), GetParam(), 1, /*seed=*/1);
-  for (passes::BucketPolicy buckets : {passes::BucketPolicy::Fewest, passes::BucketPolicy::Each})
-    expectSame(traceOf(lenet(optionsOf(false, buckets)), GetParam(), 4, /*seed=*/2), expected,
-               buckets == passes::BucketPolicy::Each ? "one for each value" : "as few as can be");
+  for (const char *buckets : {"fewest", "each"})
+    expectSame(traceOf(lenet(optionsOf(false, buckets)), GetParam(), 4, /*seed=*/2), expected, buckets);
 }
 
 TEST_P(DeterministicReplicas, TrainAsOneDevice) {

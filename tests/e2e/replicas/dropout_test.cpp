@@ -175,9 +175,7 @@ TEST(Dropout, IsNothingOutsideOfTraining) {
 
 /// Dropout is an elementwise formula that its consumers recompute: no kernel stores it.
 TEST(Dropout, IsNotStored) {
-  passes::PipelineOptions options;
-  options.compileTo = "fused";
-  Interpreted program(twiceDropped(0.5), "fused", options);
+  Interpreted program(twiceDropped(0.5), "fused");
   program.module().walk([](ir::KernelOp kernel) {
     for (mlir::Type type : kernel.getResultTypes())
       EXPECT_FALSE(llvm::cast<mlir::RankedTensorType>(type).getElementType().isInteger(1)) << kernel.getName().str();

@@ -190,8 +190,8 @@ TEST_P(LoopGraphs, TrainAsOnOneDevice) {
     EXPECT_THAT(error, testing::HasSubstr("outside"));
     GTEST_SKIP() << error;
   }
-  passes::PipelineOptions options;
-  options.promoteF64 = true;
+  sluice::CompileOptions options;
+  options.dtype = sluice::f64;
   Compiled one(text, options), apart(several, options, {.sim = "devices=2,seed=3"});
   one.init(seed);
   apart.init(seed);

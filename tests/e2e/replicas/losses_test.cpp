@@ -93,8 +93,8 @@ TEST(ReplicatedLosses, NoticeALocalCountAnywhere) {
 }
 
 TEST(ReplicatedLosses, AreOneDevicesWhereTheyAreCompiled) {
-  sluice::passes::PipelineOptions options;
-  options.promoteF64 = true;
+  sluice::CompileOptions options;
+  options.dtype = sluice::f64;
   for (auto [weighs, smoothing] : kForms) {
     std::string text = words(weighs, smoothing);
     int64_t replicas = weighs ? 3 : 2;

@@ -17,8 +17,6 @@
 #include <gtest/gtest.h>
 #include <span>
 
-using sluice::passes::BucketPolicy;
-
 namespace sluice::test {
 
 namespace {
@@ -50,8 +48,8 @@ public:
   Network(const std::string &program, int64_t pixels, int64_t classes)
       : text(onReplicas(modelText(program, fmt::format("--batch {}", kRows)), kReplicas, "sim:0-1")), fused(text),
         model(text, {}, runOn(kNoLink)) {
-    fused.pipeline.compileTo = "fused";
-    if (failed(passes::runPipeline(*fused.module, fused.pipeline)))
+    fused.inputs.compileTo = "fused";
+    if (failed(passes::runPipeline(*fused.module, {}, fused.inputs)))
       throw std::runtime_error("the model does not fuse");
     batch = batchOf(kRows, pixels, classes);
     timeKernels();
@@ -67,16 +65,17 @@ public:
   }
 
   /// The plan for this link.
-  runtime::Plan plan(const Link &link, BucketPolicy buckets) {
+  runtime::Plan plan(const Link &link, const char *buckets) {
     mlir::OwningOpRef<mlir::ModuleOp> module(fused.module->clone());
-    passes::PipelineOptions options = fused.pipeline;
-    options.compileFrom = "fused";
-    options.compileTo = "planned";
-    options.verifies = false;
-    options.costs = costsOf(link);
+    CompileOptions options;
     options.buckets = buckets;
-    options.prepared = &prepared;
-    mlir::FailureOr<passes::Lowered> planned = passes::runPipeline(*module, options);
+    passes::PipelineInputs inputs = fused.inputs;
+    inputs.compileFrom = "fused";
+    inputs.compileTo = "planned";
+    inputs.verifies = false;
+    inputs.costs = costsOf(link);
+    inputs.prepared = &prepared;
+    mlir::FailureOr<passes::Lowered> planned = passes::runPipeline(*module, options, inputs);
     if (failed(planned))
       throw std::runtime_error("the model does not schedule");
     return std::move(planned->plan);
@@ -138,8 +137,7 @@ private:
 };
 
 constexpr Link kSlow{2e9, 20e-6};
-constexpr std::pair<BucketPolicy, const char *> kOthers[] = {{BucketPolicy::Fewest, "fewest"},
-                                                             {BucketPolicy::Each, "each"}};
+constexpr const char *kOthers[] = {"fewest", "each"};
 
 /// Compares the fastest bucketing with the other policies over links of all kinds, by prediction or by the clock.
 class Sweep {
@@ -159,18 +157,18 @@ public:
 private:
   static constexpr double kSlower = 1.01, kFaster = 0.99;
 
-  double secondsOf(const Link &link, BucketPolicy policy) {
+  double secondsOf(const Link &link, const char *policy) {
     runtime::Plan plan = network.plan(link, policy);
     return isClocked ? network.clockedSeconds(plan, link) : network.predictedSeconds(plan, link);
   }
 
   void compare(const Link &link) {
-    double seconds = secondsOf(link, BucketPolicy::Auto), least = INFINITY;
+    double seconds = secondsOf(link, "auto"), least = INFINITY;
     std::printf("%-18s auto %9.4f ms", link.text().c_str(), seconds * 1e3);
-    for (auto [policy, name] : kOthers) {
+    for (const char *policy : kOthers) {
       double other = secondsOf(link, policy);
-      EXPECT_LE(seconds, kSlower * other) << link.text() << ", " << name;
-      std::printf(", %s %9.4f ms", name, other * 1e3);
+      EXPECT_LE(seconds, kSlower * other) << link.text() << ", " << policy;
+      std::printf(", %s %9.4f ms", policy, other * 1e3);
       least = std::min(least, other);
     }
     std::printf("\n");
@@ -189,10 +187,10 @@ TEST(Overlap, OfResNet50IsWhatIsPredicted) {
     GTEST_SKIP() << "ResNet-56 runs unless SLUICE_TEST_FULL is set";
   constexpr double kMiss = 0.05, kShare = 0.5;
   Network network("resnet50", 3 * 224 * 224, 1000);
-  runtime::Plan plan = network.plan(kSlow, BucketPolicy::Auto);
+  runtime::Plan plan = network.plan(kSlow, "auto");
   double predicted = network.forecast(plan, kSlow).exposedSeconds;
   double clocked = network.clockedSeconds(plan, kSlow) - network.clockedSeconds(plan, kNoLink);
-  double apart = network.forecast(network.plan(kSlow, BucketPolicy::Each), kSlow).seconds();
+  double apart = network.forecast(network.plan(kSlow, "each"), kSlow).seconds();
   std::printf("exposed: predicted %.3f ms, clocked %.3f ms, of %.3f ms for each value apart\n", predicted * 1e3,
               clocked * 1e3, apart * 1e3);
   EXPECT_LE(std::abs(clocked / predicted - 1), kMiss);

@@ -60,9 +60,9 @@ static double trainBoth(Compiled &one, Compiled &several, const std::vector<int6
   return worst;
 }
 
-static passes::PipelineOptions inDouble(int64_t batch) {
-  passes::PipelineOptions options;
-  options.promoteF64 = true;
+static sluice::CompileOptions inDouble(int64_t batch) {
+  sluice::CompileOptions options;
+  options.dtype = sluice::f64;
   options.capacity = batch;
   return options;
 }
@@ -115,7 +115,7 @@ class HostMicrobatches : public testing::TestWithParam<int64_t> {};
 
 /// In f32, where sums over microbatches have another order.
 TEST_P(HostMicrobatches, TrainAsOne) {
-  passes::PipelineOptions options;
+  sluice::CompileOptions options;
   options.capacity = 16;
   std::string model = modelText("lenet");
   Compiled one(model, options);
@@ -291,7 +291,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, SynchronisedNorms,
 
 /// Forward: mean and variance. Backward: the sums for the gradients.
 TEST(SynchronisedNorms, ExchangeOnceInEachDirection) {
-  passes::PipelineOptions options;
+  sluice::CompileOptions options;
   options.capacity = 12;
   Compiled several(onReplicas(smallResNet("sim:0", 12), 2, devicesOf(2), /*syncBatchNorm=*/true), options);
   std::map<runtime::DType, size_t> counts;
@@ -325,7 +325,7 @@ TEST(Replicas, HaveTheFirstOnesStatistics) {
 
 TEST(Replicas, GiveTheSameBitsAgain) {
   std::string model = onReplicas(modelText("lenet"), 3, devicesOf(3));
-  passes::PipelineOptions options;
+  sluice::CompileOptions options;
   options.capacity = 16;
   std::vector<std::byte> first;
   for (int seed = 0; seed < 4; ++seed) {

@@ -14,9 +14,10 @@ static bool runsAll() { return std::getenv("SLUICE_TEST_FULL"); }
 
 static std::string devicesFor(int64_t replicas) { return fmt::format("sim:0-{}", replicas - 1); }
 
-static passes::PipelineOptions ofBatch(int64_t batch, bool promoteF64) {
-  passes::PipelineOptions options;
-  options.promoteF64 = promoteF64;
+static CompileOptions ofBatch(int64_t batch, bool promoteF64) {
+  CompileOptions options;
+  if (promoteF64)
+    options.dtype = sluice::f64;
   options.capacity = batch;
   return options;
 }
@@ -139,8 +140,8 @@ TEST_P(LeNetShards, KeepTheirPartOfTheOptimizer) {
   int64_t slots = 0;
   for (const runtime::State &state : shards.plan().states)
     slots += state.kind == runtime::StateKind::slot ? 1 : 0;
-  passes::PipelineOptions each = ofBatch(16, false);
-  each.buckets = passes::BucketPolicy::Each;
+  CompileOptions each = ofBatch(16, false);
+  each.buckets = "each";
   Compiled apart(withShards(plain), each);
   for (runtime::Collective::Kind kind :
        {runtime::Collective::Kind::reduceScatter, runtime::Collective::Kind::allGather}) {
@@ -168,9 +169,9 @@ TEST(Shards, GiveTheSameBitsAgain) {
 /// The bits of all states of the first replica after several steps, with the shards' collectives in this many buckets;
 /// 0: no buckets.
 static std::vector<std::byte> bitsIn(int64_t buckets, const std::string &model, const std::string &sim = "devices=8") {
-  passes::PipelineOptions options = ofBatch(16, false);
-  options.shardBuckets = buckets;
-  Compiled shards(model, options, {.sim = sim});
+  passes::PipelineInputs inputs;
+  inputs.shardBuckets = buckets;
+  Compiled shards(model, ofBatch(16, false), {.sim = sim}, inputs);
   shards.init(1);
   for (int step = 0; step < 4; ++step)
     shards.run("train_step", lenetBatch(step, 16 - 5 * step), 16 - 5 * step);

@@ -41,7 +41,7 @@ constexpr int64_t kBatch = 4;
 
 /// Runs `predict` and a training step that keeps gradients in momentum buffers, and writes the case.
 void runCase(const std::string &name, const std::string &text, const std::string &compiledText, const Values &inputs,
-             int64_t rows, passes::PipelineOptions options = {}, json more = json::object()) {
+             int64_t rows, sluice::CompileOptions options = {}, json more = json::object()) {
   Compiled program(compiledText, std::move(options), {.sim = "seed=7"});
   program.init(1 + fnv1a64(name) % 1000);
   json model = modelJson(text), result{{"name", name}, {"rows", rows}, {"inputs", inputs}};
@@ -198,8 +198,8 @@ void runAutocast(DType dtype, const std::string &network) {
     int64_t pixels = isResNet ? kSmallResNetChannels * kSmallResNetSide * kSmallResNetSide : 28 * 28;
     std::vector<float> image = portableUniform("autocast/" + network, size_t(kRows * pixels), -1, 1);
     std::vector<int64_t> labels = portableIntegers("autocast/label/" + network, size_t(kRows), kSmallResNetClasses);
-    passes::PipelineOptions options;
-    options.precision = ir::symbolizePrecision(to_string(dtype));
+    sluice::CompileOptions options;
+    options.precision = dtype;
     runCase(name, text, text, {{"image", {image.begin(), image.end()}}, {"label", {labels.begin(), labels.end()}}},
             kRows, std::move(options));
   });
@@ -470,8 +470,8 @@ void runProgram(const std::string &folder, const ProgramCase &spec) {
     std::string text = modelText(spec.program, spec.arguments);
     if (spec.program == "gpt2")
       text = replaced(text, "{p = 1.000000e-01 : f64", "{p = 0.000000e+00 : f64");
-    passes::PipelineOptions options;
-    options.promoteF64 = true;
+    sluice::CompileOptions options;
+    options.dtype = sluice::f64;
     Compiled model(text, options);
     model.init(5);
     blurParameters(spec.program, model);

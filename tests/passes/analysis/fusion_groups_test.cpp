@@ -47,7 +47,7 @@ protected:
     }
     module = std::move(*parsed);
     sluice_target_options options{sizeof(options),      "native",        /*capacity=*/4,
-                                  /*services=*/nullptr, /*settings=*/"", /*temporaries=*/nullptr};
+                                  /*services=*/nullptr, /*settings=*/"", /*temporaries=*/nullptr, SLUICE_MATH_STRICT};
     std::unique_ptr<Backend> backend = Backend::create(*table, options, module->getLoc());
     OpViews views;
     FusionRules rules(fuse, [&](ArrayRef<Operation *> ops, ValueRange results) {

@@ -58,7 +58,7 @@ protected:
     auto parsed = parseModuleText(text, "model.mlir", context);
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
     module = std::move(*parsed);
-    backends = DeviceBackends::create(*module, {&host, &accelerator}, "native");
+    backends = DeviceBackends::create(*module, {&host, &accelerator}, {});
   }
 
   PlacementGraph graph(llvm::StringRef entry) {
@@ -94,11 +94,11 @@ protected:
 
   LogicalResult compile(const std::string &from) {
     getModel(*module).setCopies(CopyPolicy::Insert);
-    PipelineOptions options;
-    options.backends = {&host, &accelerator};
-    options.compileFrom = from;
-    options.compileTo = "fused";
-    return LogicalResult(runPipeline(*module, options));
+    PipelineInputs inputs;
+    inputs.backends = {&host, &accelerator};
+    inputs.compileFrom = from;
+    inputs.compileTo = "fused";
+    return LogicalResult(runPipeline(*module, {}, inputs));
   }
 
   /// The devices of the results of all ops with a name.

@@ -24,7 +24,7 @@ class BackendTest : public testing::Test {
 protected:
   std::unique_ptr<Backend> begin(const char *settings = "") {
     sluice_target_options options{sizeof(options),      "native", /*capacity=*/4,
-                                  /*services=*/nullptr, settings, /*temporaries=*/nullptr};
+                                  /*services=*/nullptr, settings, /*temporaries=*/nullptr, SLUICE_MATH_STRICT};
     return Backend::create(table, options, UnknownLoc::get(&sluice::test::getContext()));
   }
 

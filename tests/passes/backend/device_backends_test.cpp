@@ -56,7 +56,7 @@ module {
       text[at + 1] = char('0' + 4 / groups);
     text[text.find("= G") + 2] = char('0' + groups);
     module = llvm::cantFail(parseModuleText(text, "model.mlir", context));
-    backends = DeviceBackends::create(*module, {&host, &accelerator}, "native");
+    backends = DeviceBackends::create(*module, {&host, &accelerator}, {});
     Conv2dOp found;
     module->walk([&](Conv2dOp op) { found = op; });
     return found;

@@ -44,7 +44,7 @@ std::vector<std::string> prepareBoth(const sluice_backend_compile &sim) {
   EXPECT_TRUE(succeeded(placeValues(*module)) && succeeded(insertCopies(*module)));
   deduplicateCopies(*module);
   sluice_backend_compile cpu = counting("cpu");
-  auto backends = DeviceBackends::create(*module, {&cpu, &sim}, "native");
+  auto backends = DeviceBackends::create(*module, {&cpu, &sim}, {});
   fuseKernels(*module, *backends, /*fuse=*/false);
   PreparedKernels kept;
   EXPECT_TRUE(succeeded(prepareKernels(*module, *backends, &kept)));

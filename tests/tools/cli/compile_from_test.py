@@ -119,6 +119,29 @@ class CompileFromTest(CliTest):
                 self.compile(f"dump/{name}", "-o", "resumed")
                 self.assertEqual(self.predictions("resumed", [(1, 2, 3), (-1, 0, 0)]), [6, 6, 0, 0])
 
+    def test_options_without_an_effect_are_refused(self):
+        self.compile("small.mlir", "-o", "small", "--dump-ir", "dump")
+        for phase, flags, why in (
+            ("train", ("--dtype", "f64"), "passed phase 'model'"),
+            ("train", ("--batch", "999"), " rows"),
+            ("fused", ("--batch", "999"), " rows"),
+            ("fused", ("--no-fuse",), "passed phase 'fused'"),
+            ("fused", ("--copies", "insert"), "its copies"),
+            ("fused", ("--devices", "sim:0"), "the devices cpu"),
+        ):
+            result = self.sluice("compile", f"dump/{RESUMABLE[phase]}", "-o", "resumed", *flags)
+            self.assertEqual(result.returncode, 2, (phase, flags))
+            self.assertRegex(result.stderr, f"cannot apply {flags[0]} to a dump of phase '{phase}', which already has .*{why}; leave out {flags[0]}")
+        for phase, flags in (("train", ("--no-fuse",)), ("train", ("--copies", "insert")), ("fused", ("--target-cpu", "haswell"))):
+            self.compile(f"dump/{RESUMABLE[phase]}", "-o", "resumed", *flags)
+            self.assertEqual(self.predictions("resumed", [(1, 2, 3), (-1, 0, 0)]), [6, 6, 0, 0])
+
+    def test_a_model_of_an_unknown_phase_is_invalid(self):
+        self.write("odd.mlir", self.read("small.mlir").replace('phase "model"', 'phase "zz"'))
+        result = self.sluice("compile", "odd.mlir", "-o", "odd")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("there is no phase 'zz'", result.stderr)
+
     def test_an_edited_dump_takes_effect(self):
         self.compile("small.mlir", "-o", "small", "--dump-ir", "dump")
         self.assertEqual(self.predictions("small", [(1, 2, 3), (-1, 0, 0)]), [6, 6, 0, 0])

@@ -38,19 +38,21 @@ class CudaPlacementTest(CliTest):
     def place(self, model, *arguments, devices="cpu,cuda:0", **environment):
         return json.loads(self.run_sluice("place", model, "--devices", devices, "--json", *arguments, **environment))
 
-    def place_product(self, element, settings, **environment):
+    def place_product(self, element, settings, math="strict", **environment):
         self.write("product.mlir", PRODUCT.replace("TYPE", element))
-        return self.place("product.mlir", "--backend", "cuda=" + settings, "--link", "cuda:0=50GB/s,5us", **environment)
+        return self.place("product.mlir", "--backend", "cuda=" + settings, "--math", math, "--link", "cuda:0=50GB/s,5us", **environment)
 
     def test_a_device_that_is_not_here_has_its_published_peak(self):
-        for element, settings, kind, peak in (
-            ("f32", "arch=sm_90", "einsum", 67e12),
-            ("f32", "arch=sm_90,tf32=on", "einsum_tf32", 494.7e12),
-            ("bf16", "arch=sm_90", "einsum_bf16", 989.4e12),
-            ("f16", "arch=sm_100", "einsum_f16", 2250e12),
-            ("bf16", "arch=sm_80+sm_90+compute_80", "einsum_bf16", 312e12),  # the slowest of them
+        for element, settings, math, kind, peak in (
+            ("f32", "arch=sm_90", "strict", "einsum", 67e12),
+            ("f32", "arch=sm_90", "tf32-convolutions", "einsum", 67e12),
+            ("f32", "arch=sm_90", "tf32", "einsum_tf32", 494.7e12),
+            ("f32", "arch=sm_90", "fast", "einsum_tf32", 494.7e12),
+            ("bf16", "arch=sm_90", "strict", "einsum_bf16", 989.4e12),
+            ("f16", "arch=sm_100", "strict", "einsum_f16", 2250e12),
+            ("bf16", "arch=sm_80+sm_90+compute_80", "strict", "einsum_bf16", 312e12),  # the slowest of them
         ):
-            report = self.place_product(element, settings)
+            report = self.place_product(element, settings, math)
             group = report["groups"][0]
             self.assertEqual((group["device"], group["kind"]), ("cuda:0", kind), settings)
             self.assertAlmostEqual(group["ms"]["cuda:0"], 0.005 + 1e3 * FLOPS / peak, delta=0.002)
@@ -116,19 +118,19 @@ class CudaPlacementTest(CliTest):
         self.write("calibration.json", json.dumps({"format": 1, "clocks": [
             {"clock": "cpu", "machine": f"{machine['name']}, {machine['cores']} threads", "links": [],
              "devices": [{"device": "cuda:0", "kinds": kinds}]}]}))
-        for element, settings, kind, rate, like in (
-            ("f32", "arch=sm_90", "einsum", 67e11, None),
-            ("bf16", "arch=sm_90", "einsum_bf16", 989.4e11, None),
-            ("f16", "arch=sm_90", "einsum_f16", 989.4e11, "einsum_bf16"),
-            ("f32", "arch=sm_90,tf32=on", "einsum_tf32", 494.7e11, "einsum_bf16"),
+        for element, math, kind, rate, like in (
+            ("f32", "strict", "einsum", 67e11, None),
+            ("bf16", "strict", "einsum_bf16", 989.4e11, None),
+            ("f16", "strict", "einsum_f16", 989.4e11, "einsum_bf16"),
+            ("f32", "tf32", "einsum_tf32", 494.7e11, "einsum_bf16"),
         ):
             for environment in {}, EMULATED:
-                report = self.place_product(element, settings, **environment)
+                report = self.place_product(element, "arch=sm_90", math, **environment)
                 self.assertEqual(report["groups"][0]["kind"], kind)
                 self.assertAlmostEqual(report["groups"][0]["ms"]["cuda:0"], 1e3 * FLOPS / rate, delta=0.05 * 1e3 * FLOPS / rate)
                 device = report["devices"][1]
                 self.assertEqual((device["costs"], device["estimated"]), ("measured", {kind: like} if like else {}))
-        arguments = ("place", "product.mlir", "--devices", "cpu,cuda:0", "--backend", "cuda=arch=sm_90,tf32=on")
+        arguments = ("place", "product.mlir", "--devices", "cpu,cuda:0", "--backend", "cuda=arch=sm_90", "--math", "tf32")
         said = "; einsum_tf32 not measured: estimated from einsum_bf16 by the published peaks of sm_90\n"
         self.assertIn("; costs measured" + said, self.run_sluice(*arguments))
         self.assertIn("  gpu(0) (cuda:0): costs measured" + said, self.run_sluice(*arguments, "--explain", "einsum"))

@@ -302,17 +302,17 @@ module @gelus {
         # The library's behavior, and whether the kernels agree with the reference, depending on the factor's implementation.
         own = (("wrong-input", True), ("no-input", True), ("none", True))
         taken = (("", True), ("wrong", False), ("wrong-input", False), ("no-input", True), ("none", True))
-        for width, form, setting, behaviours in (
-            ("16", " {tanh}", "", taken),
-            ("16", " {tanh}", ",tf32=on", taken[:-1]),  # own kernels would round operands
-            ("18", " {tanh}", "", own),  # the column stride is 18 elements
-            ("16", "", "", own),  # erf
+        for width, form, math, behaviours in (
+            ("16", " {tanh}", "strict", taken),
+            ("16", " {tanh}", "tf32", taken[:-1]),  # own kernels would round operands
+            ("18", " {tanh}", "strict", own),  # the column stride is 18 elements
+            ("16", "", "strict", own),  # erf
         ):
             self.write("gelus.mlir", model.replace("WIDTH", width).replace("FORM", form))
-            arguments = ("gelus.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=library=all" + setting)
+            arguments = ("gelus.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=library=all", "--math", math)
             for behaviour, agrees in behaviours:
                 result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
-                self.assertEqual(result.returncode, 0 if agrees else 1, (width, form, setting, behaviour, result.stderr))
+                self.assertEqual(result.returncode, 0 if agrees else 1, (width, form, math, behaviour, result.stderr))
 
     def test_a_library_sums_operands_beside_its_products(self):
         model = """
@@ -338,17 +338,17 @@ module @biases {
 """
         # The library's behavior, and whether the kernels agree with the reference, depending on the sum's implementation.
         taken = (("", True), ("wrong", False), ("wrong-sums", False), ("no-sums", True), ("none", True))
-        for weight, equation, setting, behaviours in (
-            ("9x16", "ab,bc->ac", "library=all", taken),  # the gradient's columns are the bias's elements
-            ("16x9", "ab,cb->ac", "library=all", taken),  # or its rows
-            ("9x16", "ab,bc->ac", "library=all,tf32=on", taken[:-1]),  # own kernels would round operands
-            ("9x16", "ab,bc->ac", "library=large", (("wrong-sums", True),)),
+        for weight, equation, library, math, behaviours in (
+            ("9x16", "ab,bc->ac", "all", "strict", taken),  # the gradient's columns are the bias's elements
+            ("16x9", "ab,cb->ac", "all", "strict", taken),  # or its rows
+            ("9x16", "ab,bc->ac", "all", "tf32", taken[:-1]),  # own kernels would round operands
+            ("9x16", "ab,bc->ac", "large", "strict", (("wrong-sums", True),)),
         ):
             self.write("biases.mlir", model.replace("WEIGHT", weight).replace("EQUATION", equation))
-            arguments = ("biases.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=" + setting)
+            arguments = ("biases.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=library=" + library, "--math", math)
             for behaviour, agrees in behaviours:
                 result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
-                self.assertEqual(result.returncode, 0 if agrees else 1, (weight, setting, behaviour, result.stderr))
+                self.assertEqual(result.returncode, 0 if agrees else 1, (weight, library, math, behaviour, result.stderr))
 
     def test_a_library_does_wide_products_in_parts(self):
         model = """
@@ -366,9 +366,9 @@ module @wide {
   }
 }
 """
-        for element, setting in (("bf16", ""), ("f32", ",tf32=on")):
+        for element, math in (("bf16", "strict"), ("f32", "tf32")):
             self.write("wide.mlir", model.replace("TYPE", element))
-            arguments = ("wide.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=library=all" + setting)
+            arguments = ("wide.mlir", "--devices", "cuda:0", "--rows", "3", "--backend", "cuda=library=all", "--math", math)
             for behaviour, agrees in (("uneven", True), ("wrong", False)):
                 result = self.run_sluice("verify", *arguments, CUDA_EMU_BLAS=behaviour)
                 self.assertEqual(result.returncode, 0 if agrees else 1, (element, behaviour, result.stderr))
@@ -415,13 +415,17 @@ module @wide {
             self.assertIn(why, result.stderr)
 
     def test_tensor_cores_are_asked_for(self):
-        for name, setting in (("strict", "tf32=off"), ("rounded", "tf32=on")):
-            result = self.compile("--backend", "cuda=arch=sm_90," + setting, "-o", name)
+        for name, math in (("strict", "strict"), ("rounded", "tf32")):
+            result = self.compile("--backend", "cuda=arch=sm_90", "--math", math, "-o", name)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(self.bench(name).returncode, 0)
-            self.assertIn(f", compiled with arch=sm_90,{setting}\n", self.succeed(self.path(name), "info"))
-            devices = json.loads(self.succeed(self.path(name), "info", "--json"))["devices"]
-            self.assertEqual([device["settings"] for device in devices], ["", "arch=sm_90," + setting])
+            text = self.succeed(self.path(name), "info")
+            self.assertIn(", compiled with arch=sm_90\n", text)
+            self.assertIn(f", math {math}, ", text)
+            info = json.loads(self.succeed(self.path(name), "info", "--json"))
+            self.assertEqual([device["settings"] for device in info["devices"]], ["", "arch=sm_90"])
+            self.assertEqual(info["build"]["math"], math)
+            self.assertEqual(info["build"]["options"].get("math", "strict"), math)
         with open(self.path("strict"), "rb") as strict, open(self.path("rounded"), "rb") as rounded:
             self.assertNotEqual(strict.read(), rounded.read())
 
@@ -460,22 +464,48 @@ module @wide {
             ("cuda=arch=compute_42", "has no architecture 'compute_42'; it has sm_75"),
             ("cuda=speed=high", "there is no setting 'speed=high'"),
             ("cuda=library=some", "there is no setting 'library=some'"),
-            ("cuda=arch=sm_90,speed=high", "there is no setting 'speed=high'; there are arch=sm_80+sm_90, tf32=on, library=all and algorithms=timed"),
+            ("cuda=arch=sm_90,speed=high", "there is no setting 'speed=high'; there are arch=sm_80+sm_90, library=all and algorithms=timed"),
             ("cuda=dump=kernels", "there is no setting 'dump=kernels'"),
             ("cuda=arch", "there is no setting 'arch'"),
             ("cuda=arch=sm_90,", "there is no setting ''"),
             ("cuda=arch=sm_90,arch=sm_80", "the setting 'arch' is given twice"),
-            ("cuda=tf32=on,tf32=off", "the setting 'tf32' is given twice"),
+            ("cuda=library=all,library=none", "the setting 'library' is given twice"),
             ("cuda=arch=sm_80+sm_80", "the architecture 'sm_80' is given twice"),
             ("cuda=algorithms=best", "there is no setting 'algorithms=best'"),
-            ("cuda=tf32=perhaps", "there is no setting 'tf32=perhaps'"),
-            ("cuda=arch=sm_75,tf32=on", "architecture sm_75 has no tensor cores for tf32=on"),
+            ("cuda=tf32=on", "there is no setting 'tf32=on'"),
             ("sim=seed=1", "the model has no device of it"),
             ("cuda", "is not NAME=SETTINGS"),
         ):
             result = self.compile("--backend", setting, "-o", "small")
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(why, result.stderr)
+
+    def test_tf32_needs_tensor_cores(self):
+        for math in "tf32-convolutions", "tf32", "fast":
+            result = self.compile("--backend", "cuda=arch=sm_75", "--math", math, "-o", "small")
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("architecture sm_75 has no TF32 tensor cores; use --math strict", result.stderr)
+        self.assertEqual(self.compile("--backend", "cuda=arch=sm_75", "-o", "small").returncode, 0)
+
+    # A network with convolutions and products: its kernels on tensor cores, by their CUDA C++.
+    def test_tf32_convolutions_leave_other_products(self):
+        self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "--batch", "8", "-o", "lenet.mlir")
+        rounded = {}
+        for math in "strict", "tf32-convolutions", "tf32":
+            result = self.run_sluice("compile", "lenet.mlir", "--devices", "cuda:0", "--math", math, "--backend", "cuda=arch=sm_90,library=none",
+                                     "--dump-ir", math, "-o", "lenet", "-q")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            names = [os.path.basename(path).split(".")[0] for path in glob.glob(self.path(f"{math}/kernels/*.cu"))]
+            texts = {}
+            for name in names:
+                with open(self.path(f"{math}/kernels/{name}.cu")) as file:
+                    texts[name] = file.read()
+            rounded[math] = {name for name, text in texts.items() if "Tf32" in text}
+        self.assertEqual(rounded["strict"], set())
+        self.assertTrue(rounded["tf32-convolutions"])
+        self.assertTrue(all("conv2d" in name for name in rounded["tf32-convolutions"]), rounded)
+        self.assertGreater(rounded["tf32"], rounded["tf32-convolutions"])
+        self.assertTrue(any("einsum" in name or "linear" in name for name in rounded["tf32"]), rounded)
 
     def test_replicas_need_nccl(self):
         self.succeed(os.path.join(BUILD, "bin", "models", "mlp"), "--batch", "4", "-o", "mlp.mlir")

@@ -8,7 +8,7 @@ import shutil
 from sluice_cli import BUILD, CliTest, main
 
 BAD = {
-    "WrongMajor": "version 3.7, and this Sluice needs 2.x",
+    "WrongMajor": "version 3.8, and this Sluice needs 2.x",
     "LongTable": "says that it has",
     "LyingHalf": "its compile half says that it has 4096 bytes",
     "NoSymbol": "does not export sluice_backend_query",

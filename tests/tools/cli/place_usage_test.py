@@ -99,13 +99,13 @@ TABLE = [
     (link("sim:1=1GB/s"), ABSENT, ["a link is given for 'sim:1'", "target cpu,sim:0"]),
     (link("cpu=1GB/s"), USAGE, ["a link is between the host and an accelerator"]),
     (place("--link", "sim:0=1GB/s", "--link", "sim:0=2GB/s"), USAGE, ["link of sim:0 is given twice"]),
-    (place("--link"), USAGE, ["--link"]),
+    (place("--link"), USAGE, ["--link: requires a value: LINK"]),
     # Entry points and ops.
     (place("--place-entry", "predic"), USAGE, ["no entry point 'predic'", "did you mean 'predict'?", "there are predict, init"]),
     (place("--explain", "einsumm"), USAGE, ["unknown group, op, state or line 'einsumm'", "did you mean 'einsum'?"]),
     (place("--explain", "frobnicate"), USAGE, ["unknown group, op, state or line 'frobnicate' in predict"]),
     # Decisions to keep.
-    (kept(""), USAGE, ["--placement", "auto or a file"]),
+    (kept(""), USAGE, ["--placement: expected auto|FILE"]),
     (kept("absent.json"), INVALID, ["absent.json: cannot open: No such file or directory"]),
     (kept("."), INVALID, [".: cannot read: Is a directory"]),
     (kept("empty.json"), INVALID, ["empty.json: not valid JSON: ", "unexpected end of input"]),

@@ -56,8 +56,8 @@ class ReplicasTest(CliTest):
         self.assertGreaterEqual(size(half), 2 * summary["parameters"])
         self.assertTrue(0.49 < size(half) / size(full) < 0.51, (size(half), size(full)))  # layouts pad some
         self.assertEqual(size(self.communication("--wire", "f32")[0]), size(full))
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "bf17"), 2, "--wire is f32 or bf16, not 'bf17'")
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "f16"), 2, "--wire is f32 or bf16, not 'f16'")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "bf17"), 2, "--wire: 'bf17' is none of f32, bf16; did you mean 'bf16'?")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--wire", "f16"), 2, "--wire: 'f16' is none of f32, bf16")
         self.assert_refused(self.compile("--wire", "bf16"), 2, "--wire applies to replicas, and there is one; add --replicas N")
 
     def test_the_summary_tells_when_they_communicate(self):
@@ -180,7 +180,7 @@ class ReplicasTest(CliTest):
         self.assertIn("sluice.all_reduce", text)
         self.assert_refused(self.sluice("compile", "fused.mlir", "--replicas", "2", "-o", "out", env=self.environment), 2, "cannot apply --replicas to a dump of phase 'fused', which already has one replica per launched process")
         self.assertEqual(self.sluice("compile", "fused.mlir", "-q", "-o", "out", env=self.environment).returncode, 0)
-        self.assert_refused(self.compile("--replicas", "envy"), 2, "'envy' is neither a number from 1 to 1024 nor env")
+        self.assert_refused(self.compile("--replicas", "envy"), 2, "--replicas: 'envy' is neither a whole number from 1 to 1024 nor env")
 
     def test_devices_must_go_round(self):
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-2"), 2, "among 2 replicas: each needs the same number of accelerators, and there are 3; list a multiple of 2")
@@ -190,7 +190,7 @@ class ReplicasTest(CliTest):
         self.assert_refused(self.compile("--replicas", "2000"), 2, "--replicas")
 
     def test_words_must_fit(self):
-        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--batch-norm", "synk"), 2, "--batch-norm is local or sync, not 'synk'; did you mean 'sync'?")
+        self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--batch-norm", "synk"), 2, "--batch-norm: 'synk' is none of local, sync; did you mean 'sync'?")
         self.assert_refused(self.compile("--batch-norm", "sync"), 2, "--batch-norm applies to replicas")
         self.assert_refused(self.compile("--replicas", "2", "--devices", "sim:0-1", "--placement", "auto"), 4, "cannot choose the devices of replicas")
 

@@ -136,7 +136,7 @@ REFUSED = [
     (["--strong", "--weak"], ["cannot combine --strong with --weak; give one of them"]),
     (["--clusters", "x"], ["unknown option '--clusters'; did you mean '--cluster'?"]),
     (["--frobnicate"], ["unknown option '--frobnicate'"]),
-    (["--precision", "f8"], ["a precision is 'f32', 'bf16' or 'f16', not 'f8'"]),
+    (["--precision", "f8"], ["--precision: 'f8' is none of f32, bf16, f16"]),
 ]
 
 

@@ -119,7 +119,7 @@ class ZeroTest(ProcessesTest):
         self.assert_refused(self.compile("--zero", "1", "-o", "out"), 2, "--zero 1 applies to replicas, and there is one; add --replicas N")
         self.assert_refused(self.compile("--zero", "1", "--replicas", "env", "-o", "out"), 4, "cannot combine --zero 1 with --replicas env: the size of a shard", "use --replicas N")
         self.assert_refused(self.compile(*two, "--zero", "2"), 4, "cannot shard gradients (--zero 2): not supported", "use --zero 1")
-        self.assert_refused(self.compile(*two, "--zero", "5"), 2, "--zero is 0 or 1, not 5")
+        self.assert_refused(self.compile(*two, "--zero", "5"), 2, "--zero: '5' is none of 0, 1")
         self.succeed(os.path.join(BUILD, "bin", "models", "lenet"), "-o", "plain.mlir")
         result = self.sluice("compile", "plain.mlir", *two, "--zero", "1", env=self.environment)
         self.assert_refused(result, 3, "cannot shard the optimizer state (--zero 1): this optimizer keeps none; use --zero 0")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that dumps, and the tables of phases and passes, match passes/PHASES.md: phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
+"""Checks that dumps, and the tables of phases and passes, match passes/PHASES.md, and the table of options tools/sluice/COMMANDS.md:
+phases_test.py SOURCE_ROOT BUILD_FOLDER FILECHECK.
 
 A comment `<!-- dump: NAME PHASE -->` precedes each block; NAME is one of the models below, or a dump of `fused`
 in tests/e2e/devices/trees. The lines of a block are consecutive in the dump of that phase; `...` matches any
@@ -23,6 +24,7 @@ MODELS = {
     "split": ["--batch", "256", "--devices", "cpu,sim:0", "--pin", "conv=gpu:0", "--copies", "insert"],
 }
 TABLES = re.compile(r"<!-- tables of sluice-opt --phases -->\n\n(.*?)\n<!-- end of the tables -->", re.S)
+OPTIONS = re.compile(r"<!-- table of sluice-opt --options -->\n\n(.*?)\n<!-- end of the table -->", re.S)
 BLOCK = re.compile(r"<!-- dump: (\w+) (\w+) -->\n```mlir\n(.*?)```", re.S)
 
 
@@ -56,10 +58,13 @@ def main():
         text = document.read()
     blocks = BLOCK.findall(text)
     failed = len(blocks) < 10
-    printed = subprocess.run([os.path.join(build, "bin", "sluice-opt"), "--phases"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    if TABLES.findall(text) != [printed]:
-        print("the tables of PHASES.md are not those of sluice-opt --phases")
-        failed = True
+    with open(os.path.join(root, "tools/sluice/COMMANDS.md"), encoding="utf-8") as document:
+        commands = document.read()
+    for name, flag, found in (("PHASES.md", "--phases", TABLES.findall(text)), ("COMMANDS.md", "--options", OPTIONS.findall(commands))):
+        printed = subprocess.run([os.path.join(build, "bin", "sluice-opt"), flag], check=True, stdout=subprocess.PIPE, text=True).stdout
+        if found != [printed]:
+            print(f"{name} differs from the output of sluice-opt {flag}")
+            failed = True
     with tempfile.TemporaryDirectory() as folder:
         for name, phase, block in blocks:
             expected = os.path.join(folder, "expected")

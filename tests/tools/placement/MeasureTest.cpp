@@ -140,11 +140,11 @@ TEST(MeasuredKernels, TensorCoresHaveKindsOfTheirOwn) {
 // A dump already has a precision, and is timed in no other.
 TEST(MeasuredKernels, ADumpIsTimedAsItIs) {
   test::TemporaryFolder folder;
-  CompileOptions options;
-  options.compileTo = "train";
-  options.output = folder / "dump.mlir";
-  llvm::cantFail(compileFile(SLUICE_SMALL_MODEL, options));
-  auto measured = llvm::cantFail(measureDevices(onEmulated("cpu,cuda:0", options.output)));
+  CompileTask task;
+  task.compileTo = "train";
+  task.output = folder / "dump.mlir";
+  llvm::cantFail(compileFile(SLUICE_SMALL_MODEL, CompileOptions(), task));
+  auto measured = llvm::cantFail(measureDevices(onEmulated("cpu,cuda:0", task.output)));
   ASSERT_EQ(measured.size(), 1u);
   ASSERT_EQ(measured[0].devices.size(), 2u);
   for (const auto &kind : measured[0].devices[1].kinds)

@@ -158,7 +158,7 @@ std::string maskOf(ir::ScaledDotProductAttentionOp op) {
 class MaskedGraphs : public testing::TestWithParam<uint32_t> {
 protected:
   /// Compiles the graph for the seed in this precision, and compares it with the reference.
-  void verify(const std::string &precision) {
+  void verify(std::optional<DType> precision) {
     if (!isSampled(GetParam()) && !std::getenv("SLUICE_TEST_FULL"))
       GTEST_SKIP() << "a sample of the graphs is verified unless SLUICE_TEST_FULL is set";
     std::string text = textOf(GetParam());
@@ -182,8 +182,8 @@ protected:
 
 } // namespace
 
-TEST_P(MaskedGraphs, AgreeWithTheReference) { verify("f32"); }
-TEST_P(MaskedGraphs, AgreeInHalves) { verify(GetParam() / 25 % 2 ? "bf16" : "f16"); }
+TEST_P(MaskedGraphs, AgreeWithTheReference) { verify(f32); }
+TEST_P(MaskedGraphs, AgreeInHalves) { verify(GetParam() / 25 % 2 ? bf16 : f16); }
 
 TEST(MaskedGraphsSample, HasAttentionWithEveryMask) {
   std::set<std::string> masks, ofLong;

@@ -234,9 +234,7 @@ TEST_F(VerifyTest, APlanThatWritesOverAValueIsSeen) {
   std::string text = kReadTwice;
   module = llvm::cantFail(ir::parseModuleText(text, "small.mlir", context));
   llvm::cantFail(compileModule(*module, options.compile));
-  passes::PipelineOptions pipeline;
-  pipeline.fuse = false;
-  test::Compiled planned(text, pipeline);
+  test::Compiled planned(text, options.compile);
   EXPECT_FALSE(llvm::cantFail(compareWithReference(*module, planned.program(), options)).first);
 
   std::string plan = planned.planText();
@@ -248,7 +246,7 @@ TEST_F(VerifyTest, APlanThatWritesOverAValueIsSeen) {
   size_t at = 0; // tanh then overwrites exp, which add still reads
   while ((at = plan.find(placeOf(1), at)) != std::string::npos)
     plan.replace(at, placeOf(1).size(), placeOf(0));
-  test::Compiled spoilt(text, pipeline, {.plan = plan});
+  test::Compiled spoilt(text, options.compile, {.plan = plan});
   Verification result = llvm::cantFail(compareWithReference(*module, spoilt.program(), options));
   ASSERT_TRUE(result.first);
   EXPECT_THAT(result.first->ops, ElementsAre("sluice.add"));

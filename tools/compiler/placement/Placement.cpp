@@ -1,5 +1,6 @@
 #include "tools/compiler/placement/Placement.h"
 
+#include "passes/Nearest.h"
 #include "passes/Passes.h"
 #include "passes/assign/search/PlacementSearch.h"
 #include "tools/compiler/Diagnostics.h"
@@ -20,7 +21,7 @@ static llvm::Error checkDevices(ModuleOp module) {
   OwningOpRef<ModuleOp> copy(module.clone());
   if (succeeded(passes::placeValues(*copy)))
     return llvm::Error::success();
-  return errorOf(diagnostics);
+  return passes::errorOf(diagnostics);
 }
 
 static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::string &asked) {
@@ -34,15 +35,17 @@ static llvm::Expected<std::string> entryToPlace(ModuleOp module, const std::stri
                                                                      : names.front();
   if (llvm::is_contained(names, wanted))
     return wanted.str();
-  return makeError(ExitCode::Usage, "there is no entry point '" + wanted + "'" + didYouMean(wanted, names) +
+  return makeError(ExitCode::Usage, "there is no entry point '" + wanted + "'" + passes::didYouMean(wanted, names) +
                                         "; there are " + llvm::join(names, ", "));
 }
 
-llvm::Expected<passes::PlacementSetting> preparePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
-                                                          const PlacementRequest &request) {
+llvm::Expected<passes::PlacementSetting> preparePlacement(ModuleOp module, const CompileOptions &options,
+                                                          const passes::PipelineInputs &inputs,
+                                                          const passes::PlacementRequest &request) {
   passes::PlacementSetting setting;
   setting.module = module;
-  setting.pipeline = pipeline;
+  setting.options = options;
+  setting.inputs = inputs;
   auto entry = entryToPlace(module, request.entry);
   if (!entry)
     return entry.takeError();
@@ -50,17 +53,17 @@ llvm::Expected<passes::PlacementSetting> preparePlacement(ModuleOp module, const
   if (llvm::Error error = checkDevices(module))
     return error;
   ir::DiagnosticText diagnostics(module.getContext());
-  setting.backends = passes::DeviceBackends::create(module, pipeline.backends, pipeline.cpu, pipeline.settings);
+  setting.backends = passes::DeviceBackends::create(module, inputs.backends, options);
   if (!setting.backends)
-    return errorOf(diagnostics);
-  auto costs = costsOf(setting.target(), request, pipeline.settings);
+    return passes::errorOf(diagnostics);
+  auto costs = costsOf(setting.target(), request, options);
   if (!costs)
     return costs.takeError();
   setting.costs = std::move(*costs);
-  setting.pipeline.costs = setting.costs.model;
+  setting.inputs.costs = setting.costs.model;
   for (auto op : module.getOps<ir::EntryOp>())
     setting.graphs.emplace(op.getSymName().str(),
-                           passes::buildPlacementGraph(op, *setting.backends, setting.costs.model, pipeline.fuse));
+                           passes::buildPlacementGraph(op, *setting.backends, setting.costs.model, options.fuse));
   passes::PlacementGraph &graph = setting.graphs.at(setting.entry);
   if (!request.file.empty())
     if (llvm::Error error = keepPlacement(request.file, graph, setting.target()))
@@ -81,7 +84,7 @@ static llvm::Expected<PlacementDecision> prefer(passes::PlacementSetting &settin
     return passes::preferring(graph, uint32_t(device - setting.target().devices().data()));
   });
   if (!preferred.isPossible())
-    return errorOf(preferred.obstacle);
+    return passes::refuse(preferred.obstacle.kind, preferred.obstacle.text);
   return decided(setting, preferred, describePlacement(setting, preferred, preferred, {}));
 }
 
@@ -97,16 +100,17 @@ static std::string remarkOn(const passes::SearchResult &found, double uncertaint
 
 static llvm::Error whyNone(const passes::SearchResult &found) {
   if (found.obstacle.kind != passes::Obstacle::None)
-    return errorOf({found.obstacle.kind, "no placement is possible: " + found.obstacle.text});
+    return passes::refuse(found.obstacle.kind, "no placement is possible: " + found.obstacle.text);
   std::string text;
   for (const passes::Candidate &candidate : found.candidates)
     text += (text.empty() ? "" : "; ") + shownAlternative(candidate.name) + ": " + candidate.obstacle.text;
   return makeError(ExitCode::Exhausted, "no placement fits: " + text);
 }
 
-llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const passes::PipelineOptions &pipeline,
-                                                  const PlacementRequest &request) {
-  auto setting = preparePlacement(module, pipeline, request);
+llvm::Expected<PlacementDecision> choosePlacement(ModuleOp module, const CompileOptions &options,
+                                                  const passes::PipelineInputs &inputs,
+                                                  const passes::PlacementRequest &request) {
+  auto setting = preparePlacement(module, options, inputs, request);
   if (!setting)
     return setting.takeError();
   if (!request.prefer.empty())

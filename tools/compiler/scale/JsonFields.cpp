@@ -1,8 +1,9 @@
 #include "tools/compiler/scale/JsonFields.h"
 
+#include "passes/Nearest.h"
+#include "passes/analysis/Quantity.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/JsonFile.h"
-#include "tools/compiler/placement/costs/Quantity.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -81,7 +82,7 @@ std::string JsonFields::word(llvm::StringRef field, llvm::ArrayRef<llvm::StringR
     return "";
   std::string text = textOf(*value);
   if (!llvm::is_contained(words, text))
-    fault(field, "is " + quoteJson(*value) + ", none of " + llvm::join(words, ", ") + didYouMean(text, words));
+    fault(field, "is " + quoteJson(*value) + ", none of " + llvm::join(words, ", ") + passes::didYouMean(text, words));
   return text;
 }
 
@@ -117,15 +118,16 @@ double JsonFields::quantity(llvm::StringRef field, std::optional<double> (*parse
 }
 
 double JsonFields::bytes(llvm::StringRef field) {
-  return quantity(field, parseBytes, "a positive number of bytes with a unit, such as \"25MiB\"");
+  return quantity(field, passes::parseBytes, "a positive number of bytes with a unit, such as \"25MiB\"");
 }
 
 double JsonFields::bytesPerSecond(llvm::StringRef field) {
-  return quantity(field, parseBytesPerSecond, "a positive number of bytes a second with a unit, such as \"300GB/s\"");
+  return quantity(field, passes::parseBytesPerSecond,
+                  "a positive number of bytes a second with a unit, such as \"300GB/s\"");
 }
 
 double JsonFields::seconds(llvm::StringRef field) {
-  return quantity(field, parseSeconds, "a time with a unit, such as \"5us\"");
+  return quantity(field, passes::parseSeconds, "a time with a unit, such as \"5us\"");
 }
 
 void JsonFields::object(llvm::StringRef field, llvm::function_ref<void(JsonFields &)> read) {
@@ -172,7 +174,7 @@ void JsonFields::finish() {
       unknown.push_back(key);
   llvm::sort(unknown);
   if (!unknown.empty())
-    fault(llvm::json::fixUTF8(unknown.front()), "is no field" + didYouMean(unknown.front(), known));
+    fault(llvm::json::fixUTF8(unknown.front()), "is no field" + passes::didYouMean(unknown.front(), known));
 }
 
 } // namespace sluice::compiler

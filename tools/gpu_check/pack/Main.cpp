@@ -1,4 +1,5 @@
 // Packs the kernels of models and of single ops; without a list of packs, the kernels of the runner's checks.
+#include "passes/driver/OptionTable.h"
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "tools/compiler/Diagnostics.h"
@@ -16,10 +17,17 @@ static int report(llvm::Error error) {
   return int(failure.code);
 }
 
-/// The common settings and those of one pack.
-static passes::BackendSettings settingsOf(llvm::StringRef all, llvm::StringRef more) {
+/// The options of one pack, with the common settings and its own. `precision` is empty for the model's own.
+static CompileOptions optionsOf(llvm::StringRef all, llvm::StringRef more, llvm::StringRef precision) {
+  CompileOptions options;
   std::string both = (all + (all.empty() || more.empty() ? "" : ",") + more).str();
-  return both.empty() ? passes::BackendSettings() : passes::BackendSettings{{"cuda", both}};
+  if (!both.empty())
+    options.backends["cuda"] = both;
+  if (precision == "tf32")
+    options.math = "tf32";
+  else if (!precision.empty())
+    passes::setOption(options, *passes::findOption("precision"), precision);
+  return options;
 }
 
 int main(int count, char **arguments) {
@@ -34,7 +42,8 @@ int main(int count, char **arguments) {
   app.add_option(
          "packs", packs,
          "Packs: NAME=GRAPH[:PRECISION][@MORE] of a model, or opsN=OP,OP...[@MORE] of single ops (all ops if none is "
-         "named); MORE are settings of this pack, e.g. tf32=on (default: the kernels of the runner's checks)")
+         "named); PRECISION is bf16, f16 or tf32; MORE are settings of this pack, e.g. library=all (default: the "
+         "kernels of the runner's checks)")
       ->type_name("PACK...");
   if (std::optional<int> code = help::parse(app, count, arguments))
     return *code;
@@ -49,10 +58,9 @@ int main(int count, char **arguments) {
     auto [name, given] = pack.split('=');
     auto [what, more] = given.split('@');
     auto [graph, precision] = what.split(':');
-    passes::BackendSettings settings = settingsOf(allSettings, more);
-    auto kernels = name.starts_with("ops")
-                       ? gpu_check::packOps(what, name.str(), folder, settings)
-                       : gpu_check::packModel(graph.str(), precision.str(), name.str(), folder, settings);
+    CompileOptions options = optionsOf(allSettings, more, precision);
+    auto kernels = name.starts_with("ops") ? gpu_check::packOps(what, name.str(), folder, options)
+                                           : gpu_check::packModel(graph.str(), name.str(), folder, options);
     if (!kernels)
       return report(kernels.takeError());
     llvm::outs() << name << ": " << *kernels << " kernels\n";

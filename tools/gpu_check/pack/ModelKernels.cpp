@@ -1,6 +1,5 @@
 #include "tools/gpu_check/pack/ModelKernels.h"
 
-#include "backends/cuda/compiler/Session.h"
 #include "ir/Module.h"
 #include "ir/Target.h"
 #include "ir/Types.h"
@@ -41,51 +40,39 @@ static std::vector<ir::KernelOp> distinctKernels(ModuleOp module, StringRef devi
 
 /// Begins the session that prepares the kernels of a module in phase `fused`.
 static llvm::Expected<std::unique_ptr<passes::DeviceBackends>> beginSessions(ModuleOp module,
-                                                                             const passes::BackendSettings &settings) {
+                                                                             const CompileOptions &options) {
   auto backend = compiler::findBackend("cuda");
   if (!backend)
     return backend.takeError();
   ir::DiagnosticText diagnostics(module.getContext());
-  auto backends = passes::DeviceBackends::create(module, {&compiler::hostBackend(), *backend}, "native", settings);
+  auto backends = passes::DeviceBackends::create(module, {&compiler::hostBackend(), *backend}, options);
   if (!backends)
     return compiler::makeError(compiler::ExitCode::Unsupported, diagnostics.errors());
   return backends;
 }
 
-static llvm::Expected<double> productToleranceOf(const passes::BackendSettings &settings) {
-  auto given = settings.find("cuda");
-  auto read = cuda::readSettings(given == settings.end() ? "" : given->second);
-  if (!read)
-    return read.takeError();
-  return read->tf32 ? kTf32Tolerance : 0;
-}
-
-llvm::Expected<size_t> packModel(const std::string &graph, const std::string &precision, const std::string &name,
-                                 const std::string &folder, const passes::BackendSettings &settings) {
+llvm::Expected<size_t> packModel(const std::string &graph, const std::string &name, const std::string &folder,
+                                 CompileOptions options) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   auto module = ir::parseModuleFile(graph, context);
   if (!module)
     return compiler::withCode(compiler::ExitCode::Invalid, module.takeError());
-  compiler::CompileOptions compile;
-  compile.devices = kDevice;
-  compile.compileTo = "fused";
-  compile.precision = precision;
-  compile.settings = settings;
-  auto compiled = compiler::compileModule(**module, compile);
+  options.devices = kDevice;
+  compiler::CompileTask task;
+  task.compileTo = "fused";
+  auto compiled = compiler::compileModule(**module, options, task);
   if (!compiled)
     return compiled.takeError();
-  auto backends = beginSessions(**module, settings);
+  auto backends = beginSessions(**module, options);
   if (!backends)
     return backends.takeError();
-  auto productTolerance = productToleranceOf(settings);
-  if (!productTolerance)
-    return productTolerance.takeError();
+  double productTolerance = options.math == "strict" ? 0 : kTf32Tolerance;
   std::vector<KernelToPack> kernels;
   for (ir::KernelOp kernel : distinctKernels(**module, ir::acceleratorName(0)))
     kernels.push_back({kernel, kernel.getName().str()});
   Pack pack{name, int64_t(ir::getModel(**module).getCapacity()), 0, {}};
   if (llvm::Error error =
-          packKernels(std::move(pack), kernels, (*backends)->of(kernels.front().op), folder, *productTolerance))
+          packKernels(std::move(pack), kernels, (*backends)->of(kernels.front().op), folder, productTolerance))
     return std::move(error);
   return kernels.size();
 }

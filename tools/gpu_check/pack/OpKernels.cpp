@@ -1,5 +1,6 @@
 #include "tools/gpu_check/pack/OpKernels.h"
 
+#include "passes/driver/OptionValues.h"
 #include "tests/conformance/OpKernel.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
@@ -59,20 +60,16 @@ struct OpKernels {
 } // namespace
 
 llvm::Expected<size_t> packOps(StringRef only, const std::string &name, const std::string &folder,
-                               const passes::BackendSettings &settings) {
+                               const CompileOptions &options) {
   auto table = compiler::findBackend("cuda");
   if (!table)
     return table.takeError();
   ir::DiagnosticText diagnostics(&test::getContext());
   sluice_compile_services services{sizeof(services), &compiler::hostBackend()};
-  auto given = settings.find("cuda");
-  sluice_target_options options{sizeof(options),
-                                "native",
-                                conformance::kCapacity,
-                                &services,
-                                given == settings.end() ? "" : given->second.c_str(),
-                                nullptr};
-  auto backend = passes::Backend::create(**table, options, UnknownLoc::get(&test::getContext()));
+  std::string settings = passes::settingsOf(options, "cuda");
+  sluice_target_options target{sizeof(target),   "native", conformance::kCapacity, &services,
+                               settings.c_str(), nullptr,  passes::mathOf(options)};
+  auto backend = passes::Backend::create(**table, target, UnknownLoc::get(&test::getContext()));
   if (!backend)
     return compiler::makeError(compiler::ExitCode::Unsupported, diagnostics.errors());
   SmallVector<StringRef> names;

@@ -2,7 +2,7 @@
 // layout that a backend must accept.
 #pragma once
 
-#include "passes/backend/Backend.h"
+#include "sluice/compile_options.h"
 #include "llvm/Support/Error.h"
 #include <string>
 
@@ -10,6 +10,6 @@ namespace sluice::gpu_check {
 
 /// Packs the kernels of all ops, or of those in `only` ("conv2d,sum"), under a name, and returns the number of kernels.
 llvm::Expected<size_t> packOps(llvm::StringRef only, const std::string &name, const std::string &folder,
-                               const passes::BackendSettings &settings);
+                               const CompileOptions &options);
 
 } // namespace sluice::gpu_check

@@ -1,5 +1,6 @@
 #include "tools/sluice/place/Text.h"
 
+#include "passes/Nearest.h"
 #include "runtime/plan/DeviceName.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/sluice/Amounts.h"
@@ -141,7 +142,7 @@ llvm::Expected<std::string> explainPlacement(const PlacementReport &report, llvm
   if (!text.empty())
     return text;
   return compiler::makeError(compiler::ExitCode::Usage, "unknown group, op, state or line '" + name + "' in " +
-                                                            report.entry + compiler::didYouMean(name, known));
+                                                            report.entry + passes::didYouMean(name, known));
 }
 
 } // namespace sluice::tool

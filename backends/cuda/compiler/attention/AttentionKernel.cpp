@@ -197,7 +197,7 @@ public:
   AttentionWriter(ir::KernelOp kernel, Operation *op, StringRef name, int64_t capacity, const GridOptions &options)
       : results(kernel.getBody().front().getTerminator()->getOperands()), firstResult(kernel.getNumOperands()),
         buffers(firstResult + kernel.getNumResults() + 1), shape(op), tiles(tilesOf(shape)), name(name.str()),
-        capacity(capacity), options(options) {}
+        capacity(capacity), tf32(usesTf32(op, options)) {}
 
   std::string text() const;
   std::string tile() const;
@@ -220,7 +220,7 @@ private:
   AttentionTiles tiles;
   std::string name;
   int64_t capacity;
-  const GridOptions &options;
+  bool tf32;
 };
 
 } // namespace
@@ -228,7 +228,7 @@ private:
 std::string AttentionWriter::cores() const {
   if (ir::isHalf(shape.element()))
     return "HalfCores<" + memoryTypeName(shape.element()) + ">";
-  return options.tf32 ? "Tf32Cores" : "ScalarCores";
+  return tf32 ? "Tf32Cores" : "ScalarCores";
 }
 
 std::string AttentionWriter::caseText() const {

@@ -32,6 +32,12 @@ static constexpr int64_t kPacked = 128;
 static constexpr int64_t kFewWarps = kWarpsAtOnce / 4;
 static constexpr size_t kMuchText = 40 << 10;
 
+bool usesTf32(Operation *op, const GridOptions &options) {
+  bool isConvolution = isa<ir::Conv2dOp, ir::Conv2dInputGradOp, ir::Conv2dWeightGradOp>(op);
+  return cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isF32() &&
+         options.math >= (isConvolution ? SLUICE_MATH_TF32_CONVOLUTIONS : SLUICE_MATH_TF32);
+}
+
 namespace {
 
 class GridWriter : public NestWriter {

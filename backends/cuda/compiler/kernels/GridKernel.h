@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Dialect.h"
+#include "sluice/backend/compile.h"
 #include <string>
 
 namespace sluice::cuda {
@@ -40,9 +41,12 @@ struct GridOptions {
   // A block's tile; the tile does not affect values.
   int64_t largestTile = 128;  ///< rows or columns
   int64_t wantedBlocks = 128; ///< tiles shrink until there are this many: one per multiprocessor
-  bool tf32 = false;          ///< f32 on tensor cores, with operands rounded to 11 bits
-  bool halfCores = true;      ///< f16 and bf16 on tensor cores, available from sm_80 on
+  sluice_math math = SLUICE_MATH_STRICT;
+  bool halfCores = true; ///< f16 and bf16 on tensor cores, available from sm_80 on
 };
+
+/// Whether the op multiplies f32 on tensor cores, with operands rounded to 11 bits.
+bool usesTf32(mlir::Operation *op, const GridOptions &options);
 
 /// Function names begin with `name`. A kernel with a product has elementwise ops after it, as defined by
 /// loops::lastOpJoins. Fails with a diagnostic on the op that cannot be lowered.

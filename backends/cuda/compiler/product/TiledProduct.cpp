@@ -78,9 +78,7 @@ static Cores coresFor(Operation *op, const GridOptions &options) {
   auto isOfElement = [&](Value operand) { return tensorTypeOf(operand).getElementType() == element; };
   if (!llvm::all_of(op->getOperands(), isOfElement))
     return Cores::Scalar;
-  return options.tf32 && element.isF32()            ? Cores::Tf32
-         : options.halfCores && ir::isHalf(element) ? Cores::Halves
-                                                    : Cores::Scalar;
+  return usesTf32(op, options) ? Cores::Tf32 : options.halfCores && ir::isHalf(element) ? Cores::Halves : Cores::Scalar;
 }
 
 namespace {

@@ -19,7 +19,7 @@ extern "C" {
 
 /* The version of this interface. */
 #define SLUICE_BACKEND_MAJOR 2
-#define SLUICE_BACKEND_MINOR 7
+#define SLUICE_BACKEND_MINOR 8
 
 /* The members that each minor version appended:
  *
@@ -32,7 +32,8 @@ extern "C" {
  *   4  sluice_target_info and the table `collectives`: no_tree_sums; sluice_device_info: identity
  *   5  run half: note_times
  *   6  sluice_target_options: temporaries; sluice_target_info: peaks, num_peaks and peak_size
- *   7  sluice_target_info: alignment; run half: signal, wait_for_signal and lazy */
+ *   7  sluice_target_info: alignment; run half: signal, wait_for_signal and lazy
+ *   8  sluice_target_options: math */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */

@@ -28,19 +28,28 @@ typedef struct sluice_compile_services {
   const sluice_backend_compile *host; /* compiles for the host's CPU; a backend may pass views to a session of it */
 } sluice_compile_services;
 
+/* The arithmetic of f32. Each value permits more than the one before it. A backend that uses less is correct. */
+typedef enum sluice_math {
+  SLUICE_MATH_STRICT = 0,            /* every operand and sum is an f32 */
+  SLUICE_MATH_TF32_CONVOLUTIONS = 1, /* operands of convolutions may be rounded to 11 bits of significand, as TF32 */
+  SLUICE_MATH_TF32 = 2,              /* and operands of other products */
+  SLUICE_MATH_FAST = 3               /* and sums may be reordered */
+} sluice_math;
+
 /* Options of a session. */
 typedef struct sluice_target_options {
   uint32_t struct_size;
   const char *cpu;        /* "native" or the name of a CPU, with its caches if known: "haswell:l1=32K,l2=256K" */
   int64_t capacity;       /* the largest number of rows; 0 if the session only describes its target */
   const sluice_compile_services *services; /* never NULL */
-  /* Settings of the backend, such as "arch=sm_90,tf32=on"; "" for none. An unknown one is SLUICE_USAGE, with its name
+  /* Settings of the backend, such as "arch=sm_90,library=all"; "" for none. An unknown one is SLUICE_USAGE, with its name
    * in last_error. */
   const char *settings;
   /* Since 2.6: a folder for readable texts of kernels; it exists when lower is called. NULL: none are wanted. lower
    * writes a file NAME.KIND for each text of the kernel whose view has this name, for example relu.ll. NAME.txt has
    * facts about the kernel, one per line, for example "tile: 6 x 32". */
   const char *temporaries;
+  sluice_math math;       /* since 2.8 */
 } sluice_target_options;
 
 /* The published peak rates of devices of an architecture; the lowest, if such devices differ. */

@@ -1,12 +1,12 @@
 #include "tools/compiler/placement/costs/Calibration.h"
 
 #include "ir/Dialect.h"
+#include "passes/analysis/Quantity.h"
 #include "runtime/files/OutputFile.h"
 #include "tools/compiler/Backends.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
 #include "tools/compiler/JsonFile.h"
-#include "tools/compiler/placement/costs/Quantity.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -161,7 +161,8 @@ static KernelSample readSample(const JsonReader &json) {
   sample.flops = json.at("flops").number();
   sample.bytes = json.at("bytes").number();
   sample.seconds = json.at("seconds").number();
-  if (!isAmount(sample.flops, 0) || !isAmount(sample.bytes, 0) || !isTime(sample.seconds) || sample.seconds <= 0)
+  if (!passes::isAmount(sample.flops, 0) || !passes::isAmount(sample.bytes, 0) || !passes::isTime(sample.seconds) ||
+      sample.seconds <= 0)
     json.fail("a kernel's work and time must be positive and possible for a machine");
   return sample;
 }
@@ -182,7 +183,7 @@ static LinkCalibration readLink(const JsonReader &json) {
   link.to = json.at("to").string();
   link.bytesPerSecond = json.at("bytes_per_second").number();
   link.latency = json.at("latency_s").number();
-  if (!isAmount(link.bytesPerSecond) || !isTime(link.latency))
+  if (!passes::isAmount(link.bytesPerSecond) || !passes::isTime(link.latency))
     json.fail("a link's speed must be positive and possible for a machine");
   return link;
 }

@@ -15,8 +15,8 @@ namespace {
 
 class CostAssembly {
 public:
-  CostAssembly(const ir::Target &target, const PlacementRequest &request, const passes::BackendSettings &settings)
-      : target(target), request(request), settings(settings),
+  CostAssembly(const ir::Target &target, const passes::PlacementRequest &request, const CompileOptions &options)
+      : target(target), request(request), options(options),
         files(target.accelerators() > 0 ? tryBackends() : std::vector<BackendFile>()) {}
 
   llvm::Expected<passes::TargetCosts> run() {
@@ -32,7 +32,7 @@ public:
     if (const ClockCalibration *measured = calibration->find(clock))
       for (const ir::TargetDevice &device : target.devices())
         apply(*measured, device);
-    for (const GivenLink &given : request.links)
+    for (const passes::GivenLink &given : request.links)
       apply(given);
     costs.uncertainty = hasMeasured() ? kOfMeasurements : kOfFigures;
     return std::move(costs);
@@ -54,8 +54,9 @@ private:
 
   const ir::TargetDevice *find(llvm::StringRef spelling) const {
     for (const ir::TargetDevice &device : target.devices())
-      if (device.spelling() == spelling || device.name == spelling)
-        return &device;
+      for (int64_t replica = 0; replica < std::max<int64_t>(target.replicas(), 1); ++replica)
+        if (device.spelling(replica) == spelling || device.name == spelling)
+          return &device;
     return nullptr;
   }
 
@@ -69,7 +70,7 @@ private:
     for (const auto &[device, bytes] : request.caps)
       if (llvm::Error error = check(device, "a memory cap"))
         return error;
-    for (const GivenLink &link : request.links) {
+    for (const passes::GivenLink &link : request.links) {
       if (link.isBetweenReplicas() && target.replicas() == 1)
         return makeError(ExitCode::Usage,
                          "--link replicas=SPEED applies to replicas, and there is one; leave out this link");
@@ -95,7 +96,7 @@ private:
   /// Between the devices of replicas for this device.
   passes::LinkCosts &replicaLink(const ir::TargetDevice &device) { return costs.model.link(device.name, device.name); }
 
-  void apply(const GivenLink &given) {
+  void apply(const passes::GivenLink &given) {
     auto set = [&](passes::LinkCosts &link) {
       link.bytesPerSecond = given.bytesPerSecond;
       link.latency = given.latency.value_or(link.latency);
@@ -118,8 +119,7 @@ private:
     const BackendDevice *known = findDevice(files, device);
     if (device.name == ir::kHostDevice)
       known = &(host = describeHost());
-    auto its = settings.find(device.backend);
-    costs.model.device(device.name) = describedCosts(device, known, its == settings.end() ? "" : its->second);
+    costs.model.device(device.name) = describedCosts(device, known, options);
     if (!known)
       return;
     if (!cap && device.name != ir::kHostDevice && known->memoryBytes > 0)
@@ -142,17 +142,17 @@ private:
   }
 
   const ir::Target &target;
-  const PlacementRequest &request;
-  const passes::BackendSettings &settings;
+  const passes::PlacementRequest &request;
+  const CompileOptions &options;
   std::vector<BackendFile> files;
   passes::TargetCosts costs;
 };
 
 } // namespace
 
-llvm::Expected<passes::TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request,
-                                            const passes::BackendSettings &settings) {
-  return CostAssembly(target, request, settings).run();
+llvm::Expected<passes::TargetCosts> costsOf(const ir::Target &target, const passes::PlacementRequest &request,
+                                            const CompileOptions &options) {
+  return CostAssembly(target, request, options).run();
 }
 
 } // namespace sluice::compiler

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "ir/Target.h"
+#include "passes/assign/PlacementRequest.h"
 #include "passes/assign/search/TargetCosts.h"
 #include "passes/backend/Backend.h"
-#include "tools/compiler/placement/Request.h"
 
 namespace sluice::compiler {
 
 /// Fails if the request names devices that the target lacks. A device that this machine lacks has the published peak of
-/// the architecture for which its backend compiles with these settings, the slowest of several; else nominal costs.
-llvm::Expected<passes::TargetCosts> costsOf(const ir::Target &target, const PlacementRequest &request,
-                                            const passes::BackendSettings &settings = {});
+/// the architecture for which its backend compiles with these options, the slowest of several; else nominal costs.
+llvm::Expected<passes::TargetCosts> costsOf(const ir::Target &target, const passes::PlacementRequest &request,
+                                            const CompileOptions &options = {});
 
 } // namespace sluice::compiler

@@ -6,21 +6,22 @@ namespace sluice::compiler {
 
 /// Published peaks of the architectures that the device's code is compiled for. Empty if the backend refuses, which the
 /// compilation reports.
-static std::vector<PublishedPeak> peaksFor(const ir::TargetDevice &device, const std::string &settings) {
+static std::vector<passes::PublishedPeak> peaksFor(const ir::TargetDevice &device, const CompileOptions &options) {
   auto backend = findBackend(device.backend);
   if (!backend)
-    return llvm::consumeError(backend.takeError()), std::vector<PublishedPeak>();
-  auto described = describeTarget(**backend, "native", settings);
+    return llvm::consumeError(backend.takeError()), std::vector<passes::PublishedPeak>();
+  auto described = describeTarget(**backend, options);
   if (!described)
-    return llvm::consumeError(described.takeError()), std::vector<PublishedPeak>();
+    return llvm::consumeError(described.takeError()), std::vector<passes::PublishedPeak>();
   return std::move(described->peaks);
 }
 
 /// Of the device's own architecture if it is known and listed; else of the slowest.
-static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevice *known, passes::DeviceCosts &costs) {
-  const PublishedPeak *chosen = nullptr;
-  auto isOfDevice = [&](const PublishedPeak &peak) { return known && peak.isOf(*known); };
-  for (const PublishedPeak &peak : peaks)
+static void takePublished(llvm::ArrayRef<passes::PublishedPeak> peaks, const BackendDevice *known,
+                          passes::DeviceCosts &costs) {
+  const passes::PublishedPeak *chosen = nullptr;
+  auto isOfDevice = [&](const passes::PublishedPeak &peak) { return known && isOf(peak, *known); };
+  for (const passes::PublishedPeak &peak : peaks)
     if (peak.kindEnding.empty() &&
         (!chosen || isOfDevice(peak) || (peak.flops < chosen->flops && !isOfDevice(*chosen))))
       chosen = &peak;
@@ -28,7 +29,7 @@ static void takePublished(llvm::ArrayRef<PublishedPeak> peaks, const BackendDevi
     return;
   costs.source = passes::CostSource::Published;
   costs.architecture = chosen->architecture;
-  for (const PublishedPeak &peak : peaks)
+  for (const passes::PublishedPeak &peak : peaks)
     if (peak.architecture == chosen->architecture) {
       passes::KernelRates &rates = peak.kindEnding.empty() ? costs.any : costs.endings[peak.kindEnding];
       rates.flopsPerSecond = peak.flops;
@@ -52,9 +53,9 @@ static void takeDescribed(const BackendDevice &known, passes::DeviceCosts &costs
 }
 
 passes::DeviceCosts describedCosts(const ir::TargetDevice &device, const BackendDevice *known,
-                                   const std::string &settings) {
+                                   const CompileOptions &options) {
   passes::DeviceCosts costs;
-  takePublished(peaksFor(device, settings), known, costs);
+  takePublished(peaksFor(device, options), known, costs);
   if (known)
     takeDescribed(*known, costs);
   return costs;

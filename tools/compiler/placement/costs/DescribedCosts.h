@@ -7,10 +7,10 @@
 
 namespace sluice::compiler {
 
-/// For a device whose code is compiled with these settings of its backend. `known` is its description, null if this
+/// For a device whose code is compiled with these options. `known` is its description, null if this
 /// machine lacks it.
 passes::DeviceCosts describedCosts(const ir::TargetDevice &device, const runtime::BackendDevice *known,
-                                   const std::string &settings);
+                                   const CompileOptions &options);
 
 /// Measured rates; kinds without measurements are estimated as a share of the published peaks.
 passes::DeviceCosts measuredCosts(const DeviceCalibration &measured, const passes::DeviceCosts &described);

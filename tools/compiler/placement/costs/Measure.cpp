@@ -107,12 +107,12 @@ private:
       measured.device = device.spelling();
       std::string settings = settingsFor(device);
       for (OwningOpRef<ModuleOp> &model : models) {
-        if (llvm::Error error = timeModel(*model, clock, device, {settings, ""}, measured))
+        if (llvm::Error error = timeModel(*model, clock, device, {settings, {}}, measured))
           return std::move(error);
         if (settings.empty())
           continue;
         // Products of two-byte floats have separate kinds if there are published peaks of them.
-        if (llvm::Error error = timeModel(*model, clock, device, {settings, "bf16"}, measured))
+        if (llvm::Error error = timeModel(*model, clock, device, {settings, DType::bf16}, measured))
           return std::move(error);
       }
     }
@@ -159,42 +159,44 @@ private:
   /// Settings that compile for the device's own architecture alone; empty if its backend has no choice.
   std::string settingsFor(const ir::TargetDevice &device) const {
     auto backend = findBackend(device.backend);
-    auto target = backend ? describeTarget(**backend, "native") : backend.takeError();
+    auto target = backend ? describeTarget(**backend) : backend.takeError();
     if (!target)
       return llvm::consumeError(target.takeError()), "";
     const runtime::BackendDevice *known = findDevice(files, device);
-    for (const PublishedPeak &peak : target->peaks)
-      if (known && peak.isOf(*known))
+    for (const passes::PublishedPeak &peak : target->peaks)
+      if (known && isOf(peak, *known))
         return "arch=" + peak.architecture;
     return "";
   }
 
-  /// How a model is compiled: the settings of the device's backend, and the precision (empty: as in the model).
+  /// How a model is compiled: the settings of the device's backend, and the precision (none: as in the model).
   struct Manner {
-    std::string settings, precision;
+    std::string settings;
+    std::optional<DType> precision;
   };
 
   llvm::Error timeModel(ModuleOp model, const Clock &clock, const ir::TargetDevice &device, const Manner &manner,
                         DeviceCalibration &measured) {
     say(fmt::format("{} by {} clock: {}{}", device.spelling(),
                     clock.name == ir::kHostDevice ? "the wall" : clock.name + "'s", ir::getModelName(model).str(),
-                    manner.precision.empty() ? "" : " in " + manner.precision));
+                    !manner.precision ? "" : std::string(" in ") + to_string(*manner.precision)));
     OwningOpRef<ModuleOp> module(model.clone());
     CompileOptions options;
     options.devices = targetFor(clock, device);
     options.copies = "insert";
-    options.placement.chooses = true;
-    options.placement.prefer = device.name == ir::kHostDevice ? ir::kHostDevice.str() : ir::acceleratorName(0);
+    options.placement = "auto";
     options.precision = manner.precision;
     if (!manner.settings.empty())
-      options.settings[device.backend] = manner.settings;
-    auto compiled = compileModule(*module, options);
+      options.backends[device.backend] = manner.settings;
+    CompileTask task;
+    task.prefer = device.name == ir::kHostDevice ? ir::kHostDevice.str() : ir::acceleratorName(0);
+    auto compiled = compileModule(*module, options, task);
     if (!compiled) { // devices may not support every model, and a dump may already have a precision
       Failure failure = takeFailure(compiled.takeError());
-      bool isRefused = failure.code == ExitCode::Usage && !manner.precision.empty();
+      bool isRefused = failure.code == ExitCode::Usage && manner.precision;
       if (failure.code != ExitCode::Unsupported && !isRefused)
         return makeError(failure.code, failure.text);
-      if (manner.precision.empty())
+      if (!manner.precision)
         refusals[{measured.device, ""}] = failure.text;
       return llvm::Error::success();
     }

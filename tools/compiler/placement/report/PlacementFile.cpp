@@ -2,6 +2,7 @@
 
 #include "ir/Dialect.h"
 #include "ir/Module.h"
+#include "passes/Nearest.h"
 #include "runtime/plan/DeviceName.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/JsonFile.h"
@@ -105,14 +106,14 @@ private:
     std::vector<llvm::StringRef> keys;
     for (const auto &[key, group] : groups)
       keys.push_back(key);
-    return didYouMean(wrong, keys);
+    return passes::didYouMean(wrong, keys);
   }
 
   std::string suggestDevice(llvm::StringRef wrong) const {
     std::vector<std::string> names;
     for (const ir::TargetDevice &device : target.devices())
       names.push_back(runtime::shownDevice(device.name));
-    return didYouMean(wrong, std::vector<llvm::StringRef>(names.begin(), names.end()));
+    return passes::didYouMean(wrong, std::vector<llvm::StringRef>(names.begin(), names.end()));
   }
 
   const std::string &path;

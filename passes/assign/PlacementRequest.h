@@ -2,13 +2,14 @@
 #pragma once
 
 #include "ir/Target.h"
+#include "sluice/compile_options.h"
 #include "llvm/Support/Error.h"
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 /// The name of the link between the devices of replicas.
 inline constexpr llvm::StringLiteral kReplicaLink = "replicas";
@@ -37,7 +38,7 @@ llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &
 /// `--link sim:0=12GB/s,5us`, `--link replicas=12GB/s,5us`.
 llvm::Expected<GivenLink> parseLink(llvm::StringRef text);
 
-/// `--placement`: `auto`, or a file.
-void setPlacement(llvm::StringRef text, PlacementRequest &request);
+/// The request in the options of placement. `takeCaps` adds the limits of memory.
+llvm::Expected<PlacementRequest> placementRequestOf(const CompileOptions &options);
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

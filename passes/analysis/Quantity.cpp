@@ -1,10 +1,10 @@
-#include "tools/compiler/placement/costs/Quantity.h"
+#include "passes/analysis/Quantity.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 namespace {
 
@@ -48,4 +48,4 @@ std::optional<double> parseSeconds(llvm::StringRef text) {
   return seconds && isTime(*seconds) ? seconds : std::nullopt;
 }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

@@ -4,7 +4,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 /// Whether a number of bytes or operations, or of either per second, is plausible: at most 10^18.
 bool isAmount(double number, double least = 1);
@@ -16,4 +16,4 @@ std::optional<double> parseBytes(llvm::StringRef text);
 std::optional<double> parseBytesPerSecond(llvm::StringRef text);
 std::optional<double> parseSeconds(llvm::StringRef text);
 
-} // namespace sluice::compiler
+} // namespace sluice::passes

@@ -1,10 +1,10 @@
-#include "tools/compiler/placement/Request.h"
+#include "passes/assign/PlacementRequest.h"
 
-#include "tools/compiler/Diagnostics.h"
-#include "tools/compiler/placement/costs/Quantity.h"
+#include "passes/Obstacle.h"
+#include "passes/analysis/Quantity.h"
 #include "llvm/ADT/StringExtras.h"
 
-namespace sluice::compiler {
+namespace sluice::passes {
 
 /// The devices of one item of the list: "sim:0" and "sim:1" for "sim:0-1", "sim:0" for "sim". A wrong item stays
 /// unchanged, and is an error of the target.
@@ -29,9 +29,9 @@ llvm::Expected<std::string> takeCaps(llvm::StringRef devices, PlacementRequest &
       continue;
     std::optional<double> bytes = parseBytes(cap);
     if (!bytes)
-      return makeError(ExitCode::Usage,
-                       "'" + part + "': the memory of " + device +
-                           " is no positive number of bytes with a unit, such as 16GB or 512MiB, or too large");
+      return refuse(Obstacle::Usage,
+                    "'" + part + "': the memory of " + device +
+                        " is no positive number of bytes with a unit, such as 16GB or 512MiB, or too large");
     for (const std::string &one : devicesIn(device))
       request.caps[one] = int64_t(*bytes);
     part = device;
@@ -45,7 +45,7 @@ llvm::Expected<GivenLink> parseLink(llvm::StringRef text) {
   GivenLink link;
   link.device = device.str();
   auto wrong = [&](const llvm::Twine &what) {
-    return makeError(ExitCode::Usage, "'" + text + "': " + what + "; a link is written as sim:0=12GB/s,5us");
+    return refuse(Obstacle::Usage, "--link: '" + text + "': " + what + "; a link is written as sim:0=12GB/s,5us");
   };
   if (device.empty() || figures.empty())
     return wrong("no device or no speed");
@@ -60,10 +60,21 @@ llvm::Expected<GivenLink> parseLink(llvm::StringRef text) {
   return link;
 }
 
-void setPlacement(llvm::StringRef text, PlacementRequest &request) {
-  request.chooses = true;
-  if (text != "auto")
-    request.file = text;
+llvm::Expected<PlacementRequest> placementRequestOf(const CompileOptions &options) {
+  PlacementRequest request;
+  request.chooses = !options.placement.empty();
+  if (options.placement != "auto")
+    request.file = options.placement;
+  request.entry = options.place_entry;
+  for (const std::string &text : options.links) {
+    auto link = parseLink(text);
+    if (!link)
+      return link.takeError();
+    if (llvm::any_of(request.links, [&](const GivenLink &known) { return known.device == link->device; }))
+      return refuse(Obstacle::Usage, "--link: the link of " + link->device + " is given twice");
+    request.links.push_back(std::move(*link));
+  }
+  return request;
 }
 
-} // namespace sluice::compiler
+} // namespace sluice::passes
