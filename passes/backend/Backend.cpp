@@ -12,13 +12,23 @@ std::unique_ptr<Backend> Backend::create(const sluice_backend_compile &table, co
   sluice_session *session = nullptr;
   sluice_status status = table.begin(&options, &session);
   if (status == SLUICE_OK)
-    return std::unique_ptr<Backend>(new Backend(table, session, options.capacity));
+    return std::unique_ptr<Backend>(new Backend(table, session, options));
   emitError(loc, status == SLUICE_UNSUPPORTED ? "unsupported: " : "")
       << "backend '" << table.name << "' refuses the target '" << options.cpu << "'" << (session ? ": " : "")
       << (session ? table.last_error(session) : "");
   if (session)
     table.end(session);
   return nullptr;
+}
+
+Backend::Backend(const sluice_backend_compile &table, sluice_session *session, const sluice_target_options &options)
+    : table(table), session(session), capacity(options.capacity) {
+  sluice_target_info info = describe();
+  llvm::raw_string_ostream out(target);
+  // "native" is one CPU in a process; a file of kernels would also need the versions of the backends.
+  for (const char *part : {makerOfKernels().data(), options.cpu, info.cpu, info.instructions, options.settings})
+    out << (part ? part : "") << '\0';
+  out << info.vector_bits << '\0' << capacity;
 }
 
 Backend::~Backend() { table.end(session); }
@@ -91,7 +101,15 @@ LaunchCost Backend::cost(ArrayRef<Operation *> ops, ValueRange inputs, ValueRang
 /// The size of a stage in version 2.0.
 static constexpr size_t kLeastStageBytes = offsetof(sluice_stage_info, rows_per_task) + sizeof(int64_t);
 
-FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel, StringRef name) {
+/// Whether all stages have the prefix that makes their names unique.
+static bool areStagesOf(const sluice_launch_info &launch, StringRef symbol) {
+  for (size_t number = 0; number < launch.num_stages; ++number)
+    if (!StringRef(sluice_launch_info_stage_at(&launch, number)->symbol).starts_with(symbol))
+      return false;
+  return true;
+}
+
+FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel, StringRef name, StringRef symbol) {
   sluice_launch_info launch{};
   launch.struct_size = sizeof(launch);
   KernelView kernelView(kernel);
@@ -99,6 +117,7 @@ FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel, StringRef name) 
     return kernel.emitError() << kernelView.unsaid();
   if (!name.empty())
     kernelView.setName(name);
+  kernelView.setSymbol(symbol);
   if (table.wants_bytecode)
     kernelView.addBytecode(kernel);
   sluice_status status = table.prepare(session, kernelView.get(), &launch);
@@ -108,7 +127,40 @@ FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel, StringRef name) 
   if (launch.num_stages > 0 && launch.stage_size < kLeastStageBytes)
     return kernel.emitError("backend '") << table.name << "' gives stages of " << launch.stage_size
                                          << " bytes each, and one has at least " << kLeastStageBytes;
+  if (!areStagesOf(launch, symbol))
+    return kernel.emitError("backend '") << table.name << "' names a stage of the kernel '" << symbol
+                                         << "' without this prefix";
   return launch;
+}
+
+bool Backend::lowersKernels() const { return has(table, &sluice_backend_compile::lower_kernels); }
+
+KernelKey Backend::keyOf(KernelOp kernel) const {
+  Block &body = kernel.getBody().front();
+  SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
+  KernelView view(kernel);
+  return passes::keyOf(*view.get(), target + view.unsaid().str(), kindOf(ops));
+}
+
+FailureOr<std::vector<std::string>> Backend::lowerKernels(ArrayRef<std::string> symbols, Location loc) {
+  std::vector<sluice_blob> blobs(symbols.size());
+  SmallVector<const char *> names;
+  SmallVector<sluice_blob *> results;
+  for (auto [symbol, blob] : llvm::zip_equal(symbols, blobs)) {
+    blob.struct_size = sizeof(blob);
+    names.push_back(symbol.c_str());
+    results.push_back(&blob);
+  }
+  if (table.lower_kernels(session, names.data(), names.size(), results.data()) != SLUICE_OK)
+    return emitError(loc, "backend '") << table.name << "': " << table.last_error(session);
+  std::vector<std::string> objects;
+  for (auto [symbol, blob] : llvm::zip_equal(symbols, blobs)) {
+    if (blob.kind == SLUICE_BLOB_DEVICE)
+      return emitError(loc, "backend '") << table.name << "' lowers the kernel '" << symbol
+                                         << "' alone to code of a device, and only objects for the host can be reused";
+    objects.emplace_back(static_cast<const char *>(blob.data), blob.kind == SLUICE_BLOB_NONE ? 0 : blob.bytes);
+  }
+  return objects;
 }
 
 /// The reason why the list of functions cannot be read; empty if it can.

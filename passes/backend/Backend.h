@@ -3,6 +3,7 @@
 
 #include "ir/Work.h"
 #include "mlir/IR/AffineMap.h"
+#include "passes/backend/KernelKey.h"
 #include "sluice/backend/compile.h"
 #include <memory>
 #include <string>
@@ -52,20 +53,28 @@ public:
   /// The cost of ops as one launch that reads `inputs` and writes `outputs`: the backend's figure, else that of the
   /// ops.
   LaunchCost cost(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange inputs, mlir::ValueRange outputs);
-  /// `name`: of the kernel for the backend, which names files after it; empty: the kernel's own.
-  mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel, llvm::StringRef name = "");
+  /// `name`: of the kernel for the backend, which names files after it; empty: the kernel's own. `symbol`: of its key,
+  /// for `lowerKernels`; empty: for `lower`.
+  mlir::FailureOr<sluice_launch_info> prepare(ir::KernelOp kernel, llvm::StringRef name = "",
+                                              llvm::StringRef symbol = "");
   /// The code of all prepared kernels; of kind SLUICE_BLOB_NONE if they need none.
   mlir::FailureOr<sluice_blob> lower(mlir::Location loc);
+  /// Whether the backend lowers single kernels, whose code can be reused in other sessions.
+  bool lowersKernels() const;
+  /// The kernel's identity in all sessions.
+  KernelKey keyOf(ir::KernelOp kernel) const;
+  /// The host object of each kernel, by the symbols that they were prepared with; empty if a kernel needs no code.
+  mlir::FailureOr<std::vector<std::string>> lowerKernels(llvm::ArrayRef<std::string> symbols, mlir::Location loc);
   /// The known requirements of the functions in a blob of `lower`.
   std::vector<FunctionNeeds> needsIn(const sluice_blob &blob) const;
   sluice_target_info describe() const;
 
 private:
-  Backend(const sluice_backend_compile &table, sluice_session *session, int64_t capacity)
-      : table(table), session(session), capacity(capacity) {}
+  Backend(const sluice_backend_compile &table, sluice_session *session, const sluice_target_options &options);
   const sluice_backend_compile &table;
   sluice_session *session;
   int64_t capacity;
+  std::string target; // the backend and its options, for keys
 };
 
 } // namespace sluice::passes

@@ -239,6 +239,11 @@ void KernelView::setName(StringRef text) {
   view.name = name.c_str();
 }
 
+void KernelView::setSymbol(StringRef text) {
+  symbol = text.str();
+  view.symbol = symbol.empty() ? nullptr : symbol.c_str();
+}
+
 /// A module with the header of the kernel's module and one entry point, named after the kernel, that runs a copy of it.
 /// The bytecode of the kernel alone could not describe its operands.
 static OwningOpRef<ModuleOp> isolate(KernelOp kernel) {

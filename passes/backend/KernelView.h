@@ -54,6 +54,8 @@ public:
   KernelView(const KernelView &) = delete;
 
   void setName(llvm::StringRef text);
+  /// Sets the prefix of the symbols of a kernel that is lowered alone; empty: none.
+  void setSymbol(llvm::StringRef text);
   /// Adds bytecode: a module with one entry point that runs the kernel on its inputs.
   void addBytecode(ir::KernelOp kernel);
 
@@ -72,7 +74,7 @@ private:
   llvm::SmallVector<sluice_type_view, 16> values;
   llvm::SmallVector<sluice_op_view> ops;
   llvm::SmallVector<size_t> results;
-  std::string name;
+  std::string name, symbol;
   llvm::StringRef unsaidText;
   llvm::BumpPtrAllocator memory; // of bytecode
 };

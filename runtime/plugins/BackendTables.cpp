@@ -22,10 +22,15 @@ static constexpr size_t mostNameBytes = 32;
 static constexpr size_t backendSizes[] = {sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
                                           sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend),
                                           sizeof(sluice_backend), sizeof(sluice_backend), sizeof(sluice_backend)};
-static constexpr size_t compileSizes[] = {
-    sizeof(sluice_backend_compile), sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
-    sizeof(sluice_backend_compile), sizeof(sluice_backend_compile), sizeof(sluice_backend_compile),
-    sizeof(sluice_backend_compile), sizeof(sluice_backend_compile), sizeof(sluice_backend_compile)};
+static constexpr size_t compileSizes[] = {offsetof(sluice_backend_compile, lower_kernels),
+                                          offsetof(sluice_backend_compile, lower_kernels),
+                                          offsetof(sluice_backend_compile, lower_kernels),
+                                          offsetof(sluice_backend_compile, lower_kernels),
+                                          offsetof(sluice_backend_compile, lower_kernels),
+                                          offsetof(sluice_backend_compile, lower_kernels),
+                                          offsetof(sluice_backend_compile, lower_kernels),
+                                          offsetof(sluice_backend_compile, lower_kernels),
+                                          sizeof(sluice_backend_compile)};
 static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin),
                                       offsetof(sluice_backend_run, group_create),
                                       offsetof(sluice_backend_run, note_times),

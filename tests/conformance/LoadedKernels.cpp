@@ -83,17 +83,26 @@ static void expectZeroPadding(RankedTensorType type, const Bytes &bytes, const s
 //===- loading ----------------------------------------------------------------------------------------------------===//
 
 LoadedKernels::LoadedKernels(RunHalf &half, passes::Backend &backend, ArrayRef<ir::KernelOp> ops,
-                             const ir::DiagnosticText &diagnostics)
+                             const ir::DiagnosticText &diagnostics, Lowering lowering)
     : half(half) {
+  std::vector<std::string> symbols;
   for (ir::KernelOp op : ops) {
-    FailureOr<sluice_launch_info> prepared = backend.prepare(op);
+    symbols.push_back(lowering == Lowering::Single ? backend.keyOf(op).symbol : "");
+    FailureOr<sluice_launch_info> prepared = backend.prepare(op, "", symbols.back());
     expect(succeeded(prepared),
            "every op is supported, but prepare of " + printTypes(op) + " fails: " + diagnostics.errors());
     kernels.push_back({op, *prepared, {}});
   }
-  FailureOr<sluice_blob> blob = backend.lower(kernels.front().op->getLoc());
-  expect(succeeded(blob), "every op is supported, but lower fails: " + diagnostics.errors());
-  load(*blob);
+  Location loc = kernels.front().op->getLoc();
+  if (lowering == Lowering::Single) {
+    FailureOr<std::vector<std::string>> objects = backend.lowerKernels(symbols, loc);
+    expect(succeeded(objects), "every op is supported, but lower_kernels fails: " + diagnostics.errors());
+    loadObjects(SmallVector<StringRef>(objects->begin(), objects->end()));
+  } else {
+    FailureOr<sluice_blob> blob = backend.lower(loc);
+    expect(succeeded(blob), "every op is supported, but lower fails: " + diagnostics.errors());
+    load(*blob);
+  }
   queue = half.queue(0, SLUICE_QUEUE_COMPUTE);
 }
 
@@ -102,9 +111,12 @@ void LoadedKernels::load(const sluice_blob &blob) {
     expect(half.table().module_load, "it makes device code, but its run half has no module_load");
     half.check(half.table().module_load(half.get(), 0, blob.data, blob.bytes, &module), "module_load");
   }
-  if (blob.kind != SLUICE_BLOB_HOST_OBJECT)
-    return;
-  auto loaded = cpu::loadObject({static_cast<const char *>(blob.data), blob.bytes});
+  if (blob.kind == SLUICE_BLOB_HOST_OBJECT)
+    loadObjects(StringRef(static_cast<const char *>(blob.data), blob.bytes));
+}
+
+void LoadedKernels::loadObjects(ArrayRef<StringRef> objects) {
+  auto loaded = cpu::loadObjects(objects);
   expect(bool(loaded), "the object cannot be loaded: " + llvm::toString(loaded.takeError()));
   object.emplace(std::move(*loaded));
   for (Kernel &kernel : kernels) {
@@ -206,6 +218,14 @@ std::vector<Bytes> LoadedKernels::run(Kernel &kernel, const std::vector<Bytes> &
     half.release(address);
   size_t results = kernel.op->getNumResults();
   return {found.begin() + int64_t(operands.size()), found.begin() + int64_t(operands.size() + results)};
+}
+
+std::vector<Bytes> LoadedKernels::resultsOf(size_t number, ArrayRef<ir::HostTensor> operands) {
+  Kernel &kernel = kernels[number];
+  std::vector<Bytes> packed;
+  for (auto [operand, value] : llvm::zip_equal(kernel.op->getOperands(), operands))
+    packed.push_back(pack(typeOf(operand), value, kCapacity));
+  return run(kernel, packed, kCapacity, kPoisons[0], /*isKept=*/false);
 }
 
 void LoadedKernels::check(size_t number, ArrayRef<ir::HostTensor> operands, ArrayRef<ir::HostTensor> expected,

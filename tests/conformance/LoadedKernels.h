@@ -17,11 +17,14 @@ inline constexpr int64_t kRowsTried[] = {kCapacity, 3, 1, 0};
 /// The types of operands and results, with their layouts.
 std::string printTypes(mlir::Operation *op);
 
+/// With `lower`, or with `lower_kernels`.
+enum class Lowering { Together, Single };
+
 class LoadedKernels {
 public:
   /// The backend prepares all kernels and lowers them at once; fails the test if the backend rejects one.
   LoadedKernels(RunHalf &half, passes::Backend &backend, llvm::ArrayRef<ir::KernelOp> kernels,
-                const ir::DiagnosticText &diagnostics);
+                const ir::DiagnosticText &diagnostics, Lowering lowering = Lowering::Together);
   ~LoadedKernels();
 
   /// Runs kernel `number` on `operands` and fails the test where its results are not `expected`, where it writes
@@ -29,6 +32,8 @@ public:
   /// sequence and replayed, if the backend can.
   void check(size_t number, llvm::ArrayRef<ir::HostTensor> operands, llvm::ArrayRef<ir::HostTensor> expected,
              int64_t rows);
+  /// The bytes of the results of kernel `number` on `operands`, with all rows.
+  std::vector<Bytes> resultsOf(size_t number, llvm::ArrayRef<ir::HostTensor> operands);
 
 private:
   struct Kernel {
@@ -38,6 +43,7 @@ private:
   };
 
   void load(const sluice_blob &blob);
+  void loadObjects(llvm::ArrayRef<llvm::StringRef> objects);
   std::vector<Bytes> run(Kernel &kernel, const std::vector<Bytes> &operands, int64_t rows, unsigned char poison,
                          bool isKept);
   void addBuffer(Bytes contents, sluice_access access);

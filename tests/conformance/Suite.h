@@ -74,6 +74,7 @@ std::vector<Test> errorTests();
 std::vector<Test> viewTests();
 std::vector<Test> opTests();
 std::vector<Test> graphTests();
+std::vector<Test> singleKernelTests();
 std::vector<Test> runHalfTests();
 std::vector<Test> compilerTests();
 

@@ -78,7 +78,7 @@ static void largerViews(const Subject &subject) {
 
 std::vector<Test> compilerTests() {
   std::vector<Test> tests;
-  for (const auto &part : {viewTests, opTests, graphTests})
+  for (const auto &part : {viewTests, opTests, graphTests, singleKernelTests})
     for (Test &test : part())
       tests.push_back(std::move(test));
   return tests;

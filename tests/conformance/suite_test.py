@@ -80,6 +80,10 @@ KERNEL_FAULTS = {
     "negative_needs": ["op.sum.f32"],
     "wrong_layout": ["op.einsum.f32"],
     "no_layout": ["op.einsum.f32"],
+    "empty_single_kernels": ["lower_kernels.results"],
+    "counted_objects": ["lower_kernels.bytes"],
+    "unmarked_stages": ["lower_kernels.results", "lower_kernels.bytes", "lower_kernels.symbols"],
+    "objects_of_all": ["lower_kernels.symbols"],
 }
 
 

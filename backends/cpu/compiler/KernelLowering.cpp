@@ -13,18 +13,6 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-std::string uniqueName(ModuleOp module, StringRef wanted) {
-  std::string name = wanted.str();
-  // Stages are called name, name_0, name_partial_1, ...: a prefix is in use if any symbol begins with it.
-  auto taken = [&](StringRef prefix) {
-    return llvm::any_of(module.getOps<func::FuncOp>(),
-                        [&](func::FuncOp function) { return function.getName().starts_with(prefix); });
-  };
-  for (unsigned number = 2; taken(name); ++number)
-    name = (wanted + "_" + Twine(number)).str();
-  return name;
-}
-
 /// Whether a product generator handles the op. Grouped convolutions and some products are loop nests.
 static bool isProduct(Operation *op, int64_t capacity) {
   std::optional<WindowProduct> windows = WindowProduct::of(op);

@@ -24,10 +24,6 @@ struct LoweredKernel {
 /// not grow with the number of groups.
 bool hasLargeGroups(mlir::Operation *op);
 
-/// A name for the kernel's stage functions: `wanted`, or `wanted` and a number. No function of the module has a name
-/// that begins with it.
-std::string uniqueName(mlir::ModuleOp module, llvm::StringRef wanted);
-
 /// Adds the kernel's stage functions to `into`; their names begin with `name`. Only stages of products and attention
 /// can omit their bodies, because loop nests are chosen by their generated code. Fails with a diagnostic on the op that
 /// cannot be lowered.

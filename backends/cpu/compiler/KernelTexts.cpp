@@ -12,12 +12,9 @@ void KernelTexts::add(StringRef name, const LoweredKernel &kernel) {
   if (folder.empty())
     return;
   Named &its = names.emplace_back(Named{name.str(), ""});
-  KernelText &text = texts.emplace_back();
-  for (const Stage &stage : kernel.stages) {
-    text.functions.push_back(stage.function);
+  for (const Stage &stage : kernel.stages)
     if (!stage.tile.empty())
       its.tiles += "tile: " + stage.tile + " in registers, in " + stage.function + "\n";
-  }
 }
 
 /// The vector registers that the assembly names, and its spills according to the comments of the code generator, for
@@ -43,12 +40,13 @@ static std::string registersOf(StringRef assembly, const Target &target) {
          ", scalar spills: " + std::to_string(scalars) + "\n";
 }
 
-llvm::Error KernelTexts::write(mlir::ModuleOp module, const Target &target) {
+llvm::Error KernelTexts::write(llvm::ArrayRef<mlir::ModuleOp> kernels, const Target &target) {
   if (folder.empty())
     return llvm::Error::success();
-  if (llvm::Error error = compileToText(module, target, texts))
-    return error;
-  for (const auto &[its, text] : llvm::zip_equal(names, texts)) {
+  auto texts = compileToText(kernels, target);
+  if (!texts)
+    return texts.takeError();
+  for (const auto &[its, text] : llvm::zip_equal(names, *texts)) {
     const std::pair<const char *, std::string> kinds[] = {{"txt", its.tiles + registersOf(text.assembly, target)},
                                                           {"vector.mlir", text.vectors},
                                                           {"ll", text.llvmIR},

@@ -12,8 +12,9 @@ public:
   explicit KernelTexts(std::string folder = "") : folder(std::move(folder)) {}
 
   void add(llvm::StringRef name, const LoweredKernel &kernel);
-  /// Writes the texts of the kernels, whose functions are in the module. The error of a file has its name.
-  llvm::Error write(mlir::ModuleOp module, const Target &target);
+  /// Writes the texts of the kernels in the order in which they were added; each is the module of its functions. The
+  /// error of a file has its name.
+  llvm::Error write(llvm::ArrayRef<mlir::ModuleOp> kernels, const Target &target);
 
 private:
   struct Named {
@@ -21,7 +22,6 @@ private:
   };
   std::string folder;
   std::vector<Named> names;
-  std::vector<KernelText> texts;
 };
 
 } // namespace sluice::cpu

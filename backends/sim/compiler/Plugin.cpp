@@ -56,6 +56,9 @@ public:
     host_.call(&sluice_backend_compile::prepare, &kernel, &launch);
   }
   void lower(sluice_blob &blob) { host_.call(&sluice_backend_compile::lower, &blob); }
+  void lowerKernels(std::span<const char *const> symbols, sluice_blob *const *blobs) {
+    host_.call(&sluice_backend_compile::lower_kernels, symbols.data(), symbols.size(), blobs);
+  }
   bool canFuse(const sluice_kernel_view &kernel) {
     int fuses = 0;
     host_.call(&sluice_backend_compile::can_fuse, &kernel, &fuses);

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/BinaryFormat/Magic.h"
 
 #include <array>
@@ -63,15 +64,25 @@ void addExponentials(mlir::ModuleOp module, const std::string &name, mlir::func:
 
 std::string numbered(int number) { return std::string("exponentials_").append(std::to_string(number)); }
 
-/// An object of this many stages, made by as many threads.
-llvm::SmallVector<char, 0> compiled(int stages, unsigned threads) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
-                      mlir::math::MathDialect>();
+struct Context : mlir::MLIRContext {
+  Context() : mlir::MLIRContext(Threading::DISABLED) {
+    loadDialect<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect>();
+  }
+};
+
+/// A module with the stages of these numbers.
+mlir::OwningOpRef<mlir::ModuleOp> moduleOf(Context &context, llvm::ArrayRef<int> stages) {
   auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
   mlir::func::FuncOp exponential = addExponential(*module);
-  for (int stage = 0; stage < stages; ++stage)
+  for (int stage : stages)
     addExponentials(*module, numbered(stage), exponential);
+  return module;
+}
+
+/// An object of this many stages, made by as many threads.
+Object compiled(int stages, unsigned threads) {
+  Context context;
+  auto module = moduleOf(context, llvm::to_vector(llvm::seq(stages)));
   CodegenOptions options;
   options.threads = threads;
   return llvm::cantFail(compileToObject(*module, Target::host(), options));
@@ -93,7 +104,7 @@ void expectExponentials(LoadedObject &loaded, const std::string &name) {
 
 // Tests that a stage function runs exactly the given tasks, each on a separate vector.
 TEST(Codegen, RunsTheTasksOfAStage) {
-  llvm::SmallVector<char, 0> object = compiled(1, /*threads=*/4);
+  Object object = compiled(1, /*threads=*/4);
   LoadedObject loaded = llvm::cantFail(loadObject(object));
   expectExponentials(loaded, numbered(0));
 }
@@ -102,11 +113,36 @@ TEST(Codegen, RunsTheTasksOfAStage) {
 // private functions that it uses, and the bytes do not depend on the number of threads.
 TEST(Codegen, CutsLargeModulesIntoParts) {
   constexpr int kStages = 300;
-  llvm::SmallVector<char, 0> object = compiled(kStages, /*threads=*/4);
+  Object object = compiled(kStages, /*threads=*/4);
   EXPECT_EQ(llvm::identify_magic({object.data(), object.size()}), llvm::file_magic::archive);
   EXPECT_TRUE(object == compiled(kStages, /*threads=*/1));
   LoadedObject loaded = llvm::cantFail(loadObject(object));
   for (int stage : {0, kStages / 2, kStages - 1})
+    expectExponentials(loaded, numbered(stage));
+}
+
+/// The objects of modules with these stages.
+std::vector<Object> objectsOf(llvm::ArrayRef<std::vector<int>> stages) {
+  Context context;
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
+  for (const std::vector<int> &its : stages)
+    modules.push_back(moduleOf(context, its));
+  llvm::SmallVector<mlir::ModuleOp> all;
+  for (mlir::OwningOpRef<mlir::ModuleOp> &module : modules)
+    all.push_back(*module);
+  return llvm::cantFail(compileToObjects(all, Target::host()));
+}
+
+// Tests that the object of a module is the same whatever modules are compiled with it.
+TEST(Codegen, CompilesModulesToSeparateObjects) {
+  std::vector<Object> objects = objectsOf({{0, 1}, {}, {2}});
+  ASSERT_EQ(objects.size(), 3u);
+  EXPECT_TRUE(objects[1].empty());
+  EXPECT_TRUE(objects[0] == objectsOf({{0, 1}})[0]);
+  EXPECT_TRUE(objects[2] == objectsOf({{2}, {0}, {1}})[0]);
+  LoadedObject loaded =
+      llvm::cantFail(loadObjects({{objects[0].data(), objects[0].size()}, {objects[2].data(), objects[2].size()}}));
+  for (int stage : {0, 1, 2})
     expectExponentials(loaded, numbered(stage));
 }
 

@@ -1,5 +1,5 @@
 // Faults of kernels, which otherwise are the host's: some write nothing, take more rows than there are, or need what nothing can
-// have; or the backend supports no op.
+// have; their code depends on more than their contents; or the backend supports no op.
 #include "tests/conformance/faulty/Faulty.h"
 
 #include <deque>
@@ -10,6 +10,7 @@ struct sluice_session {
   const sluice_backend_compile *host;
   sluice_session *inner = nullptr; // of the host
   std::deque<std::vector<sluice_stage_info>> stages;
+  std::deque<std::string> objects;
 };
 
 namespace sluice::faulty {
@@ -18,7 +19,7 @@ static int64_t capacity;
 
 static sluice_status begin(const sluice_target_options *options, sluice_session **session) {
   capacity = options->capacity;
-  *session = new sluice_session{options->services->host, nullptr, {}};
+  *session = new sluice_session{options->services->host, nullptr, {}, {}};
   return (*session)->host->begin(options, &(*session)->inner);
 }
 
@@ -62,11 +63,15 @@ static bool writesNothing(const sluice_kernel_view &kernel) {
   return (kFault == "empty_fused_kernels" && kernel.num_ops > 1) ||
          (kFault == "empty_input_gradients" && holds(kernel, "sluice.conv2d_input_grad")) ||
          (kFault == "empty_weight_gradients" && holds(kernel, "sluice.conv2d_weight_grad")) ||
-         (kFault == "empty_comparisons" && holds(kernel, "sluice.compare"));
+         (kFault == "empty_comparisons" && holds(kernel, "sluice.compare")) ||
+         (kFault == "empty_single_kernels" && kernel.symbol);
 }
 
 static sluice_status prepare(sluice_session *session, const sluice_kernel_view *kernel, sluice_launch_info *launch) {
-  sluice_status status = session->host->prepare(session->inner, kernel, launch);
+  sluice_kernel_view view = *kernel;
+  if (kFault == "unmarked_stages" && view.symbol)
+    view.symbol = "kernel";
+  sluice_status status = session->host->prepare(session->inner, &view, launch);
   if (status != SLUICE_OK || !writesNothing(*kernel))
     return status;
   std::vector<sluice_stage_info> &stages = session->stages.emplace_back();
@@ -86,6 +91,27 @@ static sluice_status lower(sluice_session *session, sluice_blob *blob) {
     blob->functions = kFault == "nameless_functions" ? &nameless : &negative;
     blob->num_functions = 1;
     blob->function_size = sizeof nameless;
+  }
+  return status;
+}
+
+static sluice_status lowerKernels(sluice_session *session, const char *const *symbols, size_t count,
+                                  sluice_blob *const *blobs) {
+  static size_t lowered = 0;
+  sluice_status status = SLUICE_OK;
+  if (kFault == "objects_of_all") {
+    status = session->host->lower(session->inner, blobs[0]);
+    for (size_t number = 1; number < count; ++number)
+      *blobs[number] = *blobs[0];
+    return status;
+  }
+  status = session->host->lower_kernels(session->inner, symbols, count, blobs);
+  for (size_t number = 0; kFault == "counted_objects" && status == SLUICE_OK && number < count; ++number) {
+    sluice_blob &blob = *blobs[number];
+    std::string &object = session->objects.emplace_back(static_cast<const char *>(blob.data), blob.bytes);
+    object += std::to_string(++lowered); // after the sections
+    blob.data = object.data();
+    blob.bytes = object.size();
   }
   return status;
 }
@@ -131,6 +157,9 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
   half.prepare = prepare;
   half.lower = lower;
   half.can_fuse = canFuse;
+  if (kFault == "empty_single_kernels" || kFault == "counted_objects" || kFault == "unmarked_stages" ||
+      kFault == "objects_of_all")
+    half.lower_kernels = lowerKernels;
   return &half;
 }
 

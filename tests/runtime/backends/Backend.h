@@ -33,6 +33,7 @@ inline sluice_backend_compile soundCompileHalf() {
           prepare,
           nullptr,
           nullptr,
+          nullptr,
           nullptr};
 }
 

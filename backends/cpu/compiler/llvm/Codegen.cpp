@@ -1,9 +1,7 @@
-// LLVM's O3 mid-level pipeline is omitted on purpose. The generators emit loops that are already tiled, unrolled and
-// vectorized. The pipeline would take three times as long as code generation, with no measurable speedup.
 #include "backends/cpu/compiler/llvm/Codegen.h"
 
 #include "backends/cpu/compiler/llvm/LowerToLLVM.h"
-#include "backends/cpu/compiler/llvm/MaskedLoads.h"
+#include "backends/cpu/compiler/llvm/MachineCode.h"
 #include "backends/cpu/compiler/llvm/ParallelFor.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,22 +13,18 @@
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/IR/Verifier.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ArchiveWriter.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Scalar.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <mutex>
+#include <optional>
 
 namespace sluice::cpu {
 
@@ -48,83 +42,6 @@ private:
   std::unique_ptr<llvm::Pass> reduction{llvm::createLoopStrengthReducePass()};
 };
 } // namespace
-
-static void initializeNativeTarget() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser();
-  });
-}
-
-// "+avx2,+fma,...": only the extensions in `target.instructions`. Other features of the CPU are not used.
-static std::string featuresOf(const Target &target) {
-  llvm::SubtargetFeatures features;
-  for (const std::string &name : target.instructions)
-    features.AddFeature(name);
-  if (target.has("avx512f"))
-    features.AddFeature("evex512"); // LLVM's name for AVX-512 with vectors of 512 bits
-  return features.getString();
-}
-
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const Target &target) {
-  initializeNativeTarget();
-  std::string triple = llvm::sys::getDefaultTargetTriple();
-  std::string error;
-  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!found)
-    return llvm::createStringError(error);
-  llvm::TargetOptions options;
-  // vector.fma becomes llvm.fmuladd, which this fuses; a separate multiplication and addition stay separate.
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, "x86-64", featuresOf(target), options,
-                                                                          llvm::Reloc::PIC_, std::nullopt,
-                                                                          llvm::CodeGenOptLevel::Aggressive));
-  if (!machine)
-    return llvm::createStringError("LLVM has no code generator for " + triple + " " + target.cpu);
-  return std::move(machine);
-}
-
-// Folds address arithmetic and repeated subexpressions, which the generators leave to this step.
-static void cleanUp(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager callGraph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(callGraph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  llvm::ModulePassManager passes;
-  llvm::cantFail(
-      builder.parsePassPipeline(passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-"
-                                        "mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,dce)"));
-  passes.run(module, modules);
-}
-
-static void setFunctionAttributes(llvm::Module &module, const Target &target) {
-  for (llvm::Function &function : module) {
-    if (function.isDeclaration())
-      continue;
-    function.addFnAttr(llvm::Attribute::NoUnwind);
-    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
-    function.addFnAttr("tune-cpu", target.cpu);
-  }
-}
-
-static llvm::Expected<llvm::SmallVector<char, 0>> emit(llvm::Module &module, llvm::TargetMachine &machine,
-                                                       llvm::CodeGenFileType type) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
-    return llvm::createStringError("LLVM cannot write this kind of file for the target");
-  passes.run(module);
-  return bytes;
-}
 
 /// Copies the constant data and private functions that `function` uses from `module` to `part`. Returns the number of
 /// ops in the function and the copies.
@@ -148,41 +65,38 @@ static size_t copyWhatIsUsed(Operation *function, ModuleOp module, ModuleOp part
   return ops;
 }
 
-/// A part for each kernel, with copies of its functions. The module stays as it is.
-static std::vector<OwningOpRef<ModuleOp>> copyByKernel(ModuleOp module, ArrayRef<KernelText> kernels) {
-  std::vector<OwningOpRef<ModuleOp>> parts;
-  for (const KernelText &kernel : kernels) {
-    ModuleOp part = *parts.emplace_back(ModuleOp::create(module.getLoc()));
-    for (const std::string &name : kernel.functions) {
-      Operation *function = module.lookupSymbol(name);
-      copyWhatIsUsed(function, module, part);
-      OpBuilder::atBlockEnd(part.getBody()).clone(*function);
-    }
-  }
-  return parts;
-}
-
-/// Distributes the functions of a module to parts of about equal op counts, with the data that they need. The parts do
-/// not depend on the number of cores.
-static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ModuleOp module) {
-  constexpr size_t kOps = 2000; // per part: about 0.1 s of code generation
-  std::vector<OwningOpRef<ModuleOp>> parts;
-  size_t ops = kOps; // in the last part
-  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+/// A copy of a module's public functions, with the data and private functions that they need.
+static OwningOpRef<ModuleOp> copyOfPublic(ModuleOp module) {
+  OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
+  for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isPrivate())
       continue;
-    if (ops >= kOps) {
-      parts.push_back(ModuleOp::create(module.getLoc()));
-      ops = 0;
+    copyWhatIsUsed(function, module, *copy);
+    OpBuilder::atBlockEnd(copy->getBody()).clone(*function);
+  }
+  return copy;
+}
+
+/// Distributes the public functions of modules to parts of about `most` ops, with the data that they need. The parts do
+/// not depend on the number of cores.
+static std::vector<OwningOpRef<ModuleOp>> cutIntoParts(ArrayRef<ModuleOp> modules, size_t most) {
+  std::vector<OwningOpRef<ModuleOp>> parts;
+  size_t ops = most; // in the last part
+  for (ModuleOp module : modules) {
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (function.isPrivate())
+        continue;
+      if (ops >= most) {
+        parts.push_back(ModuleOp::create(module.getLoc()));
+        ops = 0;
+      }
+      ops += copyWhatIsUsed(function, module, *parts.back());
+      Block *body = parts.back()->getBody();
+      function->moveBefore(body, body->end());
     }
-    ops += copyWhatIsUsed(function, module, *parts.back());
-    Block *body = parts.back()->getBody();
-    function->moveBefore(body, body->end());
   }
   return parts;
 }
-
-using Object = llvm::SmallVector<char, 0>;
 
 namespace {
 /// The LLVM IR of a part, which shares nothing with other parts.
@@ -208,30 +122,17 @@ static std::unique_ptr<Part> translate(ModuleOp module, const LowerToLLVM &lower
   return part->module ? std::move(part) : nullptr;
 }
 
-/// Optimizes a module for the target machine, which it returns.
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> optimize(llvm::Module &module, const Target &target) {
-  auto machine = createTargetMachine(target);
-  if (!machine)
-    return machine.takeError();
-  module.setTargetTriple((*machine)->getTargetTriple().str());
-  module.setDataLayout((*machine)->createDataLayout());
-  setFunctionAttributes(module, target);
-  cleanUp(module, **machine);
-  loadOnlyWantedRegisters(module, unsigned(target.vectorBits));
-  return machine;
-}
-
 static llvm::Error compilePart(llvm::Module &module, const Target &target, const CodegenOptions &options, Made &made) {
-  auto machine = optimize(module, target);
+  auto machine = MachineCode::take(target);
   if (!machine)
     return machine.takeError();
-  if (options.assembly) {
-    auto text = emit(*llvm::CloneModule(module), **machine, llvm::CodeGenFileType::AssemblyFile);
-    if (!text)
-      return text.takeError();
-    made.assembly.assign(text->begin(), text->end());
-  }
-  return emit(module, **machine, llvm::CodeGenFileType::ObjectFile).moveInto(made.object);
+  (*machine)->optimize(module);
+  if (options.assembly)
+    if (llvm::Error error = (*machine)->assemblyOf(*llvm::CloneModule(module)).moveInto(made.assembly))
+      return error;
+  made.object = (*machine)->objectOf(module);
+  MachineCode::giveBack(std::move(*machine));
+  return llvm::Error::success();
 }
 
 static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
@@ -248,16 +149,17 @@ static llvm::Expected<Object> archiveOf(ArrayRef<Object> objects) {
   return Object((*archive)->getBufferStart(), (*archive)->getBufferEnd());
 }
 
-static llvm::Expected<Object> joined(std::vector<Made> &parts, const CodegenOptions &options) {
+/// Takes the objects of parts, and sets the assembly if requested.
+static std::vector<Object> objectsOf(std::vector<Made> &parts, const CodegenOptions &options) {
   std::vector<Object> objects;
-  std::string assembly;
+  if (options.assembly)
+    options.assembly->clear();
   for (Made &part : parts) {
-    assembly += part.assembly;
+    if (options.assembly)
+      *options.assembly += part.assembly;
     objects.push_back(std::move(part.object));
   }
-  if (options.assembly)
-    *options.assembly = std::move(assembly);
-  return objects.size() == 1 ? std::move(objects.front()) : archiveOf(objects);
+  return objects;
 }
 
 /// Lowers the parts in order, in this thread, which alone may use MLIR's context. Other threads run `compileOne` on the
@@ -288,35 +190,64 @@ static llvm::Error forEachPart(MLIRContext &context, std::vector<OwningOpRef<Mod
   return llvm::Error::success();
 }
 
-llvm::Expected<Object> compileToObject(ModuleOp module, const Target &target, const CodegenOptions &options) {
-  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module);
+static llvm::Expected<std::vector<Object>> compileParts(MLIRContext &context, std::vector<OwningOpRef<ModuleOp>> parts,
+                                                        const Target &target, const CodegenOptions &options) {
   std::vector<Made> made(parts.size());
   auto compile = [&](size_t number, llvm::Module &part) { return compilePart(part, target, options, made[number]); };
-  if (llvm::Error error = forEachPart(*module.getContext(), std::move(parts), options, compile))
+  if (llvm::Error error = forEachPart(context, std::move(parts), options, compile))
     return std::move(error);
-  return joined(made, options);
+  return objectsOf(made, options);
 }
 
-llvm::Error compileToText(ModuleOp module, const Target &target, MutableArrayRef<KernelText> kernels) {
-  std::vector<OwningOpRef<ModuleOp>> parts = copyByKernel(module, kernels);
-  for (auto [kernel, part] : llvm::zip_equal(kernels, parts)) {
-    llvm::raw_string_ostream out(kernel.vectors);
-    part->print(out, OpPrintingFlags().elideLargeElementsAttrs(64));
+llvm::Expected<Object> compileToObject(ArrayRef<ModuleOp> modules, const Target &target,
+                                       const CodegenOptions &options) {
+  constexpr size_t kOps = 2000; // per part: about 0.1 s of code generation
+  auto objects = compileParts(*ModuleOp(modules.front()).getContext(), cutIntoParts(modules, kOps), target, options);
+  if (!objects)
+    return objects.takeError();
+  return objects->size() == 1 ? std::move(objects->front()) : archiveOf(*objects);
+}
+
+llvm::Expected<std::vector<Object>> compileToObjects(ArrayRef<ModuleOp> modules, const Target &target,
+                                                     const CodegenOptions &options) {
+  std::vector<OwningOpRef<ModuleOp>> parts;
+  std::vector<size_t> numbers; // of the modules of the parts
+  for (auto [number, module] : llvm::enumerate(modules))
+    for (OwningOpRef<ModuleOp> &part : cutIntoParts(module, /*most=*/SIZE_MAX)) {
+      parts.push_back(std::move(part));
+      numbers.push_back(number);
+    }
+  std::vector<Object> objects(modules.size());
+  if (parts.empty())
+    return objects;
+  auto compiled = compileParts(*ModuleOp(modules.front()).getContext(), std::move(parts), target, options);
+  if (!compiled)
+    return compiled.takeError();
+  for (auto [number, object] : llvm::zip_equal(numbers, *compiled))
+    objects[number] = std::move(object);
+  return objects;
+}
+
+llvm::Expected<std::vector<KernelText>> compileToText(ArrayRef<ModuleOp> kernels, const Target &target) {
+  std::vector<KernelText> texts(kernels.size());
+  std::vector<OwningOpRef<ModuleOp>> parts;
+  for (auto [kernel, text] : llvm::zip_equal(kernels, texts)) {
+    parts.push_back(copyOfPublic(kernel));
+    llvm::raw_string_ostream out(text.vectors);
+    parts.back()->print(out, OpPrintingFlags().elideLargeElementsAttrs(64));
     out << '\n';
   }
   auto compile = [&](size_t number, llvm::Module &part) -> llvm::Error {
-    auto machine = optimize(part, target);
+    auto machine = MachineCode::take(target);
     if (!machine)
       return machine.takeError();
-    llvm::raw_string_ostream(kernels[number].llvmIR) << part;
-    (*machine)->Options.MCOptions.AsmVerbose = true; // comments on loops and spills
-    auto text = emit(part, **machine, llvm::CodeGenFileType::AssemblyFile);
-    if (!text)
-      return text.takeError();
-    kernels[number].assembly.assign(text->begin(), text->end());
-    return llvm::Error::success();
+    (*machine)->optimize(part);
+    llvm::raw_string_ostream(texts[number].llvmIR) << part;
+    return (*machine)->assemblyOf(part, /*hasComments=*/true).moveInto(texts[number].assembly);
   };
-  return forEachPart(*module.getContext(), std::move(parts), {}, compile);
+  if (llvm::Error error = forEachPart(*ModuleOp(kernels.front()).getContext(), std::move(parts), {}, compile))
+    return std::move(error);
+  return texts;
 }
 
 LoadedObject::LoadedObject(std::unique_ptr<llvm::orc::LLJIT> linker)
@@ -350,12 +281,44 @@ static llvm::Error addObject(llvm::orc::LLJIT &jit, llvm::StringRef object) {
   return llvm::Error::success();
 }
 
+namespace {
+/// Only objects are linked. A compiler of IR would need a target machine, whose creation takes most of the linker's time
+/// for a small object.
+class NoCompiler : public llvm::orc::IRCompileLayer::IRCompiler {
+public:
+  NoCompiler() : IRCompiler({}) {}
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> operator()(llvm::Module &) override {
+    return llvm::createStringError("there is no compiler of IR");
+  }
+};
+} // namespace
+
+/// The data layout of code for this process; found once.
+static llvm::Expected<llvm::DataLayout> layoutOfProcess(llvm::orc::JITTargetMachineBuilder &machine) {
+  static std::mutex mutex;
+  static std::optional<llvm::DataLayout> known;
+  std::lock_guard lock(mutex);
+  if (known)
+    return *known;
+  auto layout = machine.getDefaultDataLayoutForTarget();
+  if (layout)
+    known = *layout;
+  return layout;
+}
+
 llvm::Expected<LoadedObject> loadObjects(llvm::ArrayRef<llvm::StringRef> objects) {
   initializeNativeTarget();
+  llvm::orc::JITTargetMachineBuilder machine{llvm::Triple(llvm::sys::getProcessTriple())};
+  auto layout = layoutOfProcess(machine);
+  if (!layout)
+    return layout.takeError();
   // The objects have no static initializers, for which a platform would be needed.
   auto jit = llvm::orc::LLJITBuilder()
                  .setLinkProcessSymbolsByDefault(false)
                  .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                 .setJITTargetMachineBuilder(machine)
+                 .setDataLayout(*layout)
+                 .setCompileFunctionCreator([](const auto &) { return std::make_unique<NoCompiler>(); })
                  .create();
   if (!jit)
     return jit.takeError();

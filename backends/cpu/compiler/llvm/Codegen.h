@@ -28,20 +28,25 @@ struct CodegenOptions {
   std::string *assembly = nullptr;
 };
 
-// A position-independent ELF object. For a large module it is an archive of several objects, compiled in parallel. The
-// module is consumed.
-llvm::Expected<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const Target &target,
-                                                           const CodegenOptions &options = {});
+using Object = llvm::SmallVector<char, 0>; // the bytes of a position-independent ELF object
+
+// An object with the functions of all modules. For many ops it is an archive of several objects, compiled in parallel.
+// Private symbols with one name must be equal in all modules. The modules are consumed.
+llvm::Expected<Object> compileToObject(llvm::ArrayRef<mlir::ModuleOp> modules, const Target &target,
+                                       const CodegenOptions &options = {});
+
+// An object for each module, compiled in parallel; empty if the module has no public function. An object depends on its
+// module only. A function is compiled alike in any module. The modules are consumed.
+llvm::Expected<std::vector<Object>> compileToObjects(llvm::ArrayRef<mlir::ModuleOp> modules, const Target &target,
+                                                     const CodegenOptions &options = {});
 
 // The code of a kernel as text.
 struct KernelText {
-  std::vector<std::string> functions;    // its stage functions
-  std::string vectors, llvmIR, assembly; // results: the MLIR of the functions, LLVM IR after optimization, assembly
+  std::string vectors, llvmIR, assembly; // the MLIR of its functions, LLVM IR after optimization, assembly
 };
 
-// Sets the texts of kernels of a module, which stays as it is. They are those of the object: a function is compiled
-// alike in any module.
-llvm::Error compileToText(mlir::ModuleOp module, const Target &target, llvm::MutableArrayRef<KernelText> kernels);
+// The texts of kernels, each of which is a module, which stays as it is. They are those of the object.
+llvm::Expected<std::vector<KernelText>> compileToText(llvm::ArrayRef<mlir::ModuleOp> kernels, const Target &target);
 
 // Code in this process, linked in memory. The code lives as long as this object.
 class LoadedObject {

@@ -1,6 +1,8 @@
 #include "backends/cpu/compiler/loops/ConstantData.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
 #include <string>
 
 namespace sluice::cpu {
@@ -19,21 +21,15 @@ static std::string bytesOf(DenseElementsAttr elements) {
   return std::string(raw.begin(), raw.end());
 }
 
+/// Names are digests, so that parts of several modules can share equal data by name.
 static LLVM::GlobalOp findOrCreate(ModuleOp module, Location loc, StringRef bytes) {
+  std::string name =
+      "sluice_constant_" + llvm::toHex(llvm::BLAKE3::hash<16>(llvm::arrayRefFromStringRef(bytes)), /*LowerCase=*/true);
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return known;
   OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-  StringAttr content = b.getStringAttr(bytes);
-  unsigned number = 0;
-  for (LLVM::GlobalOp global : module.getOps<LLVM::GlobalOp>()) {
-    if (global.getValueOrNull() == content)
-      return global;
-    ++number;
-  }
-  std::string name;
-  do
-    name = "sluice_constant_" + std::to_string(number++);
-  while (module.lookupSymbol(name));
   Type type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
-  return b.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name, content,
+  return b.create<LLVM::GlobalOp>(loc, type, /*isConstant=*/true, LLVM::Linkage::Private, name, b.getStringAttr(bytes),
                                   /*alignment=*/64);
 }
 

@@ -57,11 +57,16 @@ static int64_t cacheBytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
-Target Target::host() {
+static Target findHost() {
   Target target = targetWith(llvm::sys::getHostCPUName(), llvm::sys::getHostCPUFeatures());
   target.l1 = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, target.l1);
   target.l2 = cacheBytes(_SC_LEVEL2_CACHE_SIZE, target.l2);
   return target;
+}
+
+Target Target::host() {
+  static const Target host = findHost(); // on virtual machines, the queries take long
+  return host;
 }
 
 static llvm::Expected<Target> named(StringRef cpu) {

@@ -8,7 +8,7 @@
  * Threads. One thread at a time uses a session.
  *
  * Errors. After a failed call, last_error has the reason and the results are undefined. The session continues. After a
- * failure of prepare or lower, only last_error and end are called.
+ * failure of prepare, lower or lower_kernels, only last_error and end are called.
  *
  * Rows. A size of -1 is the batch dimension, in shapes and attributes; a type has at most one. A kernel is compiled
  * once for `capacity` rows and launched with 0 to `capacity` rows. run.h states the guarantees that a kernel must give
@@ -69,7 +69,8 @@ typedef struct sluice_target_info {
   /* The instruction set extensions of host code, such as "avx2,fma", all of which it requires. NULL: there is no host
    * code. Backends with equal extensions give equal bits. */
   const char *instructions;
-  int host_kernels; /* nonzero: prepare and cost give the results of a session of the host with the same options */
+  /* Nonzero: prepare, cost and lower_kernels give the results of a session of the host with the same options. */
+  int host_kernels;
   /* Since 2.4. */
   const char *no_tree_sums; /* why the collectives of the run half refuse SLUICE_TREE_SUM; NULL: accepted, or unknown */
   /* Since 2.6: the peaks of the architectures that code is compiled for, if known. Each architecture has exactly one
@@ -158,6 +159,10 @@ typedef struct sluice_kernel_view {
   size_t num_ops, op_size;        /* op_size: of an element */
   const size_t *results;   /* value numbers that the kernel returns */
   size_t num_results;
+  /* Since 2.8: for a kernel that lower_kernels will lower, the prefix of its symbols; otherwise NULL. It consists of
+   * letters, digits and '_'. Kernels with one symbol are equal except in names, in all programs, and are prepared by
+   * one backend for equal targets. A session prepares one kernel of this symbol. */
+  const char *symbol;
 } sluice_kernel_view;
 
 /* Elements of the arrays of a view, whose structs may have more or fewer members than in these headers. */
@@ -237,7 +242,7 @@ typedef struct sluice_function_needs {
   int64_t shared_bytes;   /* per block */
 } sluice_function_needs;
 
-/* The code of all kernels of a session, owned by the session. */
+/* The code of kernels, owned by the session. */
 typedef struct sluice_blob {
   uint32_t struct_size;
   sluice_blob_kind kind;
@@ -301,6 +306,18 @@ struct sluice_backend_compile {
 
   /* Estimates the cost of the ops as one launch, before types have layouts. Absent: the compiler's estimate. */
   sluice_status (*cost)(sluice_session *session, const sluice_kernel_view *kernel, sluice_cost_estimate *estimate);
+
+  /* Since 2.8: returns the code of single kernels, which the compiler may also use in other sessions. `symbols` has the
+   * symbols of prepared kernels; *blobs[i] receives the code of kernel i: an ELF object for the host, or nothing. A
+   * kernel is lowered once. Its code gives the same bits as that of `lower`.
+   *
+   * A kernel's launch and code depend on its view except `name`, on the options of the session and on the backend, not
+   * on other kernels: a lowering of the same kernel in another session returns the same bytes. The stages and all other
+   * global symbols of the object begin with the kernel's symbol. The object refers to no other kernel.
+   *
+   * Absent: `lower` returns all code, and no code is used twice. */
+  sluice_status (*lower_kernels)(sluice_session *session, const char *const *symbols, size_t count,
+                                 sluice_blob *const *blobs);
 };
 
 #ifdef __cplusplus

@@ -12,12 +12,15 @@
 //   static constexpr bool wantsBytecode;
 //   void proposeLayout(const sluice_kernel_view &op, bool isResult, unsigned number, sluice_layout_proposal &proposal);
 //   void lower(sluice_blob &blob);
+//   void lowerKernels(std::span<const char *const> symbols, sluice_blob *const *blobs);
 //   bool canFuse(const sluice_kernel_view &kernel);
 //   void cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate);
 #pragma once
 
 #include "sluice/backend/adapter/error.h"
 #include "sluice/backend/compile.h"
+
+#include <span>
 
 namespace sluice::backend {
 
@@ -46,6 +49,8 @@ public:
       table.can_fuse = canFuse;
     if constexpr (requires { &Session::cost; })
       table.cost = cost;
+    if constexpr (requires { &Session::lowerKernels; })
+      table.lower_kernels = lowerKernels;
     return table;
   }
 
@@ -78,6 +83,10 @@ private:
   static sluice_status cost(sluice_session *session, const sluice_kernel_view *kernel,
                             sluice_cost_estimate *estimate) noexcept {
     return Its::call(session, [&](Session &its) { its.cost(*kernel, *estimate); });
+  }
+  static sluice_status lowerKernels(sluice_session *session, const char *const *symbols, size_t count,
+                                    sluice_blob *const *blobs) noexcept {
+    return Its::call(session, [&](Session &its) { its.lowerKernels({symbols, count}, blobs); });
   }
 };
 
