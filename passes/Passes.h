@@ -15,6 +15,7 @@ enum class BucketPolicy;
 class DeviceBackends;
 class KnownFusions;
 struct PreparedKernels;
+class SharedKernels;
 
 /// Replaces f32 by f64 everywhere: states, values, attributes. For tests and for `--dtype f64`.
 void promoteToF64(mlir::ModuleOp module);
@@ -106,10 +107,10 @@ void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fus
 /// Gives each loop-carried value one buffer; adds copying kernels where that is not possible.
 void settleLoops(mlir::ModuleOp module);
 
-/// The backends compile each kernel; a function and a launch replace it. Descriptions of kernels in `kept` are reused;
-/// all others are added to it.
+/// The backends compile each kernel; a function and a launch replace it. Descriptions of kernels in `kept` or `shared`
+/// are reused; all others are added.
 mlir::LogicalResult prepareKernels(mlir::ModuleOp module, const DeviceBackends &backends,
-                                   PreparedKernels *kept = nullptr);
+                                   PreparedKernels *kept = nullptr, SharedKernels *shared = nullptr);
 
 /// Gives every launch and copy its queue, its position in the issue order, and its waits. `buckets` is the bucketing
 /// policy of collectives.

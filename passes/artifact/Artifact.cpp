@@ -100,7 +100,9 @@ Expected<std::string> emitArtifact(const BuiltPlan &built, ArrayRef<DeviceCode> 
   const Target *target = TargetRegistry::lookupTarget(triple, message);
   if (!target)
     return createStringError(inconvertibleErrorCode(), message);
-  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(triple, "", "", TargetOptions(), Reloc::PIC_));
+  // Data, and a function that returns an address: there is nothing to optimize.
+  std::unique_ptr<TargetMachine> machine(
+      target->createTargetMachine(triple, "", "", TargetOptions(), Reloc::PIC_, std::nullopt, CodeGenOptLevel::None));
   LLVMContext context;
   Module module("artifact", context);
   module.setTargetTriple(triple);

@@ -62,9 +62,13 @@ LogicalResult lowerKernels(Compilation &c) {
     for (auto function : c.module.getOps<ir::FunctionOp>())
       llvm::sys::fs::remove(texts + "/" + function.getSymName() + ".txt");
   for (const std::unique_ptr<Backend> &backend : c.backends->sessions())
-    if (failed(addCode(c, *backend)))
+    if (!(c.shared && backend->lowersKernels()) && failed(addCode(c, *backend)))
       return failure();
-  return success();
+  if (!c.shared)
+    return success();
+  c.result.sharedKernels = c.shared->count();
+  c.result.reusedKernels = c.shared->hits();
+  return c.shared->lower(c.module.getLoc(), c.result.objects);
 }
 
 LogicalResult buildArtifact(Compilation &c) {

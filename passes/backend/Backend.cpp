@@ -28,7 +28,7 @@ Backend::Backend(const sluice_backend_compile &table, sluice_session *session, c
   // "native" is one CPU in a process; a file of kernels would also need the versions of the backends.
   for (const char *part : {makerOfKernels().data(), options.cpu, info.cpu, info.instructions, options.settings})
     out << (part ? part : "") << '\0';
-  out << info.vector_bits << '\0' << capacity;
+  out << info.vector_bits << '\0' << capacity << '\0' << int(options.math);
 }
 
 Backend::~Backend() { table.end(session); }

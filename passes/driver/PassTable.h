@@ -4,6 +4,7 @@
 
 #include "passes/backend/DeviceBackends.h"
 #include "passes/driver/Pipeline.h"
+#include "passes/kernel/SharedKernels.h"
 
 namespace sluice::passes {
 
@@ -14,6 +15,7 @@ struct Compilation {
   const PipelineInputs &inputs;
   const PipelineServices &services;
   std::unique_ptr<DeviceBackends> backends = nullptr; ///< from phase `placed` on
+  std::unique_ptr<SharedKernels> shared = nullptr;    ///< of the cache, if there is one
   CostModel costs = {};                               ///< for scheduling
   int64_t shardBuckets = 1;          ///< number of buckets for the shards of each kind; 0: one bucket per shard
   std::vector<DeviceCode> code = {}; ///< of devices, from `lower-kernels` on

@@ -17,6 +17,7 @@
 
 namespace sluice::passes {
 
+class KernelCache;
 class KnownFusions;
 struct PreparedKernels;
 
@@ -41,6 +42,9 @@ struct PipelineInputs {
   PreparedKernels *prepared = nullptr;
   /// Fusion groups shared by several compilations of one model and target. Null: nothing is shared.
   KnownFusions *fusions = nullptr;
+  /// Kernels shared by all compilations that reach `lowered` and write no texts of kernels. Null: nothing is shared, and
+  /// a backend lowers its kernels together.
+  KernelCache *kernels = nullptr;
 };
 
 /// Callbacks: external decisions, costs and data, and observers. All are optional.
@@ -70,11 +74,12 @@ struct EntryForecast {
 struct Lowered {
   std::vector<std::string> objects;
   runtime::Plan plan;
-  InitialValues values;                     // of states
-  std::optional<TargetCosts> costs;         // if a service found them
-  std::vector<FunctionNeeds> functions;     // of device code, as reported by its backends
-  std::vector<EntryForecast> communication; // of the plan's entry points with communication
-  std::optional<LinkCosts> replicaLink;     // used for this prediction
+  InitialValues values;                        // of states
+  std::optional<TargetCosts> costs;            // if a service found them
+  std::vector<FunctionNeeds> functions;        // of device code, as reported by its backends
+  std::vector<EntryForecast> communication;    // of the plan's entry points with communication
+  std::optional<LinkCosts> replicaLink;        // used for this prediction
+  size_t sharedKernels = 0, reusedKernels = 0; // that could be in the cache, and those of them that were
 };
 
 /// The names of the phases, in order.

@@ -9,7 +9,7 @@
 #include "passes/analysis/ContentKey.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/kernel/PreparedKernels.h"
-#include "llvm/ADT/StringExtras.h"
+#include "passes/kernel/SharedKernels.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -63,8 +63,8 @@ namespace {
 
 class Outlining {
 public:
-  Outlining(ModuleOp module, const DeviceBackends &backends, PreparedKernels *kept)
-      : module(module), backends(backends), kept(kept), symbols(module) {
+  Outlining(ModuleOp module, const DeviceBackends &backends, PreparedKernels *kept, SharedKernels *shared)
+      : module(module), backends(backends), kept(kept), shared(shared), symbols(module) {
     if (auto entries = module.getOps<EntryOp>(); !entries.empty())
       firstEntry = *entries.begin();
   }
@@ -113,35 +113,30 @@ private:
       function.setBackend(backend.name());
       return success();
     }
-    FailureOr<sluice_launch_info> info = backend.prepare(kernel, function.getSymName());
-    if (failed(info))
-      return failure();
     function.setBackend(backend.name());
-    describe(function, *info, kindOf(kernel, backend));
+    if (failed(describe(function, kernel, backend)))
+      return failure();
     if (kept)
       kept->functions[made] = function->getAttrDictionary();
     return success();
   }
 
-  static void describe(FunctionOp function, const sluice_launch_info &launch, StringRef kind) {
-    Builder builder(function.getContext());
-    const sluice_cost &cost = launch.cost;
-    function.setCostAttr(CostAttr::get(builder.getContext(), kind, cost.flops, cost.flops_per_row, cost.bytes,
-                                       cost.bytes_per_row, builder.getF64FloatAttr(cost.lanes)));
-    function.setWorkspace(launch.workspace_bytes);
-    if (launch.function) {
-      StringRef parameters(static_cast<const char *>(launch.parameters), launch.parameters_bytes);
-      function.setCode(StringRef(launch.function));
-      function.setParameters(StringRef(llvm::toHex(parameters, /*LowerCase=*/true)));
-      return;
+  /// Describes the launch of a kernel, which its backend prepares unless the kernel is shared.
+  LogicalResult describe(FunctionOp function, KernelOp kernel, Backend &backend) {
+    bool isShared = shared && backend.lowersKernels();
+    KernelKey key = isShared ? backend.keyOf(kernel) : KernelKey();
+    if (const KernelLaunch *known = isShared ? shared->find(key) : nullptr) {
+      known->describe(function);
+      return success();
     }
-    SmallVector<Attribute> stages;
-    for (size_t number = 0; number < launch.num_stages; ++number) {
-      const sluice_stage_info &stage = *sluice_launch_info_stage_at(&launch, number);
-      stages.push_back(
-          StageAttr::get(builder.getContext(), builder.getStringAttr(stage.symbol), stage.tasks, stage.rows_per_task));
-    }
-    function.setStagesAttr(builder.getArrayAttr(stages));
+    FailureOr<sluice_launch_info> info = backend.prepare(kernel, function.getSymName(), key.symbol);
+    if (failed(info))
+      return failure();
+    KernelLaunch launch(*info, kindOf(kernel, backend));
+    launch.describe(function);
+    if (isShared)
+      shared->add(key, backend, std::move(launch));
+    return success();
   }
 
   /// Replaces a kernel. A device's compute queue has the device's name.
@@ -159,6 +154,7 @@ private:
   ModuleOp module;
   const DeviceBackends &backends;
   PreparedKernels *kept;
+  SharedKernels *shared;
   SymbolTable symbols;
   Operation *firstEntry = nullptr; // insertion point of functions
   TypesWithoutDevice types;
@@ -167,8 +163,9 @@ private:
 
 } // namespace
 
-LogicalResult prepareKernels(ModuleOp module, const DeviceBackends &backends, PreparedKernels *kept) {
-  return Outlining(module, backends, kept).run();
+LogicalResult prepareKernels(ModuleOp module, const DeviceBackends &backends, PreparedKernels *kept,
+                             SharedKernels *shared) {
+  return Outlining(module, backends, kept, shared).run();
 }
 
 } // namespace sluice::passes

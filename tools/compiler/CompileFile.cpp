@@ -3,6 +3,7 @@
 #include "ir/text/ParseGuard.h"
 #include "passes/assign/PlacementRequest.h"
 #include "tools/compiler/Compiler.h"
+#include "tools/compiler/CompilerContext.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Dot.h"
 #include "tools/compiler/Files.h"
@@ -149,18 +150,19 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
   if (!variants)
     return variants.takeError();
 
-  MLIRContext context(MLIRContext::Threading::DISABLED); // failure to create a thread would end the process
+  CompilerContext context;
+  bool sharesKernels = variants->size() > 1;
   std::vector<OwningOpRef<ModuleOp>> modules;
   std::optional<Compiled> compiled;
   for (auto [number, its] : llvm::enumerate(*variants)) {
-    auto module = readModel(path, context);
+    auto module = readModel(path, context.mlir());
     if (!module)
       return module.takeError();
     CompileTask part = task;
     part.variant = {int64_t(number), number + 1 == variants->size()};
     if (!isText(emit))
       part.values = (llvm::sys::path::filename(output) + kValuesEnding).str();
-    auto variant = compileModule(**module, its, part);
+    auto variant = compileModule(**module, its, part, sharesKernels ? &context : nullptr);
     if (!variant)
       return variant.takeError();
     modules.push_back(std::move(*module));

@@ -8,6 +8,7 @@
 #include "passes/kernel/KnownFusions.h"
 #include "runtime/files/Process.h"
 #include "tools/compiler/Backends.h"
+#include "tools/compiler/CompilerContext.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/InitialData.h"
 #include "tools/compiler/Installation.h"
@@ -145,12 +146,14 @@ static llvm::Error writeKernelFiles(ModuleOp module, const CompileOptions &optio
   return writeKernels(module, inputs.kernelTexts, costs->model, compiled.functions).moveInto(compiled.kernels);
 }
 
-llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options, const CompileTask &task) {
+llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &options, const CompileTask &task,
+                                       CompilerContext *context) {
   auto start = configureFor(module, options, task);
   if (!start)
     return start.takeError();
   Compiled compiled;
   passes::PipelineInputs inputs = inputsFor(module, options, task, *start);
+  inputs.kernels = context ? &context->kernels() : nullptr;
   passes::KnownFusions fusions; // candidates and the final compilation share entry points
   if (start->placement.chooses)
     inputs.fusions = &fusions;
@@ -162,6 +165,8 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   compiled.plan = std::move(lowered->plan);
   compiled.values = std::move(lowered->values);
   compiled.functions = std::move(lowered->functions);
+  compiled.sharedKernels = lowered->sharedKernels;
+  compiled.reusedKernels = lowered->reusedKernels;
   if (inputs.compileTo == "lowered" && !inputs.kernelTexts.empty())
     if (llvm::Error error = writeKernelFiles(module, options, inputs, start->placement, lowered->costs, compiled))
       return error;

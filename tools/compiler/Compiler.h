@@ -17,6 +17,8 @@
 
 namespace sluice::compiler {
 
+class CompilerContext;
+
 enum class Emit { Executable, SharedLibrary, Object, Mlir, Dot, None };
 
 /// Whether the output is a text about the module, or nothing, rather than code.
@@ -58,6 +60,7 @@ struct Compiled {
   passes::InitialValues values;                 // initial data of states, from `lowered` on
   std::vector<passes::FunctionNeeds> functions; // of device code, as reported by its backends
   std::vector<std::string> kernels;             // the names of those whose texts were written
+  size_t sharedKernels = 0, reusedKernels = 0;  // with code that can be reused; with code that was reused
   std::string warnings;
   std::vector<PhaseTime> phases;                    // including linking, the last, as `executable`
   std::optional<PlacementReport> placement;         // if devices were chosen
@@ -70,9 +73,9 @@ struct Compiled {
 /// Reads a graph file or a dump. The module then names its data file by an absolute path.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> readModel(llvm::StringRef path, mlir::MLIRContext &context);
 
-/// Runs the pipeline on the module in place.
+/// Runs the pipeline on the module in place. Compilations with one context share kernels. Null: none are shared.
 llvm::Expected<Compiled> compileModule(mlir::ModuleOp module, const CompileOptions &options,
-                                       const CompileTask &task = {});
+                                       const CompileTask &task = {}, CompilerContext *context = nullptr);
 
 /// Reads a model, compiles it and writes the output: `sluice compile` without its messages.
 llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions &options, const CompileTask &task = {});

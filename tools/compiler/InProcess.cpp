@@ -7,6 +7,7 @@
 #include "runtime/instance/Weights.h"
 #include "sluice/compile.h"
 #include "tools/compiler/Compiler.h"
+#include "tools/compiler/CompilerContext.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
 #include "llvm/ADT/SmallString.h"
@@ -275,7 +276,7 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
     mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
     if (!impl->data.path.empty())
       ir::getModel(*module).setValues(llvm::StringRef(impl->data.file()));
-    auto compiled = compiler::compileModule(*module, options, task);
+    auto compiled = compiler::compileModule(*module, options, task, &compiler::CompilerContext::ofProcess());
     if (!compiled)
       return compiled.takeError();
     runtime::InstanceOptions instance{options.threads};

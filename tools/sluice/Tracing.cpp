@@ -60,6 +60,13 @@ void printTiming(llvm::raw_ostream &out, const compiler::Compiled &compiled) {
       line("  " + pass.pass, pass.seconds);
   }
   line("total", total);
+  size_t shared = compiled.sharedKernels, reused = compiled.reusedKernels;
+  for (const compiler::Compiled &other : compiled.others) {
+    shared += other.sharedKernels;
+    reused += other.reusedKernels;
+  }
+  if (reused > 0)
+    out << fmt::format("{:<30}{:>10} of {}\n", "reused kernels", reused, shared);
 }
 
 } // namespace sluice::tool

@@ -14,7 +14,7 @@ struct Tracing {
 /// Adds the flags. They set `verifiesEach` and `observer` of the options.
 std::shared_ptr<Tracing> addTracingFlags(CLI::App &command, compiler::CompileTask &task);
 
-/// A line per phase and, indented, per pass.
+/// A line per phase and, indented, per pass; then the kernels whose code was reused, if there are any.
 void printTiming(llvm::raw_ostream &out, const compiler::Compiled &compiled);
 
 } // namespace sluice::tool

@@ -1,6 +1,7 @@
 """Programs for several lists of devices: the list they run on, requested lists, and the errors."""
 
 import json
+import re
 
 from cuda_test import DOUBLES
 from sluice_cli import CliTest, main
@@ -40,6 +41,18 @@ class VariantsTest(CliTest):
         self.expect_accelerator("gpu(0) (sim:0)", env=self.without_driver)
         self.compile_lists("cuda:0", "cpu")
         self.expect_accelerator("the host alone", env=self.without_driver)
+
+    def test_lists_share_kernels(self):
+        lists = ("--devices", "cpu", "--devices", "sim:0", "--devices", "sim:1")
+        timing = self.sluice("compile", "small.mlir", *lists, "-o", "small", "--timing", env=self.environment)
+        self.assertEqual(timing.returncode, 0, timing.stderr)
+        kernels = re.search(r"(?m)^reused kernels +(\d+) of (\d+)$", timing.stderr)
+        reused, shared = map(int, kernels.groups())
+        self.assertEqual(3 * reused, 2 * shared, "the first list makes all of them")
+        for device in "cpu", "sim:0", "sim:1":
+            self.assertEqual(self.bench("--devices", device).returncode, 0)
+        one = self.sluice("compile", "small.mlir", "-o", "one", "--timing", env=self.environment)
+        self.assertNotIn("reused kernels", one.stderr)
 
     def test_what_is_asked_for_is_taken(self):
         self.compile_lists("cuda:0", "cpu,sim:0", "cpu")
