@@ -14,8 +14,7 @@ using namespace mlir;
 namespace sluice::detail {
 
 GraphImpl::GraphImpl(std::string graphName, SourceLocation location)
-    : name(std::move(graphName)), context(MLIRContext::Threading::DISABLED), builder(&context) {
-  context.loadDialect<ir::SluiceDialect>();
+    : name(std::move(graphName)), context(lease.context()), builder(&context) {
   Location loc = toLocation(location);
   module = ModuleOp::create(loc, StringRef(name));
   ir::ModelOp model = ir::getModel(*module);

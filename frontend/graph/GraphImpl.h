@@ -2,6 +2,7 @@
 // header.
 #pragma once
 
+#include "frontend/graph/ContextLease.h"
 #include "ir/Dialect.h"
 #include "ir/Target.h"
 #include "runtime/io/TensorSource.h"
@@ -147,7 +148,8 @@ public:
   std::string print();
 
   std::string name;
-  mlir::MLIRContext context;
+  ContextLease lease; ///< outlives everything of the context
+  mlir::MLIRContext &context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   ir::GraphOp graph;
   mlir::OpBuilder builder; ///< at the end of the innermost open block
