@@ -38,7 +38,7 @@ static constexpr size_t runSizes[] = {offsetof(sluice_backend_run, capture_begin
                                       offsetof(sluice_backend_run, note_times),
                                       offsetof(sluice_backend_run, signal),
                                       offsetof(sluice_backend_run, signal),
-                                      sizeof(sluice_backend_run),
+                                      offsetof(sluice_backend_run, clear),
                                       sizeof(sluice_backend_run)};
 static constexpr size_t collectivesSizes[] = {0,
                                               0,

@@ -145,11 +145,32 @@ static void contextsOutliveEachOther(const Subject &subject) {
   expect(second.read(address, kBytes) == sent, "memory changed when another context was closed");
 }
 
+/// A context owns memory, and others use it one after another, as programs of a process do.
+static void memoryOutlivesItsUsers(const Subject &subject) {
+  Group group(subject);
+  RunHalf owner(subject, 1, group.get());
+  if (!owner.table().clear)
+    throw Skipped("it does not clear memory");
+  void *address = owner.allocate(kBytes);
+  for (unsigned round = 0; round < kRounds; ++round) {
+    RunHalf user(subject, 1, group.get());
+    Bytes sent = pattern(kBytes, round + 1), found(kBytes);
+    expect(user.read(address, kBytes) == Bytes(kBytes, 0), "memory has the bytes of an earlier user");
+    sluice_queue *queue = user.queue();
+    user.upload(queue, sent, address);
+    user.download(queue, address, found);
+    user.finish(queue);
+    expect(found == sent, "memory of another context does not hold the bytes written to it");
+    owner.check(owner.table().clear(owner.get(), 0, address), "clear");
+  }
+}
+
 std::vector<Test> groupTests() {
   return {{"group.events", eventsOrderContexts},
           {"group.threads", groupsSpanThreads},
           {"group.clock", groupsHaveOneClock},
-          {"group.closing", contextsOutliveEachOther}};
+          {"group.closing", contextsOutliveEachOther},
+          {"group.memory", memoryOutlivesItsUsers}};
 }
 
 } // namespace sluice::conformance

@@ -143,6 +143,23 @@ static void isZeroAgainAfterRelease(const Subject &subject) {
   }
 }
 
+static void isZeroAgainAfterClear(const Subject &subject) {
+  RunHalf half(subject);
+  if (!half.table().clear)
+    throw Skipped("it does not clear memory");
+  Bytes data = pattern(10000);
+  void *address = half.allocate(data.size());
+  sluice_queue *queue = half.queue();
+  for (int round = 0; round < 3; ++round) {
+    half.upload(queue, data, address);
+    half.finish(queue);
+    half.check(half.table().clear(half.get(), 0, address), "clear");
+    expect(half.read(address, data.size()) == Bytes(data.size(), 0), "cleared memory is not zero");
+  }
+  alignas(64) static unsigned char foreign[64];
+  expect(half.table().clear(half.get(), 0, foreign) != SLUICE_OK, "memory was cleared that it never gave");
+}
+
 static void blocksAreApart(const Subject &subject) {
   RunHalf half(subject);
   sluice_queue *queue = half.queue();
@@ -200,6 +217,7 @@ std::vector<Test> memoryTests() {
           {"memory.of_the_host", hostMemoryIsCopiedFromAndTo},
           {"memory.aligned_and_zero", isAlignedAndZero},
           {"memory.zero_after_release", isZeroAgainAfterRelease},
+          {"memory.clear", isZeroAgainAfterClear},
           {"memory.blocks_are_apart", blocksAreApart},
           {"memory.counted", isCounted},
           {"memory.exhaustion", exhaustionIsSurvived},

@@ -142,6 +142,15 @@ void Context::release(Device &device, void *address) {
   driver_.check(driver_.release(addressOf(address)), text(device));
 }
 
+void Context::clear(Device &device, void *address) const {
+  auto found = device.allocated.find(addressOf(address));
+  if (found == device.allocated.end())
+    throw Error(SLUICE_USAGE, "cannot clear memory that is no allocation of " + text(device));
+  makeCurrent(device);
+  driver_.check(driver_.fill(found->first, 0, found->second, device.stream), text(device));
+  driver_.check(driver_.streamSynchronize(device.stream), text(device));
+}
+
 void *Context::allocateOnHost(size_t bytes) {
   device(0); // the driver requires any context
   makeCurrent(devices_.front());

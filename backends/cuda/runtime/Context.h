@@ -118,6 +118,7 @@ public:
 
   void *allocate(Device &device, size_t bytes);
   void release(Device &device, void *address);
+  void clear(Device &device, void *address) const;
   void *allocateOnHost(size_t bytes);
   void releaseOnHost(void *address);
   /// Whether a device can access the memory of another device.

@@ -38,6 +38,7 @@ public:
   void describe(int32_t ordinal, sluice_device_info &info) { Context::describe(device(ordinal), info); }
   void *allocate(int32_t ordinal, size_t bytes) { return Context::allocate(device(ordinal), bytes); }
   void release(int32_t ordinal, void *address) { Context::release(device(ordinal), address); }
+  void clear(int32_t ordinal, void *address) { Context::clear(device(ordinal), address); }
   Module load(int32_t ordinal, std::string_view image) { return Context::load(device(ordinal), image); }
   Queue addQueue(int32_t ordinal, sluice_queue_kind, const char *) { return Context::addQueue(device(ordinal)); }
   void peerLink(int32_t from, int32_t to, sluice_peer_link &link);

@@ -72,6 +72,13 @@ public:
     allocated_.erase(found);
   }
 
+  void clear(int32_t, void *address) const {
+    auto found = allocated_.find(address);
+    if (found == allocated_.end())
+      throw Error(SLUICE_USAGE, "cannot clear memory that is no allocation of null:0");
+    std::memset(address, 0, found->second.bytes);
+  }
+
   Queue addQueue(int32_t device, sluice_queue_kind, const char *) const {
     checkDevice(device);
     return {};

@@ -40,19 +40,23 @@ public:
 
   Machine &machine() { return *machine_; }
   Host &host() { return host_; }
-  /// The lock of a call. The adapter (adapter/handles.h) holds it during each call of the ABI; the constructor and the
-  /// destructor take it themselves.
+  /// The lock of a call. The adapter (adapter/handles.h) holds it during each call of the ABI; the destructor takes
+  /// it itself.
   Machine::Turn enter() { return {*machine_, services_}; }
 
   int32_t deviceCount() const { return machine_->deviceCount(); }
   void describe(int32_t device, sluice_device_info &info);
   void peerLink(int32_t from, int32_t to, sluice_peer_link &link);
   void *allocate(int32_t device, size_t bytes) { return machine_->memory(device).allocate(bytes); }
-  void release(int32_t device, void *address) { machine_->release(device, address, host_); }
+  void release(int32_t device, void *address) { machine_->release(device, address); }
+  void clear(int32_t device, void *address) { machine_->clear(device, address); }
+  void acquire() { machine_->acquire(host_); }
   void *allocateOnHost(size_t bytes);
   void releaseOnHost(void *address);
 
-  Queue addQueue(int32_t device, sluice_queue_kind, const char *name) { return machine_->addQueue(device, name); }
+  Queue addQueue(int32_t device, sluice_queue_kind, const char *name) {
+    return machine_->addQueue(device, name, host_);
+  }
   void remove(Queue queue) { machine_->drop(queue, host_); }
   void copy(Queue queue, const sluice_copy &copy);
   void launch(Queue queue, const sluice_launch &launch);

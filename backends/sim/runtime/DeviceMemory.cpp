@@ -59,7 +59,7 @@ void *DeviceMemory::allocate(size_t bytes) {
 size_t DeviceMemory::sizeOf(void *address) const {
   auto block = blocks_.find(reinterpret_cast<uintptr_t>(address));
   if (block == blocks_.end())
-    throw Error(SLUICE_USAGE, "what is released is no allocation of " + deviceText(device_));
+    throw Error(SLUICE_USAGE, "the address is that of no allocation of " + deviceText(device_));
   return block->second.bytes;
 }
 
@@ -68,6 +68,12 @@ void DeviceMemory::release(void *address) {
   unmap(reinterpret_cast<uintptr_t>(address), bytes);
   free_ += static_cast<int64_t>(bytes);
   blocks_.erase(reinterpret_cast<uintptr_t>(address));
+}
+
+/// The system frees the pages. New pages are zero, and cost nothing until they are touched.
+void DeviceMemory::clear(void *address) {
+  if (madvise(address, roundUp(sizeOf(address), pageBytes()), MADV_DONTNEED) != 0)
+    throw Error(SLUICE_INTERNAL, std::string("sim: madvise failed: ") + std::strerror(errno));
 }
 
 DeviceMemory::Blocks::const_iterator DeviceMemory::find(const void *address, size_t bytes) const {

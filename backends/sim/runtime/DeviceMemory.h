@@ -32,6 +32,8 @@ public:
   void *allocate(size_t bytes);
   /// Accesses to the released memory fault from now on.
   void release(void *address);
+  /// Makes an allocation zero again.
+  void clear(void *address);
   /// The size of the allocation that begins at `address`; throws if none does.
   size_t sizeOf(void *address) const;
 

@@ -71,30 +71,62 @@ void Machine::checkAccesses(const std::string &what, const std::vector<Access> &
     checkAccess(what, access);
 }
 
-void Machine::release(int32_t device, void *address, const Host &host) {
+void Machine::endUses(int32_t device, void *address, const char *what) {
   uintptr_t begin = reinterpret_cast<uintptr_t>(address);
-  DeviceMemory &memory = this->memory(device);
-  size_t bytes = memory.sizeOf(address);
-  if (std::optional<Conflict> conflict = history_.findUnfinished(begin, begin + bytes, host.order))
-    throw Error(SLUICE_INTERNAL, std::to_string(bytes) + " bytes of " + deviceText(device) +
-                                     " cannot be released: the host has not waited for " + *conflict->earlier.text);
-  memory.release(address);
+  size_t bytes = memory(device).sizeOf(address);
+  if (std::optional<Conflict> conflict = history_.findUnfinished(begin, begin + bytes, waitedFor_))
+    throw Error(SLUICE_INTERNAL, std::to_string(bytes) + " bytes of " + deviceText(device) + " cannot be " + what +
+                                     ": the host has not waited for " + *conflict->earlier.text);
   history_.forget(begin, begin + bytes);
+}
+
+void Machine::release(int32_t device, void *address) {
+  endUses(device, address, "released");
+  memory(device).release(address);
+}
+
+void Machine::clear(int32_t device, void *address) {
+  endUses(device, address, "cleared");
+  memory(device).clear(address);
 }
 
 //===- order and time ---------------------------------------------------------------------------------------------===//
 
-Queue &Machine::addQueue(int32_t device, const char *name) {
+void Machine::remove(const Host &host) {
+  if (hosts_.erase(&host) == 0 || !hosts_.empty())
+    return;
+  scheduler_ = Scheduler(settings_.seed, settings_.pending);
+  links_ = Links(settings_);
+  history_ = AccessHistory();
+  waitedFor_ = VectorClock();
+  unused_.clear();
+  queues_.clear();
+}
+
+/// A dropped queue's number and order go to a new queue, because every clock has a place for each number. The work of
+/// the new queue counts as ordered after that of the old one, which is done.
+Queue &Machine::addQueue(int32_t device, const char *name, const Host &host) {
   if (device != SLUICE_HOST)
     memory(device); // checks the number
-  Queue &queue = queues_.emplace_back();
-  queue.number = scheduler_.addQueue();
+  hosts_.insert(&host);
+  if (unused_.empty()) {
+    unused_.push_back(&queues_.emplace_back());
+    unused_.back()->number = scheduler_.addQueue();
+  }
+  Queue &queue = *unused_.back();
+  unused_.pop_back();
+  VectorClock order = std::move(queue.order);
+  size_t number = queue.number;
+  queue = Queue();
+  queue.number = number;
   queue.device = device;
   queue.name = name;
+  queue.order = std::move(order);
   return queue;
 }
 
 void Machine::drop(Queue &queue, Host &host) {
+  bool isHeld = queue.heldBy || !queue.backlog.empty();
   queue.isDropped = true;
   for (const auto &[id, ranks] : ranks_)
     if (ranks) // some rank has joined with the id
@@ -103,6 +135,9 @@ void Machine::drop(Queue &queue, Host &host) {
   settle();
   scheduler_.drop(queue.number);
   host.order.join(queue.order);
+  waitedFor_.join(queue.order);
+  if (!isHeld) // else the position that it waits for refers to it
+    unused_.push_back(&queue);
 }
 
 void Machine::checkCapturesNot(const Queue &queue, const char *what) {

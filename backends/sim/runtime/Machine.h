@@ -55,17 +55,21 @@ public:
   const sluice_run_services &services() const { return *services_; }
   Links &links() { return links_; }
 
-  void add(const Host &host) { hosts_.insert(&host); }
-  void remove(const Host &host) { hosts_.erase(&host); }
+  /// A context ends; its queues were dropped. With the last context that had queues, time, seed and history start
+  /// again: programs that run one after another behave as on machines of their own, with the memory of this one.
+  void remove(const Host &host);
 
   int32_t deviceCount() const { return static_cast<int32_t>(devices_.size()); }
   /// Throws if there is no accelerator of this number.
   DeviceMemory &memory(int32_t device);
   /// The name of a device, unique among the virtual devices of all machines.
   const std::string &identity(int32_t device) const { return identities_[static_cast<size_t>(device)]; }
-  void release(int32_t device, void *address, const Host &host);
+  void release(int32_t device, void *address);
+  void clear(int32_t device, void *address);
+  /// The host learns of all work that any host has waited for.
+  void acquire(Host &host) const { host.order.join(waitedFor_); }
 
-  Queue &addQueue(int32_t device, const char *name);
+  Queue &addQueue(int32_t device, const char *name, const Host &host);
   /// Drops the work that is in the queue, which can no longer be waited for.
   void drop(Queue &queue, Host &host);
   std::shared_ptr<Recording> record(Queue &queue, const Host &host);
@@ -127,6 +131,8 @@ private:
   /// Records that the host knows that a position is reached, then reports failures.
   void note(const Recording &recording, Host &host);
   std::string bytesText(int32_t device, uintptr_t begin, uintptr_t end) const;
+  /// Ends the use of an allocation. Throws if no host has waited for some work that uses it.
+  void endUses(int32_t device, void *address, const char *what);
   void noteRaces(const WorkName &work, const std::vector<Access> &accesses, const VectorClock &order);
   /// Drops accesses that every host has waited for.
   void prune();
@@ -142,9 +148,10 @@ private:
   Scheduler scheduler_;
   Links links_;
   AccessHistory history_;
-  std::set<const Host *> hosts_;
-  VectorClock waitedFor_;     // work that any host has waited for
-  std::deque<Queue *> freed_; // since the last `settle`
+  std::vector<Queue *> unused_;  // dropped queues, whose numbers go to new queues
+  std::set<const Host *> hosts_; // those with queues
+  VectorClock waitedFor_;        // work that any host has waited for
+  std::deque<Queue *> freed_;    // since the last `settle`
   std::map<std::string, std::shared_ptr<Ranks>> ranks_;
 };
 

@@ -26,10 +26,7 @@ static std::shared_ptr<Machine> machineOf(const sluice_run_options &options, Con
 }
 
 Context::Context(const sluice_run_options &options, Group *group)
-    : services_(*options.services), machine_(machineOf(options, group)) {
-  Machine::Turn turn = enter();
-  machine_->add(host_);
-}
+    : services_(*options.services), machine_(machineOf(options, group)) {}
 
 Context::~Context() {
   Machine::Turn turn = enter();

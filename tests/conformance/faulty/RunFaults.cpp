@@ -25,6 +25,8 @@ static sluice_status allocateUsed(sluice_run *run, int32_t device, size_t bytes,
   return status;
 }
 
+static sluice_status clearNothing(sluice_run *, int32_t, void *) { return SLUICE_OK; }
+
 static std::vector<std::pair<sluice_queue *, sluice_copy>> postponed;
 
 static sluice_status copyLater(sluice_queue *queue, const sluice_copy *copy) {
@@ -53,6 +55,8 @@ const sluice_backend_compile *addFault(sluice_backend_run &run) {
     run.synchronize_queue = copyNow;
   } else if (kFault == "used_memory")
     run.allocate = allocateUsed;
+  else if (kFault == "kept_bytes")
+    run.clear = clearNothing;
   else if (kFault == "pretended_launches")
     run.launch = launchNothing;
   else if (kFault == "no_reasons")

@@ -33,7 +33,8 @@ extern "C" {
  *   5  run half: note_times
  *   6  sluice_target_options: temporaries; sluice_target_info: peaks, num_peaks and peak_size
  *   7  sluice_target_info: alignment; run half: signal, wait_for_signal and lazy
- *   8  sluice_target_options: math; sluice_kernel_view: symbol; compile half: lower_kernels */
+ *   8  sluice_target_options: math; sluice_kernel_view: symbol; compile half: lower_kernels;
+ *      run half: clear and acquire */
 
 typedef struct sluice_backend_compile sluice_backend_compile; /* compile.h */
 typedef struct sluice_backend_run sluice_backend_run;         /* run.h */

@@ -29,11 +29,12 @@
  * its replays are done, and not longer than its context.
  *
  * Groups. Contexts of one backend in one process may belong to a group, for example one context and one thread for each
- * replica. They have the same devices, clock and settings. Work of each may use memory that any of them allocated, and
- * its queues may wait for events of any once `record` has returned. Only such events order the work of two contexts: a
- * wait of one host does not order work of another context. A call of one context may run work of all, with its own
- * services. Errors of work are returned to the context that waits for the work. While a context waits for work of
- * another context, the caller keeps the other one open.
+ * program or replica. They have the same devices, clock and settings. Work of each may use memory that any of them
+ * allocated; the allocating context releases it, after hosts have waited for that work in their contexts. Queues of each
+ * may wait for events of any once `record` has returned. Only such events order the work of two contexts: a wait of one
+ * host does not order work of another context. A call of one context may run work of all, with its own services. Errors
+ * of work are returned to the context that waits for the work. While a context waits for work of another context, the
+ * caller keeps the other one open.
  *
  * Signals. A queue reports its progress to queues of another backend by a number in host memory, without a wait of the
  * host: signal writes the number in queue order, and wait_for_signal waits until the number there is at least as large.
@@ -303,6 +304,16 @@ struct sluice_backend_run {
    * queues of lazy backends may wait for its signals: while a call of another backend waits, nothing advances this
    * one. */
   int lazy;
+
+  /* Since 2.8; each may be NULL. */
+
+  /* Zeroes a whole allocation and returns when that is done; `address` is one that `allocate` returned. Hosts have
+   * waited for all work that uses it, in any context of the group. All later work comes after this call. Without it,
+   * freed memory goes back to the driver. */
+  sluice_status (*clear)(sluice_run *context, int32_t device, void *address);
+  /* Later work of the context comes after all work that hosts have waited for so far, in any context of the group: a
+   * program gets memory from another one. For backends that detect races; others need nothing. */
+  sluice_status (*acquire)(sluice_run *context);
 };
 
 #ifdef __cplusplus

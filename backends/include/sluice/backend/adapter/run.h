@@ -34,6 +34,8 @@
 //   void remove(Queue &queue);                  before it is deleted; likewise for Event, Module and Sequence
 //   void abandonCapture(Queue &queue);          called after a failed call for the queue
 //   auto enter();                               its result, such as a lock, lives as long as each call
+//   void clear(int32_t device, void *address);
+//   void acquire();
 //   void discard(Queue &queue, void *address, size_t bytes);
 //   std::vector<sluice_copy_count> copyCounts();
 //   std::pair<double, double> times(Event &event);
@@ -114,6 +116,10 @@ private:
     table.device_info = deviceInfo;
     table.allocate = allocate;
     table.release = release;
+    if constexpr (requires { &Half::clear; })
+      table.clear = clear;
+    if constexpr (requires { &Half::acquire; })
+      table.acquire = acquire;
     if constexpr (requires { typename Half::Group; }) {
       table.group_create = groupCreate;
       table.group_destroy = groupDestroy;
@@ -162,6 +168,12 @@ private:
   }
   static sluice_status release(sluice_run *run, int32_t device, void *address) noexcept {
     return Calls::in(Run::of(run), [&](Half &half) { half.release(device, address); });
+  }
+  static sluice_status clear(sluice_run *run, int32_t device, void *address) noexcept {
+    return Calls::in(Run::of(run), [&](Half &half) { half.clear(device, address); });
+  }
+  static sluice_status acquire(sluice_run *run) noexcept {
+    return Calls::in(Run::of(run), [](Half &half) { half.acquire(); });
   }
   static sluice_status hostAllocate(sluice_run *run, size_t bytes, void **address) noexcept {
     return Calls::in(Run::of(run), [&](Half &half) { *address = half.allocateOnHost(bytes); });
