@@ -95,6 +95,11 @@ static bool parse(const std::string &text, ChildResult &result, std::string &ste
   return ended;
 }
 
+std::unique_lock<std::mutex> lockForks() {
+  static std::mutex mutex;
+  return std::unique_lock(mutex);
+}
+
 ChildResult runInChild(const std::function<void(ChildReport &)> &body, std::chrono::milliseconds limit) {
   ChildResult result;
   int ends[2];
@@ -102,11 +107,13 @@ ChildResult runInChild(const std::function<void(ChildReport &)> &body, std::chro
     result.failure = concat("could not be tried: ", strerror(errno));
     return result;
   }
+  std::unique_lock lock = lockForks();
   pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
     live(body, ends[1]);
   }
+  lock.unlock();
   close(ends[1]);
   std::string text;
   bool inTime = child > 0 && readAll(ends[0], limit, text);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,10 @@ struct ChildResult {
   std::vector<std::pair<std::string, std::string>> said; ///< without the steps
   std::string failure; ///< "crashed in STEP (Segmentation fault)", with the last step; empty if the body returned
 };
+
+/// Locks out the forks of this process. Hold it while libraries may be loaded: a fork at that moment has the loader's
+/// lock without the thread that holds it, and would wait for the lock forever.
+std::unique_lock<std::mutex> lockForks();
 
 /// Runs `body` in a fork of this process with standard output discarded. Kills the fork after `limit`.
 ChildResult runInChild(const std::function<void(ChildReport &)> &body, std::chrono::milliseconds limit);

@@ -220,6 +220,7 @@ std::vector<BackendFile> tryBackends(const std::vector<std::string> &folders, co
 }
 
 const sluice_backend &loadBackend(const std::string &path) {
+  std::unique_lock lock = lockForks();
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     failInvalid(dlerror());
