@@ -1,8 +1,10 @@
 #include "runtime/device/DeviceContext.h"
 
+#include "runtime/base/Child.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/CrossBackendSync.h"
+#include "runtime/device/PooledBackend.h"
 #include "runtime/plugins/BackendTables.h"
 
 namespace sluice::runtime {
@@ -11,11 +13,23 @@ static void parallelFor(void *context, int64_t tasks, RangeFunction function, vo
   static_cast<Team *>(context)->forEach(tasks, function, argument);
 }
 
+DeviceContext::DeviceContext(PooledBackend &backend, Team &team)
+    : backend_(backend.name()), half_(backend.half()), services_{sizeof services_, &team, parallelFor},
+      pooled_(&backend) {
+  open(backend.settings(), backend.group());
+}
+
 DeviceContext::DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings,
-                             Team &team, sluice_group *group)
+                             Team &team)
     : backend_(std::move(backend)), half_(wholeRunHalf(half)), services_{sizeof services_, &team, parallelFor} {
+  open(settings, nullptr);
+}
+
+void DeviceContext::open(const std::string &settings, sluice_group *group) {
   sluice_run_options options{sizeof options, &services_, settings.c_str(), group};
+  std::unique_lock lock = lockForks(); // the backend may load the library of its driver
   sluice_status status = half_.open(&options, &run_);
+  lock.unlock();
   if (status == SLUICE_OK)
     return;
   std::string reason = run_ ? half_.last_error(run_) : "it gives no reason";
@@ -24,7 +38,25 @@ DeviceContext::DeviceContext(std::string backend, const sluice_backend_run &half
   throw Error(exitCodeOf(status), concat("backend ", quote(backend_), " does not open: ", reason));
 }
 
-DeviceContext::~DeviceContext() { half_.close(run_); }
+DeviceContext::~DeviceContext() {
+  ownMemory_.reset();
+  half_.close(run_);
+}
+
+MemoryPool &DeviceContext::memory() {
+  if (MemoryPool *shared = pooled_ ? pooled_->memory() : nullptr)
+    return *shared;
+  if (!ownMemory_)
+    ownMemory_.emplace(*this, nullptr);
+  return *ownMemory_;
+}
+
+void DeviceContext::lose() const {
+  if (pooled_)
+    pooled_->lose();
+}
+
+bool DeviceContext::isLost() const { return pooled_ && pooled_->isLost(); }
 
 void DeviceContext::fail(sluice_status status, const std::string &what) const {
   throw Error(exitCodeOf(status), concat(what, ": ", half_.last_error(run_)));
@@ -62,14 +94,14 @@ DeviceEvent::DeviceEvent(DeviceContext &context) : context_(&context), event_(nu
 
 void DeviceEvent::synchronize() const {
   finish(crossed_);
-  context_->check(context_->synchronize(get()), context_->backend());
+  context_->checkWork(context_->synchronize(get()));
 }
 
 bool DeviceEvent::isDone() const {
   if (!areDone(crossed_))
     return false;
   int done = 0;
-  context_->check(context_->half().query(get(), &done), context_->backend());
+  context_->checkWork(context_->half().query(get(), &done));
   return done != 0;
 }
 
@@ -93,7 +125,7 @@ void DeviceQueue::noteTimes(bool on) {
 }
 
 void DeviceQueue::record(DeviceEvent &event) {
-  context_->check(context_->half().record(queue_.get(), event.get()), context_->backend());
+  context_->checkWork(context_->half().record(queue_.get(), event.get()));
   event.device_ = device_;
   event.crossed_ = crossed_;
 }
@@ -102,7 +134,7 @@ void DeviceQueue::wait(const DeviceEvent &event) {
   if (!event)
     return;
   if (&event.context() == context_) {
-    context_->check(context_->half().wait(queue_.get(), event.get()), context_->backend());
+    context_->checkWork(context_->half().wait(queue_.get(), event.get()));
     comeAfter(event.crossed());
   } else if (!context_->crossBackendSync() || !context_->crossBackendSync()->cross(event, *this)) {
     event.synchronize();
@@ -118,15 +150,13 @@ void DeviceQueue::synchronize() {
     record(end);
     return end.synchronize();
   }
-  context_->check(context_->half().synchronize_queue(queue_.get()), context_->backend());
+  context_->checkWork(context_->half().synchronize_queue(queue_.get()));
 }
 
-void DeviceQueue::copy(const sluice_copy &copy) {
-  context_->check(context_->half().copy(queue_.get(), &copy), context_->backend());
-}
+void DeviceQueue::copy(const sluice_copy &copy) { context_->checkWork(context_->half().copy(queue_.get(), &copy)); }
 
 void DeviceQueue::launch(const sluice_launch &launch) {
-  context_->check(context_->half().launch(queue_.get(), &launch), context_->backend());
+  context_->checkWork(context_->half().launch(queue_.get(), &launch));
 }
 
 void DeviceQueue::discard(void *address, size_t bytes) {
@@ -148,43 +178,39 @@ void DeviceQueue::abandonCapture() noexcept {
 }
 
 void DeviceQueue::replay(const DeviceSequence &sequence) {
-  context_->check(context_->half().replay(queue_.get(), sequence.get()), context_->backend());
+  context_->checkWork(context_->half().replay(queue_.get(), sequence.get()));
 }
 
 DeviceMemory::DeviceMemory(DeviceContext &context, int32_t device, size_t bytes, const std::string &what)
-    : context_(&context), device_(device), bytes_(bytes) {
-  if (bytes == 0)
-    return;
-  sluice_status status = context.half().allocate(context.get(), device, bytes, &address_);
-  if (status == SLUICE_EXHAUSTED)
-    failExhausted(
-        concat("out of memory: ", what, " needs ", bytes, " bytes: ", context.half().last_error(context.get())));
-  context.check(status, what);
+    : pool_(&context.memory()), device_(device), bytes_(bytes) {
+  if (bytes > 0)
+    block_ = pool_->take(device, bytes, what);
 }
 
 DeviceMemory &DeviceMemory::operator=(DeviceMemory &&other) noexcept {
-  std::swap(context_, other.context_);
+  std::swap(pool_, other.pool_);
   std::swap(device_, other.device_);
-  std::swap(address_, other.address_);
+  std::swap(block_, other.block_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (address_)
-    context_->half().release(context_->get(), device_, address_);
+  if (block_.address)
+    pool_->give(device_, block_);
 }
 
-CopiedHostMemory::CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what) : context_(&context) {
+CopiedHostMemory::CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what)
+    : pool_(&context.memory()) {
   if (isGivenBy(context))
-    context.check(context.half().host_allocate(context.get(), bytes, &address_), what);
+    block_ = pool_->take(SLUICE_HOST, bytes, what);
   else
     own_.resize(bytes);
 }
 
 CopiedHostMemory::~CopiedHostMemory() {
-  if (address_)
-    context_->half().host_release(context_->get(), address_);
+  if (block_.address)
+    pool_->give(SLUICE_HOST, block_);
 }
 
 DeviceModule::DeviceModule(DeviceContext &context, int32_t device, const sluice_code_section &code)

@@ -1,7 +1,8 @@
-// The devices of one backend in one instance, with their memory, queues, events and modules. Wraps the run half of the
+// The devices of one backend in one replica, with their memory, queues, events and modules. Wraps the run half of the
 // backend ABI (sluice/backend/run.h): errors become exceptions and handles become owners.
 #pragma once
 
+#include "runtime/device/MemoryPool.h"
 #include "runtime/device/Parallel.h"
 #include "sluice/backend/run.h"
 #include "sluice/runtime/artifact.h"
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@ namespace sluice::runtime {
 
 class CrossBackendSync;
 class CrossingPath;
+class PooledBackend;
 
 /// The crossings from other backends before a position in a queue (CrossBackendSync.h): for each path, the number of
 /// the last one.
@@ -24,10 +27,11 @@ using CrossedPaths = std::map<CrossingPath *, uint64_t>;
 
 class DeviceContext {
 public:
-  /// Opens the backend called `backend`, in a group unless `group` is null. `half`, `group`, `team` and this must
+  /// Opens a context of a pool's backend, which shares its memory with the others. `backend`, `team` and this must
   /// outlive all objects made from this.
-  DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings, Team &team,
-                sluice_group *group = nullptr);
+  DeviceContext(PooledBackend &backend, Team &team);
+  /// Opens the backend called `backend` for itself. `half` also must outlive this.
+  DeviceContext(std::string backend, const sluice_backend_run &half, const std::string &settings, Team &team);
   ~DeviceContext();
   DeviceContext(const DeviceContext &) = delete;
   DeviceContext &operator=(const DeviceContext &) = delete;
@@ -57,6 +61,12 @@ public:
   void setCrossBackendSync(CrossBackendSync *sync) { crossBackendSync_ = sync; }
   CrossBackendSync *crossBackendSync() const { return crossBackendSync_; }
 
+  /// The memory of its devices, shared with the other contexts of the pool's backend.
+  MemoryPool &memory();
+  /// Records that the devices cannot be used any more: later programs open the backend again.
+  void lose() const;
+  bool isLost() const;
+
   int32_t deviceCount() const;
   sluice_device_info deviceInfo(int32_t device) const;
   /// The copy engine's counts; empty if the backend does not count.
@@ -67,14 +77,23 @@ public:
     if (status != SLUICE_OK)
       fail(status, what);
   }
+  /// The same for launches, copies and waits, whose exhaustion loses the device.
+  void checkWork(sluice_status status) const {
+    if (status == SLUICE_EXHAUSTED)
+      lose();
+    check(status, backend_);
+  }
 
 private:
+  void open(const std::string &settings, sluice_group *group);
   [[noreturn]] void fail(sluice_status status, const std::string &what) const;
 
   std::string backend_;
   sluice_backend_run half_{};
   sluice_run_services services_;
+  PooledBackend *pooled_ = nullptr; ///< null: the context is alone
   sluice_run *run_ = nullptr;
+  std::optional<MemoryPool> ownMemory_; ///< if the memory is not shared
   double patience_ = 0;
   CrossBackendSync *crossBackendSync_ = nullptr;
 };
@@ -173,13 +192,13 @@ public:
   DeviceMemory &operator=(DeviceMemory &&other) noexcept;
   ~DeviceMemory();
 
-  std::byte *data() const { return static_cast<std::byte *>(address_); }
+  std::byte *data() const { return static_cast<std::byte *>(block_.address); }
   size_t size() const { return bytes_; }
 
 private:
-  DeviceContext *context_ = nullptr;
+  MemoryPool *pool_ = nullptr;
   int32_t device_ = 0;
-  void *address_ = nullptr;
+  MemoryBlock block_;
   size_t bytes_ = 0;
 };
 
@@ -190,17 +209,17 @@ public:
   /// `what` names the memory in the out-of-memory error.
   CopiedHostMemory(DeviceContext &context, size_t bytes, const std::string &what);
   CopiedHostMemory(CopiedHostMemory &&other) noexcept
-      : context_(other.context_), address_(std::exchange(other.address_, nullptr)), own_(std::move(other.own_)) {}
+      : pool_(other.pool_), block_(std::exchange(other.block_, {})), own_(std::move(other.own_)) {}
   CopiedHostMemory &operator=(CopiedHostMemory &&) = delete;
   ~CopiedHostMemory();
 
   /// Whether the backend can allocate such memory.
   static bool isGivenBy(const DeviceContext &context) { return context.half().host_allocate != nullptr; }
-  std::byte *data() { return address_ ? static_cast<std::byte *>(address_) : own_.data(); }
+  std::byte *data() { return block_.address ? static_cast<std::byte *>(block_.address) : own_.data(); }
 
 private:
-  DeviceContext *context_;
-  void *address_ = nullptr;    ///< memory of the backend; null: it allocates none
+  MemoryPool *pool_;
+  MemoryBlock block_;          ///< memory of the backend; null: it allocates none
   std::vector<std::byte> own_; ///< used if the backend allocates none
 };
 

@@ -13,9 +13,7 @@ DeviceContext &Devices::open(size_t number, Team &team) {
   for (const std::unique_ptr<DeviceContext> &context : contexts_)
     if (context->backend() == name)
       return *context;
-  const ReplicaGroup::Backend &backend = group_.backend(name);
-  contexts_.push_back(
-      std::make_unique<DeviceContext>(name, *backend.half, backend.settings, team, backend.group.get()));
+  contexts_.push_back(std::make_unique<DeviceContext>(group_.backend(name), team));
   contexts_.back()->setCrossBackendSync(&crossBackendSync_);
   return *contexts_.back();
 }
@@ -48,7 +46,7 @@ Devices::Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, 
     checkPresence(context, device, ordinals_[i], group.demandText(device.backend));
     contextOf_.push_back(&context);
     if (i > 0) // host memory has other users
-      freeAtFirst_[i] = context.deviceInfo(ordinals_[i]).free_bytes;
+      freeAtFirst_[i] = freeBytes(i);
   }
   for (size_t i = 0; i < plan.arenas.size(); ++i)
     if (plan.arenas[i].device == 0)
@@ -142,7 +140,9 @@ void Devices::settle() noexcept {
   for (DeviceQueue *queue : lateQueues_) {
     Status status = guarded([&] { queue->synchronize(); });
     if (!status.ok()) // an exchange's error may end the wait before later work is complete
-      guarded([&] { queue->synchronize(); });
+      status = guarded([&] { queue->synchronize(); });
+    if (!status.ok()) // its work may still use memory, which no other program may then get
+      queue->context().lose();
   }
 }
 
@@ -173,8 +173,10 @@ size_t Devices::queueBetween(size_t device, bool last) const {
   return plan_.queues.size(); // the plan was checked
 }
 
-int64_t Devices::takenBytes(size_t device) const {
-  return freeAtFirst_[device] - contextOf_[device]->deviceInfo(ordinal(device)).free_bytes;
+int64_t Devices::freeBytes(size_t device) const {
+  DeviceContext &context = *contextOf_[device];
+  int64_t unused = context.memory().unusedBytes(ordinals_[device]);
+  return context.deviceInfo(ordinals_[device]).free_bytes + unused;
 }
 
 } // namespace sluice::runtime

@@ -17,7 +17,7 @@ namespace sluice::runtime {
 
 class Devices {
 public:
-  /// The devices of one replica. Opens the backends and allocates all memory. A missing device is an unsupported error,
+  /// The devices of one replica. Opens contexts of the backends and allocates all memory. A missing device is an unsupported error,
   /// a device without enough memory an exhausted error; both contain its name. `plan`, `team` and `group` must outlive
   /// this.
   Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group, int64_t replica);
@@ -77,11 +77,13 @@ public:
 
   /// Bytes requested on a device: an accelerator's reservation, or the host's arenas.
   int64_t allocatedBytes(size_t device) const { return allocated_[device]; }
-  /// The decrease of an accelerator's free bytes, as it reports them, since it was opened.
-  int64_t takenBytes(size_t device) const;
+  /// The decrease of an accelerator's free bytes since it was opened. Free are those that it reports, and those that
+  /// its pool has no use for.
+  int64_t takenBytes(size_t device) const { return freeAtFirst_[device] - freeBytes(device); }
 
 private:
   DeviceContext &open(size_t device, Team &team);
+  int64_t freeBytes(size_t device) const;
   /// The context that runs the host's queues: the first backend that takes them, else the host's backend.
   DeviceContext &hostQueues() const;
   /// Reserves all of the plan's memory on an accelerator in one allocation.

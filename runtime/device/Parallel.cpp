@@ -16,6 +16,7 @@
 #include <mutex>
 #include <sched.h>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace sluice::runtime {
@@ -94,9 +95,7 @@ private:
 
 struct Team::Impl {
   explicit Impl(int threads)
-      : eager(threads <= availableThreads()), shares(static_cast<size_t>(threads)), arena(threads, 1),
-        limit(tbb::global_control::max_allowed_parallelism,
-              static_cast<size_t>(std::max(threads, availableThreads()))) {}
+      : eager(threads <= availableThreads()), shares(static_cast<size_t>(threads)), arena(threads, 1) {}
 
   uint32_t beginOf(size_t share, uint32_t tasks) const {
     return static_cast<uint32_t>(static_cast<uint64_t>(tasks) * share / shares.size());
@@ -110,7 +109,6 @@ struct Team::Impl {
   const bool eager;
   std::vector<Share> shares; // one per thread; the leader's share is first
   tbb::task_arena arena;
-  tbb::global_control limit;
   Job jobs[2];
   alignas(64) std::atomic<bool> stop{true};
   std::atomic<int> parked{0};
@@ -203,10 +201,25 @@ static void checkThreads(int count) {
                          " threads can be started; --threads asks for fewer"));
 }
 
+/// Lets TBB use as many threads as there are processors, or as the largest team of this process has. TBB obeys the
+/// smallest of all limits, so there is one for all teams.
+static void allowThreads(int threads) {
+  static std::mutex mutex;
+  static size_t allowed = static_cast<size_t>(availableThreads());
+  static tbb::global_control *limit = nullptr; // lives as long as TBB
+  std::lock_guard lock(mutex);
+  if (limit && static_cast<size_t>(threads) <= allowed)
+    return;
+  allowed = std::max(allowed, static_cast<size_t>(threads));
+  delete std::exchange(limit, nullptr);
+  limit = new tbb::global_control(tbb::global_control::max_allowed_parallelism, allowed);
+}
+
 Team::Team(int threads) : threads_(std::max(threads, 1)) {
   if (threads_ == 1)
     return;
   checkThreads(threads_ - 1);
+  allowThreads(threads_);
   impl_ = std::make_unique<Impl>(threads_);
 }
 

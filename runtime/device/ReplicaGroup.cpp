@@ -4,8 +4,6 @@
 #include "runtime/base/Text.h"
 #include "runtime/device/DeviceBinding.h"
 #include "runtime/plugins/BackendFolders.h"
-#include "runtime/plugins/BackendLoader.h"
-#include "runtime/plugins/BackendTables.h"
 #include "sluice/backend/host.h"
 
 #include <algorithm>
@@ -13,30 +11,24 @@
 namespace sluice::runtime {
 
 static const sluice_backend_run &findBackend(const std::string &backend, const std::string &device, const Plan &plan,
-                                             const DeviceOptions &options) {
+                                             DevicePool &pool, const DeviceOptions &options) {
   std::vector<std::string> folders = backendFoldersFor(plan, options.folder);
   const sluice_backend_run *half = nullptr;
-  Status status = guarded([&] { half = &findRunHalf(backend, folders); });
+  Status status = guarded([&] { half = &pool.findHalf(backend, folders); });
   if (!status.ok())
     throw Error(status.code, concat("device ", device, " is not there: ", status.message));
   return *half;
 }
 
-ReplicaGroup::ReplicaGroup(const Plan &plan, const DeviceOptions &options)
-    : plan_(plan), processes_(options.processes), deadline_(options.deadline), ordinals_(bindDevices(plan, options)),
-      attendance_(std::make_unique<Attendance>(static_cast<size_t>(count()))) {
-  for (size_t i = 0; i < plan.devices.size(); ++i)
-    if (const std::string &name = plan.devices[i].backend; !backends_.contains(name))
-      backends_.emplace(name, open(i, options));
-}
-
-std::string ReplicaGroup::demandText(const std::string &backend) const {
-  int processes = processes_ ? processes_->localRank() + 1 : 1;
-  auto each = std::count_if(plan_.devices.begin(), plan_.devices.end(),
-                            [&](const Device &device) { return device.backend == backend; });
-  return processes == 1
-             ? ""
-             : concat(", and ", processes, " processes of this machine need ", static_cast<int64_t>(each) * processes);
+/// The run half for a device: the one in the options, else the linked host backend for the host, else the one found in
+/// the backend folders. `text` is the device in errors.
+static const sluice_backend_run &halfOf(const Device &device, const std::string &text, const Plan &plan,
+                                        DevicePool &pool, const DeviceOptions &options) {
+  auto given = options.backends.find(device.backend);
+  if (given != options.backends.end())
+    return *given->second;
+  return &device == &plan.devices.front() ? *sluice_host_backend()->run
+                                          : findBackend(device.backend, text, plan, pool, options);
 }
 
 /// The settings of a backend. For virtual accelerators the plan's replica link comes first, so that given settings
@@ -51,30 +43,32 @@ static std::string settingsFor(const std::string &backend, const Plan &plan, con
                 settings);
 }
 
-/// The run half for a device: the one in the options, else the linked host backend for the host, else the one found in
-/// the backend folders. `text` is the device in errors.
-static const sluice_backend_run &halfOf(const Device &device, const std::string &text, const Plan &plan,
-                                        const DeviceOptions &options) {
-  auto given = options.backends.find(device.backend);
-  if (given != options.backends.end())
-    return *given->second;
-  return &device == &plan.devices.front() ? *sluice_host_backend()->run
-                                          : findBackend(device.backend, text, plan, options);
+/// The pool's backend of each device, by name.
+static std::map<std::string, std::shared_ptr<PooledBackend>>
+backendsOf(const Plan &plan, const std::vector<int32_t> &ordinals, DevicePool &pool, const DeviceOptions &options) {
+  std::map<std::string, std::shared_ptr<PooledBackend>> backends;
+  for (size_t i = 0; i < plan.devices.size(); ++i) {
+    const Device &device = plan.devices[i];
+    std::shared_ptr<PooledBackend> &backend = backends[device.backend];
+    if (!backend)
+      backend = pool.backend(device.backend, halfOf(device, bindingText(device, ordinals[i]), plan, pool, options),
+                             settingsFor(device.backend, plan, options));
+  }
+  return backends;
 }
 
-ReplicaGroup::Backend ReplicaGroup::open(size_t number, const DeviceOptions &options) const {
-  const Device &device = plan_.devices[number];
-  Backend backend{&halfOf(device, bindingText(device, ordinals_.front()[number]), plan_, options),
-                  settingsFor(device.backend, plan_, options),
-                  {nullptr, nullptr}};
-  sluice_backend_run half = wholeRunHalf(*backend.half);
-  sluice_group *group = nullptr;
-  if (count() == 1 || !half.group_create)
-    return backend;
-  if (half.group_create(&group) != SLUICE_OK)
-    failExhausted(concat("out of memory: a group of backend ", quote(device.backend)));
-  backend.group = {group, half.group_destroy};
-  return backend;
+ReplicaGroup::ReplicaGroup(const Plan &plan, std::shared_ptr<DevicePool> pool, const DeviceOptions &options)
+    : plan_(plan), pool_(std::move(pool)), processes_(options.processes), deadline_(options.deadline),
+      ordinals_(bindDevices(plan, options)), backends_(backendsOf(plan, ordinals_.front(), *pool_, options)),
+      attendance_(std::make_unique<Attendance>(static_cast<size_t>(count()))) {}
+
+std::string ReplicaGroup::demandText(const std::string &backend) const {
+  int processes = processes_ ? processes_->localRank() + 1 : 1;
+  auto each = std::count_if(plan_.devices.begin(), plan_.devices.end(),
+                            [&](const Device &device) { return device.backend == backend; });
+  return processes == 1
+             ? ""
+             : concat(", and ", processes, " processes of this machine need ", static_cast<int64_t>(each) * processes);
 }
 
 void checkPresence(const DeviceContext &context, const Device &device, int32_t ordinal, const std::string &demand) {
@@ -87,20 +81,17 @@ void checkPresence(const DeviceContext &context, const Device &device, int32_t o
                            " bytes, and the plan needs multiples of ", device.alignment));
 }
 
-void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options) {
+void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, DevicePool &pool,
+                   const DeviceOptions &options) {
   Team team(1);
+  std::map<std::string, std::shared_ptr<PooledBackend>> backends = backendsOf(plan, ordinals.front(), pool, options);
   std::map<std::string, DeviceContext> contexts; // by backend
   for (size_t i = 1; i < plan.devices.size(); ++i) {
     const Device &device = plan.devices[i];
-    auto context = contexts.find(device.backend);
-    if (context == contexts.end())
-      context = contexts
-                    .try_emplace(device.backend, device.backend,
-                                 halfOf(device, bindingText(device, ordinals.front()[i]), plan, options),
-                                 settingsFor(device.backend, plan, options), team, /*group=*/nullptr)
-                    .first;
+    const DeviceContext &context =
+        contexts.try_emplace(device.backend, *backends.at(device.backend), team).first->second;
     for (const std::vector<int32_t> &replica : ordinals)
-      checkPresence(context->second, device, replica[i], /*demand=*/"");
+      checkPresence(context, device, replica[i], /*demand=*/"");
   }
 }
 

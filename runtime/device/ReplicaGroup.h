@@ -1,11 +1,11 @@
-// State that the replicas of a plan in this process share: the assignment of devices, the backends, and one group per
-// backend. Contexts of a group have one clock, and their queues can wait for each other.
+// State that the replicas of a plan in this process share: the assignment of devices, and their pool's backends. The
+// contexts of a backend have one clock, and their queues can wait for each other.
 #pragma once
 
 #include "runtime/device/Attendance.h"
 #include "runtime/device/Communicator.h"
-#include "runtime/device/DeviceContext.h"
 #include "runtime/device/DeviceOptions.h"
+#include "runtime/device/DevicePool.h"
 #include "runtime/plan/Plan.h"
 
 #include <map>
@@ -18,7 +18,7 @@ namespace sluice::runtime {
 class ReplicaGroup {
 public:
   /// Finds the backends; a missing backend is an unsupported error. `plan` must outlive this.
-  ReplicaGroup(const Plan &plan, const DeviceOptions &options);
+  ReplicaGroup(const Plan &plan, std::shared_ptr<DevicePool> pool, const DeviceOptions &options);
 
   /// Number of replicas in all processes.
   int64_t size() const { return plan_.replicas; }
@@ -42,27 +42,22 @@ public:
   /// Attendance of the replicas in this process.
   Attendance &attendance() const { return *attendance_; }
 
-  struct Backend {
-    const sluice_backend_run *half;
-    std::string settings;
-    /// Null if this process has one replica or the backend has no groups.
-    std::unique_ptr<sluice_group, void (*)(sluice_group *)> group;
-  };
-  const Backend &backend(const std::string &name) const { return backends_.at(name); }
+  DevicePool &pool() const { return *pool_; }
+  PooledBackend &backend(const std::string &name) const { return *backends_.at(name); }
 
 private:
-  Backend open(size_t number, const DeviceOptions &options) const;
-
   const Plan &plan_;
+  std::shared_ptr<DevicePool> pool_;
   ProcessGroup *processes_;
   double deadline_;
   std::vector<std::vector<int32_t>> ordinals_;
-  std::map<std::string, Backend> backends_;
+  std::map<std::string, std::shared_ptr<PooledBackend>> backends_;
   std::unique_ptr<Attendance> attendance_;
 };
 
-/// Fails if a backend of the plan does not open here or lacks a device with these numbers. Closes the backend again.
-void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, const DeviceOptions &options);
+/// Fails if a backend of the plan does not open here or lacks a device with these numbers.
+void checkPresence(const Plan &plan, const std::vector<std::vector<int32_t>> &ordinals, DevicePool &pool,
+                   const DeviceOptions &options);
 /// Fails unless the backend has the device, and aligns its memory as the plan requires. `demand` is as from demandText.
 void checkPresence(const DeviceContext &context, const Device &device, int32_t ordinal, const std::string &demand);
 

@@ -15,7 +15,7 @@ static std::vector<std::byte> leastOf(const State &state) {
 
 Replica::Replica(const Plan &plan, const sluice_artifact &artifact, int threads, const ReplicaGroup &group,
                  int64_t number, bool replays)
-    : plan_(plan), team_(threads), executor_(plan, artifact, team_, group, number, replays),
+    : plan_(plan), team_(group.pool().team(threads)), executor_(plan, artifact, *team_, group, number, replays),
       microbatches_(plan, executor_) {
   for (const State &state : plan.states) {
     if (state.kind == StateKind::share && state.name == replicaName)
@@ -49,9 +49,9 @@ void Replica::run(const Entry &entry, int64_t call, const RowShare &share) {
   if (entry.parts.empty()) {
     if (entry.hasRows())
       setShares(share);
-    return team_.enter([&] { executor_.run(entry, call, share); });
+    return team_->enter([&] { executor_.run(entry, call, share); });
   }
-  team_.enter([&] {
+  team_->enter([&] {
     microbatches_.run(entry, share, [&](const Entry &part, int64_t number, const RowShare &rows) {
       setShares(rows);
       executor_.run(part, number, rows);

@@ -5,19 +5,20 @@
 #include "runtime/exec/Microbatches.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace sluice::runtime {
 
 class Replica {
 public:
-  /// Replica number `number` of a group; the arguments are as those of Executor.
+  /// Replica number `number` of a group, on `threads` threads; the arguments are as those of Executor.
   Replica(const Plan &plan, const sluice_artifact &artifact, int threads, const ReplicaGroup &group, int64_t number,
           bool replays);
 
   int64_t number() const { return executor_.devices().replica(); }
-  Team &team() { return team_; }
-  const Team &team() const { return team_; }
+  Team &team() { return *team_; }
+  const Team &team() const { return *team_; }
   Executor &executor() { return executor_; }
 
   /// Sets the states of kind `share`, then enqueues the call, part by part if the entry has parts.
@@ -50,7 +51,7 @@ private:
   bool isInParts(const Value &value) const { return !plan_.entries[value.entry].parts.empty(); }
 
   const Plan &plan_;
-  Team team_;
+  std::shared_ptr<Team> team_;
   Executor executor_;
   Microbatches microbatches_;
   std::vector<Share> shares_;

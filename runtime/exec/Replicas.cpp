@@ -8,8 +8,9 @@
 
 namespace sluice::runtime {
 
-Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, int threads, const DeviceOptions &options)
-    : group_(plan, options), replicas_(static_cast<size_t>(group_.count())), onLate_(options.onLate) {
+Replicas::Replicas(const Plan &plan, const sluice_artifact &artifact, std::shared_ptr<DevicePool> pool, int threads,
+                   const DeviceOptions &options)
+    : group_(plan, std::move(pool), options), replicas_(static_cast<size_t>(group_.count())), onLate_(options.onLate) {
   int each = std::max(threads / static_cast<int>(size()), 1);
   auto make = [&](size_t number) {
     replicas_[number] = std::make_unique<Replica>(plan, artifact, each, group_,

@@ -22,7 +22,8 @@ namespace sluice::runtime {
 class Replicas {
 public:
   /// The threads are divided among the replicas; each has at least one. `plan` and `artifact` must outlive this.
-  Replicas(const Plan &plan, const sluice_artifact &artifact, int threads, const DeviceOptions &options);
+  Replicas(const Plan &plan, const sluice_artifact &artifact, std::shared_ptr<DevicePool> pool, int threads,
+           const DeviceOptions &options);
   Replicas(const Replicas &) = delete;
   Replicas &operator=(const Replicas &) = delete;
   /// Waits for all work.

@@ -1,6 +1,7 @@
 // The C ABI over Instance: looks up names and converts exceptions to codes.
 #include "sluice/runtime/api.h"
 
+#include "runtime/base/Child.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/files/InputFile.h"
@@ -17,6 +18,10 @@ using namespace sluice::runtime;
 
 struct sluice_instance {
   Instance instance;
+};
+
+struct sluice_pool {
+  std::shared_ptr<DevicePool> pool;
 };
 
 static std::string &lastError() {
@@ -53,6 +58,10 @@ static const Value &named(const Value *found, const Entry &entry, const char *ki
   return *found;
 }
 
+static const std::shared_ptr<DevicePool> &poolOf(const sluice_pool *pool) {
+  return pool ? pool->pool : DevicePool::ofProcess();
+}
+
 static std::map<std::string, std::string> settingsIn(const char *lines) {
   std::map<std::string, std::string> settings;
   std::istringstream stream(lines);
@@ -75,6 +84,7 @@ int sluice_artifact_load(const char *path, const sluice_artifact **artifact) {
     // A name with a folder is a file path. The loader would block on a pipe without a writer.
     if (std::string file = &required(path, "path"); file.find('/') != std::string::npos)
       check(file, sluice::files::checkReadable(file, sluice::files::Source::regular));
+    std::unique_lock lock = lockForks();
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
       failInvalid(dlerror());
@@ -82,6 +92,36 @@ int sluice_artifact_load(const char *path, const sluice_artifact **artifact) {
     if (!query)
       failInvalid(concat(path, ": not a Sluice artifact: it has no sluice_artifact_query"));
     *artifact = query();
+  });
+}
+
+int sluice_pool_create(sluice_pool **pool) {
+  return answered([&] {
+    required(pool, "pool") = nullptr;
+    *pool = new sluice_pool{std::make_shared<DevicePool>()};
+  });
+}
+
+void sluice_pool_destroy(sluice_pool *pool) { delete pool; }
+
+int sluice_pool_trim(sluice_pool *pool) {
+  return answered([&] { poolOf(pool)->trim(); });
+}
+
+int sluice_pool_get_memory(sluice_pool *pool, const char *device, sluice_pool_memory *memory) {
+  return answered([&] {
+    std::string name = &required(device, "device");
+    sluice_pool_memory sum{required(memory, "memory").struct_size, 0, 0, 0};
+    if (sum.struct_size < sizeof sum)
+      failUsage(concat("memory.struct_size is ", sum.struct_size, ", and must be at least ", sizeof sum));
+    for (const auto &[backend, settings, number, count] : poolOf(pool)->memory()) {
+      if (concat(backend, ":", number) != name)
+        continue;
+      sum.bytes_in_use += count.inUse;
+      sum.bytes_held += count.held;
+      sum.driver_allocations += count.allocations;
+    }
+    *memory = sum;
   });
 }
 
@@ -96,7 +136,10 @@ int sluice_instance_create(const sluice_artifact *artifact, const sluice_instanc
       wanted.devices.settings = settingsIn(options->backends ? options->backends : "");
     if (options && options->struct_size >= offsetof(sluice_instance_options, devices) + sizeof options->devices)
       wanted.devices.list = options->devices ? options->devices : "";
-    *instance = new sluice_instance{Instance(chooseVariant(required(artifact, "artifact"), wanted), wanted)};
+    bool hasPool = options && options->struct_size >= offsetof(sluice_instance_options, pool) + sizeof options->pool;
+    const std::shared_ptr<DevicePool> &pool = poolOf(hasPool ? options->pool : nullptr);
+    const sluice_artifact &chosen = chooseVariant(required(artifact, "artifact"), *pool, wanted);
+    *instance = new sluice_instance{Instance(chosen, pool, wanted)};
   });
 }
 

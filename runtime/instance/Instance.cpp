@@ -69,13 +69,13 @@ static Plan planFor(const sluice_artifact &artifact, ProcessGroup *processes) {
 
 static bool isConstant(const State &state) { return state.kind == StateKind::constant; }
 
-Instance::Instance(const sluice_artifact &artifact, const InstanceOptions &options)
+Instance::Instance(const sluice_artifact &artifact, std::shared_ptr<DevicePool> pool, const InstanceOptions &options)
     : artifact_(&artifact), plan_(planFor(artifact, options.devices.processes)), stateValues_(plan_),
       calls_(plan_.entries.size()) {
   int threads = checkedThreads(options.threads);
   checkDevices(plan_, bindDevices(plan_, options.devices), options.device);
   checkInstructions(plan_.build);
-  replicas_ = std::make_unique<Replicas>(plan_, artifact, threads, options.devices);
+  replicas_ = std::make_unique<Replicas>(plan_, artifact, std::move(pool), threads, options.devices);
   for (const InitialValue &value : initialValues(plan_, artifact, isConstant))
     loadState(*this, *value.state, value.source);
 }

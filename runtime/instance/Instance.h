@@ -43,10 +43,10 @@ struct CollectiveReport {
 /// states.
 class Instance {
 public:
-  /// Allocates the arenas. All states except constants are zero. Parameters, statistics and hyperparameters are
-  /// unusable until `init` runs or they are set. `artifact` and the processes must outlive the instance. It is a usage
-  /// error if the plan's number of replicas differs from the number of processes.
-  Instance(const sluice_artifact &artifact, const InstanceOptions &options);
+  /// Allocates the arenas in the pool's memory. All states except constants are zero. Parameters, statistics and
+  /// hyperparameters are unusable until `init` runs or they are set. `artifact` and the processes must outlive the
+  /// instance. It is a usage error if the plan's number of replicas differs from the number of processes.
+  Instance(const sluice_artifact &artifact, std::shared_ptr<DevicePool> pool, const InstanceOptions &options);
 
   const Plan &plan() const { return plan_; }
   /// The replicas in all processes, and in this process. The calls below number the replicas of this process from 0.

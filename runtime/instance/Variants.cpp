@@ -64,7 +64,7 @@ std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const Ins
   return found;
 }
 
-const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
+const sluice_artifact &chooseVariant(const sluice_artifact &artifact, DevicePool &pool, const InstanceOptions &options,
                                      std::optional<int> localRank, std::string *why) {
   if (!artifact.next)
     return artifact;
@@ -76,7 +76,7 @@ const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const Inst
   std::string reasons;
   for (const Variant &variant : variants) {
     Status status = guarded([&] {
-      checkPresence(variant.plan, bindDevices(variant.plan, options.devices.list, localRank), options.devices);
+      checkPresence(variant.plan, bindDevices(variant.plan, options.devices.list, localRank), pool, options.devices);
     });
     if (status.ok() && why && !reasons.empty())
       *why = reasons;

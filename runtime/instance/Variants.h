@@ -27,11 +27,11 @@ std::vector<Variant> variantsOf(const sluice_artifact &artifact);
 std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const InstanceOptions &options,
                                       std::optional<int> localRank = std::nullopt);
 
-/// The first of these variants whose devices are present. A single variant is returned unchecked, because its start
+/// The first of these variants whose devices are present in the pool. A single variant is returned unchecked, because its start
 /// reports the error. If no variant has its devices, throws an unsupported error with the missing devices of each.
 /// `localRank` is the rank among the processes of this machine. `why` receives the reason why earlier variants were
 /// skipped, if any.
-const sluice_artifact &chooseVariant(const sluice_artifact &artifact, const InstanceOptions &options,
+const sluice_artifact &chooseVariant(const sluice_artifact &artifact, DevicePool &pool, const InstanceOptions &options,
                                      std::optional<int> localRank = std::nullopt, std::string *why = nullptr);
 
 /// Throws a usage error for settings of a backend that the plan does not use. They would otherwise have no effect.

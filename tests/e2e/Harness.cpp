@@ -115,7 +115,7 @@ void Compiled::restart(const RunOptions &run) {
     options.devices.backends["sim"] = run.simulator;
   if (run.cuda)
     options.devices.backends["cuda"] = run.cuda;
-  instance = std::make_unique<runtime::Instance>(changed, options);
+  instance = std::make_unique<runtime::Instance>(changed, std::make_shared<runtime::DevicePool>(), options);
 }
 
 std::vector<std::string> Compiled::code() const {

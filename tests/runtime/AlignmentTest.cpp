@@ -37,7 +37,7 @@ Status openedWith(const sluice_backend_run &half, const Json &json) {
   sluice_artifact artifact = test::scaler(plan);
   DeviceOptions devices;
   devices.backends["sim"] = &half;
-  return guarded([&] { Instance(artifact, {2, "", devices}); });
+  return guarded([&] { Instance(artifact, std::make_shared<DevicePool>(), {2, "", devices}); });
 }
 
 /// The scaler with device slots aligned to 256 bytes.

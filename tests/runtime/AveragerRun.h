@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::test {
@@ -13,11 +14,13 @@ namespace sluice::test {
 class AveragerRun {
 public:
   explicit AveragerRun(int replicas, const std::string &settings = "seed=1", const Json *plan = nullptr,
-                       runtime::DeviceOptions devices = {})
+                       runtime::DeviceOptions devices = {},
+                       std::shared_ptr<runtime::DevicePool> pool = std::make_shared<runtime::DevicePool>())
       : plan_((plan ? *plan : averagerPlan(replicas)).dump()), artifact_(averager(plan_)) {
     devices.settings["sim"] = settings + ",devices=8";
     devices.folder = SLUICE_BINARY_DIR "/lib/sluice/backends";
-    instance_ = std::make_unique<runtime::Instance>(artifact_, runtime::InstanceOptions{2, "", devices});
+    instance_ =
+        std::make_unique<runtime::Instance>(artifact_, std::move(pool), runtime::InstanceOptions{2, "", devices});
     instance_->run(instance_->entry("init"), 1);
   }
 

@@ -1,8 +1,7 @@
 // Plans for several devices, run on virtual accelerators.
 #include "runtime/exec/Executor.h"
-#include "Scaler.h"
+#include "ScalerRun.h"
 #include "runtime/base/Status.h"
-#include "runtime/instance/Instance.h"
 #include "runtime/plugins/BackendLoader.h"
 
 #include <gtest/gtest.h>
@@ -14,64 +13,12 @@
 
 using namespace sluice;
 using namespace sluice::runtime;
+using test::ScalerRun;
 using Json = nlohmann::ordered_json;
 
 namespace {
 
 constexpr const char *backends = SLUICE_BINARY_DIR "/lib/sluice/backends";
-
-/// The scaler on a simulator, with its expected results.
-class Scaler {
-public:
-  explicit Scaler(const std::string &settings = "", const Json &plan = test::scalerPlan(), DeviceOptions devices = {})
-      : plan_(plan.dump()), artifact_(test::scaler(plan_)) {
-    devices.settings["sim"] = settings;
-    devices.folder = backends;
-    instance_ = std::make_unique<Instance>(artifact_, InstanceOptions{2, "", devices});
-    instance_->run(instance_->entry("init"), 1);
-  }
-
-  Instance &instance() { return *instance_; }
-  const Entry &step() { return instance_->entry("step"); }
-
-  void setFactor(int32_t factor) {
-    factor_ = factor;
-    instance_->setState(instance_->state("factor"), std::as_bytes(std::span(&factor, 1)));
-  }
-
-  /// Runs one step on numbers that depend on the call and `rows`.
-  void run(int64_t rows) {
-    std::vector<int32_t> x(static_cast<size_t>(rows));
-    std::iota(x.begin(), x.end(), static_cast<int32_t>(sums_.size()) * 7 - 5);
-    instance_->setInput(step().inputs[0], std::as_bytes(std::span(x)), rows);
-    instance_->run(step(), rows);
-    sums_.push_back(factor_ * std::accumulate(x.begin(), x.end(), 0));
-    largest_.push_back(factor_ * x.back());
-  }
-
-  int32_t output(size_t number, int64_t rows = 1) {
-    int32_t value = 0;
-    instance_->getOutput(step().outputs[number], std::as_writable_bytes(std::span(&value, 1)), rows);
-    return value;
-  }
-
-  template <typename T> T state(const char *name) {
-    T value = 0;
-    instance_->getState(instance_->state(name), std::as_writable_bytes(std::span(&value, 1)));
-    return value;
-  }
-
-  const std::vector<int32_t> &sums() const { return sums_; }
-  const std::vector<int32_t> &largest() const { return largest_; }
-  int32_t total() const { return std::accumulate(sums_.begin(), sums_.end(), 0); }
-
-private:
-  std::string plan_;
-  sluice_artifact artifact_;
-  std::unique_ptr<Instance> instance_;
-  int32_t factor_ = 3;
-  std::vector<int32_t> sums_, largest_;
-};
 
 /// Copies and bytes between two devices, for all reasons.
 CopyCount between(const CopyCounts &counts, size_t from, size_t to) { return byPair(counts)[{from, to}]; }
@@ -85,7 +32,7 @@ CopyCount ofReason(const CopyCounts &counts, const std::string &reason) {
 }
 
 Status started(const std::string &settings, const Json &plan) {
-  return guarded([&] { Scaler(settings, plan); });
+  return guarded([&] { ScalerRun(settings, plan); });
 }
 
 struct BadList {
@@ -96,7 +43,7 @@ struct BadList {
 
 /// Runs several steps with changing inputs; returns the results.
 std::pair<int32_t, int32_t> totalAfterSteps(const std::string &settings, const Json &plan) {
-  Scaler scaler(settings, plan);
+  ScalerRun scaler(settings, plan);
   for (int i = 0; i < 12; ++i) {
     if (i % 4 == 3)
       scaler.setFactor(i);
@@ -117,7 +64,7 @@ TEST_P(HostileQueues, ComputeWhatThePlanSays) {
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileQueues, testing::Range(0, 16));
 
 TEST(Executor, ReadsOutputsOfBothDevices) {
-  Scaler scaler("seed=3");
+  ScalerRun scaler("seed=3");
   for (int i = 0; i < 5; ++i) {
     scaler.run(10 + i);
     EXPECT_EQ(scaler.output(0), scaler.sums().back());
@@ -127,7 +74,7 @@ TEST(Executor, ReadsOutputsOfBothDevices) {
 }
 
 TEST(Executor, RefreshesAMirrorOnlyWhenItIsStale) {
-  Scaler scaler;
+  ScalerRun scaler;
   const Executor &executor = scaler.instance().executor();
   for (int i = 0; i < 4; ++i)
     scaler.run(8);
@@ -140,7 +87,7 @@ TEST(Executor, RefreshesAMirrorOnlyWhenItIsStale) {
 }
 
 TEST(Executor, CopiesAnAskedOutputOnceACall) {
-  Scaler scaler;
+  ScalerRun scaler;
   const Executor &executor = scaler.instance().executor();
   scaler.run(8);
   scaler.run(8);
@@ -151,7 +98,7 @@ TEST(Executor, CopiesAnAskedOutputOnceACall) {
 }
 
 TEST(Executor, CountsWhatThePlanPredictsAndTheEngineCounts) {
-  Scaler scaler("seed=5");
+  ScalerRun scaler("seed=5");
   Executor &executor = scaler.instance().executor();
   for (int i = 0; i < 6; ++i)
     scaler.run(10 * (i + 1));
@@ -170,7 +117,7 @@ TEST(Executor, CountsWhatThePlanPredictsAndTheEngineCounts) {
 }
 
 TEST(Executor, KeepsOutputsUntilTheyAreAskedFor) {
-  Scaler scaler("seed=9");
+  ScalerRun scaler("seed=9");
   Executor &executor = scaler.instance().executor();
   scaler.instance().keepOutputs(scaler.step(), {&scaler.step().outputs[0], &scaler.step().outputs[1]});
   std::vector<double> expected;
@@ -188,7 +135,7 @@ TEST(Executor, KeepsOutputsUntilTheyAreAskedFor) {
 }
 
 TEST(Executor, KeepsMoreOutputsThanItHasRoomFor) {
-  Scaler scaler;
+  ScalerRun scaler;
   scaler.instance().keepOutputs(scaler.step(), {&scaler.step().outputs[0]});
   for (int i = 0; i < 1500; ++i)
     scaler.run(1);
@@ -197,7 +144,7 @@ TEST(Executor, KeepsMoreOutputsThanItHasRoomFor) {
 }
 
 TEST(Executor, AlternatesEntries) {
-  Scaler scaler("seed=11");
+  ScalerRun scaler("seed=11");
   for (int i = 0; i < 3; ++i) {
     scaler.run(64);
     scaler.instance().run(scaler.instance().entry("init"), 1);
@@ -212,7 +159,7 @@ TEST(Executor, RunsTheHostsPartItselfWhereNoBackendDoes) {
   withoutHost.takes_host_queues = 0;
   DeviceOptions devices;
   devices.backends["sim"] = &withoutHost;
-  Scaler scaler("seed=1", test::scalerPlan(), devices);
+  ScalerRun scaler("seed=1", test::scalerPlan(), devices);
   scaler.instance().keepOutputs(scaler.step(), {&scaler.step().outputs[1]});
   for (int i = 0; i < 8; ++i)
     scaler.run(20);
@@ -238,7 +185,7 @@ TEST(Executor, HasInputsInMemoryOfTheBackendThatCopiesThem) {
   noting.host_allocate = noteHostMemory;
   DeviceOptions devices;
   devices.backends["sim"] = &noting;
-  Scaler scaler("", test::scalerPlan(), devices);
+  ScalerRun scaler("", test::scalerPlan(), devices);
   std::byte *input = scaler.instance().inputAddress(scaler.step().inputs[0]);
   EXPECT_TRUE(ofBackend.first <= input && input < ofBackend.second);
   scaler.run(20);
@@ -289,7 +236,7 @@ class BadDevices : public testing::TestWithParam<BadList> {};
 TEST_P(BadDevices, AreRefusedByName) {
   DeviceOptions devices;
   devices.list = GetParam().list;
-  Status status = guarded([&] { Scaler("", test::scalerPlan(), devices); });
+  Status status = guarded([&] { ScalerRun("", test::scalerPlan(), devices); });
   EXPECT_EQ(status.code, GetParam().code);
   EXPECT_NE(status.message.find(GetParam().message), std::string::npos) << status.message;
 }
@@ -322,7 +269,7 @@ TEST(Executor, BindsTheDevicesThatAreAskedFor) {
   for (const char *list : {"sim:2", "cpu,sim:2", "cpu:0,sim:2"}) {
     DeviceOptions options;
     options.list = list;
-    Scaler scaler("", test::scalerPlan(), options);
+    ScalerRun scaler("", test::scalerPlan(), options);
     scaler.run(8);
     EXPECT_EQ(scaler.state<int32_t>("total"), scaler.total());
     const Devices &devices = scaler.instance().executor().devices();
@@ -345,7 +292,7 @@ TEST(Executor, NamesAnAbsentBackend) {
 TEST(Executor, RefusesUnknownSettings) { EXPECT_EQ(started("sed=7", test::scalerPlan()).code, ExitCode::usage); }
 
 TEST(Executor, NotesTimesOfTheVirtualClock) {
-  Scaler scaler("link=1MB/s,latency=0s");
+  ScalerRun scaler("link=1MB/s,latency=0s");
   WorkTimes &times = scaler.instance().executor().times();
   scaler.instance().synchronize();
   times.start(/*oneByOne=*/true);
@@ -364,7 +311,7 @@ TEST(Executor, NotesTimesOfTheHostWhereABackendHasNoClock) {
   withoutClock.event_times = nullptr;
   DeviceOptions devices;
   devices.backends["sim"] = &withoutClock;
-  Scaler scaler("", test::scalerPlan(), devices);
+  ScalerRun scaler("", test::scalerPlan(), devices);
   WorkTimes &times = scaler.instance().executor().times();
   times.start(/*oneByOne=*/true);
   scaler.run(50);
@@ -418,7 +365,7 @@ TEST(Executor, HasQueuesNoteTheTimesThatAreAskedForAlone) {
   static sluice_backend_run told = ToldSimulator::half();
   DeviceOptions devices;
   devices.backends["sim"] = &told;
-  Scaler scaler("", test::scalerPlan(), devices);
+  ScalerRun scaler("", test::scalerPlan(), devices);
   WorkTimes &times = scaler.instance().executor().times();
   scaler.run(50);
   EXPECT_EQ(ToldSimulator::take().first, 0);
@@ -449,7 +396,7 @@ TEST(CopyEngine, CopiesBetweenBackendsGoOverTheHost) {
   Team team(1);
   DeviceOptions options;
   options.backends = {{"sim", &sim}, {"other", &sim}};
-  ReplicaGroup group(plan, options);
+  ReplicaGroup group(plan, std::make_shared<DevicePool>(), options);
   Devices devices(plan, artifact, team, group, /*replica=*/0);
   WorkTimes times;
   CopyEngine copies(devices, times);

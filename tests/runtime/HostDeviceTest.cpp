@@ -72,7 +72,7 @@ std::vector<float> logitsWith(const sluice_backend_run *half) {
   sluice_artifact artifact = test::logisticRegression(plan);
   DeviceOptions devices;
   devices.backends["cpu"] = half;
-  Instance instance(artifact, {2, "", devices});
+  Instance instance(artifact, std::make_shared<DevicePool>(), {2, "", devices});
   initialise(instance, 5);
   return logitsOf(instance);
 }
@@ -103,7 +103,7 @@ TEST(HostDevice, TakesNoSettings) {
   sluice_artifact artifact = test::logisticRegression(plan);
   DeviceOptions devices;
   devices.settings["cpu"] = "cores=3";
-  Status status = guarded([&] { Instance(artifact, {1, "", devices}); });
+  Status status = guarded([&] { Instance(artifact, std::make_shared<DevicePool>(), {1, "", devices}); });
   EXPECT_EQ(status.code, ExitCode::usage);
   EXPECT_NE(status.message.find("cpu has no settings"), std::string::npos) << status.message;
 }
@@ -113,7 +113,7 @@ TEST(HostDevice, NamesTheArenaThatItHasNoRoomFor) {
   std::string bytes = std::to_string(INT64_C(1) << 42);
   plan.replace(plan.find("56256"), 5, bytes);
   sluice_artifact artifact = test::logisticRegression(plan);
-  Status status = guarded([&] { Instance(artifact, {1, ""}); });
+  Status status = guarded([&] { Instance(artifact, std::make_shared<DevicePool>(), {1, ""}); });
   EXPECT_EQ(status.code, ExitCode::exhausted);
   EXPECT_NE(status.message.find("cpu: the transient arena needs " + bytes + " bytes"), std::string::npos)
       << status.message;

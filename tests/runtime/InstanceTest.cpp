@@ -53,7 +53,7 @@ void initialise(Instance &instance) {
 
 /// Every state after several steps with varying numbers of rows.
 std::vector<Bytes> statesAfterTraining(int threads) {
-  Instance instance(artifact(), {threads, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {threads, ""});
   initialise(instance);
   const Entry &step = instance.entry("train_step");
   for (int i = 0; i < 20; ++i) {
@@ -113,7 +113,7 @@ std::pair<Bytes, Bytes> imagesOfBenchmark(const char *access) {
           buffer["access"] = access;
   std::string text = edited.dump();
   sluice_artifact table = test::logisticRegression(text);
-  Instance instance(table, {1, ""});
+  Instance instance(table, std::make_shared<DevicePool>(), {1, ""});
   const Entry &predict = instance.entry("predict");
   BenchState state(instance, predict);
   auto images = [&] {
@@ -137,7 +137,7 @@ TEST(Instance, BenchmarksSetWhatStepsOverwrite) {
 }
 
 TEST(Instance, StatesComeBackAsTheyWereSet) {
-  Instance instance(artifact(), {1, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {1, ""});
   const State &weight = instance.state("fc.weight");
   std::vector<float> values(7840), back(7840);
   std::iota(values.begin(), values.end(), 1.0f);
@@ -151,7 +151,7 @@ TEST(Instance, StatesComeBackAsTheyWereSet) {
 }
 
 TEST(Instance, PaddingStaysZero) {
-  Instance instance(artifact(), {2, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {2, ""});
   initialise(instance);
   std::vector<float> physical = physicalState(instance, "fc.weight");
   for (int pixel = 0; pixel < test::pixels; ++pixel)
@@ -160,7 +160,7 @@ TEST(Instance, PaddingStaysZero) {
 }
 
 TEST(Instance, RowsAreIndependentOfTheirNeighbours) {
-  Instance instance(artifact(), {2, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {2, ""});
   initialise(instance);
   const Entry &predict = instance.entry("predict");
   Batch batch(3, 9);
@@ -176,7 +176,7 @@ TEST(Instance, RowsAreIndependentOfTheirNeighbours) {
 }
 
 TEST(Instance, TimesEachLaunch) {
-  Instance instance(artifact(), {2, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {2, ""});
   initialise(instance);
   Batch batch(64, 1);
   instance.times().start(/*oneByOne=*/true);
@@ -197,7 +197,7 @@ TEST(Instance, RefusesInstructionsThatAreNotThere) {
     return text.replace(text.find("\"vector_bits\""), 0, "\"needs\": [" + needs + "], ");
   };
   auto statusOf = [](const std::string &text) {
-    return guarded([&] { Instance(test::logisticRegression(text), {1, ""}); });
+    return guarded([&] { Instance(test::logisticRegression(text), std::make_shared<DevicePool>(), {1, ""}); });
   };
   std::string common = withNeeds("\"popcnt\"");
   EXPECT_TRUE(statusOf(common).ok()) << statusOf(common).message;
@@ -211,7 +211,7 @@ TEST(Instance, RefusesInstructionsThatAreNotThere) {
 }
 
 TEST(Instance, RefusesLabelsThatNameNoClass) {
-  Instance instance(artifact(), {1, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {1, ""});
   initialise(instance);
   std::vector<float> before = physicalState(instance, "fc.weight");
   for (int32_t wrong : {-1, 10, INT32_MAX, INT32_MIN}) {
@@ -231,7 +231,7 @@ TEST(Instance, RefusesLabelsThatNameNoClass) {
 }
 
 TEST(Instance, RefusesStatesThatNothingHasSet) {
-  Instance instance(artifact(), {1, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {1, ""});
   const Entry &predict = instance.entry("predict");
   Batch batch(2, 1);
   EXPECT_EQ(
@@ -251,7 +251,7 @@ TEST(Instance, RefusesStatesThatNothingHasSet) {
 }
 
 TEST(Instance, RefusesAbsurdCalls) {
-  Instance instance(artifact(), {1, ""});
+  Instance instance(artifact(), std::make_shared<DevicePool>(), {1, ""});
   const Entry &predict = instance.entry("predict");
   EXPECT_EQ(codeOf([&] { instance.run(predict, 0); }), ExitCode::usage);
   EXPECT_EQ(codeOf([&] { instance.run(predict, 65); }), ExitCode::usage);
@@ -259,13 +259,14 @@ TEST(Instance, RefusesAbsurdCalls) {
   EXPECT_EQ(codeOf([&] { instance.state("fc.wieght"); }), ExitCode::usage);
   EXPECT_EQ(codeOf([&] { instance.setInput(predict.inputs[0], bytes(std::vector<uint8_t>(5)), 1); }),
             ExitCode::invalid);
-  EXPECT_EQ(codeOf([&] { Instance(artifact(), {-1, ""}); }), ExitCode::usage);
-  EXPECT_EQ(codeOf([&] { Instance(artifact(), {1, "cuda:0"}); }), ExitCode::unsupported);
+  EXPECT_EQ(codeOf([&] { Instance(artifact(), std::make_shared<DevicePool>(), {-1, ""}); }), ExitCode::usage);
+  EXPECT_EQ(codeOf([&] { Instance(artifact(), std::make_shared<DevicePool>(), {1, "cuda:0"}); }),
+            ExitCode::unsupported);
 }
 
 TEST(Api, BindsNoDevicesThatAModelHasNoSlotsFor) {
   sluice_instance *model = nullptr;
-  sluice_instance_options options = {sizeof options, 1, nullptr, "cpu,sim:0"};
+  sluice_instance_options options = {sizeof options, 1, nullptr, "cpu,sim:0", nullptr};
   EXPECT_EQ(sluice_instance_create(&artifact(), &options, &model), 2);
   EXPECT_STREQ(sluice_last_error(), "devices: 'cpu,sim:0' has 1 accelerators, and the model was compiled for 0");
   options.struct_size = offsetof(sluice_instance_options, devices); // as in a program compiled before the option
@@ -276,7 +277,7 @@ TEST(Api, BindsNoDevicesThatAModelHasNoSlotsFor) {
 
 TEST(Api, TrainsAndPredicts) {
   sluice_instance *model = nullptr;
-  sluice_instance_options options = {sizeof options, 2, nullptr, nullptr};
+  sluice_instance_options options = {sizeof options, 2, nullptr, nullptr, nullptr};
   ASSERT_EQ(sluice_instance_create(&artifact(), &options, &model), 0) << sluice_last_error();
   const int32_t key[2] = {0, 5};
   ASSERT_EQ(sluice_instance_set_input(model, "init", "key", key, sizeof key, 1), 0) << sluice_last_error();

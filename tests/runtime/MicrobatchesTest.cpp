@@ -107,7 +107,7 @@ sluice_artifact summer(const std::string &plan) {
 struct Summer {
   std::string text = summerPlan().dump();
   sluice_artifact artifact = summer(text);
-  Instance instance{artifact, {.threads = 1}};
+  Instance instance{artifact, std::make_shared<DevicePool>(), {.threads = 1}};
   const Entry &step = instance.entry("step");
 
   void run(const std::vector<double> &rows) {
@@ -232,7 +232,7 @@ TEST(Microbatches, CheckIndicesOfAllRowsBeforeAnythingRuns) {
   plan["entries"][0]["inputs"][0]["below"] = 5;
   std::string text = plan.dump();
   sluice_artifact artifact = ::summer(text);
-  Instance instance(artifact, {.threads = 1});
+  Instance instance(artifact, std::make_shared<DevicePool>(), {.threads = 1});
   const Entry &step = instance.entry("step");
   std::vector<int64_t> x = {0, 1, 2, 3, 4, 0, 1, 2, 9};
   instance.setInput(step.inputs[0], std::as_bytes(std::span(x)), 9);

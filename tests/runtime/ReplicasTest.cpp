@@ -269,7 +269,7 @@ TEST(Api, RunsReplicas) {
   sluice_artifact artifact = test::averager(plan);
   setenv("SLUICE_BACKEND_PATH", SLUICE_BINARY_DIR "/lib/sluice/backends", 1);
   sluice_instance *model = nullptr;
-  sluice_instance_options options = {sizeof options, 2, nullptr, "sim:2-3"};
+  sluice_instance_options options = {sizeof options, 2, nullptr, "sim:2-3", nullptr};
   ASSERT_EQ(sluice_instance_create(&artifact, &options, &model), 0) << sluice_last_error();
   ASSERT_EQ(sluice_instance_run(model, "init", 1), 0) << sluice_last_error();
   const int32_t x[] = {1, 2, 3};

@@ -51,7 +51,7 @@ void writeBeforeTheStates() {
   artifact.stages = stages.data();
   DeviceOptions devices;
   devices.folder = foundIn;
-  Instance instance(artifact, {1, "", devices});
+  Instance instance(artifact, std::make_shared<DevicePool>(), {1, "", devices});
   instance.run(instance.entry("init"), 1);
   instance.synchronize();
 }
@@ -90,7 +90,7 @@ TEST(Reservation, IsAllThatIsAskedOfAnAccelerator) {
   DeviceOptions options;
   options.backends["sim"] = &counted;
   {
-    Instance instance(artifact, {2, "", options});
+    Instance instance(artifact, std::make_shared<DevicePool>(), {2, "", options});
     const Entry &step = instance.entry("step");
     instance.run(instance.entry("init"), 1);
     instance.keepOutputs(step, {&step.outputs[0], &step.outputs[1]});

@@ -43,6 +43,12 @@ InstanceOptions optionsFor(const std::string &list = "", const std::string &devi
   return options;
 }
 
+const sluice_artifact &chosenFor(const InstanceOptions &options, std::optional<int> localRank = std::nullopt,
+                                 std::string *why = nullptr) {
+  DevicePool pool;
+  return chooseVariant(eitherArtifact(), pool, options, localRank, why);
+}
+
 } // namespace
 
 TEST(Variants, AreTriedInTheirOrder) {
@@ -50,34 +56,34 @@ TEST(Variants, AreTriedInTheirOrder) {
   ASSERT_EQ(variants.size(), 2u);
   EXPECT_EQ(variants[0].artifact, &eitherArtifact());
   EXPECT_EQ(variants[1].artifact, onWhatIsThere());
-  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor()), onWhatIsThere());
-  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor("sim:2")), &eitherArtifact());
+  EXPECT_EQ(&chosenFor(optionsFor()), onWhatIsThere());
+  EXPECT_EQ(&chosenFor(optionsFor("sim:2")), &eitherArtifact());
   EXPECT_EQ(textOf(variants), "cpu,sim:9 or cpu,sim:1");
 }
 
 TEST(Variants, AreLeftOutUnlessTheyHaveWhatIsAskedFor) {
-  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor("", "sim:9")), &eitherArtifact());
-  Status status = guarded([] { chooseVariant(eitherArtifact(), optionsFor("", "sim:3")); });
+  EXPECT_EQ(&chosenFor(optionsFor("", "sim:9")), &eitherArtifact());
+  Status status = guarded([] { chosenFor(optionsFor("", "sim:3")); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
   EXPECT_NE(status.message.find("it has variants for cpu,sim:9 or cpu,sim:1"), std::string::npos) << status.message;
 }
 
 /// Each of several processes on a machine uses the devices after those of the previous process.
 TEST(Variants, AreForTheDevicesOfAProcess) {
-  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor("sim:0-3"), 3), &eitherArtifact());
-  EXPECT_EQ(&chooseVariant(eitherArtifact(), optionsFor(), 0), onWhatIsThere());
-  Status status = guarded([] { chooseVariant(eitherArtifact(), optionsFor(), 3); });
+  EXPECT_EQ(&chosenFor(optionsFor("sim:0-3"), 3), &eitherArtifact());
+  EXPECT_EQ(&chosenFor(optionsFor(), 0), onWhatIsThere());
+  Status status = guarded([] { chosenFor(optionsFor(), 3); });
   EXPECT_EQ(status.code, ExitCode::unsupported);
   EXPECT_NE(status.message.find("cpu,sim:1: device gpu(0) (sim:4) is not there"), std::string::npos) << status.message;
 }
 
 TEST(Variants, SayWhatKeepsTheChoiceFromThoseBeforeIt) {
   std::string why;
-  chooseVariant(eitherArtifact(), optionsFor(), std::nullopt, &why);
+  chosenFor(optionsFor(), std::nullopt, &why);
   EXPECT_EQ(why.find("cpu,sim:9: device gpu(0) (sim:9) is not there"), 0u) << why;
   why.clear();
-  chooseVariant(eitherArtifact(), optionsFor("", "sim:9"), std::nullopt, &why);
+  chosenFor(optionsFor("", "sim:9"), std::nullopt, &why);
   EXPECT_EQ(why, "") << "it is the first";
-  chooseVariant(eitherArtifact(), optionsFor("", "sim:1"), std::nullopt, &why);
+  chosenFor(optionsFor("", "sim:1"), std::nullopt, &why);
   EXPECT_EQ(why, "requested by an option");
 }

@@ -48,7 +48,7 @@ llvm::Expected<std::unique_ptr<LoadedModel>> LoadedModel::load(llvm::ArrayRef<st
   auto query = reinterpret_cast<decltype(&sluice_artifact_query)>(*found);
   llvm::Error error = guardRuntime([&] {
     options.devices.folder = findBackendFolder();
-    loaded->model = std::make_unique<runtime::Instance>(*query(), options);
+    loaded->model = std::make_unique<runtime::Instance>(*query(), runtime::DevicePool::ofProcess(), options);
     return llvm::Error::success();
   });
   if (error)

@@ -10,7 +10,8 @@
 
 namespace sluice::compiler {
 
-/// An artifact's objects, linked in memory, and an instance of it, which uses the installation's backends.
+/// An artifact's objects, linked in memory, and an instance of it in this process's pool, with the installation's
+/// backends.
 class LoadedModel {
 public:
   static llvm::Expected<std::unique_ptr<LoadedModel>> load(llvm::ArrayRef<std::string> objects,

@@ -127,7 +127,7 @@ Processes::Processes(const Options &options) : launch_(findProcessLaunch(options
   std::string why;
   Status status = guarded([&] {
     artifact_ =
-        &chooseVariant(first, instanceOptions(options),
+        &chooseVariant(first, *DevicePool::ofProcess(), instanceOptions(options),
                        isAlone ? std::nullopt : std::optional(launch_->localRank.value_or(launch_->rank)), &why);
   });
   if (isAlone && !status.ok())

@@ -44,7 +44,7 @@ Instance startInstance(const Options &options, ProcessGroup *processes) {
   InstanceOptions wanted = instanceOptions(options);
   wanted.devices.processes = processes;
   checkBackends(readPlan(*options.artifact), wanted.devices);
-  Instance instance(*options.artifact, wanted);
+  Instance instance(*options.artifact, DevicePool::ofProcess(), wanted);
   if (!options.quiet && sluice_artifact_query()->next)
     talk(concat("runs on ", acceleratorsText(instance)));
   return instance;

@@ -21,7 +21,8 @@
  *     3  for a wrong number of bytes
  *     5  if memory is exhausted or a device is lost
  *
- * Threads. One thread at a time uses an instance. Several instances are independent. */
+ * Threads. One thread at a time uses an instance. Several instances are independent, also if they share a pool; any
+ * threads may use a pool. */
 #pragma once
 
 #include "sluice/backend/status.h"
@@ -34,6 +35,18 @@ extern "C" {
 /* A model with its states and devices. */
 typedef struct sluice_instance sluice_instance;
 
+/* Loaded backends, their memory, and threads, which instances share. They outlive the instances, so that later instances
+ * start quickly and reuse memory. Programs on one device that exchange addresses must be of one pool. */
+typedef struct sluice_pool sluice_pool;
+
+/* The memory of a device in a pool. */
+typedef struct sluice_pool_memory {
+  uint32_t struct_size; /* sizeof(sluice_pool_memory) */
+  int64_t bytes_in_use;
+  int64_t bytes_held;         /* in use, and free for later instances */
+  int64_t driver_allocations; /* so far */
+} sluice_pool_memory;
+
 /* Options of an instance. Members beyond struct_size have their defaults. */
 typedef struct sluice_instance_options {
   uint32_t struct_size; /* sizeof(sluice_instance_options) */
@@ -41,6 +54,7 @@ typedef struct sluice_instance_options {
   const char *backends; /* settings, one line for each backend: "sim=seed=7,link=12GB/s"; NULL: none */
   const char *devices;  /* accelerators to use instead of the compiled ones, of the same backends: "sim:1,sim:0" or
                            "sim:0-3"; with several replicas, first all of replica 0. NULL: the compiled devices */
+  sluice_pool *pool;    /* NULL: the default pool of the process, which is never destroyed */
 } sluice_instance_options;
 
 /* The error text of this thread's last call; empty if the call succeeded. Valid until this thread's next call. */
@@ -49,6 +63,16 @@ const char *sluice_last_error(void);
 /* Loads a library written by `sluice compile --emit=so`, which stays loaded. On failure *artifact is NULL. Returns code
  * 3 if the file cannot be loaded or is no artifact. */
 int sluice_artifact_load(const char *path, const sluice_artifact **artifact);
+
+/* Creates an empty pool. On failure *pool is NULL. */
+int sluice_pool_create(sluice_pool **pool);
+/* Frees a pool with its memory, once its last instance is destroyed; NULL has no effect. */
+void sluice_pool_destroy(sluice_pool *pool);
+/* Returns all memory that no instance uses to the drivers. `pool` may be NULL: the default pool. */
+int sluice_pool_trim(sluice_pool *pool);
+/* Counts the memory of a device such as "sim:0" for all settings of its backend; zero if no instance has used it. `pool`
+ * may be NULL: the default pool. */
+int sluice_pool_get_memory(sluice_pool *pool, const char *device, sluice_pool_memory *memory);
 
 /* Creates an instance of the first variant whose devices are available. `options` may be NULL. The artifact must
  * outlive the instance. On failure *instance is NULL. Returns code 2 for invalid options, 3 for an invalid artifact,
