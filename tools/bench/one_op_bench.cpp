@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 namespace {
@@ -37,13 +38,13 @@ double resident() {
 }
 
 /// Milliseconds for the graph with this number. Each number gives a different shape.
-double runOne(int number) {
+double runOne(int number, const std::string &devices) {
   auto start = std::chrono::steady_clock::now();
   sluice::Graph graph("one_op");
   std::int64_t size = 8 + number;
   sluice::Tensor x = graph.input("x", sluice::f32, {size});
   graph.output("y", kFunctions[size_t(number) % std::size(kFunctions)](x));
-  sluice::Program program = sluice::compile(graph);
+  sluice::Program program = sluice::compile(graph, {.devices = devices});
   program.set_input<float>("x", std::vector<float>(size_t(size), 1));
   program.run("predict", 1);
   if (program.output<float>("y").size() != size_t(size))
@@ -68,21 +69,23 @@ int main(int argc, char **argv) {
                "one_op_bench");
   sluice::help::setHelp(app);
   int graphs = 200;
+  std::string devices;
   app.add_option("--graphs", graphs, "Number of different graphs (default: 200)")
       ->type_name("N")
       ->check(sluice::help::wholeNumber(2, 100'000));
+  app.add_option("--devices", devices, "Devices of the programs, e.g. cpu,sim:0 (default: cpu)")->type_name("LIST");
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))
     return *code;
   std::vector<double> times;
   for (int number = 0; number < graphs; ++number) {
-    times.push_back(runOne(number));
+    times.push_back(runOne(number, devices));
     if (number == 1 || number + 1 == graphs)
       printState(number + 1);
   }
   std::printf("first %.1f ms, then ", times.front());
   printTimes({times.begin() + 1, times.end()});
   for (int number = 0; number < graphs; ++number)
-    times[size_t(number)] = runOne(number);
+    times[size_t(number)] = runOne(number, devices);
   std::printf("the same graphs again, with kernels of the cache: ");
   printTimes(times);
   return 0;
