@@ -6,6 +6,7 @@
 #include "frontend/graph/Training.h"
 #include "ir/CallFlow.h"
 #include "ir/Module.h"
+#include "ir/OutputDevices.h"
 #include "ir/RowOrder.h"
 #include "runtime/files/OutputFile.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -79,6 +80,13 @@ Tensor Graph::input(std::string name, DType dtype, Shape shape, Where where) {
   return Access::tensor(*graph, graph->addInput(name, type, where));
 }
 
+Tensor Graph::input(std::string name, DType dtype, Shape shape, const Device &on, Where where) {
+  requireName("an input", name, where);
+  RankedTensorType type = graph->typeOf("input '" + name + "'", dtype, shape, where);
+  StringAttr device = graph->use("input", on, where);
+  return Access::tensor(*graph, graph->addInputOn(device, name, type, where));
+}
+
 Tensor Graph::full(Shape shape, double value, DType dtype, Where where) {
   RankedTensorType type = graph->typeOf("full", dtype, shape, where);
   if (!ir::holds(type.getElementType(), value))
@@ -105,12 +113,20 @@ Tensor Graph::hyper(std::string name, double value, DType dtype, Where where) {
   return Access::tensor(*graph, graph->read(state, /*device=*/{}, where));
 }
 
-void Graph::output(std::string name, Arg value) {
+static ir::OutputOp addOutput(GraphImpl &graph, const std::string &name, const Arg &value) {
   requireName("an output", name, value.where);
-  Call("output", value).requireGraph(*graph);
-  graph->claimResult(name, value.where);
-  auto output = graph->builder.create<ir::OutputOp>(graph->toLocation(value.where), name, Access::value(value.tensor));
-  output.setEntryAttr(graph->entryAttr());
+  Call("output", value).requireGraph(graph);
+  graph.claimResult(name, value.where);
+  auto output = graph.builder.create<ir::OutputOp>(graph.toLocation(value.where), name, Access::value(value.tensor));
+  output.setEntryAttr(graph.entryAttr());
+  return output;
+}
+
+void Graph::output(std::string name, Arg value) { addOutput(*graph, name, value); }
+
+void Graph::output(std::string name, Arg value, const Device &on) {
+  StringAttr device = graph->use("output", on, value.where);
+  addOutput(*graph, name, value)->setAttr(ir::kOutputDeviceAttr, device);
 }
 
 static void requireNoEntry(const GraphImpl &graph, const char *function, const SourceLocation &location) {

@@ -225,18 +225,22 @@ void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
 //===- structure --------------------------------------------------------------------------------------------------===//
 
 Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const SourceLocation &location) {
+  StringAttr device = scopeDevice();
+  if (!device || device == ir::kHostDevice)
+    return addInputOn(device, input, type, location);
+  Value value = addInputOn({}, input, type, location); // inputs arrive on the host
+  return copy(value, device, ir::CopyReason::Input, location);
+}
+
+Value GraphImpl::addInputOn(StringAttr device, const std::string &input, RankedTensorType type,
+                            const SourceLocation &location) {
   auto [known, isNew] = inputs.try_emplace(input, location);
   if (!isNew)
     throw Error("there is already an input '" + input + "'", location, {{"created here", known->second}});
   SmallVector<Attribute> names(graph.getInputs().begin(), graph.getInputs().end());
   names.push_back(builder.getStringAttr(input));
   graph.setInputsAttr(builder.getArrayAttr(names));
-  Value value = graph.getBody().front().addArgument(type, toLocation(location));
-  StringAttr device = scopeDevice();
-  if (device && device != ir::kHostDevice)
-    return copy(value, device, ir::CopyReason::Input, location); // inputs arrive on the host
-  value.setType(ir::withDevice(type, device));
-  return value;
+  return graph.getBody().front().addArgument(ir::withDevice(type, device), toLocation(location));
 }
 
 void GraphImpl::claimResult(const std::string &result, const SourceLocation &location) {

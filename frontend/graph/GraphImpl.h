@@ -82,6 +82,9 @@ public:
 
   /// The input is placed on the scope's device.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const SourceLocation &location);
+  /// An input that is on a device from the start; null: on the host or wherever it is needed.
+  mlir::Value addInputOn(mlir::StringAttr device, const std::string &name, mlir::RankedTensorType type,
+                         const SourceLocation &location);
   /// Whether this is the name of an entry point, including those that the compiler adds.
   bool isEntryPoint(llvm::StringRef name);
   /// Throws if another state or an entry point has the name. The state is placed on `device`; null: placed later.

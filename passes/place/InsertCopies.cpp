@@ -10,6 +10,7 @@
 // `deduplicateCopies` merges them.
 #include "ir/Layout.h"
 #include "ir/Module.h"
+#include "ir/OutputDevices.h"
 #include "ir/ops/Inference.h"
 #include "ir/text/DiagnosticText.h"
 #include "mlir/IR/IRMapping.h"
@@ -87,8 +88,8 @@ private:
       return StringAttr::get(op->getContext(), kHostDevice);
     if (auto loop = dyn_cast<LoopOp>(isa<NextOp>(op) ? op->getParentOp() : op))
       return getDevice(loop.getValueArguments()[operand.getOperandNumber()].getType());
-    if (isa<ReturnOp>(op))
-      return StringAttr::get(op->getContext(), kHostDevice);
+    if (auto results = dyn_cast<ReturnOp>(op))
+      return getOutputDevice(results, operand.getOperandNumber());
     if (auto set = dyn_cast<SetOp>(op))
       return getDevice(symbols.lookup<StateOp>(set.getStateAttr().getAttr()).getStoredType());
     return op->getNumResults() ? getDevice(op->getResult(0).getType()) : StringAttr();

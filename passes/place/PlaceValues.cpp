@@ -1,7 +1,7 @@
 // Gives every value a device of the target.
 //
 // 1. A state is on the device in the model; a slot is on its parameter's device. A hyperparameter is on the host, which
-//    sets it. An entry point's inputs are on the host.
+//    sets it. An entry point's inputs are on the host, unless the model fixes their device.
 // 2. An op runs on its pinned device, else on the device fixed for its results or operands. A state's initial value is
 //    computed on the state's device, or on the host if that device cannot. A loop-carried value is on the device of its
 //    initial value, or, if that is an input, on the device of the op that computes the next value.
@@ -31,7 +31,8 @@ public:
       : entry(entry), symbols(symbols), target(target), fixed(entry, backends) {}
 
   LogicalResult run() {
-    placeInputs();
+    if (failed(placeInputs()))
+      return failure();
     auto placed = [this](Operation *op) -> WalkResult { return place(*op); };
     return failure(entry.getBody().walk<WalkOrder::PreOrder>(placed).wasInterrupted());
   }
@@ -39,18 +40,16 @@ public:
 private:
   StringAttr name(StringRef device) { return StringAttr::get(entry.getContext(), device); }
 
-  /// An input that the model fixes to another device is copied there.
-  void placeInputs() {
-    OpBuilder builder = OpBuilder::atBlockBegin(&entry.getActions());
+  LogicalResult placeInputs() {
     for (BlockArgument argument : entry.getBody().getArguments()) {
-      Type wanted = argument.getType();
-      StringAttr device = getDevice(wanted);
-      setDevice(argument, name(kHostDevice));
-      if (!device || device == kHostDevice)
-        continue;
-      auto copy = builder.create<CopyOp>(argument.getLoc(), wanted, argument, CopyReason::Input);
-      argument.replaceAllUsesExcept(copy, copy);
+      StringAttr device = getDevice(argument.getType());
+      if (device && !target.find(device))
+        return emitError(argument.getLoc(), "unsupported: an input is on ")
+               << runtime::shownDevice(device.getValue()) << ", which is no device of the target " << target.str();
+      if (!device)
+        setDevice(argument, name(kHostDevice));
     }
+    return success();
   }
 
   void placeCarried(LoopOp loop) {

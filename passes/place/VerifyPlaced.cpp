@@ -1,4 +1,5 @@
 // Checks that no value crosses devices without a copy, the invariant of every phase after `placed`.
+#include "ir/OutputDevices.h"
 #include "ir/Work.h"
 #include "passes/Passes.h"
 #include "runtime/plan/DeviceName.h"
@@ -44,11 +45,11 @@ static LogicalResult verifyOp(Operation *op, const SymbolTable &symbols) {
     return verifyDevice(op, set.getValue().getType(), stateDevice(set.getStateAttr()), "the state's new value");
   if (auto entry = dyn_cast<EntryOp>(op))
     for (BlockArgument argument : entry.getBody().getArguments())
-      if (failed(verifyDevice(op, argument.getType(), kHostDevice, "an input")))
-        return failure();
-  if (isa<ReturnOp>(op))
-    for (Value value : op->getOperands())
-      if (failed(verifyDevice(op, value.getType(), kHostDevice, "an output")))
+      if (!getDevice(argument.getType()))
+        return op->emitOpError("has an input without a device");
+  if (auto results = dyn_cast<ReturnOp>(op))
+    for (auto [number, value] : llvm::enumerate(op->getOperands()))
+      if (failed(verifyDevice(op, value.getType(), getOutputDevice(results, number).getValue(), "an output")))
         return failure();
   if (auto loop = dyn_cast<LoopOp>(op); loop && loop.getCondition())
     return verifyBranch(loop);

@@ -9,7 +9,7 @@
 //
 // If an entry point uses accelerators, its inputs and their copies have one instance per call in flight, so the next
 // call's inputs can be copied during this call. No other value shares their bytes, or those of outputs that are fetched
-// later.
+// later. An input on an accelerator has one instance, whose bytes no other value shares.
 //
 // If a call runs in parts, the host holds the inputs and outputs of the whole call, after all bytes that the parts use
 // in its arena.
@@ -137,13 +137,15 @@ private:
       return;
     TransientBuffer &buffer = addBuffer(value.getAsOpaquePointer());
     int64_t bytes = slotBytes(value);
-    bool isRepeated = isAsynchronous && inFlight > 1 && isInput(value);
     auto action = value.getDefiningOp<ActionOp>();
     buffer.device = deviceOf(value);
+    // The caller passes an input of an accelerator by its address, and no other value may be there.
+    bool isResident = buffer.device > 0 && llvm::is_contained(entry.getInputArguments(), value);
+    bool isRepeated = isAsynchronous && inFlight > 1 && isInput(value) && !isResident;
     buffer.bytes = isRepeated ? inFlight * bytes : bytes;
     buffer.stride = isRepeated ? bytes : 0;
     buffer.begin = begin;
-    buffer.sharesBytes = reuse && !isRepeated && !(action && isAsked(action));
+    buffer.sharesBytes = reuse && !isRepeated && !isResident && !(action && isAsked(action));
     if (begin != TransientBuffer::kBeforeCall)
       buffer.uses.push_back(begin);
     addUses(value, buffer);

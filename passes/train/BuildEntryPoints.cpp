@@ -17,6 +17,7 @@
 // Mode-dependent ops have their training meaning in train_step. Elsewhere, ops that are the identity outside training
 // are removed.
 #include "ir/Module.h"
+#include "ir/OutputDevices.h"
 #include "ir/build/Node.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/IR/IRMapping.h"
@@ -76,7 +77,8 @@ static SmallVector<Report> outputsOf(GraphOp graph, StringAttr entry = {}) {
   SmallVector<Report> outputs;
   for (auto output : graph.getBody().getOps<OutputOp>())
     if (output.getEntryAttr() == entry)
-      outputs.push_back({output.getName().str(), output.getValue()});
+      outputs.push_back(
+          {output.getName().str(), output.getValue(), output->getAttrOfType<StringAttr>(kOutputDeviceAttr)});
   return outputs;
 }
 
@@ -145,6 +147,27 @@ static LogicalResult setTraining(Operation *op) {
   return failure(result.wasInterrupted());
 }
 
+/// Records the devices on which outputs stay.
+static void setDevices(ReturnOp results, ArrayRef<Report> reports) {
+  auto host = StringAttr::get(results.getContext(), kHostDevice);
+  SmallVector<Attribute> devices;
+  for (const Report &report : reports)
+    devices.push_back(report.device ? report.device : host);
+  if (llvm::any_of(devices, [&](Attribute device) { return device != host; }))
+    results->setAttr(kOutputDevicesAttr, ArrayAttr::get(results.getContext(), devices));
+}
+
+/// Values on accelerators belong to one replica, and a call in parts holds those of the host only.
+static LogicalResult checkResidents(EntryOp entry) {
+  auto module = entry->getParentOfType<ModuleOp>();
+  std::string what = describeResident(entry);
+  if (what.empty() || (getReplicas(module) == 1 && getMicrobatches(module) == 1 && getLogicalShards(module) == 0))
+    return success();
+  return entry.emitError("unsupported: ")
+         << what << " of '" << entry.getSymName()
+         << "' is on an accelerator, and the model has several replicas, microbatches or logical shards";
+}
+
 /// An entry point that reports values of the graph: a clone of its body without dead ops.
 static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Report> reports, bool training) {
   OpBuilder builder(graph);
@@ -184,7 +207,7 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
   }
   SmallVector<Value> values =
       llvm::map_to_vector(reports, [&](const Report &report) { return mapping.lookup(report.value); });
-  builder.create<ReturnOp>(entry.getLoc(), values);
+  setDevices(builder.create<ReturnOp>(entry.getLoc(), values), reports);
   removeDead(body);
   if (failed(expandGradients(entry)))
     return failure();
@@ -194,9 +217,10 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
 /// Adds an entry point that reports values of the graph. It changes no state, except caches if the graph defines it.
 static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> reports) {
   FailureOr<EntryOp> entry = cloneGraph(graph, name, reports, /*training=*/false);
-  if (succeeded(entry))
-    finish(*entry);
-  return entry;
+  if (failed(entry))
+    return failure();
+  finish(*entry);
+  return checkResidents(*entry);
 }
 
 /// Adds the training entry point. If there is a `minimize`, the optimizer's loss is the first of `metrics`.
@@ -211,7 +235,7 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
     return failure();
   advanceKeys(builder, module);
   finish(*entry);
-  return success();
+  return checkResidents(*entry);
 }
 
 /// @init: sets every state to its initial value; the n-th state draws from stream n of the key. A state that is `like`

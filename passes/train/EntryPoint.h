@@ -11,6 +11,7 @@ namespace sluice::passes {
 struct Report {
   std::string name;
   mlir::Value value;
+  mlir::StringAttr device = {}; ///< null: the host
 };
 
 /// Creates an entry point without ops. The arguments of its block are the inputs.

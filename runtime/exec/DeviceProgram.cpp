@@ -2,9 +2,21 @@
 
 #include "runtime/plan/StatePlaces.h"
 
+#include "runtime/base/Text.h"
+
+#include <algorithm>
 #include <numeric>
 
 namespace sluice::runtime {
+
+/// Calls `body` for all steps, also those of loops.
+template <typename Body> static void forEachStep(std::vector<DeviceStep> &steps, const Body &body) {
+  for (DeviceStep &step : steps) {
+    body(step);
+    if (step.loop)
+      forEachStep(step.loop->steps, body);
+  }
+}
 
 DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices)
     : entry(&entry), plan(&plan),
@@ -20,6 +32,10 @@ DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_
     if (outputs.back().writer)
       addEvents(steps[*outputs.back().writer], plan.inFlight);
   }
+
+  auto isOnAccelerator = [&](const Value &value) { return plan.deviceOf(value.slot) != 0; };
+  isResident = std::any_of(entry.inputs.begin(), entry.inputs.end(), isOnAccelerator) ||
+               std::any_of(entry.outputs.begin(), entry.outputs.end(), isOnAccelerator);
 
   MirrorNumbers mirrors(plan);
   std::vector<bool> isWritten = writtenStates();
@@ -46,6 +62,30 @@ static void findSegmentsOfLoops(std::vector<DeviceStep> &steps, const Plan &plan
 void DeviceProgram::findSegments(const std::function<bool(size_t)> &isCut) {
   segmented = runtime::findSegments(steps, called, *plan, isCut);
   findSegmentsOfLoops(steps, *plan);
+}
+
+std::string DeviceProgram::whyFixed(const Value &input) const {
+  Buffer own{input.slot, input.bytes, Access::read};
+  for (const ListedAction &listed : entry->allActions()) {
+    const Action &action = *listed.action;
+    for (const Buffer &buffer : action.buffers())
+      if (plan->overlap(buffer, own) &&
+          (buffer.isWritten() || !(buffer.slot == input.slot) || action.collective() || action.copies().size() > 1))
+        return "the program also uses its memory for other values";
+  }
+  for (const Value &output : entry->outputs)
+    if (plan->overlap({output.slot, output.bytes, Access::read}, own))
+      return concat("it is also the output ", quote(output.name));
+  return "";
+}
+
+void DeviceProgram::rebind(const Value &input, std::byte *address) {
+  forEachStep(steps, [&](DeviceStep &step) {
+    if (step.launch)
+      step.launch->rebind(*step.action->launch(), input.slot, address);
+    if (step.copy)
+      step.copy->rebind(input.slot, address);
+  });
 }
 
 static ReplayCount replayCountOf(const std::vector<DeviceStep> &steps, const SegmentedSteps &segmented) {

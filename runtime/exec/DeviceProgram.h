@@ -4,6 +4,7 @@
 #include "runtime/exec/DeviceStep.h"
 
 #include <optional>
+#include <string>
 
 namespace sluice::runtime {
 
@@ -30,15 +31,21 @@ struct DeviceProgram {
   /// The source of an output.
   struct Source {
     std::optional<size_t> asked;  ///< the on-demand step that copies it to the host
-    std::optional<size_t> writer; ///< the last step of a call that writes it on the host
+    std::optional<size_t> writer; ///< the last step of a call that writes it where it stays
   };
   std::vector<Source> outputs;
+  bool isResident = false; ///< some input or output is on an accelerator
 
   DeviceProgram(const Entry &entry, const Plan &plan, const sluice_artifact &artifact, Devices &devices);
 
   /// Finds the segments of its steps and of its loops; `isCut` as in the function findSegments. Drops earlier captures,
   /// whose replays must be complete.
   void findSegments(const std::function<bool(size_t step)> &isCut);
+  /// The reason why an input on an accelerator cannot be read at another address than that of its slot: some action
+  /// writes there, exchanges it or returns it. Empty if it can.
+  std::string whyFixed(const Value &input) const;
+  /// From now on, reads an input at another address of its device. Captured sequences keep the old address: call findSegments.
+  void rebind(const Value &input, std::byte *address);
   /// The sum over its segments and those of its loops.
   ReplayCount replayCount() const;
 

@@ -13,13 +13,18 @@ Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team
       forecast_(plan), mirrors_(plan), replays_(replays), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
   for (const Entry &entry : plan.entries) {
     programs_.emplace_back(entry, plan, artifact, devices_);
-    if (replays_)
-      programs_.back().findSegments([](size_t) { return false; });
+    findSegments(programs_.size() - 1);
     fetched_.emplace_back(entry.outputs.size(), -1);
   }
 }
 
 Executor::~Executor() { settle(); }
+
+void Executor::findSegments(size_t entry) {
+  const OutputLog *log = logs_[entry].get();
+  if (replays_)
+    programs_[entry].findSegments([&](size_t step) { return log && log->keepsAfter(step); });
+}
 
 void Executor::settle() {
   if (devices_.mayBeBusy())
@@ -49,6 +54,8 @@ void Executor::run(const Entry &entry, int64_t call, const RowShare &share) {
   }
   forecast_.call(entry, share.rows);
   DeviceProgram &program = programs_[number];
+  if (program.isResident)
+    acquire();
   sluice_call rows{sizeof(sluice_call), share.rows, share.first, share.all};
   Call at = callOf(number, call);
   at.log = log;
@@ -195,6 +202,30 @@ void Executor::waitForInput(const Value &input, int64_t call) {
       team_.enter([&] { awaited.event(call - wait.calls).synchronize(); });
 }
 
+void Executor::acquire() {
+  for (const std::unique_ptr<DeviceContext> &context : devices_.contexts())
+    if (context->half().acquire)
+      context->check(context->half().acquire(context->get()), context->backend());
+}
+
+void Executor::bindInput(const Value &input, std::byte *address) {
+  size_t device = plan_.deviceOf(input.slot);
+  auto alignment = static_cast<size_t>(plan_.devices[device].alignment);
+  if (reinterpret_cast<uintptr_t>(address) % alignment != 0)
+    failUsage(concat("input ", quote(input.name), " cannot be bound: its address is no multiple of the ", alignment,
+                     " bytes that ", devices_.textOf(device), " needs"));
+  DeviceProgram &program = programs_[input.entry];
+  if (std::string reason = program.whyFixed(input); !reason.empty())
+    failUsage(concat("input ", quote(input.name), " cannot be bound to memory of the caller: ", reason));
+  std::byte *&bound = bound_.try_emplace(&input, devices_.address(input.slot)).first->second;
+  if (bound == address)
+    return;
+  synchronize();
+  program.rebind(input, address);
+  findSegments(input.entry);
+  bound = address;
+}
+
 void Executor::fetchOutput(const Value &output, int64_t call, int64_t rows) {
   DeviceProgram &program = programs_[output.entry];
   size_t number = static_cast<size_t>(&output - program.entry->outputs.data());
@@ -273,8 +304,7 @@ void Executor::keepOutputs(const Entry &entry, const std::vector<const Value *> 
   forecast_.keep(entry, outputs);
   DeviceProgram &program = programs_[numberOf(entry)];
   log = std::make_unique<OutputLog>(program, outputs, plan_, devices_, copies_);
-  if (replays_)
-    program.findSegments([&](size_t step) { return log->keepsAfter(step); });
+  findSegments(numberOf(entry));
 }
 
 std::vector<double> Executor::takeOutputs(const Entry &entry) {

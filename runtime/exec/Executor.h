@@ -10,6 +10,7 @@
 #include "runtime/plan/RowBlocks.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,10 @@ public:
 
   /// Waits until the host may write an input for call number `call`.
   void waitForInput(const Value &input, int64_t call);
+  /// From now on, calls read an input on an accelerator at this address of the device. A usage error if the address is
+  /// not aligned as the plan requires, or if the program needs the input in its slot. Waits for all work if the address
+  /// changes.
+  void bindInput(const Value &input, std::byte *address);
   /// Copies an output of call number `call`, the entry's last, to the host location in the plan.
   void fetchOutput(const Value &output, int64_t call, int64_t rows);
 
@@ -116,6 +121,10 @@ private:
   void watch(const DeviceStep &step, const Call &at);
   /// Records that the host writes a state: its mirrors become stale.
   void noteWrite(const State &state);
+  /// Finds the segments of an entry, if they are replayed.
+  void findSegments(size_t entry);
+  /// Orders later work after the work of other programs that hosts have waited for.
+  void acquire();
   void copyNow(size_t device, const CopyKind &kind, const std::byte *from, std::byte *to, int64_t bytes,
                const std::string &label);
 
@@ -132,6 +141,7 @@ private:
   std::vector<DeviceProgram> programs_;
   Watcher watcher_;
   std::vector<std::unique_ptr<OutputLog>> logs_; ///< by entry; null: nothing is kept
+  std::map<const Value *, std::byte *> bound_;   ///< addresses of inputs that are not in their slots
   std::vector<std::vector<int64_t>> fetched_;    ///< by entry and output: the call whose value is on the host; -1: none
   std::optional<size_t> current_;                ///< the entry of the last call
 };

@@ -3,6 +3,7 @@
 
 #include "runtime/device/CopyEngine.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,12 @@ public:
   /// The copy for a call with `rows` rows that uses copy `number` of the buffers that exist once per call in flight.
   DeviceCopy forCall(size_t number, int64_t rows) const {
     return {kind_, from_[number], to_[number], copy_->bytesFor(rows), label_};
+  }
+
+  /// From now on, copies from another address if the source is at `slot`.
+  void rebind(const Slot &slot, std::byte *address) {
+    if (copy_->from == slot)
+      std::fill(from_.begin(), from_.end(), address);
   }
 
 private:

@@ -39,6 +39,12 @@ PreparedLaunch::PreparedLaunch(const Launch &launch, const Plan &plan, const slu
   launch_.buffer_size = sizeof(sluice_buffer);
 }
 
+void PreparedLaunch::rebind(const Launch &launch, const Slot &slot, std::byte *address) {
+  for (size_t i = 0; i < addresses_.size(); ++i)
+    if (launch.buffers[i % launch.buffers.size()].slot == slot)
+      addresses_[i] = address;
+}
+
 void PreparedLaunch::setRows(int64_t rows) {
   rows_ = rows;
   for (size_t i = 0; i < stages_.size(); ++i)

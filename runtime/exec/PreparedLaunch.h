@@ -26,6 +26,9 @@ public:
     return launch_;
   }
 
+  /// From now on, reads the buffers at `slot` of the same launch at another address.
+  void rebind(const Launch &launch, const Slot &slot, std::byte *address);
+
 private:
   void setRows(int64_t rows);
 

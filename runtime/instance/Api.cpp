@@ -12,12 +12,14 @@
 #include <dlfcn.h>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 
 using namespace sluice::runtime;
 
 struct sluice_instance {
   Instance instance;
+  std::set<std::string> devices = {}; ///< texts that were returned
 };
 
 struct sluice_pool {
@@ -60,6 +62,11 @@ static const Value &named(const Value *found, const Entry &entry, const char *ki
 
 static const std::shared_ptr<DevicePool> &poolOf(const sluice_pool *pool) {
   return pool ? pool->pool : DevicePool::ofProcess();
+}
+
+static void checkDevice(const Instance &model, const Value &value, const std::string &device) {
+  if (std::string its = model.deviceOf(value); its != device)
+    failUsage(concat(quote(value.name), " is on ", its, ", not on ", quote(device)));
 }
 
 static std::map<std::string, std::string> settingsIn(const char *lines) {
@@ -166,6 +173,42 @@ int sluice_instance_set_input(sluice_instance *instance, const char *entry, cons
     const Entry &found = model.entry(&required(entry, "entry"));
     model.checkRows(found, rows);
     model.setInput(named(found.findInput(&required(name, "name")), found, "input", name), bytesOf(data, bytes), rows);
+  });
+}
+
+int sluice_instance_get_device(sluice_instance *instance, const char *entry, const char *name, const char **device) {
+  return answered([&] {
+    Instance &model = required(instance, "instance").instance;
+    required(device, "device") = nullptr;
+    const Entry &found = model.entry(&required(entry, "entry"));
+    const Value *input = found.findInput(&required(name, "name"));
+    const Value &value = input ? *input : named(found.findOutput(name), found, "input or output", name);
+    *device = instance->devices.insert(model.deviceOf(value)).first->c_str();
+  });
+}
+
+int sluice_instance_bind_input(sluice_instance *instance, const char *entry, const char *name, const char *device,
+                               void *address, uint64_t bytes, int64_t rows) {
+  return answered([&] {
+    Instance &model = required(instance, "instance").instance;
+    const Entry &found = model.entry(&required(entry, "entry"));
+    model.checkRows(found, rows);
+    const Value &input = named(found.findInput(&required(name, "name")), found, "input", name);
+    checkDevice(model, input, &required(device, "device"));
+    required(address ? &bytes : nullptr, "address");
+    model.bindInput(input, static_cast<std::byte *>(address), bytes, rows);
+  });
+}
+
+int sluice_instance_get_output_address(sluice_instance *instance, const char *entry, const char *name,
+                                       const char *device, void **address) {
+  return answered([&] {
+    Instance &model = required(instance, "instance").instance;
+    required(address, "address") = nullptr;
+    const Entry &found = model.entry(&required(entry, "entry"));
+    const Value &output = named(found.findOutput(&required(name, "name")), found, "output", name);
+    checkDevice(model, output, &required(device, "device"));
+    *address = model.outputAddress(output);
   });
 }
 

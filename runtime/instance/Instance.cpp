@@ -264,12 +264,51 @@ int64_t Instance::bytesFor(const Value &value, int64_t rows) const {
   return elementsOf(value.shapeFor(rows, plan_.capacity)) * static_cast<int64_t>(sizeOf(value.dtype));
 }
 
+std::string Instance::deviceOf(const Value &value) const {
+  size_t device = plan_.deviceOf(value.slot);
+  const Device &its = plan_.devices[device];
+  return device == 0 ? its.backend : concat(its.backend, ":", executor().devices().ordinal(device));
+}
+
+void Instance::checkPlace(const Value &value, bool isOnHost, const char *what) const {
+  size_t device = plan_.deviceOf(value.slot);
+  if ((device == 0) == isOnHost)
+    return;
+  failUsage(isOnHost ? concat(what, " ", quote(value.name), " is on ", executor().devices().textOf(device),
+                              ", and the program has no copy between it and the host: pass an address of the device")
+                     : concat(what, " ", quote(value.name), " is on the host, not on an accelerator"));
+}
+
+void Instance::bindInput(const Value &input, std::byte *address, size_t bytes, int64_t rows) {
+  checkPlace(input, /*isOnHost=*/false, "input");
+  if (input.below > 0)
+    failUsage(concat("input ", quote(input.name),
+                     " has indices, which the host must check: it cannot be on an "
+                     "accelerator"));
+  if (bytes < static_cast<size_t>(input.bytes))
+    failInvalid(concat("input ", quote(input.name), " needs memory for ", input.bytes,
+                       " bytes, the rows of the largest call, and ", bytes, " were given"));
+  replicas_->on(0, [&](Replica &replica) { replica.executor().bindInput(input, address); });
+  callValues_.set(plan_, input, rows);
+}
+
+std::byte *Instance::outputAddress(const Value &output) {
+  checkPlace(output, /*isOnHost=*/false, "output");
+  callValues_.checkOutput(plan_, output, /*rows=*/0);
+  int64_t call = calls_[output.entry].count - 1;
+  return replicas_->on(0, [&](Replica &replica) {
+    replica.executor().fetchOutput(output, call, calls_[output.entry].lastRows);
+    return replica.address(output.slot, call);
+  });
+}
+
 std::byte *Instance::awaitedInput(const Value &input, size_t number) const {
   int64_t call = calls_[input.entry].count;
   return replicas_->on(number, [&](Replica &replica) { return replica.inputAddress(input, call); });
 }
 
 std::byte *Instance::inputAddress(const Value &input, int64_t number) {
+  checkPlace(input, /*isOnHost=*/true, "input");
   callValues_.handOut(plan_, input);
   return awaitedInput(input, static_cast<size_t>(number));
 }
@@ -281,6 +320,7 @@ static RowShare shareOfValue(const Value &value, const RowShare &share) {
 }
 
 void Instance::setInput(const Value &input, std::span<const std::byte> data, int64_t rows) {
+  checkPlace(input, /*isOnHost=*/true, "input");
   checkSize(input.name, data.size(), bytesFor(input, rows));
   RowBlocks blocks(input, plan_);
   for (int64_t number = 0; number < replicasHere(); ++number) {
@@ -292,6 +332,7 @@ void Instance::setInput(const Value &input, std::span<const std::byte> data, int
 }
 
 void Instance::getOutput(const Value &output, std::span<std::byte> data, int64_t rows) const {
+  checkPlace(output, /*isOnHost=*/true, "output");
   checkSize(output.name, data.size(), bytesFor(output, rows));
   callValues_.checkOutput(plan_, output, rows);
   RowBlocks blocks(output, plan_);

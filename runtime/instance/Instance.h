@@ -88,6 +88,17 @@ public:
   /// The address from which a replica's next call reads an input. It has memory for `plan().roomOf(input)` rows, and
   /// the caller writes the replica's share of the rows. From then on, no run checks whether the input was set.
   std::byte *inputAddress(const Value &input, int64_t replica = 0);
+  /// The device of an input or output: "cpu", or for example "sim:0". Values on accelerators never cross: the methods
+  /// above and `getOutput` are for values on the host, and the next two for the others. Each method is a usage error for
+  /// the other values.
+  std::string deviceOf(const Value &value) const;
+  /// The next run reads an input on an accelerator at this address of the device, with memory for `input.bytes`. The
+  /// memory must be of this instance's pool or of the driver, and hold the first `rows` rows, row-major, until the run's
+  /// work is done. A usage error if the input has indices, which the host must check.
+  void bindInput(const Value &input, std::byte *address, size_t bytes, int64_t rows);
+  /// Waits for an output of the last run that is on an accelerator, and returns its address there. It stays until the
+  /// next run of any entry point, and has the rows of the last run.
+  std::byte *outputAddress(const Value &output);
   /// Copies the first `rows` rows of an output of the last run, row-major. An output without rows comes from the first
   /// replica. A usage error if the last run was of another entry point or had fewer rows. With several processes, the
   /// first process receives all rows; each other process has only its own rows.
@@ -156,6 +167,8 @@ private:
   void getShards(const State &state, std::span<std::byte> whole) const;
   std::vector<std::byte> allShards(const State &state) const;
   void checkInputs(const Entry &entry, int64_t rows) const;
+  /// Fails unless an input or output is on the host, or on an accelerator. `what` is "input" or "output".
+  void checkPlace(const Value &value, bool isOnHost, const char *what) const;
   /// Waits until the host may write the input for the entry's next call, and returns its address.
   std::byte *awaitedInput(const Value &input, size_t replica) const;
   size_t numberOf(const Entry &entry) const { return static_cast<size_t>(&entry - plan_.entries.data()); }

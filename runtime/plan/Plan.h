@@ -178,7 +178,7 @@ struct Wait {
   bool operator==(const Wait &) const = default;
 };
 
-/// An input or output of an entry point, in host memory.
+/// An input or output of an entry point, in memory of the host or, if nothing copies it, of an accelerator.
 struct Value {
   std::string name;
   DType dtype = DType::f32;

@@ -61,8 +61,8 @@ private:
     value.bytes = parseTensorBytes(json, value.shape, value.dtype);
     value.slot = parseSlot(json, plan_, value.bytes);
     value.entry = plan_.entries.size();
-    if (plan_.deviceOf(value.slot) != 0)
-      json.at("arena").fail("is not on the host, where inputs and outputs lie");
+    if (plan_.deviceOf(value.slot) != 0 && (plan_.replicas != 1 || plan_.microbatches > 1 || plan_.logicalShards > 0))
+      json.at("arena").fail("is not on the host, where inputs and outputs of replicas and microbatches lie");
     return value;
   }
 
@@ -70,6 +70,8 @@ private:
     Value value = parseValue(json);
     if (plan_.arenas[value.slot.arena].isConstant())
       json.at("arena").fail("an input cannot lie among the constants");
+    if (plan_.deviceOf(value.slot) != 0 && value.slot.stride != 0)
+      json.at("stride").fail("is not 0, but an input on an accelerator exists once");
     if (json.has("below"))
       value.below = json.at("below").integer(1, mostBytes);
     if (value.below > 0 && isFloat(value.dtype))

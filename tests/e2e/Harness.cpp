@@ -115,7 +115,8 @@ void Compiled::restart(const RunOptions &run) {
     options.devices.backends["sim"] = run.simulator;
   if (run.cuda)
     options.devices.backends["cuda"] = run.cuda;
-  instance = std::make_unique<runtime::Instance>(changed, std::make_shared<runtime::DevicePool>(), options);
+  instance = std::make_unique<runtime::Instance>(changed, run.pool ? run.pool : std::make_shared<runtime::DevicePool>(),
+                                                 options);
 }
 
 std::vector<std::string> Compiled::code() const {

@@ -24,12 +24,13 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 /// Options for running a compiled model.
 struct RunOptions {
   int threads = 2;
-  std::string sim = "";                          // settings of the virtual accelerators
-  std::string plan = "";                         // replaces the model's plan
-  std::string code = "";                         // replaces the device code of the first backend
-  const sluice_backend_run *simulator = nullptr; // replaces the plugin
-  bool replays = true;                           // capture and replay accelerator work
-  const sluice_backend_run *cuda = nullptr;      // replaces the plugin
+  std::string sim = "";                                // settings of the virtual accelerators
+  std::string plan = "";                               // replaces the model's plan
+  std::string code = "";                               // replaces the device code of the first backend
+  const sluice_backend_run *simulator = nullptr;       // replaces the plugin
+  bool replays = true;                                 // capture and replay accelerator work
+  const sluice_backend_run *cuda = nullptr;            // replaces the plugin
+  std::shared_ptr<runtime::DevicePool> pool = nullptr; // of several models; null: a new one
 };
 
 /// A compiled model, loaded.
@@ -48,6 +49,8 @@ public:
   std::vector<std::byte> stateBytes() const; // all states, for bitwise comparisons
   const runtime::Plan &plan() const { return instance->plan(); }
   std::string planText() const;
+  /// The linked artifact, for the C API.
+  const sluice_artifact &artifact() const;
   /// The artifact's sections of device code.
   std::vector<std::string> code() const;
   runtime::Instance &program() { return *instance; }
@@ -61,8 +64,6 @@ public:
   Values outputs(const std::string &entry, int64_t rows, size_t first = 0);
 
 private:
-  const sluice_artifact &artifact() const;
-
   TemporaryFolder folder;
   void *library = nullptr;
   std::string otherPlan, otherCode;

@@ -62,6 +62,9 @@ public:
   /// An input of the program. The shape may have one dimension without a size, which is then the batch of the graph.
   /// Every size is at least 1, and a shape has at most 2^40 elements, in constants too.
   Tensor input(std::string name, DType dtype, Shape shape, Where where = Where::current());
+  /// An input that is on the device from the start: programs pass memory of the device (sluice_instance_bind_input), and
+  /// nothing is copied. Every other input is passed in host memory.
+  Tensor input(std::string name, DType dtype, Shape shape, const Device &on, Where where = Where::current());
   /// Constants whose elements are all equal. A value that the dtype lacks throws Error.
   Tensor full(Shape shape, double value, DType dtype = f32, Where where = Where::current());
   Tensor zeros(Shape shape, DType dtype = f32, Where where = Where::current());
@@ -85,6 +88,8 @@ public:
   /// Makes a value a result of `predict`, or of the entry point under construction. The batch must not be merged with
   /// another dimension.
   void output(std::string name, Arg value);
+  /// The same for a result that stays on the device: programs get its address (sluice_instance_get_output_address).
+  void output(std::string name, Arg value, const Device &on);
   /// Makes training and evaluation report a float scalar with the loss. The figure for several calls covers all their
   /// rows and does not depend on `--batch`: means over rows are averaged by rows, and sums over rows are added.
   /// Formulas of such scalars (F1, RMSE, perplexity) are computed from the combined scalars. Any other value, such as a

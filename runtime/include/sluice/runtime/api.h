@@ -107,6 +107,26 @@ int sluice_instance_set_input(sluice_instance *instance, const char *entry, cons
  * return its errors. */
 int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
 
+/* Values on accelerators. A model may have inputs and outputs that are on an accelerator (Graph::input and Graph::output
+ * with a device). Nothing moves them: set_input and get_output return code 2 for them, and these functions for all
+ * others.
+ *
+ * get_device sets *device to the place of an input or output: "cpu", or for example "sim:0". The text lives as long as
+ * the instance.
+ *
+ * bind_input makes the next run read an input at an address of `device`, which must be that of get_device. The memory has
+ * room for the largest call (`bytes` or more), holds `rows` rows, and keeps them until results of the run were read. It
+ * is an output of an instance of the same pool, or memory of the device's driver. Bind inputs before each run. Returns
+ * code 2 if the address is not aligned, or if the program also uses the input's memory for other values.
+ *
+ * get_output_address waits for an output of the last run and sets *address to its place on `device`. It stays there
+ * until the next run of the instance, and is packed for the rows of the run. */
+int sluice_instance_get_device(sluice_instance *instance, const char *entry, const char *name, const char **device);
+int sluice_instance_bind_input(sluice_instance *instance, const char *entry, const char *name, const char *device,
+                               void *address, uint64_t bytes, int64_t rows);
+int sluice_instance_get_output_address(sluice_instance *instance, const char *entry, const char *name,
+                                       const char *device, void **address);
+
 /* Copies the first `rows` rows of an output of the last run. Returns code 2 if the last run was of another entry point
  * or had fewer rows. */
 int sluice_instance_get_output(sluice_instance *instance, const char *entry, const char *name, void *data,

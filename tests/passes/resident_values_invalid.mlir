@@ -1,0 +1,12 @@
+// RUN: sluice-opt %s --verify-diagnostics --sluice-build-entry-points --sluice-place-values
+
+// Tests that the device of an input must be one of the target.
+module {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.device "cpu" = "cpu" 0
+  sluice.device "acc0" = "sim" 0
+  // expected-error @+1 {{unsupported: an input is on gpu(1), which is no device of the target cpu,sim:0}}
+  sluice.graph ["x"] (%x: tensor<?x3xf32, #sluice.at<device = "acc1">>) {
+    sluice.output "y", %x : tensor<?x3xf32, #sluice.at<device = "acc1">>
+  }
+}
