@@ -10,6 +10,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/JSON.h"
 #include <map>
 
 using namespace mlir;
@@ -74,14 +75,15 @@ public:
   BuiltPlan build() {
     plan.model = getModelName(module);
     if (ModelOp model = findModel(module)) {
-      plan.data = setting.dataPath.empty() ? model.getData().value_or("").str() : setting.dataPath.str();
+      bool wasFound = !setting.dataPath.empty() && llvm::json::isUTF8(setting.dataPath); // plans are JSON
+      plan.data = wasFound ? setting.dataPath.str() : model.getData().value_or("").str();
       if (auto shuffle = model->getAttrOfType<BoolAttr>(kShuffleAttr))
         plan.shuffle = shuffle.getValue();
     }
     if (setting.values)
       plan.values = setting.values->file;
     if (target.accelerators() > 0 || isReplicated(module)) // its folder also contains transports
-      plan.backends = setting.backendFolder;
+      plan.backends = llvm::json::isUTF8(setting.backendFolder) ? setting.backendFolder.str() : ""; // in JSON
     plan.build = {"sluice 0.1.0",
                   setting.host.cpu,
                   setting.options.math,

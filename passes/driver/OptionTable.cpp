@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace sluice::passes {
@@ -157,12 +158,17 @@ std::string invalidValue(const CompileOptions &options, const Option &option) {
   return isChecked && !text.empty() ? setOption(scratch, option, text) : "";
 }
 
+/// A file's name without its folder, which may be private.
+static llvm::StringRef recorded(const Option &option, llvm::StringRef text) {
+  return option.values.contains("FILE") ? llvm::sys::path::filename(text) : text;
+}
+
 std::vector<std::pair<std::string, std::string>> changedOptions(const CompileOptions &options,
                                                                 llvm::ArrayRef<Kept> kept) {
   std::vector<std::pair<std::string, std::string>> changed;
   for (const Option &option : kOptions)
     if (std::string text = textOf(options, option); !text.empty() && llvm::is_contained(kept, option.kept))
-      changed.emplace_back(option.name.str(), llvm::json::fixUTF8(text)); // of file names
+      changed.emplace_back(option.name.str(), llvm::json::fixUTF8(recorded(option, text)));
   return changed;
 }
 

@@ -54,7 +54,8 @@ std::string textOf(const CompileOptions &options, const Option &option);
 /// The reason why the option's value is invalid by itself; empty if it is valid.
 std::string invalidValue(const CompileOptions &options, const Option &option);
 
-/// The names and values of the options that differ from their defaults and are kept in one of `kept`.
+/// The names and values of the options that differ from their defaults and are kept in one of `kept`. A file is
+/// listed without its folder.
 std::vector<std::pair<std::string, std::string>> changedOptions(const CompileOptions &options,
                                                                 llvm::ArrayRef<Kept> kept);
 

@@ -5,6 +5,7 @@
 #include "passes/Passes.h"
 #include "passes/assign/ChosenDevices.h"
 #include "runtime/plan/DeviceName.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -62,6 +63,21 @@ private:
 
 } // namespace
 
+/// Plans are JSON, and have the names of the model. The path of initial values is not in plans.
+static LogicalResult verifyTexts(Operation *op) {
+  auto verify = [&](StringAttr text) -> WalkResult {
+    if (llvm::json::isUTF8(text.getValue()))
+      return WalkResult::advance();
+    return op->emitOpError("has the text '") << llvm::json::fixUTF8(text.getValue()) << "', which is not UTF-8";
+  };
+  for (NamedAttribute attribute : op->getAttrDictionary()) {
+    bool isPath = isa<ModelOp>(op) && attribute.getName() == cast<ModelOp>(op).getValuesAttrName();
+    if (!isPath && attribute.getValue().walk(verify).wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
 /// A dump of `fused` is resumed after the passes that place, copy and fuse.
 static LogicalResult verifyFused(ModuleOp module) {
   if (!module.getOps<GraphOp>().empty())
@@ -96,6 +112,8 @@ LogicalResult verifyInput(ModuleOp module, StringRef phase, int64_t capacity) {
   WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     if (isOfLaterPhase(op, phase))
       return op->emitOpError("is of a later phase than '") << phase << "', which the model is in";
+    if (failed(verifyTexts(op)))
+      return WalkResult::interrupt();
     return verifier.verifyTypes(op);
   });
   if (result.wasInterrupted())

@@ -8,6 +8,7 @@ namespace sluice::passes {
 
 /// Verifies a module with which the pipeline resumes after `phase` (model, train, chosen or fused):
 ///
+/// - names and other texts are UTF-8, as plans require;
 /// - if a type has rows, the module declares their maximum number (as does a positive `capacity`);
 /// - a value or state with a device, and one for which a device was chosen, is on a device of the target;
 /// - in a dump of `fused`, every value has a device and every compute op is in a kernel.

@@ -9,6 +9,7 @@
 #include "tools/compiler/LoadedModel.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -107,6 +108,9 @@ llvm::Expected<passes::InitialValues> readInitialData(ModuleOp module, llvm::Str
   passes::InitialValues values;
   if (!isSmall)
     values.file = file.empty() ? ir::findModel(module).getValues()->str() : file.str();
+  if (!llvm::json::isUTF8(values.file))
+    return makeError(ExitCode::Usage, "cannot name the file of initial values '" + values.file +
+                                          "': it is not UTF-8, as plans require; choose another --output");
   llvm::Error error = guardRuntime([&] {
     for (StateData &data : *all) {
       runtime::InitialData &its = values.of[data.state.getSymName().str()];

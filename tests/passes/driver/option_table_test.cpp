@@ -92,6 +92,9 @@ TEST(OptionTable, ListsChangedOptionsByWhereTheyAreKept) {
   EXPECT_EQ(changedOptions(options, {Kept::Plan}), (List{{"fuse", "off"}}));
   EXPECT_EQ(changedOptions(options, {Kept::Model}), (List{{"capacity", "8"}}));
   EXPECT_EQ(changedOptions(options, {Kept::Run}), (List{{"dump_ir", "folder"}}));
+  options.placement = "private/placed\xff.json";
+  EXPECT_EQ(changedOptions(options, {Kept::Plan}), (List{{"fuse", "off"}, {"placement", "placed\xEF\xBF\xBD.json"}}))
+      << "without its folder, and as UTF-8";
 }
 
 TEST(OptionTable, NamesPhasesAndHasFlagsOnce) {
