@@ -14,7 +14,7 @@ inline constexpr llvm::StringLiteral kOutputDevicesAttr = "sluice.on";
 mlir::StringAttr getOutputDevice(ReturnOp results, unsigned number);
 
 /// The first input or output of an entry point that is on an accelerator, for example "the input 'x'"; empty if there
-/// is none. Before devices are placed, other inputs have none.
+/// is none. Before placement, other inputs have no device.
 std::string describeResident(EntryOp entry);
 
 } // namespace sluice::ir

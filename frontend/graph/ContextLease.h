@@ -1,7 +1,7 @@
 // The MLIR context of a graph.
 //
-// Loading the dialects of the compiler takes as long as building and compiling a graph of one op. Therefore graphs use
-// the contexts of destroyed graphs. Graphs that exist at the same time have different contexts, so that threads can
+// Loading the dialects of the compiler takes about an eighth of the time from a graph of one op to its result. Therefore
+// graphs use the contexts of destroyed graphs. Graphs that exist at the same time have different contexts, so that threads can
 // build and compile them without locks.
 #pragma once
 

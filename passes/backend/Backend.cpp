@@ -128,8 +128,8 @@ FailureOr<sluice_launch_info> Backend::prepare(KernelOp kernel, StringRef name, 
     return kernel.emitError("backend '") << table.name << "' gives stages of " << launch.stage_size
                                          << " bytes each, and one has at least " << kLeastStageBytes;
   if (!areStagesOf(launch, symbol))
-    return kernel.emitError("backend '") << table.name << "' names a stage of the kernel '" << symbol
-                                         << "' without this prefix";
+    return kernel.emitError("backend '") << table.name << "' returned a stage of the kernel '" << symbol
+                                         << "' whose symbol does not begin with '" << symbol << "'";
   return launch;
 }
 
@@ -156,8 +156,8 @@ FailureOr<std::vector<std::string>> Backend::lowerKernels(ArrayRef<std::string> 
   std::vector<std::string> objects;
   for (auto [symbol, blob] : llvm::zip_equal(symbols, blobs)) {
     if (blob.kind == SLUICE_BLOB_DEVICE)
-      return emitError(loc, "backend '") << table.name << "' lowers the kernel '" << symbol
-                                         << "' alone to code of a device, and only objects for the host can be reused";
+      return emitError(loc, "backend '") << table.name << "' cannot lower the kernel '" << symbol
+                                         << "': lower_kernels returned device code, not an object for the host";
     objects.emplace_back(static_cast<const char *>(blob.data), blob.kind == SLUICE_BLOB_NONE ? 0 : blob.bytes);
   }
   return objects;

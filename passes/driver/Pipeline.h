@@ -79,7 +79,7 @@ struct Lowered {
   std::vector<FunctionNeeds> functions;        // of device code, as reported by its backends
   std::vector<EntryForecast> communication;    // of the plan's entry points with communication
   std::optional<LinkCosts> replicaLink;        // used for this prediction
-  size_t sharedKernels = 0, reusedKernels = 0; // that could be in the cache, and those of them that were
+  size_t sharedKernels = 0, reusedKernels = 0; // that can be shared; those found in the cache
 };
 
 /// The names of the phases, in order.

@@ -17,8 +17,8 @@ struct CachedKernel {
   size_t bytes() const;
 };
 
-/// Holds the most recently used kernels, up to a number of bytes. Any thread may call it. `find` and `add` are the only
-/// places where kernels come and go, so that files of kernels could be read and written there.
+/// Holds the most recently used kernels, up to a number of bytes. Any thread may call it. Only `find` and `add`
+/// access entries, so that a cache on disk could be added there.
 class KernelCache {
 public:
   struct Counts {

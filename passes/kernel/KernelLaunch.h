@@ -16,7 +16,7 @@ struct KernelLaunch {
   };
 
   KernelLaunch(const sluice_launch_info &info, std::string kind);
-  /// Sets the attributes of a function that launches describe.
+  /// Sets the attributes of `function` that describe its launch.
   void describe(ir::FunctionOp function) const;
 
   std::string kind;

@@ -44,8 +44,9 @@ private:
     for (BlockArgument argument : entry.getBody().getArguments()) {
       StringAttr device = getDevice(argument.getType());
       if (device && !target.find(device))
-        return emitError(argument.getLoc(), "unsupported: an input is on ")
-               << runtime::shownDevice(device.getValue()) << ", which is no device of the target " << target.str();
+        return emitError(argument.getLoc(), "unsupported: cannot place input '")
+               << cast<StringAttr>(entry.getInputs()[argument.getArgNumber()]).getValue() << "' on "
+               << runtime::shownDevice(device.getValue()) << ": the target " << target.str() << " has no such device";
       if (!device)
         setDevice(argument, name(kHostDevice));
     }

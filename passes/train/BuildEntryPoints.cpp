@@ -157,7 +157,7 @@ static void setDevices(ReturnOp results, ArrayRef<Report> reports) {
     results->setAttr(kOutputDevicesAttr, ArrayAttr::get(results.getContext(), devices));
 }
 
-/// Values on accelerators belong to one replica, and a call in parts holds those of the host only.
+/// Inputs and outputs on accelerators are never divided, so they require one replica and no parts.
 static LogicalResult checkResidents(EntryOp entry) {
   auto module = entry->getParentOfType<ModuleOp>();
   std::string what = describeResident(entry);
@@ -165,7 +165,8 @@ static LogicalResult checkResidents(EntryOp entry) {
     return success();
   return entry.emitError("unsupported: ")
          << what << " of '" << entry.getSymName()
-         << "' is on an accelerator, and the model has several replicas, microbatches or logical shards";
+         << "' is on an accelerator, and the model has several replicas, microbatches or logical shards; declare it "
+            "without a device";
 }
 
 /// An entry point that reports values of the graph: a clone of its body without dead ops.

@@ -77,7 +77,7 @@ public:
     if (status != SLUICE_OK)
       fail(status, what);
   }
-  /// The same for launches, copies and waits, whose exhaustion loses the device.
+  /// The same for launches, copies and waits, where SLUICE_EXHAUSTED marks the device as lost.
   void checkWork(sluice_status status) const {
     if (status == SLUICE_EXHAUSTED)
       lose();

@@ -30,7 +30,7 @@ public:
   /// The default pool of this process.
   static const std::shared_ptr<DevicePool> &ofProcess();
 
-  /// findRunHalf (BackendLoader.h), which tries and loads a shared object only once.
+  /// As findRunHalf (BackendLoader.h), with a cache by name and folders.
   const sluice_backend_run &findHalf(const std::string &backend, const std::vector<std::string> &folders);
   /// The backend with these settings. Backends that lost a device are opened again. The pool must outlive the result.
   std::shared_ptr<PooledBackend> backend(const std::string &name, const sluice_backend_run &half,

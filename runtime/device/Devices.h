@@ -17,9 +17,9 @@ namespace sluice::runtime {
 
 class Devices {
 public:
-  /// The devices of one replica. Opens contexts of the backends and allocates all memory. A missing device is an unsupported error,
-  /// a device without enough memory an exhausted error; both contain its name. `plan`, `team` and `group` must outlive
-  /// this.
+  /// The devices of one replica. Opens contexts of the backends and allocates all memory. A missing device is an
+  /// unsupported error, a device without enough memory an exhausted error; both contain its name. `plan`, `team` and
+  /// `group` must outlive this.
   Devices(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group, int64_t replica);
 
   const Plan &plan() const { return plan_; }
@@ -77,8 +77,8 @@ public:
 
   /// Bytes requested on a device: an accelerator's reservation, or the host's arenas.
   int64_t allocatedBytes(size_t device) const { return allocated_[device]; }
-  /// The decrease of an accelerator's free bytes since it was opened. Free are those that it reports, and those that
-  /// its pool has no use for.
+  /// The decrease of an accelerator's free bytes since it was opened: those that it reports, and the unused bytes of
+  /// its pool.
   int64_t takenBytes(size_t device) const { return freeAtFirst_[device] - freeBytes(device); }
 
 private:

@@ -8,7 +8,7 @@
 
 namespace sluice::runtime {
 
-/// A block serves requests down to half of its size, and below this size all requests.
+/// Blocks up to this size serve any smaller request; larger blocks serve requests down to half their size.
 static constexpr size_t smallBlock = size_t(1) << 20;
 
 MemoryPool::MemoryPool(DeviceContext &context, std::function<void()> relieve)

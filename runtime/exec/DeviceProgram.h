@@ -44,7 +44,8 @@ struct DeviceProgram {
   /// The reason why an input on an accelerator cannot be read at another address than that of its slot: some action
   /// writes there, exchanges it or returns it. Empty if it can.
   std::string whyFixed(const Value &input) const;
-  /// From now on, reads an input at another address of its device. Captured sequences keep the old address: call findSegments.
+  /// From now on, reads an input at another address of its device. Captured sequences keep the old address: call
+  /// findSegments.
   void rebind(const Value &input, std::byte *address);
   /// The sum over its segments and those of its loops.
   ReplayCount replayCount() const;

@@ -212,11 +212,11 @@ void Executor::bindInput(const Value &input, std::byte *address) {
   size_t device = plan_.deviceOf(input.slot);
   auto alignment = static_cast<size_t>(plan_.devices[device].alignment);
   if (reinterpret_cast<uintptr_t>(address) % alignment != 0)
-    failUsage(concat("input ", quote(input.name), " cannot be bound: its address is no multiple of the ", alignment,
-                     " bytes that ", devices_.textOf(device), " needs"));
+    failUsage(concat("cannot bind input ", quote(input.name), ": its address is not a multiple of ", alignment,
+                     " bytes, which ", devices_.textOf(device), " requires"));
   DeviceProgram &program = programs_[input.entry];
   if (std::string reason = program.whyFixed(input); !reason.empty())
-    failUsage(concat("input ", quote(input.name), " cannot be bound to memory of the caller: ", reason));
+    failUsage(concat("cannot bind input ", quote(input.name), " to memory of the caller: ", reason));
   std::byte *&bound = bound_.try_emplace(&input, devices_.address(input.slot)).first->second;
   if (bound == address)
     return;

@@ -282,9 +282,8 @@ void Instance::checkPlace(const Value &value, bool isOnHost, const char *what) c
 void Instance::bindInput(const Value &input, std::byte *address, size_t bytes, int64_t rows) {
   checkPlace(input, /*isOnHost=*/false, "input");
   if (input.below > 0)
-    failUsage(concat("input ", quote(input.name),
-                     " has indices, which the host must check: it cannot be on an "
-                     "accelerator"));
+    failUsage(concat("cannot bind input ", quote(input.name),
+                     ": it has indices, which the host must check; declare it without a device"));
   if (bytes < static_cast<size_t>(input.bytes))
     failInvalid(concat("input ", quote(input.name), " needs memory for ", input.bytes,
                        " bytes, the rows of the largest call, and ", bytes, " were given"));

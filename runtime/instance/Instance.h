@@ -88,9 +88,8 @@ public:
   /// The address from which a replica's next call reads an input. It has memory for `plan().roomOf(input)` rows, and
   /// the caller writes the replica's share of the rows. From then on, no run checks whether the input was set.
   std::byte *inputAddress(const Value &input, int64_t replica = 0);
-  /// The device of an input or output: "cpu", or for example "sim:0". Values on accelerators never cross: the methods
-  /// above and `getOutput` are for values on the host, and the next two for the others. Each method is a usage error for
-  /// the other values.
+  /// The device of an input or output: "cpu", or for example "sim:0". The methods above and `getOutput`
+  /// are for values on the host, and the next two for the others. Each method is a usage error for the other values.
   std::string deviceOf(const Value &value) const;
   /// The next run reads an input on an accelerator at this address of the device, with memory for `input.bytes`. The
   /// memory must be of this instance's pool or of the driver, and hold the first `rows` rows, row-major, until the run's

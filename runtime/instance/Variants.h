@@ -27,8 +27,8 @@ std::vector<Variant> variantsOf(const sluice_artifact &artifact);
 std::vector<Variant> variantsAskedFor(const sluice_artifact &artifact, const InstanceOptions &options,
                                       std::optional<int> localRank = std::nullopt);
 
-/// The first of these variants whose devices are present in the pool. A single variant is returned unchecked, because its start
-/// reports the error. If no variant has its devices, throws an unsupported error with the missing devices of each.
+/// The first of these variants whose devices are present in the pool. A single variant is returned unchecked, because
+/// its start reports the error. If no variant has its devices, throws an unsupported error with the missing devices of each.
 /// `localRank` is the rank among the processes of this machine. `why` receives the reason why earlier variants were
 /// skipped, if any.
 const sluice_artifact &chooseVariant(const sluice_artifact &artifact, DevicePool &pool, const InstanceOptions &options,

@@ -62,7 +62,8 @@ private:
     value.slot = parseSlot(json, plan_, value.bytes);
     value.entry = plan_.entries.size();
     if (plan_.deviceOf(value.slot) != 0 && (plan_.replicas != 1 || plan_.microbatches > 1 || plan_.logicalShards > 0))
-      json.at("arena").fail("is not on the host, where inputs and outputs of replicas and microbatches lie");
+      json.at("arena").fail(
+          "is not on the host, where inputs and outputs of replicas, microbatches and logical shards lie");
     return value;
   }
 

@@ -5,7 +5,7 @@ module {
   sluice.model "model" format 2 phase "model" capacity 4
   sluice.device "cpu" = "cpu" 0
   sluice.device "acc0" = "sim" 0
-  // expected-error @+1 {{unsupported: an input is on gpu(1), which is no device of the target cpu,sim:0}}
+  // expected-error @+1 {{unsupported: cannot place input 'x' on gpu(1): the target cpu,sim:0 has no such device}}
   sluice.graph ["x"] (%x: tensor<?x3xf32, #sluice.at<device = "acc1">>) {
     sluice.output "y", %x : tensor<?x3xf32, #sluice.at<device = "acc1">>
   }

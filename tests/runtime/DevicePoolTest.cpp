@@ -110,7 +110,7 @@ TEST(DevicePool, MemoryIsZeroAgain) {
   EXPECT_EQ(backend.memory()->counts().at(0).allocations, 1);
 }
 
-TEST(DevicePool, ABlockServesOnlyRequestsOfItsSize) {
+TEST(DevicePool, ALargeBlockServesNoRequestBelowHalfItsSize) {
   PooledBackend backend("sim", findRunHalf("sim", {SLUICE_BINARY_DIR "/lib/sluice/backends"}), "", nullptr);
   MemoryPool &pool = *backend.memory();
   constexpr size_t large = size_t(16) << 20;

@@ -59,7 +59,7 @@ void *DeviceMemory::allocate(size_t bytes) {
 size_t DeviceMemory::sizeOf(void *address) const {
   auto block = blocks_.find(reinterpret_cast<uintptr_t>(address));
   if (block == blocks_.end())
-    throw Error(SLUICE_USAGE, "the address is that of no allocation of " + deviceText(device_));
+    throw Error(SLUICE_USAGE, "no allocation of " + deviceText(device_) + " begins at this address");
   return block->second.bytes;
 }
 

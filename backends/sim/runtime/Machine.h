@@ -56,7 +56,7 @@ public:
   Links &links() { return links_; }
 
   /// A context ends; its queues were dropped. With the last context that had queues, time, seed and history start
-  /// again: programs that run one after another behave as on machines of their own, with the memory of this one.
+  /// again: programs that run one after another behave as on separate machines, with the memory of this one.
   void remove(const Host &host);
 
   int32_t deviceCount() const { return static_cast<int32_t>(devices_.size()); }
@@ -66,7 +66,7 @@ public:
   const std::string &identity(int32_t device) const { return identities_[static_cast<size_t>(device)]; }
   void release(int32_t device, void *address);
   void clear(int32_t device, void *address);
-  /// The host learns of all work that any host has waited for.
+  /// Orders the host's later work after all work that any host has waited for.
   void acquire(Host &host) const { host.order.join(waitedFor_); }
 
   Queue &addQueue(int32_t device, const char *name, const Host &host);

@@ -62,8 +62,8 @@ public:
   /// An input of the program. The shape may have one dimension without a size, which is then the batch of the graph.
   /// Every size is at least 1, and a shape has at most 2^40 elements, in constants too.
   Tensor input(std::string name, DType dtype, Shape shape, Where where = Where::current());
-  /// An input that is on the device from the start: programs pass memory of the device (sluice_instance_bind_input), and
-  /// nothing is copied. Every other input is passed in host memory.
+  /// An input that is already on the accelerator `on`: programs pass memory of the device (sluice_instance_bind_input),
+  /// and nothing is copied. Every other input, also one on cpu(), is passed in host memory.
   Tensor input(std::string name, DType dtype, Shape shape, const Device &on, Where where = Where::current());
   /// Constants whose elements are all equal. A value that the dtype lacks throws Error.
   Tensor full(Shape shape, double value, DType dtype = f32, Where where = Where::current());

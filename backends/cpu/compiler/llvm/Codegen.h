@@ -45,7 +45,7 @@ struct KernelText {
   std::string vectors, llvmIR, assembly; // the MLIR of its functions, LLVM IR after optimization, assembly
 };
 
-// The texts of kernels, each of which is a module, which stays as it is. They are those of the object.
+// The texts of the code of each module. Modules are unchanged.
 llvm::Expected<std::vector<KernelText>> compileToText(llvm::ArrayRef<mlir::ModuleOp> kernels, const Target &target);
 
 // Code in this process, linked in memory. The code lives as long as this object.

@@ -20,7 +20,7 @@ class MachineCode {
 public:
   /// One that was given back, or a new one.
   static llvm::Expected<std::unique_ptr<MachineCode>> take(const Target &target);
-  /// Keeps it for another module, unless many are kept. Not after a crash, nor after an exception.
+  /// Keeps it for another module, unless many are kept. Do not call this after a crash or an exception.
   static void giveBack(std::unique_ptr<MachineCode> machine);
   ~MachineCode();
 

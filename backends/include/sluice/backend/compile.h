@@ -315,7 +315,7 @@ struct sluice_backend_compile {
    * on other kernels: a lowering of the same kernel in another session returns the same bytes. The stages and all other
    * global symbols of the object begin with the kernel's symbol. The object refers to no other kernel.
    *
-   * Absent: `lower` returns all code, and no code is used twice. */
+   * Absent: `lower` returns all code, and no code is reused in other sessions. */
   sluice_status (*lower_kernels)(sluice_session *session, const char *const *symbols, size_t count,
                                  sluice_blob *const *blobs);
 };

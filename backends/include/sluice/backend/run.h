@@ -308,11 +308,11 @@ struct sluice_backend_run {
   /* Since 2.8; each may be NULL. */
 
   /* Zeroes a whole allocation and returns when that is done; `address` is one that `allocate` returned. Hosts have
-   * waited for all work that uses it, in any context of the group. All later work comes after this call. Without it,
-   * freed memory goes back to the driver. */
+   * waited for all work that uses it, in any context of the group. All later work comes after this call. Without
+   * `clear`, freed memory goes back to the driver. */
   sluice_status (*clear)(sluice_run *context, int32_t device, void *address);
-  /* Later work of the context comes after all work that hosts have waited for so far, in any context of the group: a
-   * program gets memory from another one. For backends that detect races; others need nothing. */
+  /* Called before a program uses memory of another program. Orders the context's later work after all work that hosts
+   * of the group have waited for. For backends that detect races; others need nothing. */
   sluice_status (*acquire)(sluice_run *context);
 };
 

@@ -35,8 +35,8 @@ extern "C" {
 /* A model with its states and devices. */
 typedef struct sluice_instance sluice_instance;
 
-/* Loaded backends, their memory, and threads, which instances share. They outlive the instances, so that later instances
- * start quickly and reuse memory. Programs on one device that exchange addresses must be of one pool. */
+/* Loaded backends, their memory, and threads, which instances share. They outlive the instances, so that later
+ * instances start quickly and reuse memory. Programs on one device that exchange addresses must be of one pool. */
 typedef struct sluice_pool sluice_pool;
 
 /* The memory of a device in a pool. */
@@ -66,12 +66,12 @@ int sluice_artifact_load(const char *path, const sluice_artifact **artifact);
 
 /* Creates an empty pool. On failure *pool is NULL. */
 int sluice_pool_create(sluice_pool **pool);
-/* Frees a pool with its memory, once its last instance is destroyed; NULL has no effect. */
+/* Invalidates the handle of a pool, whose memory is freed with its last instance; NULL has no effect. */
 void sluice_pool_destroy(sluice_pool *pool);
-/* Returns all memory that no instance uses to the drivers. `pool` may be NULL: the default pool. */
+/* Returns unused memory to the drivers. `pool` may be NULL: the default pool. */
 int sluice_pool_trim(sluice_pool *pool);
-/* Counts the memory of a device such as "sim:0" for all settings of its backend; zero if no instance has used it. `pool`
- * may be NULL: the default pool. */
+/* Counts the memory of a device such as "sim:0" for all settings of its backend; zero if no instance has used it.
+ * `pool` may be NULL: the default pool. */
 int sluice_pool_get_memory(sluice_pool *pool, const char *device, sluice_pool_memory *memory);
 
 /* Creates an instance of the first variant whose devices are available. `options` may be NULL. The artifact must
@@ -107,20 +107,20 @@ int sluice_instance_set_input(sluice_instance *instance, const char *entry, cons
  * return its errors. */
 int sluice_instance_run(sluice_instance *instance, const char *entry, int64_t rows);
 
-/* Values on accelerators. A model may have inputs and outputs that are on an accelerator (Graph::input and Graph::output
- * with a device). Nothing moves them: set_input and get_output return code 2 for them, and these functions for all
- * others.
+/* Values on accelerators. A model may have inputs and outputs that are on an accelerator (Graph::input and
+ * Graph::output with a device). Nothing moves them: set_input and get_output return code 2 for them, and bind_input and
+ * get_output_address for all others.
  *
  * get_device sets *device to the place of an input or output: "cpu", or for example "sim:0". The text lives as long as
  * the instance.
  *
- * bind_input makes the next run read an input at an address of `device`, which must be that of get_device. The memory has
- * room for the largest call (`bytes` or more), holds `rows` rows, and keeps them until results of the run were read. It
- * is an output of an instance of the same pool, or memory of the device's driver. Bind inputs before each run. Returns
+ * bind_input makes the next run read an input at an address of `device`, which must be that of get_device. The memory
+ * has room for the largest call (`bytes` or more), holds `rows` rows, and keeps them until results of the run were
+ * read. It is an output of an instance of the same pool, or memory of the device's driver. Bind inputs before each run. Returns
  * code 2 if the address is not aligned, or if the program also uses the input's memory for other values.
  *
  * get_output_address waits for an output of the last run and sets *address to its place on `device`. It stays there
- * until the next run of the instance, and is packed for the rows of the run. */
+ * until the next run of the instance, and has the rows of the run, contiguously. */
 int sluice_instance_get_device(sluice_instance *instance, const char *entry, const char *name, const char **device);
 int sluice_instance_bind_input(sluice_instance *instance, const char *entry, const char *name, const char *device,
                                void *address, uint64_t bytes, int64_t rows);
