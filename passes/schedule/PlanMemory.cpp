@@ -11,11 +11,15 @@
 // call's inputs can be copied during this call. No other value shares their bytes, or those of outputs that are fetched
 // later. An input on an accelerator has one instance, whose bytes no other value shares.
 //
+// Inputs and outputs of a functional module (ir/Functional.h) are memory of the caller. Their slots come after all other
+// bytes of the arena, and no value shares them; nobody allocates them.
+//
 // If a call runs in parts, the host holds the inputs and outputs of the whole call, after all bytes that the parts use
 // in its arena.
 //
 // Slots record the locations: of states and their mirrors, of the host's inputs and outputs, and of all buffers that
 // actions access. Arenas are ops at the top of the module; entry points record their use of the transient arenas.
+#include "ir/Functional.h"
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/schedule/Events.h"
@@ -46,7 +50,7 @@ public:
   EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), symbols(module), target(target), queues(target),
         arenas(target), mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)),
-        inFlight(getCallsInFlight(module)), known(queues.size()) {}
+        inFlight(getCallsInFlight(module)), isFunctional(ir::isFunctional(module)), known(queues.size()) {}
 
   /// Plans the entry point; returns the bytes of each device's transient arena.
   SmallVector<int64_t> run() {
@@ -127,6 +131,12 @@ private:
     return llvm::all_of(queues.of(action), copies) && llvm::all_of(action.getRead(), isArgument);
   }
 
+  /// Whether the value is an input or an output.
+  bool isPassedByCaller(Value value) {
+    return llvm::is_contained(entry.getInputArguments(), value) ||
+           llvm::any_of(value.getUsers(), [](Operation *user) { return isa<ReturnOp>(user); });
+  }
+
   TransientBuffer &addBuffer(void *owner) {
     bufferOf[owner] = buffers.size();
     return buffers.emplace_back();
@@ -141,11 +151,13 @@ private:
     buffer.device = deviceOf(value);
     // The caller passes an input of an accelerator by its address, and no other value may be there.
     bool isResident = buffer.device > 0 && llvm::is_contained(entry.getInputArguments(), value);
-    bool isRepeated = isAsynchronous && inFlight > 1 && isInput(value) && !isResident;
+    bool isPassed = isFunctional && isPassedByCaller(value);
+    bool isRepeated = isAsynchronous && inFlight > 1 && isInput(value) && !isResident && !isFunctional;
     buffer.bytes = isRepeated ? inFlight * bytes : bytes;
     buffer.stride = isRepeated ? bytes : 0;
     buffer.begin = begin;
-    buffer.sharesBytes = reuse && !isRepeated && !isResident && !(action && isAsked(action));
+    buffer.isPassed = isPassed;
+    buffer.sharesBytes = reuse && !isRepeated && !isResident && !isPassed && !(action && isAsked(action));
     if (begin != TransientBuffer::kBeforeCall)
       buffer.uses.push_back(begin);
     addUses(value, buffer);
@@ -195,6 +207,10 @@ private:
       for (Value value : {Value(argument), Value(next), Value(result)})
         bufferOf[value.getAsOpaquePointer()] = buffer;
       addUses(result, buffers[buffer]);
+      if (isFunctional && isPassedByCaller(result)) {
+        buffers[buffer].isPassed = true;
+        buffers[buffer].sharesBytes = false;
+      }
     }
   }
 
@@ -207,7 +223,20 @@ private:
     workspace.uses = {workspace.begin};
   }
 
-  SmallVector<int64_t> assignOffsets() { return placeTransients(buffers, known, target.devices().size()); }
+  SmallVector<int64_t> assignOffsets() {
+    if (!isFunctional)
+      return placeTransients(buffers, known, target.devices().size());
+    std::vector<TransientBuffer> inside;
+    for (const TransientBuffer &buffer : buffers)
+      if (!buffer.isPassed)
+        inside.push_back(buffer);
+    SmallVector<int64_t> ends = placeTransients(inside, known, target.devices().size());
+    auto next = inside.begin();
+    for (TransientBuffer &buffer : buffers)
+      buffer.offset =
+          buffer.isPassed ? std::exchange(ends[buffer.device], ends[buffer.device] + buffer.bytes) : (next++)->offset;
+    return ends;
+  }
 
   SlotAttr slotOf(const TransientBuffer &buffer, int64_t offset = 0) const {
     return slotIn(module, arenas, Arenas::Kind::Transient, buffer.device, buffer.offset + offset, buffer.stride);
@@ -257,6 +286,7 @@ private:
   const Mirrors &mirrors;
   bool reuse;
   int64_t capacity, inFlight;
+  bool isFunctional;
   bool isAsynchronous = false; // not all actions run in the host's queue
   SmallVector<ActionOp> actions;
   DenseMap<Operation *, unsigned> numbers;

@@ -22,7 +22,8 @@ struct TransientBuffer {
   llvm::SmallVector<unsigned, 4> uses; ///< all actions that access it
   bool outlivesCall = false;
   bool sharesBytes = true;
-  int64_t offset = 0; ///< the result of placeTransients
+  bool isPassed = false; ///< memory of the caller, of a functional module
+  int64_t offset = 0;    ///< the result of placeTransients
 };
 
 /// Gives each buffer its offset: the largest first, equal sizes in order, each at the lowest free offset. Two buffers

@@ -1,6 +1,5 @@
 // sluice::compile: the output of `sluice compile --emit=so`, loaded into the program that built the graph.
 #include "frontend/graph/GraphImpl.h"
-#include "ir/Module.h"
 #include "passes/driver/OptionTable.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
@@ -9,30 +8,12 @@
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/CompilerContext.h"
 #include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/GraphData.h"
 #include "tools/compiler/LoadedModel.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/FileSystem.h"
 #include <algorithm>
 #include <map>
-#include <mutex>
-#include <new>
 
 namespace sluice {
-
-namespace {
-/// A temporary folder for the lifetime of this object.
-struct DataFolder {
-  llvm::SmallString<128> path; ///< empty: none
-  DataFolder() = default;
-  DataFolder(const DataFolder &) = delete;
-  std::string file() const { return (path + "/data.safetensors").str(); }
-  ~DataFolder() {
-    if (!path.empty())
-      llvm::sys::fs::remove_directories(path);
-  }
-};
-} // namespace
 
 /// Inputs are kept until the run that consumes them, because their number of rows is only known then.
 struct Program::Impl {
@@ -42,7 +23,7 @@ struct Program::Impl {
     size_t count;
   };
 
-  DataFolder data; ///< large data, read by `init`
+  compiler::GraphData data; ///< large data, read by `init`
   std::unique_ptr<compiler::LoadedModel> model;
   std::map<std::string, Pending, std::less<>> inputs;
   std::optional<Pending> key; ///< of `init`; separate, because a graph may have an input of the same name
@@ -238,23 +219,6 @@ std::vector<TransferCount> Program::transfers(Where where) const {
   return result;
 }
 
-/// LLVM ends the process if an allocation fails, unless it is configured to throw.
-static void throwWhenExhausted() {
-  static std::once_flag once;
-  std::call_once(
-      once, [] { llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { throw std::bad_alloc(); }); });
-}
-
-/// Writes the data of a graph, if it has any, to a temporary folder.
-static void writeData(const Graph &graph, DataFolder &folder, std::source_location where) {
-  detail::GraphImpl &impl = *detail::Access::graph(graph);
-  if (!impl.hasData())
-    return;
-  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("sluice", folder.path))
-    throw Error("compile: a temporary folder: " + error.message(), where, {}, int(compiler::ExitCode::Invalid));
-  impl.writeData(folder.file(), where);
-}
-
 /// Rejects invalid values, and one replica per launched process.
 static void checkOptions(const CompileOptions &options, std::source_location where) {
   for (const passes::Option &option : passes::allOptions())
@@ -270,12 +234,11 @@ Program compile(const Graph &graph, const CompileOptions &options, std::source_l
   compiler::CompileTask task;
   task.emit = compiler::Emit::SharedLibrary;
   auto impl = std::make_unique<Program::Impl>();
-  throwWhenExhausted();
-  writeData(graph, impl->data, where);
+  compiler::throwWhenExhausted();
+  impl->data.write(graph, where);
   llvm::Error error = compiler::guardRuntime([&]() -> llvm::Error {
     mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
-    if (!impl->data.path.empty())
-      ir::getModel(*module).setValues(llvm::StringRef(impl->data.file()));
+    impl->data.locate(*module);
     auto compiled = compiler::compileModule(*module, options, task, &compiler::CompilerContext::ofProcess());
     if (!compiled)
       return compiled.takeError();

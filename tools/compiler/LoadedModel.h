@@ -2,9 +2,7 @@
 #pragma once
 
 #include "runtime/instance/Instance.h"
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/Support/Error.h"
+#include "tools/compiler/LoadedCode.h"
 #include <memory>
 #include <string>
 
@@ -16,20 +14,15 @@ class LoadedModel {
 public:
   static llvm::Expected<std::unique_ptr<LoadedModel>> load(llvm::ArrayRef<std::string> objects,
                                                            runtime::InstanceOptions options);
-  ~LoadedModel();
   LoadedModel(const LoadedModel &) = delete;
   LoadedModel &operator=(const LoadedModel &) = delete;
 
   runtime::Instance &instance() { return *model; }
 
 private:
-  struct Code;
-  explicit LoadedModel(std::unique_ptr<Code> code);
-  std::unique_ptr<Code> code; // outlives the instance, whose kernels it contains
+  explicit LoadedModel(std::unique_ptr<LoadedCode> code) : code(std::move(code)) {}
+  std::unique_ptr<LoadedCode> code; // outlives the instance, whose kernels it contains
   std::unique_ptr<runtime::Instance> model;
 };
-
-/// Runs code that may throw a runtime error, and returns the error as one of the tools.
-llvm::Error guardRuntime(llvm::function_ref<llvm::Error()> body);
 
 } // namespace sluice::compiler

@@ -1,0 +1,135 @@
+#include "runtime/arrays/ArrayDevices.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plugins/BackendFolders.h"
+#include "sluice/backend/host.h"
+
+#include <algorithm>
+
+namespace sluice::runtime {
+
+/// The contexts that this thread uses. They serve later threads when it ends.
+struct ThreadContexts {
+  std::vector<ThreadContext *> all;
+
+  ~ThreadContexts() {
+    ArrayDevices &devices = ArrayDevices::ofProcess();
+    std::lock_guard lock(devices.mutex_);
+    devices.free_.insert(devices.free_.end(), all.begin(), all.end());
+  }
+};
+
+static thread_local ThreadContexts contextsOfThread;
+
+ArrayDevice::ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal)
+    : devices_(devices), number_(number), backend_(std::move(backend)), ordinal_(ordinal),
+      text_(number == 0 ? std::string("cpu()") : concat("gpu(", number - 1, ") (", backend_, ":", ordinal, ")")) {}
+
+ArrayDevice::Opened &ArrayDevice::opened() {
+  if (Opened *current = current_.load(std::memory_order_acquire); current && !current->backend->isLost())
+    return *current;
+  std::lock_guard lock(mutex_);
+  if (Opened *current = current_.load(); current && !current->backend->isLost())
+    return *current;
+  std::shared_ptr<PooledBackend> backend = devices_.openBackend(backend_);
+  DeviceContext &context = devices_.contextOfThread(backend).context();
+  if (int32_t count = context.deviceCount(); ordinal_ >= count)
+    failUnsupported(concat("device ", text_, " is not there: ", backend_, " has ", count, " devices"));
+  auto alignment = std::max<size_t>(context.deviceInfo(ordinal_).alignment, static_cast<size_t>(leastAlignment));
+  all_.push_back(std::make_unique<Opened>(
+      std::move(backend),
+      std::make_unique<ArrayMemory>(isHost() ? nullptr : &context.memory(), ordinal_, isHost(), alignment)));
+  current_.store(all_.back().get(), std::memory_order_release);
+  return *all_.back();
+}
+
+ArrayMemory &ArrayDevice::memory() { return *opened().memory; }
+
+Stream &ArrayDevice::streamOfThread() { return devices_.contextOfThread(opened().backend).stream(*this); }
+
+sluice_device_info ArrayDevice::info() { return streamOfThread().owner().context().deviceInfo(ordinal_); }
+
+ArrayDevices::ArrayDevices()
+    : host_(known_.emplace_back(std::make_unique<ArrayDevice>(*this, 0, sluice_host_backend()->name, 0)).get()) {
+  target_ = {host_};
+}
+
+/// Never destroyed: arrays in static variables may end after everything else.
+ArrayDevices &ArrayDevices::ofProcess() {
+  static ArrayDevices &devices = *new ArrayDevices();
+  return devices;
+}
+
+ArrayDevice &ArrayDevices::deviceAt(const Place &place, size_t number) {
+  for (const std::unique_ptr<ArrayDevice> &known : known_)
+    if (known->number() == number && known->backend() == place.backend && known->ordinal() == place.ordinal)
+      return *known;
+  return *known_.emplace_back(std::make_unique<ArrayDevice>(*this, number, place.backend, place.ordinal));
+}
+
+void ArrayDevices::setTarget(std::vector<Place> places, std::map<std::string, std::string> settings,
+                             std::string folder) {
+  std::lock_guard lock(mutex_);
+  settings_ = std::move(settings);
+  folder_ = std::move(folder);
+  target_ = {host_};
+  for (const Place &place : places)
+    target_.push_back(&deviceAt(place, target_.size()));
+}
+
+std::vector<ArrayDevice *> ArrayDevices::all() {
+  std::lock_guard lock(mutex_);
+  return target_;
+}
+
+std::shared_ptr<PooledBackend> ArrayDevices::openBackend(const std::string &name) {
+  DevicePool &pool = *DevicePool::ofProcess();
+  if (name == sluice_host_backend()->name)
+    return pool.backend(name, *sluice_host_backend()->run, "");
+  std::unique_lock lock(mutex_);
+  std::string folder = folder_, settings = settings_[name];
+  lock.unlock();
+  const sluice_backend_run *half = nullptr;
+  Status status = guarded([&] { half = &pool.findHalf(name, backendFoldersFor(Plan{}, folder)); });
+  if (!status.ok())
+    throw Error(status.code, concat("backend ", quote(name), " is not there: ", status.message));
+  return pool.backend(name, *half, settings);
+}
+
+ThreadContext &ArrayDevices::contextOfThread(const std::shared_ptr<PooledBackend> &backend) {
+  for (ThreadContext *known : contextsOfThread.all)
+    if (&known->backend() == backend.get())
+      return *known;
+  std::unique_lock lock(mutex_);
+  auto found = std::find_if(free_.begin(), free_.end(),
+                            [&](ThreadContext *context) { return &context->backend() == backend.get(); });
+  if (found != free_.end()) {
+    contextsOfThread.all.push_back(*found);
+    free_.erase(found);
+    return *contextsOfThread.all.back();
+  }
+  lock.unlock();
+  auto made = std::make_unique<ThreadContext>(backend, DevicePool::ofProcess()->team(availableThreads()));
+  lock.lock();
+  contextsOfThread.all.push_back(made.get());
+  return *contexts_.emplace_back(std::move(made));
+}
+
+void ArrayDevices::count(const ArrayDevice &from, const ArrayDevice &to, int64_t bytes) {
+  if (&from == &to)
+    return;
+  std::lock_guard lock(mutex_);
+  copies_[{&from, &to}].add(bytes);
+}
+
+std::vector<ArrayDevices::PairCopies> ArrayDevices::copies() {
+  std::lock_guard lock(mutex_);
+  std::vector<PairCopies> copies;
+  for (const auto &[pair, count] : copies_)
+    copies.push_back({pair.first, pair.second, count});
+  return copies;
+}
+
+} // namespace sluice::runtime

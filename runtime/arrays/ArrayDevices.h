@@ -1,0 +1,108 @@
+// The devices of arrays in this process: the host and the accelerators of a target, with the streams of each thread, the
+// memory of arrays, and the counts of copies between them.
+#pragma once
+
+#include "runtime/arrays/ArrayMemory.h"
+#include "runtime/arrays/Stream.h"
+#include "runtime/device/DevicePool.h"
+#include "runtime/plan/CopyCounts.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace sluice::runtime {
+
+class ArrayDevices;
+
+/// One device. It lives until the process ends: arrays and their work refer to it.
+class ArrayDevice {
+public:
+  ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal);
+
+  /// Its number in the target; 0 is the host.
+  size_t number() const { return number_; }
+  bool isHost() const { return number_ == 0; }
+  const std::string &backend() const { return backend_; }
+  /// The backend's number of it; SLUICE_HOST is not used for the host here.
+  int32_t ordinal() const { return ordinal_; }
+  /// "cpu()", "gpu(0) (sim:0)".
+  const std::string &text() const { return text_; }
+  /// These open the device. They throw an unsupported error if it is not there. After a device was lost, it is opened
+  /// again.
+  ArrayMemory &memory();
+  Stream &streamOfThread();
+  sluice_device_info info();
+
+private:
+  struct Opened {
+    std::shared_ptr<PooledBackend> backend;
+    std::unique_ptr<ArrayMemory> memory;
+  };
+  Opened &opened();
+
+  ArrayDevices &devices_;
+  size_t number_;
+  std::string backend_;
+  int32_t ordinal_;
+  std::string text_;
+  std::atomic<Opened *> current_ = nullptr;
+  std::mutex mutex_;                         ///< guards `all_`
+  std::vector<std::unique_ptr<Opened>> all_; ///< the last one is in use; the others are lost
+};
+
+/// Thread-safe.
+class ArrayDevices {
+public:
+  /// A device of a target: its backend, and the backend's number of it.
+  struct Place {
+    std::string backend;
+    int32_t ordinal = 0;
+    bool operator==(const Place &) const = default;
+  };
+
+  /// The devices of this process.
+  static ArrayDevices &ofProcess();
+
+  /// Sets the target: the host, then the accelerators. Earlier devices stay valid. `folder` has the backends.
+  void setTarget(std::vector<Place> places, std::map<std::string, std::string> settings, std::string folder);
+  /// The devices of the target; the host is first.
+  std::vector<ArrayDevice *> all();
+  ArrayDevice &host() { return *host_; }
+
+  /// The backend called `name` with the settings of the target.
+  std::shared_ptr<PooledBackend> openBackend(const std::string &name);
+  /// The context of the backend for this thread.
+  ThreadContext &contextOfThread(const std::shared_ptr<PooledBackend> &backend);
+
+  /// Counts a copy between two devices.
+  void count(const ArrayDevice &from, const ArrayDevice &to, int64_t bytes);
+  struct PairCopies {
+    const ArrayDevice *from, *to;
+    CopyCount count;
+  };
+  /// The copies between devices so far.
+  std::vector<PairCopies> copies();
+
+  /// The number of kernels that calls have launched so far.
+  std::atomic<int64_t> launches = 0;
+
+private:
+  ArrayDevices();
+  ArrayDevice &deviceAt(const Place &place, size_t number);
+
+  std::mutex mutex_; ///< guards the members below
+  std::vector<std::unique_ptr<ArrayDevice>> known_; ///< also of earlier targets
+  std::vector<ArrayDevice *> target_;
+  ArrayDevice *host_;
+  std::map<std::string, std::string> settings_;
+  std::string folder_;
+  std::map<std::pair<const ArrayDevice *, const ArrayDevice *>, CopyCount> copies_;
+  std::vector<std::unique_ptr<ThreadContext>> contexts_;
+  std::vector<ThreadContext *> free_; ///< of threads that have ended
+  friend struct ThreadContexts;
+};
+
+} // namespace sluice::runtime

@@ -1,0 +1,123 @@
+#include "runtime/arrays/Storage.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice::runtime {
+
+Storage::Storage(ArrayDevice &device, size_t bytes, Stream &stream, const std::string &what)
+    : device_(&device), bytes_(bytes), memory_(&device.memory()) {
+  block_ = memory_->take(bytes, stream, what);
+}
+
+Storage::Storage(ArrayDevice &device, std::byte *address, size_t bytes, std::function<void()> release)
+    : device_(&device), block_{address, bytes}, bytes_(bytes), release_(std::move(release)) {}
+
+Storage::~Storage() {
+  if (memory_) {
+    memory_->give(block_, std::move(uses_));
+    return;
+  }
+  for (const WorkPointer &use : uses_)
+    guarded([&] { Stream::synchronize(use); });
+  release_();
+}
+
+void Storage::waitToRead(Stream &stream) {
+  WorkPointer written;
+  {
+    std::lock_guard lock(mutex_);
+    written = written_;
+  }
+  stream.waitFor(written);
+}
+
+void Storage::waitToWrite(Stream &stream) {
+  std::vector<WorkPointer> uses;
+  {
+    std::lock_guard lock(mutex_);
+    uses = uses_;
+  }
+  for (const WorkPointer &use : uses)
+    guarded([&] { stream.waitFor(use); }); // the new value does not depend on the old one
+}
+
+void Storage::noteRead(const WorkPointer &work) {
+  if (!work)
+    return;
+  std::lock_guard lock(mutex_);
+  std::erase_if(uses_, [&](const WorkPointer &use) { return use->isDone() || &use->stream() == &work->stream(); });
+  uses_.push_back(work);
+}
+
+void Storage::noteWrite(const WorkPointer &work) {
+  noteRead(work);
+  std::lock_guard lock(mutex_);
+  written_ = work;
+}
+
+void Storage::synchronize() {
+  WorkPointer written;
+  {
+    std::lock_guard lock(mutex_);
+    written = written_;
+  }
+  Stream::synchronize(written);
+}
+
+/// The stream that copies between two devices: that of the accelerator, or of the destination if both are.
+static Stream &copierOf(const Storage &from, const Storage &to) {
+  return (to.device().isHost() ? from : to).device().streamOfThread();
+}
+
+static int32_t ordinalOf(const ArrayDevice &device) { return device.isHost() ? SLUICE_HOST : device.ordinal(); }
+
+/// Puts a copy within one backend, or between one and the host, into `stream`.
+static void put(Stream &stream, ArrayDevice &from, const std::byte *source, ArrayDevice &to, std::byte *target,
+                size_t bytes, const CallSite &site) {
+  if (stream.device().isHost())
+    std::memcpy(target, source, bytes);
+  else
+    stream.queue().copy({sizeof(sluice_copy), ordinalOf(from), ordinalOf(to), source, target, bytes, site.function});
+  ArrayDevices::ofProcess().count(from, to, static_cast<int64_t>(bytes));
+}
+
+void copyBetween(Stream &stream, ArrayDevice &from, const std::byte *source, ArrayDevice &to, std::byte *target,
+                 size_t bytes, const CallSite &site) {
+  if (from.isHost() || to.isHost() || from.backend() == to.backend())
+    return put(stream, from, source, to, target, bytes, site);
+  // Two backends cannot access each other's memory: the bytes pass through the host.
+  ArrayDevice &host = ArrayDevices::ofProcess().host();
+  auto between = std::make_shared<Storage>(host, bytes, host.streamOfThread(), "a copy");
+  Stream &out = from.streamOfThread(), &in = to.streamOfThread();
+  out.waitFor(stream.record(site));
+  put(out, from, source, host, between->address(), bytes, site);
+  between->noteWrite(out.record(site));
+  between->waitToRead(in);
+  put(in, host, between->address(), to, target, bytes, site);
+  in.keep(between);
+  WorkPointer end = in.record(site);
+  between->noteRead(end);
+  stream.waitFor(end);
+}
+
+void copyStorage(Storage &from, size_t fromOffset, Storage &to, size_t toOffset, size_t bytes, const CallSite &site,
+                 StoragePointer keepFrom) {
+  Stream &stream = copierOf(from, to);
+  from.waitToRead(stream);
+  to.waitToWrite(stream);
+  copyBetween(stream, from.device(), from.address() + fromOffset, to.device(), to.address() + toOffset, bytes, site);
+  stream.keep(std::move(keepFrom));
+  WorkPointer work = stream.record(site);
+  from.noteRead(work);
+  to.noteWrite(work);
+}
+
+void readStorage(Storage &from, size_t offset, std::span<std::byte> to, const CallSite &site) {
+  Stream &stream = from.device().streamOfThread();
+  from.waitToRead(stream);
+  put(stream, from.device(), from.address() + offset, ArrayDevices::ofProcess().host(), to.data(), to.size(), site);
+  Stream::synchronize(stream.record(site));
+}
+
+} // namespace sluice::runtime

@@ -1,0 +1,104 @@
+#include "runtime/arrays/Stream.h"
+
+#include "runtime/arrays/ArrayDevices.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+
+namespace sluice::runtime {
+
+/// With more recorded work than this, the host waits for the oldest.
+static constexpr size_t mostPending = 256;
+
+Stream &ThreadContext::stream(ArrayDevice &device) {
+  std::unique_ptr<Stream> &stream = streams_[device.ordinal()];
+  if (!stream)
+    stream = std::make_unique<Stream>(*this, device);
+  return *stream;
+}
+
+Stream::Stream(ThreadContext &owner, ArrayDevice &device)
+    : owner_(&owner), device_(&device),
+      queue_(owner.context(), device.ordinal(), SLUICE_QUEUE_COMPUTE, concat(device.text(), ": arrays")) {}
+
+DeviceEvent Stream::freshEvent() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!unused_.empty()) {
+      DeviceEvent event = std::move(unused_.back());
+      unused_.pop_back();
+      return event;
+    }
+  }
+  return DeviceEvent(owner_->context());
+}
+
+void Stream::recycle(DeviceEvent event) {
+  std::lock_guard lock(mutex_);
+  unused_.push_back(std::move(event));
+}
+
+WorkPointer Stream::record(const CallSite &site) {
+  if (isImmediate()) {
+    kept_.clear();
+    return nullptr;
+  }
+  if (pending_.size() >= mostPending)
+    finishOldest();
+  DeviceEvent event = freshEvent();
+  queue_.record(event);
+  auto work = std::make_shared<Work>(*this, site, std::move(event));
+  pending_.push_back({work, std::exchange(kept_, {})});
+  return work;
+}
+
+/// All work that is enqueued now fails with the first error: its results are undefined.
+void Stream::finishOldest() {
+  Recorded oldest = std::move(pending_.front());
+  pending_.pop_front();
+  Status status = guarded([&] { oldest.work->event().synchronize(); });
+  if (status.ok())
+    return oldest.work->end(nullptr);
+  auto failure = std::make_shared<const WorkFailure>(
+      WorkFailure{status.code, concat(oldest.work->site().text(), " on ", device_->text(), ": ", status.message)});
+  oldest.work->end(failure);
+  guarded([&] { queue_.synchronize(); });
+  for (Recorded &later : std::exchange(pending_, {}))
+    later.work->end(failure);
+}
+
+void Stream::waitFor(const WorkPointer &work) {
+  if (!work)
+    return;
+  if (work->isDone())
+    return work->check();
+  if (&work->stream() == this)
+    return;
+  if (isImmediate() || &work->stream().owner().backend() != &owner_->backend())
+    return synchronize(work);
+  DeviceContext &context = owner_->context(); // events of one group may be waited for in any of its contexts
+  context.checkWork(context.half().wait(queue_.get(), work->event().get()));
+}
+
+void Stream::synchronize(const WorkPointer &work) {
+  if (!work)
+    return;
+  Stream &its = work->stream(), &mine = its.device_->streamOfThread();
+  if (!work->isDone() && &mine != &its) { // only its thread waits for its events; this thread waits for its own queue
+    mine.waitFor(work);
+    return mine.finish(work->site());
+  }
+  while (!work->isDone())
+    its.finishOldest();
+  work->check();
+}
+
+void Stream::finish(const CallSite &site) {
+  if (isImmediate())
+    return;
+  WorkPointer end = record(site);
+  while (!end->isDone())
+    finishOldest();
+  end->check();
+}
+
+} // namespace sluice::runtime

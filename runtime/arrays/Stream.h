@@ -1,0 +1,82 @@
+// The queue of a device that one host thread uses. Each thread has its own context of each backend, so that no thread
+// waits for a lock while another one waits for work.
+#pragma once
+
+#include "runtime/arrays/Work.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace sluice::runtime {
+
+class ArrayDevice;
+
+using WorkPointer = std::shared_ptr<Work>;
+
+/// The context of a backend for one thread, and its streams. It outlives the thread: arrays may wait for its work. The
+/// next new thread uses it.
+class ThreadContext {
+public:
+  ThreadContext(std::shared_ptr<PooledBackend> backend, std::shared_ptr<Team> team)
+      : backend_(std::move(backend)), team_(std::move(team)), context_(*backend_, *team_) {}
+
+  PooledBackend &backend() { return *backend_; }
+  DeviceContext &context() { return context_; }
+  Team &team() { return *team_; }
+  Stream &stream(ArrayDevice &device);
+
+private:
+  std::shared_ptr<PooledBackend> backend_;
+  std::shared_ptr<Team> team_;
+  DeviceContext context_;
+  std::map<int32_t, std::unique_ptr<Stream>> streams_; ///< by number of the device
+};
+
+/// One thread at a time uses it, except for `recycle`.
+class Stream {
+public:
+  Stream(ThreadContext &owner, ArrayDevice &device);
+
+  ThreadContext &owner() const { return *owner_; }
+  ArrayDevice &device() const { return *device_; }
+  DeviceQueue &queue() { return queue_; }
+  /// Whether work is complete when the call that enqueues it returns. Its work has no events.
+  bool isImmediate() const { return queue_.isImmediate(); }
+
+  /// The end of all work so far. Null if the stream is immediate.
+  WorkPointer record(const CallSite &site);
+  /// Later work of this stream starts when `work` is complete; if the stream is immediate, the host waits. Does not
+  /// wait for work of this stream. Null: nothing to wait for. Throws the error of work that is done.
+  void waitFor(const WorkPointer &work);
+  /// The host waits until `work`, of any thread, is complete. Throws its error.
+  static void synchronize(const WorkPointer &work);
+  /// The host waits for all work of this stream. Errors name `site`, unless they are of earlier calls.
+  void finish(const CallSite &site);
+  /// Keeps a value until the work that follows is complete.
+  void keep(std::shared_ptr<const void> value) { kept_.push_back(std::move(value)); }
+
+  /// Takes an event of completed or forgotten work back; from any thread.
+  void recycle(DeviceEvent event);
+
+private:
+  /// Waits for this stream's oldest recorded work and records its result.
+  void finishOldest();
+  DeviceEvent freshEvent();
+
+  struct Recorded {
+    WorkPointer work;
+    std::vector<std::shared_ptr<const void>> kept;
+  };
+
+  ThreadContext *owner_;
+  ArrayDevice *device_;
+  DeviceQueue queue_;
+  std::deque<Recorded> pending_; ///< recorded, and not known to be complete; oldest first
+  std::vector<std::shared_ptr<const void>> kept_;
+  std::mutex mutex_; ///< guards `unused_`
+  std::vector<DeviceEvent> unused_;
+};
+
+} // namespace sluice::runtime

@@ -1,0 +1,160 @@
+#include "tools/arrays/Calls.h"
+
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+namespace sluice::detail {
+
+using runtime::ArrayDevice;
+using runtime::StoragePointer;
+
+void CallKey::add(const Array &array) {
+  ArrayImpl *impl = ArrayAccess::get(array);
+  const ArrayType *type = impl ? impl->value.type : nullptr;
+  addBytes(&type, sizeof type);
+  if (!impl)
+    return;
+  if (arrayCount == std::size(fewArrays))
+    moreArrays.assign(fewArrays, fewArrays + arrayCount);
+  if (arrayCount >= std::size(fewArrays))
+    moreArrays.push_back(impl);
+  else
+    fewArrays[arrayCount] = impl;
+  ++arrayCount;
+}
+
+//===- the cache --------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+using CallMap = std::unordered_map<std::string, const CachedCall *, TextHash, std::equal_to<>>;
+
+/// The compiled calls of the process. A cache on disk would be read where `find` returns null.
+class CallCache {
+public:
+  static CallCache &ofProcess() {
+    static CallCache &cache = *new CallCache();
+    return cache;
+  }
+
+  const CachedCall *find(std::string_view key) {
+    std::lock_guard lock(mutex);
+    auto found = calls.find(key);
+    return found == calls.end() ? nullptr : found->second;
+  }
+
+  /// Adds a call, unless another thread has added it.
+  const CachedCall *add(std::string_view key, std::unique_ptr<CachedCall> call) {
+    std::lock_guard lock(mutex);
+    auto [found, isNew] = calls.try_emplace(std::string(key), call.get());
+    if (isNew)
+      owned.push_back(std::move(call));
+    return found->second;
+  }
+
+private:
+  std::mutex mutex; ///< guards the members below
+  CallMap calls;
+  std::vector<std::unique_ptr<CachedCall>> owned;
+};
+
+} // namespace
+
+static thread_local CallMap callsOfThread; ///< found without a lock
+
+const CachedCall *findCached(std::string_view key) { return CallCache::ofProcess().find(key); }
+const CachedCall *addCached(std::string_view key, std::unique_ptr<CachedCall> call) {
+  return CallCache::ofProcess().add(key, std::move(call));
+}
+
+/// The device of a call's arrays. Throws if there are several, unless the function places its values itself.
+static ArrayDevice *deviceOf(const CallRequest &request) {
+  std::span<ArrayImpl *const> arrays = request.key->arrays();
+  if (arrays.empty())
+    return &findDevice(request.device.value_or(default_device()), request.function, request.where);
+  const ArrayType &first = *arrays.front()->value.type;
+  for (size_t i = 1; i < arrays.size() && !request.isWhole; ++i)
+    if (const ArrayType &other = *arrays[i]->value.type; other.device != first.device)
+      throw Error(runtime::concat(request.function, ": operand 1 ", first.shapeText(), " is on ",
+                                  nameOf(*first.device).str(), ", and operand ", i + 1, " ", other.shapeText(), " on ",
+                                  nameOf(*other.device).str(), ": move one with to()"),
+                  request.where);
+  return first.device;
+}
+
+/// A graph has no dimension without elements.
+static void requireElements(const CallRequest &request) {
+  std::span<ArrayImpl *const> arrays = request.key->arrays();
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (arrays[i]->value.type->elements == 0)
+      throw Error(runtime::concat(request.function, ": operand ", i + 1, " ", arrays[i]->value.type->shapeText(),
+                                  " has no elements"),
+                  request.where);
+}
+
+static const CachedCall *compileNew(const CallRequest &request, std::string_view key) {
+  requireElements(request);
+  CompileRequest compile{request.function, request.where, {}, request.isWhole, request.options, deviceOf(request)};
+  for (ArrayImpl *array : request.key->arrays())
+    compile.arrays.push_back(array->value.type);
+  return CallCache::ofProcess().add(key, compileCall(compile, request.trace(request.context)));
+}
+
+static const CachedCall &findCall(const CallRequest &request) {
+  std::string text;
+  std::string_view key = request.key->text();
+  if (request.key->arrays().empty()) { // the device is part of the identity
+    const ArrayDevice *device = deviceOf(request);
+    text.assign(key).append(reinterpret_cast<const char *>(&device), sizeof device);
+    key = text;
+  }
+  if (auto found = callsOfThread.find(key); found != callsOfThread.end())
+    return *found->second;
+  const CachedCall *call = CallCache::ofProcess().find(key);
+  if (!call)
+    call = compileNew(request, key);
+  callsOfThread.emplace(std::string(key), call);
+  return *call;
+}
+
+//===- calls ------------------------------------------------------------------------------------------------------===//
+
+std::vector<StoragePointer> CachedCall::call(std::span<const StoragePointer> arrays,
+                                             const runtime::CallSite &site) const {
+  std::vector<StoragePointer> taken;
+  taken.reserve(inputs.size());
+  for (size_t number : inputs)
+    taken.push_back(arrays[number]);
+  return program->call(taken, devices, site);
+}
+
+std::vector<Array> run(const CallRequest &request) {
+  const CachedCall &cached = findCall(request);
+  runtime::CallSite site{request.function, request.where};
+  std::span<ArrayImpl *const> arrays = request.key->arrays();
+  std::vector<StoragePointer> inputs, outputs;
+  inputs.reserve(cached.inputs.size());
+  for (size_t number : cached.inputs)
+    inputs.push_back(arrays[number]->value.storage);
+  try {
+    outputs = cached.program->call(inputs, cached.devices, site);
+  } catch (const runtime::Error &error) {
+    throw Error(error.what(), request.where, {}, int(error.code()));
+  }
+  std::vector<Array> results;
+  results.reserve(cached.results.size());
+  for (size_t i = 0; i < cached.results.size(); ++i)
+    results.push_back(ArrayAccess::make({cached.results[i], outputs[cached.outputs[i]]}));
+  if (is_recording())
+    recordCall(cached, arrays, results, site);
+  return results;
+}
+
+} // namespace sluice::detail

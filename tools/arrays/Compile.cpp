@@ -1,0 +1,149 @@
+// From a function of tensors to a program on arrays.
+#include "frontend/graph/GraphImpl.h"
+#include "ir/Functional.h"
+#include "tools/arrays/Calls.h"
+#include "tools/arrays/Create.h"
+#include "tools/compiler/Compiler.h"
+#include "tools/compiler/CompilerContext.h"
+#include "tools/compiler/Diagnostics.h"
+#include "tools/compiler/GraphData.h"
+#include "tools/compiler/LoadedCode.h"
+#include "llvm/Support/SaveAndRestore.h"
+#include <algorithm>
+
+namespace sluice::detail {
+
+using runtime::ArrayDevice;
+using runtime::ArrayDevices;
+
+static std::string spelling(const ArrayDevice &device) {
+  return device.isHost() ? device.backend() : device.backend() + ":" + std::to_string(device.ordinal());
+}
+
+/// The devices of a program: all of the process, or the host and those of the arrays.
+static std::vector<ArrayDevice *> devicesFor(const CompileRequest &request) {
+  ArrayDevices &all = ArrayDevices::ofProcess();
+  if (request.isWhole)
+    return all.all();
+  std::vector<ArrayDevice *> devices{&all.host()};
+  auto add = [&](ArrayDevice *device) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end())
+      devices.push_back(device);
+  };
+  for (const ArrayType *type : request.arrays)
+    add(type->device);
+  add(request.device);
+  return devices;
+}
+
+namespace {
+
+/// A graph with an input for each array.
+class CallGraph {
+public:
+  CallGraph(const CompileRequest &request, std::vector<ArrayDevice *> its)
+      : devices(std::move(its)), graph(request.function, request.where) {
+    std::string list;
+    for (ArrayDevice *device : devices)
+      list += (list.empty() ? "" : ",") + spelling(*device);
+    graph.set_devices(list, request.where);
+    ir::getModel(*Access::graph(graph)->module)->setAttr(ir::kFunctionalAttr,
+                                                         mlir::UnitAttr::get(&Access::graph(graph)->context));
+    for (const ArrayType *type : request.arrays)
+      inputs.push_back(graph.input("x" + std::to_string(inputs.size()), type->dtype,
+                                   Shape(std::vector<Dim>(type->shape.begin(), type->shape.end())), on(type->device),
+                                   request.where));
+  }
+
+  /// The name of a device in this graph.
+  Device on(const ArrayDevice *device) const {
+    size_t number = size_t(std::find(devices.begin(), devices.end(), device) - devices.begin());
+    return number == 0 ? cpu() : gpu(int(number) - 1);
+  }
+
+  std::vector<ArrayDevice *> devices;
+  Graph graph;
+  std::vector<Tensor> inputs;
+};
+
+} // namespace
+
+static const ArrayType *typeOf(const Tensor &tensor, const CallGraph &call, ArrayDevice *unplaced,
+                               const CompileRequest &request) {
+  std::vector<int64_t> sizes;
+  for (const Dim &dim : tensor.shape())
+    sizes.push_back(dim.size);
+  ArrayDevice *device = unplaced;
+  if (std::optional<Device> placed = tensor.device())
+    device = call.devices[placed->kind() == Device::Kind::cpu ? 0 : size_t(placed->index()) + 1];
+  return ArrayType::get(tensor.dtype(), std::move(sizes), *device, request.function, request.where);
+}
+
+static std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const CompileRequest &request) {
+  compiler::throwWhenExhausted();
+  compiler::GraphData data;
+  data.write(graph, request.where);
+  mlir::ModuleOp written = moduleOf(graph, request.where);
+  std::shared_ptr<runtime::ArrayProgram> program;
+  llvm::Error error = compiler::guardRuntime([&]() -> llvm::Error {
+    mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
+    data.locate(*module);
+    compiler::CompileTask task;
+    task.emit = compiler::Emit::SharedLibrary;
+    static const CompileOptions defaults;
+    auto compiled = compiler::compileModule(*module, request.options ? *request.options : defaults, task,
+                                            &compiler::CompilerContext::ofProcess());
+    if (!compiled)
+      return compiled.takeError();
+    auto code = compiler::LoadedCode::load(compiled->objects);
+    if (!code)
+      return code.takeError();
+    std::shared_ptr<compiler::LoadedCode> loaded = std::move(*code);
+    program = std::make_shared<runtime::ArrayProgram>(loaded->artifact(), loaded);
+    return llvm::Error::success();
+  });
+  if (error) {
+    compiler::Failure failure = compiler::takeFailure(std::move(error));
+    throw Error(std::string(request.function) + ": " + failure.text, request.where, {}, int(failure.code));
+  }
+  return program;
+}
+
+static thread_local Graph *graphOfThread = nullptr;
+
+Graph &tracedGraph() { return *graphOfThread; }
+
+std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace) {
+  CallGraph call(request, devicesFor(request));
+  std::vector<Tensor> results;
+  {
+    std::optional<DeviceScope> scope;
+    if (request.arrays.empty() && !request.device->isHost())
+      scope.emplace(call.graph, call.on(request.device), request.where);
+    llvm::SaveAndRestore traced(graphOfThread, &call.graph);
+    results = trace(call.inputs, request.where);
+  }
+  auto cached = std::make_unique<CachedCall>();
+  cached->function = request.function;
+  cached->trace = std::move(trace);
+  cached->isWhole = request.isWhole;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (bool exists{results[i]}; !exists)
+      throw Error(std::string(request.function) + ": result " + std::to_string(i + 1) + " is an empty tensor",
+                  request.where);
+    const ArrayType *type = typeOf(results[i], call, request.device, request);
+    cached->results.push_back(type);
+    std::string name = "y" + std::to_string(i);
+    call.graph.output(name, Arg(results[i], request.where), call.on(type->device));
+  }
+  cached->program = compileGraph(call.graph, request);
+  cached->devices = std::move(call.devices);
+  for (const runtime::Value &input : cached->program->inputs())
+    cached->inputs.push_back(size_t(std::stoul(input.name.substr(1))));
+  cached->outputs.resize(results.size());
+  for (size_t i = 0; i < cached->program->outputs().size(); ++i)
+    cached->outputs[size_t(std::stoul(cached->program->outputs()[i].name.substr(1)))] = i;
+  return cached;
+}
+
+} // namespace sluice::detail
