@@ -93,7 +93,7 @@ private:
   ArrayDevices();
   ArrayDevice &deviceAt(const Place &place, size_t number);
 
-  std::mutex mutex_; ///< guards the members below
+  std::mutex mutex_;                                ///< guards the members below
   std::vector<std::unique_ptr<ArrayDevice>> known_; ///< also of earlier targets
   std::vector<ArrayDevice *> target_;
   ArrayDevice *host_;

@@ -33,7 +33,8 @@ std::byte *ArrayMemory::allocate(size_t bytes, const std::string &what) {
     ++allocations_;
     return static_cast<std::byte *>(block.address);
   }
-  void *address = files::memoryIsLeft(bytes) ? ::operator new(bytes, std::align_val_t(alignment_), std::nothrow) : nullptr;
+  void *address =
+      files::memoryIsLeft(bytes) ? ::operator new(bytes, std::align_val_t(alignment_), std::nothrow) : nullptr;
   if (!address)
     failExhausted(concat("out of memory: ", what, " needs ", bytes, " bytes of the host"));
   held_ += static_cast<int64_t>(bytes);

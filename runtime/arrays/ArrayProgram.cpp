@@ -145,15 +145,17 @@ const ArrayProgram::Resident *ArrayProgram::residentOn(std::span<ArrayDevice *co
   for (const InitialValue &value : initialValues(plan_, *artifact_, [](const State &) { return true; })) {
     const State &state = *value.state;
     std::vector<std::byte> logical;
-    value.source.give([&](std::span<const std::byte> piece) { logical.insert(logical.end(), piece.begin(), piece.end()); });
-    auto physical = std::make_shared<Storage>(host, static_cast<size_t>(state.bytes), host.streamOfThread(), "a constant");
+    value.source.give(
+        [&](std::span<const std::byte> piece) { logical.insert(logical.end(), piece.begin(), piece.end()); });
+    auto physical =
+        std::make_shared<Storage>(host, static_cast<size_t>(state.bytes), host.streamOfThread(), "a constant");
     std::memset(physical->address(), 0, physical->bytes());
     pack(state.shape, state.layout, sizeOf(state.dtype), logical.data(), physical->address());
     std::vector<Slot> slots = state.mirrors;
     slots.insert(slots.begin(), state.slot);
     for (const Slot &slot : slots)
-      copyStorage(*physical, 0, *made->memory[plan_.deviceOf(slot)], static_cast<size_t>(slot.offset), physical->bytes(),
-                  site, physical);
+      copyStorage(*physical, 0, *made->memory[plan_.deviceOf(slot)], static_cast<size_t>(slot.offset),
+                  physical->bytes(), site, physical);
   }
   return residents_.emplace_back(std::move(made)).get();
 }
@@ -208,8 +210,8 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
     else if (outputPlaces_[i].base < own)
       outputs[i] = outputs[outputPlaces_[i].base - inputs.size()];
     else
-      outputs[i] = std::make_shared<Storage>(device, static_cast<size_t>(output.bytes), device.streamOfThread(),
-                                             site.function);
+      outputs[i] =
+          std::make_shared<Storage>(device, static_cast<size_t>(output.bytes), device.streamOfThread(), site.function);
     call.bases.push_back(outputs[i]->address());
   }
   std::pmr::vector<StoragePointer> transient(&memory);
@@ -259,7 +261,8 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
       size_t device = plan_.deviceOf(entry_->outputs[i].slot);
       auto offset = static_cast<size_t>(outputPlaces_[i].offset);
       if (outputPlaces_[i].base < first + 2 * devices.size())
-        copyStorage(*resident->memory[device], offset, *outputs[i], 0, outputs[i]->bytes(), site, resident->memory[device]);
+        copyStorage(*resident->memory[device], offset, *outputs[i], 0, outputs[i]->bytes(), site,
+                    resident->memory[device]);
       else
         std::memcpy(outputs[i]->address(), call.bases.back() + offset, outputs[i]->bytes());
     }
@@ -310,8 +313,8 @@ void ArrayProgram::runCopy(const Step &step, Call &call) {
   const Copy &copy = *step.action->copy();
   ArrayDevice &from = *call.devices[plan_.deviceOf(copy.from)], &to = *call.devices[plan_.deviceOf(copy.to)];
   auto bytes = static_cast<size_t>(copy.bytesFor(1));
-  copyBetween(*call.streams[step.device], from, call.addressOf(step.places[0]), to, call.addressOf(step.places[1]), bytes,
-              call.site);
+  copyBetween(*call.streams[step.device], from, call.addressOf(step.places[0]), to, call.addressOf(step.places[1]),
+              bytes, call.site);
 }
 
 void ArrayProgram::runLoop(const Step &step, Call &call) {

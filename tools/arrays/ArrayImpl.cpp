@@ -48,9 +48,7 @@ ArrayImpl &ArrayAccess::require(const Array &array, const char *function, std::s
   return *array.impl;
 }
 
-Device nameOf(const runtime::ArrayDevice &device) {
-  return device.isHost() ? cpu() : gpu(int(device.number()) - 1);
-}
+Device nameOf(const runtime::ArrayDevice &device) { return device.isHost() ? cpu() : gpu(int(device.number()) - 1); }
 
 runtime::StoragePointer allocate(const ArrayType &type, const char *function, std::source_location where) {
   runtime::StoragePointer storage;

@@ -39,9 +39,9 @@ std::int64_t Array::size(std::int64_t dim, Where where) const {
 void Array::read(void *elements, DType dtype, Where where) const {
   const ArrayValue &value = ArrayAccess::require(*this, "to_vector", where).value;
   if (dtype != value.type->dtype)
-    throw Error(runtime::concat("to_vector: the array is of ", to_string(value.type->dtype), ", not of ",
-                                to_string(dtype)),
-                where);
+    throw Error(
+        runtime::concat("to_vector: the array is of ", to_string(value.type->dtype), ", not of ", to_string(dtype)),
+        where);
   if (value.type->bytes > 0)
     detail::guarded("to_vector", where, [&] {
       runtime::readStorage(*value.storage, 0, {static_cast<std::byte *>(elements), value.type->bytes},
@@ -54,9 +54,8 @@ long double Array::number(Where where) const {
   if (value.type->elements != 1)
     throw Error(runtime::concat("item: the array ", value.type->shapeText(), " does not have one element"), where);
   std::byte bytes[8];
-  detail::guarded("item", where, [&] {
-    runtime::readStorage(*value.storage, 0, {bytes, value.type->bytes}, {"item", where});
-  });
+  detail::guarded("item", where,
+                  [&] { runtime::readStorage(*value.storage, 0, {bytes, value.type->bytes}, {"item", where}); });
   return detail::numberAt(value.type->dtype, bytes, 0);
 }
 

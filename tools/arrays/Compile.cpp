@@ -47,8 +47,8 @@ public:
     for (ArrayDevice *device : devices)
       list += (list.empty() ? "" : ",") + spelling(*device);
     graph.set_devices(list, request.where);
-    ir::getModel(*Access::graph(graph)->module)->setAttr(ir::kFunctionalAttr,
-                                                         mlir::UnitAttr::get(&Access::graph(graph)->context));
+    ir::getModel(*Access::graph(graph)->module)
+        ->setAttr(ir::kFunctionalAttr, mlir::UnitAttr::get(&Access::graph(graph)->context));
     for (const ArrayType *type : request.arrays)
       inputs.push_back(graph.input("x" + std::to_string(inputs.size()), type->dtype,
                                    Shape(std::vector<Dim>(type->shape.begin(), type->shape.end())), on(type->device),

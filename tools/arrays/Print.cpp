@@ -99,7 +99,8 @@ private:
       return;
     }
     bool isRow = dim + 1 == type.shape.size();
-    std::string separator = isRow ? ", " : "," + std::string(type.shape.size() - dim - 1, '\n') + std::string(dim + 1, ' ');
+    std::string separator =
+        isRow ? ", " : "," + std::string(type.shape.size() - dim - 1, '\n') + std::string(dim + 1, ' ');
     into += "[";
     int64_t next = 0;
     forEachShown(dim, [&](int64_t i) {

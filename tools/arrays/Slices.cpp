@@ -150,9 +150,9 @@ static void replace(Array &of, const std::vector<Index> &indices, const Array &v
     return;
   Array result = detail::apply(
       "set_slice", where,
-      [](const Tensor &x, const Tensor &y, const std::vector<std::int64_t> &shape, const std::vector<std::int64_t> &sizes,
-         const std::vector<std::int64_t> &starts, const std::vector<std::int64_t> &ends,
-         const std::vector<std::int64_t> &steps) {
+      [](const Tensor &x, const Tensor &y, const std::vector<std::int64_t> &shape,
+         const std::vector<std::int64_t> &sizes, const std::vector<std::int64_t> &starts,
+         const std::vector<std::int64_t> &ends, const std::vector<std::int64_t> &steps) {
         return replaced(x, y.expand(detail::toShape(shape)).reshape(detail::toShape(sizes)), starts, ends, steps);
       },
       of, values, selection.resultShape(), selection.sizes(), selection.starts, selection.ends, selection.steps);

@@ -368,8 +368,8 @@ Array array(std::initializer_list<std::initializer_list<T>> rows, std::optional<
 }
 /// A scalar.
 template <class T>
-requires std::is_arithmetic_v<T> Array array(T value, std::optional<Device> device = {},
-                                             std::source_location where = std::source_location::current()) {
+  requires std::is_arithmetic_v<T>
+Array array(T value, std::optional<Device> device = {}, std::source_location where = std::source_location::current()) {
   return array(std::vector<T>{value}, Shape(), device, where);
 }
 

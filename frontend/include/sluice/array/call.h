@@ -37,7 +37,10 @@ public:
   void add(const ArrayArg &arg) { add(arg.array); }
   void add(const std::vector<Array> &arrays) { addList(arrays); }
   template <class T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void add(T value) { addBytes(&value, sizeof value); }
+    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+  void add(T value) {
+    addBytes(&value, sizeof value);
+  }
   void add(const std::string &text) {
     add(text.size());
     addBytes(text.data(), text.size());

@@ -361,9 +361,7 @@ inline Array cross_entropy(ArrayArg logits, const Array &target, const ArrayCros
   return detail::apply(
       "cross_entropy", logits.where,
       [](Arg x, const Tensor &label, const Tensor &weight, std::optional<std::int64_t> ignored, double smoothing,
-         Reduction reduction) {
-        return cross_entropy(x, label, {weight, ignored, smoothing, reduction});
-      },
+         Reduction reduction) { return cross_entropy(x, label, {weight, ignored, smoothing, reduction}); },
       logits, target, options.weight, options.ignore_index, options.label_smoothing, options.reduction);
 }
 
