@@ -29,7 +29,7 @@ void CallFlows::classify(Block &block) {
 }
 
 void CallFlows::classify(Operation &op) {
-  if (isa<StopGradientOp, VariableOp>(op)) {
+  if (isa<StopGradientOp, VariableOp, SavedOp>(op)) {
     flows[op.getResult(0)] = of(op.getOperand(0));
     return;
   }

@@ -82,6 +82,8 @@ static SmallVector<Value> sourcesOf(Value value) {
   else if (auto branch = dyn_cast<ir::IfOp>(op))
     for (unsigned number : {0, 1})
       add(branch.getYield(number).getValues(), cast<OpResult>(value).getResultNumber(), sources);
+  else if (auto saved = dyn_cast<ir::SavedOp>(op))
+    sources.push_back(saved.getValue());
   else
     llvm::append_range(sources, op->getOperands());
   return sources;

@@ -1,4 +1,5 @@
 // Gradients as values of the graph.
+#include "frontend/graph/Gradient.h"
 #include "frontend/graph/Call.h"
 
 using namespace mlir;
@@ -44,6 +45,15 @@ std::vector<Tensor> grad(Arg loss, const std::vector<Tensor> &values) {
   for (Value gradient : op.getGradients())
     gradients.push_back(Access::tensor(call.graph, gradient));
   return gradients;
+}
+
+Tensor detail::saved(const Tensor &value, const Tensor &given) {
+  Call call("saved", {value, given}, SourceLocation(), detail::Rows::merged);
+  if (Call::type(value) != Call::type(given))
+    call.fail("the value and the input differ in dtype, shape or device");
+  if (!isa<BlockArgument>(Access::value(given)))
+    call.fail("the second tensor is not an input of the graph");
+  return call.emit<ir::SavedOp>({value, given});
 }
 
 } // namespace sluice

@@ -56,7 +56,19 @@ static void addActive(IfOp op, ActiveValues &active) {
   }
 }
 
+/// The operand of which an opaque op is the identity; null for other ops.
+static Value identityOf(Operation &op) {
+  if (auto variable = dyn_cast<VariableOp>(op))
+    return variable.getX();
+  auto saved = dyn_cast<SavedOp>(op);
+  return saved ? saved.getValue() : Value();
+}
+
 void addActive(Operation &op, ActiveValues &active) {
+  if (Value x = identityOf(op)) {
+    addIf(active.contains(x), op.getResult(0), active);
+    return;
+  }
   if (auto scan = dyn_cast<ScanOp>(op))
     return addActive(scan, active);
   if (auto branch = dyn_cast<IfOp>(op))
@@ -98,9 +110,9 @@ LogicalResult Gradients::propagate(Operation *op, const ActiveValues &active) {
     return differentiateScan(scan, *this, active, builder);
   if (auto branch = dyn_cast<IfOp>(op))
     return differentiateBranch(branch, *this, active, builder);
-  if (auto variable = dyn_cast<VariableOp>(op)) {
-    if (Value gradient = lookup(variable.getY()); gradient && active.contains(variable.getX()))
-      add(variable.getX(), gradient);
+  if (Value x = identityOf(*op)) {
+    if (Value gradient = lookup(op->getResult(0)); gradient && active.contains(x))
+      add(x, gradient);
     return success();
   }
   SmallVector<Value> dResults = llvm::map_to_vector(op->getResults(), [&](Value result) { return lookup(result); });

@@ -10,6 +10,14 @@
 // A gradient with respect to a value covers all consumers of that value. Canonicalization of the graph would let
 // consumers read the value's operands instead, and a narrow precision would let them read a narrow copy. To prevent
 // both, `keepVariables` inserts an opaque op, which is removed after gradients are built.
+//
+// `saved` is opaque for the same reason. Formulas of gradients may read the results of ops, which `saved` replaces:
+//
+//   %y = sluice.exp %x                                  %dX = sluice.mul %dY, %given
+//   %y1 = sluice.saved %y, %given             ==>
+//   %dX = sluice.mul %dY, %y                            nothing reads %y, so that `exp` is dead
+//
+// It is replaced last, because the gradients of gradients differentiate the ops that compute %y.
 #include "passes/train/ExpandGradients.h"
 #include "passes/Passes.h"
 #include "passes/train/Differentiate.h"
@@ -52,6 +60,16 @@ static LogicalResult expand(GradientOp op) {
   return success();
 }
 
+/// Replaces values that an earlier program has computed by inputs.
+static void takeSaved(EntryOp entry) {
+  for (auto saved : llvm::make_early_inc_range(entry.getActions().getOps<SavedOp>())) {
+    Value value = saved.getValue(), given = saved.getGiven();
+    saved.replaceAllUsesWith(given);
+    saved.erase();
+    value.replaceAllUsesWith(given);
+  }
+}
+
 LogicalResult expandGradients(EntryOp entry) {
   for (auto op : llvm::make_early_inc_range(entry.getActions().getOps<GradientOp>()))
     if (failed(expand(op)))
@@ -60,6 +78,7 @@ LogicalResult expandGradients(EntryOp entry) {
     variable.replaceAllUsesWith(variable.getX());
     variable.erase();
   }
+  takeSaved(entry);
   return success();
 }
 

@@ -73,7 +73,7 @@ UNCHECKED = re.compile(r"(tools|tests)/")  # where everything meets
 # through interfaces.
 STRUCTURAL_OPS = set(
     "AllGather AllReduce Arena Broadcast Communicate Copy Device Entry Exchange Function Get Gradient Graph If Kernel Launch Loop Metric Minimize Model "
-    "Module Next Output Parts Queue Receive ReduceScatter Relayout Return Scan Set State Step Transfer Updated Variable Yield".split()
+    "Module Next Output Parts Queue Receive ReduceScatter Relayout Return Saved Scan Set State Step Transfer Updated Variable Yield".split()
 )
 INTERFACES = set("Action ActionList Blockwise Collective Composite Contraction Differentiable Element Elementwise FormulaGradient Index Linear Mode Reference RowFlow SameElements Splat StepSum Update".split())
 MOST_COLUMNS = 120  # of .clang-format

@@ -86,3 +86,27 @@ module {
   // expected-error@+1 {{begins like no state before it: @w}}
   sluice.state parameter @u : tensor<3xf32> = <"constant", 1.0 : f64> like @w
 }
+
+// -----
+
+module {
+  sluice.graph ["x"] (%x: tensor<3xf32>) {
+    %y = sluice.exp %x : (tensor<3xf32>) -> tensor<3xf32>
+    %z = sluice.exp %x : (tensor<3xf32>) -> tensor<3xf32>
+    // expected-error@+1 {{is given a value that is not an input of the graph}}
+    %s = sluice.saved %y, %z : tensor<3xf32>
+  }
+}
+
+// -----
+
+module {
+  sluice.graph ["x", "given"] (%x: tensor<3xf32>, %given: tensor<3xf32>) {
+    %y = sluice.exp %x : (tensor<3xf32>) -> tensor<3xf32>
+    %s = sluice.saved %y, %given : tensor<3xf32>
+    %loss = sluice.sum %s {axes = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    // expected-error@+1 {{the loss does not depend on value 1 of those that it is differentiated by, 'tensor<3xf32>'}}
+    %g = sluice.gradient %loss by %given : (tensor<f32>, tensor<3xf32>) -> tensor<3xf32>
+    sluice.output "g", %g : tensor<3xf32>
+  }
+}

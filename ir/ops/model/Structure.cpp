@@ -175,6 +175,12 @@ LogicalResult GradientOp::verify() {
   return success();
 }
 
+LogicalResult SavedOp::verify() {
+  if (!isa<BlockArgument>(getGiven()))
+    return emitOpError("is given a value that is not an input of the graph");
+  return success();
+}
+
 ParseResult EntryOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   ArrayAttr inputs, outputs;

@@ -182,6 +182,20 @@ def VariableOp : Sluice_Op<"variable", [Pure, SameOperandsAndResultType, HasPare
   let results = (outs Sluice_FloatTensor:$y);
   let assemblyFormat = "$x attr-dict `:` type($x)";
 }
+def SavedOp : Sluice_Op<"saved", [Pure, SameOperandsAndResultType, HasParent<"GraphOp">]> {
+  let summary = "a value that the graph computes and an earlier program has computed already";
+  let description = [{
+    `given` is an input of the graph with the elements of `value`. For differentiation, the op is the identity of
+    `value`: the gradient of the result flows to `value`, and none flows to `given`. Once the gradients of an entry
+    point are built, phase `train` replaces the result and all other uses of `value` with `given`. Ops that only compute
+    `value` are then dead. So a backward program does not repeat the forward pass.
+  }];
+  let arguments = (ins Arg<Sluice_Tensor, "the value as ops of the graph compute it">:$value,
+                       Arg<Sluice_Tensor, "an input with the same elements">:$given);
+  let results = (outs Sluice_Tensor:$y);
+  let assemblyFormat = "$value `,` $given attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
 def EntryOp : Sluice_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlock, Sluice_NamesInputs, ActionListOp]> {
   let summary = "an entry point: a pure function of its inputs and the states";
   let description = [{
