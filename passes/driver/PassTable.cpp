@@ -152,6 +152,8 @@ static constexpr Pass kPasses[] = {
     {"lower-branches", "Lower branches to loops", kEntryPoints, kLoops, always<lowerBranches>},
     {"expand-composites", "Expand composite ops whose formula has sums over the rows", 0, 0, always<expandComposites>},
     {"simplify", "Canonicalize ops, merge equal ops and remove dead ops", 0, 0, onModule<simplify>},
+    {"functional-states", "Replace states by inputs and outputs of entry points", kEntryPoints | kLoops, 0,
+     onModule<functionalStates>},
     {"choose-devices", "Choose the devices that the user left open", kEntryPoints | kLoops, 0, chooseDevices,
      Uses::Compilation},
     {"find-costs", "Find the costs of the devices", kEntryPoints, 0, findCosts, Uses::Compilation},
@@ -236,6 +238,7 @@ static constexpr Pass kPasses[] = {
 //===- phases -----------------------------------------------------------------------------------------------------===//
 
 static bool isPromoted(const Compilation &c) { return promotesToF64(c.options); }
+static bool isFunctional(const Compilation &c) { return ir::getModel(c.module).getFunctional(); }
 static bool isSharing(const Compilation &c) { return ir::sharesRows(c.module); }
 /// `choose-devices` also finds the costs.
 static bool findsCosts(const Compilation &c) {
@@ -258,8 +261,10 @@ static constexpr StringLiteral kWithShares = "with several shares", kWithShards 
 
 static constexpr Step kModel[] = {{"promote-to-f64", isPromoted, "if requested"}, {"record-options"}};
 // Canonicalized before differentiation, so that gradients are those of the canonical forms.
-static constexpr Step kTrain[] = {{"keep-variables"}, {"canonicalize"},   {"mix-precision"},     {"build-entry-points"},
-                                  {"lower-scans"},    {"lower-branches"}, {"expand-composites"}, {"simplify"}};
+static constexpr Step kTrain[] = {
+    {"keep-variables"},     {"canonicalize"}, {"mix-precision"},
+    {"build-entry-points"}, {"lower-scans"},  {"lower-branches"},
+    {"expand-composites"},  {"simplify"},     {"functional-states", isFunctional, "in functional models"}};
 static constexpr Step kChosen[] = {{"choose-devices"}};
 // Composites are expanded a second time for each replica's ops on its local rows.
 static constexpr Step kParallel[] = {{"find-costs", choosesBuckets, kWithShards},

@@ -53,7 +53,7 @@ static LogicalResult verifyOp(Operation *op, const SymbolTable &symbols) {
         return failure();
   if (auto loop = dyn_cast<LoopOp>(op); loop && loop.getCondition())
     return verifyBranch(loop);
-  return isa<CopyOp, ExchangeOp, LoopOp, NextOp>(op) ? success() : verifySameDevice(op);
+  return isa<CopyOp, ExchangeOp, LoopOp, NextOp, ReturnOp>(op) ? success() : verifySameDevice(op);
 }
 
 LogicalResult verifyPlaced(ModuleOp module) {

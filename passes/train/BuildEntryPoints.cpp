@@ -10,7 +10,8 @@
 // only these. Requested gradients are built where they are needed (ExpandGradients.cpp).
 //
 // If the model selects entry points (`entries`), the others are not built, and states without a reader or writer in
-// those that are built are removed. The remaining states have the same initial values as in the whole program.
+// those that are built are removed. The remaining states have the same initial values as in the whole program. A
+// selection of `init` keeps all states.
 //
 // In @train_step, `updated` is the value after the optimizer's update; elsewhere, it is the value before the update.
 //
@@ -343,7 +344,7 @@ LogicalResult buildEntryPoints(ModuleOp module) {
   if (selected->contains("train_step") || selected->contains("eval_step"))
     figures.addEntry(module, graph.getLoc());
   buildInit(module, graph.getLoc());
-  if (getModel(module).getEntries())
+  if (!getModel(module).selects("init"))
     removeUnusedStates(module);
   graph.erase();
   return success();

@@ -43,6 +43,10 @@ LogicalResult ModelOp::verify() {
   return success();
 }
 
+bool ModelOp::selects(StringRef entry) {
+  return !getEntries() || llvm::is_contained(*getEntries(), StringAttr::get(getContext(), entry));
+}
+
 ModelOp findModel(ModuleOp module) {
   auto models = module.getOps<ModelOp>();
   return models.empty() ? ModelOp() : *models.begin();
@@ -53,10 +57,11 @@ ModelOp getModel(ModuleOp module) {
     return model;
   auto builder = OpBuilder::atBlockBegin(module.getBody());
   return builder.create<ModelOp>(module.getLoc(), "model", kTextFormat, "model", /*capacity=*/0,
-                                 /*entries=*/ArrayAttr(), /*in_flight=*/IntegerAttr(), CopyPolicyAttr(),
-                                 PrecisionAttr(), /*replicas=*/1, /*batch=*/IntegerAttr(), /*microbatches=*/1,
-                                 /*logical_shards=*/0, /*zero=*/0, /*sync_batch_norm=*/false, /*wire=*/PrecisionAttr(),
-                                 /*data=*/StringAttr(), /*values=*/StringAttr(), /*least_training_rows=*/1);
+                                 /*entries=*/ArrayAttr(), /*functional=*/false,
+                                 /*in_flight=*/IntegerAttr(), CopyPolicyAttr(), PrecisionAttr(), /*replicas=*/1,
+                                 /*batch=*/IntegerAttr(), /*microbatches=*/1, /*logical_shards=*/0, /*zero=*/0,
+                                 /*sync_batch_norm=*/false, /*wire=*/PrecisionAttr(), /*data=*/StringAttr(),
+                                 /*values=*/StringAttr(), /*least_training_rows=*/1);
 }
 
 OpBuilder behindHead(ModuleOp module) {

@@ -15,6 +15,10 @@ def ModelOp : Sluice_Op<"model"> {
     `entries` names the entry points to compile, without `init` and `metrics`, which follow from them; all by default.
     States that none of them uses are left out.
 
+    In a `functional` model, entry points are functions of their inputs only. Phase `train` turns each state into an
+    input and an output with the name of the state after "@". Constants remain states. `entries` may also select `init`,
+    which then returns the first values of all states; otherwise, a selection leaves `init` out.
+
     `replicas` is the number of copies of the program that run together, each on a share of the rows of a call; 0 means
     one per launched process. From phase `parallel` on, `batch` is the largest number of rows of all replicas together.
 
@@ -47,6 +51,7 @@ def ModelOp : Sluice_Op<"model"> {
                        Arg<StrAttr, "the last phase that ran">:$phase,
                        Arg<DefaultValuedAttr<I64Attr, "0">, "rows">:$capacity,
                        Arg<OptionalAttr<StrArrayAttr>, "the entry points to compile; all by default">:$entries,
+                       Arg<UnitAttr, "states are inputs and outputs of entry points">:$functional,
                        Arg<OptionalAttr<I64Attr>, "calls in progress at once">:$in_flight,
                        Arg<OptionalAttr<Sluice_CopyPolicyAttr>, "explicit by default">:$copies,
                        Arg<OptionalAttr<Sluice_PrecisionAttr>, "f32 by default">:$precision,
@@ -66,11 +71,15 @@ def ModelOp : Sluice_Op<"model"> {
                        "norm">:$least_training_rows);
   let assemblyFormat = [{
     $name `format` $format `phase` $phase (`capacity` $capacity^)? (`entries` $entries^)?
-        (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)?
+        (`functional` $functional^)? (`replicas` $replicas^)? (`batch` $batch^)? (`microbatches` $microbatches^)?
         (`logical_shards` $logical_shards^)? (`zero` $zero^)? (`sync_batch_norm` $sync_batch_norm^)?
         (`wire` custom<Word>($wire)^)? (`in_flight` $in_flight^)? (`copies` custom<Word>($copies)^)?
         (`precision` custom<Word>($precision)^)? (`data` $data^)? (`values` $values^)?
         (`least_training_rows` $least_training_rows^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// Whether `entries` selects an entry point.
+    bool selects(::llvm::StringRef entry);
   }];
   let hasVerifier = 1;
 }

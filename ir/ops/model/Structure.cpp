@@ -1,5 +1,6 @@
 // Graphs, entry points, kernels and copies: text forms and verification.
 #include "ir/CallFlow.h"
+#include "ir/Module.h"
 #include "ir/ops/Inference.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -126,6 +127,8 @@ SmallVector<StringRef> GraphOp::getSelectableEntries() {
     entries.push_back("predict");
   for (StringAttr entry : getOwnEntries())
     entries.push_back(entry);
+  if (ModelOp model = findModel((*this)->getParentOfType<ModuleOp>()); model && model.getFunctional())
+    entries.push_back("init");
   return entries;
 }
 

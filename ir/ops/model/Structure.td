@@ -100,7 +100,7 @@ def GraphOp : Sluice_Op<"graph", [IsolatedFromAbove, NoTerminator, SingleBlock, 
     /// The user-defined entry points, in the order of their outputs and sets.
     ::llvm::SmallVector<::mlir::StringAttr> getOwnEntries();
     /// The entry points that `entries` of sluice.model can select: `train_step`, `eval_step` and `predict` where the
-    /// graph has them, and the user-defined ones.
+    /// graph has them, the user-defined ones, and `init` in a functional model.
     ::llvm::SmallVector<::llvm::StringRef> getSelectableEntries();
     /// Whether this is the name of an entry point that the compiler adds to every program.
     static bool isEntryOfCompiler(::llvm::StringRef name);
