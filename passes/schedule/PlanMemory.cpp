@@ -11,7 +11,7 @@
 // call's inputs can be copied during this call. No other value shares their bytes, or those of outputs that are fetched
 // later. An input on an accelerator has one instance, whose bytes no other value shares.
 //
-// Inputs and outputs of a functional module (ir/Functional.h) are memory of the caller. Their slots come after all other
+// Inputs and outputs of a functional model are memory of the caller. Their slots come after all other
 // bytes of the arena, and no value shares them; nobody allocates them.
 //
 // If a call runs in parts, the host holds the inputs and outputs of the whole call, after all bytes that the parts use
@@ -19,7 +19,6 @@
 //
 // Slots record the locations: of states and their mirrors, of the host's inputs and outputs, and of all buffers that
 // actions access. Arenas are ops at the top of the module; entry points record their use of the transient arenas.
-#include "ir/Functional.h"
 #include "ir/Layout.h"
 #include "passes/Passes.h"
 #include "passes/schedule/Events.h"
@@ -50,7 +49,7 @@ public:
   EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), symbols(module), target(target), queues(target),
         arenas(target), mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)),
-        inFlight(getCallsInFlight(module)), isFunctional(ir::isFunctional(module)), known(queues.size()) {}
+        inFlight(getCallsInFlight(module)), isFunctional(ir::getModel(module).getFunctional()), known(queues.size()) {}
 
   /// Plans the entry point; returns the bytes of each device's transient arena.
   SmallVector<int64_t> run() {

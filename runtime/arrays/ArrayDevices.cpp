@@ -23,8 +23,10 @@ struct ThreadContexts {
 
 static thread_local ThreadContexts contextsOfThread;
 
-ArrayDevice::ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal)
+ArrayDevice::ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal,
+                         std::string settings, const sluice_backend_run *half)
     : devices_(devices), number_(number), backend_(std::move(backend)), ordinal_(ordinal),
+      settings_(std::move(settings)), half_(half),
       text_(number == 0 ? std::string("cpu()") : concat("gpu(", number - 1, ") (", backend_, ":", ordinal, ")")) {}
 
 ArrayDevice::Opened &ArrayDevice::opened() {
@@ -33,7 +35,7 @@ ArrayDevice::Opened &ArrayDevice::opened() {
   std::lock_guard lock(mutex_);
   if (Opened *current = current_.load(); current && !current->backend->isLost())
     return *current;
-  std::shared_ptr<PooledBackend> backend = devices_.openBackend(backend_);
+  std::shared_ptr<PooledBackend> backend = devices_.openBackend(*this);
   DeviceContext &context = devices_.contextOfThread(backend).context();
   if (int32_t count = context.deviceCount(); ordinal_ >= count)
     failUnsupported(concat("device ", text_, " is not there: ", backend_, " has ", count, " devices"));
@@ -52,7 +54,10 @@ Stream &ArrayDevice::streamOfThread() { return devices_.contextOfThread(opened()
 sluice_device_info ArrayDevice::info() { return streamOfThread().owner().context().deviceInfo(ordinal_); }
 
 ArrayDevices::ArrayDevices()
-    : host_(known_.emplace_back(std::make_unique<ArrayDevice>(*this, 0, sluice_host_backend()->name, 0)).get()) {
+    : host_(known_
+                .emplace_back(std::make_unique<ArrayDevice>(*this, 0, sluice_host_backend()->name, 0, "",
+                                                            sluice_host_backend()->run))
+                .get()) {
   target_ = {host_};
 }
 
@@ -62,21 +67,26 @@ ArrayDevices &ArrayDevices::ofProcess() {
   return devices;
 }
 
-ArrayDevice &ArrayDevices::deviceAt(const Place &place, size_t number) {
+ArrayDevice &ArrayDevices::deviceAt(const Place &place, size_t number, const std::string &settings,
+                                    const sluice_backend_run *half) {
   for (const std::unique_ptr<ArrayDevice> &known : known_)
-    if (known->number() == number && known->backend() == place.backend && known->ordinal() == place.ordinal)
+    if (known->number() == number && known->backend() == place.backend && known->ordinal() == place.ordinal &&
+        known->settings() == settings && known->half() == half)
       return *known;
-  return *known_.emplace_back(std::make_unique<ArrayDevice>(*this, number, place.backend, place.ordinal));
+  return *known_.emplace_back(
+      std::make_unique<ArrayDevice>(*this, number, place.backend, place.ordinal, settings, half));
 }
 
-void ArrayDevices::setTarget(std::vector<Place> places, std::map<std::string, std::string> settings,
-                             std::string folder) {
+void ArrayDevices::setTarget(const std::vector<Place> &places, std::map<std::string, std::string> settings,
+                             std::string folder, std::map<std::string, const sluice_backend_run *> halves) {
   std::lock_guard lock(mutex_);
-  settings_ = std::move(settings);
   folder_ = std::move(folder);
   target_ = {host_};
-  for (const Place &place : places)
-    target_.push_back(&deviceAt(place, target_.size()));
+  for (const Place &place : places) {
+    const sluice_backend_run *half = halves.contains(place.backend) ? halves.at(place.backend) : nullptr;
+    target_.push_back(&deviceAt(place, target_.size(), settings[place.backend], half));
+  }
+  ++generation_;
 }
 
 std::vector<ArrayDevice *> ArrayDevices::all() {
@@ -84,18 +94,18 @@ std::vector<ArrayDevice *> ArrayDevices::all() {
   return target_;
 }
 
-std::shared_ptr<PooledBackend> ArrayDevices::openBackend(const std::string &name) {
+std::shared_ptr<PooledBackend> ArrayDevices::openBackend(const ArrayDevice &device) {
   DevicePool &pool = *DevicePool::ofProcess();
-  if (name == sluice_host_backend()->name)
-    return pool.backend(name, *sluice_host_backend()->run, "");
+  if (device.half())
+    return pool.backend(device.backend(), *device.half(), device.settings());
   std::unique_lock lock(mutex_);
-  std::string folder = folder_, settings = settings_[name];
+  std::string folder = folder_;
   lock.unlock();
   const sluice_backend_run *half = nullptr;
-  Status status = guarded([&] { half = &pool.findHalf(name, backendFoldersFor(Plan{}, folder)); });
+  Status status = guarded([&] { half = &pool.findHalf(device.backend(), backendFoldersFor(Plan{}, folder)); });
   if (!status.ok())
-    throw Error(status.code, concat("backend ", quote(name), " is not there: ", status.message));
-  return pool.backend(name, *half, settings);
+    throw Error(status.code, concat("device ", device.text(), " is not there: ", status.message));
+  return pool.backend(device.backend(), *half, device.settings());
 }
 
 ThreadContext &ArrayDevices::contextOfThread(const std::shared_ptr<PooledBackend> &backend) {

@@ -17,10 +17,12 @@ namespace sluice::runtime {
 
 class ArrayDevices;
 
-/// One device. It lives until the process ends: arrays and their work refer to it.
+/// One device with some settings. It lives until the process ends: arrays and their work refer to it.
 class ArrayDevice {
 public:
-  ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal);
+  /// `half` is null: the one in the folder of backends.
+  ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal, std::string settings,
+              const sluice_backend_run *half);
 
   /// Its number in the target; 0 is the host.
   size_t number() const { return number_; }
@@ -28,6 +30,8 @@ public:
   const std::string &backend() const { return backend_; }
   /// The backend's number of it; SLUICE_HOST is not used for the host here.
   int32_t ordinal() const { return ordinal_; }
+  const std::string &settings() const { return settings_; }
+  const sluice_backend_run *half() const { return half_; }
   /// "cpu()", "gpu(0) (sim:0)".
   const std::string &text() const { return text_; }
   /// These open the device. They throw an unsupported error if it is not there. After a device was lost, it is opened
@@ -47,6 +51,8 @@ private:
   size_t number_;
   std::string backend_;
   int32_t ordinal_;
+  std::string settings_;
+  const sluice_backend_run *half_;
   std::string text_;
   std::atomic<Opened *> current_ = nullptr;
   std::mutex mutex_;                         ///< guards `all_`
@@ -66,14 +72,18 @@ public:
   /// The devices of this process.
   static ArrayDevices &ofProcess();
 
-  /// Sets the target: the host, then the accelerators. Earlier devices stay valid. `folder` has the backends.
-  void setTarget(std::vector<Place> places, std::map<std::string, std::string> settings, std::string folder);
+  /// Sets the target: the host, then the accelerators. Earlier devices stay valid. `folder` has the backends; `halves`
+  /// are run halves by name, instead of those in the folder.
+  void setTarget(const std::vector<Place> &places, std::map<std::string, std::string> settings, std::string folder,
+                 std::map<std::string, const sluice_backend_run *> halves = {});
+  /// The number of calls of setTarget so far.
+  int64_t generation() const { return generation_; }
   /// The devices of the target; the host is first.
   std::vector<ArrayDevice *> all();
   ArrayDevice &host() { return *host_; }
 
-  /// The backend called `name` with the settings of the target.
-  std::shared_ptr<PooledBackend> openBackend(const std::string &name);
+  /// The backend of a device.
+  std::shared_ptr<PooledBackend> openBackend(const ArrayDevice &device);
   /// The context of the backend for this thread.
   ThreadContext &contextOfThread(const std::shared_ptr<PooledBackend> &backend);
 
@@ -91,13 +101,12 @@ public:
 
 private:
   ArrayDevices();
-  ArrayDevice &deviceAt(const Place &place, size_t number);
+  ArrayDevice &deviceAt(const Place &place, size_t number, const std::string &settings, const sluice_backend_run *half);
 
   std::mutex mutex_;                                ///< guards the members below
   std::vector<std::unique_ptr<ArrayDevice>> known_; ///< also of earlier targets
   std::vector<ArrayDevice *> target_;
   ArrayDevice *host_;
-  std::map<std::string, std::string> settings_;
   std::string folder_;
   std::map<std::pair<const ArrayDevice *, const ArrayDevice *>, CopyCount> copies_;
   std::vector<std::unique_ptr<ThreadContext>> contexts_;

@@ -86,8 +86,8 @@ private:
     case 0:
     case 1:
     case 2: {
-      static const char *const names[] = {"tanh", "sigmoid", "sin", "cos", "relu", "abs", "neg", "softplus",
-                                          "silu", "erf", "gelu", "elu", "log1p", "sqrt"};
+      static const char *const names[] = {"tanh",     "sigmoid", "sin", "cos",  "relu", "abs",   "neg",
+                                          "softplus", "silu",    "erf", "gelu", "elu",  "log1p", "sqrt"};
       add({names[below(14)], {x}, {}, {}}, shape, place);
       return;
     }

@@ -4,9 +4,9 @@
 // grad of that function, and of the compiled graph; a difference is an error in the line. With cuda:0 among the devices,
 // the doubles of the CUDA driver and of NVRTC run the kernels.
 #include "nlohmann/json.hpp"
+#include "sluice/compile.h"
 #include "tests/arrays/RandomProgram.h"
 #include "tests/cuda_emu/Doubles.h"
-#include "sluice/compile.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -25,8 +25,8 @@ std::vector<double> toHost(const Array &x) { return x.to_vector<double>(); }
 std::vector<Array> inputsOf(const RandomProgram &program) {
   std::vector<Array> inputs;
   for (size_t i = 0; i < program.inputs.size(); ++i)
-    inputs.push_back(array(program.inputs[i], Shape(std::vector<Dim>(program.inputShapes[i].begin(),
-                                                                     program.inputShapes[i].end()))));
+    inputs.push_back(array(program.inputs[i],
+                           Shape(std::vector<Dim>(program.inputShapes[i].begin(), program.inputShapes[i].end()))));
   return inputs;
 }
 
@@ -100,8 +100,9 @@ Elements compiled(const RandomProgram &program, const std::string &devices) {
   graph.set_devices(devices);
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < program.inputs.size(); ++i)
-    inputs.push_back(graph.input("x" + std::to_string(i), f64, Shape(std::vector<Dim>(program.inputShapes[i].begin(),
-                                                                                     program.inputShapes[i].end()))));
+    inputs.push_back(
+        graph.input("x" + std::to_string(i), f64,
+                    Shape(std::vector<Dim>(program.inputShapes[i].begin(), program.inputShapes[i].end()))));
   Tensor index = graph.input("index", i32, Shape(std::int64_t(program.ints.size())));
   Tensor result = runAll<Tensor>(program, inputs, [&](std::int64_t place) { return index.to(deviceAt(place)); }).back();
   graph.output("y", result);
@@ -129,7 +130,8 @@ bool areSame(const Elements &a, const Elements &b, size_t count) {
 json runCase(const RandomProgram &program, const std::string &devices) {
   json steps = json::array();
   for (const Step &step : program.steps)
-    steps.push_back({{"op", step.op}, {"operands", step.operands}, {"integers", step.integers}, {"numbers", step.numbers}});
+    steps.push_back(
+        {{"op", step.op}, {"operands", step.operands}, {"integers", step.integers}, {"numbers", step.numbers}});
   json line{{"inputs", program.inputs}, {"shapes", program.inputShapes}, {"steps", steps}, {"index", program.ints}};
   Elements eager = recorded(program), whole = jitted(program), graph = compiled(program, devices);
   line["value"] = eager[0];

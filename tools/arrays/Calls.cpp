@@ -115,6 +115,11 @@ static const CachedCall &findCall(const CallRequest &request) {
     text.assign(key).append(reinterpret_cast<const char *>(&device), sizeof device);
     key = text;
   }
+  if (request.isWhole) { // so are all devices
+    int64_t generation = runtime::ArrayDevices::ofProcess().generation();
+    text.assign(std::string(key)).append(reinterpret_cast<const char *>(&generation), sizeof generation);
+    key = text;
+  }
   if (auto found = callsOfThread.find(key); found != callsOfThread.end())
     return *found->second;
   const CachedCall *call = CallCache::ofProcess().find(key);

@@ -1,6 +1,6 @@
 // From a function of tensors to a program on arrays.
 #include "frontend/graph/GraphImpl.h"
-#include "ir/Functional.h"
+#include "ir/Module.h"
 #include "tools/arrays/Calls.h"
 #include "tools/arrays/Create.h"
 #include "tools/compiler/Compiler.h"
@@ -47,8 +47,7 @@ public:
     for (ArrayDevice *device : devices)
       list += (list.empty() ? "" : ",") + spelling(*device);
     graph.set_devices(list, request.where);
-    ir::getModel(*Access::graph(graph)->module)
-        ->setAttr(ir::kFunctionalAttr, mlir::UnitAttr::get(&Access::graph(graph)->context));
+    ir::getModel(*Access::graph(graph)->module).setFunctional(true);
     for (const ArrayType *type : request.arrays)
       inputs.push_back(graph.input("x" + std::to_string(inputs.size()), type->dtype,
                                    Shape(std::vector<Dim>(type->shape.begin(), type->shape.end())), on(type->device),

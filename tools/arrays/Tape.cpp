@@ -1,5 +1,6 @@
 #include "tools/arrays/Tape.h"
 
+#include "frontend/graph/Gradient.h"
 #include "frontend/graph/GraphImpl.h"
 #include "runtime/base/Text.h"
 #include "sluice/array/ops.h"
@@ -197,7 +198,7 @@ static std::vector<Tensor> differentiate(const Record &record, std::span<const T
                           : std::vector<Tensor>{operands.front().to(*call.device, where)};
     for (size_t i = 0; i < results.size(); ++i)
       if (is_float(results[i].dtype()))
-        values[call.results[i]] = results[i];
+        values[call.results[i]] = saved(results[i], given[call.results[i]]);
   }
   Tensor loss = values[record.loss];
   if (loss.dim() > 0)

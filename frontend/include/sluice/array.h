@@ -142,6 +142,8 @@ public:
   /// Elements at indices: `a[{1, slice(2, 5), ellipsis}]`, and `a[{0}] = b` writes them.
   ArraySlice operator[](std::initializer_list<Index> indices);
   Array operator[](std::initializer_list<Index> indices) const;
+  /// The elements where a mask is true (array/dynamic.h).
+  Array operator[](const Array &mask) const;
 
   // --- arrays like this one: with its dtype and device
 
@@ -375,6 +377,7 @@ Array array(T value, std::optional<Device> device = {}, std::source_location whe
 
 } // namespace sluice
 
+#include "sluice/array/dynamic.h"
 #include "sluice/array/jit.h"
 #include "sluice/array/ops.h"
 #include "sluice/array/tape.h"
