@@ -479,6 +479,39 @@ TEST(Evaluate, RandomNumbersAreThoseOfJax) {
     expectResults(test, 2e-6); // erfinv in f32
 }
 
+// The keys into which JAX splits PRNGKey(0).
+TEST(Evaluate, RandomBitsAreThoseOfJax) {
+  expectResults({"\"sluice.random_bits\"(%0) {stream = 0 : i64, type = tensor<2x2xi32>} : (tensor<2xi32>) -> "
+                 "tensor<2x2xi32>",
+                 {{0, 0}},
+                 {{4146024105.0 - 0x1p32, 967050713, 2718843009.0 - 0x1p32, 1272950319}}},
+                0);
+}
+
+// Computed by another implementation of Threefry, and by Wichura's quantiles.
+TEST(Evaluate, WideRandomNumbersHave64Bits) {
+  auto wide = [](const std::string &name, double a, double b) {
+    std::string op = draw(name, a, b, "tensor<3xf64>");
+    return op.replace(op.find("} :"), 1, ", wide}");
+  };
+  expectResults({wide("uniform", 0, 1), {{0, 42}}, {{0.7298188969046309, 0.8691938242843895, 0.8723002596642415}}}, 0);
+  const Case normal[] = {
+      {wide("normal", 0, 1), {{0, 0}}, {{0.18784401289378871, -1.2833422921291577, 0.6494182018294374}}},
+      {wide("normal", 0, 1), {{0, 42}}, {{0.6122653570510957, 1.1225883830713084, 1.137332099516015}}}};
+  for (const Case &test : normal)
+    expectResults(test, 1e-15); // a few roundings of numbers near 1
+}
+
+// The numbers of JAX are computed from bounds in f32.
+TEST(Evaluate, BoundsAreRoundedFirst) {
+  float low = 0.1F, high = 0.7F, width = high - low;
+  ASSERT_NE(width, float(0.7 - 0.1));
+  expectResults({draw("uniform", 0.1, 0.7, "tensor<1xf32>"),
+                 {{0, 0}},
+                 {{double(0x6b200159 >> 9) / (1 << 23) * double(width) + double(low)}}},
+                1e-15);
+}
+
 // Random123's test vector of Threefry-2x32-20: the block (0, 0) under the key (0, 0) is 6b200159 99ba4efe.
 TEST(Evaluate, FirstWordIsThreefrys) {
   expectResults({draw("uniform", 0, 1, "tensor<1xf64>"), {{0, 0}}, {{double(0x6b200159 >> 9) / (1 << 23)}}}, 0);

@@ -324,6 +324,15 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.normal\"(%0) {stream = 0 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<1073741825xf32>} : "
        "(tensor<2xi32>) -> tensor<1073741825xf32>",
        "at most 2^30 random numbers"},
+      {"\"sluice.random_bits\"(%0) {stream = 0 : i64, type = tensor<2xi32>} : (tensor<3xi32>) -> tensor<2xi32>",
+       "a key is [2] i32; got [3] i32"},
+      {"\"sluice.random_bits\"(%0) {stream = 0 : i64, type = tensor<2xi64>} : (tensor<2xi32>) -> tensor<2xi32>",
+       "random bits are i32; got i64"},
+      {"\"sluice.random_bits\"(%0) {stream = 0 : i64, type = tensor<1073741825xi32>} : (tensor<2xi32>) -> "
+       "tensor<1073741825xi32>",
+       "at most 2^30 random numbers"},
+      {"\"sluice.random_bits\"(%0) {stream = 0 : i64, type = tensor<2x?xi32>} : (tensor<2xi32>) -> tensor<2x?xi32>",
+       "random numbers need ? outermost: [2, ?]"},
       {"\"sluice.bernoulli\"(%0) {stream = 0 : i64, p = 1.5 : f64, type = tensor<2xi1>} : (tensor<2xi32>) -> "
        "tensor<2xi1>",
        "a probability is within [0, 1]; got 1.5"},

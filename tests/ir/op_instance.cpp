@@ -281,6 +281,17 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
          {{-1e9, 1e9}}},
         {"\"sluice.uniform\"(%0) {stream = 7 : i64, a = 0.0 : f64, b = 1.0 : f64, type = tensor<?x5xf64>} : "
          "(tensor<2xi32>) -> tensor<?x5xf64>",
+         {{-1e9, 1e9}}},
+        {"\"sluice.uniform\"(%0) {stream = 0 : i64, a = -1.0 : f64, b = 2.0 : f64, type = tensor<3x5xf64>, wide} : "
+         "(tensor<2xi32>) -> tensor<3x5xf64>",
+         {{-1e9, 1e9}}},
+        {"\"sluice.uniform\"(%0) {stream = 3 : i64, a = 0.25 : f64, b = 0.5 : f64, type = tensor<?x5xf64>, wide} : "
+         "(tensor<2xi32>) -> tensor<?x5xf64>",
+         {{-1e9, 1e9}}}}},
+      {"sluice.random_bits",
+       {{"\"sluice.random_bits\"(%0) {stream = 0 : i64, type = tensor<3x5xi32>} : (tensor<2xi32>) -> tensor<3x5xi32>",
+         {{-1e9, 1e9}}},
+        {"\"sluice.random_bits\"(%0) {stream = 9 : i64, type = tensor<?x5xi32>} : (tensor<2xi32>) -> tensor<?x5xi32>",
          {{-1e9, 1e9}}}}},
       {"sluice.gather", // some out of range
        {{"\"sluice.gather\"(%0, %1) {axis = 1 : i64} : (tensor<?x4xf64>, tensor<2x3xi32>) -> tensor<?x2x3xf64>",
@@ -302,6 +313,9 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
       {"sluice.normal",
        {{"\"sluice.normal\"(%0) {stream = -3 : i64, a = 1.0 : f64, b = 2.0 : f64, type = tensor<20xf64>} : "
          "(tensor<2xi32>) -> tensor<20xf64>",
+         {{-1e9, 1e9}}},
+        {"\"sluice.normal\"(%0) {stream = 0 : i64, a = 1.0 : f64, b = 2.0 : f64, type = tensor<300xf64>, wide} : "
+         "(tensor<2xi32>) -> tensor<300xf64>",
          {{-1e9, 1e9}}}}},
       {"sluice.bernoulli",
        {{"\"sluice.bernoulli\"(%0) {stream = 0 : i64, p = 0.5 : f64, type = tensor<3x50xi1>} : (tensor<2xi32>) -> "

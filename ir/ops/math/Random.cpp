@@ -5,14 +5,17 @@
 //           the bits of elements j and h + j. A shape with `?` has JAX's partitionable scheme, in which element i does
 //           not depend on n: the exclusive or of the two words into which the block (0, i) is encrypted.
 // stream    The key of a stream s other than 0 is the encryption of the block (upper half of s, lower half of s).
-// uniform   max(a, u (b - a) + a), where the fraction u is the upper 23 bits. f64 has the same fraction.
+// wide      The 64 bits of element i of n: both words of the block (i, n + i), or of the block (0, i) with `?`.
+// uniform   max(a, u (b - a) + a), where the fraction u is the upper 23 bits, or the upper 52 of 64. f64 has the same
+//           fraction as f32 unless it is wide, because `--dtype f64` must not change the numbers of a program.
 // bernoulli u < p, where u is the fraction of the encrypted block (row, place in the row).
 // normal    sqrt(2) erfinv(2 u + l) deviation + mean, where l is the float after -1, with Giles' single-precision
-//           polynomial.
+//           polynomial. Wide: l is the double after -1, with Giles' double-precision polynomials.
 #include "ir/ops/math/Random.h"
 #include "ir/Dialect.h"
 #include "ir/build/Lane.h"
 #include "ir/ops/Inference.h"
+#include "ir/ops/math/ErfInv.h"
 #include "ir/ops/model/Init.h"
 #include <array>
 #include <cmath>
@@ -23,15 +26,11 @@ namespace sluice::ir {
 
 constexpr uint32_t kParity = 0x1BD11BDA;
 constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-constexpr double kFraction = 1.0 / (1 << 23);             // one unit of the fraction
-constexpr double kAboveMinusOne = -1.0 + 1.0 / (1 << 24); // the float after -1
+constexpr double kFraction = 0x1p-23; // one unit of the fraction
+constexpr double kWideFraction = 0x1p-52;
+constexpr double kAboveMinusOne = -1.0 + 0x1p-24; // the float after -1
+constexpr double kWideAboveMinusOne = -1.0 + 0x1p-53;
 constexpr double kSqrt2 = 1.4142135623730951;
-
-// Giles, "Approximating the erfinv function" (2010), single precision: highest power first, for w < 5 and the rest.
-constexpr double kCentral[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                               -0.00125372503, -0.00417768164, 0.246640727,    1.50140941};
-constexpr double kTail[] = {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-                            -0.0076224613,   0.00943887047,  1.00167406,    2.83297682};
 
 //===- The reference ---------------------------------------------------------------------------------------------===//
 
@@ -73,23 +72,24 @@ static uint32_t moveToStream(uint64_t stream) { return 0x85EBCA77 * uint32_t(str
 /// The least number of units of the fraction that is not below `p`: smaller draws are true.
 static double unitsBelow(const APFloat &p) { return std::ceil(p.convertToDouble() / kFraction); }
 
-/// Fills a tensor with `convert(fraction)` of each element's bits.
-static HostTensor draw(const HostTensor &key, uint64_t stream, RankedTensorType type, int64_t rows,
-                       llvm::function_ref<double(double)> convert) {
-  HostTensor y(runtimeShape(type, rows));
-  RandomBlock words = getStreamKey(key, stream);
-  for (size_t i = 0; i < y.data.size(); ++i)
-    y.data[i] = convert(double(drawBits(words, i, y.data.size(), !type.hasStaticShape()) >> 9) * kFraction);
-  return y;
+/// The 64 bits of an element.
+static uint64_t drawWideBits(RandomBlock key, uint64_t element, uint64_t count, bool partitionable) {
+  RandomBlock block = partitionable ? RandomBlock{uint32_t(element >> 32), uint32_t(element)}
+                                    : RandomBlock{uint32_t(element), uint32_t(count + element)};
+  block = encrypt(key, block);
+  return uint64_t(block[0]) << 32 | block[1];
 }
 
-static double erfinv(double x) {
-  double w = -std::log((1 - x) * (1 + x)), result = 0;
-  bool central = w < 5;
-  w = central ? w - 2.5 : std::sqrt(w) - 3;
-  for (double coefficient : central ? kCentral : kTail)
-    result = result * w + coefficient;
-  return result * x;
+/// Fills a tensor with `convert(fraction)` of each element's bits.
+template <typename Op>
+static HostTensor draw(Op op, const HostTensor &key, int64_t rows, llvm::function_ref<double(double)> convert) {
+  HostTensor y(runtimeShape(op.getY().getType(), rows));
+  RandomBlock words = getStreamKey(key, op.getStream());
+  bool partitionable = !tensorOf(op.getY()).hasStaticShape();
+  for (size_t i = 0, count = y.data.size(); i < count; ++i)
+    y.data[i] = convert(op.getWide() ? double(drawWideBits(words, i, count, partitionable) >> 12) * kWideFraction
+                                     : double(drawBits(words, i, count, partitionable) >> 9) * kFraction);
+  return y;
 }
 
 //===- The body --------------------------------------------------------------------------------------------------===//
@@ -141,46 +141,110 @@ static Lane loadKey(ElementBuilder &builder, int64_t word) {
   return laneOf(builder, builder.operand(0, builder.constantIndex(word)));
 }
 
-/// The fraction of the element at `index`, as a value of the op's element type.
-template <typename Op> static Lane buildFraction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
-  Type i32 = builder.builder().getI32Type();
-  auto type = tensorOf(op.getY());
+/// The key of the op's stream.
+template <typename Op> static LaneBlock loadStreamKey(Op op, ElementBuilder &builder) {
   LaneBlock key{loadKey(builder, 0), loadKey(builder, 1)};
-  if (uint64_t stream = op.getStream())
-    key = callEncrypt(builder, key,
-                      {key.first.like(double(int32_t(stream >> 32))), key.first.like(double(int32_t(stream)))});
+  uint64_t stream = op.getStream();
+  if (stream == 0)
+    return key;
+  return callEncrypt(builder, key,
+                     {key.first.like(double(int32_t(stream >> 32))), key.first.like(double(int32_t(stream)))});
+}
+
+/// The number of the element at `index`, an i32.
+template <typename Op> static Lane numberElement(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
+  auto type = tensorOf(op.getY());
   AffineExpr linear = builder.constantIndex(0);
   for (auto [dim, i] : llvm::enumerate(index))
     linear = type.isDynamicDim(dim) || dim == 0 ? i : linear * type.getDimSize(dim) + i;
-  Lane element = laneOf(builder, builder.materialize(linear, i32)), bits = element;
-  if (type.hasStaticShape()) {
-    int64_t count = type.getNumElements(), half = (count + 1) / 2;
-    Lane isSecond = element >= double(half);
-    Lane first = where(isSecond, element - double(half), element), second = first + double(half);
-    LaneBlock block = callEncrypt(builder, key, {first, where(second < double(count), second, 0.0)});
-    bits = where(isSecond, block.second, block.first);
-  } else {
+  return laneOf(builder, builder.materialize(linear, builder.builder().getI32Type()));
+}
+
+/// The 32 bits of the element at `index`.
+template <typename Op> static Lane buildBits(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
+  auto type = tensorOf(op.getY());
+  LaneBlock key = loadStreamKey(op, builder);
+  Lane element = numberElement(op, builder, index);
+  if (!type.hasStaticShape()) {
     LaneBlock block = callEncrypt(builder, key, {element.like(0), element});
-    bits = block.first ^ block.second;
+    return block.first ^ block.second;
   }
-  return castTo(shiftRightUnsigned(bits, 9), elementOf(op.getY()), false, false) * kFraction;
+  int64_t count = type.getNumElements(), half = (count + 1) / 2;
+  Lane isSecond = element >= double(half);
+  Lane first = where(isSecond, element - double(half), element), second = first + double(half);
+  LaneBlock block = callEncrypt(builder, key, {first, where(second < double(count), second, 0.0)});
+  return where(isSecond, block.second, block.first);
 }
 
-static Lane evaluatePolynomial(ArrayRef<double> coefficients, Lane w) {
-  Lane result = w.like(coefficients.front());
-  for (double coefficient : coefficients.drop_front())
-    result = result * w + coefficient;
-  return result;
+/// The 64 bits of the element at `index`.
+template <typename Op> static Lane buildWideBits(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
+  auto type = tensorOf(op.getY());
+  LaneBlock key = loadStreamKey(op, builder);
+  Lane element = numberElement(op, builder, index);
+  LaneBlock block = callEncrypt(builder, key,
+                                type.hasStaticShape() ? LaneBlock{element, element + double(type.getNumElements())}
+                                                      : LaneBlock{element.like(0), element});
+  Type i64 = builder.builder().getI64Type();
+  auto widen = [&](Lane word) { return castTo(word, i64, true, true); };
+  return shiftLeft(widen(block.first), 32) | widen(block.second);
 }
 
-static Lane erfinv(Lane x) {
-  Lane w = -log((1.0 - x) * (1.0 + x));
-  return where(w < 5.0, evaluatePolynomial(kCentral, w - 2.5), evaluatePolynomial(kTail, sqrt(w) - 3.0)) * x;
+/// The fraction of the element at `index`: f64 if the op is wide, and of the op's element type otherwise.
+template <typename Op> static Lane buildFraction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index) {
+  if (!op.getWide())
+    return castTo(shiftRightUnsigned(buildBits(op, builder, index), 9), elementOf(op.getY()), false, false) * kFraction;
+  Lane bits = shiftRightUnsigned(buildWideBits(op, builder, index), 12);
+  return castTo(bits, builder.builder().getF64Type(), false, false) * kWideFraction;
 }
 
-static Lane callErfinv(ElementBuilder &builder, Lane x) {
-  auto body = [&](ValueRange operand) -> SmallVector<Value> { return {erfinv(laneOf(builder, operand[0]))}; };
-  return laneOf(builder, builder.call("erfinv", x.value, body)[0]);
+static Lane callErfinv(ElementBuilder &builder, Lane x, ErfInv precision) {
+  auto body = [&](ValueRange operand) -> SmallVector<Value> {
+    return {erfinv(laneOf(builder, operand[0]), precision)};
+  };
+  return laneOf(builder, builder.call(precision == ErfInv::Single ? "erfinv" : "erfinv_double", x.value, body)[0]);
+}
+
+//===- random_bits -----------------------------------------------------------------------------------------------===//
+
+/// The result may have `?` outermost.
+static LogicalResult addDrawn(MaybeLocation loc, RankedTensorType type, SmallVectorImpl<Type> &types) {
+  ArrayRef<int64_t> shape = type.getShape();
+  if (failed(addResult(loc, shape, type.getElementType(), types)))
+    return failure();
+  if (llvm::is_contained(shape.drop_front(std::min<size_t>(1, shape.size())), ShapedType::kDynamic))
+    return inferenceFailure(loc, "random numbers need ? outermost: ", printShape(shape));
+  return success();
+}
+
+LogicalResult RandomBitsOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
+                                             DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
+                                             SmallVectorImpl<Type> &types) {
+  Adaptor op(operands, attributes, properties);
+  auto type = cast<RankedTensorType>(op.getType());
+  if (failed(checkKey(loc, op.getKey())))
+    return failure();
+  if (!type.getElementType().isSignlessInteger(32))
+    return inferenceFailure(loc, "random bits are i32; got ", type.getElementType());
+  if (std::string problem = problemOfDrawn(type.getShape()); !problem.empty())
+    return inferenceError(loc, problem);
+  return addDrawn(loc, type, types);
+}
+
+SmallVector<HostTensor> RandomBitsOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  HostTensor y(runtimeShape(getY().getType(), rows));
+  RandomBlock key = getStreamKey(operands[0], getStream());
+  for (size_t i = 0; i < y.data.size(); ++i)
+    y.data[i] = int32_t(drawBits(key, i, y.data.size(), !tensorOf(getY()).hasStaticShape()));
+  return {y};
+}
+
+/// An element is drawn by its index among the elements of all rows.
+RowFlow RandomBitsOp::getRowFlow() { return RowFlow::Whole; }
+RowFlow UniformOp::getRowFlow() { return RowFlow::Whole; }
+RowFlow NormalOp::getRowFlow() { return RowFlow::Whole; }
+
+Value RandomBitsOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
+  return buildBits(*this, builder, index);
 }
 
 //===- uniform, normal -------------------------------------------------------------------------------------------===//
@@ -191,12 +255,7 @@ static LogicalResult inferRandom(MaybeLocation loc, StringRef kind, Value key, c
     return failure();
   if (std::string problem = problemOfInit(kind, a.convertToDouble(), b.convertToDouble(), type); !problem.empty())
     return inferenceError(loc, problem);
-  if (failed(addResult(loc, type.getShape(), type.getElementType(), types)))
-    return failure();
-  ArrayRef<int64_t> shape = type.getShape();
-  if (llvm::is_contained(shape.drop_front(std::min<size_t>(1, shape.size())), ShapedType::kDynamic))
-    return inferenceFailure(loc, "random numbers need ? outermost: ", printShape(shape));
-  return success();
+  return addDrawn(loc, type, types);
 }
 
 LogicalResult UniformOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
@@ -206,19 +265,27 @@ LogicalResult UniformOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Valu
   return inferRandom(loc, "uniform", op.getKey(), op.getA(), op.getB(), cast<RankedTensorType>(op.getType()), types);
 }
 
-SmallVector<HostTensor> UniformOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
-  double a = getA().convertToDouble(), b = getB().convertToDouble();
-  return {draw(operands[0], getStream(), tensorOf(getY()), rows,
-               [&](double fraction) { return std::fmax(a, fraction * (b - a) + a); })};
+/// a and b - a, each rounded as the type in which the number is computed rounds it.
+static std::pair<double, double> boundsOf(UniformOp op) {
+  Type element = op.getWide() ? Float64Type::get(op.getContext()) : getAccumulator(elementOf(op.getY()));
+  double a = roundTo(element, op.getA().convertToDouble()), b = roundTo(element, op.getB().convertToDouble());
+  return {a, roundTo(element, b - a)};
 }
 
-/// An element is drawn by its index among the elements of all rows.
-RowFlow UniformOp::getRowFlow() { return RowFlow::Whole; }
-RowFlow NormalOp::getRowFlow() { return RowFlow::Whole; }
+SmallVector<HostTensor> UniformOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
+  auto [low, span] = boundsOf(*this);
+  return {
+      draw(*this, operands[0], rows, [low, span](double fraction) { return std::fmax(low, fraction * span + low); })};
+}
+
+/// Converts a wide number, which is f64, to the element type.
+template <typename Op> static Value rounded(Op op, Lane number) {
+  return castTo(number, elementOf(op.getY()), false, false);
+}
 
 Value UniformOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
-  double a = getA().convertToDouble(), b = getB().convertToDouble();
-  return max(buildFraction(*this, builder, index) * (b - a) + a, a);
+  auto [low, span] = boundsOf(*this);
+  return rounded(*this, max(buildFraction(*this, builder, index) * span + low, low));
 }
 
 LogicalResult NormalOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
@@ -230,13 +297,16 @@ LogicalResult NormalOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Value
 
 SmallVector<HostTensor> NormalOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
   double mean = getA().convertToDouble(), deviation = getB().convertToDouble();
-  return {draw(operands[0], getStream(), tensorOf(getY()), rows,
-               [&](double fraction) { return kSqrt2 * erfinv(fraction * 2 + kAboveMinusOne) * deviation + mean; })};
+  return {draw(*this, operands[0], rows, [&, isWide = getWide()](double fraction) {
+    double uniform = fraction * 2 + (isWide ? kWideAboveMinusOne : kAboveMinusOne);
+    return kSqrt2 * erfinv(uniform, isWide ? ErfInv::Double : ErfInv::Single) * deviation + mean;
+  })};
 }
 
 Value NormalOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
-  Lane standard = kSqrt2 * callErfinv(builder, buildFraction(*this, builder, index) * 2.0 + kAboveMinusOne);
-  return standard * getB().convertToDouble() + getA().convertToDouble();
+  Lane uniform = buildFraction(*this, builder, index) * 2.0 + (getWide() ? kWideAboveMinusOne : kAboveMinusOne);
+  Lane standard = kSqrt2 * callErfinv(builder, uniform, getWide() ? ErfInv::Double : ErfInv::Single);
+  return rounded(*this, standard * getB().convertToDouble() + getA().convertToDouble());
 }
 
 //===- bernoulli -------------------------------------------------------------------------------------------------===//

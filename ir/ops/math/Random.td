@@ -5,7 +5,7 @@
 
 include "ir/Base.td"
 
-class Sluice_Random<string mnemonic, string a, string b> :
+class Sluice_Threefry<string mnemonic> :
     Sluice_ValueOp<mnemonic, [DeclareOpInterfaceMethods<ElementOp>,
         DeclareOpInterfaceMethods<RowFlowOp, ["getRowFlow"]>]> {
   string threefry = [{
@@ -18,24 +18,48 @@ class Sluice_Random<string mnemonic, string a, string b> :
     with the operand. Elements are numbered i in row-major order of logical indices. For a result of n elements without
     `?`, let h = n / 2, rounded up, and j = i mod h. The block (j, h + j) is encrypted, or (j, 0) if h + j is n; the
     bits are x if i < h, and y otherwise. For a result with `?`, the block (upper half of i, lower half of i) is
-    encrypted, and the bits are x ^ y. The fraction is u = (bits >> 9) / 2^23.
+    encrypted, and the bits are x ^ y.
   }];
   let description = threefry;
   let rows = "Dimension 0 of the result may be `?`. The bits then do not depend on the number of rows.";
+}
+class Sluice_Random<string mnemonic, string a, string b> : Sluice_Threefry<mnemonic> {
+  string fraction = threefry # [{
+    The fraction is u = (bits >> 9) / 2^23.
+
+    With `wide`, an element has 64 bits, those of JAX for f64. Without `?`, the block (i, n + i) is encrypted; with `?`,
+    the block is as above. The bits are 2^32 * x + y, and the fraction is u = (bits >> 12) / 2^52. The number is
+    computed in f64 and rounded once.
+  }];
   let rounding = [{
-    The random bits are equal on all targets; the last step is rounded in the element type. f64 has as many random bits
-    as f32.
+    The random bits are equal on all targets; the last step is rounded in the element type. Without `wide`, f64 has as
+    many random bits as f32.
   }];
   let arguments = (ins RankedTensorOf<[I32]>:$key,
                        Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
-                       Arg<F64Attr, a>:$a, Arg<F64Attr, b>:$b, Sluice_ResultType:$type);
+                       Arg<F64Attr, a>:$a, Arg<F64Attr, b>:$b, Sluice_ResultType:$type,
+                       Arg<UnitAttr, "draw 64 bits for each element">:$wide);
   let results = (outs Sluice_FloatTensor:$y);
+}
+def RandomBitsOp : Sluice_Threefry<"random_bits"> {
+  let summary = "32 random bits for each element from a key [2] (jax.random.bits)";
+  let description = threefry # [{
+
+    For stream 0, the bits are those of JAX's default generator; of a result [2 n], row i of [n, 2] is the key i into
+    which JAX splits a key.
+  }];
+  let rounding = "None: the bits are equal on all targets.";
+  let arguments = (ins RankedTensorOf<[I32]>:$key,
+                       Arg<I64Attr, "the number of an independent sequence of the same key">:$stream,
+                       Sluice_ResultType:$type);
+  let results = (outs RankedTensorOf<[I32]>:$y);
 }
 def UniformOp : Sluice_Random<"uniform", "the lower bound, inclusive", "the upper bound, exclusive"> {
   let summary = "uniform in [a, b) from a key [2]: max(a, u * (b - a) + a) (torch.rand)";
-  let description = threefry # [{
+  let description = fraction # [{
 
-    For stream 0, the bits are those of JAX's default generator.
+    a, b and b - a are rounded to the type in which the number is computed. For stream 0, the numbers are those of JAX's
+    default generator.
   }];
 }
 def NormalOp : Sluice_Random<"normal", "the mean", "the standard deviation"> {
@@ -47,8 +71,11 @@ def NormalOp : Sluice_Random<"normal", "the mean", "the standard deviation"> {
     3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
     1.50140941; otherwise, p is in sqrt(w) - 3 with -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
     0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682.
+
+    With `wide`, v = 2 * u - 1 + 2^-53, and erfinv has a relative error of at most 1e-14. The reference function has the
+    polynomials of Giles for double precision.
   }];
-  let description = threefry # erfinv;
+  let description = fraction # erfinv;
 }
 def BernoulliOp : Sluice_ValueOp<"bernoulli",
     [DeclareOpInterfaceMethods<ElementOp>, DeclareOpInterfaceMethods<RowFlowOp, ["expandForReplicas"]>, NoGradient]> {

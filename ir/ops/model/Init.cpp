@@ -54,6 +54,12 @@ static std::string printType(Type type) {
   return text;
 }
 
+std::string problemOfDrawn(ArrayRef<int64_t> shape) {
+  if (countElements(shape).known <= kMostDrawn)
+    return "";
+  return "at most 2^30 random numbers can be drawn at once: " + printShape(shape);
+}
+
 static std::string problemOfRandom(StringRef kind, double a, double b, RankedTensorType type) {
   std::string both = printNumber(a) + " and " + printNumber(b);
   if (!isa<FloatType>(type.getElementType()))
@@ -67,9 +73,7 @@ static std::string problemOfRandom(StringRef kind, double a, double b, RankedTen
   for (double number : {a, b, kind == "uniform" ? b - a : b}) // b - a is the factor of a uniform fraction
     if (!std::isfinite(number) || !holds(type.getElementType(), number))
       return "numbers out of the range of " + printType(type.getElementType()) + ": " + both;
-  if (countElements(type.getShape()).known > kMostDrawn)
-    return "at most 2^30 random numbers can be drawn at once: " + printShape(type.getShape());
-  return "";
+  return problemOfDrawn(type.getShape());
 }
 
 bool isKey(RankedTensorType type) {
@@ -112,9 +116,9 @@ static Value buildAll(InitAttr init, OpBuilder &builder, Location loc, Value key
   FloatAttr a = init.getA(), b = init.getB() ? init.getB() : builder.getF64FloatAttr(0);
   IntegerAttr number = builder.getI64IntegerAttr(stream);
   if (init.getKind() == "uniform")
-    return builder.create<UniformOp>(loc, key, number, a, b, TypeAttr::get(type));
+    return builder.create<UniformOp>(loc, key, number, a, b, TypeAttr::get(type), /*wide=*/UnitAttr());
   if (init.getKind() == "normal")
-    return builder.create<NormalOp>(loc, key, number, a, b, TypeAttr::get(type));
+    return builder.create<NormalOp>(loc, key, number, a, b, TypeAttr::get(type), /*wide=*/UnitAttr());
   if (init.getKind() == "key")
     return nextKey(Node(builder, loc, key));
   return builder.create<FullOp>(loc, a, TypeAttr::get(type));

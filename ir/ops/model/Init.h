@@ -12,6 +12,9 @@ bool holds(mlir::Type element, double value);
 /// Whether values of this type are keys of random numbers.
 bool isKey(mlir::RankedTensorType type);
 
+/// The error in a shape of random numbers: they are too many to be drawn at once; empty if none.
+std::string problemOfDrawn(llvm::ArrayRef<int64_t> shape);
+
 /// The key of the training step after that of `key`.
 mlir::Value nextKey(Node key);
 
