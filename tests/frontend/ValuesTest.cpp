@@ -11,6 +11,7 @@
 using namespace sluice;
 using testing::DoubleNear;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::Pointwise;
 
 namespace {
@@ -178,6 +179,19 @@ TEST_F(Values, ConstantsHaveTheBatch) {
   EXPECT_THAT(valuesOf(full_like(x, 7)), ElementsAre(7, 7, 7, 7));
   EXPECT_EQ(ones_like(x).dtype(), i32);
   EXPECT_EQ(zeros_like(x).shape(), x.shape());
+}
+
+// The numbers of jax.random for PRNGKey(0): its children, and a uniform draw.
+TEST_F(Values, KeysAndNumbersAreThoseOfJax) {
+  Tensor key = random::key(g, 0), keys = random::split(key);
+  EXPECT_THAT(valuesOf(random::key(g, 0x123456789abcdef0)), ElementsAre(0x12345678, int32_t(0x9abcdef0)));
+  EXPECT_THAT(valuesOf(keys), ElementsAre(4146024105 - 0x1p32, 967050713, 2718843009 - 0x1p32, 1272950319));
+  EXPECT_THAT(valuesOf(random::bits(key, {2, 2})), ElementsAreArray(valuesOf(keys)));
+  EXPECT_THAT(valuesOf(random::uniform(key, {2, 3})),
+              Pointwise(DoubleNear(5e-8), {0.57450044, 0.09968603, 0.7419659, 0.8941783, 0.59656656, 0.45325184}));
+  EXPECT_THAT(valuesOf(random::normal(key, {3}, 0, 1, f64)),
+              near({0.18784401289378871, -1.283342292129158, 0.6494182018294375}));
+  EXPECT_EQ(random::normal(keys.select(0, 1), {}, 3, 2, bf16).shape(), Shape());
 }
 
 TEST_F(Values, OperandsBroadcast) {

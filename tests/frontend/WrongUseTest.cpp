@@ -178,6 +178,24 @@ TEST_F(WrongUse, NumbersWhereBoolsBelong) {
   SAYS("where: the condition is f32, not bool ([batch, 784])");
 }
 
+TEST_F(WrongUse, KeysAndShapesOfRandomNumbers) {
+  Tensor key = g.input("key", i32, {2});
+  WRONG(random::split(label));
+  SAYS("random::split: a key is [2] i32; got [batch] i32 ([batch])");
+  WRONG(random::split(key, 0));
+  SAYS("random::split: the number of keys is from 1 to 2^31 - 1, not 0 ([2])");
+  WRONG(random::bits(key, {Dim{"batch"}, 2}));
+  SAYS("random::bits: the shape [batch, 2] has a dimension without a size ([2])");
+  WRONG(random::bits(key, {1 << 15, 1 << 16}));
+  SAYS("random::bits: at most 2^30 random numbers can be drawn at once: [32768, 65536] ([2])");
+  WRONG(random::uniform(key, {2}, 1, 0));
+  SAYS("random::uniform: the bounds of uniform numbers are reversed: 1 and 0 ([2])");
+  WRONG(random::uniform(key, {2}, 0, 1, i64));
+  SAYS("random::uniform: random numbers are floats; got i64 ([2])");
+  WRONG(random::normal(key, {2}, 0, -1));
+  SAYS("random::normal: a deviation cannot be negative: -1 ([2])");
+}
+
 TEST_F(WrongUse, NumbersThatTheDTypeCannotHold) {
   WRONG(label * 0.5);
   SAYS("*: the number 0.5 is not a value of i32; convert with .to(f32) ([batch])");

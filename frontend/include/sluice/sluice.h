@@ -14,5 +14,6 @@
 #include "sluice/ops.h"
 #include "sluice/optim.h"
 #include "sluice/process.h"
+#include "sluice/random.h"
 #include "sluice/shape.h"
 #include "sluice/tensor.h"

@@ -11,6 +11,7 @@
 //                                                   accelerators
 //   torch_cases recurrent f32|f64                   RNN, LSTM and GRU, with the arguments of their layers
 //   torch_cases attention f32|f64                   attention with all options, and its layer
+//   torch_cases draws DEVICES                       random numbers of several keys (DrawModel.h)
 //   torch_cases programs small|full FOLDER NAME...  programs of models/ in f64, with states in files in the folder
 //   torch_cases text f32|f64 MOST SEED              a random graph's model, for inspection
 //   torch_cases ops                                 the names of all computing ops
@@ -21,6 +22,7 @@
 #include "tests/e2e/Portable.h"
 #include "tests/e2e/devices/RandomGraph.h"
 #include "tests/e2e/devices/SmallResNet.h"
+#include "tests/e2e/torch/DrawModel.h"
 #include "tests/e2e/torch/FunctionModel.h"
 #include "tests/e2e/torch/LossModel.h"
 #include "tests/e2e/torch/MixedGraph.h"
@@ -523,6 +525,17 @@ void runPrograms(bool isSmall, const std::string &folder, const std::vector<std:
   }
 }
 
+void runDraws(const std::string &devices) {
+  guarded("draws", [&] {
+    DrawModel model(devices);
+    Compiled program(model.text);
+    for (auto [high, low] : kDrawKeys) {
+      Values values = program.run("predict", {{"key", {double(high), double(low)}}}, 1);
+      std::cout << json{{"key", {high, low}}, {"draws", model.draws}, {"values", values}}.dump() << std::endl;
+    }
+  });
+}
+
 void printOps() {
   mlir::MLIRContext context;
   context.loadDialect<ir::SluiceDialect>();
@@ -540,6 +553,10 @@ int run(const std::string &kind, const std::vector<std::string> &arguments) {
   }
   if (kind == "programs") {
     runPrograms(arguments.at(0) == "small", arguments.at(1), {arguments.begin() + 2, arguments.end()});
+    return 0;
+  }
+  if (kind == "draws") {
+    runDraws(arguments.at(0));
     return 0;
   }
   DType dtype = dtypeOf(arguments.at(0));

@@ -2,7 +2,7 @@
 in mixed precision are compared with its autocast, and training with its optimizers.
 
 Usage: torch_test.py SOURCE_ROOT BUILD_ROOT
-random|halves|convolutions|losses|functions|special|recurrent|attention|programs|autocast|optimizers
+random|halves|convolutions|losses|functions|special|recurrent|attention|draws|programs|autocast|optimizers
 
 With SLUICE_TEST_FULL=1, many more cases."""
 
@@ -21,6 +21,7 @@ environment.enter(SOURCE)
 
 import attention  # noqa: E402: of the environment entered above
 import autocast  # noqa: E402
+import draws  # noqa: E402
 import functions  # noqa: E402
 import losses  # noqa: E402
 import optimizers  # noqa: E402
@@ -36,7 +37,7 @@ DTYPES = ("f32", "f64")
 # Ops that no user graph contains, and one op that the frontend omits.
 LATER = {"add_along", "attention_key_value_grad", "attention_query_grad", "avg_pool2d_grad", "batch_norm_grad",
          "bernoulli", "constant", "conv2d_weight_grad", "copy", "dynamic_slice",
-         "dynamic_update_slice", "max_pool2d_grad", "normal", "normalize_grad", "power_sum", "relayout", "rows",
+         "dynamic_update_slice", "max_pool2d_grad", "normal", "normalize_grad", "power_sum", "random_bits", "relayout", "rows",
          "scatter_add", "uniform"}
 UNSPOKEN = {"dropout", "identity"}
 ELSEWHERE = {"scaled_dot_product_attention"}  # in separate cases
@@ -175,6 +176,13 @@ def check_attention():
     return bool(wrong) or len(cases) != 2 * (2 * 12 + 6)
 
 
+def check_draws():
+    cases = [json.loads(line) for devices in ("cpu", "sim:0") for line in torch_cases("draws", devices)]
+    wrong = [line for case in cases for line in draws.problems(case)]
+    print("\n".join(wrong) or f"{sum(len(case['draws']) for case in cases)} draws as JAX's")
+    return bool(wrong) or len(cases) != 2 * 3
+
+
 def check_programs():
     """Small, or also in full size."""
     sizes, wrong, checked = ("small", "full") if FULL else ("small",), [], 0
@@ -193,5 +201,5 @@ if __name__ == "__main__":
     if torch.__version__ != version:
         sys.exit(f"this is PyTorch {torch.__version__}, and tests/requirements.txt asks for {version}")
     kinds = {"random": check_random, "halves": check_halves, "convolutions": check_convolutions, "losses": check_losses, "functions": check_functions, "special": check_special,
-             "recurrent": check_recurrent, "attention": check_attention, "programs": check_programs, "autocast": check_autocast, "optimizers": check_optimizers}
+             "recurrent": check_recurrent, "attention": check_attention, "draws": check_draws, "programs": check_programs, "autocast": check_autocast, "optimizers": check_optimizers}
     sys.exit(kinds[sys.argv[3]]())
