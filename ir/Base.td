@@ -137,6 +137,8 @@ def Sluice_FloatTensor : RankedTensorOf<[F32, F64, F16, BF16]>;
 /// The types that replicas exchange.
 def Sluice_ReducedTensor : RankedTensorOf<[F32, F64, F16, BF16, I32, I64]>;
 def Sluice_IntTensor : RankedTensorOf<[I32, I64]>;
+def Sluice_WholeTensor : RankedTensorOf<[I32, I64, UI8]>;
+def Sluice_BitsTensor : RankedTensorOf<[I32, I64, UI8, I1]>;
 def Sluice_BoolTensor : RankedTensorOf<[I1]>;
 
 /// The op runs on the device of its results, and its operands are on the same device.

@@ -101,6 +101,8 @@ static void requireBool(const Call &call, const char *operand, const Tensor &x) 
     call.fail(std::string(operand) + " is " + to_string(x.dtype()) + ", not bool");
 }
 
+static void requireLogical(const Call &call, const Tensor &x) { requireBool(call, "an operand", x); }
+
 static Tensor negated(const char *name, const Tensor &x, const SourceLocation &location) {
   Call call(name, {x}, location, Rows::merged);
   requireBool(call, "the operand", x);
@@ -111,6 +113,24 @@ Tensor logical_not(Arg x) { return negated("logical_not", x.tensor, x.where); }
 Tensor operator!(const Tensor &x) {
   return negated("!", x, x ? detail::locationOf(detail::Access::value(x).getLoc()) : SourceLocation());
 }
+
+static void requireInteger(const Call &call, const Tensor &x) {
+  if (is_float(x.dtype()) || x.dtype() == DType::boolean)
+    call.fail(std::string("works on integers, not ") + to_string(x.dtype()));
+}
+static void requireBits(const Call &call, const Tensor &x) {
+  if (is_float(x.dtype()))
+    call.fail(std::string("works on integers and bool, not ") + to_string(x.dtype()));
+}
+
+static Tensor inverted(const char *name, const Arg &x) {
+  Call call(name, x, Rows::merged);
+  requireBits(call, x.tensor);
+  return call.emit<ir::NotOp>({x.tensor});
+}
+
+Tensor bitwise_not(Arg x) { return inverted("bitwise_not", x); }
+Tensor operator~(Arg x) { return inverted("~", x); }
 
 //===- two tensors ------------------------------------------------------------------------------------------------===//
 
@@ -124,23 +144,20 @@ static std::pair<Tensor, Tensor> matched(Call &call, const Tensor &a, const Tens
 namespace {
 
 /// Ops on two operands of one type: the conversion of each operand, and the op.
-template <class Op> struct Arithmetic {
+template <class Op, void (*require)(const Call &, const Tensor &)> struct Binary {
   Tensor operand(Call &call, const Tensor &x) const {
-    requireNumber(call, x);
+    require(call, x);
     return x;
   }
   Tensor operator()(Call &call, const Tensor &a, const Tensor &b) const { return call.emit<Op>({a, b}); }
 };
+template <class Op> using Arithmetic = Binary<Op, requireNumber>;
+template <class Op> using Logical = Binary<Op, requireLogical>;
+template <class Op> using Bitwise = Binary<Op, requireBits>;
+template <class Op> using Shift = Binary<Op, requireInteger>;
 struct TrueDivision {
   Tensor operand(Call &call, const Tensor &x) const { return is_float(x.dtype()) ? x : call.cast(x, call.graph.dtype); }
   Tensor operator()(Call &call, const Tensor &a, const Tensor &b) const { return call.emit<ir::DivOp>({a, b}); }
-};
-template <class Op> struct Logical {
-  Tensor operand(Call &call, const Tensor &x) const {
-    requireBool(call, "an operand", x);
-    return x;
-  }
-  Tensor operator()(Call &call, const Tensor &a, const Tensor &b) const { return call.emit<Op>({a, b}); }
 };
 template <ir::Predicate predicate> struct Comparison {
   Tensor operand(Call &, const Tensor &x) const { return x; }
@@ -181,6 +198,18 @@ SLUICE_DEFINE(operator+, "+", Arithmetic<ir::AddOp>)
 SLUICE_DEFINE(operator-, "-", Arithmetic<ir::SubOp>)
 SLUICE_DEFINE(operator*, "*", Arithmetic<ir::MulOp>)
 SLUICE_DEFINE(operator/, "/", TrueDivision)
+SLUICE_DEFINE(operator%, "%", Arithmetic<ir::RemainderOp>)
+
+#define SLUICE_BITWISE(name, op) SLUICE_DEFINE(name, #name, Bitwise<ir::op>)
+SLUICE_BITWISE_FUNCTIONS(SLUICE_BITWISE)
+SLUICE_DEFINE(operator&, "&", Bitwise<ir::AndOp>)
+SLUICE_DEFINE(operator|, "|", Bitwise<ir::OrOp>)
+SLUICE_DEFINE(operator^, "^", Bitwise<ir::XorOp>)
+
+#define SLUICE_SHIFT(name, op) SLUICE_DEFINE(name, #name, Shift<ir::op>)
+SLUICE_SHIFT_FUNCTIONS(SLUICE_SHIFT)
+SLUICE_DEFINE(operator<<, "<<", Shift<ir::ShiftLeftOp>)
+SLUICE_DEFINE(operator>>, ">>", Shift<ir::ShiftRightOp>)
 
 #define SLUICE_COMPARISON(name, symbol)                                                                                \
   SLUICE_DEFINE(name, #name, Comparison<ir::Predicate::name>)                                                          \
@@ -190,10 +219,6 @@ SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #define SLUICE_LOGICAL(name, op)                                                                                       \
   Tensor name(Arg a, Arg b) { return binary(#name, a, b, Logical<ir::op>{}); }
 SLUICE_LOGICAL_FUNCTIONS(SLUICE_LOGICAL)
-
-Tensor operator&(Arg a, Arg b) { return binary("&", a, b, Logical<ir::AndOp>{}); }
-Tensor operator|(Arg a, Arg b) { return binary("|", a, b, Logical<ir::OrOp>{}); }
-Tensor operator^(Arg a, Arg b) { return binary("^", a, b, Logical<ir::XorOp>{}); }
 
 //===- assignments ------------------------------------------------------------------------------------------------===//
 

@@ -74,6 +74,7 @@ bool Lane::isFloat() const { return isa<FloatType>(elementType()); }
 
 Lane operator-(Lane a) { return a.isFloat() ? unary<arith::NegFOp>(a) : a.like(0) - a; }
 Lane operator!(Lane a) { return a ^ a.like(1); }
+Lane operator~(Lane a) { return a ^ a.like(-1); }
 Lane operator+(Lane a, Lane b) { return binary<arith::AddFOp, arith::AddIOp>(a, b); }
 Lane operator-(Lane a, Lane b) { return binary<arith::SubFOp, arith::SubIOp>(a, b); }
 Lane operator*(Lane a, Lane b) { return binary<arith::MulFOp, arith::MulIOp>(a, b); }
@@ -171,6 +172,23 @@ Lane roundeven(Lane a) { return unary<math::RoundEvenOp>(a); }
 
 Lane shiftLeft(Lane a, int64_t bits) { return binary<arith::ShLIOp>(a, a.like(double(bits))); }
 Lane shiftRightUnsigned(Lane a, int64_t bits) { return binary<arith::ShRUIOp>(a, a.like(double(bits))); }
+
+// An instruction is undefined for the width and above.
+static Lane isBelowWidth(Lane bits) {
+  return (bits >= 0.0) & (bits < double(bits.elementType().getIntOrFloatBitWidth()));
+}
+
+Lane shiftLeft(Lane a, Lane bits) {
+  Lane inRange = isBelowWidth(bits);
+  return where(inRange, binary<arith::ShLIOp>(a, where(inRange, bits, 0.0)), 0.0);
+}
+
+Lane shiftRight(Lane a, Lane bits) {
+  Lane inRange = isBelowWidth(bits);
+  if (isSigned(a)) // the last bit is the sign
+    return binary<arith::ShRSIOp>(a, where(inRange, bits, double(a.elementType().getIntOrFloatBitWidth() - 1)));
+  return where(inRange, binary<arith::ShRUIOp>(a, where(inRange, bits, 0.0)), 0.0);
+}
 
 static Lane castFloats(Lane a, Type type) {
   unsigned from = a.elementType().getIntOrFloatBitWidth(), to = getElementTypeOrSelf(type).getIntOrFloatBitWidth();

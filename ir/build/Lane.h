@@ -25,6 +25,7 @@ public:
 
 Lane operator-(Lane a);
 Lane operator!(Lane a);
+Lane operator~(Lane a);
 Lane operator+(Lane a, Lane b);
 Lane operator-(Lane a, Lane b);
 Lane operator*(Lane a, Lane b);
@@ -62,6 +63,10 @@ Lane ceil(Lane a);
 Lane roundeven(Lane a);
 Lane shiftLeft(Lane a, int64_t bits);
 Lane shiftRightUnsigned(Lane a, int64_t bits);
+/// Numbers of bits that are negative or not below the width shift out all bits: the result is 0, or -1 for a negative
+/// integer that is shifted right.
+Lane shiftLeft(Lane a, Lane bits);
+Lane shiftRight(Lane a, Lane bits);
 
 // A double combined with a lane is a constant of the lane's type.
 #define SLUICE_MIXED(op)                                                                                               \

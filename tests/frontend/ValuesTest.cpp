@@ -154,6 +154,37 @@ TEST_F(Values, OperatorsCompareAndCombine) {
   EXPECT_THAT(valuesOf((x < y) ^ (y == 2)), ElementsAre(0, 1));
 }
 
+TEST_F(Values, OperatorsWorkOnBits) {
+  Tensor x = batch("x", {12, -7}, i32), y = batch("y", {10, 3}, i32), flag = batch("flag", {1, 0}, boolean);
+  EXPECT_THAT(valuesOf(x & y), ElementsAre(8, 1));
+  EXPECT_THAT(valuesOf(x | 3), ElementsAre(15, -5));
+  EXPECT_THAT(valuesOf(1 ^ x), ElementsAre(13, -8));
+  EXPECT_THAT(valuesOf(~x), ElementsAre(-13, 6));
+  EXPECT_THAT(valuesOf(x << 2), ElementsAre(48, -28));
+  EXPECT_THAT(valuesOf(x >> y), ElementsAre(0, -1));
+  EXPECT_THAT(valuesOf(1 << y), ElementsAre(1024, 8));
+  EXPECT_THAT(valuesOf(x % 5), ElementsAre(2, 3));
+  EXPECT_THAT(valuesOf(7.5 % batch("z", {2, -2})), ElementsAre(1.5, -0.5));
+  EXPECT_THAT(valuesOf(flag | (x > 0)), ElementsAre(1, 0));
+  EXPECT_THAT(valuesOf(~flag), ElementsAre(0, 1));
+  EXPECT_THAT(valuesOf(flag ^ 1), ElementsAre(0, 1));
+  EXPECT_EQ((x << 2).dtype(), i32);
+}
+
+// PyTorch's, by the names of its functions.
+TEST_F(Values, BitwiseFunctionsWorkOnAllIntegers) {
+  Tensor x = batch("x", {200, 7}, u8), y = batch("y", {0x1p40, -5}, i64);
+  EXPECT_THAT(valuesOf(bitwise_and(x, 12)), ElementsAre(8, 4));
+  EXPECT_THAT(valuesOf(bitwise_or(x, x)), ElementsAre(200, 7));
+  EXPECT_THAT(valuesOf(bitwise_xor(x, 255)), ElementsAre(55, 248));
+  EXPECT_THAT(valuesOf(bitwise_not(x)), ElementsAre(55, 248));
+  EXPECT_THAT(valuesOf(bitwise_left_shift(x, 1)), ElementsAre(144, 14));
+  EXPECT_THAT(valuesOf(bitwise_right_shift(x, 3)), ElementsAre(25, 0));
+  EXPECT_THAT(valuesOf(bitwise_right_shift(y, 38)), ElementsAre(4, -1));
+  EXPECT_THAT(valuesOf(bitwise_right_shift(y, 64)), ElementsAre(0, -1));
+  EXPECT_THAT(valuesOf(bitwise_left_shift(y, -1)), ElementsAre(0, 0));
+}
+
 TEST_F(Values, AssignmentsMakeTheHandleTheResult) {
   Tensor x = batch("x", {1, 2}), before = x;
   x += 3;

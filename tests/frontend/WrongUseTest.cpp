@@ -173,7 +173,15 @@ TEST_F(WrongUse, NumbersWhereBoolsBelong) {
   WRONG(flag & x);
   SAYS("&: dtypes differ: bool and f32; convert one with .to(...) ([batch, 784] x [batch, 784])");
   WRONG(x | x);
-  SAYS("|: an operand is f32, not bool ([batch, 784] x [batch, 784])");
+  SAYS("|: works on integers and bool, not f32 ([batch, 784] x [batch, 784])");
+  WRONG(logical_or(bytes, bytes));
+  SAYS("logical_or: an operand is u8, not bool ([batch, 784] x [batch, 784])");
+  WRONG(~x);
+  SAYS("~: works on integers and bool, not f32 ([batch, 784])");
+  WRONG(flag << 1);
+  SAYS("<<: works on integers, not bool ([batch, 784])");
+  WRONG(bitwise_right_shift(x, x));
+  SAYS("bitwise_right_shift: works on integers, not f32 ([batch, 784] x [batch, 784])");
   WRONG(where(x, 1.0, 0.0));
   SAYS("where: the condition is f32, not bool ([batch, 784])");
 }

@@ -512,6 +512,33 @@ TEST(Evaluate, BoundsAreRoundedFirst) {
                 1e-15);
 }
 
+// Bits that are shifted out, signs, and numbers of bits that are negative or too large.
+TEST(Evaluate, Bits) {
+  auto binary = [](const std::string &name, const std::string &element, size_t size) {
+    std::string type = "tensor<" + std::to_string(size) + "x" + element + ">";
+    return "\"sluice." + name + "\"(%0, %1) : (" + type + ", " + type + ") -> " + type;
+  };
+  const Case cases[] = {
+      {binary("and", "i32", 3), {{12, -1, -8}, {10, 7, 12}}, {{8, 7, 8}}},
+      {binary("or", "i64", 3), {{12, -1, -8}, {10, 7, 3}}, {{14, -1, -5}}},
+      {binary("xor", "ui8", 2), {{12, 255}, {10, 15}}, {{6, 240}}},
+      {binary("xor", "i32", 2), {{-1, -8}, {12, -7}}, {{-13, 1}}},
+      {"\"sluice.not\"(%0) : (tensor<3xi32>) -> tensor<3xi32>", {{0, -1, 7}}, {{-1, 0, -8}}},
+      {"\"sluice.not\"(%0) : (tensor<2xui8>) -> tensor<2xui8>", {{0, 12}}, {{255, 243}}},
+      {"\"sluice.not\"(%0) : (tensor<2xi1>) -> tensor<2xi1>", {{0, 1}}, {{1, 0}}},
+      {binary("shift_left", "i32", 6),
+       {{1, -3, 3, 1, 1, 1}, {4, 2, 31, 32, -1, 31}},
+       {{16, -12, -0x1p31, 0, 0, -0x1p31}}},
+      {binary("shift_left", "ui8", 3), {{3, 255, 1}, {7, 1, 8}}, {{128, 254, 0}}},
+      {binary("shift_left", "i64", 3), {{1, -1, 1}, {40, 52, 64}}, {{0x1p40, -0x1p52, 0}}},
+      {binary("shift_right", "i32", 6), {{16, -16, -1, 5, -5, 7}, {2, 2, 31, 32, 99, -1}}, {{4, -4, -1, 0, -1, 0}}},
+      {binary("shift_right", "ui8", 3), {{255, 255, 128}, {4, 8, 7}}, {{15, 0, 1}}},
+      {binary("shift_right", "i64", 3), {{0x1p50, -0x1p50, -3}, {48, 48, 64}}, {{4, -4, -1}}},
+  };
+  for (const Case &test : cases)
+    expectResults(test, 0);
+}
+
 // Random123's test vector of Threefry-2x32-20: the block (0, 0) under the key (0, 0) is 6b200159 99ba4efe.
 TEST(Evaluate, FirstWordIsThreefrys) {
   expectResults({draw("uniform", 0, 1, "tensor<1xf64>"), {{0, 0}}, {{double(0x6b200159 >> 9) / (1 << 23)}}}, 0);

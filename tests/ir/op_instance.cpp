@@ -96,6 +96,26 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
     return Sample{std::string("\"sluice.") + name + "\"(%0, %1) : (tensor<9xi1>, tensor<9xi1>) -> tensor<9xi1>",
                   {{0, 2}, {0, 2}}};
   };
+  // All kinds of integers; the second range is that of the second operand, if there is one.
+  auto bitwise = [](const std::string &name, std::vector<std::pair<double, double>> second) {
+    std::vector<Sample> samples;
+    for (const char *element : {"i32", "i64", "ui8"}) {
+      std::string type = std::string("tensor<40x") + element + ">";
+      std::vector<std::pair<double, double>> ranges{element == std::string("ui8") ? std::pair(0.0, 256.0)
+                                                                                  : std::pair(-2e9, 2e9)};
+      ranges.insert(ranges.end(), second.begin(), second.end());
+      if (second.size() == 1 && element == std::string("ui8"))
+        ranges[1].first = 0;
+      samples.push_back({"\"sluice." + name + "\"(%0" + (second.empty() ? "" : ", %1") + ") : (" + type +
+                             (second.empty() ? "" : ", " + type) + ") -> " + type,
+                         ranges});
+    }
+    return samples;
+  };
+  auto with = [](std::vector<Sample> samples, const Sample &sample) {
+    samples.push_back(sample);
+    return samples;
+  };
   auto compare = [](const char *predicate, const char *element) {
     std::string type = std::string("tensor<20x") + element + ">";
     return Sample{std::string("\"sluice.compare\"(%0, %1) {predicate = #sluice<predicate ") + predicate + ">} : (" +
@@ -181,10 +201,12 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
       {"sluice.ceil", {unary("ceil")}},
       {"sluice.round", {unary("round")}},
       {"sluice.stop_gradient", {unary("stop_gradient")}},
-      {"sluice.not", {{"\"sluice.not\"(%0) : (tensor<9xi1>) -> tensor<9xi1>", {{0, 2}}}}},
-      {"sluice.and", {logical("and")}},
-      {"sluice.or", {logical("or")}},
-      {"sluice.xor", {logical("xor")}},
+      {"sluice.not", with(bitwise("not", {}), {"\"sluice.not\"(%0) : (tensor<9xi1>) -> tensor<9xi1>", {{0, 2}}})},
+      {"sluice.and", with(bitwise("and", {{-200, 200}}), logical("and"))},
+      {"sluice.or", with(bitwise("or", {{-200, 200}}), logical("or"))},
+      {"sluice.xor", with(bitwise("xor", {{-200, 200}}), logical("xor"))},
+      {"sluice.shift_left", bitwise("shift_left", {{-9, 40}})}, // some out of range
+      {"sluice.shift_right", bitwise("shift_right", {{-9, 80}})},
       {"sluice.isnan", {{"\"sluice.isnan\"(%0) : (tensor<3xf64>) -> tensor<3xi1>", {{-2, 2}}}}},
       {"sluice.isinf", {{"\"sluice.isinf\"(%0) : (tensor<3xf64>) -> tensor<3xi1>", {{-2, 2}}}}},
       {"sluice.compare",

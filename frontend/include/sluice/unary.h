@@ -57,3 +57,9 @@
 
 /// Functions of two tensors of bool: X(name, op of the IR).
 #define SLUICE_LOGICAL_FUNCTIONS(X) X(logical_and, AndOp) X(logical_or, OrOp) X(logical_xor, XorOp)
+
+/// Functions of the bits of integers and bool: X(name, op of the IR).
+#define SLUICE_BITWISE_FUNCTIONS(X) X(bitwise_and, AndOp) X(bitwise_or, OrOp) X(bitwise_xor, XorOp)
+
+/// Shifts of integers by integers: X(name, op of the IR).
+#define SLUICE_SHIFT_FUNCTIONS(X) X(bitwise_left_shift, ShiftLeftOp) X(bitwise_right_shift, ShiftRightOp)

@@ -31,6 +31,23 @@ static double remainder(double a, double b, Value y) {
   return (b < 0 ? rest > 0 : rest < 0) ? rest + b : rest;
 }
 
+static double invert(double a, Value of) {
+  return elementOf(of).isInteger(1) ? a == 0 : roundTo(elementOf(of), double(~int64_t(a)));
+}
+
+/// Whether an integer can be shifted by b bits.
+static bool isBelowWidth(double b, Value y) { return b >= 0 && b < elementOf(y).getIntOrFloatBitWidth(); }
+
+static double shiftLeft(double a, double b, Value y) {
+  return isBelowWidth(b, y) ? roundTo(elementOf(y), double(int64_t(uint64_t(int64_t(a)) << int64_t(b)))) : 0;
+}
+
+static double shiftRight(double a, double b, Value y) {
+  if (!isBelowWidth(b, y))
+    return a < 0 ? -1 : 0;
+  return double(int64_t(a) >> int64_t(b));
+}
+
 /// floor(a / b), where y is the remainder: (a - y) / b, rounded to an integer. The floor of a rounded a / b could be
 /// too large by 1. The quotient by infinity is 0, or -1 if the signs differ.
 static Node floorOfQuotient(Node a, Node b, Node y) {

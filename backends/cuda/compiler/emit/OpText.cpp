@@ -53,6 +53,7 @@ static std::string formOf(Operation *op) {
       {"arith.ori", "a | b"},
       {"arith.xori", "a ^ b"},
       {"arith.shli", "(U)a << b"},
+      {"arith.shrsi", "a >> b"},
       {"arith.shrui", "(U)a >> b"},
       {"arith.negf", "-a"},
       {"arith.maximumf", "maximum(a, b)"},

@@ -6,6 +6,8 @@
 //   isnan, isinf                                                    floats                 bool
 //   comparisons                                                     any dtype              bool
 //   logical functions                                               bool                   bool
+//   bitwise_and, bitwise_or, bitwise_xor, bitwise_not               integers and bool      the same dtype
+//   bitwise_left_shift, bitwise_right_shift                         integers               the same dtype
 //   cast, stop_gradient, full_like, where                           any dtype              as documented
 //
 // Integers wrap around. A number must be a value of the dtype that it takes; `x < 0.5` fails for an integer x.
@@ -57,7 +59,15 @@ SLUICE_BINARY(div, )
 #define SLUICE_COMPARISON(name, symbol) SLUICE_BINARY(name, )
 SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #undef SLUICE_COMPARISON
+/// bitwise_and, bitwise_or and bitwise_xor; of bool, the logical functions.
+SLUICE_BITWISE_FUNCTIONS(SLUICE_BINARY)
+/// bitwise_left_shift, where integers wrap around, and bitwise_right_shift, which repeats the sign. Shifts by a negative
+/// number of bits, or by the width of the dtype and above, shift out all bits: they give 0, or -1 for a negative integer
+/// that is shifted right.
+SLUICE_SHIFT_FUNCTIONS(SLUICE_BINARY)
 #undef SLUICE_BINARY
+/// Each bit inverted: -1 - x for signed integers, 255 - x for u8, and logical_not for bool.
+Tensor bitwise_not(Arg x);
 
 /// logical_and, logical_or and logical_xor. PyTorch also accepts numbers.
 #define SLUICE_LOGICAL(name, op) Tensor name(Arg a, Arg b);
@@ -66,7 +76,10 @@ SLUICE_LOGICAL_FUNCTIONS(SLUICE_LOGICAL)
 
 /// neg.
 Tensor operator-(Arg x);
-/// add, sub, mul, div and the comparisons as operators, with the same overloads.
+/// bitwise_not.
+Tensor operator~(Arg x);
+/// add, sub, mul, div, remainder (%), the comparisons, bitwise_and (&), bitwise_or (|), bitwise_xor (^) and the shifts as
+/// operators, with the same overloads.
 #define SLUICE_OPERATOR(symbol)                                                                                        \
   Tensor operator symbol(Arg a, Arg b);                                                                                \
   Tensor operator symbol(Arg a, double b);                                                                             \
@@ -75,6 +88,12 @@ SLUICE_OPERATOR(+)
 SLUICE_OPERATOR(-)
 SLUICE_OPERATOR(*)
 SLUICE_OPERATOR(/)
+SLUICE_OPERATOR(%)
+SLUICE_OPERATOR(&)
+SLUICE_OPERATOR(|)
+SLUICE_OPERATOR(^)
+SLUICE_OPERATOR(<<)
+SLUICE_OPERATOR(>>)
 #define SLUICE_COMPARISON(name, symbol) SLUICE_OPERATOR(symbol)
 SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #undef SLUICE_COMPARISON
@@ -91,12 +110,9 @@ SLUICE_ASSIGNMENT(*=)
 SLUICE_ASSIGNMENT(/=)
 #undef SLUICE_ASSIGNMENT
 
-/// logical_not, logical_and, logical_or and logical_xor. Errors of `!x` name the line that created x.
-/// `&&` and `||` are not overloaded: they test whether tensors exist.
+/// logical_not. Errors of `!x` name the line that created x. `&&` and `||` are not overloaded: they test whether tensors
+/// exist. `&`, `|` and `^` of bool are the logical functions.
 Tensor operator!(const Tensor &x);
-Tensor operator&(Arg a, Arg b);
-Tensor operator|(Arg a, Arg b);
-Tensor operator^(Arg a, Arg b);
 
 /// a where the condition, of bool, is true; b elsewhere. Of two numbers, the result has the dtype of the graph's
 /// parameters.
