@@ -42,7 +42,32 @@ Tensor prelu(Arg x, const Tensor &weight) {
 
 Tensor masked_fill(Arg x, const Tensor &mask, double value) { return where(Arg(mask, x.where), value, x); }
 
+static Tensor closeAs(Call &call, const Arg &a, const Tensor &b, double rtol, double atol, bool equalNan) {
+  call.requireSameDType(a.tensor, b);
+  if (a.tensor.dtype() == DType::boolean)
+    call.fail("works on numbers, not bool; convert with .to(f32)");
+  if (!(rtol >= 0 && atol >= 0))
+    call.fail("the tolerances are not negative: " + Call::print(rtol) + " and " + Call::print(atol));
+  Line at{a.where};
+  auto number = [&](const Tensor &x) { return at(is_float(x.dtype()) ? detail::widened(call, x) : call.cast(x, f64)); };
+  Arg left = number(a.tensor), right = number(b);
+  Arg difference = at(abs(at(left - right)));
+  Tensor isNear = at(difference <= at(at(abs(right)) * rtol + atol)) & at(logical_not(at(isinf(difference))));
+  Tensor isClose = at(a == at(b)) | at(isNear);
+  return equalNan ? at(isClose) | at(at(isnan(left)) & at(isnan(right))) : isClose;
+}
+
+Tensor isclose(Arg a, const Tensor &b, double rtol, double atol, bool equal_nan) {
+  Call call("isclose", a, Arg(b, a.where), Rows::merged);
+  return closeAs(call, a, b, rtol, atol, equal_nan);
+}
+
 //===- reductions -------------------------------------------------------------------------------------------------===//
+
+Tensor allclose(Arg a, const Tensor &b, double rtol, double atol, bool equal_nan) {
+  Call call("allclose", a, Arg(b, a.where), Rows::merged);
+  return all(Arg(closeAs(call, a, b, rtol, atol, equal_nan), a.where));
+}
 
 Tensor argmin(Arg x, std::int64_t dim, bool keepdim, DType dtype) {
   Call call("argmin", x, Rows::merged);
@@ -79,9 +104,8 @@ Tensor normalize(Arg x, double p, std::int64_t dim, double eps) {
 //===- shape ------------------------------------------------------------------------------------------------------===//
 
 // [2, 3] four times along the last dimension: [2, 1, 3], [2, 4, 3], [2, 12].
-Tensor repeat(Arg x, std::vector<std::int64_t> repeats) {
-  Call call("repeat", x);
-  ArrayRef<int64_t> from = Call::shape(x.tensor);
+static Tensor repeated(Call &call, const Tensor &x, ArrayRef<int64_t> repeats) {
+  ArrayRef<int64_t> from = Call::shape(x);
   if (repeats.size() < from.size())
     call.fail("names " + std::to_string(repeats.size()) + " dimensions of " + std::to_string(from.size()));
   SmallVector<int64_t> apart, dims, sizes;
@@ -105,8 +129,20 @@ Tensor repeat(Arg x, std::vector<std::int64_t> repeats) {
     sizes.push_back(ShapedType::isDynamic(size) ? size : repeated);
   }
   if (ArrayRef(apart) == from)
-    return x.tensor;
-  return call.reshape(call.expand(x.tensor, dims, apart), sizes);
+    return x;
+  return call.reshape(call.expand(x, dims, apart), sizes);
+}
+
+Tensor repeat(Arg x, std::vector<std::int64_t> repeats) {
+  Call call("repeat", x);
+  return repeated(call, x.tensor, repeats);
+}
+
+Tensor tile(Arg x, std::vector<std::int64_t> dims) {
+  Call call("tile", x);
+  if (int64_t missing = Call::rank(x.tensor) - int64_t(dims.size()); missing > 0)
+    dims.insert(dims.begin(), size_t(missing), 1);
+  return repeated(call, x.tensor, dims);
 }
 
 /// A dimension that is not the batch.
@@ -115,6 +151,72 @@ static int64_t movableAxis(const Call &call, const Tensor &x, int64_t dim) {
   if (ShapedType::isDynamic(Call::shape(x)[axis]))
     call.fail("would move the rows of a call, which stand for themselves");
   return axis;
+}
+
+/// The vector x on a diagonal of a matrix of zeros.
+static Tensor matrixOf(Call &call, const Arg &x, int64_t diagonal) {
+  constexpr int64_t most = int64_t(1) << 20; // of rows, because a shape has at most 2^40 elements
+  int64_t size =
+      Call::shape(x.tensor)[movableAxis(call, x.tensor, 0)] + std::clamp(std::abs(diagonal), int64_t(0), most);
+  if (size > most)
+    call.fail("a matrix with the diagonal " + std::to_string(diagonal) + " is too large");
+  Line at{x.where};
+  Tensor row = pad(x, {0, std::max<int64_t>(-diagonal, 0)}), column = pad(x, {0, std::max<int64_t>(diagonal, 0)});
+  Tensor values = diagonal < 0 ? row : at(unsqueeze(at(column), 1)).tensor;
+  auto type = RankedTensorType::get({size, size}, call.graph.elementType(i32));
+  Tensor isOn = at(call.iota(type, 0, double(diagonal), 1)) == at(call.iota(type, 1, 0, 1));
+  return where(at(isOn), at(values), 0.0);
+}
+
+/// A diagonal of the matrix x: every (m + 1)-th element.
+static Tensor diagonalOf(Call &call, const Arg &x, int64_t diagonal) {
+  int64_t rows = Call::shape(x.tensor)[movableAxis(call, x.tensor, 0)];
+  int64_t columns = Call::shape(x.tensor)[movableAxis(call, x.tensor, 1)];
+  if (diagonal <= -rows || diagonal >= columns)
+    call.fail("the matrix has no diagonal " + std::to_string(diagonal));
+  int64_t row = std::max<int64_t>(-diagonal, 0), column = std::max<int64_t>(diagonal, 0);
+  int64_t first = row * columns + column, count = std::min(rows - row, columns - column);
+  Tensor flat = call.reshape(x.tensor, {rows * columns});
+  return slice(Arg(flat, x.where), 0, first, first + (count - 1) * (columns + 1) + 1, columns + 1);
+}
+
+Tensor diag(Arg x, std::int64_t diagonal) {
+  Call call("diag", x);
+  switch (Call::rank(x.tensor)) {
+  case 1:
+    return matrixOf(call, x, diagonal);
+  case 2:
+    return diagonalOf(call, x, diagonal);
+  default:
+    call.fail("the input has " + std::to_string(Call::rank(x.tensor)) + " dimensions, not 1 or 2");
+  }
+}
+
+Tensor trace(Arg x) {
+  Call call("trace", x);
+  call.requireRank("the input", x.tensor, 2);
+  return sum(Arg(diagonalOf(call, x, 0), x.where));
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor> &tensors, Indexing indexing, std::source_location where) {
+  Call call("meshgrid", tensors, where);
+  auto axisOf = [&](size_t i) { return int64_t(indexing == Indexing::xy && tensors.size() > 1 && i < 2 ? 1 - i : i); };
+  SmallVector<int64_t> shape(tensors.size(), 1);
+  for (auto [i, tensor] : llvm::enumerate(tensors)) {
+    call.requireSameDType(tensors.front(), tensor);
+    if (Call::rank(tensor) > 1)
+      call.fail("each tensor is a vector or a scalar, not " + call.print(tensor));
+    if (Call::rank(tensor) == 1)
+      shape[size_t(axisOf(i))] = Call::shape(tensor)[movableAxis(call, tensor, 0)];
+  }
+  std::vector<Tensor> grids;
+  for (auto [i, tensor] : llvm::enumerate(tensors)) {
+    SmallVector<int64_t> dims;
+    if (Call::rank(tensor) == 1)
+      dims.push_back(axisOf(i));
+    grids.push_back(call.expand(tensor, dims, shape));
+  }
+  return grids;
 }
 
 /// The elements along an axis in reverse order.

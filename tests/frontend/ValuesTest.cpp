@@ -212,6 +212,22 @@ TEST_F(Values, ConstantsHaveTheBatch) {
   EXPECT_EQ(zeros_like(x).shape(), x.shape());
 }
 
+TEST_F(Values, IdentityMatricesMayBeOblong) {
+  EXPECT_THAT(valuesOf(g.eye(2)), ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(valuesOf(g.eye(2, 3, i32)), ElementsAre(1, 0, 0, 0, 1, 0));
+  EXPECT_THAT(valuesOf(g.eye(3, 1, boolean)), ElementsAre(1, 0, 0));
+}
+
+TEST_F(Values, DistancesAreEqual) {
+  EXPECT_THAT(valuesOf(g.linspace(-1, 2, 4, f64)), ElementsAre(-1, 0, 1, 2));
+  EXPECT_THAT(valuesOf(g.linspace(3, 1, 5)), ElementsAre(3, 2.5, 2, 1.5, 1));
+  EXPECT_THAT(valuesOf(g.linspace(7, 9, 1)), ElementsAre(7));
+  EXPECT_THAT(valuesOf(g.linspace(-0.3, 1.7, 7, f64)), // PyTorch's numbers
+              near({-0.3, 0.033333333333333326, 0.36666666666666664, 0.7, 1.0333333333333332, 1.3666666666666667, 1.7}));
+  EXPECT_EQ(valuesOf(g.linspace(0, 1, 50, f64)).back(), 1); // 49 steps give 1 - 2^-53
+  EXPECT_EQ(g.linspace(0, 1, 3, bf16).dtype(), bf16);
+}
+
 // The numbers of jax.random for PRNGKey(0): its children, and a uniform draw.
 TEST_F(Values, KeysAndNumbersAreThoseOfJax) {
   Tensor key = random::key(g, 0), keys = random::split(key);
@@ -318,6 +334,55 @@ TEST_F(Values, PadsAndJoins) {
   Tensor wide = batch("wide", {1, 2, 3, 4, 5, 6});
   EXPECT_THAT(valuesOf(pad(wide, {-1, 2, 0, 0}, 9)), ElementsAre(2, 3, 9, 9, 5, 6, 9, 9));
   EXPECT_THAT(valuesOf(pad(wide, {-1, -1})), ElementsAre(2, 5));
+}
+
+TEST_F(Values, DiagonalsAndMatrices) {
+  Tensor x = g.arange(1, 3, 1, i32), matrix = g.arange(12, f32).reshape({3, 4}); // 0 to 3; 4 to 7; 8 to 11
+  EXPECT_THAT(valuesOf(diag(x)), ElementsAre(1, 0, 0, 2));
+  EXPECT_THAT(valuesOf(diag(x, 1)), ElementsAre(0, 1, 0, 0, 0, 2, 0, 0, 0));
+  EXPECT_THAT(valuesOf(diag(x, -1)), ElementsAre(0, 0, 0, 1, 0, 0, 0, 2, 0));
+  EXPECT_THAT(valuesOf(diag(matrix)), ElementsAre(0, 5, 10));
+  EXPECT_THAT(valuesOf(diag(matrix, 1)), ElementsAre(1, 6, 11));
+  EXPECT_THAT(valuesOf(diag(matrix, 3)), ElementsAre(3));
+  EXPECT_THAT(valuesOf(diag(matrix, -2)), ElementsAre(8));
+  EXPECT_THAT(valuesOf(diag(matrix.t(), 1)), ElementsAre(4, 9));
+  EXPECT_THAT(valuesOf(trace(matrix)), ElementsAre(15));
+  EXPECT_EQ(trace(diag(x)).dtype(), i64);
+}
+
+TEST_F(Values, TilesRepeatTheLastDimensions) {
+  Tensor x = g.arange(2, i32);
+  EXPECT_THAT(valuesOf(tile(x.unsqueeze(1), {2})), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(valuesOf(tile(x, {2, 2})), ElementsAre(0, 1, 0, 1, 0, 1, 0, 1));
+}
+
+TEST_F(Values, GridsHaveTheCoordinates) {
+  Tensor x = g.arange(2, i32), y = g.arange(5, 8, 1, i32), z = g.full({}, 9, i32);
+  std::vector<Tensor> rows = meshgrid({x, y, z}), columns = meshgrid({x, y, z}, Indexing::xy);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[2].shape().str(), "[2, 3, 1]");
+  EXPECT_THAT(valuesOf(rows[0]), ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(valuesOf(rows[1]), ElementsAre(5, 6, 7, 5, 6, 7));
+  EXPECT_THAT(valuesOf(rows[2]), ElementsAre(9, 9, 9, 9, 9, 9));
+  EXPECT_EQ(columns[2].shape().str(), "[3, 2, 1]");
+  EXPECT_THAT(valuesOf(columns[0]), ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(valuesOf(columns[1]), ElementsAre(5, 5, 6, 6, 7, 7));
+  EXPECT_THAT(valuesOf(meshgrid({x}, Indexing::xy)[0]), ElementsAre(0, 1));
+}
+
+// PyTorch's rules: the tolerance is relative to b, infinities are close to themselves alone.
+TEST_F(Values, CloseNumbersDifferByLittle) {
+  Tensor a = batch("a", {1, 2, INFINITY, NAN, 0, -INFINITY}), b = batch("b", {1.25, 2.75, INFINITY, NAN, INFINITY, 1});
+  EXPECT_THAT(valuesOf(isclose(a, b, 0.2, 0)), ElementsAre(1, 0, 1, 0, 0, 0));
+  EXPECT_THAT(valuesOf(isclose(b, a, 0.2, 0)), ElementsAre(0, 0, 1, 0, 0, 0));
+  EXPECT_THAT(valuesOf(isclose(a, b, 0.2, 0.25, true)), ElementsAre(1, 1, 1, 1, 0, 0));
+  EXPECT_THAT(valuesOf(isclose(a, b, 0, 0)), ElementsAre(0, 0, 1, 0, 0, 0));
+  EXPECT_THAT(valuesOf(allclose(a, a)), ElementsAre(0));
+  EXPECT_THAT(valuesOf(allclose(a, a, 0, 0, true)), ElementsAre(1));
+  Tensor whole = batch("whole", {100, -100}, i32);
+  EXPECT_THAT(valuesOf(isclose(whole, whole + 1, 0.01, 0)), ElementsAre(1, 0));
+  EXPECT_THAT(valuesOf(isclose(whole, whole, 0, 0)), ElementsAre(1, 1));
+  EXPECT_EQ(allclose(whole, whole).shape(), Shape());
 }
 
 TEST_F(Values, ReorderedDimensions) {

@@ -204,6 +204,29 @@ TEST_F(WrongUse, KeysAndShapesOfRandomNumbers) {
   SAYS("random::normal: a deviation cannot be negative: -1 ([2])");
 }
 
+TEST_F(WrongUse, DiagonalsGridsAndTolerances) {
+  WRONG(diag(logits));
+  SAYS("diag: would move the rows of a call, which stand for themselves ([batch, 10])");
+  WRONG(diag(image));
+  SAYS("diag: the input has 4 dimensions, not 1 or 2 ([batch, 4, 9, 9])");
+  WRONG(diag(matrix, 10));
+  SAYS("diag: the matrix has no diagonal 10 ([512, 10])");
+  WRONG(diag(matrix.select(0, 0), -(1 << 20)));
+  SAYS("diag: a matrix with the diagonal -1048576 is too large ([10])");
+  WRONG(trace(label));
+  SAYS("trace: the input has 1 dimensions, not 2 ([batch])");
+  WRONG(tile(matrix, {0}));
+  SAYS("tile: a dimension is there once or more, not 0 times ([512, 10])");
+  WRONG(meshgrid({matrix}));
+  SAYS("meshgrid: each tensor is a vector or a scalar, not [512, 10] ([512, 10])");
+  WRONG(meshgrid({matrix.select(0, 0), label}));
+  SAYS("meshgrid: dtypes differ: f32 and i32; convert one with .to(...) ([10] x [batch])");
+  WRONG(isclose(flag, flag));
+  SAYS("isclose: works on numbers, not bool; convert with .to(f32) ([batch, 784] x [batch, 784])");
+  WRONG(allclose(x, x, -1));
+  SAYS("allclose: the tolerances are not negative: -1 and 1e-08 ([batch, 784] x [batch, 784])");
+}
+
 TEST_F(WrongUse, NumbersThatTheDTypeCannotHold) {
   WRONG(label * 0.5);
   SAYS("*: the number 0.5 is not a value of i32; convert with .to(f32) ([batch])");
@@ -648,6 +671,14 @@ TEST_F(WrongUse, CountsThatAreNone) {
   SAYS("arange: the number 0.250000 is not a value of i64");
   WRONG(g.arange(3, u8));
   SAYS("arange: counts in floats, i32 or i64, not in u8");
+  WRONG(g.eye(0));
+  SAYS("eye: the sizes are at least 1, not 0 and 0");
+  WRONG(g.linspace(0, 1, 0));
+  SAYS("linspace: the number of steps is positive, not 0");
+  WRONG(g.linspace(0, 1, 3, i32));
+  SAYS("linspace: the numbers are floats, not i32");
+  WRONG(g.linspace(0, 1e6, 3, f16));
+  SAYS("linspace: the number 1000000.000000 is not a value of f16");
   WRONG(g.arange(1e15));
   SAYS("arange: the shape [1000000000000000] has more than 2^40 elements");
   WRONG(tril(label));

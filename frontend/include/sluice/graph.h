@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <type_traits>
@@ -82,6 +83,11 @@ public:
   /// PyTorch infers the dtype. Fails for an empty range, and for numbers that the dtype lacks.
   Tensor arange(double end, DType dtype = i64, Where where = Where::current());
   Tensor arange(double start, double end, double step = 1, DType dtype = i64, Where where = Where::current());
+  /// A matrix [n, m] of ones on the diagonal and zeros elsewhere, of any dtype. m is n by default.
+  Tensor eye(std::int64_t n, std::optional<std::int64_t> m = {}, DType dtype = f32, Where where = Where::current());
+  /// `steps` floats at equal distances from `start` to `end`, both included; only `start` for one step. PyTorch's takes
+  /// integers too.
+  Tensor linspace(double start, double end, std::int64_t steps, DType dtype = f32, Where where = Where::current());
   /// A hyperparameter: a scalar of a float dtype that can be set when the program runs (`--set NAME=0.1`); `value` by
   /// default.
   Tensor hyper(std::string name, double value, DType dtype = f32, Where where = Where::current());
