@@ -42,11 +42,16 @@ public:
   }
 
 private:
-  /// The index of the first step's slices, computed on the device of the slices.
+  /// The index of the first step's slices, computed on the device of the slices, or of the carried values if slices are
+  /// constants without a device.
   Value firstPlace() {
-    Value other = scan.getNumOperands() ? scan->getOperands().back() : Value();
-    InheritDevice devices(before, other ? getDevice(other.getType()) : StringAttr(),
-                          other ? pinOf(other) : StringAttr());
+    StringAttr device, pin;
+    for (Value operand : llvm::reverse(scan->getOperands()))
+      if (!device && !pin) {
+        device = getDevice(operand.getType());
+        pin = pinOf(operand);
+      }
+    InheritDevice devices(before, device, pin);
     return full(before, scan.getLoc(), scan.getReverse() ? double(scan.getCount()) - 1 : 0.0,
                 RankedTensorType::get({}, before.getI32Type()));
   }

@@ -40,9 +40,8 @@ ArrayDevice::Opened &ArrayDevice::opened() {
   if (int32_t count = context.deviceCount(); ordinal_ >= count)
     failUnsupported(concat("device ", text_, " is not there: ", backend_, " has ", count, " devices"));
   auto alignment = std::max<size_t>(context.deviceInfo(ordinal_).alignment, static_cast<size_t>(leastAlignment));
-  all_.push_back(
-      std::make_unique<Opened>(std::move(backend), std::make_unique<ArrayMemory>(isHost() ? nullptr : &context.memory(),
-                                                                                 ordinal_, isHost(), alignment)));
+  auto memory = std::make_unique<ArrayMemory>(*backend, isHost() ? nullptr : &context.memory(), ordinal_, alignment);
+  all_.push_back(std::make_unique<Opened>(std::move(backend), std::move(memory)));
   current_.store(all_.back().get(), std::memory_order_release);
   return *all_.back();
 }

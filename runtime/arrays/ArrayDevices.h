@@ -103,6 +103,7 @@ private:
   ArrayDevices();
   ArrayDevice &deviceAt(const Place &place, size_t number, const std::string &settings, const sluice_backend_run *half);
 
+  std::atomic<int64_t> generation_ = 0;
   std::mutex mutex_;                                ///< guards the members below
   std::vector<std::unique_ptr<ArrayDevice>> known_; ///< also of earlier targets
   std::vector<ArrayDevice *> target_;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/arrays/Stream.h"
-#include "runtime/device/MemoryPool.h"
+#include "runtime/device/PooledBackend.h"
 
 #include <array>
 #include <atomic>
@@ -16,8 +16,9 @@ namespace sluice::runtime {
 /// Thread-safe.
 class ArrayMemory {
 public:
-  ArrayMemory(MemoryPool *pool, int32_t device, bool isHost, size_t alignment)
-      : pool_(pool), device_(device), isHost_(isHost), alignment_(alignment) {}
+  /// `pool` is null for the host, whose memory comes from the C++ library.
+  ArrayMemory(const PooledBackend &backend, MemoryPool *pool, int32_t device, size_t alignment)
+      : backend_(backend), pool_(pool), device_(device), isHost_(!pool), alignment_(alignment) {}
   ArrayMemory(const ArrayMemory &) = delete;
 
   struct Block {
@@ -36,6 +37,8 @@ public:
 
   MemoryCount count() const;
   size_t alignment() const { return alignment_; }
+  /// Whether the device was lost, with all blocks.
+  bool isLost() const { return backend_.isLost(); }
 
 private:
   struct Unused {
@@ -53,7 +56,8 @@ private:
   bool takeUnused(Block &block, size_t number, std::vector<WorkPointer> &uses);
   bool takeOfSlab(Block &block, const std::string &what);
 
-  MemoryPool *pool_; ///< null: host memory of the C++ library
+  const PooledBackend &backend_;
+  MemoryPool *pool_;
   int32_t device_;
   bool isHost_;
   size_t alignment_;

@@ -1,5 +1,8 @@
 #include "runtime/arrays/Storage.h"
 
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -24,6 +27,7 @@ Storage::~Storage() {
 }
 
 void Storage::waitToRead(Stream &stream) {
+  requirePresence();
   WorkPointer written;
   {
     std::lock_guard lock(mutex_);
@@ -46,7 +50,7 @@ void Storage::noteRead(const WorkPointer &work) {
   if (!work)
     return;
   std::lock_guard lock(mutex_);
-  std::erase_if(uses_, [&](const WorkPointer &use) { return use->isDone() || &use->stream() == &work->stream(); });
+  std::erase_if(uses_, [&](const WorkPointer &use) { return &use->stream() == &work->stream(); });
   uses_.push_back(work);
 }
 
@@ -54,6 +58,11 @@ void Storage::noteWrite(const WorkPointer &work) {
   noteRead(work);
   std::lock_guard lock(mutex_);
   written_ = work;
+}
+
+void Storage::requirePresence() const {
+  if (memory_ && memory_->isLost())
+    failExhausted(concat("an array of ", device_->text(), " is lost: the device failed after it was made"));
 }
 
 void Storage::synchronize() {
@@ -95,7 +104,6 @@ void copyBetween(Stream &stream, ArrayDevice &from, const std::byte *source, Arr
   between->noteWrite(out.record(site));
   between->waitToRead(in);
   put(in, host, between->address(), to, target, bytes, site);
-  in.keep(between);
   WorkPointer end = in.record(site);
   between->noteRead(end);
   stream.waitFor(end);
@@ -107,7 +115,8 @@ void copyStorage(Storage &from, size_t fromOffset, Storage &to, size_t toOffset,
   from.waitToRead(stream);
   to.waitToWrite(stream);
   copyBetween(stream, from.device(), from.address() + fromOffset, to.device(), to.address() + toOffset, bytes, site);
-  stream.keep(std::move(keepFrom));
+  if (keepFrom && keepFrom->isForeign()) // else its memory waits for the copy when it is freed
+    stream.keep(std::move(keepFrom));
   WorkPointer work = stream.record(site);
   from.noteRead(work);
   to.noteWrite(work);

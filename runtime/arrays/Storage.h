@@ -40,6 +40,9 @@ public:
   void synchronize();
 
 private:
+  /// Fails if the device was lost.
+  void requirePresence() const;
+
   ArrayDevice *device_;
   ArrayMemory::Block block_;
   size_t bytes_;
@@ -47,7 +50,7 @@ private:
   std::function<void()> release_;
   std::mutex mutex_; ///< guards the members below
   WorkPointer written_;
-  std::vector<WorkPointer> uses_; ///< the last work of each stream that uses it, without completed work
+  std::vector<WorkPointer> uses_; ///< the last work of each stream that uses it
 };
 
 using StoragePointer = std::shared_ptr<Storage>;

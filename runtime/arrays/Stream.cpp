@@ -46,7 +46,7 @@ WorkPointer Stream::record(const CallSite &site) {
     finishOldest();
   DeviceEvent event = freshEvent();
   queue_.record(event);
-  auto work = std::make_shared<Work>(*this, site, std::move(event));
+  auto work = std::make_shared<CallWork>(*this, site, std::move(event));
   pending_.push_back({work, std::exchange(kept_, {})});
   return work;
 }
@@ -67,16 +67,19 @@ void Stream::finishOldest() {
 }
 
 void Stream::waitFor(const WorkPointer &work) {
-  if (!work)
-    return;
-  if (work->isDone())
-    return work->check();
-  if (&work->stream() == this)
-    return;
-  if (isImmediate() || &work->stream().owner().backend() != &owner_->backend())
+  if (!work || &work->stream() == this)
+    return work ? work->checkIfDone() : void();
+  DeviceContext &context = owner_->context();
+  bool isSameBackend = &work->stream().owner().backend() == &owner_->backend();
+  if (isImmediate() || !isSameBackend)
     return synchronize(work);
-  DeviceContext &context = owner_->context(); // events of one group may be waited for in any of its contexts
-  context.checkWork(context.half().wait(queue_.get(), work->event().get()));
+  if (!work->isDone()) { // events of one group may be waited for in any of its contexts
+    context.checkWork(context.half().wait(queue_.get(), work->event().get()));
+    return;
+  }
+  work->checkIfDone();
+  if (context.half().acquire) // the wait of another thread's host does not order this context
+    context.check(context.half().acquire(context.get()), context.backend());
 }
 
 void Stream::synchronize(const WorkPointer &work) {
@@ -89,7 +92,7 @@ void Stream::synchronize(const WorkPointer &work) {
   }
   while (!work->isDone())
     its.finishOldest();
-  work->check();
+  work->checkIfDone();
 }
 
 void Stream::finish(const CallSite &site) {
@@ -98,7 +101,7 @@ void Stream::finish(const CallSite &site) {
   WorkPointer end = record(site);
   while (!end->isDone())
     finishOldest();
-  end->check();
+  end->checkIfDone();
 }
 
 } // namespace sluice::runtime

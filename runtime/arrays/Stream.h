@@ -2,7 +2,7 @@
 // waits for a lock while another one waits for work.
 #pragma once
 
-#include "runtime/arrays/Work.h"
+#include "runtime/arrays/CallWork.h"
 
 #include <deque>
 #include <map>
@@ -13,7 +13,7 @@ namespace sluice::runtime {
 
 class ArrayDevice;
 
-using WorkPointer = std::shared_ptr<Work>;
+using WorkPointer = std::shared_ptr<CallWork>;
 
 /// The context of a backend for one thread, and its streams. It outlives the thread: arrays may wait for its work. The
 /// next new thread uses it.

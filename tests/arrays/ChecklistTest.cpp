@@ -102,7 +102,7 @@ TEST_P(checklist_13_memory_counts, OfOneDeviceAndReused) {
       x = full({512, 1024}, i, f32, device);
     wait_all();
     EXPECT_LE(memory(device).allocations, before.allocations + 1) << "two arrays exist during an assignment";
-    EXPECT_EQ(x[{511, 1023}].item(), 99);
+    EXPECT_EQ((x[{511, 1023}].item()), 99);
   }
 }
 
@@ -165,7 +165,7 @@ TEST_P(checklist_18_in_place, HandlesSeeTheNewElements) {
     x += x;
     EXPECT_THAT(same.to_vector<float>(), Each(2));
     EXPECT_THAT(sum.to_vector<float>(), Each(2)) << "results of earlier calls do not change";
-    x.copy_(array({5}, device == cpu() ? try_gpu() : cpu()));
+    x.copy_(array({5}, device == cpu() ? try_gpu() : cpu())); // another dtype and device
     EXPECT_THAT(same.to_vector<float>(), Each(5));
     Array reshaped = x.reshape({3, 1});
     x.zero_();
@@ -209,6 +209,33 @@ TEST(checklist_19_as_numpy, WrongIndicesFail) {
   EXPECT_THAT(textOf([&] { x[{0}] = zeros({3}); }), HasSubstr("ChecklistTest.cpp"));
   EXPECT_THAT(textOf([&] { x + zeros({2, 4}); }), HasSubstr("[3, 4]"));
   EXPECT_THAT(textOf([&] { x + zeros({3, 4}, f64); }), HasSubstr("f64"));
+}
+
+//===- random numbers ---------------------------------------------------------------------------------------------===//
+
+SLUICE_ON_DEVICES(checklist_20_random_keys);
+
+TEST_P(checklist_20_random_keys, GiveTheNumbersOfJax) {
+  std::vector<float> printed{0.57450044f, 0.09968603f, 0.7419659f, 0.8941783f, 0.59656656f, 0.45325184f};
+  std::vector<float> normal;
+  for (const Device &device : all()) {
+    Array key = random::key(0, device), x = random::uniform(key, {2, 3});
+    EXPECT_EQ(x.device(), device);
+    EXPECT_EQ(x.to_vector<float>(), printed);
+    EXPECT_EQ(random::uniform(key, {2, 3}).to_vector<float>(), printed);
+    Array keys = random::split(key);
+    EXPECT_THAT(random::uniform(keys[{0}], {6}).to_vector<float>(),
+                Not(random::uniform(keys[{1}], {6}).to_vector<float>()));
+    Array y = empty({1000}, f32, device).normal_(key);
+    if (device == cpu())
+      normal = y.to_vector<float>();
+    EXPECT_EQ(y.to_vector<float>(), normal) << "the same bits on every device";
+    Array z = empty({20000}, f64, device).uniform_(keys[{1}], -1, 1);
+    EXPECT_NEAR(z.mean().item(), 0, 0.02);
+    EXPECT_NEAR(z.std().item(), 0.57735, 0.01);
+    EXPECT_GE(z.min().item(), -1);
+    EXPECT_LT(z.max().item(), 1);
+  }
 }
 
 //===- several threads --------------------------------------------------------------------------------------------===//

@@ -222,8 +222,9 @@ TEST_F(Values, DistancesAreEqual) {
   EXPECT_THAT(valuesOf(g.linspace(-1, 2, 4, f64)), ElementsAre(-1, 0, 1, 2));
   EXPECT_THAT(valuesOf(g.linspace(3, 1, 5)), ElementsAre(3, 2.5, 2, 1.5, 1));
   EXPECT_THAT(valuesOf(g.linspace(7, 9, 1)), ElementsAre(7));
-  EXPECT_THAT(valuesOf(g.linspace(-0.3, 1.7, 7, f64)), // PyTorch's numbers
-              near({-0.3, 0.033333333333333326, 0.36666666666666664, 0.7, 1.0333333333333332, 1.3666666666666667, 1.7}));
+  EXPECT_THAT(
+      valuesOf(g.linspace(-0.3, 1.7, 7, f64)), // PyTorch's numbers
+      near({-0.3, 0.033333333333333326, 0.36666666666666664, 0.7, 1.0333333333333332, 1.3666666666666667, 1.7}));
   EXPECT_EQ(valuesOf(g.linspace(0, 1, 50, f64)).back(), 1); // 49 steps give 1 - 2^-53
   EXPECT_EQ(g.linspace(0, 1, 3, bf16).dtype(), bf16);
 }

@@ -144,6 +144,18 @@ Array &Array::fill_(double value, Where where) {
   return detail::assign({*this, where}, full(detail::toShape(type.shape), value, type.dtype, device(), where));
 }
 
+Array &Array::normal_(const Array &key, double mean, double std, Where where) {
+  const ArrayType &type = typeOf(*this, "normal_", where);
+  return detail::assign({*this, where},
+                        random::normal(ArrayArg(key, where), detail::toShape(type.shape), mean, std, type.dtype));
+}
+
+Array &Array::uniform_(const Array &key, double low, double high, Where where) {
+  const ArrayType &type = typeOf(*this, "uniform_", where);
+  return detail::assign({*this, where},
+                        random::uniform(ArrayArg(key, where), detail::toShape(type.shape), low, high, type.dtype));
+}
+
 Array &Array::copy_(const Array &source, Where where) {
   const ArrayType &type = typeOf(*this, "copy_", where);
   Array here = source.to(device(), where);
@@ -209,6 +221,20 @@ Array arange(double start, double end, double step, DType dtype, std::optional<D
     return graph.arange(first, last, by, type, line);
   };
   return detail::create("arange", where, device, make, start, end, step, dtype);
+}
+
+Array eye(std::int64_t n, std::optional<std::int64_t> m, DType dtype, std::optional<Device> device,
+          std::source_location where) {
+  auto make = [](Graph &graph, std::int64_t rows, std::optional<std::int64_t> columns, DType type,
+                 std::source_location line) { return graph.eye(rows, columns, type, line); };
+  return detail::create("eye", where, device, make, n, m, dtype);
+}
+Array linspace(double start, double end, std::int64_t steps, DType dtype, std::optional<Device> device,
+               std::source_location where) {
+  auto make = [](Graph &graph, double first, double last, std::int64_t count, DType type, std::source_location line) {
+    return graph.linspace(first, last, count, type, line);
+  };
+  return detail::create("linspace", where, device, make, start, end, steps, dtype);
 }
 
 Array Array::new_full(const Shape &shape, double value, Where where) const {

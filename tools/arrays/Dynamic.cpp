@@ -1,6 +1,6 @@
 // Functions whose result has a size that depends on elements.
-#include "runtime/base/Text.h"
 #include "sluice/array/dynamic.h"
+#include "runtime/base/Text.h"
 #include "sluice/array/ops.h"
 #include "tools/arrays/ArrayImpl.h"
 #include <bit>
@@ -95,6 +95,8 @@ Array unique(ArrayArg x) {
   return masked_select(ArrayArg(sorted, x.where), isFirst);
 }
 
-Array Array::operator[](const Array &mask) const { return masked_select(ArrayArg(*this, std::source_location()), mask); }
+Array Array::operator[](const Array &mask) const {
+  return masked_select(ArrayArg(*this, std::source_location()), mask);
+}
 
 } // namespace sluice

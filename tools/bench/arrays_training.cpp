@@ -172,12 +172,18 @@ int main(int argc, char **argv) {
   std::string network = "lenet", way = "all";
   std::int64_t batch = 256;
   double seconds = 3;
-  app.add_option("--network", network, "Network (default: lenet)")->type_name("NAME")->check(CLI::IsMember({"mlp", "lenet"}));
+  app.add_option("--network", network, "Network (default: lenet)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"mlp", "lenet"}));
   app.add_option("--way", way, "Way of writing the step (default: all)")
       ->type_name("WAY")
       ->check(CLI::IsMember({"all", "record", "jit", "compiled"}));
-  app.add_option("--batch", batch, "Rows (default: 256)")->type_name("ROWS")->check(sluice::help::wholeNumber(1, 100'000));
-  app.add_option("--seconds", seconds, "Seconds for each way (default: 3)")->type_name("SECONDS")->check(CLI::PositiveNumber);
+  app.add_option("--batch", batch, "Rows (default: 256)")
+      ->type_name("ROWS")
+      ->check(sluice::help::wholeNumber(1, 100'000));
+  app.add_option("--seconds", seconds, "Seconds for each way (default: 3)")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))
     return *code;
   Problem problem(network == "lenet", batch);
@@ -193,8 +199,8 @@ int main(int argc, char **argv) {
       loss = checked(true);
     losses.push_back(loss);
     double time = timeOf(make(problem), seconds);
-    std::printf("{\"network\": \"%s\", \"batch\": %lld, \"way\": \"%s\", \"median_ms\": %.4f, \"loss\": %.9g}\n", network.c_str(),
-                static_cast<long long>(batch), name.c_str(), time, loss);
+    std::printf("{\"network\": \"%s\", \"batch\": %lld, \"way\": \"%s\", \"median_ms\": %.4f, \"loss\": %.9g}\n",
+                network.c_str(), static_cast<long long>(batch), name.c_str(), time, loss);
     std::fflush(stdout);
   }
   for (double loss : losses)

@@ -2,7 +2,7 @@
 // and compiles the graph; later calls find the program by a key of the function and the types.
 #pragma once
 
-#include "sluice/array.h"
+#include "sluice/array/core.h"
 #include "sluice/formulas.h"
 
 #include <cstring>

@@ -3,7 +3,7 @@
 // powers of two, so that few sizes are compiled.
 #pragma once
 
-#include "sluice/array.h"
+#include "sluice/array/core.h"
 
 namespace sluice {
 

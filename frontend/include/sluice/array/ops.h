@@ -33,6 +33,8 @@ SLUICE_UNARY_FUNCTIONS(SLUICE_UNARY)
   inline Array name(double a, ArrayArg b) { return detail::apply(#name, b.where, SLUICE_FUNCTION(name), a, b); }
 SLUICE_BINARY_FUNCTIONS(SLUICE_BINARY)
 SLUICE_BINARY(div, )
+SLUICE_BITWISE_FUNCTIONS(SLUICE_BINARY)
+SLUICE_SHIFT_FUNCTIONS(SLUICE_BINARY)
 #define SLUICE_COMPARISON(name, symbol) SLUICE_BINARY(name, )
 SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #undef SLUICE_COMPARISON
@@ -43,7 +45,10 @@ SLUICE_COMPARISONS(SLUICE_COMPARISON)
 SLUICE_LOGICAL_FUNCTIONS(SLUICE_LOGICAL)
 #undef SLUICE_LOGICAL
 
+inline Array bitwise_not(ArrayArg x) { return detail::apply("bitwise_not", x.where, SLUICE_FUNCTION(bitwise_not), x); }
 inline Array operator-(ArrayArg x) { return neg(x); }
+inline Array operator~(ArrayArg x) { return bitwise_not(x); }
+inline Array operator!(ArrayArg x) { return detail::apply("logical_not", x.where, SLUICE_FUNCTION(logical_not), x); }
 #define SLUICE_OPERATOR(name, symbol)                                                                                  \
   inline Array operator symbol(ArrayArg a, ArrayArg b) { return name(a, b); }                                          \
   inline Array operator symbol(ArrayArg a, double b) { return name(a, b); }                                            \
@@ -52,11 +57,14 @@ SLUICE_OPERATOR(add, +)
 SLUICE_OPERATOR(sub, -)
 SLUICE_OPERATOR(mul, *)
 SLUICE_OPERATOR(div, /)
+SLUICE_OPERATOR(remainder, %)
+SLUICE_OPERATOR(bitwise_and, &)
+SLUICE_OPERATOR(bitwise_or, |)
+SLUICE_OPERATOR(bitwise_xor, ^)
+SLUICE_OPERATOR(bitwise_left_shift, <<)
+SLUICE_OPERATOR(bitwise_right_shift, >>)
 SLUICE_COMPARISONS(SLUICE_OPERATOR)
 #undef SLUICE_OPERATOR
-inline Array operator&(ArrayArg a, ArrayArg b) { return logical_and(a, b); }
-inline Array operator|(ArrayArg a, ArrayArg b) { return logical_or(a, b); }
-inline Array operator^(ArrayArg a, ArrayArg b) { return logical_xor(a, b); }
 
 inline Array where(ArrayArg condition, ArrayArg a, ArrayArg b) {
   return detail::apply("where", condition.where, SLUICE_FUNCTION(where), condition, a, b);
@@ -446,6 +454,25 @@ inline Array instance_norm(ArrayArg x, const Array &weight = {}, const Array &bi
 inline Array local_response_norm(ArrayArg x, std::int64_t size, double alpha = 1e-4, double beta = 0.75,
                                  double k = 1.0) {
   return detail::apply("local_response_norm", x.where, SLUICE_FUNCTION(local_response_norm), x, size, alpha, beta, k);
+}
+
+inline Array isclose(ArrayArg a, const Array &b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
+  return detail::apply("isclose", a.where, SLUICE_FUNCTION(isclose), a, b, rtol, atol, equal_nan);
+}
+/// Waits for the result.
+inline bool allclose(ArrayArg a, const Array &b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
+  return detail::apply("allclose", a.where, SLUICE_FUNCTION(allclose), a, b, rtol, atol, equal_nan).item<bool>(a.where);
+}
+inline Array trace(ArrayArg x) { return detail::apply("trace", x.where, SLUICE_FUNCTION(trace), x); }
+inline Array tile(ArrayArg x, std::vector<std::int64_t> dims) {
+  return detail::apply("tile", x.where, SLUICE_FUNCTION(tile), x, dims);
+}
+inline Array diag(ArrayArg x, std::int64_t diagonal = 0) {
+  return detail::apply("diag", x.where, SLUICE_FUNCTION(diag), x, diagonal);
+}
+inline std::vector<Array> meshgrid(const std::vector<Array> &arrays, Indexing indexing = Indexing::ij,
+                                   std::source_location where = std::source_location::current()) {
+  return detail::applyAll("meshgrid", where, SLUICE_FUNCTION(meshgrid), arrays, indexing);
 }
 
 /// As RopeOptions, with an array of positions.

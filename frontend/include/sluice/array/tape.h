@@ -13,7 +13,7 @@
 // results of the recorded calls and does not compute them again. Arrays that change later do not affect the record.
 #pragma once
 
-#include "sluice/array.h"
+#include "sluice/array/core.h"
 
 namespace sluice {
 

@@ -29,11 +29,12 @@ struct WorkFailure {
 };
 
 /// A position in a stream: the end of one call's work.
-class Work {
+class CallWork {
 public:
-  Work(Stream &stream, CallSite site, DeviceEvent event) : stream_(&stream), site_(site), event_(std::move(event)) {}
-  Work(const Work &) = delete;
-  ~Work();
+  CallWork(Stream &stream, CallSite site, DeviceEvent event)
+      : stream_(&stream), site_(site), event_(std::move(event)) {}
+  CallWork(const CallWork &) = delete;
+  ~CallWork();
 
   Stream &stream() const { return *stream_; }
   const CallSite &site() const { return site_; }
@@ -42,8 +43,8 @@ public:
   bool isDone() const { return isDone_.load(std::memory_order_acquire); }
   /// Ends it; null: without an error.
   void end(std::shared_ptr<const WorkFailure> failure);
-  /// Throws its error, if it has one. It must be done.
-  void check() const;
+  /// Throws its error, if it is done and has one.
+  void checkIfDone() const;
 
 private:
   Stream *stream_;

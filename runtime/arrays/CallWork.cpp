@@ -1,4 +1,4 @@
-#include "runtime/arrays/Work.h"
+#include "runtime/arrays/CallWork.h"
 
 #include "runtime/arrays/Stream.h"
 #include "runtime/base/Status.h"
@@ -12,15 +12,15 @@ std::string CallSite::text() const {
   return file.empty() ? std::string(function) : concat(function, " (", file, ":", where.line(), ")");
 }
 
-Work::~Work() { stream_->recycle(std::move(event_)); }
+CallWork::~CallWork() { stream_->recycle(std::move(event_)); }
 
-void Work::end(std::shared_ptr<const WorkFailure> failure) {
+void CallWork::end(std::shared_ptr<const WorkFailure> failure) {
   failure_ = std::move(failure);
   isDone_.store(true, std::memory_order_release);
 }
 
-void Work::check() const {
-  if (failure_)
+void CallWork::checkIfDone() const {
+  if (isDone() && failure_)
     throw Error(failure_->code, failure_->message);
 }
 
