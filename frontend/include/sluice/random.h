@@ -1,7 +1,8 @@
 // Random numbers from explicit keys, as in jax.random. PyTorch has no equivalent: its functions change a hidden state.
 //
-// The same key gives the same numbers on every device and for any number of threads, and the bits are those of JAX's
-// Threefry generator with jax_threefry_partitionable off. Draw from a key once, and split it for further draws:
+// A key gives the same bits on every device and for any number of threads: those of JAX's Threefry generator with
+// jax_threefry_partitionable off. Uniform numbers are equal too; normal numbers on CUDA devices differ by the rounding
+// of the logarithm. Draw from a key once, and split it for further draws:
 //
 //     Tensor keys = random::split(random::key(graph, 7));
 //     Tensor noise = random::normal(keys.select(0, 0), {3, 4}), mask = random::uniform(keys.select(0, 1), {3, 4}) < 0.1;

@@ -52,6 +52,9 @@ DrawModel::DrawModel(const std::string &devices) : draws(json::array()) {
   Tensor key = graph.input("key", i32, {2}), keys = random::split(key, 3);
   graph.output("keys", keys);
   graph.output("constant", random::uniform(random::key(graph, (uint64_t(7) << 32) + 9), {5}));
+  graph.output("scanned", scan({graph.zeros({3})}, {keys}, 0, [](const auto &carried, const auto &slices) {
+                            return ScanStep{{carried[0]}, {carried[0] + random::uniform(slices[0], {3})}};
+                          }).stacked[0]);
   for (const Draw &draw : kDraws) {
     std::string name = "y" + std::to_string(draws.size());
     graph.output(name, drawn(draw, draw.row ? keys.select(0, *draw.row) : key));

@@ -94,6 +94,8 @@ def problems(case):
         yield f"the key {case['key']} is split into {values['keys']}"
     if not (values["constant"] == uniform((7, 9), 5, np.float32, 0, 1)).all():
         yield f"another draw of a constant key: {values['constant']}"
+    if not (values["scanned"] == np.concatenate([uniform(step, 3, np.float32, 0, 1) for step in keys])).all():
+        yield f"other draws of the keys in the steps of a scan: {values['scanned']}"
     if case["key"] == [0, 0]:  # printed by jax.random.uniform(jax.random.PRNGKey(0), (2, 3))
         printed = [0.57450044, 0.09968603, 0.7419659, 0.8941783, 0.59656656, 0.45325184]
         if not (values["y3"].astype(np.float32) == np.array(printed, dtype=np.float32)).all():

@@ -1,5 +1,5 @@
 // Scans and branches. Their bodies are called once, while the graph is built, and may read all tensors of the graph,
-// including parameters. They cannot draw random numbers or write buffers.
+// including parameters. They cannot call dropout or write buffers; the functions of random.h draw from keys.
 #pragma once
 
 #include "sluice/tensor.h"
