@@ -136,6 +136,7 @@ StepFunction compiledSteps(const Problem &problem) {
   Tensor x = graph.input("x", f32, {problem.batch, 1, 28, 28}), label = graph.input("label", i32, problem.batch);
   graph.minimize(lossOf(problem.isLeNet, weights.list, x, label), optim::SGD{.lr = kRate});
   auto program = std::make_shared<Program>(compile(graph));
+  program->seed(1);
   program->run("init", 1);
   for (size_t i = 0; i < problem.weights.size(); ++i)
     program->set_state("w" + std::to_string(i), problem.weights[i]);
