@@ -65,7 +65,7 @@ void ArrayProgram::prepareLaunch(Step &step, const Launch &launch) {
   }
   for (const Stage &stage : kernel.stages) {
     step.stages.push_back({artifact_->stages[stage.function], stage.tasksFor(1)});
-    step.isParallel |= step.stages.back().tasks > 1;
+    isParallel_ |= step.stages.back().tasks > 1;
   }
   step.launch.struct_size = sizeof step.launch;
   step.launch.call = &kOneCall;
@@ -231,7 +231,12 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
   }
   call.bases.push_back(static_cast<std::byte *>(const_cast<void *>(artifact_->constants))); // only read
 
-  Status status = guarded([&] { run(list_, call); });
+  Status status = guarded([&] {
+    if (isParallel_ && call.streams[0]) // the threads stay for all launches of the call
+      call.streams[0]->owner().team().enter([&] { run(list_, call); });
+    else
+      run(list_, call);
+  });
   // Work of each stream comes after that of all others, so that one position per storage is enough.
   std::pmr::vector<WorkPointer> ends(&memory);
   bool isCrossing = std::count_if(call.streams.begin(), call.streams.end(), [](Stream *its) { return its; }) > 1;
@@ -303,10 +308,7 @@ void ArrayProgram::runLaunch(const Step &step, Call &call) {
   if (step.module)
     launch.module = moduleOn(stream, *step.module);
   ArrayDevices::ofProcess().launches.fetch_add(1, std::memory_order_relaxed);
-  if (step.isParallel)
-    stream.owner().team().enter([&] { stream.queue().launch(launch); });
-  else
-    stream.queue().launch(launch);
+  stream.queue().launch(launch);
 }
 
 void ArrayProgram::runCopy(const Step &step, Call &call) {

@@ -59,7 +59,6 @@ private:
     std::vector<sluice_launch_stage> stages; ///< of a launch of host code
     sluice_launch launch{};                  ///< without addresses
     std::optional<size_t> module;            ///< of a launch of device code
-    bool isParallel = false;                 ///< some stage has several tasks
     Place condition;                         ///< of a loop with a condition
     List list;                               ///< of a loop
   };
@@ -96,6 +95,7 @@ private:
   std::vector<size_t> writers_;         ///< by output: the device whose stream writes it last
   std::vector<bool> isUsed_;            ///< by device: some step runs there
   bool hasStates_ = false;
+  bool isParallel_ = false; ///< some launch on the host has several tasks
   List list_;
 
   std::mutex mutex_; ///< guards the members below
