@@ -186,6 +186,16 @@ struct ArrayProgram::Call {
   std::byte *addressOf(const Place &place) const { return bases[place.base] + place.offset; }
 };
 
+/// A storage that changes only with its array: itself, or a copy if others use its memory.
+static StoragePointer unshared(const StoragePointer &storage, const CallSite &site) {
+  if (storage->sharing() == Sharing::none)
+    return storage;
+  ArrayDevice &device = storage->device();
+  auto copy = std::make_shared<Storage>(device, storage->bytes(), device.streamOfThread(), site.function);
+  copyStorage(*storage, 0, *copy, 0, storage->bytes(), site, storage);
+  return copy;
+}
+
 std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> inputs,
                                                std::span<ArrayDevice *const> devices, const CallSite &site) {
   std::byte buffer[2048];
@@ -206,7 +216,7 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
     ArrayDevice &device = *devices[plan_.deviceOf(output.slot)];
     size_t own = inputs.size() + i;
     if (outputPlaces_[i].base < inputs.size())
-      outputs[i] = inputs[outputPlaces_[i].base];
+      outputs[i] = unshared(inputs[outputPlaces_[i].base], site);
     else if (outputPlaces_[i].base < own)
       outputs[i] = outputs[outputPlaces_[i].base - inputs.size()];
     else

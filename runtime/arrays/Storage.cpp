@@ -13,8 +13,8 @@ Storage::Storage(ArrayDevice &device, size_t bytes, Stream &stream, const std::s
   block_ = memory_->take(bytes, stream, what);
 }
 
-Storage::Storage(ArrayDevice &device, std::byte *address, size_t bytes, std::function<void()> release)
-    : device_(&device), block_{address, bytes}, bytes_(bytes), release_(std::move(release)) {}
+Storage::Storage(ArrayDevice &device, std::byte *address, size_t bytes, Sharing sharing, std::function<void()> release)
+    : device_(&device), block_{address, bytes}, bytes_(bytes), release_(std::move(release)), sharing_(sharing) {}
 
 Storage::~Storage() {
   if (memory_) {
@@ -54,8 +54,14 @@ void Storage::noteRead(const WorkPointer &work) {
   uses_.push_back(work);
 }
 
+void Storage::share() {
+  Sharing none = Sharing::none;
+  sharing_.compare_exchange_strong(none, Sharing::readWrite);
+}
+
 void Storage::noteWrite(const WorkPointer &work) {
   noteRead(work);
+  ++writes_;
   std::lock_guard lock(mutex_);
   written_ = work;
 }
@@ -72,6 +78,17 @@ void Storage::synchronize() {
     written = written_;
   }
   Stream::synchronize(written);
+}
+
+void Storage::finish() {
+  std::vector<WorkPointer> uses;
+  {
+    std::lock_guard lock(mutex_);
+    uses = uses_;
+  }
+  for (const WorkPointer &use : uses)
+    guarded([&] { Stream::synchronize(use); }); // the error of a reader is not an error of this storage
+  synchronize();
 }
 
 /// The stream that copies between two devices: that of the accelerator, or of the destination if both are.

@@ -3,7 +3,9 @@
 
 #include "runtime/arrays/ArrayDevices.h"
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +15,13 @@
 
 namespace sluice::runtime {
 
+/// How others than arrays use the memory of an array.
+enum class Sharing {
+  none,
+  readOnly, ///< work must not write it
+  readWrite
+};
+
 /// Several threads may read one storage.
 class Storage {
 public:
@@ -20,15 +29,18 @@ public:
   /// error.
   Storage(ArrayDevice &device, size_t bytes, Stream &stream, const std::string &what);
   /// Memory of others on the device, which `release` gives back after all work that uses it.
-  Storage(ArrayDevice &device, std::byte *address, size_t bytes, std::function<void()> release);
+  Storage(ArrayDevice &device, std::byte *address, size_t bytes, Sharing sharing, std::function<void()> release);
   Storage(const Storage &) = delete;
   ~Storage();
 
   ArrayDevice &device() const { return *device_; }
   std::byte *address() const { return block_.address; }
   size_t bytes() const { return bytes_; }
-  /// Whether the memory belongs to others, which also read or write it.
-  bool isForeign() const { return release_ != nullptr; }
+  Sharing sharing() const { return sharing_; }
+  /// Others read and write the memory from now on, if it is not shared yet.
+  void share();
+  /// The number of writes so far.
+  int64_t writes() const { return writes_; }
 
   /// Orders the work of `stream` that follows after the writes of this storage, or also after its reads.
   void waitToRead(Stream &stream);
@@ -38,6 +50,8 @@ public:
   void noteWrite(const WorkPointer &work);
   /// Makes the host wait for the writes. Throws the error of the work that wrote it.
   void synchronize();
+  /// The same for all work that uses it.
+  void finish();
 
 private:
   /// Fails if the device was lost.
@@ -48,6 +62,8 @@ private:
   size_t bytes_;
   ArrayMemory *memory_ = nullptr; ///< of the block; null for memory of others
   std::function<void()> release_;
+  std::atomic<Sharing> sharing_ = Sharing::none;
+  std::atomic<int64_t> writes_ = 0;
   std::mutex mutex_; ///< guards the members below
   WorkPointer written_;
   std::vector<WorkPointer> uses_; ///< the last work of each stream that uses it

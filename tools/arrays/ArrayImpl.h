@@ -34,6 +34,7 @@ struct ArrayValue {
   runtime::StoragePointer storage;
   std::shared_ptr<RecordedCall> call = nullptr; ///< null: not recorded
   size_t result = 0;                            ///< the number among its results
+  int64_t writes = 0; ///< of an operand of a recorded call: the writes of its storage before the call
 };
 
 struct ArrayImpl : std::enable_shared_from_this<ArrayImpl> {
@@ -63,6 +64,9 @@ runtime::ArrayDevice &findDevice(const Device &device, const char *function, std
 Device nameOf(const runtime::ArrayDevice &device);
 /// New memory for an array, for work of this thread.
 runtime::StoragePointer allocate(const ArrayType &type, const char *function, std::source_location where);
+/// Whether a write of an array's elements needs other memory: other arrays or readers keep the elements. Memory that is
+/// shared for writes is written in place.
+bool needsMemoryToWrite(const ArrayValue &value);
 /// Runs code that throws runtime errors, and throws them as Error at `where`. A message that does not name `function`
 /// gets it as a prefix.
 void guarded(const char *function, std::source_location where, const std::function<void()> &body);

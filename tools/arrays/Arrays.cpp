@@ -107,7 +107,7 @@ void Array::copy_to(Array &existing, Where where) const {
                 where);
   if (from.storage == to.value.storage || from.type->bytes == 0)
     return;
-  if (to.value.storage.use_count() > 1 && !to.value.storage->isForeign()) // others keep the old elements
+  if (detail::needsMemoryToWrite(to.value))
     to.value.storage = detail::allocate(*to.value.type, "copy_to", where);
   to.value.call = nullptr;
   detail::guarded("copy_to", where, [&] {
@@ -116,6 +116,18 @@ void Array::copy_to(Array &existing, Where where) const {
 }
 
 //===- elements that change in place ------------------------------------------------------------------------------===//
+
+bool detail::needsMemoryToWrite(const ArrayValue &value) {
+  switch (value.storage->sharing()) {
+  case runtime::Sharing::none:
+    return value.storage.use_count() > 1;
+  case runtime::Sharing::readOnly:
+    return true;
+  case runtime::Sharing::readWrite:
+    return false;
+  }
+  return true;
+}
 
 Array &detail::assign(const AssignedArray &x, const Array &result) {
   ArrayImpl &to = ArrayAccess::require(x.array, "an assignment", x.where);
@@ -126,14 +138,15 @@ Array &detail::assign(const AssignedArray &x, const Array &result) {
                                 ", and the result ", from.type->shapeText(), " of ", to_string(from.type->dtype),
                                 " on ", nameOf(*from.type->device).str()),
                 x.where);
-  if (!to.value.storage->isForeign()) {
+  if (to.value.storage->sharing() != runtime::Sharing::readWrite) {
     to.value = from;
     return x.array;
   }
-  guarded("an assignment", x.where, [&] { // others read this memory
-    runtime::copyStorage(*from.storage, 0, *to.value.storage, 0, from.type->bytes, {"an assignment", x.where},
-                         from.storage);
-  });
+  if (from.type->bytes > 0)
+    guarded("an assignment", x.where, [&] { // others read this memory
+      runtime::copyStorage(*from.storage, 0, *to.value.storage, 0, from.type->bytes, {"an assignment", x.where},
+                           from.storage);
+    });
   to.value.call = from.call;
   to.value.result = from.result;
   return x.array;
@@ -168,7 +181,10 @@ Array &Array::copy_(const Array &source, Where where) {
 
 Array Array::detach(Where where) const {
   const ArrayValue &value = ArrayAccess::require(*this, "detach", where).value;
-  return ArrayAccess::make({value.type, value.storage});
+  if (value.storage->sharing() == runtime::Sharing::none)
+    return ArrayAccess::make({value.type, value.storage});
+  NoGrad pause;
+  return copied(*this, *value.type->device, "detach", where);
 }
 
 //===- new arrays -------------------------------------------------------------------------------------------------===//

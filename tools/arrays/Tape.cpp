@@ -52,6 +52,7 @@ static void record(const CachedCall *cached, std::span<ArrayImpl *const> operand
   call->site = site;
   for (ArrayImpl *operand : operands) {
     call->operands.push_back(operand->value);
+    call->operands.back().writes = operand->value.storage->writes();
     call->leaves.push_back(operand->gradient && !operand->value.call ? operand->shared_from_this() : nullptr);
   }
   for (size_t i = 0; i < results.size(); ++i) {
@@ -99,6 +100,8 @@ struct Record {
 /// Numbers the calls behind a loss.
 class Recorder {
 public:
+  explicit Recorder(std::source_location where) : where(where) {}
+
   Record run(const ArrayValue &loss) {
     visit(loss.call);
     record.loss = numberOf(loss);
@@ -130,6 +133,7 @@ private:
       numbered.device = nameOf(*call.results.front().type->device);
     for (size_t i = 0; i < call.operands.size(); ++i) {
       numbered.operands.push_back(numberOf(call.operands[i]));
+      requireUnchanged(call, i);
       if (call.leaves[i])
         addLeaf(call.leaves[i], numbered.operands.back());
     }
@@ -139,6 +143,17 @@ private:
       record.values.push_back(result);
     }
     record.calls.push_back(std::move(numbered));
+  }
+
+  /// Arrays change in place only in memory that they share with others.
+  void requireUnchanged(const RecordedCall &call, size_t operand) const {
+    const ArrayValue &value = call.operands[operand];
+    if (!value.call && value.writes != value.storage->writes())
+      throw Error(runtime::concat("backward: operand ", operand + 1, " ", value.type->shapeText(), " of ",
+                                  call.site.function,
+                                  " changed in place after the call, in memory that it shares with "
+                                  "another library: change it after backward, or record with a copy (copy_to)"),
+                  where, {{"the call", call.site.where}});
   }
 
   void addLeaf(const std::shared_ptr<ArrayImpl> &leaf, size_t value) {
@@ -158,6 +173,7 @@ private:
     return found->second;
   }
 
+  std::source_location where;
   Record record;
   std::unordered_map<const RecordedCall *, size_t> numbers; ///< by call, of its first result
   std::map<std::pair<const runtime::Storage *, const ArrayType *>, size_t> given;
@@ -257,7 +273,7 @@ void Array::backward(bool accumulate, Where where) const {
                 "(record)",
                 where);
   NoGrad pause;
-  Record record = Recorder().run(loss);
+  Record record = Recorder(where).run(loss);
   const CachedCall &call = backwardCall(record, where);
   std::vector<runtime::StoragePointer> values;
   for (const ArrayValue &value : record.values)
