@@ -261,16 +261,15 @@ HostTensor readNpyStream(const std::string &path, const std::string &name) {
 }
 
 /// The header of a file of version 1.0. Blanks pad it so that the elements begin at a multiple of 64 bytes.
-static std::string headerOf(const HostTensor &tensor) {
+static std::string headerOf(DType dtype, const Shape &sizes) {
   std::string shape;
-  for (int64_t size : tensor.shape)
+  for (int64_t size : sizes)
     shape += concat(size, ", ");
-  if (tensor.shape.size() > 1)
+  if (sizes.size() > 1)
     shape.resize(shape.size() - 2);
-  if (tensor.shape.size() == 1)
+  if (sizes.size() == 1)
     shape.pop_back();
-  std::string header =
-      concat("{'descr': '", npyNameOf(tensor.dtype), "', 'fortran_order': False, 'shape': (", shape, "), }");
+  std::string header = concat("{'descr': '", npyNameOf(dtype), "', 'fortran_order': False, 'shape': (", shape, "), }");
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   const char version[] = {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
@@ -278,15 +277,19 @@ static std::string headerOf(const HostTensor &tensor) {
 }
 
 void writeNpy(const std::string &path, const HostTensor &tensor) {
+  writeNpy(path, tensor.dtype, tensor.shape, tensor.data);
+}
+
+void writeNpy(const std::string &path, DType dtype, const Shape &shape, std::span<const std::byte> elements) {
   AtomicFile file(path);
-  file.write(headerOf(tensor));
-  file.write(tensor.data.data(), tensor.data.size());
+  file.write(headerOf(dtype, shape));
+  file.write(elements.data(), elements.size());
   file.commit();
 }
 
 void printNpy(const HostTensor &tensor) {
   const std::string name = "standard output";
-  check(name, files::writeTo(STDOUT_FILENO, headerOf(tensor)));
+  check(name, files::writeTo(STDOUT_FILENO, headerOf(tensor.dtype, tensor.shape)));
   check(name, files::writeTo(STDOUT_FILENO, {reinterpret_cast<const char *>(tensor.data.data()), tensor.data.size()}));
 }
 

@@ -31,6 +31,7 @@ HostTensor readNpyStream(const std::string &path, const std::string &name);
 
 /// Writes version 1.0, atomically.
 void writeNpy(const std::string &path, const HostTensor &tensor);
+void writeNpy(const std::string &path, DType dtype, const Shape &shape, std::span<const std::byte> elements);
 /// Writes the same to standard output, after any text printed there before.
 void printNpy(const HostTensor &tensor);
 
