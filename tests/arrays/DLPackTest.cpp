@@ -494,6 +494,11 @@ TEST_F(DLPack, NullPointersAndEmptyHandlesAreErrors) {
 }
 
 TEST_F(DLPack, ATensorThatDoesNotFitIsAnError) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "the sanitizer ends the program instead";
+#endif
+#endif
   Old given(kFloat, {int64_t(1) << 40}, 4);
   given.setStrides({0});
   try {
