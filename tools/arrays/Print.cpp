@@ -1,8 +1,10 @@
 // Arrays as text: "(2, 3) gpu(0) float32" and the elements in brackets, a line for each row.
 #include "sluice/array.h"
 #include "tools/arrays/ArrayImpl.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <ostream>
 
 namespace sluice {
@@ -12,69 +14,66 @@ using detail::ArrayType;
 
 namespace {
 
-/// Prints the elements of an array on the host.
+/// Prints the elements of an array on the host. The text is that of PyTorch without "tensor(": widths, exponents, line
+/// breaks and edges follow its rules (torch/_tensor_str.py).
 class Printer {
 public:
   Printer(const ArrayType &type, const std::byte *elements, const PrintOptions &options)
       : type(type), elements(elements), options(options), isElided(type.elements > options.threshold) {}
 
   std::string text() {
-    chooseFormat(0, 0);
-    std::string into;
-    print(0, 0, into);
-    return into;
+    if (type.elements == 0)
+      return "[]";
+    std::vector<long double> numbers;
+    forEachElement(0, 0, [&](int64_t at) { numbers.push_back(detail::numberAt(type.dtype, elements, at)); });
+    if (is_float(type.dtype)) // zeros and infinities take the width of the others
+      std::erase_if(numbers, [](long double number) { return number == 0 || !std::isfinite(number); });
+    chooseFormat(numbers);
+    for (long double number : numbers)
+      width = std::max(width, format(number).size());
+    return print(0, 0);
   }
 
 private:
-  long double numberAt(int64_t at) const { return detail::numberAt(type.dtype, elements, at); }
-
-  int64_t stride(size_t dim) const {
-    int64_t elements = 1;
-    for (size_t i = dim + 1; i < type.shape.size(); ++i)
-      elements *= type.shape[i];
-    return elements;
+  /// Calls `visit` with the printed indices of a dimension, and with -1 in place of the others.
+  void forEachShown(size_t dim, const std::function<void(int64_t)> &visit) const {
+    int64_t size = type.shape[dim], edge = std::max<int64_t>(options.edge_items, 0);
+    bool isShort = !isElided || size <= 2 * edge;
+    for (int64_t i = 0; i < (isShort ? size : edge); ++i)
+      visit(i);
+    if (isShort)
+      return;
+    visit(-1);
+    for (int64_t i = size - edge; i < size; ++i)
+      visit(i);
   }
 
-  /// Whether an index of a dimension is printed.
-  bool isShown(size_t dim, int64_t index) const {
-    int64_t size = type.shape[dim], edge = options.edge_items;
-    return !isElided || size <= 2 * edge || index < edge || index >= size - edge;
-  }
-
-  template <typename Visit> void forEachShown(size_t dim, Visit visit) const {
-    for (int64_t i = 0; i < type.shape[dim]; ++i)
-      if (isShown(dim, i))
-        visit(i);
-      else
-        i = type.shape[dim] - options.edge_items - 1;
-  }
-
-  /// Finds the format of all shown numbers, and its width: whole numbers have no digits after the point, and very
-  /// different ones have exponents.
-  void chooseFormat(size_t dim, int64_t at) {
-    std::vector<long double> numbers;
-    collect(dim, at, numbers);
-    long double least = INFINITY, largest = 0;
-    for (long double number : numbers)
-      if (std::isfinite(number)) {
-        isWhole &= number == std::floor(number);
-        largest = std::max(largest, std::abs(number));
-        if (number != 0)
-          least = std::min(least, std::abs(number));
-      }
-    hasExponent = is_float(type.dtype) && (largest >= 1e8 || (!isWhole && (largest > 1000 * least || least < 1e-4)));
-    for (long double number : numbers)
-      width = std::max(width, format(number).size());
-  }
-
-  void collect(size_t dim, int64_t at, std::vector<long double> &numbers) const {
+  /// Calls `visit` with the place of each printed element.
+  void forEachElement(size_t dim, int64_t at, const std::function<void(int64_t)> &visit) const {
     if (dim == type.shape.size())
-      return numbers.push_back(numberAt(at));
-    forEachShown(dim, [&](int64_t i) { collect(dim + 1, at + i * stride(dim), numbers); });
+      return visit(at);
+    forEachShown(dim, [&](int64_t i) {
+      if (i >= 0)
+        forEachElement(dim + 1, at * type.shape[dim] + i, visit);
+    });
+  }
+
+  /// Whole numbers have no digits after the point; very different, large and small ones have exponents.
+  void chooseFormat(const std::vector<long double> &numbers) {
+    if (!is_float(type.dtype) || numbers.empty())
+      return;
+    double least = INFINITY, largest = 0;
+    for (long double number : numbers) {
+      isWhole &= number == std::ceil(number);
+      least = std::min(least, double(std::abs(number)));
+      largest = std::max(largest, double(std::abs(number)));
+    }
+    hasExponent = largest / least > 1000 || largest > 1e8 || (!isWhole && least < 1e-4);
   }
 
   std::string format(long double number) const {
-    char text[64];
+    char text[512]; // the largest double has 309 digits before the point
+    int digits = std::clamp(options.precision, 0, 100);
     if (type.dtype == DType::boolean)
       return number != 0 ? "True" : "False";
     if (!is_float(type.dtype))
@@ -84,41 +83,39 @@ private:
     else if (std::isinf(number))
       return number > 0 ? "inf" : "-inf";
     else if (hasExponent)
-      std::snprintf(text, sizeof text, "%.*Le", options.precision, number);
+      std::snprintf(text, sizeof text, "%.*Le", digits, number);
     else if (isWhole)
       std::snprintf(text, sizeof text, "%.0Lf.", number);
     else
-      std::snprintf(text, sizeof text, "%.*Lf", options.precision, number);
+      std::snprintf(text, sizeof text, "%.*Lf", digits, number);
     return text;
   }
 
-  void print(size_t dim, int64_t at, std::string &into) const {
+  std::string print(size_t dim, int64_t at) const {
     if (dim == type.shape.size()) {
-      std::string text = format(numberAt(at));
-      into += std::string(width - text.size(), ' ') + text;
-      return;
+      std::string text = format(detail::numberAt(type.dtype, elements, at));
+      return std::string(width - std::min(width, text.size()), ' ') + text;
     }
     bool isRow = dim + 1 == type.shape.size();
-    std::string separator =
-        isRow ? ", " : "," + std::string(type.shape.size() - dim - 1, '\n') + std::string(dim + 1, ' ');
-    into += "[";
-    int64_t next = 0;
+    std::string nextLine =
+        "," + std::string(type.shape.size() - dim - (isRow ? 0 : 1), '\n') + std::string(dim + 1, ' ');
+    auto perLine = std::max(int64_t(1), (options.line_width - int64_t(dim)) / int64_t(width + 2));
+    std::string into = "[";
+    int64_t count = 0;
     forEachShown(dim, [&](int64_t i) {
-      if (i > next)
-        into += separator + "...";
-      if (i > 0)
-        into += separator;
-      print(dim + 1, at + i * stride(dim), into);
-      next = i + 1;
+      if (count > 0)
+        into += isRow && count % perLine != 0 ? ", " : nextLine;
+      into += i >= 0 ? print(dim + 1, at * type.shape[dim] + i) : isRow ? " ..." : "...";
+      ++count;
     });
-    into += "]";
+    return into + "]";
   }
 
   const ArrayType &type;
   const std::byte *elements;
   const PrintOptions &options;
   bool isElided, isWhole = true, hasExponent = false;
-  size_t width = 0;
+  size_t width = 1;
 };
 
 } // namespace

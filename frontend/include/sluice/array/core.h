@@ -33,6 +33,7 @@ struct PrintOptions {
   int precision = 4;             ///< digits after the point
   std::int64_t threshold = 1000; ///< with more elements, only the edges of each dimension are printed
   std::int64_t edge_items = 3;   ///< of each edge
+  std::int64_t line_width = 80;  ///< longer rows continue on the next line
 };
 
 /// One index of `a[{...}]`, as in NumPy: a number removes the dimension (negative: from the end), a slice keeps it,
@@ -93,7 +94,7 @@ public:
   }
   /// The only element, converted to T. Waits. Throws Error if there are several.
   template <class T = double> T item(Where where = Where::current()) const { return T(number(where)); }
-  /// The elements as text: "(2, 3) gpu(0) float32" and a line for each row. Waits.
+  /// The elements as text: "(2, 3) gpu(0) float32", and below, the elements as PyTorch prints them. Waits.
   std::string str(const PrintOptions &options, Where where = Where::current()) const;
   std::string str(Where where = Where::current()) const;
   /// Waits until the elements are there. Throws the error of the work that computes them.
