@@ -132,7 +132,7 @@ void copyStorage(Storage &from, size_t fromOffset, Storage &to, size_t toOffset,
   from.waitToRead(stream);
   to.waitToWrite(stream);
   copyBetween(stream, from.device(), from.address() + fromOffset, to.device(), to.address() + toOffset, bytes, site);
-  if (keepFrom && keepFrom->isForeign()) // else its memory waits for the copy when it is freed
+  if (keepFrom && keepFrom->sharing() != Sharing::none) // else its memory waits for the copy when it is freed
     stream.keep(std::move(keepFrom));
   WorkPointer work = stream.record(site);
   from.noteRead(work);

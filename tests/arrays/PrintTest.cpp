@@ -743,36 +743,5 @@ TEST_F(PrintArrays, ShapeDeviceAndDType) {
   EXPECT_EQ(header(zeros({1}, bf16)), "(1,) cpu() bfloat16");
 }
 
-std::int64_t copies() {
-  std::int64_t sum = 0;
-  for (const ArrayTransfers &each : transfers())
-    sum += each.copies;
-  return sum;
-}
-
-/// Of statement 15 of the checklist.
-TEST_F(PrintArrays, CostsOneCopyOnAcceleratorsAndNoneOnTheHost) {
-  Array here = ones({2, 3}), there = ones({2, 3}, f32, gpu(0));
-  std::ostringstream os;
-  std::int64_t before = copies();
-  os << here;
-  EXPECT_EQ(copies(), before);
-  os << there;
-  EXPECT_EQ(copies(), before + 1);
-  std::vector<ArrayTransfers> all = transfers();
-  EXPECT_TRUE(std::any_of(all.begin(), all.end(),
-                          [](const ArrayTransfers &its) { return its.from == "gpu(0)" && its.to == "cpu()"; }));
-  EXPECT_EQ(os.str(), "(2, 3) cpu() float32\n[[1., 1., 1.],\n [1., 1., 1.]]"
-                      "(2, 3) gpu(0) float32\n[[1., 1., 1.],\n [1., 1., 1.]]");
-}
-
-/// Of statement 11 of the checklist.
-TEST_F(PrintArrays, IntegersAreOnTheDefaultDevice) {
-  EXPECT_EQ(array({1, 2, 3}).str(), "(3,) cpu() int32\n[1, 2, 3]");
-  DefaultDevice scope(gpu(1));
-  EXPECT_EQ(array({1, 2, 3}).device(), gpu(1));
-  EXPECT_EQ(array({1, 2, 3}).str(), "(3,) gpu(1) int32\n[1, 2, 3]");
-}
-
 } // namespace
 } // namespace sluice

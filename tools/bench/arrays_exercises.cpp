@@ -106,12 +106,8 @@ void measureTwoDevices(std::int64_t n) {
   if (gpu_count() < 2)
     return;
   Array a = random::uniform(random::key(3, gpu(0)), {n, n}), b = a.to(gpu(1));
-  double sequence = timeOf([&] {
-    Array first = matmul(a, a), second = matmul(a, a);
-  });
-  double together = timeOf([&] {
-    Array first = matmul(a, a), second = matmul(b, b);
-  });
+  double sequence = timeOf([&] { Array first = matmul(a, a), second = matmul(a, a); });
+  double together = timeOf([&] { Array first = matmul(a, a), second = matmul(b, b); });
   std::printf("two products of n = %lld: %.3f ms on gpu(0), %.3f ms on gpu(0) and gpu(1) at once: %.2fx\n",
               static_cast<long long>(n), sequence, together, sequence / together);
 }

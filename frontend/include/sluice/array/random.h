@@ -18,7 +18,8 @@ inline Array key(std::uint64_t seed, std::optional<Device> device = {},
 }
 /// Each of the next four is on the device of the key.
 inline Array split(ArrayArg key, std::int64_t n = 2) {
-  return detail::apply("split", key.where, [](Arg its, std::int64_t count) { return random::split(its, count); }, key, n);
+  return detail::apply(
+      "split", key.where, [](Arg its, std::int64_t count) { return random::split(its, count); }, key, n);
 }
 inline Array bits(ArrayArg key, const Shape &shape) {
   return detail::apply("bits", key.where, [](Arg its, const Shape &of) { return random::bits(its, of); }, key, shape);
@@ -26,8 +27,10 @@ inline Array bits(ArrayArg key, const Shape &shape) {
 inline Array uniform(ArrayArg key, const Shape &shape, double low = 0, double high = 1, DType dtype = f32) {
   return detail::apply(
       "uniform", key.where,
-      [](Arg its, const Shape &of, double from, double to, DType type) { return random::uniform(its, of, from, to, type); }, key,
-      shape, low, high, dtype);
+      [](Arg its, const Shape &of, double from, double to, DType type) {
+        return random::uniform(its, of, from, to, type);
+      },
+      key, shape, low, high, dtype);
 }
 inline Array normal(ArrayArg key, const Shape &shape, double mean = 0, double std = 1, DType dtype = f32) {
   return detail::apply(
