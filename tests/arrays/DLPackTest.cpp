@@ -371,13 +371,26 @@ TEST_F(DLPack, StridesOfSingleRowsDoNotMatter) {
   EXPECT_EQ(addressOf(x), given.address());
 }
 
-TEST_F(DLPack, MemoryThatIsNotAlignedIsCopied) {
+TEST_F(DLPack, ElementsThatAreNotAlignedAreCopied) {
   Old given(kFloat, {2}, 16);
-  given.set<float>({1, 2, 3});
-  given.managed.dl_tensor.byte_offset = 4;
+  float values[] = {2, 3};
+  std::memcpy(given.address() + 2, values, sizeof values);
+  given.managed.dl_tensor.byte_offset = 2;
   Array x = from_dlpack(&given.managed);
   EXPECT_EQ(given.released, 1);
   EXPECT_THAT(x.to_vector<float>(), ElementsAre(2, 3));
+}
+
+TEST_F(DLPack, KernelsReadElementsAtAnyMultipleOfTheirSize) {
+  Old given(kFloat, {1001}, 1001 * 4 + 4);
+  for (int i = 0; i < 1001; ++i)
+    reinterpret_cast<float *>(given.address() + 4)[i] = float(i);
+  given.managed.dl_tensor.byte_offset = 4;
+  Array x = from_dlpack(&given.managed);
+  EXPECT_EQ(addressOf(x), given.address() + 4);
+  EXPECT_EQ((x + x).sum().item(), 1001000);
+  EXPECT_NEAR(matmul(x.reshape({1, 1001}), x.reshape({1001, 1})).item(), 333833500, 100);
+  EXPECT_EQ(x.max().item(), 1000);
 }
 
 TEST_F(DLPack, AByteOffsetMayBeShared) {

@@ -334,8 +334,9 @@ template <class Managed> static Array imported(Managed *managed, std::source_loc
     return ArrayAccess::make({&type, std::move(storage)});
   }
   Layout layout = layoutOf(tensor, type, where);
-  size_t alignment = 0;
-  detail::guarded("from_dlpack", where, [&] { alignment = device.memory().alignment(); });
+  size_t alignment = runtime::sizeOf(runtime::DType(dtype)); // kernels of the host need no more
+  if (!device.isHost())
+    detail::guarded("from_dlpack", where, [&] { alignment = device.memory().alignment(); });
   bool isAligned = reinterpret_cast<uintptr_t>(layout.first) % alignment == 0;
   bool isWhole = own && layout.first == own->storage->address() && type.bytes <= own->storage->bytes();
   if (isWhole && layout.isCompact) { // with the work in progress

@@ -6,7 +6,7 @@
 //   Memory        `to_dlpack` copies nothing, unless another array has the same memory, such as the result of a reshape.
 //                 The memory lives until the deleter of the managed tensor was called and the array is gone, in any
 //                 order. `from_dlpack` copies nothing if the elements are compact, row-major and aligned for the device:
-//                 to 64 bytes on the host, as PyTorch allocates and NumPy does not, and to 256 bytes on CUDA devices.
+//                 to their size on the host, and to 256 bytes on CUDA devices.
 //                 Otherwise it copies them once, and on an accelerator, elements that are not compact pass through the
 //                 host. Strides may be 0 or negative.
 //   Writes        With shared memory, each side sees the writes of the other: methods that change the array in place
