@@ -1,7 +1,7 @@
 // Arrays that share memory with other libraries, for which this file stands.
 #include "sluice/dlpack.h"
 
-#include "sluice/backend/halves.h"
+#include "tests/cuda_emu/Doubles.h"
 
 #include <gmock/gmock.h>
 
@@ -194,6 +194,20 @@ TEST_F(DLPack, ResultsDoNotSeeWritesInPlace) {
   EXPECT_THAT(x.to_vector<float>(), ElementsAre(9, 8));
   for (const Array &result : {before, detachedBefore, after, detachedAfter})
     EXPECT_THAT(result.to_vector<float>(), ElementsAre(1, 2));
+  release(managed);
+}
+
+TEST_F(DLPack, CopiesInPlaceDoNotShareTheSource) {
+  Array x = array({1.f, 2.f}), y = zeros({2}), z = zeros({2}), empty = sluice::empty({2});
+  DLManagedTensor *managed = to_dlpack(x);
+  y.copy_(x);
+  x.copy_to(z);
+  x.copy_(x);
+  empty.copy_(x.to(f32));
+  static_cast<float *>(managed->dl_tensor.data)[0] = 9;
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(9, 2));
+  for (const Array &copy : {y, z, empty})
+    EXPECT_THAT(copy.to_vector<float>(), ElementsAre(1, 2));
   release(managed);
 }
 
@@ -439,6 +453,79 @@ TEST_F(DLPack, AScalarHasNoShape) {
   Array x = from_dlpack(&given.managed);
   EXPECT_EQ(x.dim(), 0);
   EXPECT_EQ(x.item(), 3);
+}
+
+//===- CUDA devices, emulated -------------------------------------------------------------------------------------===//
+
+class DLPackOnCuda : public testing::Test {
+protected:
+  static void SetUpTestSuite() { test::useCudaDoubles(/*devices=*/2); }
+  void SetUp() override { set_devices("cpu,sim:0,cuda:1,cuda:0"); }
+  static void TearDownTestSuite() { set_devices("cpu"); }
+
+  /// Another library's view of an array on cuda:1.
+  struct View : Old {
+    DLManagedTensor *owner;
+
+    View(const Array &x, std::vector<int64_t> shape) : Old({kDLInt, 32, 1}, std::move(shape), 0), owner(to_dlpack(x)) {
+      managed.dl_tensor.data = owner->dl_tensor.data;
+      managed.dl_tensor.device = {kDLCUDA, 1};
+    }
+    ~View() { release(owner); }
+  };
+
+  const Device device = gpu(1);
+  Array x = array({0, 1, 2, 3, 4, 5}, device);
+};
+
+TEST_F(DLPackOnCuda, DevicesHaveTheNumberOfTheirBackend) {
+  for (int number : {1, 2}) {
+    DLManagedTensor *managed = to_dlpack(ones({2}, f32, gpu(number)));
+    EXPECT_EQ(managed->dl_tensor.device.device_type, kDLCUDA);
+    EXPECT_EQ(managed->dl_tensor.device.device_id, number == 1 ? 1 : 0);
+    EXPECT_EQ(from_dlpack(managed).device(), gpu(number));
+  }
+}
+
+TEST_F(DLPackOnCuda, MemoryOfOthersIsShared) {
+  View view(x, {2, 3});
+  std::vector<ArrayTransfers> before = transfers();
+  Array y = from_dlpack(&view.managed);
+  EXPECT_EQ(y.device(), device);
+  EXPECT_EQ(addressOf(y), addressOf(x));
+  y += 1;
+  y.wait();
+  EXPECT_EQ(transfers(), before);
+  EXPECT_THAT(x.to_vector<int>(), ElementsAre(1, 2, 3, 4, 5, 6));
+  y = Array();
+  EXPECT_EQ(view.released, 1);
+}
+
+TEST_F(DLPackOnCuda, StridesPassThroughTheHost) {
+  View view(x, {3, 2});
+  view.setStrides({-1, -3});
+  view.managed.dl_tensor.byte_offset = 20;
+  Array y = from_dlpack(&view.managed);
+  EXPECT_EQ(view.released, 1);
+  EXPECT_THAT(y.shape(), ElementsAre(3, 2));
+  EXPECT_THAT(y.to_vector<int>(), ElementsAre(5, 2, 4, 1, 3, 0));
+}
+
+TEST_F(DLPackOnCuda, MemoryThatIsNotAlignedIsCopiedOnTheDevice) {
+  View view(x, {4});
+  view.managed.dl_tensor.byte_offset = 8;
+  std::vector<ArrayTransfers> before = transfers();
+  Array y = from_dlpack(&view.managed);
+  EXPECT_EQ(transfers(), before);
+  EXPECT_EQ(view.released, 1);
+  EXPECT_THAT(y.to_vector<int>(), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(DLPackOnCuda, DevicesOutsideOfTheProcessAreErrors) {
+  set_devices("cpu,sim:0,cuda:0");
+  View view(x, {6});
+  EXPECT_THROW(from_dlpack(&view.managed), Error);
+  EXPECT_EQ(view.released, 0);
 }
 
 //===- errors -----------------------------------------------------------------------------------------------------===//
