@@ -398,13 +398,13 @@ TEST_F(DLPack, ElementsThatAreNotAlignedAreCopied) {
 TEST_F(DLPack, KernelsReadElementsAtAnyMultipleOfTheirSize) {
   Old given(kFloat, {1001}, 1001 * 4 + 4);
   for (int i = 0; i < 1001; ++i)
-    reinterpret_cast<float *>(given.address() + 4)[i] = float(i);
+    reinterpret_cast<float *>(given.address() + 4)[i] = float(i % 16); // sums are exact
   given.managed.dl_tensor.byte_offset = 4;
   Array x = from_dlpack(&given.managed);
   EXPECT_EQ(addressOf(x), given.address() + 4);
-  EXPECT_EQ((x + x).sum().item(), 1001000);
-  EXPECT_NEAR(matmul(x.reshape({1, 1001}), x.reshape({1001, 1})).item(), 333833500, 100);
-  EXPECT_EQ(x.max().item(), 1000);
+  EXPECT_EQ((x + x).sum().item(), 14952);
+  EXPECT_EQ(matmul(x.reshape({1, 1001}), x.reshape({1001, 1})).item(), 77084);
+  EXPECT_EQ(x.max().item(), 15);
 }
 
 TEST_F(DLPack, AByteOffsetMayBeShared) {
