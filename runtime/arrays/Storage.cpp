@@ -102,7 +102,7 @@ static int32_t ordinalOf(const ArrayDevice &device) { return device.isHost() ? S
 static void put(Stream &stream, ArrayDevice &from, const std::byte *source, ArrayDevice &to, std::byte *target,
                 size_t bytes, const CallSite &site) {
   if (stream.device().isHost())
-    std::memcpy(target, source, bytes);
+    std::memmove(target, source, bytes); // memory of others may overlap
   else
     stream.queue().copy({sizeof(sluice_copy), ordinalOf(from), ordinalOf(to), source, target, bytes, site.function});
   ArrayDevices::ofProcess().count(from, to, static_cast<int64_t>(bytes));

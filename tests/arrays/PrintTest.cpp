@@ -743,5 +743,11 @@ TEST_F(PrintArrays, ShapeDeviceAndDType) {
   EXPECT_EQ(header(zeros({1}, bf16)), "(1,) cpu() bfloat16");
 }
 
+TEST_F(PrintArrays, StreamsTakeTheWholeText) {
+  std::ostringstream os;
+  os << array({1, 2}) << '\n' << array(2.5);
+  EXPECT_EQ(os.str(), "(2,) cpu() int32\n[1, 2]\n() cpu() float64\n2.5000");
+}
+
 } // namespace
 } // namespace sluice

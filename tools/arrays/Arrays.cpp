@@ -138,12 +138,15 @@ Array &detail::assign(const AssignedArray &x, const Array &result) {
                                 ", and the result ", from.type->shapeText(), " of ", to_string(from.type->dtype),
                                 " on ", nameOf(*from.type->device).str()),
                 x.where);
-  if (to.value.storage->sharing() != runtime::Sharing::readWrite) {
+  bool isShared = to.value.storage->sharing() == runtime::Sharing::readWrite, isSame = from.storage == to.value.storage;
+  if (!isShared && (isSame || from.storage->sharing() == runtime::Sharing::none)) {
     to.value = from;
     return x.array;
   }
-  if (from.type->bytes > 0)
-    guarded("an assignment", x.where, [&] { // others read this memory
+  if (!isShared) // the memory of the result changes with its own array
+    to.value.storage = allocate(*to.value.type, "an assignment", x.where);
+  if (from.type->bytes > 0 && !isSame)
+    guarded("an assignment", x.where, [&] {
       runtime::copyStorage(*from.storage, 0, *to.value.storage, 0, from.type->bytes, {"an assignment", x.where},
                            from.storage);
     });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "runtime/arrays/ArrayProgram.h"
-#include "sluice/array.h"
 #include "sluice/array/call.h"
 #include "tools/arrays/ArrayImpl.h"
 #include <memory>

@@ -1,7 +1,6 @@
 // Functions that make values of a graph without operands, as functions that make arrays.
 #pragma once
 
-#include "sluice/array.h"
 #include "sluice/array/call.h"
 #include "sluice/graph.h"
 
