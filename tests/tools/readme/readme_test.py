@@ -149,9 +149,11 @@ def program_of(prologue, fragments):
     """A program that runs each fragment in a function, after the prologue."""
     functions = [f"static void fragment{number}() {{\n{prologue}{fragment}}}\n" for number, fragment in enumerate(fragments)]
     calls = "".join(f"  run({number}, fragment{number});\n" for number in range(len(fragments)))
-    return f"""#include <sluice/compile.h>
+    return f"""#include <sluice/array.h>
+#include <sluice/compile.h>
 #include <sluice/sluice.h>
 #include <cstdio>
+#include <iostream>
 using namespace sluice;
 {"".join(functions)}static int failed = 0;
 static void run(int number, void (*fragment)()) {{
