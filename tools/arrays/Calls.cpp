@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include <cstdio>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -99,7 +100,21 @@ static void requireElements(const CallRequest &request) {
                   request.where);
 }
 
+/// Numbers and shapes that change in each call are a mistake that is easily made: it costs a compilation each time.
+static void noteManyCompilations(const CallRequest &request) {
+  static constexpr int many = 200;
+  static std::mutex mutex;
+  static auto &counts = *new std::unordered_map<std::string, int>(); // by function
+  std::lock_guard lock(mutex);
+  if (++counts[request.function] == many)
+    std::fprintf(stderr,
+                 "sluice: note: %s was compiled for %d different types, numbers or options of its arguments. Pass "
+                 "numbers that change as arrays.\n",
+                 runtime::CallSite{request.function, request.where}.text().c_str(), many);
+}
+
 static const CachedCall *compileNew(const CallRequest &request, std::string_view key) {
+  noteManyCompilations(request);
   requireElements(request);
   CompileRequest compile{request.function, request.where, {}, request.isWhole, request.options, deviceOf(request)};
   for (ArrayImpl *array : request.key->arrays())
