@@ -83,10 +83,10 @@ void Stream::waitFor(const WorkPointer &work) {
 }
 
 void Stream::synchronize(const WorkPointer &work) {
-  if (!work)
-    return;
+  if (!work || work->isDone())
+    return work ? work->checkIfDone() : void();
   Stream &its = work->stream(), &mine = its.device_->streamOfThread();
-  if (!work->isDone() && &mine != &its) { // only its thread waits for its events; this thread waits for its own queue
+  if (&mine != &its) { // only its thread waits for its events; this thread waits for its own queue
     mine.waitFor(work);
     return mine.finish(work->site());
   }
