@@ -50,6 +50,11 @@ ArrayMemory &ArrayDevice::memory() { return *opened().memory; }
 
 Stream &ArrayDevice::streamOfThread() { return devices_.contextOfThread(opened().backend).stream(*this); }
 
+void ArrayDevice::finishOfThread(const CallSite &site) {
+  if (current_.load())
+    streamOfThread().finish(site);
+}
+
 sluice_device_info ArrayDevice::info() { return streamOfThread().owner().context().deviceInfo(ordinal_); }
 
 ArrayDevices::ArrayDevices()
@@ -105,6 +110,11 @@ std::shared_ptr<PooledBackend> ArrayDevices::openBackend(const ArrayDevice &devi
   if (!status.ok())
     throw Error(status.code, concat("device ", device.text(), " is not there: ", status.message));
   return pool.backend(device.backend(), *half, device.settings());
+}
+
+bool ArrayDevices::isOfThread(const ThreadContext &context) {
+  const std::vector<ThreadContext *> &all = contextsOfThread.all;
+  return std::find(all.begin(), all.end(), &context) != all.end();
 }
 
 ThreadContext &ArrayDevices::contextOfThread(const std::shared_ptr<PooledBackend> &backend) {

@@ -38,6 +38,8 @@ public:
   /// again.
   ArrayMemory &memory();
   Stream &streamOfThread();
+  /// The host waits for all work of this thread on the device; opens nothing.
+  void finishOfThread(const CallSite &site);
   sluice_device_info info();
 
 private:
@@ -84,6 +86,8 @@ public:
 
   /// The backend of a device.
   std::shared_ptr<PooledBackend> openBackend(const ArrayDevice &device);
+  /// Whether this thread uses the context.
+  static bool isOfThread(const ThreadContext &context);
   /// The context of the backend for this thread.
   ThreadContext &contextOfThread(const std::shared_ptr<PooledBackend> &backend);
 

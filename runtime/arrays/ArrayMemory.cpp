@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <unistd.h>
 
 namespace sluice::runtime {
 
@@ -36,7 +37,8 @@ std::byte *ArrayMemory::allocate(size_t bytes, const std::string &what) {
   void *address =
       files::memoryIsLeft(bytes) ? ::operator new(bytes, std::align_val_t(alignment_), std::nothrow) : nullptr;
   if (!address)
-    failExhausted(concat("out of memory: ", what, " needs ", bytes, " bytes of the host"));
+    failExhausted(concat("out of memory: ", what, ": ", bytes, " bytes of cpu() were asked for, and ",
+                         sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE), " are free"));
   held_ += static_cast<int64_t>(bytes);
   ++allocations_;
   return static_cast<std::byte *>(address);
@@ -44,8 +46,6 @@ std::byte *ArrayMemory::allocate(size_t bytes, const std::string &what) {
 
 ArrayMemory::Block ArrayMemory::take(size_t bytes, Stream &stream, const std::string &what) {
   size_t number = classOf(std::max(bytes, alignment_));
-  if (number >= classes)
-    failExhausted(concat("out of memory: ", what, " needs ", bytes, " bytes"));
   Block block{nullptr, bytesOf(number)};
   std::vector<WorkPointer> uses;
   if (!takeUnused(block, number, uses) && !takeOfSlab(block, what)) {

@@ -85,14 +85,18 @@ void Stream::waitFor(const WorkPointer &work) {
 void Stream::synchronize(const WorkPointer &work) {
   if (!work || work->isDone())
     return work ? work->checkIfDone() : void();
-  Stream &its = work->stream(), &mine = its.device_->streamOfThread();
-  if (&mine != &its) { // only its thread waits for its events; this thread waits for its own queue
-    mine.waitFor(work);
-    return mine.finish(work->site());
+  Stream &its = work->stream();
+  if (ArrayDevices::isOfThread(*its.owner_)) {
+    while (!work->isDone())
+      its.finishOldest();
+    return work->checkIfDone();
   }
-  while (!work->isDone())
-    its.finishOldest();
-  work->checkIfDone();
+  // Only its thread waits for its events; this thread waits for its own queue.
+  Stream &mine = its.device_->streamOfThread();
+  if (&mine.owner_->backend() != &its.owner_->backend())
+    failExhausted(concat(work->site().text(), " on ", its.device_->text(), ": the device was lost"));
+  mine.waitFor(work);
+  mine.finish(work->site());
 }
 
 void Stream::finish(const CallSite &site) {

@@ -68,6 +68,28 @@ TEST_F(Arrays, Record) {
   }
 }
 
+TEST_F(Arrays, KeepTheirDevicesWhenTheListChanges) {
+  Array x = array({1.f, 2.f}, gpu(1));
+  x.attach_grad();
+  set_devices("cpu,sim:0");
+  auto twice = jit([](const Tensor &its) { return its * 2.0; });
+  EXPECT_THAT(twice(x).to_vector<float>(), ElementsAre(2, 4));
+  {
+    auto tape = record();
+    square(x).backward();
+  }
+  EXPECT_THAT(x.grad().to_vector<float>(), ElementsAre(2, 4));
+  set_devices("cpu,sim:1");
+  Array here = ones({2}, f32, gpu(0));
+  try {
+    x + here;
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_THAT(error.what(), HasSubstr("is on gpu(1), and operand 2 [2] on gpu(0)"));
+  }
+  set_devices("cpu,sim:0,sim:1");
+}
+
 TEST_F(Arrays, RejectMixedDevices) {
   Array x = ones({2, 3}, f32, gpu(0)), y = ones({2, 3}, f32, gpu(1));
   try {

@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 namespace sluice {
 namespace {
 
@@ -86,6 +88,22 @@ TEST_F(ArrayErrors, OfALaunchFreeTheResult) {
   EXPECT_THAT(textOf([&] { exp(x); }, 70), AllOf(HasSubstr("exp"), HasSubstr("planted fault")));
   EXPECT_EQ(memory(gpu(0)).in_use, used);
   EXPECT_NEAR(exp(x).mean().item(), 2.718281828, 1e-4);
+}
+
+TEST_F(ArrayErrors, OfALostBackendEndWaitsOnAllOfItsDevices) {
+  runtime::ArrayDevices::ofProcess().setTarget({{"sim", 0}, {"sim", 1}}, {}, compiler::findBackendFolder(),
+                                               {{"sim", &Faulty::half}});
+  Array x = ones({4}, f32, gpu(0)), y = ones({4}, f32, gpu(1));
+  wait_all();
+  Array first = x + 1.0, second = y + 1.0, third = y + 2.0;
+  Faulty::status = SLUICE_EXHAUSTED;
+  Faulty::syncs = 1;
+  EXPECT_THAT(textOf([&] { first.wait(); }, 5), HasSubstr("add (ErrorsTest.cpp"));
+  EXPECT_THAT(textOf([&] { third.to_vector<float>(); }, 5), HasSubstr("lost"));
+  std::string text = "no error";
+  std::thread([&] { text = textOf([&] { second.wait(); }, 5); }).join();
+  EXPECT_THAT(text, HasSubstr("lost"));
+  EXPECT_EQ((ones({4}, f32, gpu(1)) + 1.0).to_vector<float>(), std::vector<float>(4, 2));
 }
 
 TEST_F(ArrayErrors, OfALostDeviceEndItsArraysOnly) {

@@ -62,7 +62,8 @@ void guarded(const char *function, std::source_location where, const std::functi
   runtime::Status status = runtime::guarded(body);
   if (status.ok())
     return;
-  bool isNamed = status.message.find(function) != std::string::npos;
+  bool isNamed = status.message.starts_with(std::string(function) + " (") ||
+                 status.message.starts_with(std::string(function) + ": ");
   throw Error(isNamed ? status.message : std::string(function) + ": " + status.message, where, {}, int(status.code));
 }
 

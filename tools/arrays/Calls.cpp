@@ -75,6 +75,11 @@ const CachedCall *addCached(std::string_view key, std::unique_ptr<CachedCall> ca
   return CallCache::ofProcess().add(key, std::move(call));
 }
 
+/// The name of a device; with that of its backend if another one has the same name, from an earlier list.
+static std::string textOf(const ArrayDevice &device, const ArrayDevice &other) {
+  return nameOf(device) == nameOf(other) ? device.text() : nameOf(device).str();
+}
+
 /// The device of a call's arrays. Throws if there are several, unless the function places its values itself.
 static ArrayDevice *deviceOf(const CallRequest &request) {
   std::span<ArrayImpl *const> arrays = request.key->arrays();
@@ -84,8 +89,8 @@ static ArrayDevice *deviceOf(const CallRequest &request) {
   for (size_t i = 1; i < arrays.size() && !request.isWhole; ++i)
     if (const ArrayType &other = *arrays[i]->value.type; other.device != first.device)
       throw Error(runtime::concat(request.function, ": operand 1 ", first.shapeText(), " is on ",
-                                  nameOf(*first.device).str(), ", and operand ", i + 1, " ", other.shapeText(), " on ",
-                                  nameOf(*other.device).str(), ": move one with to()"),
+                                  textOf(*first.device, *other.device), ", and operand ", i + 1, " ", other.shapeText(),
+                                  " on ", textOf(*other.device, *first.device), ": move one of them with to()"),
                   request.where);
   return first.device;
 }
@@ -100,26 +105,28 @@ static void requireElements(const CallRequest &request) {
                   request.where);
 }
 
-/// Numbers and shapes that change in each call are a mistake that is easily made: it costs a compilation each time.
-static void noteManyCompilations(const CallRequest &request) {
+/// Counts the compilations of a function, which its key begins with. Prints a note if there are many: a common mistake is
+/// to pass a number that changes in each call.
+static void countCompilation(const CallRequest &request, std::string_view key) {
   static constexpr int many = 200;
   static std::mutex mutex;
-  static auto &counts = *new std::unordered_map<std::string, int>(); // by function
+  static auto &counts = *new std::unordered_map<std::string, int>();
   std::lock_guard lock(mutex);
-  if (++counts[request.function] == many)
+  if (++counts[std::string(key.substr(0, sizeof(const void *)))] == many)
     std::fprintf(stderr,
-                 "sluice: note: %s was compiled for %d different types, numbers or options of its arguments. Pass "
-                 "numbers that change as arrays.\n",
+                 "sluice: note: %s was compiled %d times, for different types, numbers or options. Pass numbers that "
+                 "change as arrays.\n",
                  runtime::CallSite{request.function, request.where}.text().c_str(), many);
 }
 
 static const CachedCall *compileNew(const CallRequest &request, std::string_view key) {
-  noteManyCompilations(request);
   requireElements(request);
   CompileRequest compile{request.function, request.where, {}, request.isWhole, request.options, deviceOf(request)};
   for (ArrayImpl *array : request.key->arrays())
     compile.arrays.push_back(array->value.type);
-  return CallCache::ofProcess().add(key, compileCall(compile, request.trace(request.context)));
+  const CachedCall *call = CallCache::ofProcess().add(key, compileCall(compile, request.trace(request.context)));
+  countCompilation(request, key);
+  return call;
 }
 
 static const CachedCall &findCall(const CallRequest &request) {

@@ -20,12 +20,11 @@ static std::string spelling(const ArrayDevice &device) {
   return device.isHost() ? device.backend() : device.backend() + ":" + std::to_string(device.ordinal());
 }
 
-/// The devices of a program: all of the process, or the host and those of the arrays.
+/// The devices of a program: the host and those of the arrays, after all of the process if the function may name them.
+/// Arrays may be on devices of an earlier list.
 static std::vector<ArrayDevice *> devicesFor(const CompileRequest &request) {
   ArrayDevices &all = ArrayDevices::ofProcess();
-  if (request.isWhole)
-    return all.all();
-  std::vector<ArrayDevice *> devices{&all.host()};
+  std::vector<ArrayDevice *> devices = request.isWhole ? all.all() : std::vector<ArrayDevice *>{&all.host()};
   auto add = [&](ArrayDevice *device) {
     if (std::find(devices.begin(), devices.end(), device) == devices.end())
       devices.push_back(device);
@@ -78,15 +77,23 @@ static const ArrayType *typeOf(const Tensor &tensor, const CallGraph &call, Arra
   return ArrayType::get(tensor.dtype(), std::move(sizes), *device, request.function, request.where);
 }
 
+namespace {
+/// The code of a program, and the data that its constants are read from.
+struct ProgramCode {
+  compiler::GraphData data;
+  std::unique_ptr<compiler::LoadedCode> loaded;
+};
+} // namespace
+
 static std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const CompileRequest &request) {
   compiler::throwWhenExhausted();
-  compiler::GraphData data;
-  data.write(graph, request.where);
+  auto code = std::make_shared<ProgramCode>();
+  code->data.write(graph, request.where);
   mlir::ModuleOp written = moduleOf(graph, request.where);
   std::shared_ptr<runtime::ArrayProgram> program;
   llvm::Error error = compiler::guardRuntime([&]() -> llvm::Error {
     mlir::OwningOpRef<mlir::ModuleOp> module = written.clone();
-    data.locate(*module);
+    code->data.locate(*module);
     compiler::CompileTask task;
     task.emit = compiler::Emit::SharedLibrary;
     static const CompileOptions defaults;
@@ -94,11 +101,11 @@ static std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, c
                                             &compiler::CompilerContext::ofProcess());
     if (!compiled)
       return compiled.takeError();
-    auto code = compiler::LoadedCode::load(compiled->objects);
-    if (!code)
-      return code.takeError();
-    std::shared_ptr<compiler::LoadedCode> loaded = std::move(*code);
-    program = std::make_shared<runtime::ArrayProgram>(loaded->artifact(), loaded);
+    auto loaded = compiler::LoadedCode::load(compiled->objects);
+    if (!loaded)
+      return loaded.takeError();
+    code->loaded = std::move(*loaded);
+    program = std::make_shared<runtime::ArrayProgram>(code->loaded->artifact(), code);
     return llvm::Error::success();
   });
   if (error) {

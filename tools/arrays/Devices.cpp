@@ -94,8 +94,16 @@ void trim_memory() {
 }
 
 void wait_all(std::source_location where) {
-  for (ArrayDevice *device : devicesOfProcess().all())
-    detail::guarded("wait_all", where, [&] { device->streamOfThread().finish({"wait_all", where}); });
+  runtime::Status first;
+  for (ArrayDevice *device : devicesOfProcess().all()) {
+    runtime::Status status = runtime::guarded([&] { device->finishOfThread({"wait_all", where}); });
+    if (first.ok())
+      first = status;
+  }
+  detail::guarded("wait_all", where, [&] {
+    if (!first.ok())
+      throw runtime::Error(first.code, first.message);
+  });
 }
 
 ArrayDevice &detail::findDevice(const Device &device, const char *function, std::source_location where) {

@@ -21,7 +21,7 @@ static Array firstRows(const Array &x, int64_t rows, std::source_location where)
 
 /// The number of true elements.
 static int64_t countOf(const Array &mask, std::source_location where) {
-  return mask.numel() == 0 ? 0 : mask.sum({}, false, where).item<int64_t>(where);
+  return mask.numel(where) == 0 ? 0 : mask.sum({}, false, where).item<int64_t>(where);
 }
 
 /// The places of true elements among all, ascending: [capacity], i64. The rest is 0.
@@ -52,28 +52,33 @@ static Tensor coordinatesOf(const Tensor &places, const std::vector<int64_t> &sh
 }
 
 Array nonzero(ArrayArg x) {
-  Array mask = x.array.dtype() == boolean ? x.array : ne(x, 0.0);
-  std::vector<int64_t> shape = x.array.shape();
+  const ArrayType &type = *ArrayAccess::require(x.array, "nonzero", x.where).value.type;
+  Device device = detail::nameOf(*type.device);
+  auto rank = int64_t(type.shape.size());
+  if (type.elements == 0)
+    return empty({0, rank}, i64, device, x.where);
+  Array mask = type.dtype == boolean ? x.array : ne(x, 0.0);
   int64_t count = countOf(mask, x.where);
-  if (count == 0 || shape.empty())
-    return empty({count, int64_t(shape.size())}, i64, x.array.device(), x.where);
+  if (count == 0 || rank == 0)
+    return empty({count, rank}, i64, device, x.where);
   Array all = detail::apply(
       "nonzero", x.where,
       [](const Tensor &places, const std::vector<int64_t> &sizes) { return coordinatesOf(places, sizes); },
-      placesOf(mask, count, x.where), shape);
+      placesOf(mask, count, x.where), type.shape);
   return firstRows(all, count, x.where);
 }
 
 Array masked_select(ArrayArg x, const Array &mask) {
-  if (mask.dtype() != boolean || mask.shape() != x.array.shape())
-    throw Error(runtime::concat("masked_select: the mask is ", ArrayAccess::get(mask)->value.type->shapeText(), " of ",
-                                to_string(mask.dtype()), ", and the array ",
-                                ArrayAccess::require(x.array, "masked_select", x.where).value.type->shapeText(),
+  const ArrayType &type = *ArrayAccess::require(x.array, "masked_select", x.where).value.type;
+  const ArrayType &of = *ArrayAccess::require(mask, "masked_select", x.where).value.type;
+  if (of.dtype != boolean || of.shape != type.shape)
+    throw Error(runtime::concat("masked_select: the mask is ", of.shapeText(), " of ", to_string(of.dtype),
+                                ", and the array ", type.shapeText(),
                                 ": a mask is of bool and has the shape of the array"),
                 x.where);
   int64_t count = countOf(mask, x.where);
   if (count == 0)
-    return empty({0}, x.array.dtype(), x.array.device(), x.where);
+    return empty({0}, type.dtype, detail::nameOf(*type.device), x.where);
   Array places = placesOf(mask, count, x.where), flat = x.array.reshape({-1}, x.where);
   if (is_recording()) // a gradient needs the result alone
     return flat.index_select(0, firstRows(places, count, x.where), x.where);
@@ -81,8 +86,9 @@ Array masked_select(ArrayArg x, const Array &mask) {
 }
 
 Array unique(ArrayArg x) {
-  if (x.array.numel() == 0)
-    return empty({0}, x.array.dtype(), x.array.device(), x.where);
+  const ArrayType &type = *ArrayAccess::require(x.array, "unique", x.where).value.type;
+  if (type.elements == 0)
+    return empty({0}, type.dtype, detail::nameOf(*type.device), x.where);
   Array sorted = sort(ArrayArg(x.array.reshape({-1}, x.where), x.where), 0).values;
   Array isFirst = detail::apply(
       "unique", x.where,
@@ -95,8 +101,6 @@ Array unique(ArrayArg x) {
   return masked_select(ArrayArg(sorted, x.where), isFirst);
 }
 
-Array Array::operator[](const Array &mask) const {
-  return masked_select(ArrayArg(*this, std::source_location()), mask);
-}
+Array Array::operator[](const ArrayArg &mask) const { return masked_select(ArrayArg(*this, mask.where), mask.array); }
 
 } // namespace sluice

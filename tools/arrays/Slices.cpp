@@ -175,8 +175,9 @@ ArraySlice &ArraySlice::operator=(ArrayArg values) {
   return *this;
 }
 ArraySlice &ArraySlice::operator=(double value) {
-  Array number = full({}, value, of.dtype(), of.device());
-  replace(of, indices, number, lineOf(indices));
+  std::source_location where = lineOf(indices);
+  Array number = full({}, value, of.dtype(where), of.device(where), where);
+  replace(of, indices, number, where);
   return *this;
 }
 

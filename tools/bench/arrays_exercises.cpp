@@ -55,9 +55,10 @@ void measureSizes(std::int64_t largest) {
     if (crossover == 0 && times.size() > 1 && times[1] < times[0])
       crossover = n;
   }
-  if (gpu_count() > 0)
-    std::printf(crossover ? "gpu(0) is faster from n = %lld on\n" : "gpu(0) is slower at all sizes\n",
-                static_cast<long long>(crossover));
+  if (crossover > 0)
+    std::printf("gpu(0) is faster from n = %lld on\n", static_cast<long long>(crossover));
+  else if (gpu_count() > 0)
+    std::printf("gpu(0) is slower at all sizes\n");
 }
 
 /// Fails if the norms of the two ways differ.

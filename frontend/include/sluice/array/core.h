@@ -127,7 +127,7 @@ public:
   ArraySlice operator[](std::initializer_list<Index> indices);
   Array operator[](std::initializer_list<Index> indices) const;
   /// The elements where a mask is true (array/dynamic.h).
-  Array operator[](const Array &mask) const;
+  Array operator[](const ArrayArg &mask) const;
 
   // --- arrays like this one: with its dtype and device
 
@@ -227,8 +227,12 @@ public:
   /// A new array with the elements.
   operator Array() const;
   operator ArrayArg() const;
-  template <class T = double> T item() const { return Array(*this).item<T>(); }
-  template <class T> std::vector<T> to_vector() const { return Array(*this).to_vector<T>(); }
+  template <class T = double> T item(std::source_location where = std::source_location::current()) const {
+    return Array(*this).item<T>(where);
+  }
+  template <class T> std::vector<T> to_vector(std::source_location where = std::source_location::current()) const {
+    return Array(*this).to_vector<T>(where);
+  }
   /// Writes elements, which broadcast, of the same dtype and device, or a number.
   ArraySlice &operator=(ArrayArg values);
   ArraySlice &operator=(double value);

@@ -80,8 +80,9 @@ inline Array where(ArrayArg condition, double a, double b) {
 }
 
 inline Array full_like(ArrayArg x, double value) {
-  return full(Shape(std::vector<Dim>(x.array.shape().begin(), x.array.shape().end())), value, x.array.dtype(),
-              x.array.device(), x.where);
+  const std::vector<std::int64_t> &shape = x.array.shape(x.where);
+  return full(Shape(std::vector<Dim>(shape.begin(), shape.end())), value, x.array.dtype(x.where),
+              x.array.device(x.where), x.where);
 }
 inline Array zeros_like(ArrayArg x) { return full_like(x, 0); }
 inline Array ones_like(ArrayArg x) { return full_like(x, 1); }
