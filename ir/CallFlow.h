@@ -17,6 +17,9 @@ inline constexpr llvm::StringLiteral kMetricsEntry = "metrics";
 /// Attribute of a metric that is declared as a formula of sums and means over rows.
 inline constexpr llvm::StringLiteral kIsFormula = "sluice.formula";
 
+/// On `sluice.minimize`: the training step does not return the loss.
+inline constexpr llvm::StringLiteral kIsUnreported = "sluice.unreported";
+
 enum class CallFlow {
   Fixed,   ///< the same in each call
   Rows,    ///< each call has its own rows

@@ -17,6 +17,7 @@
 //
 // Mode-dependent ops have their training meaning in train_step. Elsewhere, ops that are the identity outside training
 // are removed.
+#include "ir/CallFlow.h"
 #include "ir/Module.h"
 #include "ir/OutputDevices.h"
 #include "ir/build/Node.h"
@@ -225,6 +226,14 @@ static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> rep
   return checkResidents(*entry);
 }
 
+/// Removes the loss from the outputs of a training step.
+static void dropLoss(EntryOp entry) {
+  ReturnOp results = entry.getReturn();
+  OpBuilder(results).create<ReturnOp>(results.getLoc(), results.getValues().drop_front());
+  results.erase();
+  entry.setOutputsAttr(ArrayAttr::get(entry.getContext(), entry.getOutputs().getValue().drop_front()));
+}
+
 /// Adds the training entry point. If there is a `minimize`, the optimizer's loss is the first of `metrics`.
 static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, MinimizeOp minimize, ModuleOp module) {
   FailureOr<EntryOp> entry = cloneGraph(graph, "train_step", metrics, /*training=*/true);
@@ -236,6 +245,8 @@ static LogicalResult addTraining(GraphOp graph, ArrayRef<Report> metrics, Minimi
   if (failed(takeUpdates(*entry)))
     return failure();
   advanceKeys(builder, module);
+  if (minimize && minimize->hasAttr(kIsUnreported))
+    dropLoss(*entry);
   finish(*entry);
   return checkResidents(*entry);
 }

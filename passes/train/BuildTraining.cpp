@@ -172,13 +172,15 @@ private:
 
   //===- updates --------------------------------------------------------------------------------------------------===//
 
-  /// Reads the number of earlier steps, if anything depends on it.
+  /// Reads the number of earlier steps, if anything depends on it. It is where the model places the rate.
   void takeStep() {
     auto needsStep = [](const Trained &each) { return OptimizerAttr(each.optimizer).needsStep(); };
     if (!schedule && !minimize.getEmaAttr() && llvm::none_of(trained, needsStep))
       return;
     auto number = RankedTensorType::get({}, builder.getI32Type());
-    StateOp state = states.create(minimize.getLoc(), "step", StateKind::Step, number, /*first=*/0, {}, {});
+    StringAttr device = getDevice(states.find(minimize.getLrAttr().getAttr()).getStoredType());
+    TypeAttr physical = device ? TypeAttr::get(withDevice(number, device)) : TypeAttr();
+    StateOp state = states.create(minimize.getLoc(), "step", StateKind::Step, number, /*first=*/0, {}, physical);
     step = read(state, number);
     set(state.getLoc(), state, Node(builder, state.getLoc(), step) + 1.0, step);
   }

@@ -260,3 +260,24 @@ module @scaled_devices {
     sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w, @v] loss_scale <init_scale = 1024.0 : f64, growth_factor = 2.0 : f64, backoff_factor = 0.5 : f64, growth_interval = 5> : tensor<f32, #sluice.at<device = "acc0">>
   }
 }
+
+// -----
+
+// Tests that a training step returns no loss if the model does not report it, and that the number of steps is on the
+// device of the rate.
+// CHECK-LABEL: module @unreported
+// CHECK: sluice.entry @train_step ["x"] -> [] (
+// CHECK: sluice.set @w
+// CHECK: sluice.return{{$}}
+// CHECK: sluice.state step @step : tensor<i32> = {{.*}} physical tensor<i32, #acc0_>
+// CHECK: sluice.entry @eval_step ["x"] -> ["loss"]
+module @unreported {
+  sluice.state parameter @w : tensor<2xf32> = <"constant", 1.0 : f64> physical tensor<2xf32, #sluice.at<device = "acc0">>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64> physical tensor<f32, #sluice.at<device = "acc0">>
+  sluice.graph ["x"] (%x: tensor<2xf32, #sluice.at<device = "acc0">>) {
+    %w = sluice.get @w : tensor<2xf32, #sluice.at<device = "acc0">>
+    %y = sluice.mul %w, %x : (tensor<2xf32, #sluice.at<device = "acc0">>, tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<2xf32, #sluice.at<device = "acc0">>
+    %loss = sluice.sum %y {axes = array<i64: 0>} : (tensor<2xf32, #sluice.at<device = "acc0">>) -> tensor<f32, #sluice.at<device = "acc0">>
+    sluice.minimize %loss, #sluice.adam<beta1 = 0.9 : f64, beta2 = 0.999 : f64, eps = 1.0e-8 : f64, weight_decay = 0.01 : f64, decoupled_weight_decay = true, amsgrad = false> lr @lr [@w] {sluice.unreported} : tensor<f32, #sluice.at<device = "acc0">>
+  }
+}
