@@ -271,7 +271,15 @@ Tensor Call::latest(const Tensor &statistic) {
   return before ? Access::tensor(graph, before.getValue()) : statistic;
 }
 
+/// In a call on arrays, in training: makes a state have another value.
+static void writeInCall(const Tensor &state, const Tensor &value) {
+  if (ArrayCall *call = Access::call(state); call->isTraining)
+    call->values[Access::ownValue(state)] = Access::value(value);
+}
+
 void Call::update(const Tensor &buffer, const Tensor &value) {
+  if (Access::call(buffer))
+    return writeInCall(buffer, value);
   if (graph.replica || !graph.entry.empty()) // updates in these contexts are dropped
     return;
   ir::StateOp state = graph.stateOf(Access::value(buffer));
@@ -283,6 +291,8 @@ void Call::update(const Tensor &buffer, const Tensor &value) {
 }
 
 void Call::write(const Tensor &existing, const Tensor &value) {
+  if (Access::call(existing))
+    return writeInCall(existing, value);
   if (graph.replica)
     return;
   ir::StateOp state = graph.stateOf(Access::value(existing));

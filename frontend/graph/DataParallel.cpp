@@ -128,9 +128,9 @@ static void requireOn(const Call &call, const Module::Named &states, const Devic
 Tensor data_parallel(Module &module, Arg x, const std::vector<Device> &devices, const SplitOptions &options) {
   Call call("data_parallel", x);
   std::vector<Tensor> parts = split(x, devices, options);
-  Module::Named states = statesOf(module);
-  requireOn(call, states, devices.front());
+  requireOn(call, statesOf(module), devices.front());
   std::vector<Tensor> results{module(Arg(parts.front(), x.where))};
+  Module::Named states = statesOf(module); // with those of lazy layers
   for (size_t i = 1; i < devices.size(); ++i) {
     llvm::DenseMap<Value, Value> copies;
     for (const auto &[name, state] : states)

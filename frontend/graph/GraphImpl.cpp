@@ -119,6 +119,14 @@ static StringAttr fixedDevice(ValueRange operands) {
   return {};
 }
 
+LogicalResult GraphImpl::setMode(Operation *op) {
+  auto mode = dyn_cast<ir::ModeOp>(op);
+  if (!mode || !isTraining)
+    return success();
+  mode.setTraining();
+  return mode.checkTraining(/*rows=*/0);
+}
+
 Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAttribute> attributes,
                             const SourceLocation &location, std::string &failure) {
   Diagnostics diagnostics(&context);
@@ -130,7 +138,7 @@ Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAtt
     state.addTypes(types);
     Operation *built = builder.create(state);
     ir::setDeviceAndPin(built, fixedDevice(operands), pin);
-    if (succeeded(mlir::verify(built))) {
+    if (succeeded(mlir::verify(built)) && succeeded(setMode(built))) {
       callOf[built] = callNumber;
       return built;
     }
@@ -220,6 +228,7 @@ void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
   from.getDefiningOp()->remove();
   tiedHandles.emplace_back(cast<ir::GetOp>(from.getDefiningOp()));
   tied[from] = to;
+  ++changes;
 }
 
 //===- structure --------------------------------------------------------------------------------------------------===//

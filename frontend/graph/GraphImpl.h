@@ -30,6 +30,23 @@ mlir::ModuleOp moduleOf(const Graph &graph, std::source_location where = std::so
 
 namespace detail {
 
+class GraphImpl;
+
+/// A call on arrays in progress: modules of one graph build their computation in another graph, in which values stand
+/// for their states.
+struct ArrayCall {
+  GraphImpl &target;
+  bool isTraining = false;    ///< states are written
+  bool createsStates = false; ///< layers may create states, which become inputs of the target
+  /// By read of a state in its graph: the latest value in the target.
+  llvm::DenseMap<mlir::Value, mlir::Value> values = llvm::DenseMap<mlir::Value, mlir::Value>();
+
+  /// The value for a read. Throws Error for other values.
+  mlir::Value valueOf(mlir::Value read) const;
+  /// Adds a state that a layer has created.
+  void add(const std::string &state, mlir::Value read, const SourceLocation &location);
+};
+
 class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
 public:
   GraphImpl(std::string name, SourceLocation location);
@@ -104,6 +121,8 @@ public:
   /// A constant stored in the data file.
   mlir::Value constant(const runtime::TensorSource &source, mlir::RankedTensorType type,
                        const SourceLocation &location);
+  /// The initial data of a state that begins with data.
+  const runtime::TensorSource &dataOf(llvm::StringRef state) const { return data.at(state.str()); }
   /// Whether the graph has data outside its text; the second function writes this data.
   bool hasData() const { return !data.empty(); }
   void writeData(const std::string &path, const SourceLocation &location) const;
@@ -157,6 +176,11 @@ public:
   ir::GraphOp graph;
   mlir::OpBuilder builder; ///< at the end of the innermost open block
   DType dtype = DType::f32;
+  ArrayCall *call = nullptr;                 ///< a call on arrays of this graph's modules
+  bool isTraining = false;                   ///< mode-dependent ops are built with their semantics in training
+  bool isOutside = false;                    ///< of modules outside of a graph: holds only their states
+  std::shared_ptr<void> arrays;              ///< of the states, if `isOutside`
+  int64_t changes = 0;                       ///< of the states, devices and modes of its modules so far
   std::vector<mlir::Block *> openBlocks;     ///< blocks under construction: the graph's body, then steps and branches
   std::vector<std::source_location> callers; ///< lines whose module calls are in progress, innermost last
   mlir::StringAttr pin;                      ///< pin of the module whose call is in progress
@@ -176,10 +200,13 @@ public:
   llvm::StringSet<> frozen;                            ///< parameters with requires_grad(false)
   std::vector<std::unique_ptr<mlir::Block>> abandoned; ///< failed steps and branches, kept because users may hold their
                                                        ///< values
+  mlir::Value key;                                     ///< of random numbers; null until they are used
   int64_t streams = 0;                                 ///< random streams so far
   unsigned callDepth = 0, callNumber = 0;              ///< API calls in progress, and outermost calls so far
 
 private:
+  /// Gives a mode-dependent op its semantics. Fails with a diagnostic if it cannot train.
+  mlir::LogicalResult setMode(mlir::Operation *op);
   /// The parameter of a handle passed to `tie`. Throws for other values.
   ir::StateOp tiedState(const std::string &what, const Tensor &tensor, const SourceLocation &location);
   ir::StateOp createState(ir::StateKind kind, llvm::StringRef name, mlir::RankedTensorType type, ir::InitAttr begin,
@@ -204,7 +231,6 @@ private:
   llvm::StringMap<ir::StateOp> states;
   std::vector<ir::StateOp> likes; ///< states that start with the values of another state
   llvm::DenseMap<std::pair<mlir::StringAttr, mlir::StringAttr>, ir::SetOp> sets; ///< by state and entry point
-  mlir::Value key;                                                               ///< null until random numbers are used
   llvm::DenseMap<mlir::Operation *, unsigned> callOf;
   llvm::DenseMap<mlir::Value, llvm::SetVector<mlir::Value>>
       differentiable;                                ///< by loss, the values that a gradient reaches
@@ -217,13 +243,24 @@ private:
 
 /// Access to the private members of public handles.
 struct Access {
-  static GraphImpl *graph(const Tensor &tensor) { return tensor.graph.get(); }
+  /// During a call on arrays, the graph in which the modules build.
+  static GraphImpl *graph(const Tensor &tensor) {
+    GraphImpl *graph = tensor.graph.get();
+    return graph && graph->call ? &graph->call->target : graph;
+  }
+  /// The call on arrays in which the tensor is a state; else null.
+  static ArrayCall *call(const Tensor &tensor) { return tensor.graph ? tensor.graph->call : nullptr; }
   static std::shared_ptr<GraphImpl> graph(const Graph &graph) { return graph.graph; }
-  /// During a replica's call, the replica's copy of a state.
-  static mlir::Value value(const Tensor &tensor) {
+  /// The value of the handle itself.
+  static mlir::Value ownValue(const Tensor &tensor) {
     mlir::Value value = mlir::Value::getFromOpaquePointer(tensor.value);
-    if (value)
-      value = tensor.graph->resolve(value);
+    return value ? tensor.graph->resolve(value) : value;
+  }
+  /// During a replica's call, the replica's copy of a state; during a call on arrays, its value in the target.
+  static mlir::Value value(const Tensor &tensor) {
+    mlir::Value value = ownValue(tensor);
+    if (value && tensor.graph->call)
+      return tensor.graph->call->valueOf(value);
     mlir::Value copy = value && tensor.graph->replica ? tensor.graph->replica->lookup(value) : mlir::Value();
     return copy ? copy : value;
   }

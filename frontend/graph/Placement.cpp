@@ -12,7 +12,7 @@ using detail::Call;
 
 std::optional<Device> Tensor::device(Where where) const {
   Call call("device", Arg(*this, where));
-  StringAttr name = graph->deviceOf(Access::value(*this));
+  StringAttr name = call.graph.deviceOf(Access::value(*this));
   return name ? std::optional(detail::toDevice(name)) : std::nullopt;
 }
 
@@ -46,13 +46,16 @@ void Tensor::copy_to(Tensor &existing, Where where) const {
   Call call("copy_to", Arg(*this, where));
   call.requireGraph(existing);
   call.requireSameDType(*this, existing);
-  existing = write(call, existing, *this);
+  Tensor written = write(call, existing, *this);
+  if (!Access::call(existing)) // in a call on arrays, the handle has the new value already
+    existing = written;
 }
 
 Tensor &Tensor::copy_(const Tensor &source, Where where) {
   Call call("copy_", Arg(source, where));
   call.requireGraph(*this);
-  return *this = write(call, *this, call.cast(source, dtype()));
+  Tensor written = write(call, *this, call.cast(source, dtype()));
+  return Access::call(*this) ? *this : *this = written; // as above
 }
 
 //===- work -------------------------------------------------------------------------------------------------------===//

@@ -16,17 +16,46 @@ static init::Init defaultBias(std::int64_t fanIn) {
   return init::uniform(-bound, bound);
 }
 
+/// Whether there is a tensor; `!` on a tensor builds an op.
+static bool hasValue(const Tensor &tensor) { return bool(tensor); }
+
+/// The size of a dimension, from which a lazy layer creates its parameters.
+static std::int64_t sizeOf(const char *layer, const Arg &x, std::int64_t dim) {
+  Dim size = x.tensor.size(dim, x.where);
+  if (size.symbolic())
+    throw Error(std::string(layer) + ": dimension " + std::to_string(dim) + " of " + x.tensor.shape().str() +
+                    " has no size, from which the layer could create its parameters",
+                x.where);
+  return size.size;
+}
+
 //===- linear -----------------------------------------------------------------------------------------------------===//
+
+static void addLinear(Module &layer, Parameter &weight, Parameter &bias, std::int64_t in, std::int64_t out,
+                      const LinearOptions &options, Module::Where where) {
+  weight = layer.parameter("weight", {out, in}, defaultWeight(), where);
+  if (options.bias)
+    bias = layer.parameter("bias", {out}, defaultBias(in), where);
+}
 
 Linear::Linear(Module *parent, std::string name, std::int64_t in_features, std::int64_t out_features,
                LinearOptions options, Where where)
     : Module(parent, std::move(name), where) {
-  weight = parameter("weight", {out_features, in_features}, defaultWeight(), where);
-  if (options.bias)
-    bias = parameter("bias", {out_features}, defaultBias(in_features), where);
+  addLinear(*this, weight, bias, in_features, out_features, options, where);
 }
 
 Tensor Linear::forward(Tensor x) { return linear(at(x), weight, bias); }
+
+LazyLinear::LazyLinear(Module *parent, std::string name, std::int64_t out_features, LinearOptions options, Where where)
+    : Module(parent, std::move(name), where), out(out_features), options(options) {
+  delay();
+}
+
+Tensor LazyLinear::forward(Tensor x) {
+  if (!hasValue(weight))
+    addLinear(*this, weight, bias, sizeOf("LazyLinear", at(x), -1), out, options, declared());
+  return linear(at(x), weight, bias);
+}
 
 //===- embedding --------------------------------------------------------------------------------------------------===//
 
@@ -56,18 +85,40 @@ static void requireGroups(const std::string &layer, std::int64_t in, std::int64_
                 where);
 }
 
+static void addConv2d(Module &layer, Parameter &weight, Parameter &bias, std::int64_t in, std::int64_t out,
+                      Size2 kernel, const Conv2dOptions &options, Module::Where where) {
+  std::int64_t channels = in / options.groups;
+  weight = layer.parameter("weight", {out, channels, kernel.h, kernel.w}, defaultWeight(), where);
+  if (options.bias)
+    bias = layer.parameter("bias", {out}, defaultBias(channels * kernel.h * kernel.w), where);
+}
+
 Conv2d::Conv2d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
                Conv2dOptions options, Where where)
     : Module(parent, std::move(name), where),
       options{options.stride, options.padding, options.dilation, options.groups} {
   requireGroups("Conv2d", in_channels, out_channels, options.groups, declared());
-  std::int64_t channels = in_channels / options.groups;
-  weight = parameter("weight", {out_channels, channels, kernel_size.h, kernel_size.w}, defaultWeight(), where);
-  if (options.bias)
-    bias = parameter("bias", {out_channels}, defaultBias(channels * kernel_size.h * kernel_size.w), where);
+  addConv2d(*this, weight, bias, in_channels, out_channels, kernel_size, options, where);
 }
 
 Tensor Conv2d::forward(Tensor x) { return conv2d(at(x), weight, bias, options); }
+
+LazyConv2d::LazyConv2d(Module *parent, std::string name, std::int64_t out_channels, Size2 kernel_size,
+                       Conv2dOptions options, Where where)
+    : Module(parent, std::move(name), where), out(out_channels), kernel(kernel_size), options(options) {
+  delay();
+}
+
+Tensor LazyConv2d::forward(Tensor x) {
+  if (!hasValue(weight)) {
+    if (x.dim() != 4)
+      throw Error("LazyConv2d: x has " + std::to_string(x.dim()) + " dimensions, not 4", at(x).where);
+    std::int64_t in = sizeOf("LazyConv2d", at(x), 1);
+    requireGroups("LazyConv2d", in, out, options.groups, declared());
+    addConv2d(*this, weight, bias, in, out, kernel, options, declared());
+  }
+  return conv2d(at(x), weight, bias, {options.stride, options.padding, options.dilation, options.groups});
+}
 
 Conv1d::Conv1d(Module *parent, std::string name, std::int64_t in_channels, std::int64_t out_channels,
                std::int64_t kernel_size, Conv1dOptions options, Where where)

@@ -10,6 +10,11 @@ namespace sluice::nn {
 using detail::Access;
 using detail::GraphImpl;
 
+Module::Module(Where where) : graph(std::make_shared<GraphImpl>("module", where)), created(where) {
+  graph->isOutside = true;
+  enroll();
+}
+
 Module::Module(Graph &graph, Where where) : graph(Access::graph(graph)), created(where) { enroll(); }
 
 void Module::enroll() {
@@ -54,29 +59,53 @@ Module::~Module() = default;
 
 namespace {
 
-/// RAII: records a module call in progress and its pin; a null pin inherits that of the enclosing call.
+/// RAII: records a module call in progress, its pin and its mode. A null pin inherits that of the enclosing call.
 class CallScope {
 public:
-  CallScope(GraphImpl &graph, mlir::StringAttr pin, std::source_location where)
-      : graph(graph), before(std::exchange(graph.pin, pin ? pin : graph.pin)) {
+  CallScope(GraphImpl &graph, mlir::StringAttr pin, bool isTraining, std::source_location where)
+      : graph(graph), before(std::exchange(graph.pin, pin ? pin : graph.pin)),
+        wasTraining(std::exchange(graph.isTraining, isTraining)) {
     graph.callers.push_back(where);
   }
   CallScope(const CallScope &) = delete;
   ~CallScope() {
     graph.callers.pop_back();
     graph.pin = before;
+    graph.isTraining = wasTraining;
   }
 
 private:
   GraphImpl &graph;
   mlir::StringAttr before;
+  bool wasTraining;
+};
+
+/// RAII: the mode of the module whose call on arrays is in progress.
+class WriteScope {
+public:
+  WriteScope(detail::ArrayCall *call, bool isTraining) : call(call) {
+    if (call)
+      before = std::exchange(call->isTraining, isTraining);
+  }
+  WriteScope(const WriteScope &) = delete;
+  ~WriteScope() {
+    if (call)
+      call->isTraining = before;
+  }
+
+private:
+  detail::ArrayCall *call;
+  bool before = false;
 };
 
 } // namespace
 
+GraphImpl &Module::target() const { return graph->call ? graph->call->target : *graph; }
+
+Module::Where Module::callingLine() const { return target().callers.empty() ? created : target().callers.back(); }
+
 void Module::failForward(const char *parameters) const {
-  throw Error("the module '" + name + "' has no forward(" + parameters + ")",
-              graph->callers.empty() ? created : graph->callers.back());
+  throw Error("the module '" + name + "' has no forward(" + parameters + ")", callingLine());
 }
 
 Tensor Module::forward(Tensor) { failForward("Tensor"); }
@@ -87,9 +116,13 @@ Tensor Module::forward(Tensor, Tensor, Tensor, Tensor) { failForward("Tensor, Te
 template <class Forward> Tensor Module::call(Where line, Forward forward) {
   const Device *pin = pinnedTo();
   if (!isUserLine(line))
-    line = graph->callers.empty() ? created : graph->callers.back();
-  CallScope scope(*graph, pin ? graph->use("pin", *pin, created) : mlir::StringAttr(), line);
+    line = callingLine();
+  GraphImpl &builds = target();
+  CallScope scope(builds, pin ? builds.use("pin", *pin, created) : mlir::StringAttr(), graph->call && isTraining, line);
+  WriteScope writes(graph->call, isTraining);
   Tensor result = forward();
+  if (graph->call)
+    return result;
   GraphImpl::Layer &layer = graph->layers[number];
   if (layer.results.empty())
     layer.where = line;
@@ -110,7 +143,7 @@ Tensor Module::operator()(Arg a, Arg b, Arg c, Arg d) {
   return call(a.where, [&] { return forward(a.tensor, b.tensor, c.tensor, d.tensor); });
 }
 
-Arg Module::at(const Tensor &x) const { return Arg(x, graph->callers.empty() ? created : graph->callers.back()); }
+Arg Module::at(const Tensor &x) const { return Arg(x, callingLine()); }
 
 //===- state ------------------------------------------------------------------------------------------------------===//
 
@@ -122,6 +155,8 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
   if (full == "lr" || full == "step")
     throw Error("'" + full + "' is a state of the optimizer; choose another name for the " + kind, at);
   std::string what = std::string(kind) + " '" + full + "'";
+  if (graph->call && !graph->call->createsStates)
+    throw Error(what + " cannot be created in forward: only lazy layers create states there", at);
   mlir::RankedTensorType type = graph->typeOf(what, graph->dtype, shape, at);
   ir::StateKind purpose = *ir::symbolizeStateKind(kind);
   bool isCarried = purpose == ir::StateKind::Statistic && type.getRank() > 0 && type.isDynamicDim(0);
@@ -130,12 +165,20 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
   if (isCarried && (init.kind != init::Init::Kind::constant || init.a != 0))
     throw Error(what + " is carried by rows, which begin with zeros", at);
   const Device *pin = pinnedTo();
-  mlir::StringAttr created = pin ? mlir::StringAttr() : graph->scopeDevice();
-  mlir::StringAttr device = pin ? graph->use("pin", *pin, at) : created;
+  mlir::StringAttr created, device;
+  if (!graph->isOutside) { // otherwise, arrays have the devices
+    created = pin ? mlir::StringAttr() : later ? graph->use("to", *later, at) : graph->scopeDevice();
+    device = pin ? graph->use("pin", *pin, at) : created;
+  }
   mlir::Value value = graph->read(
       graph->addState(isCarried ? ir::StateKind::Slot : purpose, full, type, init, device, at), created, at);
+  if (graph->call)
+    graph->call->add(full, value, at);
+  ++graph->changes;
   members.push_back({kind, full, Access::tensor(*graph, value)});
   graph->layers[number].states.push_back(full);
+  if (isFrozen && purpose == ir::StateKind::Parameter)
+    graph->frozen.insert(full);
   return members.back().tensor;
 }
 
@@ -193,6 +236,7 @@ bool Module::initializeMatching(std::string_view pattern, const init::Init &init
     if (!isWeight || !detail::matches(pattern, std::string_view(full).substr(prefix)))
       continue;
     graph->setInit(state, graph->initAttr(init.resolved(tensor.shape()), full, state.getTensorType(), at));
+    ++graph->changes;
     found = true;
   }
   return found;

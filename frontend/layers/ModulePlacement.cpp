@@ -71,13 +71,35 @@ Module &Module::to(const Device &device, Where at) {
   Named states = named_parameters();
   for (auto &buffer : named_buffers())
     states.push_back(std::move(buffer));
-  keep(*graph, "to", states, device, /*fixes=*/true, at);
+  if (!graph->isOutside)
+    keep(*graph, "to", states, device, /*fixes=*/true, at);
+  ++graph->changes;
+  std::vector<Module *> parts{this};
+  collectParts(parts);
+  for (Module *part : parts)
+    part->later = device;
   return *this;
 }
+
+Module &Module::train(bool mode) {
+  ++graph->changes;
+  std::vector<Module *> parts{this};
+  collectParts(parts);
+  for (Module *part : parts)
+    part->isTraining = mode;
+  return *this;
+}
+
+Module &Module::eval() { return train(false); }
 
 Module &Module::cpu(Where at) { return to(sluice::cpu(), at); }
 Module &Module::cuda(Where at) { return to(graph->defaultGpu(), at); }
 Module &Module::cuda(int index, Where at) { return to(gpu(index, at), at); }
+
+void Module::delay() {
+  isDelayed = true;
+  later = graph->scope;
+}
 
 //===- pins -------------------------------------------------------------------------------------------------------===//
 
@@ -100,7 +122,9 @@ const Device *Module::pinnedTo() const {
 Module &Module::pin(const Device &device, Where at) {
   Named states;
   collectUnpinned(states);
-  keep(*graph, "pin", states, device, /*fixes=*/false, at);
+  if (!graph->isOutside)
+    keep(*graph, "pin", states, device, /*fixes=*/false, at);
+  ++graph->changes;
   pinned = device;
   return *this;
 }

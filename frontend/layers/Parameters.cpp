@@ -48,6 +48,8 @@ nn::Module &nn::Module::requires_grad(bool required, Where at) {
   for (const Member &member : members)
     if (ir::StateOp state = graph->stateOf(Access::value(member.tensor)); state.getKind() == ir::StateKind::Parameter)
       setRequiresGrad(*graph, state, required);
+  isFrozen = !required;
+  ++graph->changes;
   for (Module *child : children)
     child->requires_grad(required, at);
   return *this;

@@ -10,6 +10,14 @@
 #include <utility>
 #include <vector>
 
+namespace sluice {
+class Array;
+struct ArrayArg;
+namespace detail {
+struct ModuleAccess;
+}
+} // namespace sluice
+
 namespace sluice::nn {
 
 /// The name of a submodule that only `get_submodule` uses: its parameters have the prefix of its parent. PyTorch has no
@@ -45,6 +53,18 @@ private:
 ///       Tensor forward(Tensor x) override { return fc2(relu(fc1(x))); }
 ///     };
 ///     Net net{graph};             // fc1.weight, fc1.bias, fc2.weight, fc2.bias
+///
+/// A module outside of a graph computes with arrays (<sluice/array.h>):
+///
+///     Net net;
+///     net.to(try_gpu());
+///     Array y = net(x);           // compiled by the first call with these types
+///
+/// Its parameters and buffers are arrays. They are created by the first use, with the initial values of `init` for the
+/// seed of `manual_seed`, on the device of `to` or `pin`, or else on default_device(). A call is one program: forward
+/// is called with tensors when the types of the arrays, the mode or a device changes, and otherwise only its kernels
+/// run. While a tape records, parameters that require a gradient get one (Array::grad). A call of a submodule on arrays
+/// is a separate program.
 class Module {
 public:
   /// The line of a call, for error messages; a default argument everywhere.
@@ -52,7 +72,9 @@ public:
   /// Tensors and their full names.
   using Named = std::vector<std::pair<std::string, Tensor>>;
 
-  /// The whole model: its parameters have no prefix.
+  /// The whole model outside of a graph: its parameters have no prefix.
+  explicit Module(Where where = Where::current());
+  /// The whole model as a part of a graph.
   explicit Module(Graph &graph, Where where = Where::current());
   /// A submodule of `parent`, which must not be null. It must live as long as the parent is used. A name is not empty
   /// and has no '.', '*', '"' or space.
@@ -72,6 +94,32 @@ public:
   Tensor operator()(Arg a, Arg b);
   Tensor operator()(Arg a, Arg b, Arg c);
   Tensor operator()(Arg a, Arg b, Arg c, Arg d);
+  /// Calls forward on arrays, outside of a graph. All are on the device of the parameters, unless modules are on several
+  /// devices and forward moves its values.
+  Array operator()(const ArrayArg &x);
+  Array operator()(const ArrayArg &a, const ArrayArg &b);
+  Array operator()(const ArrayArg &a, const ArrayArg &b, const ArrayArg &c);
+  Array operator()(const ArrayArg &a, const ArrayArg &b, const ArrayArg &c, const ArrayArg &d);
+
+  /// Sets the mode of later calls on arrays of this module and its submodules, as in PyTorch: training by default. In
+  /// training, dropout drops elements, batch norm uses and updates statistics of the batch, and `copy_` writes buffers.
+  /// Graphs have both: training steps train, and other entry points evaluate.
+  Module &train(bool mode = true);
+  Module &eval();
+
+  /// The arrays of the parameters of this module and its submodules, outside of a graph. Handles stay valid: `to` moves
+  /// their elements.
+  std::vector<Array> parameters(Where where = Where::current());
+  /// The arrays of parameters and buffers, with their names within this module.
+  std::vector<std::pair<std::string, Array>> state_dict(Where where = Where::current());
+  /// Copies elements into the arrays of state_dict, from any device and float dtype. Each name must occur once, with its
+  /// shape.
+  void load_state_dict(const std::vector<std::pair<std::string, Array>> &arrays, Where where = Where::current());
+  /// Writes state_dict to a safetensors file with PyTorch's names, completely or not at all; reads it. A missing,
+  /// unknown or misshapen tensor throws Error, as does a file that cannot be read or written (3). Wider floats are
+  /// rounded.
+  void save(const std::string &path, Where where = Where::current());
+  void load(const std::string &path, Where where = Where::current());
 
   /// Creates a parameter (torch.nn.Parameter) of the graph's dtype, which `minimize` trains. The shape is static. The
   /// name follows the rules of a submodule's and is new in the module; "lr" and "step" of the whole model are reserved.
@@ -93,8 +141,8 @@ public:
   Named named_parameters() const;
   Named named_buffers() const;
 
-  /// Sets whether `minimize` trains the parameters of this module and its submodules (Tensor::requires_grad). Call it
-  /// before `minimize`. Training steps still update the statistics of batch norm, as in PyTorch. Example of a frozen
+  /// Sets whether `minimize` trains the parameters of this module and its submodules (Tensor::requires_grad), including
+  /// those that lazy layers create later. Call it before `minimize`. Training steps still update the statistics of batch norm, as in PyTorch. Example of a frozen
   /// backbone:
   ///
   ///     net.backbone.requires_grad(false);
@@ -111,8 +159,8 @@ public:
   Module &get_submodule(std::string_view name, Where where = Where::current());
 
   /// Moves parameters and buffers, including those of submodules, to a device, in place. Gradients and optimizer states
-  /// follow, and ops on them run there. Throws Error if the target lacks the device, or if a state is used already or
-  /// is pinned to another device. Returns this module.
+  /// follow, and ops on them run there. States that lazy layers create later are created there. Throws Error if the
+  /// target lacks the device, or if a state is used already or is pinned to another device. Returns this module.
   Module &to(const Device &device, Where where = Where::current());
   Module &cpu(Where where = Where::current());
   /// To the GPU of the innermost DeviceScope, or gpu(0); or to gpu(index).
@@ -131,6 +179,9 @@ protected:
   /// The dtype of the graph's parameters, and the line of the declaration of the module.
   DType dtype() const;
   Where declared() const { return created; }
+  /// For layers that create their parameters in the first call, as in PyTorch's lazy modules: keeps the device of the
+  /// innermost DeviceScope for these parameters. Called by the constructor.
+  void delay();
 
 private:
   // No private name may equal a function of ops.h: `forward` would find the member instead.
@@ -150,6 +201,10 @@ private:
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);
   template <class Forward> Tensor call(Where line, Forward forward);
+  /// The graph in which calls build.
+  detail::GraphImpl &target() const;
+  /// The line of the innermost call in progress; else the declaration.
+  Where callingLine() const;
   void enroll();
   [[noreturn]] void failForward(const char *parameters) const;
   /// The pin of this module or of the innermost module around it; null if there is none.
@@ -162,8 +217,14 @@ private:
   std::size_t number = 0; ///< among the graph's layers
   Module *parent = nullptr;
   std::optional<Device> pinned;
+  std::optional<Device> later; ///< the device of states that are created later
+  bool isFrozen = false;       ///< whether parameters that are created later have requires_grad(false)
+  bool isDelayed = false;      ///< whether the first call creates the states
+  bool isTraining = true;      ///< the mode of calls on arrays
   std::vector<Module *> children;
   std::vector<Member> members;
+  std::shared_ptr<Module *> self = std::make_shared<Module *>(this); ///< expires with the module
+  friend struct detail::ModuleAccess;
 };
 
 } // namespace sluice::nn

@@ -33,6 +33,22 @@ private:
   ConvOptions options;
 };
 
+/// Conv2d of which the first call finds in_channels: dimension 1 of x [N, C, H, W]. Otherwise as LazyLinear.
+class LazyConv2d : public Module {
+public:
+  LazyConv2d(Module *parent, std::string name, std::int64_t out_channels, Size2 kernel_size, Conv2dOptions options = {},
+             Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Parameter weight; ///< [out_channels, in_channels / groups, kH, kW]
+  Parameter bias;   ///< [out_channels]
+
+private:
+  std::int64_t out;
+  Size2 kernel;
+  Conv2dOptions options;
+};
+
 /// Options of Conv1d: ConvOptions1d, and whether there is a bias.
 struct Conv1dOptions {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;

@@ -25,6 +25,23 @@ public:
   Parameter bias;   ///< [out_features]
 };
 
+/// Linear of which the first call finds in_features: the last dimension of x, which has a size. The call creates the
+/// parameters, on the device that Module::to, Module::pin or a DeviceScope of the constructor has chosen. Before that,
+/// `weight` and `bias` are empty.
+class LazyLinear : public Module {
+public:
+  LazyLinear(Module *parent, std::string name, std::int64_t out_features, LinearOptions options = {},
+             Where where = Where::current());
+  Tensor forward(Tensor x) override;
+
+  Parameter weight; ///< [out_features, in_features]
+  Parameter bias;   ///< [out_features]
+
+private:
+  std::int64_t out;
+  LinearOptions options;
+};
+
 /// Options of Embedding. PyTorch's max_norm, scale_grad_by_freq and sparse are not available.
 struct EmbeddingOptions {
   /// A row that begins as zeros and receives no gradient; negative ones count from the end. A row that is not there
