@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/arrays/ArrayProgram.h"
-#include "sluice/array/call.h"
+#include "sluice/array.h"
 #include "tools/arrays/ArrayImpl.h"
 #include <memory>
 #include <string>
@@ -38,6 +38,10 @@ struct CompileRequest {
   runtime::ArrayDevice *device = nullptr; ///< of values without a place
 };
 
+/// Devices of arrays in the syntax of Graph::set_devices.
+std::string targetOf(const std::vector<runtime::ArrayDevice *> &devices);
+/// Compiles a functional graph with one entry point. Throws Error.
+std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const CompileRequest &request);
 /// Traces and compiles a function. Throws Error.
 std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace);
 

@@ -20,6 +20,13 @@ static std::string spelling(const ArrayDevice &device) {
   return device.isHost() ? device.backend() : device.backend() + ":" + std::to_string(device.ordinal());
 }
 
+std::string targetOf(const std::vector<ArrayDevice *> &devices) {
+  std::string list;
+  for (ArrayDevice *device : devices)
+    list += (list.empty() ? "" : ",") + spelling(*device);
+  return list;
+}
+
 /// The devices of a program: the host and those of the arrays, after all of the process if the function may name them.
 /// Arrays may be on devices of an earlier list.
 static std::vector<ArrayDevice *> devicesFor(const CompileRequest &request) {
@@ -42,10 +49,7 @@ class CallGraph {
 public:
   CallGraph(const CompileRequest &request, std::vector<ArrayDevice *> its)
       : devices(std::move(its)), graph(request.function, request.where) {
-    std::string list;
-    for (ArrayDevice *device : devices)
-      list += (list.empty() ? "" : ",") + spelling(*device);
-    graph.set_devices(list, request.where);
+    graph.set_devices(targetOf(devices), request.where);
     ir::getModel(*Access::graph(graph)->module).setFunctional(true);
     for (const ArrayType *type : request.arrays)
       inputs.push_back(graph.input("x" + std::to_string(inputs.size()), type->dtype,
@@ -85,7 +89,7 @@ struct ProgramCode {
 };
 } // namespace
 
-static std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const CompileRequest &request) {
+std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const CompileRequest &request) {
   compiler::throwWhenExhausted();
   auto code = std::make_shared<ProgramCode>();
   code->data.write(graph, request.where);

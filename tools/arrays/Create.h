@@ -1,7 +1,7 @@
 // Functions that make values of a graph without operands, as functions that make arrays.
 #pragma once
 
-#include "sluice/array/call.h"
+#include "sluice/array.h"
 #include "sluice/graph.h"
 
 namespace sluice::detail {

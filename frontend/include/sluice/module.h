@@ -115,9 +115,8 @@ public:
   /// Copies elements into the arrays of state_dict, from any device and float dtype. Each name must occur once, with its
   /// shape.
   void load_state_dict(const std::vector<std::pair<std::string, Array>> &arrays, Where where = Where::current());
-  /// Writes state_dict to a safetensors file with PyTorch's names, completely or not at all; reads it. A missing,
-  /// unknown or misshapen tensor throws Error, as does a file that cannot be read or written (3). Wider floats are
-  /// rounded.
+  /// Writes state_dict to a safetensors file with PyTorch's names (save_safetensors), and reads it, with the conversions
+  /// and errors of load_state_dict. A file that cannot be read or written is Error 3.
   void save(const std::string &path, Where where = Where::current());
   void load(const std::string &path, Where where = Where::current());
 

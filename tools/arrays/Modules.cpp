@@ -1,0 +1,258 @@
+// Modules on arrays: calls, and the dictionaries and files of their states.
+#include "frontend/graph/Call.h"
+#include "ir/ops/model/Init.h"
+#include "runtime/base/Text.h"
+#include "sluice/array_files.h"
+#include "tools/arrays/Calls.h"
+#include "tools/arrays/ModuleArrays.h"
+#include "llvm/Support/SaveAndRestore.h"
+#include <map>
+#include <set>
+
+namespace sluice {
+
+using namespace detail;
+
+//===- calls ------------------------------------------------------------------------------------------------------===//
+
+/// Calls the module with tensors.
+static Tensor forward(nn::Module &module, const std::vector<Tensor> &x, std::source_location where) {
+  auto at = [&](size_t i) { return Arg(x[i], where); };
+  switch (x.size()) {
+  case 1:
+    return module(at(0));
+  case 2:
+    return module(at(0), at(1));
+  case 3:
+    return module(at(0), at(1), at(2));
+  default:
+    return module(at(0), at(1), at(2), at(3));
+  }
+}
+
+namespace {
+
+/// RAII: during it, modules build in another graph.
+class Building {
+public:
+  Building(nn::Module &module, ArrayCall &call)
+      : call(ModuleAccess::graph(module).call, &call), key(call.target.key), streams(call.target.streams, 0) {}
+
+private:
+  llvm::SaveAndRestore<ArrayCall *> call;
+  llvm::SaveAndRestore<mlir::Value> key;
+  llvm::SaveAndRestore<int64_t> streams; ///< equal calls have equal streams; their keys differ
+};
+
+/// The trace of a module.
+struct TracedCall {
+  std::weak_ptr<nn::Module *> module;
+  std::vector<bool> isGiven;      ///< for each operand of forward
+  std::vector<mlir::Value> reads; ///< of all states, whose values follow the operands of forward
+  std::vector<size_t> buffers;    ///< numbers of states that a call in training returns, before the next key
+  bool isTraining;                ///< the last operand is the key
+  bool isSpread;                  ///< the states are on several devices
+
+  std::vector<Tensor> operator()(std::span<const Tensor> operands, std::source_location where) const;
+};
+
+} // namespace
+
+std::vector<Tensor> TracedCall::operator()(std::span<const Tensor> operands, std::source_location where) const {
+  std::shared_ptr<nn::Module *> alive = module.lock();
+  if (!alive)
+    throw Error("a module of a recorded call was destroyed before its gradients were computed", where);
+  GraphImpl &target = *Access::graph(operands.front());
+  ArrayCall call{target};
+  size_t next = 0;
+  std::vector<Tensor> x;
+  for (bool given : isGiven)
+    x.push_back(given ? operands[next++] : Tensor());
+  for (mlir::Value read : reads)
+    call.values[read] = Access::value(operands[next++]);
+  Building building(**alive, call);
+  mlir::Value key = isTraining ? Access::value(operands[next]) : mlir::Value();
+  target.key = key && isSpread ? target.copy(key, /*device=*/{}, ir::CopyReason::To, where) : key;
+  std::vector<Tensor> results{forward(**alive, x, where)};
+  if (!isTraining)
+    return results;
+  for (size_t number : buffers)
+    results.push_back(Access::tensor(target, call.values.at(reads[number])));
+  results.push_back(Access::tensor(
+      target, key.use_empty() ? key : ir::nextKey(ir::Node(target.builder, target.toLocation(where), key))));
+  return results;
+}
+
+/// Calls forward once without a result, so that lazy layers create their states.
+static void createStates(nn::Module &module, std::span<const ArrayArg *const> x, std::source_location where) {
+  Graph graph("module", where);
+  graph.set_devices(targetOf(runtime::ArrayDevices::ofProcess().all()), where);
+  std::vector<Tensor> operands;
+  for (const ArrayArg *arg : x) {
+    bool exists{arg->array};
+    operands.push_back(exists ? graph.input("x" + std::to_string(operands.size()), arg->array.dtype(),
+                                            toShape(arg->array.shape()), where)
+                              : Tensor());
+  }
+  GraphImpl &target = *Access::graph(graph);
+  ArrayCall call{target, /*isTraining=*/false, /*createsStates=*/true};
+  for (nn::Module *part : ModuleAccess::parts(ModuleAccess::root(module)))
+    for (auto &[name, read] : ModuleAccess::states(*part))
+      call.add(name, read, where);
+  Building building(module, call);
+  forward(module, operands, where);
+}
+
+/// Parameters that require a gradient get one.
+static void attachGradients(ModuleArrays &its, std::source_location where) {
+  for (ModuleState &state : its.states)
+    if (state.isParameter && !state.isFrozen && !ArrayAccess::get(state.array)->gradient)
+      state.array.attach_grad(where);
+}
+
+/// Whether the states are on several devices. Otherwise, throws Error if an operand is on another device.
+static bool isSpread(const ModuleArrays &its, std::span<const ArrayArg *const> x, std::source_location where) {
+  const runtime::ArrayDevice *device = nullptr;
+  for (const ModuleState &state : its.states) {
+    const runtime::ArrayDevice *here = ArrayAccess::get(state.array)->value.type->device;
+    if (device && here != device)
+      return true;
+    device = here;
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    bool exists{x[i]->array};
+    const ArrayType *type = exists ? ArrayAccess::get(x[i]->array)->value.type : nullptr;
+    if (type && device && type->device != device)
+      throw Error(runtime::concat("forward: operand ", i + 1, " ", type->shapeText(), " is on ",
+                                  nameOf(*type->device).str(), ", and the parameters of the module on ",
+                                  nameOf(*device).str(), ": move one with to()"),
+                  where);
+  }
+  return false;
+}
+
+/// The first key is that of the first training step of a graph program with this seed.
+static Array firstKey(uint64_t seed, const Device &device, std::source_location where) {
+  uint32_t step = 0x9E3779B9u; // ir::nextKey
+  return array(std::vector<int32_t>{int32_t(uint32_t(seed >> 32) + step), int32_t(uint32_t(seed) + step)}, {2}, device,
+               where);
+}
+
+/// Puts the key on the device of the states or, without states, of the operand.
+static void placeKey(ModuleArrays &its, const Array &x, std::source_location where) {
+  const Device device = its.states.empty() ? x.device(where) : its.states.front().array.device();
+  bool exists{its.key};
+  its.key = exists ? its.key.to(device, where) : firstKey(its.seed, device, where);
+}
+
+static Array callOn(nn::Module &module, std::initializer_list<const ArrayArg *> given) {
+  std::span<const ArrayArg *const> x(given.begin(), given.size());
+  std::source_location where = x.front()->where;
+  GraphImpl &graph = ModuleAccess::graph(module);
+  if (graph.call)
+    throw Error("a module cannot be called on arrays within forward; call it with tensors", where);
+  if (arraysOf(module, where).isPending)
+    createStates(module, x, where);
+  ModuleArrays &its = arraysOf(module, where);
+  if (is_recording())
+    attachGradients(its, where);
+  bool isTraining = its.isTraining, spread = isSpread(its, x, where);
+  if (isTraining)
+    placeKey(its, x.front()->array, where);
+
+  static const char identity = 0;
+  CallKey key(&identity);
+  key.addAll(its.model, ModuleAccess::number(module), its.modes);
+  for (const ArrayArg *arg : x)
+    key.add(*arg);
+  for (const ModuleState &state : its.states)
+    key.add(state.array);
+  if (isTraining)
+    key.add(its.key);
+  auto trace = [&]() -> Trace {
+    TracedCall call{ModuleAccess::self(module), {}, {}, {}, isTraining, spread};
+    for (const ArrayArg *arg : x)
+      call.isGiven.push_back(bool{arg->array});
+    for (size_t i = 0; i < its.states.size(); ++i) {
+      call.reads.push_back(its.states[i].read);
+      if (its.states[i].isBuffer)
+        call.buffers.push_back(i);
+    }
+    return call;
+  };
+  std::vector<Array> results = run({.function = "forward",
+                                    .where = where,
+                                    .key = &key,
+                                    .context = &trace,
+                                    .trace = [](void *context) { return (*static_cast<decltype(trace) *>(context))(); },
+                                    .isWhole = spread});
+  size_t next = 1;
+  for (ModuleState &state : its.states)
+    if (isTraining && state.isBuffer)
+      assign({state.array, where}, results[next++].detach(where));
+  if (isTraining)
+    its.key = results[next].detach(where);
+  return std::move(results.front());
+}
+
+Array nn::Module::operator()(const ArrayArg &x) { return callOn(*this, {&x}); }
+Array nn::Module::operator()(const ArrayArg &a, const ArrayArg &b) { return callOn(*this, {&a, &b}); }
+Array nn::Module::operator()(const ArrayArg &a, const ArrayArg &b, const ArrayArg &c) {
+  return callOn(*this, {&a, &b, &c});
+}
+Array nn::Module::operator()(const ArrayArg &a, const ArrayArg &b, const ArrayArg &c, const ArrayArg &d) {
+  return callOn(*this, {&a, &b, &c, &d});
+}
+
+//===- dictionaries -----------------------------------------------------------------------------------------------===//
+
+std::vector<Array> nn::Module::parameters(Where where) {
+  std::vector<Array> list;
+  for (ModuleState *state : statesOf(*this, where))
+    if (state->isParameter)
+      list.push_back(state->array);
+  return list;
+}
+
+std::vector<std::pair<std::string, Array>> nn::Module::state_dict(Where where) {
+  std::vector<std::pair<std::string, Array>> list;
+  size_t prefix = path.empty() ? 0 : path.size() + 1;
+  for (ModuleState *state : statesOf(*this, where))
+    if (state->isParameter || state->isBuffer)
+      list.push_back({state->name.substr(prefix), state->array});
+  return list;
+}
+
+void nn::Module::load_state_dict(const std::vector<std::pair<std::string, Array>> &arrays, Where where) {
+  NoGrad pause;
+  std::map<std::string, Array> given;
+  for (const auto &[name, array] : arrays)
+    if (!given.emplace(name, array).second)
+      throw Error("load_state_dict: '" + name + "' occurs twice", where);
+  std::vector<std::pair<std::string, Array>> own = state_dict(where);
+  std::set<std::string> names;
+  for (const auto &[name, array] : own) {
+    names.insert(name);
+    if (!given.contains(name))
+      throw Error("load_state_dict: '" + name + "' is missing", where);
+    if (const Array &from = given.at(name); from.shape(where) != array.shape())
+      throw Error("load_state_dict: '" + name + "' is " + toShape(from.shape()).str() + ", and that of the module " +
+                      toShape(array.shape()).str(),
+                  where);
+  }
+  for (const auto &[name, array] : given)
+    if (!names.contains(name))
+      throw Error("load_state_dict: the module has no '" + name + "'", where);
+  for (auto &[name, array] : own)
+    array.copy_(given.at(name), where);
+}
+
+//===- files ------------------------------------------------------------------------------------------------------===//
+
+void nn::Module::save(const std::string &file, Where where) { save_safetensors(file, state_dict(where), where); }
+
+void nn::Module::load(const std::string &file, Where where) {
+  load_state_dict(load_safetensors(file, sluice::cpu(), where), where);
+}
+
+} // namespace sluice
