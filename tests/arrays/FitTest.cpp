@@ -1,6 +1,7 @@
 // The training loop on arrays.
-#include "sluice/array.h"
 #include "sluice/array/fit.h"
+#include "sluice/array.h"
+#include "sluice/array/functional.h"
 #include "sluice/sluice.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/cuda_emu/Doubles.h"
@@ -37,11 +38,63 @@ std::vector<Batch> batchesOf(int count, int seed) {
   return batches;
 }
 
-class checklist_41_trainer : public testing::TestWithParam<const char *> {
+class OnDevices : public testing::TestWithParam<const char *> {
 protected:
   static void SetUpTestSuite() { test::useCudaDoubles(/*devices=*/2); }
   void SetUp() override { set_devices(GetParam()); }
 };
+
+using checklist_38_lazy_layers = OnDevices;
+using checklist_39_functional_form = OnDevices;
+using checklist_41_trainer = OnDevices;
+
+TEST_P(checklist_38_lazy_layers, InferTheirInputOnTheChosenDevice) {
+  for (const Device &device : try_all_gpus()) {
+    Line line;
+    line.to(device);
+    EXPECT_EQ(line(ones({3, 5}, f32, device)).shape(), (std::vector<std::int64_t>{3, 1}));
+    for (const auto &[name, array] : line.state_dict()) {
+      EXPECT_EQ(array.device(), device) << name;
+      EXPECT_EQ(array.shape(), name == "fc.weight" ? (std::vector<std::int64_t>{1, 5}) : std::vector<std::int64_t>{1});
+    }
+  }
+}
+
+TEST_P(checklist_39_functional_form, InitGivesATreeAndApplyReadsIt) {
+  Device place = try_gpu();
+  Line line;
+  Array x = ones({3, 2}, f32, place);
+  nn::States states = nn::init(line, random::key(5, place), x), again = nn::init(line, random::key(5, place), x);
+  nn::States other = nn::init(line, random::key(6, place), x);
+  ASSERT_EQ(states.size(), 2u);
+  EXPECT_EQ(states[0].first, "fc.weight");
+  std::vector<std::vector<float>> before;
+  for (size_t i = 0; i < states.size(); ++i) {
+    EXPECT_EQ(states[i].second.device(), place);
+    before.push_back(states[i].second.to_vector<float>());
+    EXPECT_EQ(before[i], again[i].second.to_vector<float>());
+    EXPECT_NE(before[i], other[i].second.to_vector<float>());
+  }
+  states[0].second.attach_grad();
+  {
+    auto tape = record();
+    Array y = nn::apply(line, states, x);
+    EXPECT_NEAR(y.cpu()[{0}].item(), before[0][0] + before[0][1] + before[1][0], 1e-6);
+    y.backward();
+  }
+  EXPECT_EQ(states[0].second.grad().to_vector<float>(), (std::vector<float>{3, 3}));
+  for (size_t i = 0; i < states.size(); ++i)
+    EXPECT_EQ(states[i].second.to_vector<float>(), before[i]) << "leaves do not change";
+  EXPECT_NE(line.parameters()[0].to_vector<float>(), before[0]);
+  nn::States wrong{states[1], states[0]};
+  try {
+    nn::apply(line, wrong, x);
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("apply: state 1 is 'fc.bias' [1] of f32, and the module has 'fc.weight' [1, 2]"));
+  }
+}
 
 TEST_P(checklist_41_trainer, UsesTheAcceleratorsThatThereAre) {
   EXPECT_EQ(Trainer({.num_gpus = 0}).devices().size(), 0u);
@@ -97,11 +150,15 @@ TEST_P(checklist_41_trainer, CallsItsCallbacks) {
   EXPECT_EQ(other.parameters()[0].to_vector<float>(), line.parameters()[0].cpu().to_vector<float>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, checklist_41_trainer,
-                         testing::Values("cpu", "cpu,sim:0,sim:1", "cpu,cuda:0,cuda:1"), [](const auto &info) {
-                           std::string list = info.param;
-                           return list == "cpu" ? "Host" : list.find("sim") != std::string::npos ? "Virtual" : "EmulatedCuda";
-                         });
+std::string nameOf(const testing::TestParamInfo<const char *> &info) {
+  std::string list = info.param;
+  return list == "cpu" ? "Host" : list.find("sim") != std::string::npos ? "Virtual" : "EmulatedCuda";
+}
+#define SLUICE_ON_DEVICES(name)                                                                                        \
+  INSTANTIATE_TEST_SUITE_P(Devices, name, testing::Values("cpu", "cpu,sim:0,sim:1", "cpu,cuda:0,cuda:1"), nameOf)
+SLUICE_ON_DEVICES(checklist_38_lazy_layers);
+SLUICE_ON_DEVICES(checklist_39_functional_form);
+SLUICE_ON_DEVICES(checklist_41_trainer);
 
 } // namespace
 } // namespace sluice

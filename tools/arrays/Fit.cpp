@@ -108,7 +108,7 @@ EpochCallback checkpoint(const std::string &path) {
 
 EpochCallback early_stopping(std::int64_t patience) {
   return [patience, least = std::numeric_limits<double>::infinity(), worse = std::int64_t(0)](const Epoch &epoch,
-                                                                                             Learner &) mutable {
+                                                                                              Learner &) mutable {
     worse = watchedLoss(epoch) < least ? 0 : worse + 1;
     least = std::min(least, watchedLoss(epoch));
     return worse < patience;

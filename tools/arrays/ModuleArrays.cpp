@@ -108,10 +108,9 @@ static Array keyOf(uint64_t seed, const Device &device, std::source_location whe
 }
 
 /// Computes initial values as the entry point `init` does, in one program.
-static std::vector<Array> firstArrays(const std::vector<FirstValue> &values, uint64_t seed, const Device &device,
+static std::vector<Array> firstArrays(const std::vector<FirstValue> &values, const Array &key,
                                       std::source_location where) {
   static const char identity = 0;
-  Array key = keyOf(seed, device, where);
   CallKey call(&identity);
   call.add(key);
   for (const FirstValue &value : values)
@@ -148,12 +147,34 @@ static void begin(ModuleState &state, ir::StateOp op, const Array &first, std::s
     state.array = first;
 }
 
-/// Creates the arrays of states without one, and replaces the elements of those with another rule (Module::initialize).
-static void createArrays(GraphImpl &graph, ModuleArrays &its, const std::map<std::string, Device> &devices,
-                         std::source_location where) {
+/// The number of the random numbers of each state, by its name.
+static std::map<std::string, int64_t> streamsOf(GraphImpl &graph) {
   std::map<std::string, int64_t> streams;
   for (auto state : graph.module->getOps<ir::StateOp>())
     streams.try_emplace(state.getSymName().str(), int64_t(streams.size()) + 1);
+  return streams;
+}
+
+std::vector<Array> firstArrays(nn::Module &module, const Array &key, std::source_location where) {
+  GraphImpl &graph = ModuleAccess::graph(module);
+  std::map<std::string, int64_t> streams = streamsOf(graph);
+  std::vector<ModuleState> &states = arraysOf(module, where).states;
+  std::vector<FirstValue> values;
+  for (const ModuleState &state : states)
+    if (ir::StateOp op = graph.findState(state.name); !op.getInit().isData())
+      values.push_back(firstValueOf(op, streams.at(state.name)));
+  std::vector<Array> drawn = firstArrays(values, key, where), all;
+  for (size_t i = 0, next = 0; i < states.size(); ++i) {
+    ir::StateOp op = graph.findState(states[i].name);
+    all.push_back(op.getInit().isData() ? dataArray(graph, op, key.device(where), where) : drawn[next++]);
+  }
+  return all;
+}
+
+/// Creates the arrays of states without one, and replaces the elements of those with another rule (Module::initialize).
+static void createArrays(GraphImpl &graph, ModuleArrays &its, const std::map<std::string, Device> &devices,
+                         std::source_location where) {
+  std::map<std::string, int64_t> streams = streamsOf(graph);
   std::map<std::string, std::vector<ModuleState *>> missing; // by device
   for (ModuleState &state : its.states) {
     ir::StateOp op = graph.findState(state.name);
@@ -171,7 +192,7 @@ static void createArrays(GraphImpl &graph, ModuleArrays &its, const std::map<std
     std::vector<FirstValue> values;
     for (ModuleState *state : states)
       values.push_back(firstValueOf(graph.findState(state->name), streams.at(state->name)));
-    std::vector<Array> arrays = firstArrays(values, its.seed, devices.at(states.front()->name), where);
+    std::vector<Array> arrays = firstArrays(values, keyOf(its.seed, devices.at(states.front()->name), where), where);
     for (size_t i = 0; i < states.size(); ++i)
       begin(*states[i], graph.findState(states[i]->name), arrays[i], where);
   }

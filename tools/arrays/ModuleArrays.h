@@ -48,6 +48,8 @@ struct ModuleAccess {
 /// The arrays of the model that a module belongs to, created, and moved to their devices. Throws Error if it belongs to
 /// a graph.
 ModuleArrays &arraysOf(nn::Module &module, std::source_location where);
+/// New initial values of the states of the model, in their order, from a key and on its device.
+std::vector<Array> firstArrays(nn::Module &module, const Array &key, std::source_location where);
 /// Those of one module and its submodules.
 std::vector<ModuleState *> statesOf(nn::Module &module, std::source_location where);
 

@@ -2,6 +2,7 @@
 #include "frontend/graph/Call.h"
 #include "ir/ops/model/Init.h"
 #include "runtime/base/Text.h"
+#include "sluice/array/functional.h"
 #include "sluice/array_files.h"
 #include "tools/arrays/Calls.h"
 #include "tools/arrays/ModuleArrays.h"
@@ -145,17 +146,17 @@ static void placeKey(ModuleArrays &its, const Array &x, std::source_location whe
   its.key = exists ? its.key.to(device, where) : firstKey(its.seed, device, where);
 }
 
-static Array callOn(nn::Module &module, std::initializer_list<const ArrayArg *> given) {
-  std::span<const ArrayArg *const> x(given.begin(), given.size());
-  std::source_location where = x.front()->where;
-  GraphImpl &graph = ModuleAccess::graph(module);
-  if (graph.call)
+/// Throws Error within forward. Creates the states of lazy layers.
+static void prepare(nn::Module &module, std::span<const ArrayArg *const> x, std::source_location where) {
+  if (ModuleAccess::graph(module).call)
     throw Error("a module cannot be called on arrays within forward; call it with tensors", where);
   if (arraysOf(module, where).isPending)
     createStates(module, x, where);
-  ModuleArrays &its = arraysOf(module, where);
-  if (is_recording())
-    attachGradients(its, where);
+}
+
+/// Calls forward with these states: its result, and in training the new buffers and the next key.
+static std::vector<Array> callWith(nn::Module &module, ModuleArrays &its, std::span<const ArrayArg *const> x,
+                                   std::source_location where) {
   bool isTraining = its.isTraining, spread = isSpread(its, x, where);
   if (isTraining)
     placeKey(its, x.front()->array, where);
@@ -180,17 +181,27 @@ static Array callOn(nn::Module &module, std::initializer_list<const ArrayArg *> 
     }
     return call;
   };
-  std::vector<Array> results = run({.function = "forward",
-                                    .where = where,
-                                    .key = &key,
-                                    .context = &trace,
-                                    .trace = [](void *context) { return (*static_cast<decltype(trace) *>(context))(); },
-                                    .isWhole = spread});
+  return run({.function = "forward",
+              .where = where,
+              .key = &key,
+              .context = &trace,
+              .trace = [](void *context) { return (*static_cast<decltype(trace) *>(context))(); },
+              .isWhole = spread});
+}
+
+static Array callOn(nn::Module &module, std::initializer_list<const ArrayArg *> given) {
+  std::span<const ArrayArg *const> x(given.begin(), given.size());
+  std::source_location where = x.front()->where;
+  prepare(module, x, where);
+  ModuleArrays &its = arraysOf(module, where);
+  if (is_recording())
+    attachGradients(its, where);
+  std::vector<Array> results = callWith(module, its, x, where);
   size_t next = 1;
   for (ModuleState &state : its.states)
-    if (isTraining && state.isBuffer)
+    if (its.isTraining && state.isBuffer)
       assign({state.array, where}, results[next++].detach(where));
-  if (isTraining)
+  if (its.isTraining)
     its.key = results[next].detach(where);
   return std::move(results.front());
 }
@@ -202,6 +213,43 @@ Array nn::Module::operator()(const ArrayArg &a, const ArrayArg &b, const ArrayAr
 }
 Array nn::Module::operator()(const ArrayArg &a, const ArrayArg &b, const ArrayArg &c, const ArrayArg &d) {
   return callOn(*this, {&a, &b, &c, &d});
+}
+
+//===- modules as functions ----------------------------------------------------------------------------------------===//
+
+nn::States nn::init(Module &module, const Array &key, const Array &x, std::source_location where) {
+  const ArrayArg arg(x, where);
+  const ArrayArg *args[] = {&arg};
+  prepare(module, args, where);
+  ModuleArrays &its = arraysOf(module, where);
+  std::vector<Array> arrays = firstArrays(module, key, where);
+  States states;
+  for (size_t i = 0; i < arrays.size(); ++i)
+    states.emplace_back(its.states[i].name, std::move(arrays[i]));
+  return states;
+}
+
+Array nn::apply(Module &module, const States &states, const ArrayArg &x) {
+  std::source_location where = x.where;
+  const ArrayArg *args[] = {&x};
+  prepare(module, args, where);
+  ModuleArrays its = arraysOf(module, where); // a copy, whose arrays are the given ones
+  if (states.size() != its.states.size())
+    throw Error(runtime::concat("apply: ", states.size(), " states were given, and the module has ", its.states.size()),
+                where);
+  for (size_t i = 0; i < states.size(); ++i) {
+    ModuleState &state = its.states[i];
+    const auto &[name, array] = states[i];
+    const ArrayType &given = *ArrayAccess::require(array, "apply", where).value.type;
+    const ArrayType &own = *ArrayAccess::get(state.array)->value.type;
+    if (name != state.name || given.shape != own.shape || given.dtype != own.dtype)
+      throw Error(runtime::concat("apply: state ", i + 1, " is '", name, "' ", given.shapeText(), " of ",
+                                  to_string(given.dtype), ", and the module has '", state.name, "' ", own.shapeText(),
+                                  " of ", to_string(own.dtype)),
+                  where);
+    state.array = array;
+  }
+  return std::move(callWith(module, its, args, where).front());
 }
 
 //===- dictionaries -----------------------------------------------------------------------------------------------===//
