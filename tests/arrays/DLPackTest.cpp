@@ -8,6 +8,8 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <thread>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -460,7 +462,10 @@ TEST_F(DLPack, AScalarHasNoShape) {
 class DLPackOnCuda : public testing::Test {
 protected:
   static void SetUpTestSuite() { test::useCudaDoubles(/*devices=*/2); }
-  void SetUp() override { set_devices("cpu,sim:0,cuda:1,cuda:0"); }
+  DLPackOnCuda() {
+    set_devices("cpu,sim:0,cuda:1,cuda:0");
+    x = array({0, 1, 2, 3, 4, 5}, device);
+  }
   static void TearDownTestSuite() { set_devices("cpu"); }
 
   /// Another library's view of an array on cuda:1.
@@ -475,7 +480,7 @@ protected:
   };
 
   const Device device = gpu(1);
-  Array x = array({0, 1, 2, 3, 4, 5}, device);
+  Array x;
 };
 
 TEST_F(DLPackOnCuda, DevicesHaveTheNumberOfTheirBackend) {
@@ -499,6 +504,14 @@ TEST_F(DLPackOnCuda, MemoryOfOthersIsShared) {
   EXPECT_THAT(x.to_vector<int>(), ElementsAre(1, 2, 3, 4, 5, 6));
   y = Array();
   EXPECT_EQ(view.released, 1);
+}
+
+TEST_F(DLPackOnCuda, AnyThreadMayEndTheLastArray) {
+  View view(x, {6});
+  Array y = from_dlpack(&view.managed), later = y + 1; // may still read the memory
+  std::thread([its = std::exchange(y, Array())]() mutable { its = Array(); }).join();
+  EXPECT_EQ(view.released, 1);
+  EXPECT_THAT(later.to_vector<int>(), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
 TEST_F(DLPackOnCuda, StridesPassThroughTheHost) {

@@ -11,6 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 from installation import InstallationTest, run
 
 InstallationTest.build, InstallationTest.cxx = os.path.abspath(sys.argv.pop(1)), sys.argv.pop(1)
+C_HEADERS = ("array_c.h", "dlpack_structs.h")  # beside those of C++
 
 
 class PackageTest(InstallationTest):
@@ -59,9 +60,11 @@ class PackageTest(InstallationTest):
 
     def test_headers_name_the_language_that_they_need(self):
         include = self.path("prefix", "include")
-        headers = [os.path.join(folder, name) for folder in ("", "layers", "ops") for name in os.listdir(os.path.join(include, "sluice", folder))]
+        headers = [os.path.join(folder, name) for folder in ("", "array", "layers", "ops") for name in os.listdir(os.path.join(include, "sluice", folder))]
         for header in headers:
-            if header.endswith(".h"):
+            if header in C_HEADERS:
+                run(self.cxx, "-x", "c", "-std=c99", "-pedantic-errors", "-fsyntax-only", f"-I{include}", os.path.join(include, "sluice", header))
+            elif header.endswith(".h"):
                 command = [self.cxx, "-std=c++17", "-E", f"-I{include}", "-x", "c++", "-"]
                 text = f"#include <sluice/{header}>"
                 result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
