@@ -8,7 +8,9 @@
 // CHECK-SAME: (%x: tensor<3xf32>, %[[W:.+]]: tensor<3xf32>, %[[LR:.+]]: tensor<f32>, %[[M:.+]]: tensor<3xf32>)
 // CHECK-NOT: sluice.get
 // CHECK-NOT: sluice.set
-// CHECK: sluice.return %[[LOSS:.+]], %{{.+}}, %{{.+}} : tensor<f32>, tensor<3xf32>, tensor<3xf32>
+// CHECK: %[[NEXT:.+]] = sluice.add %{{.+}}, %{{.+}} : (tensor<3xf32>
+// CHECK: %[[NEW:.+]] = sluice.sub %[[W]], %
+// CHECK: sluice.return %{{.+}}, %[[NEW]], %[[NEXT]] : tensor<f32>, tensor<3xf32>, tensor<3xf32>
 // CHECK: sluice.entry @eval_step ["x", "@w"] -> ["loss"]
 // CHECK: sluice.entry @init ["key"] -> ["@w", "@lr", "@w.momentum_buffer"]
 // CHECK: %[[FIRST:.+]] = sluice.uniform
