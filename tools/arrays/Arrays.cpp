@@ -214,21 +214,25 @@ Array empty(const Shape &shape, DType dtype, std::optional<Device> device, std::
   return emptyOn(shape, dtype, device, "empty", where);
 }
 
-Array full(const Shape &shape, double value, DType dtype, std::optional<Device> device, std::source_location where) {
-  for (int64_t size : sizesOf(shape, "full", where))
+static Array fullOn(const Shape &shape, double value, DType dtype, const std::optional<Device> &device,
+                    const char *function, std::source_location where) {
+  for (int64_t size : sizesOf(shape, function, where))
     if (size == 0)
-      return emptyOn(shape, dtype, device, "full", where);
+      return emptyOn(shape, dtype, device, function, where);
   auto make = [](Graph &graph, const Shape &sizes, double its, DType type, std::source_location line) {
     return graph.full(sizes, its, type, line);
   };
-  return detail::create("full", where, device, make, shape, value, dtype);
+  return detail::create(function, where, device, make, shape, value, dtype);
 }
 
+Array full(const Shape &shape, double value, DType dtype, std::optional<Device> device, std::source_location where) {
+  return fullOn(shape, value, dtype, device, "full", where);
+}
 Array zeros(const Shape &shape, DType dtype, std::optional<Device> device, std::source_location where) {
-  return full(shape, 0, dtype, device, where);
+  return fullOn(shape, 0, dtype, device, "zeros", where);
 }
 Array ones(const Shape &shape, DType dtype, std::optional<Device> device, std::source_location where) {
-  return full(shape, 1, dtype, device, where);
+  return fullOn(shape, 1, dtype, device, "ones", where);
 }
 
 Array arange(double end, DType dtype, std::optional<Device> device, std::source_location where) {

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "sluice/array/core.h"
+#include "sluice/array/data_parallel.h"
 #include "sluice/array/dynamic.h"
 #include "sluice/array/jit.h"
 #include "sluice/array/ops.h"
