@@ -246,7 +246,9 @@ static const sluice_backend &findBackend(const std::string &name, const std::vec
         refused += concat("; refused ", path, ": ", file.reason);
     }
   }
-  failUnsupported(concat("there is no backend ", quote(name), " to ", what, " in ", listed(folders), refused));
+  failUnsupported(concat("there is no backend ", quote(name), " to ", what,
+                         folders.empty() ? ": the installation has no folder lib/sluice/backends" : " in ",
+                         folders.empty() ? "" : listed(folders), refused));
 }
 
 const sluice_backend_run &findRunHalf(const std::string &name, const std::vector<std::string> &folders) {
