@@ -14,8 +14,7 @@ namespace sluice {
 std::vector<Array> split(ArrayArg batch, const std::vector<Device> &devices, const SplitOptions &options = {});
 
 /// The same split of features x and labels y: the parts of x, and those of y. Throws Error if their lengths differ.
-std::pair<std::vector<Array>, std::vector<Array>> split_batch(ArrayArg x, const Array &y,
-                                                              const std::vector<Device> &devices,
-                                                              const SplitOptions &options = {});
+std::pair<std::vector<Array>, std::vector<Array>>
+split_batch(ArrayArg x, const Array &y, const std::vector<Device> &devices, const SplitOptions &options = {});
 
 } // namespace sluice
