@@ -52,8 +52,8 @@ void measureSizes(std::int64_t largest) {
       std::printf(" %10.4f", times.back());
     }
     std::printf("\n");
-    if (crossover == 0 && times.size() > 1 && times[1] < times[0])
-      crossover = n;
+    bool isFaster = times.size() > 1 && times[1] < times[0];
+    crossover = !isFaster ? 0 : crossover == 0 ? n : crossover;
   }
   if (crossover > 0)
     std::printf("gpu(0) is faster from n = %lld on\n", static_cast<long long>(crossover));
@@ -98,7 +98,7 @@ bool measureLogs(int products) {
     std::printf("%8s %16.2f %16.2f %12.2f\n", device.str().c_str(), each, last, none);
     Array product = matmul(m, other);
     double byTrace = std::sqrt(trace(matmul(product, product.t())).item());
-    isRight &= kept.size() == read.size() && float(read[0]) == kept[0] && std::abs(byTrace - read[0]) <= 1e-4 * read[0];
+    isRight &= kept == std::vector<float>(read.begin(), read.end()) && std::abs(byTrace - read[0]) <= 1e-4 * read[0];
   }
   return isRight;
 }
