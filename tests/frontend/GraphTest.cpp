@@ -85,7 +85,7 @@ TEST(Save, WritesWhatStrGives) {
   EXPECT_EQ(contentOf(path), g.str());
 }
 
-TEST(Save, WarnsOfLayersThatNothingDependsOn) {
+TEST(checklist_57_dead_layers, AreReportedAtBuild) {
   Graph g = wasteful();
   TemporaryFolder folder;
   testing::internal::CaptureStderr();

@@ -76,6 +76,15 @@ class PluginExampleTest(InstallationTest):
         self.assertEqual(result.returncode, 4)
         self.assertIn("there is no backend 'abacus'", result.stderr)
 
+    def test_checklist_54_arrays_compute_on_it(self):
+        self.model()
+        result = subprocess.run([os.path.join(self.path("model"), "arrays")], env=self.environment, text=True,
+                                capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[:3], ["(2, 2) gpu(0) float32", "[[ 6.,  0.],", " [ 8., 12.]]"])
+        self.assertRegex(lines[3], "exp: .*abacus can add, relu and einsum, but not sluice.exp")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -18,7 +18,7 @@ class TrainingTest(ProcessesTest):
         self.assertEqual(self.content("many.safetensors"), self.content("one.safetensors"))
         return results
 
-    def test_they_train_as_one_process(self):
+    def test_checklist_49_loopback_processes_train_as_one(self):
         for count in (2, 3, 4):
             with self.subTest(count=count):
                 results = self.assert_train_alike(count)
@@ -195,7 +195,7 @@ class OpenMpiTest(ProcessesTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
-    def test_they_train_as_one_process(self):
+    def test_checklist_49_loopback_processes_train_as_one(self):
         for count in (2, 4):
             with self.subTest(count=count):
                 program = self.replicas(count)
