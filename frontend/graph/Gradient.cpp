@@ -50,7 +50,8 @@ std::vector<Tensor> grad(Arg loss, const std::vector<Tensor> &values) {
 Tensor detail::saved(const Tensor &value, const Tensor &given) {
   Call call("saved", {value, given}, SourceLocation(), detail::Rows::merged);
   if (Call::type(value) != Call::type(given))
-    call.fail("the value and the input differ in dtype, shape or device");
+    call.fail("the value " + call.print(value) + " " + to_string(value.dtype()) + " and the input " +
+              call.print(given) + " " + to_string(given.dtype()) + " differ in dtype, shape or device");
   if (!isa<BlockArgument>(Access::value(given)))
     call.fail("the second tensor is not an input of the graph");
   return call.emit<ir::SavedOp>({value, given});

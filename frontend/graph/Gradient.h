@@ -1,13 +1,13 @@
-// Gradients of values that earlier programs have computed.
+// Gradients through values that an earlier program computed.
 #pragma once
 
 #include "sluice/tensor.h"
 
 namespace sluice::detail {
 
-/// `value` with the elements of `given`, an input of the same graph, dtype, shape and device, which an earlier program
-/// has computed as `value`. Gradients flow to `value` and not to `given`. A program that differentiates the result
-/// reads `given` and does not compute `value` (`sluice.saved`). Throws Error for other tensors.
+/// Marks `value` as computed by an earlier program: `given`, an input of the same graph, dtype, shape and device,
+/// contains its elements. Gradients flow to `value`, not to `given`. A program that differentiates the result reads
+/// `given` instead of computing `value` (`sluice.saved`). Throws Error if the types differ or `given` is not an input.
 Tensor saved(const Tensor &value, const Tensor &given);
 
 } // namespace sluice::detail

@@ -38,22 +38,22 @@ Tensor Graph::arange(double start, double end, double step, DType dtype, Where w
 Tensor Graph::eye(std::int64_t n, std::optional<std::int64_t> m, DType dtype, Where where) {
   int64_t columns = m.value_or(n);
   if (n < 1 || columns < 1)
-    throw Error("eye: the sizes are at least 1, not " + std::to_string(n) + " and " + std::to_string(columns), where);
+    throw Error("eye: the sizes must be at least 1: " + std::to_string(n) + " and " + std::to_string(columns), where);
   Tensor row = arange(double(n), i64, where), column = arange(double(columns), i64, where);
   Tensor isDiagonal = eq(Arg(row.unsqueeze(1, where), where), Arg(column, where));
   return cast(Arg(isDiagonal, where), dtype);
 }
 
-// As PyTorch does, the second half counts back from the end, which is exact in this way.
+// As in PyTorch, the second half counts back from `end`, so that the last element is exactly `end`.
 Tensor Graph::linspace(double start, double end, std::int64_t steps, DType dtype, Where where) {
   if (!is_float(dtype))
-    throw Error(std::string("linspace: the numbers are floats, not ") + to_string(dtype), where);
+    throw Error(std::string("linspace: the dtype must be a float, not ") + to_string(dtype), where);
   if (steps < 1)
-    throw Error("linspace: the number of steps is positive, not " + std::to_string(steps), where);
+    throw Error("linspace: the number of steps must be at least 1: " + std::to_string(steps), where);
   double step = steps == 1 ? 0 : (end - start) / double(steps - 1);
   for (double number : {start, end, step})
     if (!std::isfinite(number) || !ir::holds(graph->elementType(dtype), number))
-      throw Error("linspace: the number " + std::to_string(number) + " is not a value of " + to_string(dtype), where);
+      throw Error(std::string("linspace: ") + to_string(dtype) + " cannot represent " + Call::print(number), where);
   DType wide = dtype == f64 ? f64 : f32;
   auto at = [&](const Tensor &x) { return Arg(x, where); };
   Tensor number = arange(double(steps), wide, where), left = double(steps - 1) - at(number);

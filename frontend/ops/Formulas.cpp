@@ -47,7 +47,7 @@ static Tensor closeAs(Call &call, const Arg &a, const Tensor &b, double rtol, do
   if (a.tensor.dtype() == DType::boolean)
     call.fail("works on numbers, not bool; convert with .to(f32)");
   if (!(rtol >= 0 && atol >= 0))
-    call.fail("the tolerances are not negative: " + Call::print(rtol) + " and " + Call::print(atol));
+    call.fail("the tolerances must not be negative: rtol is " + Call::print(rtol) + ", atol is " + Call::print(atol));
   Line at{a.where};
   auto number = [&](const Tensor &x) { return at(is_float(x.dtype()) ? detail::widened(call, x) : call.cast(x, f64)); };
   Arg left = number(a.tensor), right = number(b);
@@ -159,7 +159,8 @@ static Tensor matrixOf(Call &call, const Arg &x, int64_t diagonal) {
   int64_t size =
       Call::shape(x.tensor)[movableAxis(call, x.tensor, 0)] + std::clamp(std::abs(diagonal), int64_t(0), most);
   if (size > most)
-    call.fail("a matrix with the diagonal " + std::to_string(diagonal) + " is too large");
+    call.fail("a matrix with diagonal " + std::to_string(diagonal) + " has more than " + std::to_string(most) +
+              " rows");
   Line at{x.where};
   Tensor row = pad(x, {0, std::max<int64_t>(-diagonal, 0)}), column = pad(x, {0, std::max<int64_t>(diagonal, 0)});
   Tensor values = diagonal < 0 ? row : at(unsqueeze(at(column), 1)).tensor;
@@ -168,12 +169,13 @@ static Tensor matrixOf(Call &call, const Arg &x, int64_t diagonal) {
   return where(at(isOn), at(values), 0.0);
 }
 
-/// A diagonal of the matrix x: every (m + 1)-th element.
+/// A diagonal of the row-major matrix x [n, m]: every (m + 1)-th element.
 static Tensor diagonalOf(Call &call, const Arg &x, int64_t diagonal) {
   int64_t rows = Call::shape(x.tensor)[movableAxis(call, x.tensor, 0)];
   int64_t columns = Call::shape(x.tensor)[movableAxis(call, x.tensor, 1)];
   if (diagonal <= -rows || diagonal >= columns)
-    call.fail("the matrix has no diagonal " + std::to_string(diagonal));
+    call.fail("the matrix has no diagonal " + std::to_string(diagonal) + ": diagonals are from " +
+              std::to_string(1 - rows) + " to " + std::to_string(columns - 1));
   int64_t row = std::max<int64_t>(-diagonal, 0), column = std::max<int64_t>(diagonal, 0);
   int64_t first = row * columns + column, count = std::min(rows - row, columns - column);
   Tensor flat = call.reshape(x.tensor, {rows * columns});

@@ -16,7 +16,7 @@ Tensor key(Graph &graph, std::uint64_t seed, std::source_location where) {
 static SmallVector<NamedAttribute> attributesOf(Call &call, const Arg &key, const Shape &shape, DType dtype) {
   RankedTensorType type = call.graph.typeOf("the result", dtype, shape, key.where);
   if (!type.hasStaticShape())
-    call.fail("the shape " + shape.str() + " has a dimension without a size");
+    call.fail("the shape " + shape.str() + " must be static: it has a dimension without a size");
   return {call.integer("stream", 0), call.attribute("type", TypeAttr::get(type))};
 }
 
@@ -24,7 +24,7 @@ static Tensor drawBits(Call &call, const Arg &key, const Shape &shape) {
   return call.emit<ir::RandomBitsOp>({key.tensor}, attributesOf(call, key, shape, i32));
 }
 
-/// Numbers of f64 have 64 bits each. --dtype f64 changes the type of the others, not their bits.
+/// f64 numbers use 64 bits each. With --dtype f64, numbers of other dtypes become f64 but keep their bits.
 template <class Op>
 static Tensor draw(const char *name, const Arg &key, const Shape &shape, double a, double b, DType dtype) {
   Call call(name, key);
@@ -37,8 +37,8 @@ static Tensor draw(const char *name, const Arg &key, const Shape &shape, double 
 
 Tensor split(Arg key, std::int64_t n) {
   Call call("random::split", key);
-  if (n < 1 || n > INT32_MAX)
-    call.fail("the number of keys is from 1 to 2^31 - 1, not " + std::to_string(n));
+  if (n < 1 || n > (int64_t(1) << 29)) // 2 n numbers are drawn at once
+    call.fail("the number of keys must be from 1 to 2^29: " + std::to_string(n));
   return call.reshape(drawBits(call, key, {2 * n}), {n, 2});
 }
 

@@ -96,7 +96,7 @@ int sluice_array_create(const void *elements, uint64_t bytes, sluice_dtype dtype
                   bytes));
     if (bytes > 0)
       required(elements ? &bytes : nullptr, "elements");
-    return detail::newArray(elements, size_t(type->elements), type->dtype, sizes, place, {});
+    return detail::newArray(elements, size_t(type->elements), type->dtype, detail::toShape(sizes), place, {});
   });
 }
 
@@ -141,7 +141,7 @@ int sluice_array_set_elements(sluice_array *array, const void *elements, uint64_
   return codeOf([&] {
     Array &to = required(array, "array").array;
     checkBytes(to, elements, bytes);
-    detail::newArray(elements, size_t(to.numel()), to.dtype(), to.shape(), cpu(), {}).copy_to(to);
+    detail::newArray(elements, size_t(to.numel()), to.dtype(), detail::toShape(to.shape()), cpu(), {}).copy_to(to);
   });
 }
 

@@ -196,7 +196,7 @@ static std::vector<int64_t> sizesOf(const Shape &shape, const char *function, st
   std::vector<int64_t> sizes;
   for (const Dim &dim : shape) {
     if (dim.symbolic())
-      throw Error(std::string(function) + ": the dimension '" + dim.name + "' has no size, and arrays have no batch",
+      throw Error(std::string(function) + ": dimension '" + dim.name + "' has no size; arrays need static shapes",
                   where);
     sizes.push_back(dim.size);
   }
@@ -269,11 +269,11 @@ Array Array::new_empty(const Shape &shape, Where where) const {
   return empty(shape, dtype(where), device(where), where);
 }
 
-Array detail::newArray(const void *elements, std::size_t count, DType dtype, std::vector<std::int64_t> shape,
+Array detail::newArray(const void *elements, std::size_t count, DType dtype, const Shape &shape,
                        const std::optional<Device> &device, std::source_location where) {
   ArrayDevice &host = runtime::ArrayDevices::ofProcess().host();
   ArrayDevice &place = findDevice(device.value_or(default_device()), "array", where);
-  const ArrayType *type = ArrayType::get(dtype, std::move(shape), host, "array", where);
+  const ArrayType *type = ArrayType::get(dtype, sizesOf(shape, "array", where), host, "array", where);
   if (size_t(type->elements) != count)
     throw Error(runtime::concat("array: the shape ", type->shapeText(), " has ", type->elements, " elements, and ",
                                 count, " were given"),

@@ -133,9 +133,8 @@ static Array dataArray(GraphImpl &graph, ir::StateOp state, const Device &device
   const runtime::TensorSource &source = graph.dataOf(state.getSymName());
   std::vector<std::byte> bytes(source.bytes());
   guarded("init", where, [&] { source.read(0, bytes); });
-  std::vector<int64_t> shape = state.getTensorType().getShape().vec();
   return newArray(bytes.data(), size_t(state.getTensorType().getNumElements()), dtypeOf(state.getType()),
-                  std::move(shape), device, where);
+                  toShape(state.getTensorType().getShape().vec()), device, where);
 }
 
 /// Gives a state its initial values.

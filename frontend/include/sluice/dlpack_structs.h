@@ -36,7 +36,7 @@ typedef struct {
   int32_t device_id; /* the number among the devices of this kind; 0 for the host */
 } DLDevice;
 
-/* Kinds of numbers. Numbers of 8 bits and fewer follow; Sluice has none of them. */
+/* Type codes. The codes of 8-bit and narrower floats are omitted; Sluice does not support them. */
 typedef enum {
   kDLInt = 0,
   kDLUInt = 1,
@@ -53,7 +53,7 @@ typedef struct {
   uint16_t lanes; /* numbers of an element, 1 except for vectors */
 } DLDataType;
 
-/* Elements in memory that it does not own. */
+/* A tensor in memory of its owner. */
 typedef struct {
   void *data; /* NULL if there are no elements */
   DLDevice device;
@@ -83,8 +83,9 @@ typedef struct {
   uint32_t minor;
 } DLPackVersion;
 
-/* Flags. The memory must not be written; the memory belongs to the consumer alone, because the producer copied it. */
+/* The consumer must not write the memory. */
 #define DLPACK_FLAG_BITMASK_READ_ONLY (1UL << 0UL)
+/* The producer made a copy, so that the consumer owns the memory. */
 #define DLPACK_FLAG_BITMASK_IS_COPIED (1UL << 1UL)
 
 /* A tensor and its owner. */

@@ -14,14 +14,14 @@ Tensor prelu(Arg x, const Tensor &weight);
 /// The value where the mask, of bool, is true, and x elsewhere, of any dtype; both broadcast.
 Tensor masked_fill(Arg x, const Tensor &mask, double value);
 
-/// Whether a and b are equal, or their distance is finite and |a - b| <= atol + rtol * |b|; with equal_nan, also whether
-/// both are NaN. Numbers of one dtype, which broadcast; f16 and bf16 are computed in f32, integers in f64. Fails for
-/// negative tolerances. No gradient.
+/// Whether |a - b| <= atol + rtol * |b|, elementwise (torch.isclose). Equal infinities are close; with equal_nan, so
+/// are two NaN. a and b are numbers of one dtype and broadcast. f16 and bf16 are compared in f32, integers in f64.
+/// Negative tolerances throw Error. No gradient.
 Tensor isclose(Arg a, const Tensor &b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
 // --- reductions
 
-/// isclose of all elements, a scalar of bool. PyTorch returns a value of Python.
+/// Whether isclose holds for all elements: a bool scalar (torch.allclose, which returns a Python bool).
 Tensor allclose(Arg a, const Tensor &b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
 /// The index of the first minimum of numbers, with the rules of argmax.
@@ -29,7 +29,8 @@ Tensor argmin(Arg x, std::int64_t dim, bool keepdim = false, DType dtype = i32);
 /// The p-norm (sum of |x|^p)^(1/p), for p = 1, 2 or infinity (the largest |x|); PyTorch accepts any p. The gradient of
 /// the 2-norm is 0 where it is 0. f16 and bf16 are computed in f32, also in `normalize`.
 Tensor norm(Arg x, double p = 2, Axes dim = {}, bool keepdim = false);
-/// The sum of the main diagonal of a matrix of any dtype but bool; that of integers is i64. Not of the batch.
+/// The sum of the main diagonal of a matrix [n, m], not bool (torch.trace). Sums of integers are i64. No dimension may
+/// be the batch.
 Tensor trace(Arg x);
 /// x / max(norm, eps), with the p-norm along a dimension.
 Tensor normalize(Arg x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
@@ -39,15 +40,16 @@ Tensor normalize(Arg x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
 /// Repeats x `repeats[i]` times along dimension i (torch.Tensor.repeat), of any dtype. Further dimensions come first.
 /// The batch is repeated once. Numbers below 1 fail.
 Tensor repeat(Arg x, std::vector<std::int64_t> repeats);
-/// repeat, where missing dimensions of `dims` come first and are 1.
+/// repeat, where `dims` may be shorter than the shape: ones are prepended (torch.tile).
 Tensor tile(Arg x, std::vector<std::int64_t> dims);
-/// The matrix with the vector x on a diagonal and zeros elsewhere; of a matrix x, that diagonal. Diagonals above the main
-/// diagonal are positive. Of any dtype, and not of the batch. PyTorch gives an empty vector for a diagonal outside the
-/// matrix, which fails here.
+/// Of a vector: the matrix with x on diagonal `diagonal` and zeros elsewhere. Of a matrix: that diagonal as a vector
+/// (torch.diag). Positive diagonals are above the main one. Any dtype; no batch. A diagonal outside the matrix throws
+/// Error; PyTorch returns an empty vector.
 Tensor diag(Arg x, std::int64_t diagonal = 0);
-/// The order of the first two dimensions of meshgrid: that of the tensors (ij), or the second tensor's first (xy).
+/// The order of meshgrid's dimensions. ij: that of the tensors. xy: the first two are swapped.
 enum class Indexing { ij, xy };
-/// The coordinates of a grid: each vector or scalar, of any dtype, broadcast to the sizes of all. Not the batch.
+/// The coordinates of a grid (torch.meshgrid): one tensor per argument, all of shape [size of tensor 0, size of tensor
+/// 1, ...]; xy swaps the first two sizes. Arguments are vectors or scalars of one dtype. No batch.
 std::vector<Tensor> meshgrid(const std::vector<Tensor> &tensors, Indexing indexing = Indexing::ij,
                              std::source_location where = std::source_location::current());
 /// Reverses x along these dimensions, of any dtype. Not the batch.

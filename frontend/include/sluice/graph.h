@@ -83,10 +83,11 @@ public:
   /// PyTorch infers the dtype. Fails for an empty range, and for numbers that the dtype lacks.
   Tensor arange(double end, DType dtype = i64, Where where = Where::current());
   Tensor arange(double start, double end, double step = 1, DType dtype = i64, Where where = Where::current());
-  /// A matrix [n, m] of ones on the diagonal and zeros elsewhere, of any dtype. m is n by default.
+  /// A matrix [n, m] with ones on the diagonal and zeros elsewhere (torch.eye), of any dtype. m is n by default. Sizes
+  /// below 1 throw Error.
   Tensor eye(std::int64_t n, std::optional<std::int64_t> m = {}, DType dtype = f32, Where where = Where::current());
-  /// `steps` floats at equal distances from `start` to `end`, both included; only `start` for one step. PyTorch's takes
-  /// integers too.
+  /// `steps` floats, equally spaced from `start` to `end`, both included. One step gives `start`. PyTorch also accepts
+  /// integer dtypes.
   Tensor linspace(double start, double end, std::int64_t steps, DType dtype = f32, Where where = Where::current());
   /// A hyperparameter: a scalar of a float dtype that can be set when the program runs (`--set NAME=0.1`); `value` by
   /// default.

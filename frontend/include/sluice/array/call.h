@@ -1,5 +1,5 @@
-// Internal: calls of functions on arrays. The first call with some types of arguments traces the function with tensors
-// and compiles the graph; later calls find the program by a key of the function and the types.
+// Internal: calls of functions on arrays. The first call with new argument types traces the function with tensors and
+// compiles the graph. Later calls look up the program by a key.
 #pragma once
 
 #include "sluice/array/core.h"
@@ -15,7 +15,7 @@
 
 namespace sluice::detail {
 
-/// An operand while a function is traced: a tensor and the line of the call.
+/// An operand of a traced function: a tensor, and the line of the call.
 struct TracedOperand {
   Tensor tensor;
   std::source_location where;
@@ -24,15 +24,15 @@ struct TracedOperand {
   operator Tensor() const { return tensor; }
 };
 
-/// Computes the results of a call from tensors for its arrays.
+/// Traces a call: maps the tensors of its arrays to the tensors of its results.
 using Trace = std::function<std::vector<Tensor>(std::span<const Tensor> operands, std::source_location where)>;
 
-/// The identity of a call: the function, the types of its arrays and the values of its other arguments.
+/// The key of a call in the cache: the function, the types of its arrays, and the values of its other arguments.
 class CallKey {
 public:
   explicit CallKey(const void *function) { addBytes(&function, sizeof function); }
 
-  /// An array by its type; the call reads it.
+  /// Adds the type of an array, and the array to the operands.
   void add(const Array &array);
   void add(const ArrayArg &arg) { add(arg.array); }
   void add(const std::vector<Array> &arrays) { addList(arrays); }
@@ -56,7 +56,7 @@ public:
   void add(const Size2 &size) { addAll(size.h, size.w); }
   void add(const Dim &dim) { addAll(dim.name, dim.size, dim.times); }
   void add(const Shape &shape) { addList(shape); }
-  // Structured bindings, so that a new member of a struct does not compile until it is here.
+  // Structured bindings: a struct with a new member does not compile until the member is added here.
   void add(const ConvOptions &options) {
     const auto &[stride, padding, dilation, groups] = options;
     addAll(stride, padding, dilation, groups);
@@ -89,7 +89,7 @@ public:
   template <class... T> void addAll(const T &...values) { (add(values), ...); }
 
   std::string_view text() const { return {overflow.empty() ? buffer : overflow.data(), size}; }
-  /// The arrays of the call that exist, in order.
+  /// The operands in order, without empty handles.
   std::span<ArrayImpl *const> arrays() const {
     return {moreArrays.empty() ? fewArrays : moreArrays.data(), arrayCount};
   }
@@ -118,7 +118,7 @@ private:
   std::size_t arrayCount = 0;
 };
 
-// The arguments that a trace keeps: for an array, whether it exists.
+// Arguments stored with a trace. An array is stored as whether it exists, so that the cache keeps no elements alive.
 
 struct KeptArray {
   bool exists;
@@ -133,7 +133,7 @@ inline std::vector<KeptArray> keep(const std::vector<Array> &arrays) {
 }
 template <class T> const T &keep(const T &value) { return value; }
 
-/// Replaces kept arrays by the tensors of a trace, in order.
+/// Substitutes tensors for stored arrays, in order.
 struct Tracer {
   std::span<const Tensor> operands;
   std::source_location where;
@@ -153,20 +153,21 @@ inline std::vector<Tensor> resultsOf(const Tensor &result) { return {result}; }
 inline std::vector<Tensor> resultsOf(const std::vector<Tensor> &results) { return results; }
 inline std::vector<Tensor> resultsOf(const TopK &top) { return {top.values, top.indices}; }
 
-/// How a call runs.
+/// A call to run.
 struct CallRequest {
   const char *function; ///< for errors
   std::source_location where;
   const CallKey *key;
   void *context;                           ///< of `trace`
   Trace (*trace)(void *context);           ///< called if the key is new
-  bool isWhole = false;                    ///< a traced function of the user, which may name devices
+  bool isWhole = false;                    ///< a function by jit, which may use all devices
   const CompileOptions *options = nullptr; ///< of the compilation; null: the defaults
   std::optional<Device> device = {};       ///< of the results of a call without arrays; none: the default device
 };
 std::vector<Array> run(const CallRequest &request);
 
-/// Runs `function`, a function of tensors, on arrays. Each function object type is one function.
+/// Runs a function of tensors on arrays. The type of `function` identifies it in the cache, so that it must not have
+/// state: two lambdas of one type with different captures would share a program.
 template <class Function, class... Arguments>
 std::vector<Array> applyOn(const std::optional<Device> &device, const char *name, std::source_location where,
                            const Function &function, const Arguments &...arguments) {
@@ -192,11 +193,13 @@ std::vector<Array> applyOn(const std::optional<Device> &device, const char *name
               .trace = [](void *context) { return (*static_cast<decltype(trace) *>(context))(); },
               .device = device});
 }
+/// The same on the device of the operands; returns all results.
 template <class Function, class... Arguments>
 std::vector<Array> applyAll(const char *name, std::source_location where, const Function &function,
                             const Arguments &...arguments) {
   return applyOn(std::nullopt, name, where, function, arguments...);
 }
+/// The same; returns the first result.
 template <class Function, class... Arguments>
 Array apply(const char *name, std::source_location where, const Function &function, const Arguments &...arguments) {
   return std::move(applyOn(std::nullopt, name, where, function, arguments...).front());

@@ -4,9 +4,9 @@
 //     auto step = jit(value_and_grad(loss));
 //     auto [value, gradient] = step(w, x, y);      // one program for all arrays of these shapes
 //
-// Arguments are arrays or vectors of arrays, which the function receives as tensors, and other values, which are part of
-// the program: each new one compiles it again. Results are a tensor, a vector of them, or a pair or tuple of both with
-// at most one vector.
+// Arguments may be arrays or vectors of arrays; the function receives them as tensors. Numbers, enums, strings, shapes
+// and options of ops.h are compile-time constants: each new value compiles the function again. The result is a tensor,
+// a vector of tensors, or a pair or tuple of these with at most one vector.
 #pragma once
 
 #include "sluice/array/call.h"
@@ -26,7 +26,7 @@ inline std::vector<Tensor> tracedType(const std::vector<Array> &);
 template <class T> T tracedType(const T &);
 template <class T> using Traced = decltype(tracedType(std::declval<const T &>()));
 
-// The arrays of a result, which has the structure of the function's result.
+// The structure of a function's result, with arrays in place of tensors.
 template <class Result> struct Structure;
 template <> struct Structure<Tensor> {
   using Arrays = Array;
@@ -75,7 +75,7 @@ template <class T> const T &toTensor(const T &value) { return value; }
 
 } // namespace detail
 
-/// The result of jit: a function of arrays. Copies share their programs.
+/// A function of arrays, compiled by jit. Copies share the compiled programs.
 template <class Function> class Jitted {
 public:
   Jitted(Function function, CompileOptions options, std::source_location where)
@@ -130,8 +130,10 @@ private:
   std::shared_ptr<State> state; ///< its address identifies the function
 };
 
-/// One program for the whole function (jax.jit, torch.compile). The function is called with tensors once for each new
-/// combination of types, and may use everything of graphs: `to` between devices, scan, cond.
+/// Compiles a function of tensors as one program (jax.jit, torch.compile). The first call with new argument types calls
+/// `function` with tensors. `function` must be pure: captured values are constants of the program, and side effects
+/// happen only while it is traced. It may use everything of graphs: `to` between devices, scan, cond. Programs and
+/// captures live until the process ends. Errors of calls name the line of `jit`.
 template <class Function>
 Jitted<Function> jit(Function function, CompileOptions options = {},
                      std::source_location where = std::source_location::current()) {
@@ -140,7 +142,7 @@ Jitted<Function> jit(Function function, CompileOptions options = {},
 
 namespace detail {
 
-/// The gradient of a function by its first argument.
+/// The gradient of a function with respect to its first argument.
 template <class Function, bool withValue> struct Gradient {
   Function function;
 
@@ -164,17 +166,17 @@ template <class Function, bool withValue> struct Gradient {
 
 } // namespace detail
 
-/// The gradient of a function of tensors, whose result is a float scalar, by its first argument: a tensor, or a vector of
-/// tensors. The result is a function of tensors again. Of the result of jit, it is one of arrays.
+/// The gradient with respect to the first argument, a tensor or a vector of tensors (jax.grad). `function` returns a
+/// float scalar. The result is again a function of tensors; for a function by jit, it is compiled.
 template <class Function>
-  requires(!std::convertible_to<Function, Arg>)
+  requires(!std::convertible_to<Function, Arg>) // grad(loss, values) of ops.h takes tensors
 auto grad(Function function) {
   return detail::Gradient<Function, false>{std::move(function)};
 }
 template <class Function> auto grad(const Jitted<Function> &function) {
   return jit(grad(function.function()), function.options(), function.where());
 }
-/// The same with the result of the function: a pair of both.
+/// The same as a pair of the function's result and the gradient (jax.value_and_grad).
 template <class Function> auto value_and_grad(Function function) {
   return detail::Gradient<Function, true>{std::move(function)};
 }

@@ -1,9 +1,10 @@
-// The functions of <sluice/ops.h> and <sluice/formulas.h> on arrays: the same names, arguments, rules and results. Numbers,
-// shapes and options are part of a function: each new one compiles it again. Pass numbers that change, such as learning
-// rates, as arrays.
+// The functions of <sluice/ops.h> and <sluice/formulas.h> on arrays, with the same names, arguments, rules and results.
+// Numbers, shapes and options are compile-time constants: each new value compiles the function again. Pass numbers that
+// change, such as learning rates, as arrays.
 //
-// Differences: scan, cond and pin are of graphs only; inside of a function for `jit` they work. Functions whose result
-// has a size that depends on elements (array/dynamic.h) wait for it.
+// Differences: scan, cond, pin and stop_gradient exist for tensors only; a function for `jit` may call them. Use
+// `detach` instead of stop_gradient. dropout takes a key (array/random.h). batch_norm is that of evaluation. allclose
+// returns a bool and waits. Options that contain tensors have a struct with arrays, such as ArrayRopeOptions.
 #pragma once
 
 #include "sluice/array/call.h"
@@ -11,12 +12,12 @@
 
 namespace sluice {
 
-/// The result of topk and sort of arrays.
+/// The result of topk and sort on arrays.
 struct ArrayTopK {
   Array values, indices;
 };
 
-/// A function of tensors, for calls with any of its overloads.
+/// A stateless function object for all overloads of a function.
 #define SLUICE_FUNCTION(name) [](auto &&...its) { return sluice::name(its...); }
 
 // --- elementwise
@@ -26,7 +27,7 @@ struct ArrayTopK {
 SLUICE_UNARY_FUNCTIONS(SLUICE_UNARY)
 #undef SLUICE_UNARY
 
-/// Functions of two operands, one of which may be a number.
+/// Functions of two operands. One of them may be a number.
 #define SLUICE_BINARY(name, op)                                                                                        \
   inline Array name(ArrayArg a, ArrayArg b) { return detail::apply(#name, a.where, SLUICE_FUNCTION(name), a, b); }     \
   inline Array name(ArrayArg a, double b) { return detail::apply(#name, a.where, SLUICE_FUNCTION(name), a, b); }       \
@@ -46,9 +47,10 @@ SLUICE_LOGICAL_FUNCTIONS(SLUICE_LOGICAL)
 #undef SLUICE_LOGICAL
 
 inline Array bitwise_not(ArrayArg x) { return detail::apply("bitwise_not", x.where, SLUICE_FUNCTION(bitwise_not), x); }
+inline Array logical_not(ArrayArg x) { return detail::apply("logical_not", x.where, SLUICE_FUNCTION(logical_not), x); }
 inline Array operator-(ArrayArg x) { return neg(x); }
 inline Array operator~(ArrayArg x) { return bitwise_not(x); }
-inline Array operator!(ArrayArg x) { return detail::apply("logical_not", x.where, SLUICE_FUNCTION(logical_not), x); }
+inline Array operator!(ArrayArg x) { return logical_not(x); }
 #define SLUICE_OPERATOR(name, symbol)                                                                                  \
   inline Array operator symbol(ArrayArg a, ArrayArg b) { return name(a, b); }                                          \
   inline Array operator symbol(ArrayArg a, double b) { return name(a, b); }                                            \
@@ -103,7 +105,6 @@ inline Array clamp(ArrayArg x, std::optional<double> min = {}, std::optional<dou
   return detail::apply("clamp", x.where, SLUICE_FUNCTION(clamp), x, min, max);
 }
 inline Array cast(ArrayArg x, DType dtype) { return detail::apply("cast", x.where, SLUICE_FUNCTION(cast), x, dtype); }
-inline Array logical_not(ArrayArg x) { return detail::apply("logical_not", x.where, SLUICE_FUNCTION(logical_not), x); }
 
 // --- reductions
 
@@ -222,7 +223,7 @@ inline Array linear(ArrayArg x, const Array &weight, const Array &bias = {}) {
   return detail::apply("linear", x.where, SLUICE_FUNCTION(linear), x, weight, bias);
 }
 
-/// As AttentionOptions, with an array as the mask.
+/// Like AttentionOptions, with an array as the mask.
 struct ArrayAttentionOptions {
   Array attn_mask = {};
   bool is_causal = false;
@@ -294,7 +295,7 @@ inline Array group_norm(ArrayArg x, std::int64_t num_groups, const Array &weight
                         double eps = 1e-5) {
   return detail::apply("group_norm", x.where, SLUICE_FUNCTION(group_norm), x, num_groups, weight, bias, eps);
 }
-/// With the running statistics, as in evaluation. Modules update statistics in training.
+/// Uses the running statistics, as in evaluation. Only modules of the graph API update them.
 inline Array batch_norm(ArrayArg x, const Array &running_mean, const Array &running_var, const Array &weight = {},
                         const Array &bias = {}, double eps = 1e-5) {
   return detail::apply(
@@ -329,6 +330,9 @@ inline Array adaptive_avg_pool2d(ArrayArg x, Size2 output_size) {
 inline Array interpolate(ArrayArg x, Size2 scale_factor) {
   return detail::apply("interpolate", x.where, SLUICE_FUNCTION(interpolate), x, scale_factor);
 }
+inline Array interpolate(ArrayArg x, Size2 scale_factor, InterpolateOptions options) {
+  return detail::apply("interpolate", x.where, SLUICE_FUNCTION(interpolate), x, scale_factor, options);
+}
 
 // --- losses
 
@@ -359,7 +363,7 @@ inline Array top_k_accuracy(ArrayArg logits, const Array &label, std::int64_t k,
   return detail::apply("top_k_accuracy", logits.where, SLUICE_FUNCTION(top_k_accuracy), logits, label, k, ignore_index);
 }
 
-/// As CrossEntropyOptions, with an array of weights.
+/// Like CrossEntropyOptions, with an array of weights.
 struct ArrayCrossEntropyOptions {
   Array weight = {};
   std::optional<std::int64_t> ignore_index = {};
@@ -374,7 +378,7 @@ inline Array cross_entropy(ArrayArg logits, const Array &target, const ArrayCros
       logits, target, options.weight, options.ignore_index, options.label_smoothing, options.reduction);
 }
 
-/// As NllLossOptions, with an array of weights.
+/// Like NllLossOptions, with an array of weights.
 struct ArrayNllLossOptions {
   Array weight = {};
   std::optional<std::int64_t> ignore_index = {};
@@ -389,7 +393,7 @@ inline Array nll_loss(ArrayArg log_probabilities, const Array &label, const Arra
       log_probabilities, label, options.weight, options.ignore_index, options.reduction);
 }
 
-/// As BinaryCrossEntropyOptions, with arrays of weights.
+/// Like BinaryCrossEntropyOptions, with arrays of weights.
 struct ArrayBinaryCrossEntropyOptions {
   Array weight = {}, pos_weight = {};
   Reduction reduction = Reduction::mean;
@@ -446,9 +450,6 @@ inline Array index_add(ArrayArg x, std::int64_t dim, const Array &index, const A
 inline Array interpolate_to(ArrayArg x, Size2 size, InterpolateOptions options = {}) {
   return detail::apply("interpolate_to", x.where, SLUICE_FUNCTION(interpolate_to), x, size, options);
 }
-inline Array interpolate(ArrayArg x, Size2 scale_factor, InterpolateOptions options) {
-  return detail::apply("interpolate", x.where, SLUICE_FUNCTION(interpolate), x, scale_factor, options);
-}
 inline Array instance_norm(ArrayArg x, const Array &weight = {}, const Array &bias = {}, double eps = 1e-5) {
   return detail::apply("instance_norm", x.where, SLUICE_FUNCTION(instance_norm), x, weight, bias, eps);
 }
@@ -460,7 +461,7 @@ inline Array local_response_norm(ArrayArg x, std::int64_t size, double alpha = 1
 inline Array isclose(ArrayArg a, const Array &b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
   return detail::apply("isclose", a.where, SLUICE_FUNCTION(isclose), a, b, rtol, atol, equal_nan);
 }
-/// Waits for the result.
+/// Whether isclose holds for all elements. Waits.
 inline bool allclose(ArrayArg a, const Array &b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
   return detail::apply("allclose", a.where, SLUICE_FUNCTION(allclose), a, b, rtol, atol, equal_nan).item<bool>(a.where);
 }
@@ -476,7 +477,7 @@ inline std::vector<Array> meshgrid(const std::vector<Array> &arrays, Indexing in
   return detail::applyAll("meshgrid", where, SLUICE_FUNCTION(meshgrid), arrays, indexing);
 }
 
-/// As RopeOptions, with an array of positions.
+/// Like RopeOptions, with an array of positions.
 struct ArrayRopeOptions {
   double base = 10000;
   bool interleaved = false;
@@ -605,11 +606,12 @@ inline Array Array::matmul(const Array &other, Where where) const {
 }
 inline Array Array::t(Where where) const {
   if (dim(where) != 2)
-    throw Error("t: needs a matrix, not " + std::to_string(dim(where)) + " dimensions", where);
+    throw Error("t: the array has " + std::to_string(dim(where)) + " dimensions, not 2", where);
   return transpose(0, 1, where);
 }
 
-/// Makes the handle x refer to the result, which must have the shape and dtype of x. Returns x.
+/// Replaces the elements of x, for all its handles, by the result, which must have the shape, dtype and device of x.
+/// Returns x.
 #define SLUICE_ASSIGNMENT(symbol)                                                                                      \
   inline Array &operator symbol##=(AssignedArray x, ArrayArg y) {                                                      \
     return detail::assign(x, ArrayArg(x.array, x.where) symbol y);                                                     \

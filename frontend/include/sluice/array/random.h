@@ -1,4 +1,4 @@
-// Random numbers from explicit keys as arrays, with the bits of <sluice/random.h>: those of JAX, on every device.
+// Random numbers from explicit keys on arrays. Numbers are those of <sluice/random.h>, and equal on every device.
 //
 //     Array keys = random::split(random::key(7));
 //     Array noise = random::normal(keys[{0}], {3, 4}), mask = random::uniform(keys[{1}], {3, 4}) < 0.1;
@@ -11,12 +11,12 @@ namespace sluice {
 
 namespace random {
 
-/// The key of a seed, on the device, or on default_device().
+/// The key [2], i32, of a seed, on the device or on default_device(). One copy if that is an accelerator.
 inline Array key(std::uint64_t seed, std::optional<Device> device = {},
                  std::source_location where = std::source_location::current()) {
   return array(std::vector<std::int32_t>{std::int32_t(seed >> 32), std::int32_t(seed)}, 2, std::move(device), where);
 }
-/// Each of the next four is on the device of the key.
+/// The next four are those of <sluice/random.h>. Results are on the device of the key.
 inline Array split(ArrayArg key, std::int64_t n = 2) {
   return detail::apply(
       "split", key.where, [](Arg its, std::int64_t count) { return random::split(its, count); }, key, n);
@@ -43,10 +43,11 @@ inline Array normal(ArrayArg key, const Shape &shape, double mean = 0, double st
 
 } // namespace random
 
-/// 0 with probability p and x / (1 - p) otherwise, of floats; the key decides. PyTorch has no key.
+/// Sets elements to 0 with probability p, and divides the others by 1 - p. x is a float array; the key [2] is on its
+/// device. Throws Error unless 0 <= p < 1. PyTorch takes no key.
 inline Array dropout(ArrayArg x, double p, const Array &key) {
   if (!(p >= 0 && p < 1))
-    throw Error("dropout: p is a probability below 1, not " + std::to_string(p), x.where);
+    throw Error("dropout: p must be at least 0 and below 1: " + std::to_string(p), x.where);
   return detail::apply(
       "dropout", x.where,
       [](const Tensor &its, const Tensor &of, double probability) {

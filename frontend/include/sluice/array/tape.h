@@ -1,4 +1,4 @@
-// Gradients of calls on arrays: autograd.record of MXNet, GradientTape of TensorFlow.
+// Gradients of calls on arrays, as autograd.record of MXNet and GradientTape of TensorFlow.
 //
 //     x.attach_grad();
 //     {
@@ -8,16 +8,18 @@
 //     }
 //     std::cout << x.grad();
 //
-// While a tape exists, its thread records the calls that depend on arrays with attach_grad. `backward` differentiates
-// the recorded calls by the compiler's own rules, as one program, which equal records share. The program reads the
-// results of the recorded calls and does not compute them again. Arrays that change later do not affect the record.
+// While a tape exists, its thread records calls that depend on an array with attach_grad. `backward` compiles the
+// gradient of the recorded calls as one program; equal records share it. The program reads the results of the recorded
+// calls instead of computing them again. Later changes of arrays do not affect the record, except in memory that
+// another library shares (dlpack.h). Results keep their record, so that `backward` works after the tape ends, and more
+// than once. Operands and results of recorded calls stay in memory as long as a result exists.
 #pragma once
 
 #include "sluice/array/core.h"
 
 namespace sluice {
 
-/// Records while it exists. Tapes of one thread nest.
+/// Records calls of this thread during its lifetime. Tapes nest.
 class Tape {
 public:
   Tape();
@@ -29,7 +31,7 @@ private:
 };
 [[nodiscard]] inline Tape record() { return {}; }
 
-/// Records nothing while it exists: torch.no_grad.
+/// Pauses recording during its lifetime (torch.no_grad).
 class NoGrad {
 public:
   NoGrad();

@@ -31,17 +31,17 @@ void manual_seed(std::uint64_t seed);
 
 namespace optim {
 
-/// Updates parameters on arrays from their gradients: torch.optim.Optimizer, the Trainer of Gluon. The update is that of
+/// Updates parameters on arrays from their gradients (torch.optim.Optimizer, Gluon's Trainer). The update is that of
 /// Graph::minimize, as one program.
 class Trainer {
 public:
   /// The line of a call, for error messages; a default argument everywhere.
   using Where = std::source_location;
 
-  /// Of the parameters of a module outside of a graph, without those with requires_grad(false). Throws Error for numbers
-  /// out of range (optim.h), and for options.loss_scale, which needs the loss.
+  /// Updates the parameters of a module outside of a graph, except those with requires_grad(false). Throws Error for
+  /// numbers out of range (optim.h), and for options.loss_scale, which needs the loss.
   explicit Trainer(nn::Module &module, Optimizer optimizer, Options options = {}, Where where = Where::current());
-  /// Of arrays with attach_grad, whose names are "0", "1", ...
+  /// Updates arrays with attach_grad, whose names are "0", "1", ...
   explicit Trainer(std::vector<Array> parameters, Optimizer optimizer, Options options = {},
                    Where where = Where::current());
   Trainer(Trainer &&) noexcept;

@@ -1,5 +1,6 @@
 // Scans and branches. Their bodies are called once, while the graph is built, and may read all tensors of the graph,
-// including parameters. They cannot call dropout or write buffers; the functions of random.h draw from keys.
+// including parameters. They cannot call dropout or write buffers. They may call the functions
+// of random.h.
 #pragma once
 
 #include "sluice/tensor.h"

@@ -59,11 +59,11 @@ SLUICE_BINARY(div, )
 #define SLUICE_COMPARISON(name, symbol) SLUICE_BINARY(name, )
 SLUICE_COMPARISONS(SLUICE_COMPARISON)
 #undef SLUICE_COMPARISON
-/// bitwise_and, bitwise_or and bitwise_xor; of bool, the logical functions.
+/// bitwise_and, bitwise_or and bitwise_xor. On bool they are the logical functions.
 SLUICE_BITWISE_FUNCTIONS(SLUICE_BINARY)
-/// bitwise_left_shift, where integers wrap around, and bitwise_right_shift, which repeats the sign. Shifts by a negative
-/// number of bits, or by the width of the dtype and above, shift out all bits: they give 0, or -1 for a negative integer
-/// that is shifted right.
+/// bitwise_left_shift wraps around; bitwise_right_shift is arithmetic for signed dtypes. A shift count that is negative
+/// or at least the width of the dtype shifts out all bits: the result is 0, or -1 for a right shift of a negative
+/// integer.
 SLUICE_SHIFT_FUNCTIONS(SLUICE_BINARY)
 #undef SLUICE_BINARY
 /// Each bit inverted: -1 - x for signed integers, 255 - x for u8, and logical_not for bool.
