@@ -165,7 +165,8 @@ TEST_P(checklist_58_options_of_other_tools, FusedAndUnfusedSoftmaxAgree) {
 }
 
 TEST_P(checklist_58_options_of_other_tools, RunsHaveEqualBits) {
-  Array image = random::normal(random::key(5, gpu(0)), {2, 3, 9, 9}), weight = random::normal(random::key(6, gpu(0)), {4, 3, 3, 3});
+  Array image = random::normal(random::key(5, gpu(0)), {2, 3, 9, 9}),
+        weight = random::normal(random::key(6, gpu(0)), {4, 3, 3, 3});
   auto gradient = jit(grad([](const Tensor &w, const Tensor &x) { return square(conv2d(x, w)).mean(); }));
   EXPECT_EQ(gradient(weight, image).to_vector<float>(), gradient(weight, image).to_vector<float>());
 }
