@@ -10,7 +10,7 @@
 
 namespace sluice::runtime {
 
-/// The contexts that this thread uses. They serve later threads when it ends.
+/// The contexts of a thread. When it ends, later threads reuse them.
 struct ThreadContexts {
   std::vector<ThreadContext *> all;
 
@@ -55,8 +55,6 @@ void ArrayDevice::finishOfThread(const CallSite &site) {
     streamOfThread().finish(site);
 }
 
-sluice_device_info ArrayDevice::info() { return streamOfThread().owner().context().deviceInfo(ordinal_); }
-
 ArrayDevices::ArrayDevices()
     : host_(known_
                 .emplace_back(std::make_unique<ArrayDevice>(*this, 0, sluice_host_backend()->name, 0, "",
@@ -65,7 +63,7 @@ ArrayDevices::ArrayDevices()
   target_ = {host_};
 }
 
-/// Never destroyed: arrays in static variables may end after everything else.
+/// Never destroyed, because arrays in static variables may be destroyed last.
 ArrayDevices &ArrayDevices::ofProcess() {
   static ArrayDevices &devices = *new ArrayDevices();
   return devices;

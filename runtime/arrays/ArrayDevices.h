@@ -1,5 +1,5 @@
-// The devices of arrays in this process: the host and the accelerators of a target, with the streams of each thread, the
-// memory of arrays, and the counts of copies between them.
+// The devices of arrays in this process: the host and the accelerators of a target, with the streams of each thread,
+// the memory of arrays, and the counts of copies between them.
 #pragma once
 
 #include "runtime/arrays/ArrayMemory.h"
@@ -20,7 +20,7 @@ class ArrayDevices;
 /// One device with some settings. It lives until the process ends: arrays and their work refer to it.
 class ArrayDevice {
 public:
-  /// `half` is null: the one in the folder of backends.
+  /// If `half` is null, the run half is loaded from the folder of backends.
   ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal, std::string settings,
               const sluice_backend_run *half);
 
@@ -28,19 +28,18 @@ public:
   size_t number() const { return number_; }
   bool isHost() const { return number_ == 0; }
   const std::string &backend() const { return backend_; }
-  /// The backend's number of it; SLUICE_HOST is not used for the host here.
+  /// The device number in its backend; 0 for the host.
   int32_t ordinal() const { return ordinal_; }
   const std::string &settings() const { return settings_; }
   const sluice_backend_run *half() const { return half_; }
   /// "cpu()", "gpu(0) (sim:0)".
   const std::string &text() const { return text_; }
-  /// These open the device. They throw an unsupported error if it is not there. After a device was lost, it is opened
-  /// again.
+  /// The next two open the device if necessary, also after it was lost. They throw (unsupported) if the device is
+  /// missing.
   ArrayMemory &memory();
   Stream &streamOfThread();
-  /// The host waits for all work of this thread on the device; opens nothing.
+  /// The host waits for all work of this thread on the device. Opens nothing.
   void finishOfThread(const CallSite &site);
-  sluice_device_info info();
 
 private:
   struct Opened {
@@ -61,7 +60,7 @@ private:
   std::vector<std::unique_ptr<Opened>> all_; ///< the last one is in use; the others are lost
 };
 
-/// Thread-safe.
+/// The devices of arrays in this process. Thread-safe.
 class ArrayDevices {
 public:
   /// A device of a target: its backend, and the backend's number of it.
@@ -74,8 +73,8 @@ public:
   /// The devices of this process.
   static ArrayDevices &ofProcess();
 
-  /// Sets the target: the host, then the accelerators. Earlier devices stay valid. `folder` has the backends; `halves`
-  /// are run halves by name, instead of those in the folder.
+  /// Sets the target: the host, then the accelerators. Earlier devices stay valid. `folder` contains the backends.
+  /// `halves` overrides run halves by backend name (tests).
   void setTarget(const std::vector<Place> &places, std::map<std::string, std::string> settings, std::string folder,
                  std::map<std::string, const sluice_backend_run *> halves = {});
   /// The number of calls of setTarget so far.
@@ -115,7 +114,7 @@ private:
   std::string folder_;
   std::map<std::pair<const ArrayDevice *, const ArrayDevice *>, CopyCount> copies_;
   std::vector<std::unique_ptr<ThreadContext>> contexts_;
-  std::vector<ThreadContext *> free_; ///< of threads that have ended
+  std::vector<ThreadContext *> free_; ///< left by threads that ended
   friend struct ThreadContexts;
 };
 

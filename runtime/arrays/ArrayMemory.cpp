@@ -13,10 +13,10 @@ namespace sluice::runtime {
 
 /// Blocks up to `mostInSlab` bytes are parts of slabs, which are never returned.
 static constexpr size_t slabBytes = size_t(1) << 20, mostInSlab = size_t(64) << 10;
-/// Unused memory of the host up to this size is kept, because other processes may need it.
+/// At most this much unused host memory is cached; the rest is freed for other processes.
 static constexpr size_t mostUnusedOnHost = size_t(512) << 20;
 
-/// Class 4 e + m has 2^(e + 6) + m * 2^(e + 4) bytes: multiples of 64 bytes from 256 bytes on.
+/// Class 4 e + m has 2^(e + 6) + m * 2^(e + 4) bytes. Classes of 256 bytes and more are multiples of 64 bytes.
 size_t ArrayMemory::bytesOf(size_t number) { return (size_t(64) + 16 * (number % 4)) << (number / 4); }
 
 size_t ArrayMemory::classOf(size_t bytes) {
@@ -57,7 +57,7 @@ ArrayMemory::Block ArrayMemory::take(size_t bytes, Stream &stream, const std::st
   }
   inUse_ += static_cast<int64_t>(block.bytes);
   for (const WorkPointer &use : uses)
-    guarded([&] { stream.waitFor(use); }); // the error of another array's work is not this array's
+    guarded([&] { stream.waitFor(use); }); // errors of earlier uses belong to other arrays
   return block;
 }
 

@@ -1,5 +1,6 @@
-// The memory of arrays on one device. Freed blocks stay here for later arrays, so that creating an array makes no call
-// of the driver, and needs no wait: work of one stream uses a block in order, and a stream waits for the work of others.
+// A cache of array memory on one device. Freed blocks are kept for later arrays, so that most allocations need no
+// driver call and no wait of the host. A block may still be in use by queued work: the same stream runs in order, and
+// another stream waits for it.
 #pragma once
 
 #include "runtime/arrays/Stream.h"
@@ -23,16 +24,16 @@ public:
 
   struct Block {
     std::byte *address = nullptr;
-    size_t bytes = 0; ///< of its size class
+    size_t bytes = 0; ///< size of the block's class
   };
 
-  /// A block of at least `bytes` bytes with any contents, aligned as the device requires, for work of `stream`, which
-  /// waits for earlier uses. Throws an exhausted error with the device, the requested and the free bytes; `what` names
-  /// the array in it.
+  /// Takes a block of at least `bytes` bytes with any contents, aligned as the device requires. `stream` waits for work
+  /// that still uses the block. Throws (exhausted) with the device, the requested and the free bytes; `what` names the
+  /// array in the error.
   Block take(size_t bytes, Stream &stream, const std::string &what);
-  /// Gives a block back after the work in `uses`.
+  /// Returns a block to the cache. `uses` is the work that may still use it.
   void give(const Block &block, std::vector<WorkPointer> uses) noexcept;
-  /// Waits for the uses of all unused blocks, and returns those that are no part of a slab to the pool.
+  /// Waits for the uses of unused blocks, and frees blocks that are not part of a slab.
   void trim() noexcept;
 
   MemoryCount count() const;
@@ -46,7 +47,7 @@ private:
     std::vector<WorkPointer> uses;
   };
 
-  /// Sizes grow by an eighth to a quarter from class to class.
+  /// Each class is 14 % to 25 % larger than the one before.
   static constexpr size_t classes = 4 * 48;
   static size_t classOf(size_t bytes);
   static size_t bytesOf(size_t number);

@@ -11,6 +11,7 @@
 
 namespace sluice::runtime {
 
+/// One row, the first of one: programs on arrays have no batch.
 static const sluice_call kOneCall{sizeof(sluice_call), 1, 0, 1};
 
 static sluice_access accessOf(const Buffer &buffer) {
@@ -99,14 +100,15 @@ ArrayProgram::List ArrayProgram::prepare(const std::vector<Action> &actions) {
       if (loop->condition)
         step.condition = placeOf(*loop->condition, 1);
     } else {
-      failUnsupported("a function of arrays cannot exchange values between replicas");
+      failUnsupported("cannot exchange values between replicas: functions of arrays have no replicas");
     }
     isUsed_[step.device] = true;
   }
-  for (Step &step : list.steps) { // the vectors of a step do not move any more
+  for (Step &step : list.steps) { // the steps no longer move, so that pointers into them stay valid
     step.launch.stages = step.stages.data();
     step.launch.buffers = step.buffers.data();
-    for (const Wait &wait : step.action->waits) // earlier calls use other memory, and earlier iterations are complete
+    // Earlier calls use other memory, and earlier iterations are complete: no wait for them.
+    for (const Wait &wait : step.action->waits)
       if (wait.calls == 0 && list.steps[wait.action].device != step.device) {
         step.waits.push_back(wait.action);
         list.steps[wait.action].isAwaited = true;
@@ -186,7 +188,7 @@ struct ArrayProgram::Call {
   std::byte *addressOf(const Place &place) const { return bases[place.base] + place.offset; }
 };
 
-/// A storage that changes only with its array: itself, or a copy if others use its memory.
+/// The storage, or a copy if another library may write its memory: results must not change.
 static StoragePointer unshared(const StoragePointer &storage, const CallSite &site) {
   if (storage->sharing() == Sharing::none)
     return storage;
@@ -203,7 +205,7 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
   Call call{devices, site, &memory};
   for (size_t i = 0; i < devices.size(); ++i)
     call.streams.push_back(isUsed_[i] ? &devices[i]->streamOfThread() : nullptr);
-  // An input may be read by copies in streams of other devices, so all wait.
+  // Copies in any stream may read an input, so that all streams wait.
   for (const StoragePointer &input : inputs) {
     for (Stream *stream : call.streams)
       if (stream)
@@ -242,12 +244,12 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
   call.bases.push_back(static_cast<std::byte *>(const_cast<void *>(artifact_->constants))); // only read
 
   Status status = guarded([&] {
-    if (isParallel_ && call.streams[0]) // the threads stay for all launches of the call
+    if (isParallel_ && call.streams[0]) // gather the threads once for all launches
       call.streams[0]->owner().team().enter([&] { run(list_, call); });
     else
       run(list_, call);
   });
-  // Work of each stream comes after that of all others, so that one position per storage is enough.
+  // Two rounds: each stream waits for all others, so that one event per storage orders all its uses.
   std::pmr::vector<WorkPointer> ends(&memory);
   bool isCrossing = std::count_if(call.streams.begin(), call.streams.end(), [](Stream *its) { return its; }) > 1;
   for (int round = 0; round < (isCrossing ? 2 : 1); ++round) {
@@ -271,7 +273,7 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
   if (!status.ok())
     throw Error(status.code, concat(site.text(), ": ", status.message));
   size_t first = inputs.size() + outputs.size();
-  for (size_t i = 0; i < outputs.size(); ++i) // a constant
+  for (size_t i = 0; i < outputs.size(); ++i) // an output that is a constant is copied
     if (outputPlaces_[i].base >= first) {
       size_t device = plan_.deviceOf(entry_->outputs[i].slot);
       auto offset = static_cast<size_t>(outputPlaces_[i].offset);
@@ -289,7 +291,7 @@ void ArrayProgram::run(const List &list, Call &call) {
   for (size_t i = 0; i < list.steps.size(); ++i) {
     const Step &step = list.steps[i];
     if (step.action->copy() && step.action->copy()->when == Copy::When::stale)
-      continue; // of a constant, which is in place
+      continue; // residentOn has copied constants to all devices
     for (size_t wait : step.waits)
       if (wait < call.events.size())
         call.streams[step.device]->waitFor(call.events[wait]);
@@ -331,7 +333,7 @@ void ArrayProgram::runCopy(const Step &step, Call &call) {
 
 void ArrayProgram::runLoop(const Step &step, Call &call) {
   const Loop &loop = *step.action->loop();
-  auto finish = [&] { // work in the loop has its own events
+  auto finish = [&] { // events in the loop are recorded per iteration: finish everything before
     for (Stream *stream : call.streams)
       if (stream)
         stream->finish(call.site);

@@ -1,8 +1,8 @@
-// A compiled function of arrays. Its inputs and outputs are memory of the caller, passed by address with each call, so
-// that calls of many programs and threads share the queues and the memory of the devices.
+// A compiled function on arrays. Callers pass the addresses of inputs and outputs with each call, so that programs and
+// threads share the queues and memory of the devices.
 //
-// The plan has one entry point and no states but constants. No action writes the slot of an input, and no other value
-// lies in the slot of an input or output (sluice.functional).
+// The plan comes from a functional model (`functional` of sluice.model): one entry point, no states except constants.
+// Actions never write inputs, and nothing else shares the memory of inputs and outputs.
 #pragma once
 
 #include "runtime/arrays/Storage.h"
@@ -27,20 +27,16 @@ public:
   /// Inputs and outputs in the order of the plan, with their shapes.
   const std::vector<Value> &inputs() const { return entry_->inputs; }
   const std::vector<Value> &outputs() const { return entry_->outputs; }
-  /// The number of devices of the plan; the host is first.
-  size_t deviceCount() const { return plan_.devices.size(); }
-  /// The number of the device of an input or output.
-  size_t deviceOf(const Value &value) const { return plan_.deviceOf(value.slot); }
-  const Plan &plan() const { return plan_; }
 
-  /// Enqueues a call on `devices`, one for each of the plan, and returns the outputs, which may be inputs themselves.
-  /// Inputs must be on the devices of the plan and have the bytes of their values.
+  /// Enqueues a call. `devices` has one entry per device of the plan, the host first. Inputs must be on these devices
+  /// and have the bytes of their values. Returns the outputs; an output may be the storage of an input. Throws with the
+  /// call site if a launch fails.
   std::vector<StoragePointer> call(std::span<const StoragePointer> inputs, std::span<ArrayDevice *const> devices,
                                    const CallSite &site);
 
 private:
-  /// An address relative to one of the bases of a call: inputs, outputs, then transient and state memory by device, then
-  /// the constants of the artifact.
+  /// An address relative to one of the bases of a call: inputs, outputs, then transient and state memory by device,
+  /// then the constants of the artifact.
   struct Place {
     uint32_t base = 0;
     int64_t offset = 0;
@@ -51,10 +47,10 @@ private:
   };
   struct Step {
     const Action *action = nullptr;
-    size_t device = 0;                       ///< whose stream runs it
+    size_t device = 0;                       ///< the device that runs the step
     std::vector<size_t> waits;               ///< steps of the list on other devices
-    bool isAwaited = false;                  ///< by a step of another device
-    std::vector<Place> places;               ///< of a launch's buffers; of a copy's source and target
+    bool isAwaited = false;                  ///< a step on another device waits for it
+    std::vector<Place> places;               ///< the buffers of a launch, or the source and target of a copy
     std::vector<sluice_buffer> buffers;      ///< of a launch
     std::vector<sluice_launch_stage> stages; ///< of a launch of host code
     sluice_launch launch{};                  ///< without addresses
@@ -62,7 +58,7 @@ private:
     Place condition;                         ///< of a loop with a condition
     List list;                               ///< of a loop
   };
-  /// The state memory of the devices, with the constants.
+  /// Initialized constants on one set of devices.
   struct Resident {
     std::vector<ArrayDevice *> devices;
     std::vector<StoragePointer> memory; ///< by device of the plan; null without states
@@ -93,7 +89,7 @@ private:
   std::vector<int64_t> transientBytes_; ///< by device
   std::vector<Place> outputPlaces_;     ///< an output may be an input, another output or a constant
   std::vector<size_t> writers_;         ///< by output: the device whose stream writes it last
-  std::vector<bool> isUsed_;            ///< by device: some step runs there
+  std::vector<bool> isUsed_;            ///< for each device, whether a step runs on it
   bool hasStates_ = false;
   bool isParallel_ = false; ///< some launch on the host has several tasks
   List list_;

@@ -1,4 +1,4 @@
-// Work that calls on arrays have put into the queues of devices, and its errors.
+// Work that calls on arrays have enqueued, and its errors.
 #pragma once
 
 #include "runtime/base/Status.h"
@@ -13,7 +13,7 @@ namespace sluice::runtime {
 
 class Stream;
 
-/// The call that work belongs to, for errors: the name of the function and the line of the user.
+/// The call that enqueued the work: function and source line, for errors.
 struct CallSite {
   const char *function = "";
   std::source_location where = {};
@@ -22,13 +22,14 @@ struct CallSite {
   std::string text() const;
 };
 
-/// The error of failed work. All later work of its stream, up to the wait that found the error, has the same one.
+/// The error of failed work. Later work of the stream that was enqueued before the error was found fails with the same
+/// error.
 struct WorkFailure {
   ExitCode code;
   std::string message;
 };
 
-/// A position in a stream: the end of one call's work.
+/// The end of one call's work in a stream.
 class CallWork {
 public:
   CallWork(Stream &stream, CallSite site, DeviceEvent event)
@@ -39,9 +40,9 @@ public:
   Stream &stream() const { return *stream_; }
   const CallSite &site() const { return site_; }
   DeviceEvent &event() { return event_; }
-  /// Whether a host has waited for it, with or without success.
+  /// Whether a thread has waited for the work, which may have failed.
   bool isDone() const { return isDone_.load(std::memory_order_acquire); }
-  /// Ends it; null: without an error.
+  /// Marks the work as done. `failure` is null on success.
   void end(std::shared_ptr<const WorkFailure> failure);
   /// Throws its error, if it is done and has one.
   void checkIfDone() const;

@@ -68,7 +68,7 @@ void Storage::noteWrite(const WorkPointer &work) {
 
 void Storage::requirePresence() const {
   if (memory_ && memory_->isLost())
-    failExhausted(concat("an array of ", device_->text(), " is lost: the device failed after it was made"));
+    failExhausted(concat("cannot use an array on ", device_->text(), ": the device was lost; create the array again"));
 }
 
 void Storage::synchronize() {
@@ -98,11 +98,11 @@ static Stream &copierOf(const Storage &from, const Storage &to) {
 
 static int32_t ordinalOf(const ArrayDevice &device) { return device.isHost() ? SLUICE_HOST : device.ordinal(); }
 
-/// Puts a copy within one backend, or between one and the host, into `stream`.
-static void put(Stream &stream, ArrayDevice &from, const std::byte *source, ArrayDevice &to, std::byte *target,
-                size_t bytes, const CallSite &site) {
+/// Enqueues a copy within one backend, or between a backend and the host.
+static void copyInStream(Stream &stream, ArrayDevice &from, const std::byte *source, ArrayDevice &to, std::byte *target,
+                         size_t bytes, const CallSite &site) {
   if (stream.device().isHost())
-    std::memmove(target, source, bytes); // memory of others may overlap
+    std::memmove(target, source, bytes); // memory shared with another library may overlap
   else
     stream.queue().copy({sizeof(sluice_copy), ordinalOf(from), ordinalOf(to), source, target, bytes, site.function});
   ArrayDevices::ofProcess().count(from, to, static_cast<int64_t>(bytes));
@@ -111,16 +111,16 @@ static void put(Stream &stream, ArrayDevice &from, const std::byte *source, Arra
 void copyBetween(Stream &stream, ArrayDevice &from, const std::byte *source, ArrayDevice &to, std::byte *target,
                  size_t bytes, const CallSite &site) {
   if (from.isHost() || to.isHost() || from.backend() == to.backend())
-    return put(stream, from, source, to, target, bytes, site);
+    return copyInStream(stream, from, source, to, target, bytes, site);
   // Two backends cannot access each other's memory: the bytes pass through the host.
   ArrayDevice &host = ArrayDevices::ofProcess().host();
   auto between = std::make_shared<Storage>(host, bytes, host.streamOfThread(), "a copy");
   Stream &out = from.streamOfThread(), &in = to.streamOfThread();
   out.waitFor(stream.record(site));
-  put(out, from, source, host, between->address(), bytes, site);
+  copyInStream(out, from, source, host, between->address(), bytes, site);
   between->noteWrite(out.record(site));
   between->waitToRead(in);
-  put(in, host, between->address(), to, target, bytes, site);
+  copyInStream(in, host, between->address(), to, target, bytes, site);
   WorkPointer end = in.record(site);
   between->noteRead(end);
   stream.waitFor(end);
@@ -132,7 +132,8 @@ void copyStorage(Storage &from, size_t fromOffset, Storage &to, size_t toOffset,
   from.waitToRead(stream);
   to.waitToWrite(stream);
   copyBetween(stream, from.device(), from.address() + fromOffset, to.device(), to.address() + toOffset, bytes, site);
-  if (keepFrom && keepFrom->sharing() != Sharing::none) // else its memory waits for the copy when it is freed
+  // Memory of the cache needs no keeping: its next user waits for the copy.
+  if (keepFrom && keepFrom->sharing() != Sharing::none)
     stream.keep(std::move(keepFrom));
   WorkPointer work = stream.record(site);
   from.noteRead(work);
@@ -142,7 +143,8 @@ void copyStorage(Storage &from, size_t fromOffset, Storage &to, size_t toOffset,
 void readStorage(Storage &from, size_t offset, std::span<std::byte> to, const CallSite &site) {
   Stream &stream = from.device().streamOfThread();
   from.waitToRead(stream);
-  put(stream, from.device(), from.address() + offset, ArrayDevices::ofProcess().host(), to.data(), to.size(), site);
+  copyInStream(stream, from.device(), from.address() + offset, ArrayDevices::ofProcess().host(), to.data(), to.size(),
+               site);
   Stream::synchronize(stream.record(site));
 }
 

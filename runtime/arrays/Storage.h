@@ -15,20 +15,20 @@
 
 namespace sluice::runtime {
 
-/// How others than arrays use the memory of an array.
+/// How another library uses the memory of an array (dlpack.h).
 enum class Sharing {
   none,
   readOnly, ///< work must not write it
   readWrite
 };
 
-/// Several threads may read one storage.
+/// The memory of an array. Several threads may read it.
 class Storage {
 public:
-  /// A block of the device's array memory, for work of `stream` of this thread; `what` names it in the out-of-memory
-  /// error.
+  /// Allocates a block from the device's memory. `stream` belongs to this thread. `what` names the array in the
+  /// out-of-memory error.
   Storage(ArrayDevice &device, size_t bytes, Stream &stream, const std::string &what);
-  /// Memory of others on the device, which `release` gives back after all work that uses it.
+  /// Memory of another library. `release` is called after all work that uses it.
   Storage(ArrayDevice &device, std::byte *address, size_t bytes, Sharing sharing, std::function<void()> release);
   Storage(const Storage &) = delete;
   ~Storage();
@@ -37,24 +37,25 @@ public:
   std::byte *address() const { return block_.address; }
   size_t bytes() const { return bytes_; }
   Sharing sharing() const { return sharing_; }
-  /// Others read and write the memory from now on, if it is not shared yet.
+  /// Marks the memory as read and written by another library, if it is not shared yet.
   void share();
   /// The number of writes so far.
   int64_t writes() const { return writes_; }
 
-  /// Orders the work of `stream` that follows after the writes of this storage, or also after its reads.
+  /// Makes later work of `stream` wait for the writes of this storage.
   void waitToRead(Stream &stream);
+  /// Makes later work of `stream` wait for the reads and writes of this storage.
   void waitToWrite(Stream &stream);
-  /// Records work, which may be null, that reads or writes it.
+  /// Records work that reads or writes the storage; null if the work is complete.
   void noteRead(const WorkPointer &work);
   void noteWrite(const WorkPointer &work);
-  /// Makes the host wait for the writes. Throws the error of the work that wrote it.
+  /// Waits on the host for the writes, and throws their error.
   void synchronize();
-  /// The same for all work that uses it.
+  /// Waits for reads and writes. Throws only the errors of writes.
   void finish();
 
 private:
-  /// Fails if the device was lost.
+  /// Throws (exhausted) if the device was lost.
   void requirePresence() const;
 
   ArrayDevice *device_;
@@ -71,10 +72,12 @@ private:
 
 using StoragePointer = std::shared_ptr<Storage>;
 
-/// Copies the bytes of one storage to another, on any two devices, and counts the copy. `label` names it in traces.
+/// Copies bytes between storages on any two devices, and counts the copy. `site` names it in errors and traces.
+/// `keepFrom` is the owner of `from`, or null: if another library shares its memory, it is kept alive until the copy is
+/// complete.
 void copyStorage(Storage &from, size_t fromOffset, Storage &to, size_t toOffset, size_t bytes, const CallSite &site,
                  StoragePointer keepFrom);
-/// Puts a copy between two devices into a stream of one of them, and counts it.
+/// Enqueues a copy between two devices in a stream of one of them, and counts it.
 void copyBetween(Stream &stream, ArrayDevice &from, const std::byte *source, ArrayDevice &to, std::byte *target,
                  size_t bytes, const CallSite &site);
 /// Copies bytes from a storage to host memory, and waits. Counts a copy if the storage is on an accelerator.

@@ -6,7 +6,7 @@
 
 namespace sluice::runtime {
 
-/// With more recorded work than this, the host waits for the oldest.
+/// The limit of recorded work; above it, the host waits for the oldest.
 static constexpr size_t mostPending = 256;
 
 Stream &ThreadContext::stream(ArrayDevice &device) {
@@ -51,7 +51,7 @@ WorkPointer Stream::record(const CallSite &site) {
   return work;
 }
 
-/// All work that is enqueued now fails with the first error: its results are undefined.
+/// After a failure, all enqueued work fails with the same error, because its results are undefined.
 void Stream::finishOldest() {
   Recorded oldest = std::move(pending_.front());
   pending_.pop_front();
@@ -73,12 +73,12 @@ void Stream::waitFor(const WorkPointer &work) {
   bool isSameBackend = &work->stream().owner().backend() == &owner_->backend();
   if (isImmediate() || !isSameBackend)
     return synchronize(work);
-  if (!work->isDone()) { // events of one group may be waited for in any of its contexts
+  if (!work->isDone()) { // any context of the group may wait for an event of the group
     context.checkWork(context.half().wait(queue_.get(), work->event().get()));
     return;
   }
   work->checkIfDone();
-  if (context.half().acquire) // the wait of another thread's host does not order this context
+  if (context.half().acquire) // another thread waited on its host; this context must still acquire the result
     context.check(context.half().acquire(context.get()), context.backend());
 }
 
@@ -91,7 +91,7 @@ void Stream::synchronize(const WorkPointer &work) {
       its.finishOldest();
     return work->checkIfDone();
   }
-  // Only its thread waits for its events; this thread waits for its own queue.
+  // Only the owner may finish its stream: wait in the queue of this thread instead.
   Stream &mine = its.device_->streamOfThread();
   if (&mine.owner_->backend() != &its.owner_->backend())
     failExhausted(concat(work->site().text(), " on ", its.device_->text(), ": the device was lost"));

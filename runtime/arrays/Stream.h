@@ -1,5 +1,5 @@
-// The queue of a device that one host thread uses. Each thread has its own context of each backend, so that no thread
-// waits for a lock while another one waits for work.
+// A queue of a device, for one host thread. Each thread has a context per backend, so that no thread blocks on a lock
+// that a waiting thread holds.
 #pragma once
 
 #include "runtime/arrays/CallWork.h"
@@ -15,8 +15,8 @@ class ArrayDevice;
 
 using WorkPointer = std::shared_ptr<CallWork>;
 
-/// The context of a backend for one thread, and its streams. It outlives the thread: arrays may wait for its work. The
-/// next new thread uses it.
+/// The context of a backend for one thread, and its streams. It outlives its thread, because arrays may wait for its
+/// work. A later thread reuses it.
 class ThreadContext {
 public:
   ThreadContext(std::shared_ptr<PooledBackend> backend, std::shared_ptr<Team> team)
@@ -47,17 +47,17 @@ public:
 
   /// The end of all work so far. Null if the stream is immediate.
   WorkPointer record(const CallSite &site);
-  /// Later work of this stream starts when `work` is complete; if the stream is immediate, the host waits. Does not
-  /// wait for work of this stream. Null: nothing to wait for. Throws the error of work that is done.
+  /// Makes later work of this stream wait for `work`, which may be null. No effect for work of this stream. If the
+  /// stream is immediate, the host waits. Throws the error of `work` if it has failed already.
   void waitFor(const WorkPointer &work);
   /// The host waits until `work`, of any thread, is complete. Throws its error.
   static void synchronize(const WorkPointer &work);
   /// The host waits for all work of this stream. Errors name `site`, unless they are of earlier calls.
   void finish(const CallSite &site);
-  /// Keeps a value until the work that follows is complete.
+  /// Keeps a value alive until the next recorded work is complete.
   void keep(std::shared_ptr<const void> value) { kept_.push_back(std::move(value)); }
 
-  /// Takes an event of completed or forgotten work back; from any thread.
+  /// Takes back the event of completed or abandoned work. Thread-safe.
   void recycle(DeviceEvent event);
 
 private:

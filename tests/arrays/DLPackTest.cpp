@@ -1,4 +1,4 @@
-// Arrays that share memory with other libraries, for which this file stands.
+// DLPack exchange; this test plays the other library.
 #include "sluice/dlpack.h"
 
 #include "tests/cuda_emu/Doubles.h"
@@ -42,8 +42,8 @@ template <class Managed> struct Foreign {
     std::memcpy(address(), values.data(), values.size() * sizeof(T));
   }
 };
-using Old = Foreign<DLManagedTensor>;
-using New = Foreign<DLManagedTensorVersioned>;
+using Unversioned = Foreign<DLManagedTensor>;
+using Versioned = Foreign<DLManagedTensorVersioned>;
 
 constexpr DLDataType kFloat{kDLFloat, 32, 1};
 
@@ -245,7 +245,7 @@ TEST_F(DLPack, BackwardReportsOperandsThatChanged) {
 //===- import -----------------------------------------------------------------------------------------------------===//
 
 TEST_F(DLPack, ImportTakesTheMemoryOver) {
-  Old given(kFloat, {2, 3}, 24);
+  Unversioned given(kFloat, {2, 3}, 24);
   given.set<float>({1, 2, 3, 4, 5, 6});
   Array x = from_dlpack(&given.managed), other = x;
   EXPECT_THAT(x.shape(), ElementsAre(2, 3));
@@ -262,9 +262,9 @@ TEST_F(DLPack, ImportTakesTheMemoryOver) {
 /// Sanitizers report uses after the deleter.
 TEST_F(DLPack, NothingIsUsedAfterItsDeleter) {
   auto make = [] {
-    auto *given = new Old(kFloat, {2, 2}, 16);
+    auto *given = new Unversioned(kFloat, {2, 2}, 16);
     given->set<float>({1, 2, 3, 4});
-    given->managed.deleter = [](DLManagedTensor *self) { delete static_cast<Old *>(self->manager_ctx); };
+    given->managed.deleter = [](DLManagedTensor *self) { delete static_cast<Unversioned *>(self->manager_ctx); };
     return given;
   };
   Array shared = from_dlpack(&make()->managed);
@@ -274,14 +274,14 @@ TEST_F(DLPack, NothingIsUsedAfterItsDeleter) {
   EXPECT_THAT(there.to_vector<float>(), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(sum.to_vector<float>(), ElementsAre(2, 4, 6, 8));
 
-  Old *given = make();
+  Unversioned *given = make();
   given->setStrides({1, 2});
   Array copied = from_dlpack(&given->managed);
   EXPECT_THAT(copied.to_vector<float>(), ElementsAre(1, 3, 2, 4));
 }
 
 TEST_F(DLPack, ImportedMemoryMayBeExported) {
-  Old given(kFloat, {2}, 8);
+  Unversioned given(kFloat, {2}, 8);
   Array x = from_dlpack(&given.managed);
   DLManagedTensorVersioned *managed = to_dlpack_versioned(x);
   EXPECT_EQ(managed->dl_tensor.data, given.address());
@@ -292,14 +292,14 @@ TEST_F(DLPack, ImportedMemoryMayBeExported) {
 }
 
 TEST_F(DLPack, ADeleterMayBeNull) {
-  Old given(kFloat, {2}, 8);
+  Unversioned given(kFloat, {2}, 8);
   given.set<float>({1, 2});
   given.managed.deleter = nullptr;
   EXPECT_THAT(from_dlpack(&given.managed).to_vector<float>(), ElementsAre(1, 2));
 }
 
 TEST_F(DLPack, ReadOnlyMemoryIsNotWritten) {
-  New given(kFloat, {2}, 8);
+  Versioned given(kFloat, {2}, 8);
   given.set<float>({1, 2});
   given.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   Array x = from_dlpack(&given.managed);
@@ -314,7 +314,7 @@ TEST_F(DLPack, ReadOnlyMemoryIsNotWritten) {
 }
 
 TEST_F(DLPack, InPlaceMethodsLeaveReadOnlyMemory) {
-  New given(kFloat, {2}, 8);
+  Versioned given(kFloat, {2}, 8);
   given.set<float>({1, 2});
   given.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   Array x = from_dlpack(&given.managed);
@@ -324,7 +324,7 @@ TEST_F(DLPack, InPlaceMethodsLeaveReadOnlyMemory) {
 }
 
 TEST_F(DLPack, ATensorWithoutFlagsOfReadOnlyMemoryIsACopy) {
-  New given(kFloat, {2}, 8);
+  Versioned given(kFloat, {2}, 8);
   given.set<float>({1, 2});
   given.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   Array x = from_dlpack(&given.managed);
@@ -336,12 +336,12 @@ TEST_F(DLPack, ATensorWithoutFlagsOfReadOnlyMemoryIsACopy) {
 }
 
 TEST_F(DLPack, MemoryOfACopyBelongsToTheArray) {
-  New given(kFloat, {2}, 8);
+  Versioned given(kFloat, {2}, 8);
   given.set<float>({1, 2});
   given.managed.flags = DLPACK_FLAG_BITMASK_IS_COPIED;
   Array x = from_dlpack(&given.managed);
   x.fill_(3);
-  EXPECT_EQ(given.released, 1); // the array took other memory, as always without other readers
+  EXPECT_EQ(given.released, 1); // fill_ gives the array new memory
   EXPECT_THAT(x.to_vector<float>(), Each(3));
 }
 
@@ -359,7 +359,7 @@ TEST_F(DLPack, AnyStridesAreCopied) {
   };
   for (const StrideCase &each : cases) {
     SCOPED_TRACE(each.what);
-    Old given({kDLInt, 64, 1}, each.shape, 12 * 8);
+    Unversioned given({kDLInt, 64, 1}, each.shape, 12 * 8);
     given.set<int64_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
     given.setStrides(each.strides);
     given.managed.dl_tensor.byte_offset = uint64_t(8 * each.first);
@@ -381,14 +381,14 @@ TEST_F(DLPack, AnyStridesAreCopied) {
 }
 
 TEST_F(DLPack, StridesOfSingleRowsDoNotMatter) {
-  Old given(kFloat, {1, 3, 1}, 12);
+  Unversioned given(kFloat, {1, 3, 1}, 12);
   given.setStrides({77, 1, -5});
   Array x = from_dlpack(&given.managed);
   EXPECT_EQ(addressOf(x), given.address());
 }
 
 TEST_F(DLPack, ElementsThatAreNotAlignedAreCopied) {
-  Old given(kFloat, {2}, 16);
+  Unversioned given(kFloat, {2}, 16);
   float values[] = {2, 3};
   std::memcpy(given.address() + 2, values, sizeof values);
   given.managed.dl_tensor.byte_offset = 2;
@@ -398,7 +398,7 @@ TEST_F(DLPack, ElementsThatAreNotAlignedAreCopied) {
 }
 
 TEST_F(DLPack, KernelsReadElementsAtAnyMultipleOfTheirSize) {
-  Old given(kFloat, {1001}, 1001 * 4 + 4);
+  Unversioned given(kFloat, {1001}, 1001 * 4 + 4);
   for (int i = 0; i < 1001; ++i)
     reinterpret_cast<float *>(given.address() + 4)[i] = float(i % 16); // sums are exact
   given.managed.dl_tensor.byte_offset = 4;
@@ -410,7 +410,7 @@ TEST_F(DLPack, KernelsReadElementsAtAnyMultipleOfTheirSize) {
 }
 
 TEST_F(DLPack, AByteOffsetMayBeShared) {
-  Old given(kFloat, {2}, 72);
+  Unversioned given(kFloat, {2}, 72);
   reinterpret_cast<float *>(given.address())[16] = 5;
   given.managed.dl_tensor.byte_offset = 64;
   Array x = from_dlpack(&given.managed);
@@ -441,7 +441,7 @@ TEST_F(DLPack, ElementsOnAcceleratorsThatAreNotAlignedAreCopied) {
 }
 
 TEST_F(DLPack, TensorsWithoutElementsMayHaveNoData) {
-  Old given(kFloat, {0, 5}, 0);
+  Unversioned given(kFloat, {0, 5}, 0);
   given.managed.dl_tensor.data = nullptr;
   given.setStrides({5, 1});
   EXPECT_THAT(from_dlpack(&given.managed).shape(), ElementsAre(0, 5));
@@ -449,7 +449,7 @@ TEST_F(DLPack, TensorsWithoutElementsMayHaveNoData) {
 }
 
 TEST_F(DLPack, AScalarHasNoShape) {
-  Old given(kFloat, {}, 4);
+  Unversioned given(kFloat, {}, 4);
   given.set<float>({3});
   given.managed.dl_tensor.shape = nullptr;
   Array x = from_dlpack(&given.managed);
@@ -469,10 +469,11 @@ protected:
   static void TearDownTestSuite() { set_devices("cpu"); }
 
   /// Another library's view of an array on cuda:1.
-  struct View : Old {
+  struct View : Unversioned {
     DLManagedTensor *owner;
 
-    View(const Array &x, std::vector<int64_t> shape) : Old({kDLInt, 32, 1}, std::move(shape), 0), owner(to_dlpack(x)) {
+    View(const Array &x, std::vector<int64_t> shape)
+        : Unversioned({kDLInt, 32, 1}, std::move(shape), 0), owner(to_dlpack(x)) {
       managed.dl_tensor.data = owner->dl_tensor.data;
       managed.dl_tensor.device = {kDLCUDA, 1};
     }
@@ -492,7 +493,7 @@ TEST_F(DLPackOnCuda, DevicesHaveTheNumberOfTheirBackend) {
   }
 }
 
-TEST_F(DLPackOnCuda, MemoryOfOthersIsShared) {
+TEST_F(DLPackOnCuda, ForeignMemoryIsShared) {
   View view(x, {2, 3});
   std::vector<ArrayTransfers> before = transfers();
   Array y = from_dlpack(&view.managed);
@@ -544,7 +545,7 @@ TEST_F(DLPackOnCuda, DevicesOutsideOfTheProcessAreErrors) {
 //===- errors -----------------------------------------------------------------------------------------------------===//
 
 struct DamageCase {
-  std::function<void(New &)> damage;
+  std::function<void(Versioned &)> damage;
   int code;
   const char *message;
 };
@@ -552,39 +553,41 @@ struct DamageCase {
 TEST_F(DLPack, DamagedTensorsAreErrors) {
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   const DamageCase cases[] = {
-      {[](New &its) { its.managed.version.major = 2; }, 2, "has version 2.1 of DLPack; supported: 1"},
-      {[](New &its) { its.managed.dl_tensor.data = nullptr; }, 2, "the data of [2, 3] is null"},
-      {[](New &its) { its.managed.dl_tensor.shape = nullptr; }, 2, "the shape of 2 dimensions is null"},
-      {[](New &its) { its.managed.dl_tensor.ndim = -1; }, 2, "a tensor cannot have -1 dimensions; at most 64"},
-      {[](New &its) { its.managed.dl_tensor.ndim = 1 << 30; }, 2, "a tensor cannot have 1073741824 dimensions"},
-      {[](New &its) { its.shape[1] = -3; }, 2, "a dimension cannot have -3 elements"},
-      {[](New &its) { its.shape = {most, most}, its.managed.dl_tensor.shape = its.shape.data(); }, 2,
-       "an array has at most 2^40 elements"},
-      {[](New &its) { its.setStrides({most, 1}); }, 2, "strides or byte_offset of [2, 3] exceed the address space"},
-      {[](New &its) { its.setStrides({most / 4, -most / 4}); }, 2, "exceed the address space"},
-      {[](New &its) { its.setStrides({-(int64_t(1) << 60), 1}); }, 2, "exceed the address space"},
-      {[](New &its) { its.managed.dl_tensor.byte_offset = ~uint64_t(0); }, 2, "exceed the address space"},
-      {[](New &its) { its.managed.dl_tensor.dtype = {kDLComplex, 64, 1}; }, 2,
+      {[](Versioned &its) { its.managed.version.major = 2; }, 2, "has version 2.1 of DLPack; supported: 1"},
+      {[](Versioned &its) { its.managed.dl_tensor.data = nullptr; }, 2, "the data of [2, 3] is null"},
+      {[](Versioned &its) { its.managed.dl_tensor.shape = nullptr; }, 2, "the shape of 2 dimensions is null"},
+      {[](Versioned &its) { its.managed.dl_tensor.ndim = -1; }, 2, "a tensor cannot have -1 dimensions; at most 64"},
+      {[](Versioned &its) { its.managed.dl_tensor.ndim = 1 << 30; }, 2, "a tensor cannot have 1073741824 dimensions"},
+      {[](Versioned &its) { its.shape[1] = -3; }, 2, "the shape [2, -3] has a negative size"},
+      {[](Versioned &its) { its.shape = {most, most}, its.managed.dl_tensor.shape = its.shape.data(); }, 2,
+       "has more than 2^40 elements"},
+      {[](Versioned &its) { its.setStrides({most, 1}); }, 2,
+       "strides or byte_offset of [2, 3] exceed the address space"},
+      {[](Versioned &its) { its.setStrides({most / 4, -most / 4}); }, 2, "exceed the address space"},
+      {[](Versioned &its) { its.setStrides({-(int64_t(1) << 60), 1}); }, 2, "exceed the address space"},
+      {[](Versioned &its) { its.managed.dl_tensor.byte_offset = ~uint64_t(0); }, 2, "exceed the address space"},
+      {[](Versioned &its) { its.managed.dl_tensor.dtype = {kDLComplex, 64, 1}; }, 2,
        "elements of complex64 are not supported; supported: float32, float64, int32, int64, uint8, bool8, float16, "
        "bfloat16"},
-      {[](New &its) { its.managed.dl_tensor.dtype = {kDLInt, 8, 1}; }, 2, "elements of int8 are not supported"},
-      {[](New &its) { its.managed.dl_tensor.dtype = {kDLFloat, 32, 4}; }, 2, "elements of float32 x 4 are not"},
-      {[](New &its) { its.managed.dl_tensor.dtype = {kDLFloat, 32, 0}; }, 2, "elements of float32 x 0 are not"},
-      {[](New &its) { its.managed.dl_tensor.dtype = {12, 8, 1}; }, 2, "elements of code 12 with bits 8 are not"},
-      {[](New &its) { its.managed.dl_tensor.dtype = {kDLBool, 8, 1}; }, 2, "bool 0 of [2, 3] is 5, neither 0 nor 1"},
-      {[](New &its) { its.managed.dl_tensor.dtype = {kDLBool, 8, 1}, its.setStrides({1, 2}); }, 2,
-       "bool 0 of [2, 3] is 5, neither 0 nor 1"},
-      {[](New &its) { its.managed.dl_tensor.device = {kDLCUDA, 3}; }, 4,
+      {[](Versioned &its) { its.managed.dl_tensor.dtype = {kDLInt, 8, 1}; }, 2, "elements of int8 are not supported"},
+      {[](Versioned &its) { its.managed.dl_tensor.dtype = {kDLFloat, 32, 4}; }, 2, "elements of float32 x 4 are not"},
+      {[](Versioned &its) { its.managed.dl_tensor.dtype = {kDLFloat, 32, 0}; }, 2, "elements of float32 x 0 are not"},
+      {[](Versioned &its) { its.managed.dl_tensor.dtype = {12, 8, 1}; }, 2, "elements of code 12 with bits 8 are not"},
+      {[](Versioned &its) { its.managed.dl_tensor.dtype = {kDLBool, 8, 1}; }, 2,
+       "element 0 of the bool tensor [2, 3] is 5, not 0 or 1"},
+      {[](Versioned &its) { its.managed.dl_tensor.dtype = {kDLBool, 8, 1}, its.setStrides({1, 2}); }, 2,
+       "element 0 of the bool tensor [2, 3] is 5, not 0 or 1"},
+      {[](Versioned &its) { its.managed.dl_tensor.device = {kDLCUDA, 3}; }, 4,
        "cannot import memory of device 3 of kind kDLCUDA; set_devices selects the devices of this process"},
-      {[](New &its) { its.managed.dl_tensor.device = {kDLExtDev, 0}; }, 4,
+      {[](Versioned &its) { its.managed.dl_tensor.device = {kDLExtDev, 0}; }, 4,
        "cannot import memory of device 0 of kind kDLExtDev, which only its own library can access"},
-      {[](New &its) { its.managed.dl_tensor.device = {kDLROCM, 1}; }, 4,
+      {[](Versioned &its) { its.managed.dl_tensor.device = {kDLROCM, 1}; }, 4,
        "cannot import memory of device 1 of kind kDLROCM; supported: kDLCPU, kDLCUDA"},
-      {[](New &its) { its.managed.dl_tensor.device = {DLDeviceType(-7), 0}; }, 4, "device 0 of kind -7;"},
+      {[](Versioned &its) { its.managed.dl_tensor.device = {DLDeviceType(-7), 0}; }, 4, "device 0 of kind -7;"},
   };
   for (const DamageCase &each : cases) {
     SCOPED_TRACE(each.message);
-    New given(kFloat, {2, 3}, 24);
+    Versioned given(kFloat, {2, 3}, 24);
     std::memset(given.address(), 5, 24);
     each.damage(given);
     try {
@@ -612,7 +615,7 @@ TEST_F(DLPack, ATensorThatDoesNotFitIsAnError) {
   GTEST_SKIP() << "the sanitizer ends the program instead";
 #endif
 #endif
-  Old given(kFloat, {int64_t(1) << 40}, 4);
+  Unversioned given(kFloat, {int64_t(1) << 40}, 4);
   given.setStrides({0});
   try {
     from_dlpack(&given.managed);

@@ -1,4 +1,4 @@
-// Errors of work on arrays: at the read, with the function and its line; and devices that are lost.
+// Errors of enqueued work appear at the read, with function and line. Also lost devices.
 #include "runtime/arrays/ArrayDevices.h"
 #include "runtime/device/DevicePool.h"
 #include "runtime/plugins/BackendFolders.h"
@@ -15,7 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// The virtual accelerators, some of whose calls fail.
+/// The backend sim with injected failures.
 struct Faulty {
   static inline sluice_backend_run real{}, half{};
   static inline int syncs = 0, launches = 0; ///< calls until the next one that fails; 0: none does
@@ -71,14 +71,14 @@ TEST_F(ArrayErrors, AppearAtTheReadWithTheFunctionAndItsLine) {
   std::string text = textOf([&] { after.to_vector<float>(); }, 70);
   EXPECT_THAT(text, AllOf(HasSubstr("exp (ErrorsTest.cpp:" + std::to_string(line) + ") on gpu(0) (sim:0)"),
                           HasSubstr("planted fault")));
-  EXPECT_THAT(textOf([&] { bad.item(); }, 2), HasSubstr("does not have one element"));
+  EXPECT_THAT(textOf([&] { bad.item(); }, 2), HasSubstr("elements, not 1"));
   EXPECT_THAT(textOf([&] { bad.wait(); }, 70), HasSubstr("exp (ErrorsTest.cpp"));
   EXPECT_EQ(good.to_vector<float>(), std::vector<float>(4, 2)) << "work before the failed one";
   EXPECT_EQ(before.to_vector<float>(), std::vector<float>(4, 3));
   EXPECT_EQ((x + x).to_vector<float>(), std::vector<float>(4, 2)) << "the process goes on";
 }
 
-TEST_F(ArrayErrors, OfALaunchFreeTheResult) {
+TEST_F(ArrayErrors, FailedLaunchesFreeTheResult) {
   Array x = ones({1 << 20}, f32, gpu(0));
   x.wait();
   exp(x).wait();
@@ -106,7 +106,7 @@ TEST_F(ArrayErrors, OfALostBackendEndWaitsOnAllOfItsDevices) {
   EXPECT_EQ((ones({4}, f32, gpu(1)) + 1.0).to_vector<float>(), std::vector<float>(4, 2));
 }
 
-TEST_F(ArrayErrors, OfALostDeviceEndItsArraysOnly) {
+TEST_F(ArrayErrors, LostDevicesInvalidateOnlyTheirArrays) {
   Array x = ones({4}, f32, gpu(0)), here = ones({4});
   x.wait();
   Faulty::status = SLUICE_EXHAUSTED;

@@ -90,7 +90,8 @@ static void test_files(const sluice_array *array, const char *folder) {
   CHECK(sluice_array_list_get_size(list, &size) == 0 && size == 2);
   CHECK(sluice_array_list_get(list, 0, &name, &found) == 0 && strcmp(name, "a") == 0);
   test_queries(found, "cpu()");
-  CHECK(failed(sluice_array_list_get(list, 2, &name, &found), 2, "there is no array 2 of 2") && !name && !found);
+  CHECK(failed(sluice_array_list_get(list, 2, &name, &found), 2, "array 2 is out of range for a list of 2") && !name &&
+        !found);
   sluice_array_list_destroy(list);
   sluice_array_destroy((sluice_array *)arrays[1]);
 }

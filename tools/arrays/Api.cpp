@@ -17,7 +17,7 @@ using runtime::concat;
 
 struct sluice_array {
   Array array;
-  std::string device; ///< its name
+  std::string device; ///< "gpu(1)"; sluice_array_get_device returns a pointer to it
 
   explicit sluice_array(Array its) : array(std::move(its)), device(array.device().str()) {}
 };
@@ -32,6 +32,7 @@ static std::string &lastError() {
   return text;
 }
 
+/// Runs `body`, and returns its error as a code and a text (lastError).
 template <typename Body> static int codeOf(Body body) noexcept {
   lastError().clear();
   try {
@@ -57,17 +58,18 @@ template <typename T> static T &required(T *pointer, const char *what) {
   return *pointer;
 }
 
-static void checkBytes(const Array &array, const void *elements, uint64_t bytes) {
-  if (size_t needed = detail::ArrayAccess::get(array)->value.type->bytes; bytes != needed)
-    fail(concat("the array has ", needed, " bytes, not ", bytes));
-  if (bytes > 0)
-    required(elements ? &bytes : nullptr, "elements");
+static void checkBytes(const detail::ArrayType &type, const void *elements, uint64_t bytes) {
+  if (bytes != type.bytes)
+    fail(
+        concat("the array ", type.shapeText(), " ", to_string(type.dtype), " has ", type.bytes, " bytes, not ", bytes));
+  if (bytes > 0 && !elements)
+    fail("elements is null");
 }
 
 /// Sets *handle to the array that `make` returns, or to null.
 template <typename Make> static int create(sluice_array **handle, Make make) {
   return codeOf([&] {
-    required(handle, "the place of the array") = nullptr;
+    required(handle, "array") = nullptr;
     *handle = new sluice_array(make());
   });
 }
@@ -84,18 +86,16 @@ int sluice_array_create(const void *elements, uint64_t bytes, sluice_dtype dtype
                         const char *device, sluice_array **array) {
   return create(array, [&] {
     if (unsigned(dtype) >= runtime::allDTypes().size())
-      fail(concat("there is no dtype ", unsigned(dtype)));
-    if (dims < 0 || (dims > 0 && !shape))
-      fail(concat("the shape of ", dims, " dimensions is ", dims < 0 ? "negative" : "null"));
+      fail(concat("unknown dtype ", unsigned(dtype)));
+    if (dims < 0)
+      fail(concat("dims must not be negative: ", dims));
+    if (dims > 0 && !shape)
+      fail(concat("shape is null, but dims is ", dims));
     std::vector<int64_t> sizes(shape, shape + dims);
     Device place = &required(device, "device");
     const detail::ArrayType *type = detail::ArrayType::get(DType(dtype), sizes, detail::findDevice(place, "create", {}),
                                                            "create", SourceLocation());
-    if (bytes != type->bytes)
-      fail(concat("create: ", type->shapeText(), " of ", to_string(type->dtype), " has ", type->bytes, " bytes, not ",
-                  bytes));
-    if (bytes > 0)
-      required(elements ? &bytes : nullptr, "elements");
+    checkBytes(*type, elements, bytes);
     return detail::newArray(elements, size_t(type->elements), type->dtype, detail::toShape(sizes), place, {});
   });
 }
@@ -129,7 +129,7 @@ int sluice_array_get_device(const sluice_array *array, const char **device) {
 int sluice_array_get_elements(const sluice_array *array, void *elements, uint64_t bytes) {
   return codeOf([&] {
     const detail::ArrayValue &value = detail::ArrayAccess::get(required(array, "array").array)->value;
-    checkBytes(array->array, elements, bytes);
+    checkBytes(*value.type, elements, bytes);
     if (bytes > 0)
       detail::guarded("get_elements", {}, [&] {
         runtime::readStorage(*value.storage, 0, {static_cast<std::byte *>(elements), bytes}, {"get_elements", {}});
@@ -140,7 +140,7 @@ int sluice_array_get_elements(const sluice_array *array, void *elements, uint64_
 int sluice_array_set_elements(sluice_array *array, const void *elements, uint64_t bytes) {
   return codeOf([&] {
     Array &to = required(array, "array").array;
-    checkBytes(to, elements, bytes);
+    checkBytes(*detail::ArrayAccess::get(to)->value.type, elements, bytes);
     detail::newArray(elements, size_t(to.numel()), to.dtype(), detail::toShape(to.shape()), cpu(), {}).copy_to(to);
   });
 }
@@ -220,7 +220,7 @@ int sluice_array_list_get(const sluice_array_list *list, uint64_t number, const 
     required(name, "name") = nullptr;
     required(array, "array") = nullptr;
     if (number >= required(list, "list").arrays.size())
-      fail(concat("there is no array ", number, " of ", list->arrays.size()));
+      fail(concat("array ", number, " is out of range for a list of ", list->arrays.size()));
     *name = list->names[number].c_str();
     *array = list->arrays[number].get();
   });

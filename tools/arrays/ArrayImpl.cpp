@@ -1,7 +1,6 @@
 #include "tools/arrays/ArrayImpl.h"
 
 #include "runtime/base/Status.h"
-#include "runtime/base/Text.h"
 #include "runtime/plan/DType.h"
 #include <cstring>
 #include <map>
@@ -9,6 +8,13 @@
 #include <tuple>
 
 namespace sluice::detail {
+
+static std::string textOf(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
 
 static constexpr int64_t mostElements = int64_t(1) << 40;
 
@@ -19,9 +25,9 @@ const ArrayType *ArrayType::get(DType dtype, std::vector<int64_t> shape, runtime
   int64_t elements = 1;
   for (int64_t size : shape) {
     if (size < 0)
-      throw Error(runtime::concat(function, ": a dimension cannot have ", size, " elements"), where);
+      throw Error(std::string(function) + ": the shape " + textOf(shape) + " has a negative size", where);
     if (size > 0 && elements > mostElements / size)
-      throw Error(runtime::concat(function, ": an array has at most 2^40 elements"), where);
+      throw Error(std::string(function) + ": the shape " + textOf(shape) + " has more than 2^40 elements", where);
     elements *= size;
   }
   std::lock_guard lock(mutex);
@@ -35,16 +41,11 @@ const ArrayType *ArrayType::on(runtime::ArrayDevice &other) const {
   return &other == device ? this : get(dtype, shape, other, "to", SourceLocation());
 }
 
-std::string ArrayType::shapeText() const {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
+std::string ArrayType::shapeText() const { return textOf(shape); }
 
 ArrayImpl &ArrayAccess::require(const Array &array, const char *function, std::source_location where) {
   if (!array.impl)
-    throw Error(std::string(function) + ": the array is an empty handle", where);
+    throw Error(std::string(function) + ": the array handle is empty", where);
   return *array.impl;
 }
 

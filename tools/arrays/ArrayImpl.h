@@ -1,4 +1,4 @@
-// What handles of arrays refer to.
+// The contents of arrays, to which handles refer.
 #pragma once
 
 #include "runtime/arrays/Storage.h"
@@ -9,7 +9,7 @@
 
 namespace sluice::detail {
 
-/// A dtype, a shape and a device. Equal ones are one object, which lives until the process ends.
+/// A dtype, a shape and a device. Uniqued: equal types are one object, which is never destroyed.
 struct ArrayType {
   DType dtype;
   std::vector<int64_t> shape;
@@ -17,7 +17,7 @@ struct ArrayType {
   int64_t elements;
   size_t bytes;
 
-  /// Fails with an error that begins with `function` if there are more than 2^40 elements.
+  /// Throws Error, prefixed with `function`, for negative sizes and for more than 2^40 elements.
   static const ArrayType *get(DType dtype, std::vector<int64_t> shape, runtime::ArrayDevice &device,
                               const char *function, const SourceLocation &where);
   const ArrayType *on(runtime::ArrayDevice &other) const;
@@ -25,23 +25,23 @@ struct ArrayType {
   std::string shapeText() const;
 };
 
-/// A recorded call. `backward` follows them from the results.
+/// A recorded call (Tape.h).
 struct RecordedCall;
 
-/// The elements of an array at some time, and how they were computed.
+/// A version of an array: its memory, and the recorded call that computed it.
 struct ArrayValue {
   const ArrayType *type = nullptr;
   runtime::StoragePointer storage;
   std::shared_ptr<RecordedCall> call = nullptr; ///< null: not recorded
-  size_t result = 0;                            ///< the number among its results
-  int64_t writes = 0; ///< of an operand of a recorded call: the writes of its storage before the call
+  size_t result = 0;                            ///< index among the results of `call`
+  int64_t writes = 0;                           ///< in a recorded operand: Storage::writes at the time of the call
 };
 
 struct ArrayImpl : std::enable_shared_from_this<ArrayImpl> {
   explicit ArrayImpl(ArrayValue value) : value(std::move(value)) {}
 
   ArrayValue value;
-  /// With attach_grad: its gradient. Recorded calls that read the array keep this one.
+  /// The gradient, with attach_grad; null otherwise. Recorded calls that read a leaf refer to its ArrayImpl.
   std::shared_ptr<Array> gradient = nullptr;
 };
 
@@ -58,17 +58,17 @@ struct ArrayAccess {
   static ArrayImpl &require(const Array &array, const char *function, std::source_location where);
 };
 
-/// The device with this name among the devices of arrays. Throws if there is none.
+/// Looks up a device of this process. Throws Error (code 4) if it is not in the list.
 runtime::ArrayDevice &findDevice(const Device &device, const char *function, std::source_location where);
 /// The name of a device: cpu(), gpu(1).
 Device nameOf(const runtime::ArrayDevice &device);
-/// New memory for an array, for work of this thread.
+/// Allocates memory for an array. Work of this thread may use it at once.
 runtime::StoragePointer allocate(const ArrayType &type, const char *function, std::source_location where);
-/// Whether a write of an array's elements needs other memory: other arrays or readers keep the elements. Memory that is
-/// shared for writes is written in place.
+/// Whether a write in place must allocate: other arrays or queued work use the memory, or it is read-only. Memory
+/// shared with another library is written in place.
 bool needsMemoryToWrite(const ArrayValue &value);
-/// Runs code that throws runtime errors, and throws them as Error at `where`. A message that does not name `function`
-/// gets it as a prefix.
+/// Runs `body`, and rethrows runtime errors as Error at `where`. A message that does not begin with `function` gets it
+/// as a prefix.
 void guarded(const char *function, std::source_location where, const std::function<void()> &body);
 inline Shape toShape(const std::vector<std::int64_t> &sizes) {
   return Shape(std::vector<Dim>(sizes.begin(), sizes.end()));

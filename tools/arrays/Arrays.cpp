@@ -30,7 +30,8 @@ std::int64_t Array::size(std::int64_t dim, Where where) const {
   const std::vector<std::int64_t> &shape = typeOf(*this, "size", where).shape;
   auto rank = std::int64_t(shape.size());
   if (dim < -rank || dim >= rank)
-    throw Error(runtime::concat("size: there is no dimension ", dim, " of ", rank), where);
+    throw Error(runtime::concat("size: dimension ", dim, " is out of range for an array of ", rank, " dimensions"),
+                where);
   return shape[size_t(dim < 0 ? dim + rank : dim)];
 }
 
@@ -39,9 +40,9 @@ std::int64_t Array::size(std::int64_t dim, Where where) const {
 void Array::read(void *elements, DType dtype, Where where) const {
   const ArrayValue &value = ArrayAccess::require(*this, "to_vector", where).value;
   if (dtype != value.type->dtype)
-    throw Error(
-        runtime::concat("to_vector: the array is of ", to_string(value.type->dtype), ", not of ", to_string(dtype)),
-        where);
+    throw Error(runtime::concat("to_vector: the array is ", to_string(value.type->dtype), ", not ", to_string(dtype),
+                                ": convert it with .to(", to_string(dtype), ")"),
+                where);
   if (value.type->bytes > 0)
     detail::guarded("to_vector", where, [&] {
       runtime::readStorage(*value.storage, 0, {static_cast<std::byte *>(elements), value.type->bytes},
@@ -52,7 +53,9 @@ void Array::read(void *elements, DType dtype, Where where) const {
 long double Array::number(Where where) const {
   const ArrayValue &value = ArrayAccess::require(*this, "item", where).value;
   if (value.type->elements != 1)
-    throw Error(runtime::concat("item: the array ", value.type->shapeText(), " does not have one element"), where);
+    throw Error(
+        runtime::concat("item: the array ", value.type->shapeText(), " has ", value.type->elements, " elements, not 1"),
+        where);
   std::byte bytes[8];
   detail::guarded("item", where,
                   [&] { runtime::readStorage(*value.storage, 0, {bytes, value.type->bytes}, {"item", where}); });
@@ -101,8 +104,8 @@ void Array::copy_to(Array &existing, Where where) const {
   const ArrayValue &from = ArrayAccess::require(*this, "copy_to", where).value;
   ArrayImpl &to = ArrayAccess::require(existing, "copy_to", where);
   if (from.type->shape != to.value.type->shape || from.type->dtype != to.value.type->dtype)
-    throw Error(runtime::concat("copy_to: the array is ", from.type->shapeText(), " of ", to_string(from.type->dtype),
-                                ", and the existing one ", to.value.type->shapeText(), " of ",
+    throw Error(runtime::concat("copy_to: the array is ", from.type->shapeText(), " ", to_string(from.type->dtype),
+                                ", but the existing one is ", to.value.type->shapeText(), " ",
                                 to_string(to.value.type->dtype)),
                 where);
   if (from.storage == to.value.storage || from.type->bytes == 0)
@@ -115,7 +118,7 @@ void Array::copy_to(Array &existing, Where where) const {
   });
 }
 
-//===- elements that change in place ------------------------------------------------------------------------------===//
+//===- changes in place -------------------------------------------------------------------------------------------===//
 
 bool detail::needsMemoryToWrite(const ArrayValue &value) {
   switch (value.storage->sharing()) {
@@ -130,24 +133,25 @@ bool detail::needsMemoryToWrite(const ArrayValue &value) {
 }
 
 Array &detail::assign(const AssignedArray &x, const Array &result) {
-  ArrayImpl &to = ArrayAccess::require(x.array, "an assignment", x.where);
-  const ArrayValue &from = ArrayAccess::require(result, "an assignment", x.where).value;
+  ArrayImpl &to = ArrayAccess::require(x.array, "assignment", x.where);
+  const ArrayValue &from = ArrayAccess::require(result, "assignment", x.where).value;
   if (from.type != to.value.type)
-    throw Error(runtime::concat("an assignment in place: the array is ", to.value.type->shapeText(), " of ",
+    throw Error(runtime::concat("assignment: the array is ", to.value.type->shapeText(), " ",
                                 to_string(to.value.type->dtype), " on ", nameOf(*to.value.type->device).str(),
-                                ", and the result ", from.type->shapeText(), " of ", to_string(from.type->dtype),
+                                ", but the result is ", from.type->shapeText(), " ", to_string(from.type->dtype),
                                 " on ", nameOf(*from.type->device).str()),
                 x.where);
+  // Memory that another library shares is written; otherwise x takes the memory of the result.
   bool isShared = to.value.storage->sharing() == runtime::Sharing::readWrite, isSame = from.storage == to.value.storage;
   if (!isShared && (isSame || from.storage->sharing() == runtime::Sharing::none)) {
     to.value = from;
     return x.array;
   }
-  if (!isShared) // the memory of the result changes with its own array
-    to.value.storage = allocate(*to.value.type, "an assignment", x.where);
+  if (!isShared) // another library may change the memory of the result: copy it
+    to.value.storage = allocate(*to.value.type, "assignment", x.where);
   if (from.type->bytes > 0 && !isSame)
-    guarded("an assignment", x.where, [&] {
-      runtime::copyStorage(*from.storage, 0, *to.value.storage, 0, from.type->bytes, {"an assignment", x.where},
+    guarded("assignment", x.where, [&] {
+      runtime::copyStorage(*from.storage, 0, *to.value.storage, 0, from.type->bytes, {"assignment", x.where},
                            from.storage);
     });
   to.value.call = from.call;
@@ -219,8 +223,8 @@ static Array fullOn(const Shape &shape, double value, DType dtype, const std::op
   for (int64_t size : sizesOf(shape, function, where))
     if (size == 0)
       return emptyOn(shape, dtype, device, function, where);
-  auto make = [](Graph &graph, const Shape &sizes, double its, DType type, std::source_location line) {
-    return graph.full(sizes, its, type, line);
+  auto make = [](Graph &graph, const Shape &sizes, double each, DType type, std::source_location line) {
+    return graph.full(sizes, each, type, line);
   };
   return detail::create(function, where, device, make, shape, value, dtype);
 }

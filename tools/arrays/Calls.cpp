@@ -37,7 +37,7 @@ struct TextHash {
 };
 using CallMap = std::unordered_map<std::string, const CachedCall *, TextHash, std::equal_to<>>;
 
-/// The compiled calls of the process. A cache on disk would be read where `find` returns null.
+/// The compiled calls of the process. Thread-safe.
 class CallCache {
 public:
   static CallCache &ofProcess() {
@@ -68,7 +68,7 @@ private:
 
 } // namespace
 
-static thread_local CallMap callsOfThread; ///< found without a lock
+static thread_local CallMap callsOfThread; ///< calls of this thread, looked up without a lock
 
 const CachedCall *findCached(std::string_view key) { return CallCache::ofProcess().find(key); }
 const CachedCall *addCached(std::string_view key, std::unique_ptr<CachedCall> call) {
@@ -80,7 +80,7 @@ static std::string textOf(const ArrayDevice &device, const ArrayDevice &other) {
   return nameOf(device) == nameOf(other) ? device.text() : nameOf(device).str();
 }
 
-/// The device of a call's arrays. Throws if there are several, unless the function places its values itself.
+/// The device of a call's arrays. Throws if operands are on several devices, except for functions by jit.
 static ArrayDevice *deviceOf(const CallRequest &request) {
   std::span<ArrayImpl *const> arrays = request.key->arrays();
   if (arrays.empty())
@@ -101,12 +101,12 @@ static void requireElements(const CallRequest &request) {
   for (size_t i = 0; i < arrays.size(); ++i)
     if (arrays[i]->value.type->elements == 0)
       throw Error(runtime::concat(request.function, ": operand ", i + 1, " ", arrays[i]->value.type->shapeText(),
-                                  " has no elements"),
+                                  " has no elements; functions of arrays need at least one"),
                   request.where);
 }
 
-/// Counts the compilations of a function, which its key begins with. Prints a note if there are many: a common mistake is
-/// to pass a number that changes in each call.
+/// Counts the compilations of a function, whose identity is the first part of its key. Prints a note if there are many:
+/// a common mistake is to pass a number that changes in each call.
 static void countCompilation(const CallRequest &request, std::string_view key) {
   static constexpr int many = 200;
   static std::mutex mutex;
@@ -132,12 +132,12 @@ static const CachedCall *compileNew(const CallRequest &request, std::string_view
 static const CachedCall &findCall(const CallRequest &request) {
   std::string text;
   std::string_view key = request.key->text();
-  if (request.key->arrays().empty()) { // the device is part of the identity
+  if (request.key->arrays().empty()) { // the device of the result is part of the key
     const ArrayDevice *device = deviceOf(request);
     text.assign(key).append(reinterpret_cast<const char *>(&device), sizeof device);
     key = text;
   }
-  if (request.isWhole) { // so are all devices
+  if (request.isWhole) { // all devices of the process are part of the key
     int64_t generation = runtime::ArrayDevices::ofProcess().generation();
     text.assign(std::string(key)).append(reinterpret_cast<const char *>(&generation), sizeof generation);
     key = text;

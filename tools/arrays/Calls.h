@@ -1,4 +1,4 @@
-// The compiled calls of functions on arrays.
+// The cache of compiled functions on arrays.
 #pragma once
 
 #include "runtime/arrays/ArrayProgram.h"
@@ -10,7 +10,7 @@
 
 namespace sluice::detail {
 
-/// A function for some types of arrays, compiled. It lives until the process ends.
+/// A function, compiled for one combination of array types. Never destroyed.
 struct CachedCall {
   /// Runs it on arrays of its types.
   std::vector<runtime::StoragePointer> call(std::span<const runtime::StoragePointer> arrays,
@@ -23,8 +23,8 @@ struct CachedCall {
 
   std::shared_ptr<runtime::ArrayProgram> program;
   std::vector<runtime::ArrayDevice *> devices; ///< of the program
-  std::vector<size_t> inputs;                  ///< of the program: the numbers of arrays; it ignores the others
-  std::vector<size_t> outputs;                 ///< of each result: its number among the program's outputs
+  std::vector<size_t> inputs;  ///< for each input of the program, the operand; unused operands have none
+  std::vector<size_t> outputs; ///< for each result, the output of the program
 };
 
 /// How a function is compiled.
@@ -32,10 +32,10 @@ struct CompileRequest {
   const char *function;
   std::source_location where;
   std::vector<const ArrayType *> arrays;
-  /// All devices of the process have their names, instead of those of the arrays only.
+  /// The function may use all devices of the process, not only those of its arrays.
   bool isWhole = false;
   const CompileOptions *options = nullptr;
-  runtime::ArrayDevice *device = nullptr; ///< of values without a place
+  runtime::ArrayDevice *device = nullptr; ///< of values whose device is not fixed
 };
 
 /// Devices of arrays in the syntax of Graph::set_devices.
@@ -45,12 +45,12 @@ std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const Co
 /// Traces and compiles a function. Throws Error.
 std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace);
 
-/// A compiled call that the process keeps under a key of the caller's, or null; and a new one, unless another thread has
-/// added it.
+/// Looks up a compiled call; null if there is none.
 const CachedCall *findCached(std::string_view key);
+/// Adds a compiled call. Returns the existing one if another thread added it first.
 const CachedCall *addCached(std::string_view key, std::unique_ptr<CachedCall> call);
 
-/// Records a call whose results are `results`, if this thread records and an operand has a gradient.
+/// Records a call if an operand has a gradient. Call only while this thread records.
 void recordCall(const CachedCall &cached, std::span<ArrayImpl *const> operands, std::vector<Array> &results,
                 const runtime::CallSite &site);
 

@@ -1,4 +1,4 @@
-// From a function of tensors to a program on arrays.
+// Compiles functions of tensors to programs on arrays.
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 #include "tools/arrays/Calls.h"
@@ -27,7 +27,7 @@ std::string targetOf(const std::vector<ArrayDevice *> &devices) {
   return list;
 }
 
-/// The devices of a program: the host and those of the arrays, after all of the process if the function may name them.
+/// The devices of a program: the host, all of the process for a function by jit, and those of the arrays.
 /// Arrays may be on devices of an earlier list.
 static std::vector<ArrayDevice *> devicesFor(const CompileRequest &request) {
   ArrayDevices &all = ArrayDevices::ofProcess();
@@ -119,6 +119,7 @@ std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const Co
   return program;
 }
 
+/// The graph that this thread traces a function in, for Create.h.
 static thread_local Graph *graphOfThread = nullptr;
 
 Graph &tracedGraph() { return *graphOfThread; }
@@ -148,6 +149,7 @@ std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace tra
   }
   cached->program = compileGraph(call.graph, request);
   cached->devices = std::move(call.devices);
+  // The compiler drops unused inputs and may reorder outputs: their names contain the numbers.
   for (const runtime::Value &input : cached->program->inputs())
     cached->inputs.push_back(size_t(std::stoul(input.name.substr(1))));
   cached->outputs.resize(results.size());

@@ -1,4 +1,4 @@
-// Functions that make values of a graph without operands, as functions that make arrays.
+// Creates arrays by functions of a graph without operands, such as full and arange.
 #pragma once
 
 #include "sluice/array.h"
@@ -6,10 +6,10 @@
 
 namespace sluice::detail {
 
-/// The graph that this thread traces a function in.
+/// The graph that this thread is tracing.
 Graph &tracedGraph();
 
-/// An array from `make(graph, arguments...)`.
+/// The array that `make(graph, arguments...)` computes, on `device` or on the default device.
 template <class Make, class... Arguments>
 Array create(const char *name, std::source_location where, const std::optional<Device> &device, const Make &make,
              const Arguments &...arguments) {

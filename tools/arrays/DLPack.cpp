@@ -1,4 +1,4 @@
-// Arrays from and for other libraries, by DLPack.
+// Exchange of arrays with other libraries by DLPack.
 #include "sluice/dlpack.h"
 
 #include "runtime/base/Text.h"
@@ -93,7 +93,7 @@ static std::string textOf(const DLDevice &device) {
   return concat("device ", device.device_id, " of kind ", *name ? name : std::to_string(kind));
 }
 
-/// The device of memory that another library made.
+/// The device of an imported tensor.
 static ArrayDevice &findDevice(const DLDevice &device, std::source_location where) {
   ArrayDevice &host = detail::findDevice(cpu(), "from_dlpack", where);
   if (device.device_type == kDLCPU)
@@ -127,13 +127,13 @@ template <class Managed> struct Exported {
 
 } // namespace
 
-/// Makes the array the only one in its memory, which others may use from now on.
+/// Prepares the array's memory for export: copies it if other arrays use it, then marks it as shared.
 static StoragePointer share(const Array &array, bool mayBeReadOnly, const char *function, std::source_location where) {
   ArrayValue &value = ArrayAccess::require(array, function, where).value;
   detail::guarded(function, where, [&] { value.storage->finish(); });
   Sharing sharing = value.storage->sharing();
-  bool isInvisible = sharing == Sharing::none && value.storage.use_count() > 1; // of other arrays
-  if (isInvisible || (sharing == Sharing::readOnly && !mayBeReadOnly)) {
+  bool isUsedByOthers = sharing == Sharing::none && value.storage.use_count() > 1; // they must not see writes
+  if (isUsedByOthers || (sharing == Sharing::readOnly && !mayBeReadOnly)) {
     StoragePointer copy = detail::allocate(*value.type, function, where);
     detail::guarded(function, where, [&] {
       if (value.type->bytes > 0)
@@ -181,15 +181,15 @@ DLManagedTensorVersioned *to_dlpack_versioned(const Array &array, std::source_lo
   return exported<DLManagedTensorVersioned>(array, "to_dlpack_versioned", where);
 }
 
-//===- the places of imported elements ----------------------------------------------------------------------------===//
+//===- the layout of imported elements ----------------------------------------------------------------------------===//
 
 namespace {
 
-/// Where the elements of a tensor are, checked.
+/// The checked layout of an imported tensor.
 struct Layout {
   std::byte *first;                    ///< the address of the first element
   std::vector<int64_t> shape, strides; ///< strides in bytes
-  int64_t low = 0, high = 0;           ///< the bytes of all elements, relative to `first`
+  int64_t low = 0, high = 0;           ///< the byte range of all elements, relative to `first`
   bool isCompact = true;
 };
 
@@ -198,7 +198,7 @@ class Gather {
 public:
   Gather(const Layout &layout, size_t elementBytes) : layout(layout), elementBytes(elementBytes) {}
 
-  /// `first` is the first element, or a copy of it among copies of the others.
+  /// `first` is the first element, in the original memory or in a copy of it.
   void run(const std::byte *first, std::byte *into) {
     to = into;
     visit(0, first);
@@ -265,12 +265,13 @@ static Layout layoutOf(const DLTensor &tensor, const ArrayType &type, std::sourc
   return layout;
 }
 
-/// Bytes other than 0 and 1 have no meaning. `elements` are compact, on the host.
+/// Throws if a bool is neither 0 nor 1. `elements` are compact, on the host.
 static void checkBools(const ArrayType &type, const std::byte *elements, std::source_location where) {
   for (int64_t at = 0; type.dtype == DType::boolean && at < type.elements; ++at)
     if (int value = std::to_integer<int>(elements[at]); value > 1)
-      throw Error(concat("from_dlpack: bool ", at, " of ", type.shapeText(), " is ", value, ", neither 0 nor 1"),
-                  where);
+      throw Error(
+          concat("from_dlpack: element ", at, " of the bool tensor ", type.shapeText(), " is ", value, ", not 0 or 1"),
+          where);
 }
 
 //===- import -----------------------------------------------------------------------------------------------------===//
@@ -338,8 +339,8 @@ template <class Managed> static Array imported(Managed *managed, std::source_loc
   if (!device.isHost())
     detail::guarded("from_dlpack", where, [&] { alignment = device.memory().alignment(); });
   bool isAligned = reinterpret_cast<uintptr_t>(layout.first) % alignment == 0;
-  bool isWhole = own && layout.first == own->storage->address() && type.bytes <= own->storage->bytes();
-  if (isWhole && layout.isCompact) { // with the work in progress
+  bool isOwnStorage = own && layout.first == own->storage->address() && type.bytes <= own->storage->bytes();
+  if (isOwnStorage && layout.isCompact) { // our own tensor: keep the storage, and with it the order of its work
     storage = own->storage;
     release(managed);
   } else if (layout.isCompact && isAligned) {

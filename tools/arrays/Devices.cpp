@@ -22,7 +22,7 @@ static void setTarget(const std::string &list, const BackendSettings &settings, 
   ArrayDevices::ofProcess().setTarget(std::move(places), settings, compiler::findBackendFolder());
 }
 
-/// The devices of this process; at first those of the environment.
+/// The devices of this process. The first call reads SLUICE_DEVICES.
 static ArrayDevices &devicesOfProcess() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -112,9 +112,9 @@ ArrayDevice &detail::findDevice(const Device &device, const char *function, std:
   if (!device.host().empty())
     throw Error(std::string(function) + ": " + device.str() + " is on another host", where, {}, 4);
   if (number >= all.size())
-    throw Error(std::string(function) + ": there is no " + device.str() + "; this process has " +
+    throw Error(std::string(function) + ": there is no " + device.str() + ": this process has " +
                     std::to_string(all.size() - 1) + (all.size() == 2 ? " accelerator" : " accelerators") +
-                    " (set_devices)",
+                    "; add devices with set_devices or SLUICE_DEVICES",
                 where, {}, 4);
   return *all[number];
 }

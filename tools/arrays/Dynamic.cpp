@@ -10,7 +10,7 @@ namespace sluice {
 using detail::ArrayAccess;
 using detail::ArrayType;
 
-/// The first rows of an array, in its memory.
+/// The first rows of an array, sharing its memory.
 static Array firstRows(const Array &x, int64_t rows, std::source_location where) {
   const detail::ArrayValue &value = ArrayAccess::require(x, "slice", where).value;
   std::vector<int64_t> shape = value.type->shape;
@@ -24,13 +24,13 @@ static int64_t countOf(const Array &mask, std::source_location where) {
   return mask.numel(where) == 0 ? 0 : mask.sum({}, false, where).item<int64_t>(where);
 }
 
-/// The places of true elements among all, ascending: [capacity], i64. The rest is 0.
+/// The flat indices of true elements, ascending, padded with 0 to [capacity], i64.
 static Tensor placesOf(const Tensor &mask, int64_t capacity) {
   Tensor flat = mask.reshape({-1}), number = cumsum(flat, 0);
-  Tensor target = where(flat, number - 1.0, double(capacity)); // false elements go behind the others
+  Tensor target = where(flat, number - 1.0, double(capacity)); // false elements go to an extra last slot
   Tensor place = cumsum(ones_like(number), 0) - 1.0;
   Tensor room = zeros_like(place.to(f64)).slice(0, 0, 1).expand({capacity + 1});
-  return scatter_add(room, 0, target, place.to(f64)).slice(0, 0, capacity).to(i64); // f64 holds places exactly
+  return scatter_add(room, 0, target, place.to(f64)).slice(0, 0, capacity).to(i64); // f64 is exact up to 2^53
 }
 
 static Array placesOf(const Array &mask, int64_t count, std::source_location where) {
@@ -39,7 +39,7 @@ static Array placesOf(const Array &mask, int64_t count, std::source_location whe
       "nonzero", where, [](const Tensor &its, int64_t room) { return placesOf(its, room); }, mask, capacity);
 }
 
-/// The coordinates [n, dimensions] of places.
+/// The indices [n, dimensions] of flat indices.
 static Tensor coordinatesOf(const Tensor &places, const std::vector<int64_t> &shape) {
   std::vector<Tensor> columns;
   double stride = 1;
@@ -72,15 +72,14 @@ Array masked_select(ArrayArg x, const Array &mask) {
   const ArrayType &type = *ArrayAccess::require(x.array, "masked_select", x.where).value.type;
   const ArrayType &of = *ArrayAccess::require(mask, "masked_select", x.where).value.type;
   if (of.dtype != boolean || of.shape != type.shape)
-    throw Error(runtime::concat("masked_select: the mask is ", of.shapeText(), " of ", to_string(of.dtype),
-                                ", and the array ", type.shapeText(),
-                                ": a mask is of bool and has the shape of the array"),
+    throw Error(runtime::concat("masked_select: the mask is ", of.shapeText(), " ", to_string(of.dtype),
+                                ", but must be bool with the shape of the array, ", type.shapeText()),
                 x.where);
   int64_t count = countOf(mask, x.where);
   if (count == 0)
     return empty({0}, type.dtype, detail::nameOf(*type.device), x.where);
   Array places = placesOf(mask, count, x.where), flat = x.array.reshape({-1}, x.where);
-  if (is_recording()) // a gradient needs the result alone
+  if (is_recording()) // padding in the record would add padded elements to the gradient
     return flat.index_select(0, firstRows(places, count, x.where), x.where);
   return firstRows(flat.index_select(0, places, x.where), count, x.where);
 }

@@ -20,8 +20,8 @@ using detail::ArrayValue;
 using runtime::concat;
 using runtime::StoragePointer;
 
-/// Passes the elements of an array on the host to `take`.
-static void giveElements(const ArrayValue &value, const runtime::CallSite &site,
+/// Copies the elements to the host if necessary, and passes them to `take`.
+static void withElements(const ArrayValue &value, const runtime::CallSite &site,
                          const std::function<void(std::span<const std::byte>)> &take) {
   if (value.type->bytes == 0)
     return take({});
@@ -34,7 +34,7 @@ static void giveElements(const ArrayValue &value, const runtime::CallSite &site,
   take(copy);
 }
 
-/// An array on a device from elements that `fill` writes; `what` names them in errors.
+/// Creates an array from elements that `fill` writes. `what` names the source in errors.
 static Array makeArray(runtime::DType dtype, const runtime::Shape &shape, const Device &device, const char *function,
                        std::source_location where, const std::string &what,
                        const std::function<void(std::span<std::byte>)> &fill) {
@@ -54,7 +54,7 @@ static Array makeArray(runtime::DType dtype, const runtime::Shape &shape, const 
 void save_npy(const std::string &path, const Array &array, std::source_location where) {
   const ArrayValue &value = ArrayAccess::require(array, "save_npy", where).value;
   detail::guarded("save_npy", where, [&] {
-    giveElements(value, {"save_npy", where}, [&](std::span<const std::byte> elements) {
+    withElements(value, {"save_npy", where}, [&](std::span<const std::byte> elements) {
       runtime::writeNpy(path, runtime::DType(value.type->dtype), value.type->shape, elements);
     });
   });
@@ -73,7 +73,7 @@ Array load_npy(const std::string &path, std::optional<Device> device, std::sourc
 static void checkNames(const std::vector<std::pair<std::string, Array>> &arrays, std::source_location where) {
   std::set<std::string> names;
   for (const auto &[name, array] : arrays) {
-    const char *problem = name == "__metadata__"       ? " is not a name of an array"
+    const char *problem = name == "__metadata__"       ? " is reserved"
                           : !llvm::json::isUTF8(name)  ? " is not UTF-8"
                           : !names.insert(name).second ? " appears twice"
                                                        : nullptr;
@@ -94,7 +94,7 @@ void save_safetensors(const std::string &path, const std::vector<std::pair<std::
   }
   detail::guarded("save_safetensors", where, [&] {
     auto give = [&](const runtime::TensorRange &range, const runtime::WriteBytes &write) {
-      giveElements(*values.at(range.name), {"save_safetensors", where}, write);
+      withElements(*values.at(range.name), {"save_safetensors", where}, write);
     };
     runtime::writeSafetensors(path, ranges, {}, give);
   });

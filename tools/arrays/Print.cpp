@@ -26,7 +26,7 @@ public:
       return "[]";
     std::vector<long double> numbers;
     forEachElement(0, 0, [&](int64_t at) { numbers.push_back(detail::numberAt(type.dtype, elements, at)); });
-    if (is_float(type.dtype)) // zeros and infinities take the width of the others
+    if (is_float(type.dtype)) // zeros, infinities and NaN do not determine the format, as in PyTorch
       std::erase_if(numbers, [](long double number) { return number == 0 || !std::isfinite(number); });
     chooseFormat(numbers);
     for (long double number : numbers)
@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  /// Calls `visit` with the printed indices of a dimension, and with -1 in place of the others.
+  /// Calls `visit` with each printed index of a dimension, and with -1 for the omitted ones.
   void forEachShown(size_t dim, const std::function<void(int64_t)> &visit) const {
     int64_t size = type.shape[dim], edge = std::max<int64_t>(options.edge_items, 0);
     bool isShort = !isElided || size <= 2 * edge;
@@ -48,7 +48,7 @@ private:
       visit(i);
   }
 
-  /// Calls `visit` with the place of each printed element.
+  /// Calls `visit` with the flat index of each printed element.
   void forEachElement(size_t dim, int64_t at, const std::function<void(int64_t)> &visit) const {
     if (dim == type.shape.size())
       return visit(at);
@@ -58,7 +58,8 @@ private:
     });
   }
 
-  /// Whole numbers have no digits after the point; very different, large and small ones have exponents.
+  /// Integral values print without decimals. Exponents are used if the largest is above 1e8 or 1000 times the least, or
+  /// if values are not integral and the least is below 1e-4.
   void chooseFormat(const std::vector<long double> &numbers) {
     if (!is_float(type.dtype) || numbers.empty())
       return;

@@ -8,10 +8,10 @@ namespace sluice {
 
 namespace {
 
-/// What happens to the dimensions of an array, in order: each index as numbers, for the key of a call.
+/// Resolved indices: non-negative bounds for each dimension, which are part of the call's key.
 struct Selection {
   std::vector<std::int64_t> starts, ends, steps; ///< by dimension
-  std::vector<std::int64_t> kept;                ///< dimensions of the result: -1 for a new one
+  std::vector<std::int64_t> kept;                ///< the dimensions of the result; -1: a new one
 
   std::vector<std::int64_t> sizes() const {
     std::vector<std::int64_t> list;
@@ -47,8 +47,8 @@ static Selection select(const std::vector<std::int64_t> &shape, const std::vecto
     ellipses += index.kind == Index::Kind::ellipsis;
   }
   if (named > rank || ellipses > 1)
-    throw Error(named > rank ? runtime::concat("slice: has ", named, " dimensions, and the array ", rank)
-                             : std::string("slice: has several ellipses"),
+    throw Error(named > rank ? runtime::concat("slice: ", named, " indices for an array of ", rank, " dimensions")
+                             : std::string("slice: more than one ellipsis"),
                 where);
   Selection selection;
   auto keepAll = [&](std::int64_t count) {
@@ -81,7 +81,7 @@ static Selection select(const std::vector<std::int64_t> &shape, const std::vecto
       continue;
     }
     if (index.step < 1)
-      throw Error(runtime::concat("slice: the step ", index.step, " of a slice is not positive"), where);
+      throw Error(runtime::concat("slice: the step must be positive: ", index.step), where);
     std::int64_t start = std::clamp<std::int64_t>(fromEnd(index.start), 0, size);
     std::int64_t end = std::clamp<std::int64_t>(fromEnd(index.end), start, size);
     selection.kept.push_back(dim);
@@ -117,7 +117,8 @@ static Array selected(const Array &of, const std::vector<Index> &indices, std::s
       of, selection.starts, selection.ends, selection.steps, selection.resultShape());
 }
 
-/// x with `values`, of the selection's shape, at the selected places.
+/// x with `values`, of the selection's sizes, at the selected elements. A scatter would need indices in memory; this
+/// gather and selection is elementwise and fuses.
 static Tensor replaced(const Tensor &x, const Tensor &values, const std::vector<std::int64_t> &starts,
                        const std::vector<std::int64_t> &ends, const std::vector<std::int64_t> &steps) {
   detail::Call call("set_slice", {x, values}, SourceLocation());

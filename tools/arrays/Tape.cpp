@@ -23,16 +23,16 @@ namespace detail {
 
 //===- recording --------------------------------------------------------------------------------------------------===//
 
-/// Long records would otherwise be destroyed by recursion.
+/// Destroys the calls that this one depends on iteratively: recursion would overflow the stack for long records.
 RecordedCall::~RecordedCall() {
-  static thread_local std::vector<std::shared_ptr<RecordedCall>> *ended = nullptr;
+  static thread_local std::vector<std::shared_ptr<RecordedCall>> *pending = nullptr;
   std::vector<std::shared_ptr<RecordedCall>> own;
-  bool isOutermost = !ended;
+  bool isOutermost = !pending;
   if (isOutermost)
-    ended = &own;
+    pending = &own;
   for (ArrayValue &operand : operands)
     if (operand.call)
-      ended->push_back(std::move(operand.call));
+      pending->push_back(std::move(operand.call));
   if (!isOutermost)
     return;
   while (!own.empty()) {
@@ -40,7 +40,7 @@ RecordedCall::~RecordedCall() {
     own.pop_back();
     last.reset();
   }
-  ended = nullptr;
+  pending = nullptr;
 }
 
 static bool hasGradient(const ArrayImpl &array) { return array.gradient || array.value.call; }
@@ -81,23 +81,23 @@ void recordCopy(const Array &from, Array &to, const char *function, std::source_
 
 namespace {
 
-/// A recorded call with numbers of values instead of arrays.
+/// A recorded call whose operands and results are indices into Record::values.
 struct NumberedCall {
   const CachedCall *cached;
   std::vector<size_t> operands, results;
   std::optional<Device> device; ///< of a copy
 };
 
-/// The structure of a record: calls that depend on each other, and the values that they read and compute.
+/// A record as a list of calls on numbered values.
 struct Record {
   std::vector<NumberedCall> calls; ///< each after those that it depends on
   std::vector<ArrayValue> values;
   std::vector<std::shared_ptr<ArrayImpl>> leaves; ///< arrays with gradients
-  std::vector<size_t> leafValues;                 ///< their values
+  std::vector<size_t> leafValues;                 ///< for each leaf, its index in `values`
   size_t loss = 0;
 };
 
-/// Numbers the calls behind a loss.
+/// Collects the calls on which a loss depends, producers first.
 class Recorder {
 public:
   explicit Recorder(std::source_location where) : where(where) {}
@@ -109,7 +109,7 @@ public:
   }
 
 private:
-  /// Without recursion: a record may have many thousand calls.
+  /// Without recursion: a record may have thousands of calls.
   void visit(const std::shared_ptr<RecordedCall> &last) {
     std::vector<std::pair<const RecordedCall *, size_t>> open{{last.get(), 0}};
     while (!open.empty()) {
@@ -117,9 +117,9 @@ private:
       if (numbers.contains(call)) {
         open.pop_back();
       } else if (next < call->operands.size()) {
-        const RecordedCall *behind = call->operands[next++].call.get();
-        if (behind && !numbers.contains(behind))
-          open.push_back({behind, 0});
+        const RecordedCall *producer = call->operands[next++].call.get();
+        if (producer && !numbers.contains(producer))
+          open.push_back({producer, 0});
       } else {
         add(*call);
         open.pop_back();
@@ -145,14 +145,14 @@ private:
     record.calls.push_back(std::move(numbered));
   }
 
-  /// Arrays change in place only in memory that they share with others.
+  /// Elements of a recorded operand change only in memory shared with another library.
   void requireUnchanged(const RecordedCall &call, size_t operand) const {
     const ArrayValue &value = call.operands[operand];
     if (!value.call && value.writes != value.storage->writes())
       throw Error(runtime::concat("backward: operand ", operand + 1, " ", value.type->shapeText(), " of ",
                                   call.site.function,
-                                  " changed in place after the call, in memory that it shares with "
-                                  "another library: change it after backward, or record with a copy (copy_to)"),
+                                  " was changed in place after the call, in memory shared with another "
+                                  "library: change it after backward, or pass a copy (copy_to)"),
                   where, {{"the call", call.site.where}});
   }
 
@@ -175,7 +175,7 @@ private:
 
   std::source_location where;
   Record record;
-  std::unordered_map<const RecordedCall *, size_t> numbers; ///< by call, of its first result
+  std::unordered_map<const RecordedCall *, size_t> numbers; ///< index of the call's first result
   std::map<std::pair<const runtime::Storage *, const ArrayType *>, size_t> given;
 };
 
@@ -240,7 +240,7 @@ static const CachedCall &backwardCall(const Record &record, std::source_location
   CompileRequest request{"backward", where, {}, /*isWhole=*/true, nullptr, record.values[record.loss].type->device};
   for (const ArrayValue &value : record.values)
     request.arrays.push_back(value.type);
-  Record structure = record; // without the arrays, which the cache must not keep
+  Record structure = record; // the cache must not keep arrays alive
   structure.leaves.clear();
   structure.values.clear();
   return *addCached(key, compileCall(request, [structure = std::move(structure)](std::span<const Tensor> given,
@@ -256,8 +256,8 @@ using namespace detail;
 Array &Array::attach_grad(Where where) {
   ArrayImpl &impl = ArrayAccess::require(*this, "attach_grad", where);
   if (!is_float(impl.value.type->dtype))
-    throw Error(runtime::concat("attach_grad: the array is of ", to_string(impl.value.type->dtype),
-                                ", and gradients are by floats"),
+    throw Error(runtime::concat("attach_grad: the array is ", to_string(impl.value.type->dtype),
+                                "; only float arrays have gradients"),
                 where);
   impl.value.call = nullptr;
   impl.gradient = std::make_shared<Array>(zeros_like(ArrayArg(*this, where)));
@@ -269,8 +269,8 @@ Array Array::grad() const { return impl && impl->gradient ? *impl->gradient : Ar
 void Array::backward(bool accumulate, Where where) const {
   const ArrayValue &loss = ArrayAccess::require(*this, "backward", where).value;
   if (!loss.call)
-    throw Error("backward: the array was not recorded: compute it from arrays with attach_grad while a tape exists "
-                "(record)",
+    throw Error("backward: the array was not recorded: compute it while a tape exists (record), from arrays with "
+                "attach_grad",
                 where);
   NoGrad pause;
   Record record = Recorder(where).run(loss);
@@ -280,7 +280,7 @@ void Array::backward(bool accumulate, Where where) const {
     values.push_back(value.storage);
   std::vector<runtime::StoragePointer> outputs;
   detail::guarded("backward", where, [&] { outputs = call.call(values, {"backward", where}); });
-  std::map<ArrayImpl *, bool> seen; // an array that changed between calls has several values
+  std::map<ArrayImpl *, bool> seen; // an array changed in place has one leaf per version; their gradients add up
   for (size_t i = 0; i < record.leaves.size(); ++i) {
     ArrayImpl *leaf = record.leaves[i].get();
     Array gradient = ArrayAccess::make({call.results[i], outputs[call.outputs[i]]});

@@ -6,12 +6,12 @@
 namespace sluice::detail {
 
 struct RecordedCall {
-  /// The function; null: a copy to the device of the result.
+  /// The compiled function; null for a copy to the device of the result.
   const CachedCall *cached = nullptr;
   std::vector<ArrayValue> operands;
-  /// For each operand: the array, if it has a gradient and no call; else null.
+  /// For each operand: its array if that is a leaf (attach_grad); null otherwise.
   std::vector<std::shared_ptr<ArrayImpl>> leaves;
-  std::vector<ArrayValue> results; ///< without their call, which is this one
+  std::vector<ArrayValue> results; ///< without `call`, which would be a cycle
   runtime::CallSite site;
 
   RecordedCall() = default;
@@ -19,7 +19,7 @@ struct RecordedCall {
   ~RecordedCall();
 };
 
-/// Records a copy, if `from` has a gradient.
+/// Records a copy between devices if `from` has a gradient.
 void recordCopy(const Array &from, Array &to, const char *function, std::source_location where);
 
 } // namespace sluice::detail

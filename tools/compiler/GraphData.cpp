@@ -20,7 +20,7 @@ void GraphData::write(const Graph &graph, std::source_location where) {
   if (!impl.hasData())
     return;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("sluice", folder))
-    throw Error("compile: a temporary folder: " + error.message(), where, {}, int(ExitCode::Invalid));
+    throw Error("compile: cannot create a temporary folder: " + error.message(), where, {}, int(ExitCode::Invalid));
   impl.writeData(file(), where);
 }
 

@@ -9,7 +9,7 @@
 
 namespace sluice::compiler {
 
-/// Removes the file when it ends.
+/// The destructor removes the file.
 class GraphData {
 public:
   GraphData() = default;
@@ -18,7 +18,7 @@ public:
 
   /// Writes the data of a graph, if it has any. Throws Error if that fails.
   void write(const Graph &graph, std::source_location where);
-  /// Makes a copy of the graph's module read it.
+  /// Sets the file as the data of `module`, a copy of the graph's module.
   void locate(mlir::ModuleOp module) const;
 
 private:
@@ -27,7 +27,7 @@ private:
   llvm::SmallString<128> folder; ///< empty: no data
 };
 
-/// LLVM ends the process if an allocation fails, unless it is configured to throw; this configures it.
+/// Makes LLVM throw std::bad_alloc if an allocation fails, instead of ending the process.
 void throwWhenExhausted();
 
 } // namespace sluice::compiler

@@ -23,7 +23,7 @@ struct LoadedCode::Object {
 LoadedCode::LoadedCode(std::unique_ptr<Object> object) : object(std::move(object)) {}
 LoadedCode::~LoadedCode() = default;
 
-/// The error of linking in memory: exhausted memory, or else one of our own.
+/// Classifies a link error: Exhausted if memory is exhausted, Internal otherwise.
 static llvm::Error errorOfLinking(llvm::Error error) {
   ExitCode code = ExitCode::Internal;
   error = llvm::handleErrors(std::move(error), [&](std::unique_ptr<llvm::ECError> its) -> llvm::Error {

@@ -12,11 +12,12 @@ namespace sluice::compiler {
 
 class LoadedCode {
 public:
+  /// Links the objects of an artifact into this process. Fails if memory is exhausted.
   static llvm::Expected<std::unique_ptr<LoadedCode>> load(llvm::ArrayRef<std::string> objects);
   ~LoadedCode();
   LoadedCode(const LoadedCode &) = delete;
 
-  /// Its first variant; it lives as long as this object.
+  /// The first variant of the artifact, valid as long as this object.
   const sluice_artifact &artifact() const { return *first; }
 
 private:
@@ -26,7 +27,7 @@ private:
   const sluice_artifact *first = nullptr;
 };
 
-/// Runs code that may throw a runtime error, and returns the error as one of the tools.
+/// Runs `body`, and converts runtime::Error to llvm::Error with the same exit code.
 llvm::Error guardRuntime(llvm::function_ref<llvm::Error()> body);
 
 } // namespace sluice::compiler
