@@ -42,7 +42,7 @@ void lowerBranches(mlir::ModuleOp module);
 /// applies to its local rows are expanded in `parallel`, after partitioning.
 void expandComposites(mlir::ModuleOp module);
 
-/// Replaces the states of a functional model by inputs and outputs of its entry points.
+/// Replaces the states of a functional model with inputs and outputs of its entry points.
 mlir::LogicalResult functionalStates(mlir::ModuleOp module);
 
 /// Gives state that rows carry from step to step the rows of a full call. Returns whether there is such state; the

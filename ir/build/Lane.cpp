@@ -173,7 +173,7 @@ Lane roundeven(Lane a) { return unary<math::RoundEvenOp>(a); }
 Lane shiftLeft(Lane a, int64_t bits) { return binary<arith::ShLIOp>(a, a.like(double(bits))); }
 Lane shiftRightUnsigned(Lane a, int64_t bits) { return binary<arith::ShRUIOp>(a, a.like(double(bits))); }
 
-// An instruction is undefined for the width and above.
+// Shift instructions are undefined for counts of at least the width.
 static Lane isBelowWidth(Lane bits) {
   return (bits >= 0.0) & (bits < double(bits.elementType().getIntOrFloatBitWidth()));
 }

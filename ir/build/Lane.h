@@ -63,8 +63,8 @@ Lane ceil(Lane a);
 Lane roundeven(Lane a);
 Lane shiftLeft(Lane a, int64_t bits);
 Lane shiftRightUnsigned(Lane a, int64_t bits);
-/// Numbers of bits that are negative or not below the width shift out all bits: the result is 0, or -1 for a negative
-/// integer that is shifted right.
+/// Shift counts that are negative or at least the width shift out all bits: the result is 0, or -1 for a right shift of
+/// a negative integer.
 Lane shiftLeft(Lane a, Lane bits);
 Lane shiftRight(Lane a, Lane bits);
 

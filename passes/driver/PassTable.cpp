@@ -152,7 +152,7 @@ static constexpr Pass kPasses[] = {
     {"lower-branches", "Lower branches to loops", kEntryPoints, kLoops, always<lowerBranches>},
     {"expand-composites", "Expand composite ops whose formula has sums over the rows", 0, 0, always<expandComposites>},
     {"simplify", "Canonicalize ops, merge equal ops and remove dead ops", 0, 0, onModule<simplify>},
-    {"functional-states", "Replace states by inputs and outputs of entry points", kEntryPoints | kLoops, 0,
+    {"functional-states", "Replace states with inputs and outputs of entry points", kEntryPoints | kLoops, 0,
      onModule<functionalStates>},
     {"choose-devices", "Choose the devices that the user left open", kEntryPoints | kLoops, 0, chooseDevices,
      Uses::Compilation},

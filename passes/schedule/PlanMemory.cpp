@@ -11,8 +11,8 @@
 // call's inputs can be copied during this call. No other value shares their bytes, or those of outputs that are fetched
 // later. An input on an accelerator has one instance, whose bytes no other value shares.
 //
-// Inputs and outputs of a functional model are memory of the caller. Their slots come after all other
-// bytes of the arena, and no value shares them; nobody allocates them.
+// Inputs and outputs of a functional model are in memory of the caller. Their slots follow all other bytes of the
+// arena, share bytes with no value, and are not allocated.
 //
 // If a call runs in parts, the host holds the inputs and outputs of the whole call, after all bytes that the parts use
 // in its arena.
@@ -130,7 +130,7 @@ private:
     return llvm::all_of(queues.of(action), copies) && llvm::all_of(action.getRead(), isArgument);
   }
 
-  /// Whether the value is an input or an output.
+  /// Whether the caller passes the value's address: it is an input or an output.
   bool isPassedByCaller(Value value) {
     return llvm::is_contained(entry.getInputArguments(), value) ||
            llvm::any_of(value.getUsers(), [](Operation *user) { return isa<ReturnOp>(user); });
@@ -222,15 +222,17 @@ private:
     workspace.uses = {workspace.begin};
   }
 
+  /// In a functional model, places values of the caller after all others: a program allocates only the bytes before
+  /// them.
   SmallVector<int64_t> assignOffsets() {
     if (!isFunctional)
       return placeTransients(buffers, known, target.devices().size());
-    std::vector<TransientBuffer> inside;
+    std::vector<TransientBuffer> planned;
     for (const TransientBuffer &buffer : buffers)
       if (!buffer.isPassed)
-        inside.push_back(buffer);
-    SmallVector<int64_t> ends = placeTransients(inside, known, target.devices().size());
-    auto next = inside.begin();
+        planned.push_back(buffer);
+    SmallVector<int64_t> ends = placeTransients(planned, known, target.devices().size());
+    auto next = planned.begin();
     for (TransientBuffer &buffer : buffers)
       buffer.offset =
           buffer.isPassed ? std::exchange(ends[buffer.device], ends[buffer.device] + buffer.bytes) : (next++)->offset;

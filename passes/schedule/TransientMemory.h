@@ -22,7 +22,7 @@ struct TransientBuffer {
   llvm::SmallVector<unsigned, 4> uses; ///< all actions that access it
   bool outlivesCall = false;
   bool sharesBytes = true;
-  bool isPassed = false; ///< memory of the caller, of a functional module
+  bool isPassed = false; ///< in memory of the caller (functional models)
   int64_t offset = 0;    ///< the result of placeTransients
 };
 

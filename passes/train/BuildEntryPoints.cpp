@@ -10,8 +10,8 @@
 // only these. Requested gradients are built where they are needed (ExpandGradients.cpp).
 //
 // If the model selects entry points (`entries`), the others are not built, and states without a reader or writer in
-// those that are built are removed. The remaining states have the same initial values as in the whole program. A
-// selection of `init` keeps all states.
+// those that are built are removed. The remaining states have the same initial values as in the whole program. If
+// `init` is selected, all states are kept.
 //
 // In @train_step, `updated` is the value after the optimizer's update; elsewhere, it is the value before the update.
 //

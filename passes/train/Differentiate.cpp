@@ -56,7 +56,7 @@ static void addActive(IfOp op, ActiveValues &active) {
   }
 }
 
-/// The operand of which an opaque op is the identity; null for other ops.
+/// For an opaque identity (`variable`, `saved`): its operand. Null for other ops.
 static Value identityOf(Operation &op) {
   if (auto variable = dyn_cast<VariableOp>(op))
     return variable.getX();

@@ -11,13 +11,14 @@
 // consumers read the value's operands instead, and a narrow precision would let them read a narrow copy. To prevent
 // both, `keepVariables` inserts an opaque op, which is removed after gradients are built.
 //
-// `saved` is opaque for the same reason. Formulas of gradients may read the results of ops, which `saved` replaces:
+// `saved` is opaque for the same reason. Gradient formulas may read the results of ops; `saved` redirects them to the
+// input:
 //
 //   %y = sluice.exp %x                                  %dX = sluice.mul %dY, %given
 //   %y1 = sluice.saved %y, %given             ==>
-//   %dX = sluice.mul %dY, %y                            nothing reads %y, so that `exp` is dead
+//   %dX = sluice.mul %dY, %y                            %y has no users: `exp` is dead
 //
-// It is replaced last, because the gradients of gradients differentiate the ops that compute %y.
+// `saved` is replaced last, because second gradients differentiate the ops that compute %y.
 #include "passes/train/ExpandGradients.h"
 #include "passes/Passes.h"
 #include "passes/train/Differentiate.h"
@@ -60,8 +61,8 @@ static LogicalResult expand(GradientOp op) {
   return success();
 }
 
-/// Replaces values that an earlier program has computed by inputs.
-static void takeSaved(EntryOp entry) {
+/// Replaces values that an earlier program computed with the inputs that contain them.
+static void replaceSaved(EntryOp entry) {
   for (auto saved : llvm::make_early_inc_range(entry.getActions().getOps<SavedOp>())) {
     Value value = saved.getValue(), given = saved.getGiven();
     saved.replaceAllUsesWith(given);
@@ -78,7 +79,7 @@ LogicalResult expandGradients(EntryOp entry) {
     variable.replaceAllUsesWith(variable.getX());
     variable.erase();
   }
-  takeSaved(entry);
+  replaceSaved(entry);
   return success();
 }
 

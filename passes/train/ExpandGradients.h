@@ -5,8 +5,8 @@
 
 namespace sluice::passes {
 
-/// Replaces every `gradient` of an entry point under construction by ops, and removes every `variable`
-/// and every `saved`. The ops must still be in the order of the graph. Reports a diagnostic for a value that the loss does not depend on.
+/// Replaces every `gradient` of an entry point under construction with ops, and removes every `variable` and `saved`.
+/// The ops must still be in the order of the graph. Reports a diagnostic for a value on which the loss does not depend.
 mlir::LogicalResult expandGradients(ir::EntryOp entry);
 
 } // namespace sluice::passes

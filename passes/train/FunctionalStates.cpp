@@ -1,4 +1,4 @@
-// Replaces the states of a functional model by inputs and outputs of its entry points.
+// Replaces the states of a functional model with inputs and outputs of its entry points.
 //
 //   sluice.state parameter @w : tensor<3xf32> = ...
 //   sluice.entry @train_step ["x"] -> ["loss"] (%x) {      ==>   sluice.entry @train_step ["x", "@w"] -> ["loss", "@w"]
@@ -8,9 +8,9 @@
 //     sluice.return %loss                                        }
 //
 // The inputs and outputs of the user come first, then those of states in the order of the states. The caller keeps the
-// values. A value is on the device of its state, and row-major as every input. `init` returns the first values.
+// values. Each value is on the device of its state, in row-major layout. `init` returns the initial values.
 //
-// Constants remain states. A state that begins with data becomes a constant, which `init` returns.
+// Constants remain states. A state initialized from data becomes a constant, which `init` returns.
 #include "ir/Module.h"
 #include "ir/OutputDevices.h"
 #include "passes/Passes.h"
@@ -20,13 +20,14 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// No input or output of the user has a name with this beginning.
+/// No user-defined input or output starts with this prefix.
 static constexpr StringLiteral kPrefix = "@";
 
 static StringAttr nameOf(StateOp state) { return StringAttr::get(state.getContext(), kPrefix + state.getSymName()); }
 
 namespace {
 
+/// Rewrites one entry point: collects its inputs and outputs, then replaces its return.
 class FunctionalEntry {
 public:
   explicit FunctionalEntry(EntryOp entry) : entry(entry), body(entry.getActions()), results(entry.getReturn()) {
@@ -93,10 +94,10 @@ private:
 
 static bool isConstant(StateOp state) { return state.getKind() == StateKind::Constant; }
 
-/// Whether the host sets the first value, from a file, instead of `init`.
+/// Whether the initial value comes from a file instead of `init`.
 static bool isData(StateOp state) { return state.getInit().isData(); }
 
-/// Makes `init` return a state that begins with data, as a constant.
+/// Makes `init` return a state initialized from data, as a constant.
 static void returnConstant(FunctionalEntry &init, EntryOp entry, StateOp state) {
   OpBuilder builder(entry.getReturn());
   RankedTensorType type = withDevice(state.getTensorType(), getDevice(state.getStoredType()));
@@ -116,11 +117,11 @@ static void takeStates(EntryOp entry, ArrayRef<StateOp> states) {
   functional.finish();
 }
 
-/// The caller keeps the states, and so would have to share them among replicas.
+/// Rejects replicas: the caller keeps the states, and cannot share them among replicas.
 static LogicalResult checkShares(ModuleOp module) {
   if (!sharesRows(module))
     return success();
-  return getModel(module).emitOpError("is functional, and has several replicas, microbatches or logical shards");
+  return getModel(module).emitOpError("cannot be functional with several replicas, microbatches or logical shards");
 }
 
 LogicalResult functionalStates(ModuleOp module) {

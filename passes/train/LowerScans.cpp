@@ -42,8 +42,8 @@ public:
   }
 
 private:
-  /// The index of the first step's slices, computed on the device of the slices, or of the carried values if slices are
-  /// constants without a device.
+  /// The index of the first step's slices, computed on the device of the slices, or of the carried values if no slice
+  /// has a device.
   Value firstPlace() {
     StringAttr device, pin;
     for (Value operand : llvm::reverse(scan->getOperands()))

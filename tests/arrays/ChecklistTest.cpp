@@ -1,4 +1,5 @@
-// The items of the checklist that are about arrays, on the host, on virtual accelerators and on emulated CUDA devices.
+// Items 11 to 20 of the acceptance checklist, which are about arrays: on the host, on virtual accelerators and on
+// emulated CUDA devices.
 #include "sluice/array.h"
 #include "tests/cuda_emu/Doubles.h"
 

@@ -23,7 +23,7 @@ struct RandomProgram {
   std::vector<std::vector<std::int64_t>> inputShapes;
   std::vector<std::vector<double>> inputs;
   std::vector<Step> steps;
-  std::vector<std::int64_t> ints; ///< elements of the index that some functions take
+  std::vector<std::int64_t> ints; ///< the index of index_select
 };
 
 /// A seed determines one program of up to `most` functions, whose values move among this many devices.
@@ -130,7 +130,7 @@ template <class V> V run(const Step &step, const std::vector<V> &values, const V
   throw std::runtime_error("no function " + step.op);
 }
 
-/// All values of a program, where `index` is at the device of each step by `indexOn`.
+/// Evaluates all values of a program. `indexOn(d)` returns the index on device d.
 template <class V, class IndexOn>
 std::vector<V> runAll(const RandomProgram &program, std::vector<V> values, const IndexOn &indexOn) {
   for (const Step &step : program.steps)

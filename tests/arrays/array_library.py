@@ -76,7 +76,7 @@ class Library:
 
 
 class Array:
-    """Also an array for `from_dlpack` of NumPy and PyTorch."""
+    """An array of the library. `from_dlpack` of NumPy and PyTorch accepts it."""
 
     def __init__(self, library, handle, owner=None):
         self.library, self.handle, self.owner = library, handle, owner

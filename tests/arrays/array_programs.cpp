@@ -2,7 +2,7 @@
 //   array_programs DEVICES MOST SEED...
 // The values and gradients come from recorded calls. They must have the same bits as those of one function by jit, of
 // grad of that function, and of the compiled graph; a difference is an error in the line. With cuda:0 among the devices,
-// the doubles of the CUDA driver and of NVRTC run the kernels.
+// test doubles of the CUDA driver and NVRTC run the kernels.
 #include "nlohmann/json.hpp"
 #include "sluice/compile.h"
 #include "tests/arrays/RandomProgram.h"
@@ -71,7 +71,7 @@ std::vector<bool> reachedInputs(const RandomProgram &program) {
   return reached;
 }
 
-/// The same by one function.
+/// The same results by jit and grad.
 Elements jitted(const RandomProgram &program) {
   std::vector<Array> inputs = inputsOf(program), trained, others;
   Array index = array(std::vector<int>(program.ints.begin(), program.ints.end()), std::int64_t(program.ints.size()));

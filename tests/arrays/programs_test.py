@@ -28,7 +28,7 @@ if FULL:
 MOST = 12  # functions of a program
 
 
-def drop(x, dim, keep, function):
+def reduce(x, dim, keep, function):
     return function(x, dim=dim, keepdim=bool(keep))
 
 
@@ -40,8 +40,8 @@ STEPS = {
     "number_mul": lambda x, n: n * x,
     "where": lambda x, y, z: torch.where(x > 0, y, z),
     "masked_fill": lambda x, y, n: x.masked_fill(y < 0, n),
-    "sum": lambda x, d, k: drop(x, d, k, torch.sum),
-    "mean": lambda x, d, k: drop(x, d, k, torch.mean),
+    "sum": lambda x, d, k: reduce(x, d, k, torch.sum),
+    "mean": lambda x, d, k: reduce(x, d, k, torch.mean),
     "max": lambda x, d, k: torch.amax(x, d, bool(k)),
     "var": lambda x, d, k: torch.var(x, d, correction=0, keepdim=bool(k)),
     "logsumexp": lambda x, d, k: torch.logsumexp(x, d, bool(k)),

@@ -93,7 +93,7 @@ module {
   sluice.graph ["x"] (%x: tensor<3xf32>) {
     %y = sluice.exp %x : (tensor<3xf32>) -> tensor<3xf32>
     %z = sluice.exp %x : (tensor<3xf32>) -> tensor<3xf32>
-    // expected-error@+1 {{is given a value that is not an input of the graph}}
+    // expected-error@+1 {{operand 2 must be an input of the graph}}
     %s = sluice.saved %y, %z : tensor<3xf32>
   }
 }

@@ -3,7 +3,7 @@
 // Tests that a functional model has one replica, and that only functional models select `init`.
 
 module {
-  // expected-error@+1 {{is functional, and has several replicas, microbatches or logical shards}}
+  // expected-error@+1 {{cannot be functional with several replicas, microbatches or logical shards}}
   sluice.model "model" format 2 phase "model" capacity 4 functional replicas 2
   sluice.graph ["x"] (%x: tensor<?xf32>) {
     sluice.output "y", %x : tensor<?xf32>

@@ -1,5 +1,4 @@
-// Measures calls of functions on arrays: the time of a cached call beside that of its kernel, the first call of new
-// functions, and the memory of a cached call.
+// Measures calls on arrays: the time of cached calls, and the time and memory of the first call of new functions.
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/array.h"
@@ -10,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -35,7 +35,7 @@ double resident() {
   std::ifstream file("/proc/self/statm");
   long size = 0, pages = 0;
   file >> size >> pages;
-  return double(pages) * 4096 / 1e3;
+  return double(pages) * double(sysconf(_SC_PAGESIZE)) / 1e3;
 }
 
 void measureCached(const sluice::Device &device) {
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
   std::string devices = "cpu";
   int functions = 300;
   app.add_option("--devices", devices, "Devices, e.g. cpu,sim:0 (default: cpu)")->type_name("LIST");
-  app.add_option("--functions", functions, "Number of functions that are compiled (default: 300)")
+  app.add_option("--functions", functions, "Number of functions to compile (default: 300)")
       ->type_name("N")
       ->check(sluice::help::wholeNumber(20, 100'000));
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))

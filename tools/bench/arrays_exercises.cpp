@@ -1,6 +1,6 @@
-// The exercises of the chapter "GPUs" of Dive into Deep Learning, with arrays: from which size on a product is faster on
-// an accelerator; 1,000 products with a norm that the host reads each time, or that stays on the device until the end;
-// and two products on two devices at once. Also the bandwidth of copies beside that of a device. A row for each device.
+// Exercises of the chapter "GPUs" of Dive into Deep Learning, with arrays: the matrix size from which an accelerator is
+// faster; 1,000 products whose norm is read each time or at the end; two products on two devices at once. Also measures
+// the bandwidth of copies. A row for each device.
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/array.h"
@@ -61,7 +61,7 @@ void measureSizes(std::int64_t largest) {
     std::printf("gpu(0) is slower at all sizes\n");
 }
 
-/// Fails if the norms of the two ways differ.
+/// Fails if the norms of the two variants differ.
 bool measureLogs(int products) {
   bool isRight = true;
   std::printf("%d products of 100 x 100 matrices, ms\n%8s %16s %16s %12s\n", products, "device", "read each time",
@@ -137,13 +137,13 @@ int main(int argc, char **argv) {
   std::int64_t largest = 1024, megabytes = 256;
   int products = 1000;
   app.add_option("--devices", devices, "Devices, e.g. cpu,cuda:0 (default: cpu)")->type_name("LIST");
-  app.add_option("--largest", largest, "Largest size of a product (default: 1024)")
+  app.add_option("--largest", largest, "Largest matrix size n (default: 1024)")
       ->type_name("N")
       ->check(sluice::help::wholeNumber(16, 100'000));
   app.add_option("--products", products, "Number of products (default: 1000)")
       ->type_name("N")
       ->check(sluice::help::wholeNumber(1, 1'000'000));
-  app.add_option("--megabytes", megabytes, "Size of copies (default: 256)")
+  app.add_option("--megabytes", megabytes, "Size of each copy in MB (default: 256)")
       ->type_name("MB")
       ->check(sluice::help::wholeNumber(1, 100'000));
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))

@@ -1,7 +1,7 @@
-"""Training steps of an MLP or of LeNet, as in arrays_training.cpp, in PyTorch: arrays_torch.py NETWORK BATCH WAY THREADS
-SECONDS, and the time of an add: arrays_torch.py add ELEMENTS WAY THREADS SECONDS.
+"""Times PyTorch: a training step of an MLP or of LeNet, as in arrays_training.cpp (arrays_torch.py NETWORK BATCH VARIANT
+THREADS SECONDS), or an add (arrays_torch.py add ELEMENTS VARIANT THREADS SECONDS).
 
-WAY is eager or compile. Prints one JSON object with the median in ms."""
+VARIANT is eager or compile. Prints one JSON object with the median in ms."""
 
 import json
 import statistics
@@ -20,11 +20,11 @@ def network(name):
                          nn.AvgPool2d(2), nn.Flatten(), nn.Linear(800, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
-def training_step(name, batch, way):
+def training_step(name, batch, variant):
     net, x, y = network(name), torch.rand(batch, 1, 28, 28), torch.randint(10, (batch,))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     loss_of = (lambda: F.cross_entropy(net(x), y))
-    if way == "compile":
+    if variant == "compile":
         loss_of = torch.compile(loss_of)
 
     def step():
@@ -35,9 +35,9 @@ def training_step(name, batch, way):
     return step
 
 
-def add_step(elements, way):
+def add_step(elements, variant):
     a, b = torch.ones(elements), torch.ones(elements)
-    add = torch.compile(torch.add) if way == "compile" else torch.add
+    add = torch.compile(torch.add) if variant == "compile" else torch.add
     repeats = 1000 if elements < 100000 else 20
 
     def step():
@@ -49,11 +49,11 @@ def add_step(elements, way):
 
 def main(name, *arguments):
     if name == "add":
-        elements, way, threads, seconds = arguments
-        step, repeats = add_step(int(elements), way)
+        elements, variant, threads, seconds = arguments
+        step, repeats = add_step(int(elements), variant)
     else:
-        batch, way, threads, seconds = arguments
-        step, repeats = training_step(name, int(batch), way), 1
+        batch, variant, threads, seconds = arguments
+        step, repeats = training_step(name, int(batch), variant), 1
     torch.set_num_threads(int(threads))
     for _ in range(5):
         step()
@@ -62,7 +62,7 @@ def main(name, *arguments):
         begin = time.perf_counter()
         step()
         times.append((time.perf_counter() - begin) * 1e3 / repeats)
-    print(json.dumps({"name": name, "way": way, "median_ms": statistics.median(times), "version": torch.__version__}))
+    print(json.dumps({"name": name, "variant": variant, "median_ms": statistics.median(times), "version": torch.__version__}))
 
 
 main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-// Measures training steps of an MLP and of LeNet, written with arrays in three ways: calls that are recorded, with
+// Measures training steps of an MLP and of LeNet, written with arrays in three variants: calls that are recorded, with
 // gradients by backward; one function by jit for the whole step; and the compiled graph with minimize. All use SGD.
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
@@ -80,7 +80,7 @@ struct Problem {
   }
 };
 
-/// One step after another; returns the loss of each.
+/// Runs one training step. Returns the loss if `readsLoss`, otherwise 0.
 using StepFunction = std::function<double(bool readsLoss)>;
 
 StepFunction recordedSteps(const Problem &problem) {
@@ -167,32 +167,32 @@ double timeOf(const StepFunction &step, double seconds) {
 
 int main(int argc, char **argv) {
   CLI::App app("Measures training steps written with arrays. A benchmark: it has no pass criterion, but fails if the "
-               "losses of the three ways differ.",
+               "losses of the three variants differ.",
                "arrays_training");
   sluice::help::setHelp(app);
-  std::string network = "lenet", way = "all";
+  std::string network = "lenet", variant = "all";
   std::int64_t batch = 256;
   double seconds = 3;
   app.add_option("--network", network, "Network (default: lenet)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"mlp", "lenet"}));
-  app.add_option("--way", way, "Way of writing the step (default: all)")
-      ->type_name("WAY")
+  app.add_option("--variant", variant, "Variant: all, record, jit or compiled (default: all)")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"all", "record", "jit", "compiled"}));
-  app.add_option("--batch", batch, "Rows (default: 256)")
+  app.add_option("--batch", batch, "Batch size (default: 256)")
       ->type_name("ROWS")
       ->check(sluice::help::wholeNumber(1, 100'000));
-  app.add_option("--seconds", seconds, "Seconds for each way (default: 3)")
+  app.add_option("--seconds", seconds, "Seconds per variant (default: 3)")
       ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))
     return *code;
   Problem problem(network == "lenet", batch);
-  std::vector<std::pair<std::string, std::function<StepFunction(const Problem &)>>> ways{
+  std::vector<std::pair<std::string, std::function<StepFunction(const Problem &)>>> variants{
       {"record", recordedSteps}, {"jit", jittedSteps}, {"compiled", compiledSteps}};
   std::vector<double> losses;
-  for (const auto &[name, make] : ways) {
-    if (way != "all" && way != name)
+  for (const auto &[name, make] : variants) {
+    if (variant != "all" && variant != name)
       continue;
     StepFunction checked = make(problem);
     double loss = 0;
@@ -200,13 +200,13 @@ int main(int argc, char **argv) {
       loss = checked(true);
     losses.push_back(loss);
     double time = timeOf(make(problem), seconds);
-    std::printf("{\"network\": \"%s\", \"batch\": %lld, \"way\": \"%s\", \"median_ms\": %.4f, \"loss\": %.9g}\n",
+    std::printf("{\"network\": \"%s\", \"batch\": %lld, \"variant\": \"%s\", \"median_ms\": %.4f, \"loss\": %.9g}\n",
                 network.c_str(), static_cast<long long>(batch), name.c_str(), time, loss);
     std::fflush(stdout);
   }
   for (double loss : losses)
     if (!(std::abs(loss - losses[0]) <= 1e-4 * std::abs(losses[0]))) {
-      std::fprintf(stderr, "arrays_training: the losses of the ways differ\n");
+      std::fprintf(stderr, "arrays_training: the losses of the variants differ\n");
       return 1;
     }
   return 0;

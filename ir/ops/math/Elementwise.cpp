@@ -35,7 +35,7 @@ static double invert(double a, Value of) {
   return elementOf(of).isInteger(1) ? a == 0 : roundTo(elementOf(of), double(~int64_t(a)));
 }
 
-/// Whether an integer can be shifted by b bits.
+/// Whether b is a valid shift count.
 static bool isBelowWidth(double b, Value y) { return b >= 0 && b < elementOf(y).getIntOrFloatBitWidth(); }
 
 static double shiftLeft(double a, double b, Value y) {

@@ -174,7 +174,7 @@ def IgnoreIndexOp : Sluice_UnaryPlain<"ignore_index",
 }
 def StopGradientOp : Sluice_UnaryPlain<"stop_gradient", "a without a gradient (torch.Tensor.detach)", Sluice_Tensor,
     "a", "a", [NoGradient, SameElementsOp, FollowsPrecision]>;
-def NotOp : Sluice_UnaryPlain<"not", "each bit inverted, of booleans and integers (torch.bitwise_not)",
+def NotOp : Sluice_UnaryPlain<"not", "bitwise not of booleans and integers (torch.bitwise_not)",
     Sluice_BitsTensor, "invert(a, getA())", "~a">;
 
 class Sluice_Predicate<string mnemonic, string about, string ref, string lanes> : Sluice_Elementwise<mnemonic> {
@@ -257,13 +257,13 @@ def MinOp : Sluice_Binary<"min", "the smaller, or NaN if either is (torch.minimu
     "gradient", "std::isnan(a) || a < b ? a : b", "min(a, b)",
     "where(a < b, dY, where(a > b, 0.0, dY * 0.5)), where(b < a, dY, where(b > a, 0.0, dY * 0.5))",
         traits = [FollowsPrecision]>;
-def AndOp : Sluice_BinaryPlain<"and", "and of each bit, of booleans and integers (torch.bitwise_and)",
+def AndOp : Sluice_BinaryPlain<"and", "bitwise and of booleans and integers (torch.bitwise_and)",
     Sluice_BitsTensor, "double(int64_t(a) & int64_t(b))", "a & b">;
-def OrOp : Sluice_BinaryPlain<"or", "or of each bit, of booleans and integers (torch.bitwise_or)", Sluice_BitsTensor,
+def OrOp : Sluice_BinaryPlain<"or", "bitwise or of booleans and integers (torch.bitwise_or)", Sluice_BitsTensor,
     "double(int64_t(a) | int64_t(b))", "a | b">;
-def XorOp : Sluice_BinaryPlain<"xor", "exclusive or of each bit, of booleans and integers (torch.bitwise_xor)",
+def XorOp : Sluice_BinaryPlain<"xor", "bitwise exclusive or of booleans and integers (torch.bitwise_xor)",
     Sluice_BitsTensor, "double(int64_t(a) ^ int64_t(b))", "a ^ b">;
-def ShiftLeftOp : Sluice_BinaryPlain<"shift_left", "a with its bits shifted left by b; 0 if b is negative or at least "
+def ShiftLeftOp : Sluice_BinaryPlain<"shift_left", "a << b; 0 if b is negative or at least "
     "the width of the type (torch.bitwise_left_shift)", Sluice_WholeTensor, "shiftLeft(a, b, getY())",
     "shiftLeft(a, b)">;
 def ShiftRightOp : Sluice_BinaryPlain<"shift_right", "floor(a / 2^b); -1 for negative a and 0 for others if b is "

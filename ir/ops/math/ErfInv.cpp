@@ -1,8 +1,9 @@
-// erfinv(x) = p(w) x with w = -log((1 - x) (1 + x)). The polynomial p depends on w: near 0 it is in w - center, and in
-// the tails in sqrt(w) - center.
+// erfinv(x) = p(w) x with w = -log((1 - x) (1 + x)). Near 0, p is a polynomial in w - center; in the tails, in sqrt(w)
+// - center.
 //
-// The logarithm is made of sums, products, quotients and comparisons, which every device rounds alike, so that random
-// numbers have the same bits everywhere. The logarithms of the devices differ in their last bits.
+// The logarithms of devices differ in their last bits. Therefore the logarithm is computed with additions,
+// multiplications, divisions and comparisons, which every device rounds alike: random numbers have the same bits
+// everywhere.
 #include "ir/ops/math/ErfInv.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"

@@ -69,7 +69,7 @@ static uint32_t drawBits(RandomBlock key, uint64_t element, uint64_t count, bool
 /// Maps the first word of a key to that of stream `stream`: the factor is odd, so streams have distinct keys.
 static uint32_t moveToStream(uint64_t stream) { return 0x85EBCA77 * uint32_t(stream); }
 
-/// The least number of units of the fraction that is not below `p`: smaller draws are true.
+/// `p` in units of the fraction, rounded up: draws below are true.
 static double unitsBelow(const APFloat &p) { return std::ceil(p.convertToDouble() / kFraction); }
 
 /// The 64 bits of an element.
@@ -206,7 +206,7 @@ static Lane callErfinv(ElementBuilder &builder, Lane x, ErfInv precision) {
 
 //===- random_bits -----------------------------------------------------------------------------------------------===//
 
-/// The result may have `?` outermost.
+/// Adds the result type, in which only dimension 0 may be `?`.
 static LogicalResult addDrawn(MaybeLocation loc, RankedTensorType type, SmallVectorImpl<Type> &types) {
   ArrayRef<int64_t> shape = type.getShape();
   if (failed(addResult(loc, shape, type.getElementType(), types)))

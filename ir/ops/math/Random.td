@@ -73,7 +73,8 @@ def NormalOp : Sluice_Random<"normal", "the mean", "the standard deviation"> {
     0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682.
 
     With `wide`, v = 2 * u - 1 + 2^-53, and erfinv has a relative error of at most 1e-14. The reference function has the
-    polynomials of Giles for double precision.
+    polynomials of Giles for double precision. The logarithm is computed by portable arithmetic, so that normal numbers
+    are equal on all targets.
   }];
   let description = fraction # erfinv;
 }

@@ -12,7 +12,7 @@ bool holds(mlir::Type element, double value);
 /// Whether values of this type are keys of random numbers.
 bool isKey(mlir::RankedTensorType type);
 
-/// The error in a shape of random numbers: they are too many to be drawn at once; empty if none.
+/// An error if a shape has too many elements for one draw; empty otherwise.
 std::string problemOfDrawn(llvm::ArrayRef<int64_t> shape);
 
 /// The key of the training step after that of `key`.

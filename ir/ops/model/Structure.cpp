@@ -180,7 +180,7 @@ LogicalResult GradientOp::verify() {
 
 LogicalResult SavedOp::verify() {
   if (!isa<BlockArgument>(getGiven()))
-    return emitOpError("is given a value that is not an input of the graph");
+    return emitOpError("operand 2 must be an input of the graph");
   return success();
 }
 

@@ -183,7 +183,7 @@ def VariableOp : Sluice_Op<"variable", [Pure, SameOperandsAndResultType, HasPare
   let assemblyFormat = "$x attr-dict `:` type($x)";
 }
 def SavedOp : Sluice_Op<"saved", [Pure, SameOperandsAndResultType, HasParent<"GraphOp">]> {
-  let summary = "a value that the graph computes and an earlier program has computed already";
+  let summary = "a value that an earlier program has computed";
   let description = [{
     `given` is an input of the graph with the elements of `value`. For differentiation, the op is the identity of
     `value`: the gradient of the result flows to `value`, and none flows to `given`. Once the gradients of an entry
