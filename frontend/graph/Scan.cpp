@@ -46,6 +46,19 @@ static void checkStep(const Call &call, ArrayRef<Tensor> init, const ScanStep &s
   }
 }
 
+/// Carried values that begin without a device, such as zeros, begin on the device where a step leaves them. Returns these
+/// devices; null for other values.
+static SmallVector<StringAttr> placeCarried(ArrayRef<Tensor> init, Block &block, ArrayRef<Tensor> carried) {
+  SmallVector<StringAttr> devices;
+  for (auto [number, before, after] : llvm::enumerate(init, carried)) {
+    StringAttr device = ir::getDevice(Call::type(before)) ? StringAttr() : ir::getDevice(Call::type(after));
+    devices.push_back(device);
+    if (device)
+      block.getArgument(unsigned(number)).setType(ir::withDevice(Call::type(before), device));
+  }
+  return devices;
+}
+
 ScanStep scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim,
               const std::function<ScanStep(const std::vector<Tensor> &, const std::vector<Tensor> &)> &body,
               ScanOptions options, std::source_location where) {
@@ -65,10 +78,14 @@ ScanStep scan(std::vector<Tensor> init, std::vector<Tensor> xs, std::int64_t dim
   ScanStep step =
       body(tensorsOf(graph, arguments.take_front(init.size())), tensorsOf(graph, arguments.drop_front(init.size())));
   checkStep(call, init, step, axis);
+  SmallVector<StringAttr> devices = placeCarried(init, *block, step.carried);
   graph.builder.create<ir::StepOp>(loc, valuesOf(step.carried), valuesOf(step.stacked));
   detail::requireValueOps(call, *block, "a step");
   block.close();
-  ir::ScanOp op = ir::ScanOp::create(graph.builder, loc, count, options.reverse, valuesOf(init), valuesOf(xs),
+  SmallVector<Value> first = valuesOf(init);
+  for (auto [value, device] : llvm::zip_equal(first, devices))
+    value = device ? graph.copy(value, device, ir::CopyReason::To, where) : value;
+  ir::ScanOp op = ir::ScanOp::create(graph.builder, loc, count, options.reverse, first, valuesOf(xs),
                                      SmallVector<int64_t>(xs.size(), axis),
                                      SmallVector<int64_t>(step.stacked.size(), axis), block.release());
   if (options.recompute)

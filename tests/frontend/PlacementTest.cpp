@@ -369,6 +369,19 @@ TEST_F(checklist_37_parameters_and_input_apart, FailLikeAllMixedOperands) {
               HasSubstr("conv2d: operands are on two devices: operand 1 on cpu() and 'conv.weight' on gpu(1)"));
 }
 
+// The zeros that a layer carries first have no device of the user's.
+TEST(Placement, CarriedValuesBeginWhereAStepLeavesThem) {
+  Graph g{"test"};
+  g.set_devices("cpu,sim:0");
+  nn::Module root{g};
+  nn::LSTM lstm{&root, "lstm", 4, 6, {.batch_first = true}};
+  lstm.to(gpu(0));
+  Tensor y = lstm(g.input("x", f32, {2, 5, 4}, gpu(0)));
+  EXPECT_EQ(y.device(), gpu(0));
+  g.output("y", y);
+  EXPECT_THAT(g.str(), HasSubstr("to : (tensor<2x6xf32>) -> tensor<2x6xf32, #acc0"));
+}
+
 // --- 43
 
 /// d2l's program: everything on try_gpu().
