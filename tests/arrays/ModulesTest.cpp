@@ -109,6 +109,50 @@ TEST_F(Modules, TrainAsPrograms) {
       EXPECT_EQ(value.to_vector<float>(), program.state<float>(name)) << name;
 }
 
+// A layer that keeps tensors of its last call, indices, and a scan.
+TEST_F(Modules, TrainSequencesAsPrograms) {
+  struct Tagger : nn::Module {
+    using Module::Module;
+    nn::Embedding words{this, "words", 7, 4};
+    nn::LSTM lstm{this, "lstm", 4, 6, {.batch_first = true}};
+    nn::MultiheadAttention attention{this, "attention", 6, 2, {.batch_first = true}};
+    nn::Linear tags{this, "tags", 6, 3};
+    Tensor forward(Tensor x) override {
+      Tensor h = lstm(words(x)), mixed = attention(h, h, h) + lstm.h_n.sum();
+      return tags(mixed.select(1, 4));
+    }
+  };
+  Graph g("tagger");
+  Tensor tokens = g.input("tokens", i32, {2, 5}), tag = g.input("tag", i32, {2});
+  Tagger inGraph{g};
+  g.minimize(cross_entropy(inGraph(tokens), tag), optim::SGD{.lr = 0.5});
+  Program program = compile(g);
+  program.seed(7);
+  program.run("init", 1);
+  std::vector<int32_t> words{0, 3, 6, 1, 1, 2, 5, 4, 0, 6}, wanted{2, 0};
+  program.set_input("tokens", words);
+  program.set_input("tag", wanted);
+  Tagger net;
+  optim::Trainer trainer(net, optim::SGD{.lr = 0.5});
+  for (int step = 0; step < 3; ++step) {
+    program.run("train_step", 1);
+    auto tape = record();
+    Array loss = cross_entropy(net(array(words, {2, 5})), array(wanted, {2}));
+    loss.backward();
+    trainer.step();
+    EXPECT_NEAR(loss.item(), program.output<float>("loss")[0], 1e-6) << step;
+  }
+  for (auto &[name, value] : net.state_dict()) {
+    std::vector<float> expected = program.state<float>(name), actual = value.to_vector<float>();
+    for (size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(actual[i], expected[i], 1e-6) << name;
+  }
+  Array tokensOnHost = array(words, {2, 5});
+  std::vector<float> expected = net.eval()(tokensOnHost).to_vector<float>();
+  net.to(gpu(0));
+  EXPECT_EQ(net(tokensOnHost.to(gpu(0))).to_vector<float>(), expected);
+}
+
 TEST_F(Modules, InitializeAgain) {
   Net net;
   net.initialize("fc1.weight", init::constant(2));
