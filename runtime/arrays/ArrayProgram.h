@@ -27,6 +27,8 @@ public:
   /// Inputs and outputs in the order of the plan, with their shapes.
   const std::vector<Value> &inputs() const { return entry_->inputs; }
   const std::vector<Value> &outputs() const { return entry_->outputs; }
+  /// The number of the device of an input or output, among those of a call.
+  size_t deviceOf(const Value &value) const { return plan_.deviceOf(value.slot); }
 
   /// Enqueues a call. `devices` has one entry per device of the plan, the host first. Inputs must be on these devices
   /// and have the bytes of their values. Returns the outputs; an output may be the storage of an input. Throws with the
