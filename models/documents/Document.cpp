@@ -44,4 +44,9 @@ std::string textOf(const std::vector<sluice::Device> &devices) {
   return text + "]";
 }
 
+void printDevices(sluice::nn::Module &module) {
+  for (const auto &[name, parameter] : module.state_dict())
+    std::cout << name << ": " << parameter.device() << '\n';
+}
+
 } // namespace documents

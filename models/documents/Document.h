@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sluice/array.h>
+#include <sluice/module.h>
 
 #include <functional>
 #include <string>
@@ -20,5 +21,8 @@ void printError(const std::function<void()> &body);
 
 /// "[gpu(0), gpu(1)]".
 std::string textOf(const std::vector<sluice::Device> &devices);
+
+/// Prints a line for each parameter of a module: "0.weight: gpu(0)".
+void printDevices(sluice::nn::Module &module);
 
 } // namespace documents

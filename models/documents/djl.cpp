@@ -2,6 +2,7 @@
 #include "Document.h"
 
 #include <iostream>
+#include <sluice/sluice.h>
 
 using namespace sluice;
 using documents::heading;
@@ -33,6 +34,16 @@ static void arraysAndDevices() {
   std::cout << std::boolalpha << z.to(try_gpu(1)).is(z) << '\n'; // z.toDevice(tryGpu(1), false)
 }
 
+static void networks() {
+  heading("Neural networks and GPUs");
+  nn::Sequential net;
+  net.add<nn::LazyLinear>(1); // Linear.builder().setUnits(1).build()
+  net.to(try_gpu());          // Model.newInstance("lin-reg", tryGpu(0))
+  Array x = ones({2, 3}, f32, try_gpu());
+  std::cout << net(x) << '\n'; // net.forward(parameterStore, new NDList(x), false)
+  std::cout << net.parameters()[0].device() << '\n';
+}
+
 // Memory is freed at the end of an array, as at the end of its NDManager, and stays with the process for later arrays.
 static void memoryOfArrays() {
   heading("Memory");
@@ -49,6 +60,7 @@ static void memoryOfArrays() {
 static void chapter() {
   computingDevices();
   arraysAndDevices();
+  networks();
   memoryOfArrays();
 }
 

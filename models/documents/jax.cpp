@@ -2,6 +2,7 @@
 #include "Document.h"
 
 #include <iostream>
+#include <sluice/sluice.h>
 
 using namespace sluice;
 using documents::heading;
@@ -44,10 +45,26 @@ static void randomKeys() {
   print(random::normal(keys[{1}], {1})); // jax.random.normal(subkey, (1,))
 }
 
+// net.init and net.apply: parameters are values outside of the network.
+static void networks() {
+  heading("Neural networks and GPUs");
+  Array keys = random::split(random::key(0)), x = random::normal(keys[{0}], {1, 10});
+  nn::Sequential net;
+  net.add<nn::LazyLinear>(1);
+  net(x); // creates the parameters
+  std::vector<std::pair<std::string, Array>> params = net.state_dict();
+  auto apply =
+      jit([](const std::vector<Tensor> &leaves, const Tensor &input) { return linear(input, leaves[0], leaves[1]); });
+  Array y = apply(std::vector<Array>{params[0].second, params[1].second}, x);
+  std::cout << y << ", " << std::boolalpha << allclose(y, net(x)) << '\n';
+  documents::printDevices(net); // jax.tree_util.tree_map(lambda x: x.device(), params)
+}
+
 static void chapter() {
   computingDevices();
   arraysAndDevices();
   randomKeys();
+  networks();
 }
 
 int main(int argc, char **argv) {

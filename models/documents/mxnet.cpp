@@ -2,6 +2,7 @@
 #include "Document.h"
 
 #include <iostream>
+#include <sluice/sluice.h>
 
 using namespace sluice;
 using documents::heading;
@@ -36,6 +37,16 @@ static void arraysAndDevices() {
   std::cout << existing << '\n';
 }
 
+static void networks() {
+  heading("Neural networks and GPUs");
+  nn::Sequential net;
+  net.add<nn::LazyLinear>(1); // nn.Dense(1)
+  net.to(try_gpu());          // net.initialize(ctx=try_gpu())
+  Array X = ones({2, 3}, f32, try_gpu());
+  std::cout << net(X) << '\n';
+  std::cout << net.parameters()[0].device() << '\n'; // net[0].weight.data().ctx
+}
+
 // set_scratch_params_device: parameters move to a device, and get gradients there.
 static void scratchParameters() {
   heading("Parameters from scratch");
@@ -57,6 +68,7 @@ static void scratchParameters() {
 static void chapter() {
   computingDevices();
   arraysAndDevices();
+  networks();
   scratchParameters();
 }
 

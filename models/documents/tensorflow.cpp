@@ -1,7 +1,9 @@
 // "GPUs" of Dive into Deep Learning, in TensorFlow's edition.
 #include "Document.h"
 
+#include <deque>
 #include <iostream>
+#include <sluice/sluice.h>
 
 using namespace sluice;
 using documents::heading;
@@ -47,9 +49,27 @@ static void arraysAndDevices() {
   std::cout << std::boolalpha << Z2.is(Z) << '\n';
 }
 
+// MirroredStrategy: a replica of the network on each device, which begin with equal parameters.
+static void networks() {
+  heading("Neural networks and GPUs");
+  std::deque<nn::Sequential> replicas;
+  for (const Device &device : try_all_gpus()) {
+    nn::Sequential &net = replicas.emplace_back();
+    net.add<nn::LazyLinear>(1).to(device); // tf.keras.layers.Dense(1)
+    std::cout << net(ones({2, 3}, f32, device)) << '\n';
+    net.load_state_dict(replicas.front().state_dict());
+  }
+  for (nn::Sequential &net : replicas)
+    documents::printDevices(net); // net.layers[0].weights[0].device
+  Array X = ones({2, 3});
+  for (nn::Sequential &net : replicas)
+    std::cout << net(X.to(net.parameters()[0].device())) << '\n';
+}
+
 static void chapter() {
   computingDevices();
   arraysAndDevices();
+  networks();
 }
 
 int main(int argc, char **argv) {
