@@ -237,7 +237,7 @@ TEST_F(DLPack, BackwardReportsOperandsThatChanged) {
     changed.backward();
     FAIL();
   } catch (const Error &error) {
-    EXPECT_THAT(error.message(), HasSubstr("backward: operand 2 [2] of mul changed in place"));
+    EXPECT_THAT(error.message(), HasSubstr("backward: operand 2 [2] of mul was changed in place"));
   }
   release(managed);
 }

@@ -105,9 +105,10 @@ static void test_errors(void) {
   CHECK(failed(sluice_array_create(numbers, 24, SLUICE_DTYPE_f32, sizes, 2, "tpu", &array), 2, "tpu") && !array);
   CHECK(failed(sluice_array_create(numbers, 24, SLUICE_DTYPE_f32, sizes, 2, "gpu:7", &array), 4, "no gpu(7)"));
   CHECK(failed(sluice_array_create(numbers, 23, SLUICE_DTYPE_f32, sizes, 2, "cpu", &array), 2, "has 24 bytes, not 23"));
-  CHECK(failed(sluice_array_create(numbers, 24, (sluice_dtype)99, sizes, 2, "cpu", &array), 2, "no dtype 99"));
-  CHECK(failed(sluice_array_create(numbers, 4, SLUICE_DTYPE_f32, negative, 1, "cpu", &array), 2, "-1 elements"));
-  CHECK(failed(sluice_array_create(numbers, 4, SLUICE_DTYPE_f32, sizes, -1, "cpu", &array), 2, "-1 dimensions"));
+  CHECK(failed(sluice_array_create(numbers, 24, (sluice_dtype)99, sizes, 2, "cpu", &array), 2, "unknown dtype 99"));
+  CHECK(failed(sluice_array_create(numbers, 4, SLUICE_DTYPE_f32, negative, 1, "cpu", &array), 2, "negative size"));
+  CHECK(failed(sluice_array_create(numbers, 4, SLUICE_DTYPE_f32, sizes, -1, "cpu", &array), 2,
+               "dims must not be negative: -1"));
   CHECK(failed(sluice_array_create(NULL, 24, SLUICE_DTYPE_f32, sizes, 2, "cpu", &array), 2, "elements is null"));
   CHECK(failed(sluice_array_create(numbers, 24, SLUICE_DTYPE_f32, NULL, 2, "cpu", &array), 2, "null"));
   CHECK(failed(sluice_array_create(numbers, 24, SLUICE_DTYPE_f32, sizes, 2, NULL, &array), 2, "device is null"));
@@ -118,7 +119,7 @@ static void test_errors(void) {
   CHECK(failed(sluice_array_set_devices("cpu,sim:x"), 2, "set_devices: "));
   CHECK(sluice_array_create(NULL, 0, SLUICE_DTYPE_u8, negative + 1, 0, "cpu", &array) == 2); /* a scalar has a byte */
   CHECK(sluice_array_create(numbers, 4, SLUICE_DTYPE_f32, NULL, 0, "cpu", &array) == 0);
-  CHECK(failed(sluice_array_get_elements(array, &number, 8), 2, "the array has 4 bytes, not 8"));
+  CHECK(failed(sluice_array_get_elements(array, &number, 8), 2, "has 4 bytes, not 8"));
   CHECK(sluice_array_get_elements(array, &number, 4) == 0 && number == 1);
   CHECK(*sluice_array_last_error() == 0);
   sluice_array_destroy(array);

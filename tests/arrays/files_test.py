@@ -174,7 +174,7 @@ class Safetensors(Files):
 
     def test_wrong_names_are_errors(self):
         one = LIBRARY.create("f32", (1,), bytes(4))
-        for names, text in ((["__metadata__"], "'__metadata__' is not a name"), (["a", "a"], "'a' appears twice"),
+        for names, text in ((["__metadata__"], "'__metadata__' is reserved"), (["a", "a"], "'a' appears twice"),
                             ([b"\xff"], "is not UTF-8")):
             encoded = (ctypes.c_char_p * len(names))(*(n if isinstance(n, bytes) else n.encode() for n in names))
             handles = (ctypes.c_void_p * len(names))(*[one.handle] * len(names))
