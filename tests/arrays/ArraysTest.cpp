@@ -43,6 +43,26 @@ TEST_F(Arrays, Slice) {
   EXPECT_THAT(Array(x[{1}]).to_vector<float>(), ElementsAre(6, 7, 0, 0, 10, 11));
 }
 
+TEST_F(Arrays, ComputeInSlices) {
+  for (const Device &device : {cpu(), gpu(1)}) {
+    Array x = arange(6, f32, device).reshape({2, 3}), handle = x;
+    x[{0}] += 10.0;
+    x[{1}] -= x[{0}];
+    x[{ellipsis, 1}] *= array({2.f, 3.f}, device);
+    x[{0, 0}] /= 4.0;
+    EXPECT_THAT(handle.to_vector<float>(), ElementsAre(2.5, 22, 12, -7, -21, -7));
+  }
+  Array x = zeros({2, 3});
+  const unsigned line = __LINE__ + 2;
+  try {
+    x[{0}] += ones({2});
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_THAT(error.what(), HasSubstr("ArraysTest.cpp:" + std::to_string(line)));
+    EXPECT_THAT(error.what(), HasSubstr("sizes do not broadcast"));
+  }
+}
+
 TEST_F(Arrays, JitAndGrad) {
   auto loss = [](const Tensor &w, const Tensor &x) { return square(matmul(x, w)).sum(); };
   auto both = jit(value_and_grad(loss));

@@ -181,5 +181,20 @@ ArraySlice &ArraySlice::operator=(double value) {
   replace(of, indices, number, where);
   return *this;
 }
+#define SLUICE_ASSIGNMENT(symbol)                                                                                      \
+  ArraySlice &ArraySlice::operator symbol##=(ArrayArg values) {                                                        \
+    Array result = ArrayArg(Array(*this), values.where) symbol values;                                                 \
+    return *this = ArrayArg(result, values.where);                                                                     \
+  }                                                                                                                    \
+  ArraySlice &ArraySlice::operator symbol##=(double value) {                                                           \
+    std::source_location where = lineOf(indices);                                                                      \
+    Array result = ArrayArg(Array(*this), where) symbol value;                                                         \
+    return *this = ArrayArg(result, where);                                                                            \
+  }
+SLUICE_ASSIGNMENT(+)
+SLUICE_ASSIGNMENT(-)
+SLUICE_ASSIGNMENT(*)
+SLUICE_ASSIGNMENT(/)
+#undef SLUICE_ASSIGNMENT
 
 } // namespace sluice

@@ -253,6 +253,15 @@ public:
   ArraySlice &operator=(ArrayArg values);
   ArraySlice &operator=(double value);
   ArraySlice &operator=(const ArraySlice &values) { return *this = ArrayArg(Array(values)); }
+  /// Writes the result for the selection and `values`, under the rules of `=`.
+#define SLUICE_ASSIGNMENT(symbol)                                                                                      \
+  ArraySlice &operator symbol##=(ArrayArg values);                                                                     \
+  ArraySlice &operator symbol##=(double value);
+  SLUICE_ASSIGNMENT(+)
+  SLUICE_ASSIGNMENT(-)
+  SLUICE_ASSIGNMENT(*)
+  SLUICE_ASSIGNMENT(/)
+#undef SLUICE_ASSIGNMENT
 
 private:
   Array &of;
