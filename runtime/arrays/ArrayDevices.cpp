@@ -10,18 +10,29 @@
 
 namespace sluice::runtime {
 
-/// The contexts of a thread. When it ends, later threads reuse them.
-struct ThreadContexts {
-  std::vector<ThreadContext *> all;
+using ThreadContexts = std::vector<ThreadContext *>;
 
-  ~ThreadContexts() {
+/// The contexts of this thread. A pointer, because arrays in static variables end after variables of the thread.
+static thread_local ThreadContexts *contextsOfThread = nullptr;
+
+/// When a thread ends, later threads reuse its contexts.
+struct EndOfThread {
+  ~EndOfThread() {
+    std::unique_ptr<ThreadContexts> its(std::exchange(contextsOfThread, nullptr));
+    if (!its)
+      return;
     ArrayDevices &devices = ArrayDevices::ofProcess();
     std::lock_guard lock(devices.mutex_);
-    devices.free_.insert(devices.free_.end(), all.begin(), all.end());
+    devices.free_.insert(devices.free_.end(), its->begin(), its->end());
   }
 };
 
-static thread_local ThreadContexts contextsOfThread;
+static ThreadContexts &allOfThread() {
+  static thread_local EndOfThread end;
+  if (!contextsOfThread)
+    contextsOfThread = new ThreadContexts();
+  return *contextsOfThread;
+}
 
 ArrayDevice::ArrayDevice(ArrayDevices &devices, size_t number, std::string backend, int32_t ordinal,
                          std::string settings, const sluice_backend_run *half)
@@ -111,26 +122,27 @@ std::shared_ptr<PooledBackend> ArrayDevices::openBackend(const ArrayDevice &devi
 }
 
 bool ArrayDevices::isOfThread(const ThreadContext &context) {
-  const std::vector<ThreadContext *> &all = contextsOfThread.all;
+  const ThreadContexts &all = allOfThread();
   return std::find(all.begin(), all.end(), &context) != all.end();
 }
 
 ThreadContext &ArrayDevices::contextOfThread(const std::shared_ptr<PooledBackend> &backend) {
-  for (ThreadContext *known : contextsOfThread.all)
+  ThreadContexts &mine = allOfThread();
+  for (ThreadContext *known : mine)
     if (&known->backend() == backend.get())
       return *known;
   std::unique_lock lock(mutex_);
   auto found = std::find_if(free_.begin(), free_.end(),
                             [&](ThreadContext *context) { return &context->backend() == backend.get(); });
   if (found != free_.end()) {
-    contextsOfThread.all.push_back(*found);
+    mine.push_back(*found);
     free_.erase(found);
-    return *contextsOfThread.all.back();
+    return *mine.back();
   }
   lock.unlock();
   auto made = std::make_unique<ThreadContext>(backend, DevicePool::ofProcess()->team(availableThreads()));
   lock.lock();
-  contextsOfThread.all.push_back(made.get());
+  mine.push_back(made.get());
   return *contexts_.emplace_back(std::move(made));
 }
 

@@ -115,7 +115,7 @@ private:
   std::map<std::pair<const ArrayDevice *, const ArrayDevice *>, CopyCount> copies_;
   std::vector<std::unique_ptr<ThreadContext>> contexts_;
   std::vector<ThreadContext *> free_; ///< left by threads that ended
-  friend struct ThreadContexts;
+  friend struct EndOfThread;
 };
 
 } // namespace sluice::runtime

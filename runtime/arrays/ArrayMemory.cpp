@@ -30,6 +30,8 @@ size_t ArrayMemory::classOf(size_t bytes) {
 std::byte *ArrayMemory::allocate(size_t bytes, const std::string &what) {
   if (!isHost_) {
     MemoryBlock block = pool_->take(device_, bytes, what);
+    std::lock_guard lock(pooledMutex_);
+    pooled_[static_cast<std::byte *>(block.address)] = block.bytes;
     held_ += static_cast<int64_t>(block.bytes);
     ++allocations_;
     return static_cast<std::byte *>(block.address);
@@ -44,17 +46,21 @@ std::byte *ArrayMemory::allocate(size_t bytes, const std::string &what) {
   return static_cast<std::byte *>(address);
 }
 
+std::byte *ArrayMemory::allocateOrTrim(size_t bytes, const std::string &what) {
+  std::byte *address = nullptr;
+  if (!guarded([&] { address = allocate(bytes, what); }).ok()) { // blocks of other sizes may be enough
+    trim();
+    address = allocate(bytes, what);
+  }
+  return address;
+}
+
 ArrayMemory::Block ArrayMemory::take(size_t bytes, Stream &stream, const std::string &what) {
   size_t number = classOf(std::max(bytes, alignment_));
   Block block{nullptr, bytesOf(number)};
   std::vector<WorkPointer> uses;
-  if (!takeUnused(block, number, uses) && !takeOfSlab(block, what)) {
-    Status status = guarded([&] { block.address = allocate(block.bytes, what); });
-    if (!status.ok()) { // blocks of other sizes may be enough
-      trim();
-      block.address = allocate(block.bytes, what);
-    }
-  }
+  if (!takeUnused(block, number, uses))
+    block.address = block.bytes <= mostInSlab ? takeOfSlab(block.bytes, what) : allocateOrTrim(block.bytes, what);
   inUse_ += static_cast<int64_t>(block.bytes);
   for (const WorkPointer &use : uses)
     guarded([&] { stream.waitFor(use); }); // errors of earlier uses belong to other arrays
@@ -73,18 +79,26 @@ bool ArrayMemory::takeUnused(Block &block, size_t number, std::vector<WorkPointe
   return true;
 }
 
-bool ArrayMemory::takeOfSlab(Block &block, const std::string &what) {
-  if (block.bytes > mostInSlab)
-    return false;
-  size_t aligned = (block.bytes + alignment_ - 1) / alignment_ * alignment_;
-  std::lock_guard lock(mutex_);
-  if (slabBytes_ < aligned) {
-    slab_ = allocate(slabBytes, what);
-    slabBytes_ = slabBytes;
+std::byte *ArrayMemory::takeOfSlab(size_t bytes, const std::string &what) {
+  size_t aligned = (bytes + alignment_ - 1) / alignment_ * alignment_;
+  auto cut = [&]() -> std::byte * {
+    if (slabBytes_ < aligned)
+      return nullptr;
+    slabBytes_ -= aligned;
+    return std::exchange(slab_, slab_ + aligned);
+  };
+  {
+    std::lock_guard lock(mutex_);
+    if (std::byte *address = cut())
+      return address;
   }
-  block.address = std::exchange(slab_, slab_ + aligned);
-  slabBytes_ -= aligned;
-  return true;
+  std::byte *slab = nullptr;
+  if (!guarded([&] { slab = allocateOrTrim(slabBytes, what); }).ok())
+    return allocate(aligned, what); // memory for one block may be left
+  std::lock_guard lock(mutex_);
+  slab_ = slab;
+  slabBytes_ = slabBytes;
+  return cut();
 }
 
 void ArrayMemory::give(const Block &block, std::vector<WorkPointer> uses) noexcept {
@@ -115,14 +129,23 @@ void ArrayMemory::trim() noexcept {
       release(block.address, bytesOf(number));
     }
   }
+  if (pool_)
+    pool_->trim();
 }
 
 void ArrayMemory::release(std::byte *address, size_t bytes) noexcept {
-  held_ -= static_cast<int64_t>(bytes);
-  if (isHost_)
+  if (isHost_) {
+    held_ -= static_cast<int64_t>(bytes);
     ::operator delete(address, std::align_val_t(alignment_));
-  else
-    pool_->give(device_, {address, bytes});
+    return;
+  }
+  std::unique_lock lock(pooledMutex_);
+  auto found = pooled_.find(address);
+  MemoryBlock block{address, found->second};
+  pooled_.erase(found);
+  lock.unlock();
+  held_ -= static_cast<int64_t>(block.bytes);
+  pool_->give(device_, block);
 }
 
 MemoryCount ArrayMemory::count() const { return {inUse_, held_, allocations_}; }

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -33,7 +34,7 @@ public:
   Block take(size_t bytes, Stream &stream, const std::string &what);
   /// Returns a block to the cache. `uses` is the work that may still use it.
   void give(const Block &block, std::vector<WorkPointer> uses) noexcept;
-  /// Waits for the uses of unused blocks, and frees blocks that are not part of a slab.
+  /// Waits for the uses of unused blocks, and returns blocks that are not part of a slab to the driver.
   void trim() noexcept;
 
   MemoryCount count() const;
@@ -55,7 +56,8 @@ private:
   std::byte *allocate(size_t bytes, const std::string &what);
   void release(std::byte *address, size_t bytes) noexcept;
   bool takeUnused(Block &block, size_t number, std::vector<WorkPointer> &uses);
-  bool takeOfSlab(Block &block, const std::string &what);
+  std::byte *allocateOrTrim(size_t bytes, const std::string &what);
+  std::byte *takeOfSlab(size_t bytes, const std::string &what);
 
   const PooledBackend &backend_;
   MemoryPool *pool_;
@@ -63,7 +65,9 @@ private:
   bool isHost_;
   size_t alignment_;
   std::atomic<int64_t> inUse_ = 0, held_ = 0, allocations_ = 0;
-  std::mutex mutex_; ///< guards the members below
+  std::mutex pooledMutex_;               ///< guards `pooled_`
+  std::map<std::byte *, size_t> pooled_; ///< sizes of blocks of the pool, which may be larger than requested
+  std::mutex mutex_;                     ///< guards the members below
   std::array<std::vector<Unused>, classes> unused_;
   size_t unusedBytes_ = 0;
   std::byte *slab_ = nullptr; ///< the rest of the newest slab, of which small blocks are parts

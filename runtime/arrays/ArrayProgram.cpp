@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/instance/Indices.h"
 #include "runtime/io/InitialValues.h"
 #include "runtime/plan/Layout.h"
 
@@ -200,6 +201,11 @@ static StoragePointer unshared(const StoragePointer &storage, const CallSite &si
 
 std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> inputs,
                                                std::span<ArrayDevice *const> devices, const CallSite &site) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (const Value &input = entry_->inputs[i]; input.below > 0 && plan_.deviceOf(input.slot) == 0) {
+      inputs[i]->synchronize();
+      checkIndices(plan_, input, inputs[i]->address(), {1, 0, 1});
+    }
   std::byte buffer[2048];
   std::pmr::monotonic_buffer_resource memory(buffer, sizeof buffer);
   Call call{devices, site, &memory};

@@ -8,7 +8,7 @@ import sys
 
 # Folders of runtime/ that only executables and tools use, from the bottom up: each may include those before it.
 RUNTIME = [
-    "io", "plugins", "launch", "device", "exec", "arrays", "instance", "data/tables", "data/images", "data/text", "data",
+    "io", "plugins", "launch", "device", "exec", "instance", "arrays", "data/tables", "data/images", "data/text", "data",
     "runner/machine", "runner/report", "runner/session", "runner/processes", "runner/verbs", "runner",
 ]
 

@@ -116,6 +116,8 @@ void Array::copy_to(Array &existing, Where where) const {
   detail::guarded("copy_to", where, [&] {
     runtime::copyStorage(*from.storage, 0, *to.value.storage, 0, from.type->bytes, {"copy_to", where}, from.storage);
   });
+  if (is_recording())
+    detail::recordCopy(*this, existing, "copy_to", where);
 }
 
 //===- changes in place -------------------------------------------------------------------------------------------===//
@@ -132,6 +134,12 @@ bool detail::needsMemoryToWrite(const ArrayValue &value) {
   return true;
 }
 
+/// A result that no call computed is an array with a gradient, or none: then the assignment is a copy.
+static void recordAssignment(const Array &result, const AssignedArray &x) {
+  if (is_recording() && !result.is(x.array) && !ArrayAccess::get(result)->value.call)
+    detail::recordCopy(result, x.array, "assignment", x.where);
+}
+
 Array &detail::assign(const AssignedArray &x, const Array &result) {
   ArrayImpl &to = ArrayAccess::require(x.array, "assignment", x.where);
   const ArrayValue &from = ArrayAccess::require(result, "assignment", x.where).value;
@@ -141,10 +149,17 @@ Array &detail::assign(const AssignedArray &x, const Array &result) {
                                 ", but the result is ", from.type->shapeText(), " ", to_string(from.type->dtype),
                                 " on ", nameOf(*from.type->device).str()),
                 x.where);
+  bool isLeaf = to.gradient && !to.value.call;
+  if (is_recording() && isLeaf && from.call)
+    throw Error(
+        "assignment: an array with attach_grad cannot change by calls that a tape records, which would make it a "
+        "result; change it after the tape, or while NoGrad exists",
+        x.where);
   // Memory that another library shares is written; otherwise x takes the memory of the result.
   bool isShared = to.value.storage->sharing() == runtime::Sharing::readWrite, isSame = from.storage == to.value.storage;
   if (!isShared && (isSame || from.storage->sharing() == runtime::Sharing::none)) {
     to.value = from;
+    recordAssignment(result, x);
     return x.array;
   }
   if (!isShared) // another library may change the memory of the result: copy it
@@ -156,6 +171,7 @@ Array &detail::assign(const AssignedArray &x, const Array &result) {
     });
   to.value.call = from.call;
   to.value.result = from.result;
+  recordAssignment(result, x);
   return x.array;
 }
 

@@ -68,7 +68,23 @@ private:
 
 } // namespace
 
-static thread_local CallMap callsOfThread; ///< calls of this thread, looked up without a lock
+/// The calls of this thread, looked up without a lock. A pointer, because destructors of static variables may call
+/// functions after the variables of the thread have ended.
+static thread_local CallMap *callsOfThread = nullptr;
+static thread_local bool hasThreadEnded = false;
+
+static CallMap &mapOfThread() {
+  struct End {
+    ~End() {
+      delete std::exchange(callsOfThread, nullptr);
+      hasThreadEnded = true;
+    }
+  };
+  static thread_local End end;
+  if (!callsOfThread)
+    callsOfThread = new CallMap();
+  return *callsOfThread;
+}
 
 const CachedCall *findCached(std::string_view key) { return CallCache::ofProcess().find(key); }
 const CachedCall *addCached(std::string_view key, std::unique_ptr<CachedCall> call) {
@@ -120,6 +136,9 @@ static void countCompilation(const CallRequest &request, std::string_view key) {
 }
 
 static const CachedCall *compileNew(const CallRequest &request, std::string_view key) {
+  if (hasThreadEnded) // so have variables of MLIR
+    throw Error(std::string(request.function) + ": cannot be compiled after the thread, or main, has ended",
+                request.where);
   requireElements(request);
   CompileRequest compile{request.function, request.where, {}, request.isWhole, request.options, deviceOf(request)};
   for (ArrayImpl *array : request.key->arrays())
@@ -142,12 +161,13 @@ static const CachedCall &findCall(const CallRequest &request) {
     text.assign(std::string(key)).append(reinterpret_cast<const char *>(&generation), sizeof generation);
     key = text;
   }
-  if (auto found = callsOfThread.find(key); found != callsOfThread.end())
+  CallMap &calls = mapOfThread();
+  if (auto found = calls.find(key); found != calls.end())
     return *found->second;
   const CachedCall *call = CallCache::ofProcess().find(key);
   if (!call)
     call = compileNew(request, key);
-  callsOfThread.emplace(std::string(key), call);
+  calls.emplace(std::string(key), call);
   return *call;
 }
 

@@ -160,8 +160,9 @@ static void replace(Array &of, const std::vector<Index> &indices, const Array &v
   detail::assign({of, where}, result);
 }
 
-ArraySlice Array::operator[](std::initializer_list<Index> indices) { return {*this, std::vector<Index>(indices)}; }
-Array Array::operator[](std::initializer_list<Index> list) const {
+ArraySlice Array::operator[](std::initializer_list<Index> indices) & { return {*this, std::vector<Index>(indices)}; }
+Array Array::operator[](std::initializer_list<Index> list) && { return static_cast<const Array &>(*this)[list]; }
+Array Array::operator[](std::initializer_list<Index> list) const & {
   std::vector<Index> indices(list);
   return selected(*this, indices, lineOf(indices));
 }

@@ -7,6 +7,7 @@
 #include "sluice/array/tape.h"
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
 namespace sluice {
@@ -53,7 +54,8 @@ static void record(const CachedCall *cached, std::span<ArrayImpl *const> operand
   for (ArrayImpl *operand : operands) {
     call->operands.push_back(operand->value);
     call->operands.back().writes = operand->value.storage->writes();
-    call->leaves.push_back(operand->gradient && !operand->value.call ? operand->shared_from_this() : nullptr);
+    bool isLeaf = operand->gradient && !operand->value.call;
+    call->leaves.push_back(isLeaf ? operand->weak_from_this() : std::weak_ptr<ArrayImpl>());
   }
   for (size_t i = 0; i < results.size(); ++i) {
     ArrayValue &value = ArrayAccess::get(results[i])->value;
@@ -132,10 +134,11 @@ private:
     if (!call.cached)
       numbered.device = nameOf(*call.results.front().type->device);
     for (size_t i = 0; i < call.operands.size(); ++i) {
-      numbered.operands.push_back(numberOf(call.operands[i]));
+      std::shared_ptr<ArrayImpl> leaf = call.leaves[i].lock();
+      numbered.operands.push_back(numberOf(call.operands[i], leaf.get()));
       requireUnchanged(call, i);
-      if (call.leaves[i])
-        addLeaf(call.leaves[i], numbered.operands.back());
+      if (leaf)
+        addLeaf(leaf, numbered.operands.back());
     }
     numbers[&call] = record.values.size();
     for (const ArrayValue &result : call.results) {
@@ -164,10 +167,11 @@ private:
     record.leafValues.push_back(value);
   }
 
-  size_t numberOf(const ArrayValue &value) {
+  /// The same memory is one value for each leaf, and one for all that are none: gradients flow to leaves only.
+  size_t numberOf(const ArrayValue &value, const ArrayImpl *leaf = nullptr) {
     if (value.call)
       return numbers.at(value.call.get()) + value.result;
-    auto [found, isNew] = given.try_emplace({value.storage.get(), value.type}, record.values.size());
+    auto [found, isNew] = given.try_emplace({value.storage.get(), value.type, leaf}, record.values.size());
     if (isNew)
       record.values.push_back(value);
     return found->second;
@@ -176,7 +180,7 @@ private:
   std::source_location where;
   Record record;
   std::unordered_map<const RecordedCall *, size_t> numbers; ///< index of the call's first result
-  std::map<std::pair<const runtime::Storage *, const ArrayType *>, size_t> given;
+  std::map<std::tuple<const runtime::Storage *, const ArrayType *, const ArrayImpl *>, size_t> given;
 };
 
 } // namespace

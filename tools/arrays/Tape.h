@@ -9,8 +9,9 @@ struct RecordedCall {
   /// The compiled function; null for a copy to the device of the result.
   const CachedCall *cached = nullptr;
   std::vector<ArrayValue> operands;
-  /// For each operand: its array if that is a leaf (attach_grad); null otherwise.
-  std::vector<std::shared_ptr<ArrayImpl>> leaves;
+  /// For each operand: its array if that is a leaf (attach_grad); none otherwise. Weak, because a leaf that changes in
+  /// place under a tape refers to its call.
+  std::vector<std::weak_ptr<ArrayImpl>> leaves;
   std::vector<ArrayValue> results; ///< without `call`, which would be a cycle
   runtime::CallSite site;
 

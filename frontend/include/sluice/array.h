@@ -20,6 +20,8 @@
 //   Errors        Error (error.h) at the line of the call; for a function by `jit`, at the line of `jit`. Wrong
 //                 arguments and operands without elements: code 2. A missing device: 4. Exhausted memory or a lost
 //                 device: 5. A defect or a failed kernel: 70.
+//   Indices       Indices on the host that are out of range throw Error (code 3). Those on accelerators are clamped,
+//                 because a check would copy them to the host.
 #pragma once
 
 #include "sluice/array/core.h"

@@ -137,8 +137,9 @@ public:
   Array &normal_(const Array &key, double mean = 0, double std = 1, Where where = Where::current());
   Array &uniform_(const Array &key, double low = 0, double high = 1, Where where = Where::current());
   /// The elements at these indices, as in NumPy: `a[{1, slice(2, 5), ellipsis}]`. Assignment writes them: `a[{0}] = b`.
-  ArraySlice operator[](std::initializer_list<Index> indices);
-  Array operator[](std::initializer_list<Index> indices) const;
+  ArraySlice operator[](std::initializer_list<Index> indices) &;
+  Array operator[](std::initializer_list<Index> indices) const &;
+  Array operator[](std::initializer_list<Index> indices) &&;
   /// masked_select(*this, mask) (array/dynamic.h). Waits.
   Array operator[](const ArrayArg &mask) const;
 

@@ -85,8 +85,9 @@ public:
     using Result = std::invoke_result_t<const Function &, const detail::Traced<Arguments> &...>;
     using Structure = detail::Structure<Result>;
     static_assert(Structure::lists <= 1, "a result has at most one vector of tensors");
+    static const char types = 0; // its address identifies the types of the arguments
     detail::CallKey key(state.get());
-    key.addAll(arguments...);
+    key.addAll(reinterpret_cast<std::uintptr_t>(&types), arguments...);
     auto trace = [&]() -> detail::Trace {
       return [state = state, kept = std::tuple(detail::keep(arguments)...)](std::span<const Tensor> operands,
                                                                             std::source_location line) {
@@ -131,8 +132,8 @@ private:
 };
 
 /// Compiles a function of tensors as one program (jax.jit, torch.compile). The first call with new argument types calls
-/// `function` with tensors. `function` must be pure: captured values are constants of the program, and side effects
-/// happen only while it is traced. It may use everything of graphs: `to` between devices, scan, cond. Programs and
+/// `function` with tensors, and so does the first `backward` of such a call. `function` must be pure: captured values are
+/// constants of the program, and side effects happen only while it is traced. It may use everything of graphs: `to` between devices, scan, cond. Programs and
 /// captures live until the process ends. Errors of calls name the line of `jit`.
 template <class Function>
 Jitted<Function> jit(Function function, CompileOptions options = {},

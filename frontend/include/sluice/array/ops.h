@@ -50,7 +50,8 @@ inline Array bitwise_not(ArrayArg x) { return detail::apply("bitwise_not", x.whe
 inline Array logical_not(ArrayArg x) { return detail::apply("logical_not", x.where, SLUICE_FUNCTION(logical_not), x); }
 inline Array operator-(ArrayArg x) { return neg(x); }
 inline Array operator~(ArrayArg x) { return bitwise_not(x); }
-inline Array operator!(ArrayArg x) { return logical_not(x); }
+/// logical_not. Errors name no line.
+inline Array operator!(const Array &x) { return logical_not(x); }
 #define SLUICE_OPERATOR(name, symbol)                                                                                  \
   inline Array operator symbol(ArrayArg a, ArrayArg b) { return name(a, b); }                                          \
   inline Array operator symbol(ArrayArg a, double b) { return name(a, b); }                                            \
