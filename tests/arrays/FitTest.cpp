@@ -2,6 +2,7 @@
 #include "sluice/array/fit.h"
 #include "sluice/array.h"
 #include "sluice/array/functional.h"
+#include "sluice/array/mirrored.h"
 #include "sluice/sluice.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/cuda_emu/Doubles.h"
@@ -150,6 +151,35 @@ TEST_P(checklist_41_trainer, CallsItsCallbacks) {
   EXPECT_EQ(other.parameters()[0].to_vector<float>(), line.parameters()[0].cpu().to_vector<float>());
 }
 
+using MirroredReplicas = OnDevices;
+
+TEST_P(MirroredReplicas, TrainAsOneAndStayEqual) {
+  auto loss = [](const Array &result, const Array &target) { return mse_loss(result, target); };
+  std::vector<Batch> batches = batchesOf(6, 0);
+  Mirrored<Line> one({cpu()}), all(try_all_gpus());
+  for (Mirrored<Line> *each : {&one, &all})
+    each->minimize(optim::Adam{.lr = 0.05});
+  std::vector<double> losses[2];
+  for (Mirrored<Line> *each : {&one, &all}) {
+    manual_seed(3);
+    for (const Batch &batch : batches) {
+      Array x = batch[0].slice(0, 0, 15), y = batch[1].slice(0, 0, 15); // uneven shares
+      losses[each == &all].push_back(each->train_batch(x, y, loss).item());
+    }
+  }
+  for (size_t i = 0; i < batches.size(); ++i)
+    EXPECT_NEAR(losses[1][i], losses[0][i], 1e-4 * losses[0][i]);
+  for (size_t number = 0; number < one.replica().parameters().size(); ++number) {
+    std::vector<float> wanted = one.replica().parameters()[number].to_vector<float>();
+    std::vector<float> first = all.replica().parameters()[number].to_vector<float>();
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_NEAR(first[i], wanted[i], 1e-4);
+    for (size_t replica = 1; replica < all.devices().size(); ++replica)
+      EXPECT_EQ(all.replica(replica).parameters()[number].to_vector<float>(), first)
+          << "replicas stay equal, in all bits";
+  }
+}
+
 std::string nameOf(const testing::TestParamInfo<const char *> &info) {
   std::string list = info.param;
   return list == "cpu" ? "Host" : list.find("sim") != std::string::npos ? "Virtual" : "EmulatedCuda";
@@ -159,6 +189,7 @@ std::string nameOf(const testing::TestParamInfo<const char *> &info) {
 SLUICE_ON_DEVICES(checklist_38_lazy_layers);
 SLUICE_ON_DEVICES(checklist_39_functional_form);
 SLUICE_ON_DEVICES(checklist_41_trainer);
+SLUICE_ON_DEVICES(MirroredReplicas);
 
 } // namespace
 } // namespace sluice

@@ -4,6 +4,7 @@
 #include "sluice/array/core.h"
 #include "sluice/data_parallel.h"
 
+#include <source_location>
 #include <utility>
 #include <vector>
 
@@ -16,5 +17,9 @@ std::vector<Array> split(ArrayArg batch, const std::vector<Device> &devices, con
 /// The same split of features x and labels y: the parts of x, and those of y. Throws Error if their lengths differ.
 std::pair<std::vector<Array>, std::vector<Array>>
 split_batch(ArrayArg x, const Array &y, const std::vector<Device> &devices, const SplitOptions &options = {});
+
+/// Replaces each array by the sum of all, which have one shape and dtype: allreduce of the same book. The first device adds
+/// in the order of the list, and the others get copies, so that all arrays have equal bits.
+void allreduce(std::vector<Array> &arrays, std::source_location where = std::source_location::current());
 
 } // namespace sluice
