@@ -51,14 +51,6 @@ static Params getParams(const Params &params, const Device &device) {
   return copies;
 }
 
-/// Replaces arrays on different devices by their sum.
-static void allreduce(std::vector<Array> data) {
-  for (size_t i = 1; i < data.size(); ++i)
-    data[0] += data[i].to(data[0].device());
-  for (size_t i = 1; i < data.size(); ++i)
-    data[0].copy_to(data[i]);
-}
-
 static void sgd(Params &params, double lr, std::int64_t batchSize) {
   for (Array &param : params)
     param -= lr / double(batchSize) * param.grad();
@@ -79,7 +71,7 @@ static void trainBatch(const Data &batch, std::vector<Params> &deviceParams, con
     std::vector<Array> gradients;
     for (const Params &params : deviceParams)
       gradients.push_back(params[i].grad());
-    allreduce(gradients);
+    allreduce(gradients); // the sum of all, on each device
   }
   for (Params &params : deviceParams)
     sgd(params, lr, batch.X.size(0)); // divided by the rows of all devices
