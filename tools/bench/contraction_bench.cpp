@@ -79,7 +79,7 @@ private:
 struct Options {
   std::string filter;
   double seconds = 0.3;
-  std::string assembly;
+  std::string assembly, cpu = "native";
 };
 
 struct Kernel {
@@ -174,10 +174,10 @@ static Emit product(int64_t m, int64_t n, int64_t k, Matmul::Rows rows, Matmul::
     op.m = m, op.n = n, op.k = k, op.rows = rows;
     op.a.strideI = transposeA ? 1 : k, op.a.strideJ = transposeA ? m : 1;
     op.b.place = {1, 0}, op.b.layout = b, op.b.strideI = n;
-    op.b.panel = panelWidth(b == Matmul::Layout::PanelsT ? k : n, target.lanes(32));
+    op.b.panel = panelWidth(b == Matmul::Layout::PanelsT ? k : n, 32, target);
     op.c.place = {2, 0}, op.c.strideI = n;
     if (panelC)
-      op.c.layout = Matmul::Layout::Panels, op.c.panel = panelWidth(n, target.lanes(32));
+      op.c.layout = Matmul::Layout::Panels, op.c.panel = panelWidth(n, 32, target);
     op.workspace = {3, 0};
     return emitMatmul(module, "product", loc, op, target);
   };
@@ -192,7 +192,7 @@ static Emit convolution(ConvolutionPass pass, int64_t rows, int64_t c, int64_t o
     Convolution op;
     op.element = f32;
     op.rows = rows, op.inputChannels = c, op.outputChannels = o, op.height = op.width = axis;
-    op.panel = panelWidth(o, target.lanes(32));
+    op.panel = panelWidth(o, 32, target);
     op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
     return pass(module, "convolution", loc, op, target);
   };
@@ -200,7 +200,7 @@ static Emit convolution(ConvolutionPass pass, int64_t rows, int64_t c, int64_t o
 
 class Bench {
 public:
-  Bench(const Options &options) : options(options), target(Target::host()) {
+  Bench(const Options &options, const Target &target) : options(options), target(target) {
     for (auto &buffer : buffers)
       buffer.assign(bufferElements, 0.25f);
     for (size_t i = 0; i < 4; ++i)
@@ -234,8 +234,6 @@ public:
     std::fflush(stdout);
   }
 
-  const Target &machine() const { return target; }
-
 private:
   // GFLOP/s
   double measure(const Kernel &kernel, int64_t rows, bool two, double seconds) {
@@ -247,7 +245,7 @@ private:
 
   static constexpr size_t bufferElements = 24 << 20;
   Options options;
-  Target target;
+  const Target &target;
   Pair pair;
   std::vector<float> buffers[4];
   void *addresses[4];
@@ -266,10 +264,18 @@ int main(int argc, char **argv) {
       ->type_name("SECONDS")
       ->capture_default_str();
   app.add_option("--assembly", options.assembly, "Write the assembly of the kernels to this file")->type_name("FILE");
+  app.add_option("--target-cpu", options.cpu, "CPU to generate code for; this machine must have its instructions")
+      ->type_name("CPU")
+      ->capture_default_str();
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))
     return *code;
-  Bench bench(options);
-  const Target &target = bench.machine();
+  llvm::Expected<Target> chosen = Target::of(options.cpu);
+  if (!chosen) {
+    std::fprintf(stderr, "contraction_bench: --target-cpu: %s\n", llvm::toString(chosen.takeError()).c_str());
+    return 2;
+  }
+  const Target &target = *chosen;
+  Bench bench(options, target);
   using Rows = Matmul::Rows;
   using Layout = Matmul::Layout;
   bench.run("matmul 1024 panels", 1024, product(1024, 1024, 1024, Rows::M, Layout::Panels, false, false, target));
@@ -281,6 +287,10 @@ int main(int argc, char **argv) {
   bench.run("linear 128-10 forward", 256, product(256, 10, 128, Rows::M, Layout::Panels, false, false, target));
   bench.run("linear 128-10 dX", 256, product(256, 128, 10, Rows::M, Layout::PanelsT, false, false, target));
   bench.run("linear 128-10 dW", 256, product(128, 10, 256, Rows::K, Layout::Strided, true, true, target));
+  bench.run("linear 768-3072 forward", 128, product(128, 3072, 768, Rows::M, Layout::Panels, false, false, target));
+  bench.run("linear 3072-768 forward", 128, product(128, 768, 3072, Rows::M, Layout::Panels, false, false, target));
+  bench.run("linear 256-1024 forward", 128, product(128, 1024, 256, Rows::M, Layout::Panels, false, false, target));
+  bench.run("linear 256-1024 one row", 1, product(1, 1024, 256, Rows::M, Layout::Panels, false, false, target));
   bench.run("4096 steps 256-1024 dW", 4096, product(256, 1024, 4096, Rows::K, Layout::Strided, true, true, target));
   bench.run("4096 steps 256-4000 dW", 4096, product(256, 4000, 4096, Rows::K, Layout::Strided, true, true, target));
 
@@ -293,6 +303,8 @@ int main(int argc, char **argv) {
                           {"conv2 20-50 5x5 13", 256, 20, 50, {13, 5, 1, 1, 0, 0}},
                           {"conv 64-64 3x3 56", 16, 64, 64, {56, 3, 1, 1, 1, 1}},
                           {"conv 512-512 3x3 7", 16, 512, 512, {7, 3, 1, 1, 1, 1}},
+                          {"conv 128-128 3x3 28", 16, 128, 128, {28, 3, 1, 1, 1, 1}},
+                          {"conv 1024-256 1x1 14", 16, 1024, 256, {14, 1, 1, 1, 0, 0}},
                           {"conv 256-64 1x1 56", 16, 256, 64, {56, 1, 1, 1, 0, 0}},
                           {"stem 3-64 7x7/2 224", 4, 3, 64, {224, 7, 2, 1, 3, 3}}};
   for (const Layer &layer : layers) {

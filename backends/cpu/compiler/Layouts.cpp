@@ -20,12 +20,10 @@ AffineMap getFilterPanels(MLIRContext *context, int64_t panel) {
       4, 0, {o.floorDiv(panel), getAffineDimExpr(2, context), getAffineDimExpr(3, context), c, o % panel}, context);
 }
 
-int64_t lanesOfSums(RankedTensorType type, const Target &target) {
-  return target.lanes(ir::getAccumulator(type.getElementType()).getIntOrFloatBitWidth());
-}
+int64_t bitsOfSums(RankedTensorType type) { return ir::getAccumulator(type.getElementType()).getIntOrFloatBitWidth(); }
 
 static int64_t panelOf(RankedTensorType weights, const Target &target) {
-  return panelWidth(weights.getDimSize(0), lanesOfSums(weights, target));
+  return panelWidth(weights.getDimSize(0), bitsOfSums(weights), target);
 }
 
 static LayoutPreference nhwc(MLIRContext *context, bool required) { return {ir::getNhwc(context), required}; }

@@ -18,8 +18,8 @@ struct LayoutPreference {
 LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned number, const Target &target,
                                  int64_t capacity);
 
-/// The vector lanes of the type in which products of this type's elements are accumulated.
-int64_t lanesOfSums(mlir::RankedTensorType type, const Target &target);
+/// The bits of the type in which products of this type's elements are accumulated.
+int64_t bitsOfSums(mlir::RankedTensorType type);
 
 /// The width of the panels (tiles) of the first dimension; 0 if the layout does not tile it.
 int64_t panelOfFirstDim(mlir::RankedTensorType type);

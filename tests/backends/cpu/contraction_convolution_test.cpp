@@ -35,7 +35,7 @@ enum class Pass { Forward, InputGradient, WeightGradient };
 template <typename T> struct Check {
   const Case &c;
   const Target &target;
-  int64_t panel = panelWidth(c.o, target.lanes(sizeof(T) * 8));
+  int64_t panel = panelWidth(c.o, sizeof(T) * 8, target);
   int64_t oh = c.h.output(), ow = c.w.output();
   int64_t xCount = c.rows * c.h.input * c.w.input * c.c;
   int64_t yCount = c.rows * oh * ow * c.o;
@@ -189,7 +189,7 @@ TEST(ConvolutionLanes, FewLastChannelsWasteNone) {
           Convolution op;
           op.element = f32;
           op.rows = 4;
-          op.inputChannels = 20, op.outputChannels = 50, op.panel = panelWidth(50, target.lanes(32));
+          op.inputChannels = 20, op.outputChannels = 50, op.panel = panelWidth(50, 32, target);
           op.height = op.width = axis(13, 5);
           op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
           return emit(module, "convolution", loc, op, target);

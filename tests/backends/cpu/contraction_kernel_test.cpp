@@ -1,4 +1,5 @@
 // Kernels around a product or convolution: operands, layouts and epilogues, against the reference functions.
+#include "backends/cpu/compiler/product/Contraction.h"
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <gtest/gtest.h>
@@ -7,13 +8,11 @@
 namespace sluice::cpu::testing {
 namespace {
 
-// Types and layouts for one element type: panel widths follow from the target's lanes, for up to 64 channels.
+// Types and layouts for one element type.
 struct Types {
   std::string element;
-  int64_t lanes = Target::host().lanes(element == "f64" ? 64 : 32);
-
   std::string aliases(int64_t channels) const {
-    std::string panel = std::to_string(std::min<int64_t>(64, (channels + lanes - 1) / lanes * lanes));
+    std::string panel = std::to_string(panelWidth(channels, element == "f64" ? 64 : 32, Target::host()));
     return "#nhwc = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>>\n"
            "#filter = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0 floordiv " +
            panel + ", d2, d3, d1, d0 mod " + panel +

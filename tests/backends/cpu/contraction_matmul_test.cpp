@@ -47,12 +47,13 @@ struct Storage {
     s.matrix.batchStrides = {s.elements};
     return s;
   }
-  static Storage panels(int64_t buffer, int64_t rows, int64_t columns, Layout layout, int64_t lanes) {
+  static Storage panels(int64_t buffer, int64_t rows, int64_t columns, Layout layout, int64_t bits,
+                        const Target &target) {
     int64_t cut = layout == Layout::Panels ? columns : rows, whole = layout == Layout::Panels ? rows : columns;
     Storage s{{}, rows, columns, 0};
     s.matrix.place.buffer = buffer;
     s.matrix.layout = layout;
-    s.matrix.panel = panelWidth(cut, lanes);
+    s.matrix.panel = panelWidth(cut, bits, target);
     s.elements = (cut + s.matrix.panel - 1) / s.matrix.panel * s.matrix.panel * whole;
     s.matrix.batchStrides = {s.elements};
     return s;
@@ -78,11 +79,12 @@ template <typename T> Array<T> fill(const Storage &storage, int64_t batch, unsig
 }
 
 template <typename T> void check(const Case &c, const Target &target) {
-  int64_t lanes = target.lanes(sizeof(T) * 8);
+  int64_t bits = sizeof(T) * 8;
   Storage a = Storage::strided(0, c.m, c.k, c.transposeA);
-  Storage b =
-      c.b == Layout::Strided ? Storage::strided(1, c.k, c.n, c.transposeB) : Storage::panels(1, c.k, c.n, c.b, lanes);
-  Storage out = c.panelC ? Storage::panels(2, c.m, c.n, Layout::Panels, lanes) : Storage::strided(2, c.m, c.n, false);
+  Storage b = c.b == Layout::Strided ? Storage::strided(1, c.k, c.n, c.transposeB)
+                                     : Storage::panels(1, c.k, c.n, c.b, bits, target);
+  Storage out =
+      c.panelC ? Storage::panels(2, c.m, c.n, Layout::Panels, bits, target) : Storage::strided(2, c.m, c.n, false);
   Program program(
       [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type f64) {
         Matmul matmul;

@@ -81,7 +81,7 @@ std::string text(const Shape &s) {
 }
 
 std::vector<float> convolve(const Shape &s, Pass pass, const Target &target) {
-  int64_t panel = panelWidth(s.o, target.lanes(32));
+  int64_t panel = panelWidth(s.o, 32, target);
   // x, w and dY or y; the third is the output.
   int64_t place[3] = {0, 1, 2};
   if (pass != Pass::Forward)

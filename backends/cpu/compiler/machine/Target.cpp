@@ -27,6 +27,20 @@ static bool hasSingleWideFma(StringRef cpu) {
   return single.contains(cpu);
 }
 
+// Cores with 5 cycles from a multiply-add to its result, and cores that start more than 4 instructions in a cycle.
+// Source: Agner Fog, "The microarchitecture of Intel, AMD, and VIA CPUs" and "Instruction tables".
+static int64_t fmaLatencyOf(StringRef cpu) {
+  static const llvm::StringSet<> slow = {"haswell", "broadwell", "znver1", "znver2"};
+  return slow.contains(cpu) ? 5 : 4;
+}
+
+static int64_t issueWidthOf(StringRef cpu) {
+  static const llvm::StringSet<> four = {"haswell",     "broadwell",  "skylake",   "skylake-avx512",
+                                         "cascadelake", "cooperlake", "x86-64-v3", "x86-64-v4"};
+  static const llvm::StringSet<> five = {"icelake-client", "icelake-server", "tigerlake", "rocketlake", "cannonlake"};
+  return four.contains(cpu) ? 4 : five.contains(cpu) ? 5 : 6;
+}
+
 bool Target::has(StringRef instruction) const { return llvm::is_contained(instructions, instruction); }
 
 // The target for `cpu`, with those of the available extensions that generated code uses.
@@ -44,6 +58,8 @@ static Target targetWith(StringRef cpu, const llvm::StringMap<bool> &available) 
   target.vectorBits = wide ? 512 : target.has("avx2") ? 256 : 128;
   target.numVectorRegisters = wide ? 32 : 16;
   target.fmaPorts = wide && hasSingleWideFma(cpu) ? 1 : 2;
+  target.fmaLatency = fmaLatencyOf(cpu);
+  target.issueWidth = issueWidthOf(cpu);
   target.l2 = wide ? 1 << 20 : 256 << 10;
   return target;
 }

@@ -19,8 +19,10 @@ struct Target {
   std::vector<std::string> instructions; // LLVM's names of the extensions of x86-64 that the code may use
   int64_t vectorBits = 512;
   int64_t numVectorRegisters = 32;
-  int64_t fmaPorts = 2;  // vector multiply-adds that start in one cycle
-  int64_t l1 = 32 << 10; // bytes, of one core
+  int64_t fmaPorts = 2;   // vector multiply-adds that start in one cycle
+  int64_t fmaLatency = 4; // cycles from a multiply-add to its result
+  int64_t issueWidth = 4; // instructions that start in one cycle
+  int64_t l1 = 32 << 10;  // bytes, of one core
   int64_t l2 = 1 << 20;
 
   int64_t lanes(int64_t elementBits) const { return vectorBits / elementBits; }

@@ -50,8 +50,9 @@ struct Contraction {
   double lanes = 1;                   // share of the vector lanes that the shape can fill
 };
 
-// The width of the panels of `columns` output channels.
-int64_t panelWidth(int64_t columns, int64_t lanes);
+// The width of the panels of `columns` output channels, with sums of `bits` each. With 16 vector registers, tiles are two
+// vectors wide, and a row of a panel is one cache line. With 32, up to 64 columns leave the choice of the tile open.
+int64_t panelWidth(int64_t columns, int64_t bits, const Target &target);
 
 // ---- Matrix products ------------------------------------------------------------------------------------------------
 

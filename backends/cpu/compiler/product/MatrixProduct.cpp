@@ -15,7 +15,7 @@ bool isInPanels(RankedTensorType type) {
 
 /// Whether whole vectors of this type's elements fill its panels.
 static bool vectorsFillPanels(RankedTensorType type, const Target &target) {
-  return panelOfFirstDim(type) % lanesOfSums(type, target) == 0;
+  return panelOfFirstDim(type) % target.lanes(bitsOfSums(type)) == 0;
 }
 
 /// Without the layout if dimensions of size 1 are all that it moves.
@@ -171,7 +171,7 @@ LayoutPreference preferredLayoutOfMatrices(const MatrixProduct &product, bool is
   RankedTensorType type = operand.type();
   bool isWeight = isB && product.isMatrix(operand) && product.isFree(operand.dims[0]) && type.hasStaticShape();
   if (isWeight && product.canReadB(target))
-    return {getMatrixPanels(type.getContext(), panelWidth(type.getDimSize(0), lanesOfSums(type, target))), false};
+    return {getMatrixPanels(type.getContext(), panelWidth(type.getDimSize(0), bitsOfSums(type), target)), false};
   bool canRead = isB ? product.canReadB(target) : product.canReadA();
   return number == 0 || !canRead ? chained(product, operand) : LayoutPreference();
 }

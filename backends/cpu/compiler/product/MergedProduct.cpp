@@ -40,7 +40,7 @@ namespace {
 class Merger {
 public:
   Merger(const MatrixProduct &product, const Target &target)
-      : product(product), vectorLanes(lanesOfSums(product.y.type(), target)) {
+      : product(product), vectorLanes(target.lanes(bitsOfSums(product.y.type()))) {
     for (const MatrixProduct::Tensor *operand : {&product.a, &product.b})
       for (unsigned dim : operand->dims)
         if (product.dims[dim].hasRows)

@@ -212,6 +212,7 @@ private:
   void addTile(OpBuilder &b, SumsOfBlock &block, const Part &part, Value row, int64_t rows, bool last) {
     int64_t strideB = plan.panelOfB ? plan.panelOfB : plan.groups.width;
     Tile tile(loc, vector, rows, part.columns, /*wholeVectors=*/true);
+    tile.panelsOfB(plan.panelOfB, distanceOfPanels());
     tile.prefetchB(prefetchSteps * strideB);
     SmallVector<Value> aRows;
     for (int64_t r = 0; r < rows && !plan.copiesA; ++r) {
@@ -278,6 +279,7 @@ private:
   void emitTile(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value aBase, Value bBase, Value row,
                 Value column, int64_t rows, int64_t columns, Value limit) {
     Tile tile(loc, vector, rows, columns, plan.panelOfB != 0);
+    tile.panelsOfB(plan.panelOfB, distanceOfPanels());
     IndexMath math{b, loc};
     SmallVector<Value> aRows;
     for (int64_t r = 0; r < rows; ++r) {
@@ -331,6 +333,9 @@ private:
   // The distance from one term of B to the next, in elements.
   int64_t strideOfB() const { return plan.panelOfB ? plan.panelOfB : op.b.strideI; }
 
+  // The distance from one panel of B to the next, in elements.
+  int64_t distanceOfPanels() const { return (plan.packed ? plan.packStage().count() : 1) * op.k * plan.panelOfB; }
+
   // Small tiles are unrolled to amortize the loop overhead.
   static int64_t unrollOf(const Tile &tile) { return tile.rows() * tile.vectors() >= 16 ? 2 : 4; }
 
@@ -377,14 +382,14 @@ private:
     if (!plan.panelOfB)
       return address(b, corner(stage, b, op.b, batch), math.mul(column, op.b.strideJ));
     Value panel = math.div(column, plan.panelOfB), within = math.rem(column, plan.panelOfB);
+    Value offset = math.add(math.mul(panel, distanceOfPanels()), within);
     if (!plan.packed)
-      return address(b, corner(stage, b, op.b, batch), math.add(math.mul(panel, op.k * plan.panelOfB), within));
-    Value matrix = math.mul(panel, plan.packStage().count());
+      return address(b, corner(stage, b, op.b, batch), offset);
     Value place = math.constant(0);
     for (auto [index, size, stride] : llvm::zip(batch, op.batch, op.b.batchStrides))
       if (stride != 0)
         place = math.add(math.mul(place, size), index);
-    Value offset = math.add(math.mul(math.add(matrix, place), op.k * plan.panelOfB), within);
+    offset = math.add(offset, math.mul(place, op.k * plan.panelOfB));
     return address(b, stage.buffer(op.workspace.buffer), math.add(offset, op.workspace.offset));
   }
 

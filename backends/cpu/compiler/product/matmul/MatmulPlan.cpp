@@ -14,7 +14,10 @@ static constexpr int64_t mostColumns = 256, termsPerCopy = 256;
 // Rows of A: above this, all of B is packed once instead of parts of it for each block.
 static constexpr int64_t fewRows = 192;
 
-int64_t panelWidth(int64_t columns, int64_t lanes) { return std::min<int64_t>(64, llvm::alignTo(columns, lanes)); }
+int64_t panelWidth(int64_t columns, int64_t bits, const Target &target) {
+  int64_t lanes = target.lanes(bits), widest = target.numVectorRegisters > 16 ? 64 : 2 * lanes;
+  return std::min<int64_t>(widest, llvm::alignTo(columns, lanes));
+}
 
 static int64_t elementBytes(const Matmul &op) { return op.element.getIntOrFloatBitWidth() / 8; }
 
@@ -36,7 +39,7 @@ MatmulPlan::MatmulPlan(const Matmul &op, const Target &target)
   problem.elementBits = op.element.getIntOrFloatBitWidth();
   problem.rows = op.m;
   problem.columns = op.n;
-  problem.panel = inParts && !panelOfB ? panelWidth(op.n, lanes) : panelOfB;
+  problem.panel = inParts && !panelOfB ? panelWidth(op.n, problem.elementBits, target) : panelOfB;
   problem.depth = op.k;
   problem.rowBytes = op.a.strideI * elementBytes(op);
   groups = chooseTiles(problem, target);
@@ -52,7 +55,7 @@ void MatmulPlan::planPacking() {
   packed = (transposed && !packsParts) || (rowsOfBEvictEachOther() && op.m >= fewRows && !copiesA);
   if (!packed)
     return;
-  panelOfB = panelWidth(op.n, lanes);
+  panelOfB = panelWidth(op.n, op.element.getIntOrFloatBitWidth(), target);
   workspaceBytes = packStage().elements() * elementBytes(op);
 }
 

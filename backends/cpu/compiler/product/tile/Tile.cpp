@@ -22,6 +22,11 @@ int64_t Tile::lanesOf(int64_t vector) const {
   return std::min(lanes, columns - vector * lanes);
 }
 
+int64_t Tile::offsetInB(int64_t vector) const {
+  int64_t column = vector * vectorType.getNumElements();
+  return panel == 0 ? column : column / panel * panelDistance + column % panel;
+}
+
 Sums Tile::zeros(OpBuilder &b) const {
   Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType));
   return Sums(numRows * numVectors, zero);
@@ -47,12 +52,14 @@ void Tile::store(OpBuilder &b, const Sums &sums, Value base, int64_t rowStride) 
 }
 
 void Tile::multiplyAdd(OpBuilder &b, Sums &sums, ArrayRef<Value> aAddresses, Value bAddress) const {
+  constexpr int64_t lineBits = 512;
+  int64_t vectorsOfLine = lineBits / (vectorType.getNumElements() * vectorType.getElementTypeBitWidth());
   SmallVector<Value, 8> bVectors;
   for (int64_t v = 0; v < numVectors; ++v) {
-    Value address = elementAddress(b, loc, vectorType.getElementType(), bAddress, v * vectorType.getNumElements());
+    Value address = elementAddress(b, loc, vectorType.getElementType(), bAddress, offsetInB(v));
     bVectors.push_back(wholeVectors ? loadVector(b, loc, vectorType, address)
                                     : loadFirstLanes(b, loc, vectorType, address, lanesOf(v)));
-    if (ahead)
+    if (ahead && v % vectorsOfLine == 0)
       prefetch(b, loc, elementAddress(b, loc, vectorType.getElementType(), address, ahead));
   }
   for (int64_t row = 0; row < numRows; ++row) {

@@ -32,6 +32,10 @@ public:
   Sums load(mlir::OpBuilder &b, mlir::Value base, int64_t rowStride) const;
   void store(mlir::OpBuilder &b, const Sums &sums, mlir::Value base, int64_t rowStride) const;
 
+  // B lies in panels of `width` columns, `distance` elements apart. The tile begins with a panel, or ends with or before
+  // the one that it begins in.
+  void panelsOfB(int64_t width, int64_t distance) { panel = width, panelDistance = distance; }
+
   // Each step also prefetches the row of B this many elements later into the first-level cache; 0: none.
   void prefetchB(int64_t distance) { ahead = distance; }
 
@@ -43,7 +47,9 @@ private:
   mlir::VectorType vectorType;
   int64_t numRows, numVectors, columns;
   bool wholeVectors;
-  int64_t ahead = 0;
+  int64_t panel = 0, panelDistance = 0, ahead = 0;
+
+  int64_t offsetInB(int64_t vector) const; // of its elements from the first column's
 };
 
 // for i in [lower, upper) step `step`: `body` replaces the sums.

@@ -1,17 +1,18 @@
 // The model: a step adds one rank-1 product to a tile of R rows and V vectors. It costs the largest of
-//   R * V / ports     starting the multiply-adds,
-//   (R + V) / 2       loads, of which two start in a cycle,
-//   4                 the latency of a multiply-add, since the next step needs the same sums,
+//   R * V / ports           starting the multiply-adds,
+//   (R + V + lines of B) / 2  loads and prefetches, of which two start in a cycle,
+//   all of these / width    issuing the instructions, and those of the loop,
+//   latency                 of a multiply-add, since the next step needs the same sums,
 // and a tile costs its steps plus its beginning and end. Measured tiles follow it within a few per cent.
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
 
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace sluice::cpu {
 
-static constexpr double fmaLatency = 4;
 static constexpr double loadsPerCycle = 2;
 static constexpr int64_t maxRows = 14; // each row occupies an address register
 
@@ -22,7 +23,10 @@ int64_t maxTileRows(int64_t vectors, const Target &target) {
 }
 
 static double stepCycles(double rows, double vectors, const Target &target) {
-  return std::max({rows * vectors / target.fmaPorts, (rows + vectors) / loadsPerCycle, fmaLatency});
+  constexpr double lineBits = 512, instructionsOfLoop = 2;
+  double products = rows * vectors, loads = rows + vectors + std::ceil(vectors * double(target.vectorBits) / lineBits);
+  return std::max({products / double(target.fmaPorts), loads / loadsPerCycle,
+                   (products + loads + instructionsOfLoop) / double(target.issueWidth), double(target.fmaLatency)});
 }
 
 static double tileCycles(const TileProblem &problem, int64_t rows, int64_t vectors, const Target &target) {
@@ -66,8 +70,8 @@ ColumnGroups chooseTiles(const TileProblem &problem, const Target &target) {
   for (int64_t vectors = widest; vectors >= 1; --vectors) {
     ColumnGroups groups;
     groups.width = vectors * lanes;
-    bool crossesPanels = problem.panel && problem.columns > problem.panel && problem.panel % groups.width != 0;
-    if (crossesPanels)
+    bool isOneGroup = problem.columns <= groups.width;
+    if (problem.panel && !isOneGroup && problem.panel % groups.width != 0 && groups.width % problem.panel != 0)
       continue;
     groups.full = problem.columns / groups.width;
     groups.tail = problem.columns % groups.width;

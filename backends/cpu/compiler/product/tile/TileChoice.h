@@ -8,7 +8,7 @@
 
 namespace sluice::cpu {
 
-// `full` groups of `width` columns, then one of `tail` columns (if not 0). No group crosses a panel.
+// `full` groups of `width` columns, then one of `tail` columns (if not 0). Each begins with a panel, or lies in one.
 struct ColumnGroups {
   int64_t width = 0, full = 0, tail = 0;
   int64_t rows = 1, tailRows = 1; // rows of the tiles in full groups and in the tail

@@ -238,7 +238,7 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
   pack.from = op.weights, pack.to = op.workspace;
   pack.panelK = op.panel, pack.stridePanelK = taps * op.inputChannels * op.panel;
   pack.strideN = op.panel;
-  pack.panel = sum.panel = panelWidth(wide, target.lanes(bits));
+  pack.panel = sum.panel = panelWidth(wide, bits, target);
   pack.reversed = true;
   result.workspaceBytes = pack.elements() * bits / 8;
   result.stages.push_back(emitPackPanels(module, (name + "_pack").str(), loc, pack, target));

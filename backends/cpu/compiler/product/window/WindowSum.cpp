@@ -197,10 +197,15 @@ private:
     Value offset = math.mul(math.add(math.mul(image, h.inputSize), place), w.inputSize * op.inputChannels);
     row.input = address(b, stage.buffer(op.input.buffer), math.add(offset, op.input.offset));
     Value panel = math.div(row.column, op.panel), within = math.rem(row.column, op.panel);
-    Value weights = math.add(math.mul(panel, h.kernel * w.kernel * op.inputChannels * op.panel), within);
+    Value weights = math.add(math.mul(panel, distanceOfPanels(phase)), within);
     int64_t firstTap = (h.kernelStart * w.kernel + w.kernelStart) * op.inputChannels * op.panel;
     row.weights = address(b, stage.buffer(op.weights.buffer), math.add(weights, op.weights.offset + firstTap));
     return row;
+  }
+
+  // The distance from one panel of the weights to the next, in elements.
+  int64_t distanceOfPanels(const WindowSum::Phase &phase) const {
+    return phase.height.kernel * phase.width.kernel * op.inputChannels * op.panel;
   }
 
   void emitRun(StageFunction &stage, OpBuilder &b, const Row &row, const TileRun &run) {
@@ -215,6 +220,7 @@ private:
     const WindowAxis &h = row.phase.height, &w = row.phase.width;
     IndexMath math{b, loc};
     Tile tile(loc, vector, run.size, row.columns, /*wholeVectors=*/true);
+    tile.panelsOfB(op.panel, distanceOfPanels(row.phase));
     if (row.phase.taps() * op.inputChannels * row.columns * elementBytes() > target.l1 / 2)
       tile.prefetchB(prefetchSteps * op.panel);
     Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, tile, row, run, pixel);
