@@ -154,6 +154,8 @@ const Case cases[] = {
     {.name = "transposed_b", .m = 45, .n = 70, .k = 33, .transposeB = true},
     {.name = "transposed_both", .m = 45, .n = 71, .k = 64, .transposeA = true, .transposeB = true},
     {.name = "panels", .m = 50, .n = 150, .k = 40, .b = Layout::Panels},
+    {.name = "panels_of_one_row", .m = 1, .n = 150, .k = 40, .b = Layout::Panels, .batch = 2},
+    {.name = "packed_for_one_row", .m = 1, .n = 150, .k = 40, .transposeB = true, .batch = 2},
     {.name = "panels_narrow", .m = 50, .n = 20, .k = 40, .b = Layout::Panels},
     {.name = "panels_transposed", .m = 50, .n = 150, .k = 70, .b = Layout::PanelsT},
     {.name = "panels_transposed_10", .m = 50, .n = 128, .k = 10, .b = Layout::PanelsT},

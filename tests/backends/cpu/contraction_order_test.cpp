@@ -26,6 +26,7 @@ std::vector<Target> machines(const Target &base) {
   if (std::getenv("SLUICE_TEST_FULL"))
     add(base.l1 * 2, base.l2 * 2, base.fmaPorts);
   add(256 << 10, 64 << 10, 3 - base.fmaPorts);
+  list.back().fmaLatency = 6, list.back().issueWidth = 2;
   return list;
 }
 

@@ -50,6 +50,10 @@ TEST(Target, VectorsFollowTheInstructionSet) {
 TEST(Target, ANameSaysWhatSpeedDependsOn) {
   EXPECT_EQ(target("znver4").fmaPorts, 1);
   EXPECT_EQ(target("skylake-avx512").fmaPorts, 2);
+  EXPECT_EQ(target("haswell").fmaLatency, 5);
+  EXPECT_EQ(target("skylake").fmaLatency, 4);
+  EXPECT_EQ(target("skylake").issueWidth, 4);
+  EXPECT_EQ(target("znver3").issueWidth, 6);
   EXPECT_EQ(target("haswell").l2, 256 << 10);
   EXPECT_EQ(target("haswell:l1=48K,l2=2M").l1, 48 << 10);
   EXPECT_EQ(target("haswell:l1=48K,l2=2M").l2, 2 << 20);
