@@ -2,6 +2,7 @@
 //   R * V / ports           starting the multiply-adds,
 //   (R + V + lines of B) / 2  loads and prefetches, of which two start in a cycle,
 //   all of these / width    issuing the instructions, and those of the loop,
+//   V / 0.75                reading B from the second-level cache, if it does not fit into the first,
 //   latency                 of a multiply-add, since the next step needs the same sums,
 // and a tile costs its steps plus its beginning and end. Measured tiles follow it within a few per cent.
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
@@ -13,7 +14,7 @@
 
 namespace sluice::cpu {
 
-static constexpr double loadsPerCycle = 2;
+static constexpr double loadsPerCycle = 2, vectorsPerCycleOfL2 = 0.75;
 static constexpr int64_t maxRows = 14; // each row occupies an address register
 
 int64_t maxTileRows(int64_t vectors, const Target &target) {
@@ -22,17 +23,19 @@ int64_t maxTileRows(int64_t vectors, const Target &target) {
   return std::clamp<int64_t>(rows, 1, maxRows);
 }
 
-static double stepCycles(double rows, double vectors, const Target &target) {
+static double stepCycles(const TileProblem &problem, double rows, double vectors, const Target &target) {
   constexpr double lineBits = 512, instructionsOfLoop = 2;
   double products = rows * vectors, loads = rows + vectors + std::ceil(vectors * double(target.vectorBits) / lineBits);
-  return std::max({products / double(target.fmaPorts), loads / loadsPerCycle,
+  double bytesOfB = double(problem.depth) * vectors * double(target.vectorBits) / 8;
+  double reading = bytesOfB <= double(target.l1) / 2 ? 0 : vectors / vectorsPerCycleOfL2;
+  return std::max({reading, products / double(target.fmaPorts), loads / loadsPerCycle,
                    (products + loads + instructionsOfLoop) / double(target.issueWidth), double(target.fmaLatency)});
 }
 
 static double tileCycles(const TileProblem &problem, int64_t rows, int64_t vectors, const Target &target) {
   if (rows == 0)
     return 0;
-  double step = stepCycles(rows, vectors, target);
+  double step = stepCycles(problem, rows, vectors, target);
   // Eight ways of a first-level cache set hold the rows that differ by multiples of 4 KB.
   if (rows > 8 && problem.rowBytes % 4096 == 0 && problem.rowBytes != 0)
     step *= 1.35;
