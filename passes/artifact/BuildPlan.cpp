@@ -280,6 +280,7 @@ private:
       if (ShapedType::isDynamic(size))
         item.rowsDim = int(dim);
     }
+    item.layout = layoutOf(type);
     item.slot = slotOf(slot);
     item.bytes = getBufferBytes(type, capacity);
     item.entry = plan.entries.size();

@@ -3,7 +3,9 @@
 // 1. Values connected by elementwise ops, a state with its reads and writes, and a slot with its parameter form one
 //    class and share a layout. The layout is one that a backend requires somewhere in the class, else the first
 //    proposal, else row-major. Always row-major are the inputs and outputs of entry points, loop-carried values, values
-//    that replicas scatter and gather, and values on a device whose backend proposes no layouts.
+//    that replicas scatter and gather, and values on a device whose backend proposes no layouts. Exceptions are inputs
+//    and outputs of a functional model on the host that elementwise ops connect, such as a parameter and its new value:
+//    the caller passes the output to the next call as it is.
 // 2. Each op is queried again with the layouts chosen for its values. If it requires another layout, a
 //    `sluice.relayout` is inserted, unless the elements already have the required order in memory.
 //
@@ -33,6 +35,8 @@ public:
 
   LogicalResult run() {
     module.walk([&](CopyOp copy) { noteCopy(copy); });
+    if (getModel(module).getFunctional())
+      module.walk([&](EntryOp entry) { findUpdated(entry); });
     module.walk([&](Operation *op) { connect(op); });
     for (void *member : copied)
       copiedClasses.insert(leader(member));
@@ -54,8 +58,8 @@ private:
   /// Whether the value stays row-major. Inputs and outputs of entry points have the layout of the caller, on both sides
   /// of a copy.
   bool isFixed(Value value) {
-    return isa<BlockArgument>(value) || value.getDefiningOp<LoopOp>() || isOfShards(value.getDefiningOp()) ||
-           fixedCopies.contains(value) || isRowMajor(value.getType());
+    return (isa<BlockArgument>(value) && !updated.contains(value)) || value.getDefiningOp<LoopOp>() ||
+           isOfShards(value.getDefiningOp()) || fixedCopies.contains(value) || isRowMajor(value.getType());
   }
   static bool isOfShards(Operation *op) {
     auto collective = dyn_cast_or_null<CollectiveOp>(op);
@@ -65,6 +69,23 @@ private:
   void *keyOfState(StringRef name) { return stateOf(name); }
 
   void join(void *a, void *b) { classes.unionSets(a, b); }
+
+  /// Finds the inputs that elementwise ops connect to an output of the same type.
+  void findUpdated(EntryOp entry) {
+    llvm::EquivalenceClasses<void *> joined;
+    auto isCandidate = [&](Value value) {
+      auto type = cast<RankedTensorType>(value.getType());
+      return type.hasStaticShape() && getDevice(type).getValue() == kHostDevice && !isRowMajor(type);
+    };
+    for (Operation &op : entry.getActions())
+      if (isa<ElementwiseOp>(op))
+        for (Value operand : op.getOperands())
+          joined.unionSets(key(operand), key(op.getResult(0)));
+    for (BlockArgument input : entry.getActions().getArguments())
+      for (Value output : entry.getReturn().getValues())
+        if (isCandidate(input) && output.getType() == input.getType() && joined.isEquivalent(key(input), key(output)))
+          updated.insert(input);
+  }
 
   void noteCopy(CopyOp copy) {
     if (!copy.isCrossing())
@@ -176,6 +197,10 @@ private:
   }
 
   void setTypes(Operation *op) {
+    if (auto entry = dyn_cast<EntryOp>(op))
+      for (BlockArgument input : entry.getActions().getArguments())
+        if (updated.contains(input))
+          input.setType(chosenType(key(input), input.getType()));
     if (auto state = dyn_cast<StateOp>(op)) {
       RankedTensorType stored = chosenType(op, state.getStoredType());
       if (stored.getEncoding())
@@ -252,7 +277,9 @@ private:
       return convertOperand(set.getValueMutable(), choices.lookup(leader(keyOfState(set.getState()))).layout);
     if (auto copy = dyn_cast<CopyOp>(op); copy && copy.isCrossing())
       return convertCopy(copy);
-    if (isa<ReturnOp, LoopOp, NextOp>(op) || isOfShards(op))
+    if (auto results = dyn_cast<ReturnOp>(op))
+      return convertOutputs(results);
+    if (isa<LoopOp, NextOp>(op) || isOfShards(op))
       for (OpOperand &operand : op->getOpOperands())
         if (failed(convertOperand(operand, AffineMap())))
           return failure();
@@ -262,6 +289,19 @@ private:
         if (failed(convertOperand(operand, getLayoutMap(cast<RankedTensorType>(result.getType())))))
           return failure();
     return isAsked(op) ? convertRequired(op) : success();
+  }
+
+  LogicalResult convertOutputs(ReturnOp results) {
+    llvm::SmallPtrSet<void *, 16> updatedClasses;
+    for (Value input : updated)
+      updatedClasses.insert(leader(key(input)));
+    for (OpOperand &output : results->getOpOperands()) {
+      void *set = leader(key(output.get()));
+      bool isUpdate = !isFixed(output.get()) && updatedClasses.contains(set) && !output.get().getDefiningOp<GetOp>();
+      if (failed(convertOperand(output, isUpdate ? choices.lookup(set).layout : AffineMap())))
+        return failure();
+    }
+    return success();
   }
 
   /// The layout that the op requires instead of the value's current one; null if it accepts the current one.
@@ -316,6 +356,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   const DeviceBackends &backends;
+  llvm::DenseSet<Value> updated;     // inputs of functional entry points that have the layout of their class
   llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of copies to outputs
   SmallVector<void *> copied;        // both sides of all other copies
   llvm::SmallPtrSet<void *, 16> copiedClasses;

@@ -23,6 +23,12 @@ static sluice_access accessOf(const Buffer &buffer) {
 
 //===- preparation ------------------------------------------------------------------------------------------------===//
 
+static PackingPointer packingOf(const Value &value) {
+  if (value.layout.empty())
+    return nullptr;
+  return std::make_shared<Packing>(Packing{value.dtype, value.shape, value.layout, static_cast<size_t>(value.bytes)});
+}
+
 ArrayProgram::ArrayProgram(const sluice_artifact &artifact, std::shared_ptr<const void> code)
     : code_(std::move(code)), artifact_(&artifact), plan_(readPlan(artifact)), transientBytes_(plan_.devices.size()),
       isUsed_(plan_.devices.size()) {
@@ -30,8 +36,12 @@ ArrayProgram::ArrayProgram(const sluice_artifact &artifact, std::shared_ptr<cons
   auto found = std::find_if(plan_.entries.begin(), plan_.entries.end(), isEntry);
   entry_ = found == plan_.entries.end() ? &plan_.entries.front() : &*found;
   hasStates_ = !plan_.states.empty();
-  for (const Value &output : entry_->outputs)
+  for (const Value &input : entry_->inputs)
+    inputPackings_.push_back(packingOf(input));
+  for (const Value &output : entry_->outputs) {
     outputPlaces_.push_back(placeOf(output.slot, output.bytes));
+    outputPackings_.push_back(packingOf(output));
+  }
   list_ = prepare(entry_->actions);
   writers_.assign(entry_->outputs.size(), 0);
   for (size_t i = 0; i < entry_->outputs.size(); ++i)
@@ -184,7 +194,8 @@ struct ArrayProgram::Call {
   std::pmr::memory_resource *memory;
   std::pmr::vector<std::byte *> bases{memory};
   std::pmr::vector<Stream *> streams{memory};
-  std::vector<WorkPointer> events = {}; ///< by step of the list that runs
+  std::pmr::vector<StoragePointer> packed{memory}; ///< inputs in other orders than row-major
+  std::vector<WorkPointer> events = {};            ///< by step of the list that runs
 
   std::byte *addressOf(const Place &place) const { return bases[place.base] + place.offset; }
 };
@@ -197,6 +208,13 @@ static StoragePointer unshared(const StoragePointer &storage, const CallSite &si
   auto copy = std::make_shared<Storage>(device, storage->bytes(), device.streamOfThread(), site.function);
   copyStorage(*storage, 0, *copy, 0, storage->bytes(), site, storage);
   return copy;
+}
+
+StoragePointer ArrayProgram::newOutput(size_t number, ArrayDevice &device, const CallSite &site) const {
+  if (outputPackings_[number])
+    return std::make_shared<Storage>(device, outputPackings_[number], device.streamOfThread(), site.function);
+  return std::make_shared<Storage>(device, static_cast<size_t>(entry_->outputs[number].bytes), device.streamOfThread(),
+                                   site.function);
 }
 
 std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> inputs,
@@ -212,25 +230,31 @@ std::vector<StoragePointer> ArrayProgram::call(std::span<const StoragePointer> i
   for (size_t i = 0; i < devices.size(); ++i)
     call.streams.push_back(isUsed_[i] ? &devices[i]->streamOfThread() : nullptr);
   // Copies in any stream may read an input, so that all streams wait.
-  for (const StoragePointer &input : inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     for (Stream *stream : call.streams)
       if (stream)
-        input->waitToRead(*stream);
-    call.bases.push_back(input->address());
+        inputs[i]->waitToRead(*stream);
+    if (!inputPackings_[i]) {
+      call.bases.push_back(inputs[i]->address());
+      continue;
+    }
+    call.packed.push_back(unshared(inputs[i], site));
+    call.bases.push_back(call.packed.back()->packedAddress(inputPackings_[i]));
   }
   std::vector<StoragePointer> outputs(entry_->outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Value &output = entry_->outputs[i];
-    ArrayDevice &device = *devices[plan_.deviceOf(output.slot)];
+    ArrayDevice &device = *devices[plan_.deviceOf(entry_->outputs[i].slot)];
     size_t own = inputs.size() + i;
     if (outputPlaces_[i].base < inputs.size())
       outputs[i] = unshared(inputs[outputPlaces_[i].base], site);
     else if (outputPlaces_[i].base < own)
       outputs[i] = outputs[outputPlaces_[i].base - inputs.size()];
     else
-      outputs[i] =
-          std::make_shared<Storage>(device, static_cast<size_t>(output.bytes), device.streamOfThread(), site.function);
-    call.bases.push_back(outputs[i]->address());
+      outputs[i] = newOutput(i, device, site);
+    bool isOwn = outputPlaces_[i].base >= own; // others are written at their own base
+    call.bases.push_back(!isOwn               ? nullptr
+                         : outputPackings_[i] ? outputs[i]->packedAddress(outputPackings_[i])
+                                              : outputs[i]->address());
   }
   std::pmr::vector<StoragePointer> transient(&memory);
   for (size_t i = 0; i < devices.size(); ++i) {

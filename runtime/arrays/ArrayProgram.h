@@ -74,6 +74,7 @@ private:
   struct Call;
 
   Place placeOf(const Slot &slot, int64_t bytes);
+  StoragePointer newOutput(size_t number, ArrayDevice &device, const CallSite &site) const;
   List prepare(const std::vector<Action> &actions);
   void prepareLaunch(Step &step, const Launch &launch);
   void findWriters(const List &list);
@@ -90,8 +91,9 @@ private:
   const Entry *entry_;
   std::vector<int64_t> transientBytes_; ///< by device
   std::vector<Place> outputPlaces_;     ///< an output may be an input, another output or a constant
-  std::vector<size_t> writers_;         ///< by output: the device whose stream writes it last
-  std::vector<bool> isUsed_;            ///< for each device, whether a step runs on it
+  std::vector<PackingPointer> inputPackings_, outputPackings_; ///< null: row-major
+  std::vector<size_t> writers_;                                ///< by output: the device whose stream writes it last
+  std::vector<bool> isUsed_;                                   ///< for each device, whether a step runs on it
   bool hasStates_ = false;
   bool isParallel_ = false; ///< some launch on the host has several tasks
   List list_;

@@ -11,19 +11,72 @@ namespace sluice::runtime {
 Storage::Storage(ArrayDevice &device, size_t bytes, Stream &stream, const std::string &what)
     : device_(&device), bytes_(bytes), memory_(&device.memory()) {
   block_ = memory_->take(bytes, stream, what);
+  rowMajor_ = block_.address;
+}
+
+Storage::Storage(ArrayDevice &device, PackingPointer packing, Stream &stream, const std::string &what)
+    : device_(&device), bytes_(packing->rowMajorBytes()), memory_(&device.memory()) {
+  ArrayMemory::Block block = memory_->take(packing->bytes, stream, what);
+  packed_.push_back({std::move(packing), block});
 }
 
 Storage::Storage(ArrayDevice &device, std::byte *address, size_t bytes, Sharing sharing, std::function<void()> release)
-    : device_(&device), block_{address, bytes}, bytes_(bytes), release_(std::move(release)), sharing_(sharing) {}
+    : device_(&device), block_{address, bytes}, bytes_(bytes), rowMajor_(address), release_(std::move(release)),
+      sharing_(sharing) {}
 
 Storage::~Storage() {
+  dropPacked();
   if (memory_) {
-    memory_->give(block_, std::move(uses_));
+    if (block_.address)
+      memory_->give(block_, std::move(uses_));
     return;
   }
   for (const WorkPointer &use : uses_)
     guarded([&] { Stream::synchronize(use); });
   release_();
+}
+
+std::byte *Storage::unpacked() {
+  synchronize();
+  std::lock_guard lock(mutex_);
+  if (rowMajor_ || packed_.empty()) // by another thread, or there are no elements
+    return rowMajor_;
+  const auto &[packing, from] = packed_.front();
+  block_ = memory_->take(bytes_, device_->streamOfThread(), "an array");
+  unpack(packing->shape, packing->layout, sizeOf(packing->dtype), from.address, block_.address);
+  rowMajor_.store(block_.address, std::memory_order_release);
+  return block_.address;
+}
+
+std::byte *Storage::packedAddress(const PackingPointer &packing) {
+  auto find = [&]() -> std::byte * {
+    for (const auto &[known, block] : packed_)
+      if (known == packing || *known == *packing)
+        return block.address;
+    return nullptr;
+  };
+  {
+    std::lock_guard lock(mutex_);
+    if (std::byte *known = find())
+      return known;
+  }
+  const std::byte *elements = address();
+  synchronize();
+  std::lock_guard lock(mutex_);
+  if (std::byte *known = find()) // by another thread
+    return known;
+  ArrayMemory::Block block = device_->memory().take(packing->bytes, device_->streamOfThread(), "an array");
+  std::memset(block.address, 0, packing->bytes);
+  pack(packing->shape, packing->layout, sizeOf(packing->dtype), elements, block.address);
+  packed_.push_back({packing, block});
+  return block.address;
+}
+
+void Storage::dropPacked() {
+  std::lock_guard lock(mutex_);
+  for (const Packed &each : packed_)
+    device_->memory().give(each.block, uses_);
+  packed_.clear();
 }
 
 void Storage::waitToRead(Stream &stream) {
@@ -60,6 +113,8 @@ void Storage::share() {
 }
 
 void Storage::noteWrite(const WorkPointer &work) {
+  if (rowMajor_)
+    dropPacked();
   noteRead(work);
   ++writes_;
   std::lock_guard lock(mutex_);

@@ -53,10 +53,21 @@ static std::string whyNotFor(const Plan &plan, int64_t launched) {
                       ", or compile it with --replicas ", launched, " or --replicas env");
 }
 
+/// Refuses functions of arrays, whose inputs and outputs have layouts of their own.
+static void requireRowMajor(const Plan &plan) {
+  for (const Entry &entry : plan.entries)
+    for (const std::vector<Value> *values : {&entry.inputs, &entry.outputs})
+      for (const Value &value : *values)
+        if (!value.layout.empty())
+          failUnsupported(concat(quote(entry.name), ": ", quote(value.name),
+                                 " is not row-major, which only functions of arrays support"));
+}
+
 /// Reads the plan and, if the launch decides, sets its number of replicas. Throws in all processes if there are too
 /// many or too few processes.
 static Plan planFor(const sluice_artifact &artifact, ProcessGroup *processes) {
   Plan plan = readPlan(artifact);
+  requireRowMajor(plan);
   int64_t launched = processes ? processes->size() : 1;
   if (std::string reason = processes ? whyNotFor(plan, launched) : std::string(); !reason.empty()) {
     processes->endAlike("the start of the run");

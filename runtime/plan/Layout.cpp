@@ -26,8 +26,8 @@ struct Level {
   int64_t inner;         ///< physical elements within one step
 };
 
-/// Visits physical memory in order. `Copy` has `element(physical, logical)` and `padding(physical, count)`, in
-/// elements.
+/// Visits physical memory in order. `Copy` has `elements(physical, logical, count, stride)`, where `stride` is the
+/// distance of the logical ones, and `padding(physical, count)`, all in elements.
 template <typename Copy> class Walk {
 public:
   Walk(const Shape &shape, const Layout &layout, Copy copy) : shape_(shape), position_(shape.size(), 0), copy_(copy) {
@@ -53,14 +53,19 @@ public:
 
 private:
   void visit(size_t depth, int64_t physical, int64_t logical) {
-    if (depth == levels_.size()) {
-      copy_.element(physical, logical);
-      return;
-    }
+    if (depth == levels_.size()) // a scalar
+      return copy_.elements(physical, logical, 1, 0);
     const Level &level = levels_[depth];
     int64_t &position = position_[static_cast<size_t>(level.dim)];
     int64_t size = shape_[static_cast<size_t>(level.dim)];
     int64_t start = position;
+    if (depth + 1 == levels_.size()) {
+      int64_t count = std::clamp<int64_t>((size - position + level.scale - 1) / level.scale, 0, level.count);
+      copy_.elements(physical, logical, count, level.logicalStride);
+      if (count < level.count)
+        copy_.padding(physical + count, level.count - count);
+      return;
+    }
     for (int64_t i = 0; i < level.count; ++i) {
       if (position >= size) {
         copy_.padding(physical, (level.count - i) * level.inner);
@@ -84,8 +89,9 @@ template <typename T> struct PackCopy {
   const std::byte *logical;
   std::byte *physical;
 
-  void element(int64_t to, int64_t from) {
-    std::memcpy(physical + to * sizeof(T), logical + from * sizeof(T), sizeof(T));
+  void elements(int64_t to, int64_t from, int64_t count, int64_t stride) {
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(physical + (to + i) * sizeof(T), logical + (from + i * stride) * sizeof(T), sizeof(T));
   }
   void padding(int64_t to, int64_t count) {
     std::memset(physical + to * sizeof(T), 0, static_cast<size_t>(count) * sizeof(T));
@@ -96,8 +102,9 @@ template <typename T> struct UnpackCopy {
   const std::byte *physical;
   std::byte *logical;
 
-  void element(int64_t from, int64_t to) {
-    std::memcpy(logical + to * sizeof(T), physical + from * sizeof(T), sizeof(T));
+  void elements(int64_t from, int64_t to, int64_t count, int64_t stride) {
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(logical + (to + i * stride) * sizeof(T), physical + (from + i) * sizeof(T), sizeof(T));
   }
   void padding(int64_t, int64_t) {}
 };

@@ -184,6 +184,7 @@ struct Value {
   DType dtype = DType::f32;
   Shape shape;
   int rowsDim = -1; ///< the dimension that counts rows, or -1
+  Layout layout;    ///< row-major, except in functional models
   Slot slot;
   int64_t bytes = 0;
   size_t entry = 0;               ///< number of its entry in the plan

@@ -58,7 +58,8 @@ private:
       if (plan_.capacity == 0 || size % plan_.capacity != 0)
         json.at("rows_dim").fail(concat("size ", size, " is not a multiple of the capacity ", plan_.capacity));
     }
-    value.bytes = parseTensorBytes(json, value.shape, value.dtype);
+    value.layout = parseLayout(json, value.shape);
+    value.bytes = parseTensorBytes(json, physicalShape(value.shape, value.layout), value.dtype);
     value.slot = parseSlot(json, plan_, value.bytes);
     value.entry = plan_.entries.size();
     if (plan_.deviceOf(value.slot) != 0 && (plan_.replicas != 1 || plan_.microbatches > 1 || plan_.logicalShards > 0))

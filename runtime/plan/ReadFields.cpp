@@ -79,6 +79,33 @@ Shape parseShape(const JsonReader &json, DType type) {
   return shape;
 }
 
+static PhysicalDim parsePhysicalDim(const JsonReader &json) {
+  std::vector<JsonReader> fields = json.list();
+  if (fields.size() != 1 && fields.size() != 3)
+    json.fail(concat("has ", fields.size(), " fields, not 1 or 3"));
+  PhysicalDim dim;
+  dim.dim = static_cast<int>(fields[0].integer(0, INT32_MAX));
+  if (fields.size() == 3) {
+    std::string part = fields[1].string();
+    if (part != "div" && part != "mod")
+      fields[1].fail(concat("is ", quote(part), ", not 'div' or 'mod'"));
+    dim.part = part == "div" ? PhysicalDim::Part::tileNumber : PhysicalDim::Part::placeInTile;
+    dim.tile = fields[2].integer(1, INT32_MAX);
+  }
+  return dim;
+}
+
+Layout parseLayout(const JsonReader &json, const Shape &shape) {
+  if (!json.has("layout") || json.at("layout").isNull())
+    return {};
+  Layout layout;
+  for (const JsonReader &item : json.at("layout").list())
+    layout.push_back(parsePhysicalDim(item));
+  if (std::string error = layoutError(shape, layout); !error.empty())
+    json.at("layout").fail(error);
+  return layout;
+}
+
 int64_t parseTensorBytes(const JsonReader &json, const Shape &shape, DType type) {
   int64_t bytes = json.at("bytes").integer(0, mostBytes);
   std::optional<int64_t> elements = checkedElements(shape, sizeOf(type));

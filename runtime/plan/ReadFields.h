@@ -31,6 +31,8 @@ template <typename Enum> Enum parseEnum(const JsonReader &json, std::span<const 
 }
 Shape parseShape(const JsonReader &json, DType type);
 
+/// The field `layout` of a value of this shape; row-major if it is absent.
+Layout parseLayout(const JsonReader &json, const Shape &shape);
 /// The field `bytes`: at least the size of a tensor of this type.
 int64_t parseTensorBytes(const JsonReader &json, const Shape &shape, DType type);
 

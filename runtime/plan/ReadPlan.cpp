@@ -161,26 +161,6 @@ private:
         json.fail(concat(quote(plan_.devices[device].name), " has no queue"));
   }
 
-  static Layout parseLayout(const JsonReader &json) {
-    Layout layout;
-    for (const JsonReader &item : json.list()) {
-      std::vector<JsonReader> fields = item.list();
-      if (fields.size() != 1 && fields.size() != 3)
-        item.fail(concat("has ", fields.size(), " fields, not 1 or 3"));
-      PhysicalDim dim;
-      dim.dim = static_cast<int>(fields[0].integer(0, INT32_MAX));
-      if (fields.size() == 3) {
-        std::string part = fields[1].string();
-        if (part != "div" && part != "mod")
-          fields[1].fail(concat("is ", quote(part), ", not 'div' or 'mod'"));
-        dim.part = part == "div" ? PhysicalDim::Part::tileNumber : PhysicalDim::Part::placeInTile;
-        dim.tile = fields[2].integer(1, INT32_MAX);
-      }
-      layout.push_back(dim);
-    }
-    return layout;
-  }
-
   State parseState(const JsonReader &json) const {
     State state;
     state.name = json.at("name").string();
@@ -193,12 +173,7 @@ private:
     if (state.isSharded() && (state.kind != StateKind::slot || state.shards != plan_.replicas))
       json.at("shards").fail(concat("is ", state.shards, ", but a slot has one for each of ", plan_.replicas,
                                     " replicas, and another state has one"));
-    if (json.has("layout") && !json.at("layout").isNull()) {
-      state.layout = parseLayout(json.at("layout"));
-      std::string error = layoutError(state.keptShape(), state.layout);
-      if (!error.empty())
-        json.at("layout").fail(error);
-    }
+    state.layout = parseLayout(json, state.keptShape());
     state.bytes = parseTensorBytes(json, physicalShape(state.keptShape(), state.layout), state.dtype);
     state.slot = parseStateSlot(json, state.bytes);
     if (json.has("mirrors"))

@@ -126,6 +126,7 @@ static Json write(const Wait &wait) { return Json::array({wait.action, wait.call
 
 static Json write(const Value &value) {
   Json json{{"name", value.name}, {"dtype", nameOf(value.dtype)}, {"shape", value.shape}, {"rows_dim", value.rowsDim}};
+  addList(json, "layout", value.layout);
   json.update(write(value.slot));
   json["bytes"] = value.bytes;
   if (value.below > 0)

@@ -94,6 +94,20 @@ template <typename T> void setState(Instance &instance, const char *name, const 
 
 } // namespace
 
+/// A caller passes row-major elements.
+TEST(Instance, RefusesPackedInputs) {
+  std::string text = plan();
+  std::string rows = "\"rows_dim\": 0";
+  size_t at = text.find(rows);
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at + rows.size(), ", \"layout\": [[1], [0], [2], [3]]");
+  sluice_artifact packed = test::logisticRegression(text);
+  Status status = guarded([&] { Instance(packed, std::make_shared<DevicePool>(), {}); });
+  EXPECT_EQ(status.code, ExitCode::unsupported);
+  EXPECT_NE(status.message.find("is not row-major, which only functions of arrays support"), std::string::npos)
+      << status.message;
+}
+
 TEST(Instance, SameBitsOnAnyNumberOfThreads) {
   std::vector<Bytes> one = statesAfterTraining(1);
   EXPECT_EQ(one, statesAfterTraining(2));

@@ -122,6 +122,7 @@ static const BadPlan badPlans[] = {
     {"ManyTasks", "\"tasks\": 49", "\"tasks\": 99999999999", "outside"},
     {"WideIgnored", "\"below\": 10", "\"below\": 10, \"ignored\": 5000000000", "outside [-2147483648, 2147483647]"},
     {"IgnoredOfNone", "\"below\": 10", "\"ignored\": -100", "is given without 'below'"},
+    {"LayoutOfAnInput", "\"rows_dim\": 0", "\"rows_dim\": 0, \"layout\": [[0]]", "dimension 1"},
     {"RowsDim", "\"rows_dim\": 0", "\"rows_dim\": 4", "outside [-1, 3]"},
     {"RowsNotOfTheCapacity", "\"capacity\": 64", "\"capacity\": 48", "not a multiple of the capacity 48"},
     {"SameState", "\"fc.bias\"", "\"fc.weight\"", "'fc.weight' appears twice"},
