@@ -41,9 +41,7 @@ protected:
 
   Packed() {
     auto loss = [](const Tensor &w, const Tensor &x, const Tensor &y) { return square(linear(x, w) - y).sum(); };
-    update = jit([loss](const Tensor &w, const Tensor &x, const Tensor &y) {
-      return w - 0.01 * grad(loss)(w, x, y);
-    });
+    update = jit([loss](const Tensor &w, const Tensor &x, const Tensor &y) { return w - 0.01 * grad(loss)(w, x, y); });
   }
 
   void train(int steps) {
@@ -61,7 +59,8 @@ protected:
   std::vector<float> elementsOfX = randomElements(kRows * kIn, 1), elementsOfY = randomElements(kRows * kOut, 2),
                      elementsOfW = randomElements(kOut * kIn, 3);
   std::vector<double> wanted{elementsOfW.begin(), elementsOfW.end()};
-  Array x = array(elementsOfX, {kRows, kIn}), y = array(elementsOfY, {kRows, kOut}), w = array(elementsOfW, {kOut, kIn});
+  Array x = array(elementsOfX, {kRows, kIn}), y = array(elementsOfY, {kRows, kOut}),
+        w = array(elementsOfW, {kOut, kIn});
   std::function<Array(Array, Array, Array)> update;
 };
 

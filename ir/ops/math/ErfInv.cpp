@@ -5,6 +5,7 @@
 // multiplications, divisions and comparisons, which every device rounds alike: random numbers have the same bits
 // everywhere.
 #include "ir/ops/math/ErfInv.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -77,12 +78,12 @@ static Lane evaluate(const Piece &piece, Lane w) {
 
 /// log(t) for 2^-63 < t <= 1: k log(2) + log(m) for t = 2^k m with m near 1, and log(m) as a polynomial in
 /// ((m - 1) / (m + 1))^2 with the coefficients of fdlibm's e_log.c and e_logf.c.
-static Lane portableLog(Lane t, ErfInv precision) {
+static Lane portableLog(Lane t) {
   static constexpr double kSingle[] = {0.24279078841, 0.28498786688, 0.40000972152, 0.66666662693};
   static constexpr double kDouble[] = {1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
                                        2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
                                        6.666666666666735130e-01};
-  bool isSingle = precision == ErfInv::Single;
+  bool isSingle = getElementTypeOrSelf(t.value).isF32();
   // The logarithm of 2 in two parts, the first of which has few bits, so that its product with k is exact.
   double high = isSingle ? 6.9313812256e-01 : 6.93147180369123816490e-01;
   double low = isSingle ? 9.0580006145e-06 : 1.90821492927058770002e-10;
@@ -101,7 +102,7 @@ static Lane portableLog(Lane t, ErfInv precision) {
 
 Lane erfinv(Lane x, ErfInv precision) {
   ArrayRef<Piece> pieces = piecesOf(precision);
-  Lane w = -portableLog((1.0 - x) * (1.0 + x), precision), result = evaluate(pieces.back(), w);
+  Lane w = -portableLog((1.0 - x) * (1.0 + x)), result = evaluate(pieces.back(), w);
   for (const Piece &piece : llvm::reverse(pieces.drop_back()))
     result = where(w < piece.below, evaluate(piece, w), result);
   return result * x;

@@ -1,4 +1,4 @@
-// Register tiles that keep both multiply-add units of a core busy, and that read B's panels in its layout.
+// Register tiles that keep both multiply-add units of a core busy, and that read B's panels in their layout.
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
 
 #include "backends/cpu/compiler/product/Contraction.h"
