@@ -4,8 +4,9 @@
 //    class and share a layout. The layout is one that a backend requires somewhere in the class, else the first
 //    proposal, else row-major. Always row-major are the inputs and outputs of entry points, loop-carried values, values
 //    that replicas scatter and gather, and values on a device whose backend proposes no layouts. Exceptions are inputs
-//    and outputs of a functional model on the host that elementwise ops connect, such as a parameter and its new value:
-//    the caller passes the output to the next call as it is.
+//    and outputs of a function of arrays on the host that elementwise ops connect, such as a parameter and its new
+//    value: the caller passes the output to the next call as it is. A function of arrays is a functional model with one
+//    entry point. If there were more, one would not read what another returns.
 // 2. Each op is queried again with the layouts chosen for its values. If it requires another layout, a
 //    `sluice.relayout` is inserted, unless the elements already have the required order in memory.
 //
@@ -35,8 +36,8 @@ public:
 
   LogicalResult run() {
     module.walk([&](CopyOp copy) { noteCopy(copy); });
-    if (getModel(module).getFunctional())
-      module.walk([&](EntryOp entry) { findUpdated(entry); });
+    if (auto entries = module.getOps<EntryOp>(); getModel(module).getFunctional() && llvm::hasSingleElement(entries))
+      findUpdated(*entries.begin());
     module.walk([&](Operation *op) { connect(op); });
     for (void *member : copied)
       copiedClasses.insert(leader(member));
@@ -356,7 +357,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   const DeviceBackends &backends;
-  llvm::DenseSet<Value> updated;     // inputs of functional entry points that have the layout of their class
+  llvm::DenseSet<Value> updated;     // inputs of a function of arrays that have the layout of their class
   llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of copies to outputs
   SmallVector<void *> copied;        // both sides of all other copies
   llvm::SmallPtrSet<void *, 16> copiedClasses;

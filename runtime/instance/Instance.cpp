@@ -53,7 +53,7 @@ static std::string whyNotFor(const Plan &plan, int64_t launched) {
                       ", or compile it with --replicas ", launched, " or --replicas env");
 }
 
-/// Refuses functions of arrays, whose inputs and outputs have layouts of their own.
+/// Refuses functions of arrays with inputs or outputs that are not row-major.
 static void requireRowMajor(const Plan &plan) {
   for (const Entry &entry : plan.entries)
     for (const std::vector<Value> *values : {&entry.inputs, &entry.outputs})

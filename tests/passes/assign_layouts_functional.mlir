@@ -9,7 +9,7 @@
 // CHECK-NOT: sluice.relayout
 // CHECK: sluice.return %[[Y]], %[[NEXT]]
 module {
-  sluice.model "model" format 2 phase "model" functional
+  sluice.model "model" format 2 phase "model" entries ["predict"] functional
   sluice.graph ["x", "w"] (%x: tensor<4x8xf32>, %w: tensor<64x8xf32>) {
     %y = sluice.einsum "ab,cb->ac" %x, %w : (tensor<4x8xf32>, tensor<64x8xf32>) -> tensor<4x64xf32>
     %next = sluice.mul %w, %w : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
@@ -23,7 +23,7 @@ module {
 // Tests that a weight without a new value stays row-major: the caller reads it elsewhere.
 // CHECK: sluice.entry @predict ["x", "w"] -> ["y"] (%{{.+}}: tensor<4x8xf32, #cpu>, %{{.+}}: tensor<64x8xf32, #cpu>)
 module {
-  sluice.model "model" format 2 phase "model" functional
+  sluice.model "model" format 2 phase "model" entries ["predict"] functional
   sluice.graph ["x", "w"] (%x: tensor<4x8xf32>, %w: tensor<64x8xf32>) {
     %y = sluice.einsum "ab,cb->ac" %x, %w : (tensor<4x8xf32>, tensor<64x8xf32>) -> tensor<4x64xf32>
     sluice.output "y", %y : tensor<4x64xf32>
@@ -41,5 +41,24 @@ module {
     %next = sluice.mul %w, %w : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
     sluice.output "y", %y : tensor<4x64xf32>
     sluice.output "next", %next : tensor<64x8xf32>
+  }
+}
+
+// -----
+
+// Tests that inputs and outputs are row-major if there are several entry points: `eval_step` reads what `train_step`
+// returns.
+// CHECK: sluice.entry @train_step ["x", "@w", "@lr"] -> ["loss", "@w"] (%{{.+}}: tensor<4x8xf32, #cpu>, %{{.+}}: tensor<64x8xf32, #cpu>,
+// CHECK: sluice.return %{{.+}} : tensor<f32, #cpu>, tensor<64x8xf32, #cpu>
+// CHECK: sluice.entry @init
+module {
+  sluice.model "model" format 2 phase "model" functional
+  sluice.state parameter @w : tensor<64x8xf32> = <"uniform", -1.0 : f64, 1.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 0.1 : f64>
+  sluice.graph ["x"] (%x: tensor<4x8xf32>) {
+    %w = sluice.get @w : tensor<64x8xf32>
+    %y = sluice.einsum "ab,cb->ac" %x, %w : (tensor<4x8xf32>, tensor<64x8xf32>) -> tensor<4x64xf32>
+    %loss = sluice.sum %y {axes = array<i64: 0, 1>} : (tensor<4x64xf32>) -> tensor<f32>
+    sluice.minimize %loss, #sluice.sgd<momentum = 0.0 : f64, dampening = 0.0 : f64, weight_decay = 0.0 : f64, nesterov = false> lr @lr [@w] : tensor<f32>
   }
 }

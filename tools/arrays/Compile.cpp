@@ -50,7 +50,10 @@ public:
   CallGraph(const CompileRequest &request, std::vector<ArrayDevice *> its)
       : devices(std::move(its)), graph(request.function, request.where) {
     graph.set_devices(targetOf(devices), request.where);
-    ir::getModel(*Access::graph(graph)->module).setFunctional(true);
+    GraphImpl &impl = *Access::graph(graph);
+    ir::ModelOp model = ir::getModel(*impl.module);
+    model.setFunctional(true);
+    model.setEntriesAttr(impl.builder.getStrArrayAttr({"predict"}));
     for (const ArrayType *type : request.arrays)
       inputs.push_back(graph.input("x" + std::to_string(inputs.size()), type->dtype,
                                    Shape(std::vector<Dim>(type->shape.begin(), type->shape.end())), on(type->device),
