@@ -274,8 +274,8 @@ TEST(MatmulEpilogue, AddsABias) {
         matmul.m = m, matmul.n = n, matmul.k = k;
         matmul.a = Storage::strided(0, m, k, false).matrix;
         matmul.b = Storage::strided(1, k, n, false).matrix;
-        matmul.epilogue = [&](StageFunction &stage, mlir::OpBuilder &b, mlir::Location at,
-                              llvm::ArrayRef<mlir::Value> index, mlir::Value sums) {
+        matmul.epilogue.store = [&](StageFunction &stage, mlir::OpBuilder &b, mlir::Location at,
+                                    llvm::ArrayRef<mlir::Value> index, mlir::Value sums) {
           auto type = mlir::cast<mlir::VectorType>(sums.getType());
           mlir::Value bias = loadVector(b, at, type, elementAddress(b, at, f32, stage.buffer(3), index[1]));
           mlir::Value row = b.create<mlir::arith::MulIOp>(at, index[0], constantI64(b, at, n));

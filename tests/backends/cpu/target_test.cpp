@@ -104,5 +104,12 @@ TEST(Target, CodeKeepsToItsRegisters) {
   EXPECT_THAT(assemblyFor(target("skylake-avx512")), HasSubstr("%zmm31"));
 }
 
+// Tests that results beyond the second-level cache are prefetched before the sums are computed. The operands fit in the
+// first-level cache.
+TEST(Target, FarResultsArePrefetched) {
+  EXPECT_THAT(assemblyFor(target("haswell:l1=64K,l2=16K")), HasSubstr("prefetch"));
+  EXPECT_THAT(assemblyFor(target("haswell:l1=64K,l2=32K")), Not(HasSubstr("prefetch")));
+}
+
 } // namespace
 } // namespace sluice::cpu::testing

@@ -274,6 +274,12 @@ void LaneEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &la
     storeVector(b, loc, value, to);
 }
 
+void LaneEmitter::prefetch(const Memory &memory, AffineExpr offset, bool forWrite) {
+  Type stored = getMemoryElement(memory.type.getElementType());
+  cpu::prefetch(b, loc, elementAddress(b, loc, stored, address(memory), uniformValue(space().analyze(offset))),
+                forWrite);
+}
+
 void LaneEmitter::storeZeros(const Memory &memory, AffineExpr offset, int64_t count) {
   Type stored = getMemoryElement(memory.type.getElementType());
   Value zeros = make<arith::ConstantOp>(b.getZeroAttr(VectorType::get({count}, stored)));

@@ -25,15 +25,27 @@
 
 namespace sluice::cpu {
 
-// Called once for each finished vector of sums, to store it. `index` (i64) is the logical place of lane 0 in the
-// result; the lanes go along n, the output channel or the gradient's innermost physical dimension:
+// What is done with each finished vector of sums. `index` (i64) is the logical place of lane 0 in the result; the lanes
+// go along n, the output channel or the gradient's innermost physical dimension:
 //   matmul           [batch..., m, n]   lanes along n
 //   forward          [n, o, oh, ow]     lanes along o
 //   input gradient   [n, c, h, w]       lanes along c
 //   weight gradient  [o, c, kh, kw]     lanes along o
-// `sums` is a vector of at most the target's lanes, a narrower one at a tail: every lane is an element.
-using Epilogue = std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc,
-                                    llvm::ArrayRef<mlir::Value> index, mlir::Value sums)>;
+struct Epilogue {
+  // Stores the vector. `sums` has at most the target's lanes, fewer at a tail: every lane is an element.
+  std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::Value> index,
+                     mlir::Value sums)>
+      store;
+  // Prefetches the cache lines that `store` accesses for lane 0, before the sums are computed. Empty if all elements fit
+  // in the second-level cache.
+  std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::Value> index)>
+      prefetch;
+
+  explicit operator bool() const { return bool(store); }
+};
+
+// Whether elements accessed once each come from beyond the second-level cache.
+inline bool isFar(int64_t bytes, const Target &target) { return bytes > target.l2; }
 
 // The location of an operand: a buffer of the kernel and an offset into it, in elements.
 struct Place {

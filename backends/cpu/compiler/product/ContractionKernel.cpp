@@ -38,6 +38,11 @@ private:
   FailureOr<Contraction> emitWindows(const WindowProduct &windows);
 
   Epilogue epilogue(bool storesAll);
+  SmallVector<Memory> accessed();
+  Memory resultMemory(unsigned number);
+  SmallVector<Value> logicalPlace(OpBuilder &b, Location loc, ArrayRef<Value> place);
+  SmallVector<AffineExpr> indexOfFirst(LaneEmitter &emitter, Scopes &scopes, ArrayRef<Value> logical);
+  void prefetchAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> place);
   void storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums);
   void fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory, ArrayRef<AffineExpr> index,
                    int64_t lanes, unsigned along, Value first);
@@ -214,10 +219,35 @@ FailureOr<Contraction> ContractionKernel::emitWindows(const WindowProduct &produ
 Epilogue ContractionKernel::epilogue(bool storesAll) {
   bool rounds = ir::isHalf(typeOf(root->getResult(0)).getElementType());
   if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !storesAll && !rounds)
-    return nullptr;
-  return [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
+    return {};
+  Epilogue epilogue;
+  epilogue.store = [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
     storeAll(stage, b, loc, index, sums);
   };
+  int64_t bytes = 0;
+  for (const Memory &memory : accessed())
+    bytes += ir::getBufferBytes(memory.type, capacity);
+  if (lanesDim && isFar(bytes, target))
+    epilogue.prefetch = [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index) {
+      prefetchAll(stage, b, loc, index);
+    };
+  return epilogue;
+}
+
+Memory ContractionKernel::resultMemory(unsigned number) {
+  return {int64_t(kernel.getNumOperands() + number), 0, typeOf(yield.getOperand(number))};
+}
+
+// The operands and results that the epilogue accesses element by element.
+SmallVector<Memory> ContractionKernel::accessed() {
+  SmallVector<Memory> all;
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    if (typeOf(argument).getShape() == typeOf(root->getResult(0)).getShape() &&
+        !llvm::is_contained(root->getOperands(), argument))
+      all.push_back({int64_t(argument.getArgNumber()), 0, typeOf(argument)});
+  for (unsigned number = 0; number < yield.getNumOperands(); ++number)
+    all.push_back(resultMemory(number));
+  return all;
 }
 
 static AffineExpr exprOf(Emitter &emitter, Scopes &scopes, Value value, Interval range, int64_t multiple) {
@@ -231,32 +261,53 @@ static AffineExpr exprOf(Emitter &emitter, Scopes &scopes, Value value, Interval
   return scopes.variable(count, {range.low / multiple, range.high / multiple}) * multiple;
 }
 
+SmallVector<Value> ContractionKernel::logicalPlace(OpBuilder &b, Location loc, ArrayRef<Value> place) {
+  return matrices ? matrices->indexOf(b, loc, place) : SmallVector<Value>(place);
+}
+
+/// The index of lane 0.
+SmallVector<AffineExpr> ContractionKernel::indexOfFirst(LaneEmitter &emitter, Scopes &scopes, ArrayRef<Value> logical) {
+  // Vectors of sums begin at multiples of the target's lanes, so each is inside of one tile of a layout.
+  int64_t whole = target.lanes(elementOfSums().getIntOrFloatBitWidth());
+  SmallVector<AffineExpr> index;
+  for (auto [dim, value] : llvm::enumerate(logical)) {
+    int64_t size = typeOf(root->getResult(0)).getDimSize(dim);
+    Interval range{0, (ShapedType::isDynamic(size) ? capacity : size) - 1};
+    index.push_back(exprOf(emitter, scopes, value, range, dim == lanesDim ? whole : 1));
+  }
+  return index;
+}
+
+void ContractionKernel::prefetchAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> place) {
+  OpBuilder body(b);
+  SmallVector<Value> logical = logicalPlace(body, loc, place);
+  LaneEmitter emitter(body, loc, stage, 1, 1, LaneEmitter::Surroundings::Ignored);
+  Elements elements(emitter, formulas, capacity);
+  SmallVector<AffineExpr> index = indexOfFirst(emitter, elements.scopes(), logical);
+  for (const Memory &memory : accessed())
+    emitter.prefetch(memory, elements.offsetOf(memory.type, index),
+                     /*forWrite=*/memory.buffer >= int64_t(kernel.getNumOperands()));
+}
+
 void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> place, Value sums) {
   int64_t lanes = cast<VectorType>(sums.getType()).getNumElements();
   Value result = root->getResult(0);
   Type stored = typeOf(result).getElementType();
   OpBuilder body(b);
-  SmallVector<Value> logical = matrices ? matrices->indexOf(body, loc, place) : SmallVector<Value>(place);
+  SmallVector<Value> logical = logicalPlace(body, loc, place);
 
   LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
   Elements elements(emitter, formulas, capacity);
   for (BlockArgument argument : kernel.getBody().front().getArguments())
     elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
-  // Vectors of sums begin at multiples of the target's lanes, so each is inside of one tile of a layout.
-  int64_t whole = target.lanes(elementOfSums().getIntOrFloatBitWidth());
-  SmallVector<AffineExpr> index;
-  for (auto [dim, value] : llvm::enumerate(logical)) {
-    int64_t size = typeOf(result).getDimSize(dim);
-    Interval range{0, (ShapedType::isDynamic(size) ? capacity : size) - 1};
-    bool isLane = dim == lanesDim;
-    AffineExpr expr = exprOf(emitter, elements.scopes(), value, range, isLane ? whole : 1);
-    index.push_back(isLane ? expr + elements.scopes().laneVariable() : expr);
-  }
+  SmallVector<AffineExpr> index = indexOfFirst(emitter, elements.scopes(), logical);
+  if (lanesDim)
+    index[*lanesDim] = index[*lanesDim] + elements.scopes().laneVariable();
   Value rounded = ir::isHalf(stored) ? roundToHalf(body, loc, sums, stored) : sums;
   elements.seed(result, index, LaneEmitter::handleOf<Element>(rounded));
   SmallVector<std::pair<Memory, Element>> stores;
   for (auto [number, value] : llvm::enumerate(yield.getOperands()))
-    stores.push_back({{int64_t(kernel.getNumOperands() + number), 0, typeOf(value)}, elements.element(value, index)});
+    stores.push_back({resultMemory(number), elements.element(value, index)});
   for (auto &[memory, element] : stores) {
     AffineExpr offset = elements.offsetOf(memory.type, index);
     if (lanes > 1 && !emitter.space().isContiguous(offset, elements.scopes().lanes().variable)) {

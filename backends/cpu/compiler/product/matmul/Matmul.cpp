@@ -23,6 +23,9 @@ using namespace mlir;
 
 namespace {
 
+// Prefetch distance of a finished block's results.
+constexpr int64_t rowsAhead = 4;
+
 class MatmulEmitter {
 public:
   MatmulEmitter(const StageModule &module, llvm::StringRef name, Location loc, const Matmul &matmul,
@@ -241,6 +244,10 @@ private:
     loopOver(b, loc, IndexMath{b, loc}.constant(0), rows, 1, [&](OpBuilder &body, Value row) {
       IndexMath math{body, loc};
       Value column = math.mul(group, plan.groups.width);
+      if (plan.prefetchesC) // a few rows ahead, up to beyond the last one
+        tile.forEachLine([&](int64_t, int64_t v) {
+          prefetchC(stage, body, batch, math.add(math.add(m0, row), rowsAhead), math.add(column, v * lanes));
+        });
       for (int64_t v = 0; v < tile.vectors(); ++v) {
         Value sums = block.load(body, row, math.add(place, v * lanes));
         finish(stage, body, batch, math.add(m0, row), math.add(column, v * lanes),
@@ -302,6 +309,10 @@ private:
           elementAddress(body, loc, op.element, address(body, bBase, inner.mul(k, strideB)), plus * strideB);
       tile.multiplyAdd(body, sums, aAddresses, bAddress);
     };
+    if (!limit && plan.prefetchesC)
+      tile.forEachLine([&](int64_t r, int64_t v) {
+        prefetchC(stage, b, batch, math.add(row, r), math.add(column, v * lanes));
+      });
     Sums sums = tile.zeros(b);
     auto oneStep = [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); };
     bool isLong = op.k > termsPerSum;
@@ -348,12 +359,25 @@ private:
   }
 
   void finish(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value m, Value n, Value sums) {
-    if (op.epilogue) {
-      SmallVector<Value> index(batch);
-      index.push_back(m);
-      index.push_back(n);
-      return op.epilogue(stage, b, loc, index, sums);
-    }
+    if (op.epilogue)
+      return op.epilogue.store(stage, b, loc, indexOf(batch, m, n), sums);
+    storeVector(b, loc, sums, addressInC(stage, b, batch, m, n));
+  }
+
+  // Prefetches what `finish` accesses.
+  void prefetchC(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value m, Value n) {
+    if (op.epilogue)
+      return op.epilogue.prefetch(stage, b, loc, indexOf(batch, m, n));
+    prefetch(b, loc, addressInC(stage, b, batch, m, n), /*forWrite=*/true);
+  }
+
+  static SmallVector<Value> indexOf(ArrayRef<Value> batch, Value m, Value n) {
+    SmallVector<Value> index(batch);
+    index.append({m, n});
+    return index;
+  }
+
+  Value addressInC(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value m, Value n) {
     IndexMath math{b, loc};
     Value base = corner(stage, b, op.c, batch);
     Value at;
@@ -362,7 +386,7 @@ private:
                     math.rem(n, op.c.panel));
     else
       at = math.add(math.mul(m, op.c.strideI), math.mul(n, op.c.strideJ));
-    storeVector(b, loc, sums, address(b, base, at));
+    return address(b, base, at);
   }
 
   // ---- Addresses ----

@@ -32,6 +32,8 @@ MatmulPlan::MatmulPlan(const Matmul &op, const Target &target)
   chunks = chunksOfK();
   splitK = chunks > 1;
   copiesA = termsOfAAreRows();
+  int64_t bytesOfC = batchCount(op) * op.m * op.n * elementBytes(op);
+  prefetchesC = !splitK && (op.epilogue ? bool(op.epilogue.prefetch) : isFar(bytesOfC, target));
   planPacking();
   inParts = copiesA || readsBAgain();
   terms = copiesA ? termsPerCopy : termsOfPart(op.k);

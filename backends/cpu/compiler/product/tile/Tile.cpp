@@ -13,6 +13,11 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
+static int64_t vectorsOfLine(VectorType type) {
+  constexpr int64_t lineBits = 512;
+  return std::max<int64_t>(1, lineBits / (type.getNumElements() * type.getElementTypeBitWidth()));
+}
+
 Tile::Tile(Location loc, VectorType type, int64_t rows, int64_t columns, bool wholeVectors)
     : loc(loc), vectorType(type), numRows(rows), numVectors(llvm::divideCeil(columns, type.getNumElements())),
       columns(columns), wholeVectors(wholeVectors) {}
@@ -30,6 +35,12 @@ int64_t Tile::offsetInB(int64_t vector) const {
 Sums Tile::zeros(OpBuilder &b) const {
   Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType));
   return Sums(numRows * numVectors, zero);
+}
+
+void Tile::forEachLine(llvm::function_ref<void(int64_t row, int64_t vector)> body) const {
+  for (int64_t row = 0; row < numRows; ++row)
+    for (int64_t v = 0; v < numVectors; v += vectorsOfLine(vectorType))
+      body(row, v);
 }
 
 Sums Tile::load(OpBuilder &b, Value base, int64_t rowStride) const {
@@ -52,14 +63,12 @@ void Tile::store(OpBuilder &b, const Sums &sums, Value base, int64_t rowStride) 
 }
 
 void Tile::multiplyAdd(OpBuilder &b, Sums &sums, ArrayRef<Value> aAddresses, Value bAddress) const {
-  constexpr int64_t lineBits = 512;
-  int64_t vectorsOfLine = lineBits / (vectorType.getNumElements() * vectorType.getElementTypeBitWidth());
   SmallVector<Value, 8> bVectors;
   for (int64_t v = 0; v < numVectors; ++v) {
     Value address = elementAddress(b, loc, vectorType.getElementType(), bAddress, offsetInB(v));
     bVectors.push_back(wholeVectors ? loadVector(b, loc, vectorType, address)
                                     : loadFirstLanes(b, loc, vectorType, address, lanesOf(v)));
-    if (ahead && v % vectorsOfLine == 0)
+    if (ahead && v % vectorsOfLine(vectorType) == 0)
       prefetch(b, loc, elementAddress(b, loc, vectorType.getElementType(), address, ahead));
   }
   for (int64_t row = 0; row < numRows; ++row) {

@@ -28,6 +28,9 @@ public:
 
   Sums zeros(mlir::OpBuilder &b) const;
 
+  // Calls `body` with the row and the first vector of each cache line of the sums.
+  void forEachLine(llvm::function_ref<void(int64_t row, int64_t vector)> body) const;
+
   // Whole vectors at base + row * rowStride; used for partial sums in the workspace.
   Sums load(mlir::OpBuilder &b, mlir::Value base, int64_t rowStride) const;
   void store(mlir::OpBuilder &b, const Sums &sums, mlir::Value base, int64_t rowStride) const;

@@ -53,24 +53,43 @@ void describeConvolution(const Convolution &op, int64_t vectorChannels, const Ta
   result.lanes = filledLanes(vectorChannels, target.lanes(bits));
 }
 
-// Stores to an NHWC image.
-static Epilogue storeToImage(Type element, Place place, int64_t height, int64_t width, int64_t channels) {
-  return [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
+// Stores to NHWC images.
+static Epilogue storeToImages(Type element, Place place, ArrayRef<int64_t> nhwc, const Target &target) {
+  int64_t height = nhwc[1], width = nhwc[2], channels = nhwc[3];
+  auto address = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index) {
     IndexMath math{b, loc};
     Value at = math.add(math.mul(math.add(math.mul(index[0], height), index[2]), width), index[3]);
     at = math.add(math.add(math.mul(at, channels), index[1]), place.offset);
-    storeVector(b, loc, sums, elementAddress(b, loc, element, stage.buffer(place.buffer), at));
+    return elementAddress(b, loc, element, stage.buffer(place.buffer), at);
   };
+  Epilogue epilogue;
+  epilogue.store = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
+    storeVector(b, loc, sums, address(stage, b, loc, index));
+  };
+  if (isFar(nhwc[0] * height * width * channels * element.getIntOrFloatBitWidth() / 8, target))
+    epilogue.prefetch = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index) {
+      prefetch(b, loc, address(stage, b, loc, index), /*forWrite=*/true);
+    };
+  return epilogue;
 }
 
 // Turns a product's [pixel, channel] into [n, channel, h, w].
 static Epilogue overPixels(const Epilogue &epilogue, int64_t height, int64_t width) {
-  return [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
+  auto indexOf = [=](OpBuilder &b, Location loc, ArrayRef<Value> index) -> SmallVector<Value> {
     IndexMath math{b, loc};
     Value row = math.div(index[0], width);
     Value h = height == 1 ? math.constant(0) : math.rem(row, height);
-    epilogue(stage, b, loc, {math.div(row, height), index[1], h, math.rem(index[0], width)}, sums);
+    return {math.div(row, height), index[1], h, math.rem(index[0], width)};
   };
+  Epilogue result;
+  result.store = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
+    epilogue.store(stage, b, loc, indexOf(b, loc, index), sums);
+  };
+  if (epilogue.prefetch)
+    result.prefetch = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index) {
+      epilogue.prefetch(stage, b, loc, indexOf(b, loc, index));
+    };
+  return result;
 }
 
 static Matmul pointwiseProduct(const Convolution &op) {
@@ -152,8 +171,9 @@ Contraction emitConvolution(const StageModule &module, llvm::StringRef name, Loc
   sum.inputChannels = op.inputChannels, sum.outputChannels = op.outputChannels, sum.panel = op.panel;
   sum.phases.push_back({forwardAxis(op.height), forwardAxis(op.width)});
   sum.input = op.input, sum.weights = op.weights;
-  sum.epilogue =
-      op.epilogue ? op.epilogue : storeToImage(op.element, op.output, outHeight, outWidth, op.outputChannels);
+  sum.epilogue = op.epilogue ? op.epilogue
+                             : storeToImages(op.element, op.output, {op.rows, outHeight, outWidth, op.outputChannels},
+                                             target);
   sum.narrow = chooseNarrowChannels(sum, target);
   if (sum.narrow) {
     int64_t taps = op.height.kernel * op.width.kernel, first = op.outputChannels - sum.narrow;
@@ -203,7 +223,7 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
   int64_t bits = op.element.getIntOrFloatBitWidth();
   Epilogue epilogue = op.epilogue;
   if (!epilogue)
-    epilogue = storeToImage(op.element, op.input, op.height.input, op.width.input, op.inputChannels);
+    epilogue = storeToImages(op.element, op.input, {op.rows, op.height.input, op.width.input, op.inputChannels}, target);
   Contraction result;
   if (isPointwise(op)) {
     Matmul matmul = pointwiseProduct(op);

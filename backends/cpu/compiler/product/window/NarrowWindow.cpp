@@ -98,8 +98,8 @@ private:
     Value oh = math.add(math.mul(row.j, h.outputStep), h.outputStart);
     for (int64_t r = 0; r < run.size; ++r) {
       Value ow = math.add(math.mul(math.add(pixel, r), w.outputStep), w.outputStart);
-      op.epilogue(stage, b, loc, {row.image, math.constant(op.outputChannels - op.narrow), oh, ow},
-                  tile.finish(b, sums, r));
+      op.epilogue.store(stage, b, loc, {row.image, math.constant(op.outputChannels - op.narrow), oh, ow},
+                        tile.finish(b, sums, r));
     }
   }
 

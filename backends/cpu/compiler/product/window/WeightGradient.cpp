@@ -339,8 +339,8 @@ private:
     IndexMath math{b, loc};
     if (op.epilogue) {
       Value tap = math.div(row, channels());
-      return op.epilogue(stage, b, loc,
-                         {column, math.rem(row, channels()), math.div(tap, w.kernel), math.rem(tap, w.kernel)}, sums);
+      return op.epilogue.store(
+          stage, b, loc, {column, math.rem(row, channels()), math.div(tap, w.kernel), math.rem(tap, w.kernel)}, sums);
     }
     Value at = math.add(math.mul(math.div(column, op.panel), windowRows() * op.panel), math.mul(row, op.panel));
     at = math.add(math.add(at, math.rem(column, op.panel)), op.weights.offset);

@@ -223,14 +223,18 @@ private:
     tile.panelsOfB(op.panel, distanceOfPanels(row.phase));
     if (row.phase.taps() * op.inputChannels * row.columns * elementBytes() > target.l1 / 2)
       tile.prefetchB(prefetchSteps * op.panel);
-    Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, tile, row, run, pixel);
     Value oh = math.add(math.mul(row.j, h.outputStep), h.outputStart);
-    for (int64_t r = 0; r < run.size; ++r) {
+    auto indexOf = [&](int64_t r, int64_t v) -> SmallVector<Value> {
       Value ow = math.add(math.mul(math.add(pixel, r), w.outputStep), w.outputStart);
+      return {row.image, math.add(row.column, v * lanes), oh, ow};
+    };
+    if (op.epilogue.prefetch)
+      tile.forEachLine([&](int64_t r, int64_t v) { op.epilogue.prefetch(stage, b, loc, indexOf(r, v)); });
+    Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, tile, row, run, pixel);
+    for (int64_t r = 0; r < run.size; ++r)
       for (int64_t v = 0; v < tile.vectors(); ++v)
-        op.epilogue(stage, b, loc, {row.image, math.add(row.column, v * lanes), oh, ow},
-                    firstLanes(b, loc, sums[r * tile.vectors() + v], tile.lanesOf(v)));
-    }
+        op.epilogue.store(stage, b, loc, indexOf(r, v),
+                          firstLanes(b, loc, sums[r * tile.vectors() + v], tile.lanesOf(v)));
   }
 
   Sums sumOverWindow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value pixel) {
