@@ -13,6 +13,7 @@
 // update in place, such as `dynamic_update_slice`, only the updated part is stored, by a nest over its elements.
 #include "backends/loops/LoopKernel.h"
 
+#include "backends/loops/Borders.h"
 #include "backends/loops/Padding.h"
 #include "backends/loops/ScatterNest.h"
 #include "backends/loops/SumNest.h"
@@ -119,6 +120,7 @@ private:
   }
   LoopNest nestOver(RankedTensorType space, Location loc, StringRef suffix);
   bool isReadByLargerNest(Operation *op);
+  SmallVector<SmallVector<int64_t, 2>> bordersIn(RankedTensorType space);
   void markStored(unsigned number);
   Memory resultMemory(unsigned number) {
     return {int64_t(kernel.getNumOperands() + number), 0, cast<RankedTensorType>(kernel.getResult(number).getType())};
@@ -389,6 +391,26 @@ LogicalResult LoopKernel::emitValue(Operation *op) {
   return success();
 }
 
+// The borders of the windows whose results have the elements of `space`.
+SmallVector<SmallVector<int64_t, 2>> LoopKernel::bordersIn(RankedTensorType space) {
+  SmallVector<SmallVector<int64_t, 2>> borders(space.getRank());
+  if (!writer.splitsAtBorders())
+    return borders;
+  for (Operation &op : body.without_terminator()) {
+    const Formula *formula = needed.contains(&op) && isa<ir::ElementOp>(op) ? formulas.of(&op, 0) : nullptr;
+    if (!formula || cast<RankedTensorType>(op.getResult(0).getType()).getShape() != space.getShape())
+      continue;
+    for (auto [all, more] : llvm::zip(borders, bordersOf(*formula))) {
+      llvm::append_range(all, more);
+      llvm::sort(all);
+      all.erase(llvm::unique(all), all.end());
+      if (all.size() > 2) // windows of several kinds
+        all.clear();
+    }
+  }
+  return borders;
+}
+
 // All results of one type from `first` on that can be computed now.
 LogicalResult LoopKernel::emitResults(unsigned first) {
   RankedTensorType space = Stored(yield.getOperand(first)).space;
@@ -409,6 +431,7 @@ LogicalResult LoopKernel::emitResults(unsigned first) {
     nest.bytesPerElement += ir::getElementBytes(one.space.getElementType());
     numbers.push_back(number);
   }
+  nest.borders = bordersIn(space);
   if (failed(emit(nest)))
     return failure();
   for (unsigned number : numbers)

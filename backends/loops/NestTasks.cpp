@@ -7,6 +7,9 @@ namespace sluice::loops {
 
 using namespace mlir;
 
+/// Loops over windows go down columns only while what they read is in the second-level cache for the next column.
+static constexpr double kBytesDownColumns = 512 << 10;
+
 struct NestTasks::Task {
   Emitter &emitter;
   Elements &elements;
@@ -108,7 +111,8 @@ SmallVector<NestTasks::Way> NestTasks::ways() const {
 SmallVector<NestTasks::Way> NestTasks::waysDownColumns(size_t from) const {
   SmallVector<Way> found;
   for (size_t at = from; at-- > firstStatic();)
-    found.push_back({from, at});
+    if (nest.borders.empty() || double(extentFrom(at)) * nest.bytesPerElement <= kBytesDownColumns)
+      found.push_back({from, at});
   return found;
 }
 
@@ -271,6 +275,18 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
     return placeOne(t.rowTask);
   if (!dim.rows && dim.blocks > 1 && dim.block == 1)
     return placeOne(t.blockOf[i]);
+  auto placeEach = [&](AffineExpr at) {
+    t.place(i, at);
+    emitDims(t, i + 1, last, inside);
+  };
+  if (SmallVector<Interval> intervals = intervalsOf(i); intervals.size() > 1) {
+    for (Interval interval : intervals)
+      if (dim.blocks == 1 && interval.low == interval.high)
+        placeEach(constantIndex(interval.low));
+      else
+        forEach(t, within(t, i, interval), placeEach);
+    return;
+  }
   Part part = partOf(t, i, dim.extent);
   if (i == 0 && dim.rows) {
     Count perTask = t.constant(rowsPerTask_);
@@ -280,10 +296,35 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
   } else if (dim.rows) {
     part.end = t.emitter.rows();
   }
-  forEach(t, part, [&](AffineExpr at) {
-    t.place(i, at);
-    emitDims(t, i + 1, last, inside);
-  });
+  forEach(t, part, placeEach);
+}
+
+/// The parts of a dimension between the borders of windows.
+SmallVector<Interval> NestTasks::intervalsOf(size_t i) const {
+  const Dim &dim = dims[i];
+  SmallVector<Interval> intervals{{0, dim.extent - 1}};
+  bool isWhole = dim.physical >= 0 && !dim.rows && physical[dim.physical].kind == ir::PhysicalDim::Whole;
+  if (!isWhole || nest.borders.empty())
+    return intervals;
+  for (int64_t border : nest.borders[physical[dim.physical].logical]) {
+    intervals.back().high = border - 1;
+    intervals.push_back({border, dim.extent - 1});
+  }
+  return intervals;
+}
+
+/// The loop over a task's indices in an interval.
+NestTasks::Part NestTasks::within(Task &t, size_t i, Interval interval) {
+  const Dim &dim = dims[i];
+  Count begin = t.constant(interval.low), end = t.constant(interval.high + 1);
+  int64_t trips = interval.high + 1 - interval.low;
+  if (dim.blocks > 1) {
+    Count block = t.constant(dim.block), first = t.mul(t.blockOf[i], block);
+    end = t.endOf(first, block, end);
+    begin = t.emitter.arithmetic(CountOp::Max, first, begin);
+    trips = llvm::divideCeilSigned(trips * dim.block, dim.extent);
+  }
+  return {constantIndex(0), interval, begin, end, trips};
 }
 
 /// The loop over a task's units of a dimension. Its bounds are constants if the number of units is the same for all

@@ -443,5 +443,28 @@ TEST(Loops, PoolsOverlappingWindowsWithPadding) {
   }
 }
 
+// Tests that loops over windows are split where windows begin to leave the image: no load has a condition. Images of 40
+// x 41 are also split among tasks. With a stride of 2, windows leave at one side only.
+TEST(Loops, WindowsInsideOfTheImageHaveNoConditions) {
+  struct Case {
+    int64_t height, width, stride;
+  };
+  for (Case one : {Case{9, 11, 1}, Case{40, 41, 1}, Case{10, 12, 2}}) {
+    auto image = [](int64_t height, int64_t width) {
+      return "tensor<?x16x" + std::to_string(height) + "x" + std::to_string(width) + "xf32, #nhwc>";
+    };
+    std::string x = image(one.height, one.width),
+                y = image((one.height - 1) / one.stride + 1, (one.width - 1) / one.stride + 1);
+    std::string stride = std::to_string(one.stride);
+    KernelRun kernel({x},
+                     "%a = sluice.avg_pool2d %0 {kernel = array<i64: 3, 3>, stride = array<i64: " + stride + ", " +
+                         stride + ">, padding = array<i64: 1, 1, 1, 1>} : (" + x + ") -> " + y,
+                     "%a : " + y, 7, kNhwc);
+    expectRuns(kernel, -1, 1, 1e-6);
+    EXPECT_GT(countRuns(kernel, "llvm.load"), 0);
+    EXPECT_EQ(countRuns(kernel, "llvm.intr.masked.load"), 0) << x;
+  }
+}
+
 } // namespace
 } // namespace sluice::cpu::testing

@@ -19,6 +19,7 @@ public:
   int64_t elementsPerChunk() const final { return 32 << 10; }
   int64_t wantedTasks() const final { return 8; }
   int64_t elementsAtOnce() const final { return kColumns; }
+  bool splitsAtBorders() const final { return true; }
 
   LogicalResult write(const loops::LoopNest &nest) final {
     FailureOr<EmittedNest> emitted = emitLoopNest(nest, into, target, capacity);
