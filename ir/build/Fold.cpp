@@ -5,21 +5,34 @@ using namespace mlir;
 
 namespace sluice::ir {
 
+using Step = llvm::function_ref<Value(ArrayRef<AffineExpr>, Value)>;
+
+static Value convert(ElementBuilder &builder, Value value, Type from, Type to) {
+  return castTo(Lane(builder.builder(), builder.loc(), value), to, from.isUnsignedInteger(), to.isUnsignedInteger());
+}
+
+static Value combined(ElementBuilder &builder, Combine combine, Value a, Value b) {
+  return combine(Lane(builder.builder(), builder.loc(), a), Lane(builder.builder(), builder.loc(), b));
+}
+
+static Value foldSteps(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element, double identity,
+                       Combine combine, Step step) {
+  Type sum = getAccumulator(element);
+  auto next = [&](ArrayRef<AffineExpr> index, ValueRange before) { return SmallVector<Value>{step(index, before[0])}; };
+  auto merge = [&](ValueRange a, ValueRange b) { return SmallVector<Value>{combined(builder, combine, a[0], b[0])}; };
+  Value folded = builder.reduce(extents, builder.constant(identity, getLaneElement(sum)), next, merge)[0];
+  return convert(builder, folded, sum, element);
+}
+
 Value fold(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element, double identity, Combine combine,
            llvm::function_ref<Value(ArrayRef<AffineExpr>)> term) {
-  Type sum = getAccumulator(element);
-  auto convert = [&](Value value, Type from, Type to) -> Value {
-    return castTo(Lane(builder.builder(), builder.loc(), value), to, from.isUnsignedInteger(), to.isUnsignedInteger());
-  };
-  auto combineValues = [&](Value a, Value b) -> Value {
-    return combine(Lane(builder.builder(), builder.loc(), a), Lane(builder.builder(), builder.loc(), b));
-  };
-  auto step = [&](ArrayRef<AffineExpr> index, ValueRange sofar) {
-    return SmallVector<Value>{combineValues(sofar[0], convert(term(index), element, sum))};
-  };
-  auto merge = [&](ValueRange a, ValueRange b) { return SmallVector<Value>{combineValues(a[0], b[0])}; };
-  Value folded = builder.reduce(extents, builder.constant(identity, getLaneElement(sum)), step, merge)[0];
-  return convert(folded, sum, element);
+  return foldSteps(builder, extents, element, identity, combine, [&](ArrayRef<AffineExpr> index, Value before) {
+    return combined(builder, combine, before, convert(builder, term(index), element, getAccumulator(element)));
+  });
+}
+
+Value accumulate(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element, Step step) {
+  return foldSteps(builder, extents, element, 0, addLanes, step);
 }
 
 } // namespace sluice::ir

@@ -54,6 +54,8 @@ Lane expm1(Lane a);
 Lane log(Lane a);
 Lane log1p(Lane a);
 Lane sqrt(Lane a);
+/// a * b + c; floats are rounded once.
+Lane multiplyAdd(Lane a, Lane b, Lane c);
 Lane sin(Lane a);
 Lane cos(Lane a);
 Lane tanh(Lane a);

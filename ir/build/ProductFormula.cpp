@@ -15,14 +15,34 @@ namespace sluice::ir {
 
 static ArrayRef<int64_t> spatial(Value value) { return shapeOf(value).drop_front(2); }
 
-/// The product of two operands' elements where `guard` holds.
-static Value multiplyElements(ElementBuilder &builder, const Guard &guard, Type element, SmallVector<AffineExpr> first,
-                              SmallVector<AffineExpr> second) {
-  auto product = [&builder, first, second]() -> Value {
-    return Lane(builder.builder(), builder.loc(), builder.operand(0, first)) *
-           Lane(builder.builder(), builder.loc(), builder.operand(1, second));
-  };
-  return guard.load(builder, product, builder.constant(0, element));
+namespace {
+/// A term of a sum of products: the indices of the factors in both operands, and the condition under which they exist.
+struct Term {
+  SmallVector<AffineExpr> a, b;
+  Guard guard = {};
+};
+} // namespace
+
+static Lane factor(ElementBuilder &builder, unsigned operand, ArrayRef<AffineExpr> index) {
+  return Lane(builder.builder(), builder.loc(), builder.operand(operand, index));
+}
+
+/// The sum of the products of two operands' elements, each added with one rounding.
+static Value sumProducts(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element,
+                         llvm::function_ref<Term(ArrayRef<AffineExpr>)> termAt) {
+  if (!isa<FloatType>(element))
+    return fold(builder, extents, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) -> Value {
+      Term term = termAt(at);
+      return factor(builder, 0, term.a) * factor(builder, 1, term.b);
+    });
+  return accumulate(builder, extents, element, [&](ArrayRef<AffineExpr> at, Value before) {
+    Term term = termAt(at);
+    auto add = [&builder, term, before]() -> Value {
+      return multiplyAdd(factor(builder, 0, term.a), factor(builder, 1, term.b),
+                         Lane(builder.builder(), builder.loc(), before));
+    };
+    return term.guard.load(builder, add, before);
+  });
 }
 
 static int64_t extentOf(int64_t size) { return ShapedType::isDynamic(size) ? ElementBuilder::kRows : size; }
@@ -31,16 +51,19 @@ Value EinsumOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineE
   Equation letters = getLetters();
   SummedLetters summed = getSummedLetters(letters, shapeOf(getA()));
   SmallVector<int64_t> extents = llvm::map_to_vector(summed.sizes, extentOf);
-  auto product = [&](ArrayRef<AffineExpr> at) -> Value {
+  auto termAt = [&](ArrayRef<AffineExpr> at) -> Term {
     auto indexOf = [&](StringRef operand) {
       return llvm::map_to_vector(operand, [&](char letter) {
         size_t place = letters.y.find(letter);
         return place != std::string::npos ? index[place] : at[summed.letters.find(letter)];
       });
     };
-    return multiplyElements(builder, Guard(), elementOf(getA()), indexOf(letters.a), indexOf(letters.b));
+    return {indexOf(letters.a), indexOf(letters.b)};
   };
-  return extents.empty() ? product({}) : fold(builder, extents, elementOf(getA()), 0, addLanes, product);
+  if (!extents.empty())
+    return sumProducts(builder, extents, elementOf(getA()), termAt);
+  Term one = termAt({});
+  return factor(builder, 0, one.a) * factor(builder, 1, one.b);
 }
 
 Value Conv2dOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
@@ -48,12 +71,11 @@ Value Conv2dOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineE
   Windows windows = getWindows(spatial(getX()), weight.drop_front(2), getStride(), getPadding(), getDilation());
   int64_t channels = weight[1], outputs = weight[0] / getGroups();
   Type element = elementOf(getX());
-  return fold(builder, weight.drop_front(), element, 0, addLanes, [&](ArrayRef<AffineExpr> at) {
+  return sumProducts(builder, weight.drop_front(), element, [&](ArrayRef<AffineExpr> at) -> Term {
     Guard guard;
     AffineExpr h = placeTap(windows[0], spatial(getY())[0], index[2], at[1], guard),
                w = placeTap(windows[1], spatial(getY())[1], index[3], at[2], guard);
-    return multiplyElements(builder, guard, element, {index[0], index[1].floorDiv(outputs) * channels + at[0], h, w},
-                            {index[1], at[0], at[1], at[2]});
+    return {{index[0], index[1].floorDiv(outputs) * channels + at[0], h, w}, {index[1], at[0], at[1], at[2]}, guard};
   });
 }
 
@@ -63,13 +85,13 @@ Value Conv2dInputGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayRe
   int64_t channels = weight[1], outputs = weight[0] / getGroups();
   Type element = elementOf(getDy());
   int64_t extents[] = {outputs, countCandidates(windows[0]), countCandidates(windows[1])};
-  return fold(builder, extents, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) {
+  return sumProducts(builder, extents, element, [&](ArrayRef<AffineExpr> at) -> Term {
     Guard guard;
     Candidate row = placeCandidate(windows[0], counts[0], index[2], at[1], guard),
               column = placeCandidate(windows[1], counts[1], index[3], at[2], guard);
     AffineExpr output = index[1].floorDiv(channels) * outputs + at[0];
-    return multiplyElements(builder, guard, element, {index[0], output, row.position, column.position},
-                            {output, index[1] % channels, row.tap, column.tap});
+    return {
+        {index[0], output, row.position, column.position}, {output, index[1] % channels, row.tap, column.tap}, guard};
   });
 }
 
@@ -78,12 +100,11 @@ Value Conv2dWeightGradOp::buildElement(ElementBuilder &builder, unsigned, ArrayR
   Windows windows = getWindows(spatial(getX()), getSize(), getStride(), getPadding(), getDilation());
   int64_t channels = weight[1], outputs = weight[0] / getGroups();
   Type element = elementOf(getX());
-  return fold(builder, {extentOf(dy[0]), dy[2], dy[3]}, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) {
+  return sumProducts(builder, {extentOf(dy[0]), dy[2], dy[3]}, element, [&](ArrayRef<AffineExpr> at) -> Term {
     Guard guard;
     AffineExpr h = placeTap(windows[0], dy[2], at[1], index[2], guard),
                w = placeTap(windows[1], dy[3], at[2], index[3], guard);
-    return multiplyElements(builder, guard, element, {at[0], index[0].floorDiv(outputs) * channels + index[1], h, w},
-                            {at[0], index[0], at[1], at[2]});
+    return {{at[0], index[0].floorDiv(outputs) * channels + index[1], h, w}, {at[0], index[0], at[1], at[2]}, guard};
   });
 }
 

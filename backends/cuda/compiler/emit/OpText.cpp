@@ -72,6 +72,7 @@ static std::string formOf(Operation *op) {
       {"arith.fptoui", "a"},
       {"arith.sitofp", "a"},
       {"arith.uitofp", "(U)a"},
+      {"math.fma", "fma$(a, b, c)"},
       {"math.powf", "pow$(a, b)"},
       {"math.absf", "fabs$(a)"},
       {"math.absi", "a < 0 ? -a : a"},
