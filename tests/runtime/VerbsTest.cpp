@@ -171,6 +171,7 @@ TEST(Bench, GivesItsStableKeys) {
   EXPECT_GT(bench["gflops"], 0);
   EXPECT_EQ(bench["peak_bytes"], 156800);
   EXPECT_GT(bench["rss_bytes"], 100'000);
+  EXPECT_EQ(bench["machine"]["vector"], "SSE"); // of the plan's 128 bits, on every machine
   Json bandwidth = bench["machine"]["bandwidth"];
   ASSERT_GE(bandwidth.size(), 2u);
   for (size_t i = 1; i < bandwidth.size(); ++i) {

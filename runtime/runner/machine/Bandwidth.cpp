@@ -58,11 +58,11 @@ static uint64_t read128(const std::byte *begin, const std::byte *end) {
   return sumOf<Words>(begin, end);
 }
 
-static ReadFunction widestRead() {
+static ReadFunction readOf([[maybe_unused]] int64_t vectorBits) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f"))
+  if (vectorBits >= 512 && __builtin_cpu_supports("avx512f"))
     return read512;
-  if (__builtin_cpu_supports("avx2"))
+  if (vectorBits >= 256 && __builtin_cpu_supports("avx2"))
     return read256;
 #endif
   return read128;
@@ -100,7 +100,7 @@ static double measureSize(Team &team, ReadFunction read, const std::byte *data, 
   return best;
 }
 
-Bandwidth Bandwidth::measure(Team &team) {
+Bandwidth Bandwidth::measure(Team &team, int64_t vectorBits) {
   // The largest size measures memory: four times the last-level cache, but from 128 to 512 MiB.
   int64_t lastCache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
   int64_t most = std::clamp<int64_t>(4 * lastCache, INT64_C(1) << 27, INT64_C(1) << 29);
@@ -108,7 +108,7 @@ Bandwidth Bandwidth::measure(Team &team) {
   DeviceContext host(sluice_host_backend()->name, *sluice_host_backend()->run, "", team);
   DeviceMemory memory(host, 0, static_cast<size_t>(most), "measuring the memory's bandwidth");
   std::memset(memory.data(), 1, memory.size());
-  ReadFunction read = widestRead();
+  ReadFunction read = readOf(vectorBits);
   Bandwidth result;
   team.enter([&] {
     for (int64_t bytes = leastBytes * team.threads(); bytes < most / 2; bytes *= step)

@@ -16,8 +16,8 @@ public:
     double bytesPerSecond = 0;
   };
 
-  /// Takes about a fifth of a second.
-  static Bandwidth measure(Team &team);
+  /// Reads with vectors of `vectorBits`. Takes about a fifth of a second.
+  static Bandwidth measure(Team &team, int64_t vectorBits);
 
   /// Bytes per second for a working set of `bytes`. Between the measured points it is linear in the logarithm of the
   /// size.

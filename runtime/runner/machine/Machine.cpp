@@ -68,10 +68,10 @@ static float mulAdd128(int64_t rounds, float factor, float addend) {
   return _mm_cvtss_f32(sums[0]);
 }
 
-static FmaLoop bestLoop() {
-  if (__builtin_cpu_supports("avx512f"))
+static FmaLoop loopOf(int64_t vectorBits) {
+  if (vectorBits >= 512 && __builtin_cpu_supports("avx512f"))
     return {fma512, 16, "AVX-512"};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  if (vectorBits >= 256 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return {fma256, 8, "AVX2"};
   return {mulAdd128, 4, "SSE"};
 }
@@ -87,7 +87,7 @@ static float mulAddScalar(int64_t rounds, float factor, float addend) {
   return total;
 }
 
-static FmaLoop bestLoop() { return {mulAddScalar, 1, "scalar"}; }
+static FmaLoop loopOf(int64_t) { return {mulAddScalar, 1, "scalar"}; }
 #endif
 
 static double secondsSince(Clock::time_point start) {
@@ -128,9 +128,9 @@ static double measureFlops(Team &team, const FmaLoop &loop) {
   return best;
 }
 
-MachinePeak measureMachine(Team &team) {
-  FmaLoop loop = bestLoop();
-  return {measureFlops(team, loop), Bandwidth::measure(team), loop.name};
+MachinePeak measureMachine(Team &team, int64_t vectorBits) {
+  FmaLoop loop = loopOf(vectorBits);
+  return {measureFlops(team, loop), Bandwidth::measure(team, vectorBits), loop.name};
 }
 
 } // namespace sluice::runtime

@@ -1,4 +1,5 @@
-// Measured peak performance of this machine with the available threads: the reference of `bench --kernels`.
+// Measured peak performance of this machine with the available threads, for the vectors that a program uses: the
+// reference of `bench --kernels`.
 #pragma once
 
 #include "runtime/device/Parallel.h"
@@ -12,7 +13,8 @@ struct MachinePeak {
   const char *vector = ""; ///< name of the measured instructions
 };
 
-/// Takes about half a second.
-MachinePeak measureMachine(Team &team);
+/// Takes about half a second. Code with vectors of `vectorBits` cannot reach the peak of wider vectors, even if this
+/// machine has them.
+MachinePeak measureMachine(Team &team, int64_t vectorBits);
 
 } // namespace sluice::runtime

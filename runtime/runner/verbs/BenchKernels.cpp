@@ -42,7 +42,7 @@ static Json describe(const Plan &plan, const Launch &first, int64_t count, doubl
 
 Json benchKernels(Instance &instance, const Entry &entry, int64_t rows, double seconds) {
   const Plan &plan = instance.plan();
-  MachinePeak peak = measureMachine(instance.team());
+  MachinePeak peak = measureMachine(instance.team(), plan.build.vectorBits);
   peak.flopsPerSecond *= peakShare(plan);
   std::vector<std::vector<double>> steps;
   instance.team().enter([&] { steps = timeActions(instance, entry, rows, {20, 2000, seconds}); });
