@@ -1,4 +1,5 @@
 // Compares reference functions with numbers computed by hand or by NumPy and JAX (x64), never by themselves.
+#include "ir/ops/Inference.h"
 #include "ir/ops/layer/AttentionReference.h"
 #include "op_instance.h"
 #include <cmath>
@@ -441,6 +442,91 @@ TEST(Evaluate, FlopsAreCountedPerRow) {
                          "(tensor<2x3x5x5xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x3x3xf32>");
   EXPECT_EQ(cast<ContractionOp>(product.op).getFlops(), std::make_pair(int64_t(0), int64_t(2 * 784 * 10)));
   EXPECT_EQ(cast<ContractionOp>(convolution.op).getFlops(), std::make_pair(int64_t(2 * 2 * 4 * 9 * 27), int64_t(0)));
+}
+
+namespace {
+/// The tensors of a convolution or of one of its gradients.
+struct ConvolutionShapes {
+  ArrayRef<int64_t> x, weight, y;
+};
+} // namespace
+
+static ConvolutionShapes shapesOf(Conv2dOp op) {
+  return {shapeOf(op.getX()), shapeOf(op.getWeight()), shapeOf(op.getY())};
+}
+static ConvolutionShapes shapesOf(Conv2dInputGradOp op) {
+  return {shapeOf(op.getDx()), shapeOf(op.getWeight()), shapeOf(op.getDy())};
+}
+static ConvolutionShapes shapesOf(Conv2dWeightGradOp op) {
+  return {shapeOf(op.getX()), shapeOf(op.getDweight()), shapeOf(op.getDy())};
+}
+
+/// Counts the products of one image and one group's channel with elements of x, by the formula in conv2d's description.
+template <typename Op> static int64_t countPlaneProducts(Op op) {
+  auto [x, weight, y] = shapesOf(op);
+  ArrayRef<int64_t> stride = op.getStride(), padding = op.getPadding(), dilation = op.getDilation();
+  int64_t count = 0;
+  for (int64_t i = 0; i < y[2]; ++i)
+    for (int64_t j = 0; j < y[3]; ++j)
+      for (int64_t u = 0; u < weight[2]; ++u)
+        for (int64_t v = 0; v < weight[3]; ++v) {
+          int64_t h = i * stride[0] - padding[0] + u * dilation[0], w = j * stride[1] - padding[1] + v * dilation[1];
+          count += h >= 0 && h < x[2] && w >= 0 && w < x[3];
+        }
+  return count;
+}
+
+/// Compares the counts of an op's samples, and of the same attributes for another size of images.
+template <typename Op> static void expectProductsOfSamples() {
+  for (const Sample &sample : Op::samples()) {
+    OpInstance instance(sample.op);
+    ASSERT_TRUE(instance.op) << instance.error;
+    auto op = cast<Op>(instance.op);
+    auto [x, weight, y] = shapesOf(op);
+    int64_t flops = 2 * y[1] * weight[1] * countPlaneProducts(op);
+    bool isPerRow = ShapedType::isDynamic(y[0]);
+    EXPECT_EQ(cast<ContractionOp>(instance.op).getFlops(),
+              isPerRow ? std::make_pair(int64_t(0), flops) : std::make_pair(y[0] * flops, int64_t(0)))
+        << sample.op;
+  }
+}
+
+/// The flops per row of the three passes of a convolution with an image of `size` and a kernel of `kernel`.
+static std::vector<int64_t> flopsOfPasses(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                                          int64_t groups = 1) {
+  int64_t positions = (size + 2 * padding - kernel) / stride + 1;
+  auto tensor = [](const char *first, int64_t second, int64_t side) {
+    return "tensor<" + std::string(first) + "x" + std::to_string(second) + "x" + std::to_string(side) + "x" +
+           std::to_string(side) + "xf32>";
+  };
+  auto pair = [](int64_t number) { return std::to_string(number) + ", " + std::to_string(number); };
+  std::string x = tensor("?", 6, size), weight = tensor("6", 6 / groups, kernel), y = tensor("?", 6, positions),
+              how = "stride = array<i64: " + pair(stride) + ">, padding = array<i64: " + pair(padding) + ", " +
+                    pair(padding) + ">, dilation = array<i64: 1, 1>, groups = " + std::to_string(groups) + " : i64} : ";
+  std::vector<int64_t> flops;
+  for (const std::string &text : {"\"sluice.conv2d\"(%0, %1) {" + how + "(" + x + ", " + weight + ") -> " + y,
+                                  "\"sluice.conv2d_input_grad\"(%0, %1) {size = array<i64: " + pair(size) + ">, " +
+                                      how + "(" + y + ", " + weight + ") -> " + x,
+                                  "\"sluice.conv2d_weight_grad\"(%0, %1) {size = array<i64: " + pair(kernel) + ">, " +
+                                      how + "(" + x + ", " + y + ") -> " + weight}) {
+    OpInstance instance(text);
+    EXPECT_TRUE(instance.op) << text << "\n" << instance.error;
+    flops.push_back(instance.op ? cast<ContractionOp>(instance.op).getFlops().second : 0);
+  }
+  return flops;
+}
+
+TEST(Evaluate, FlopsOfConvolutionsLeaveOutPadding) {
+  expectProductsOfSamples<Conv2dOp>();
+  expectProductsOfSamples<Conv2dInputGradOp>();
+  expectProductsOfSamples<Conv2dWeightGradOp>();
+  // By hand: a 3x3 kernel on a 7x7 image has 7 * 3 - 2 taps of elements in each dimension.
+  EXPECT_EQ(flopsOfPasses(7, 3, 1, 1), std::vector<int64_t>(3, 2 * 6 * 6 * 19 * 19));
+  EXPECT_EQ(flopsOfPasses(7, 3, 1, 1, /*groups=*/6), std::vector<int64_t>(3, 2 * 6 * 19 * 19));
+  // Strides: windows at -1, 1, 3 and 5 of 7 elements.
+  EXPECT_EQ(flopsOfPasses(7, 3, 2, 1), std::vector<int64_t>(3, 2 * 6 * 6 * 10 * 10));
+  // The padding exceeds the kernel: 1 of the 5 windows is an element.
+  EXPECT_EQ(flopsOfPasses(1, 1, 1, 2), std::vector<int64_t>(3, 2 * 6 * 6));
 }
 
 static std::string draw(const std::string &name, double a, double b, const std::string &type, int64_t stream = 0) {

@@ -57,17 +57,20 @@ static void forEachProductRow(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, con
       for (int64_t c = 0; c < channels; ++c)
         for (int64_t u = 0; u < weight[2]; ++u)
           for (int64_t v = 0; v < weight[3]; ++v) {
-            // The windows in which tap v is not padding.
-            int64_t start = windows[1].element(0, v),
-                    first = std::max<int64_t>(0, llvm::divideCeilSigned(-start, stride)),
-                    end = std::min(width, llvm::divideFloorSigned(x[3] - 1 - start, stride) + 1);
+            auto [first, end] = windows[1].positionsWith(v);
             int64_t channel = o / outputsOfGroup * channels + c;
             for (int64_t i = 0; i < height; ++i)
               if (int64_t h = windows[0].element(i, u); windows[0].holds(h) && first < end)
-                body(ProductRow{((n * x[1] + channel) * x[2] + h) * x[3] + start + first * stride,
+                body(ProductRow{((n * x[1] + channel) * x[2] + h) * x[3] + windows[1].element(first, v),
                                 ((o * channels + c) * weight[2] + u) * weight[3] + v,
                                 ((n * outputs + o) * height + i) * width + first, stride, end - first});
           }
+}
+
+/// Twice the products that ProductRow lists, as (constant part, part per row). Products with padding are not computed.
+static std::pair<int64_t, int64_t> countProducts(ArrayRef<int64_t> y, ArrayRef<int64_t> weight,
+                                                 const Windows &windows) {
+  return countFlops({y.take_front(2), weight[1], windows[0].countTaps(), windows[1].countTaps()});
 }
 
 LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, ValueRange operands,
@@ -123,7 +126,9 @@ SmallVector<Sample> Conv2dOp::samples() {
 }
 
 std::pair<int64_t, int64_t> Conv2dOp::getFlops() {
-  return countFlops({shapeOf(getY()), shapeOf(getWeight()).drop_front()});
+  return countProducts(shapeOf(getY()), shapeOf(getWeight()),
+                       getWindows(shapeOf(getX()).drop_front(2), shapeOf(getWeight()).drop_front(2), getStride(),
+                                  getPadding(), getDilation()));
 }
 
 //===- conv2d_input_grad -----------------------------------------------------------------------------------------===//
@@ -190,7 +195,9 @@ SmallVector<Sample> Conv2dInputGradOp::samples() {
 }
 
 std::pair<int64_t, int64_t> Conv2dInputGradOp::getFlops() {
-  return countFlops({shapeOf(getDy()), shapeOf(getWeight()).drop_front()});
+  return countProducts(
+      shapeOf(getDy()), shapeOf(getWeight()),
+      getWindows(getSize(), shapeOf(getWeight()).drop_front(2), getStride(), getPadding(), getDilation()));
 }
 
 //===- conv2d_weight_grad ----------------------------------------------------------------------------------------===//
@@ -251,7 +258,8 @@ SmallVector<Sample> Conv2dWeightGradOp::samples() {
 }
 
 std::pair<int64_t, int64_t> Conv2dWeightGradOp::getFlops() {
-  return countFlops({shapeOf(getDy()), shapeOf(getDweight()).drop_front()});
+  return countProducts(shapeOf(getDy()), shapeOf(getDweight()),
+                       getWindows(shapeOf(getX()).drop_front(2), getSize(), getStride(), getPadding(), getDilation()));
 }
 
 } // namespace sluice::ir

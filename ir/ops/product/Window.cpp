@@ -13,6 +13,21 @@ int64_t Window::positions(bool ceil) const {
   return (count - 1) * stride >= size + before ? count - 1 : count;
 }
 
+std::pair<int64_t, int64_t> Window::positionsWith(int64_t tap) const {
+  int64_t start = element(0, tap), first = std::max<int64_t>(0, llvm::divideCeilSigned(-start, stride)),
+          end = std::min(positions(), llvm::divideFloorSigned(size - 1 - start, stride) + 1);
+  return {first, std::max(first, end)};
+}
+
+int64_t Window::countTaps() const {
+  int64_t count = 0;
+  for (int64_t tap = 0; tap < kernel; ++tap) {
+    auto [first, end] = positionsWith(tap);
+    count += end - first;
+  }
+  return count;
+}
+
 Windows getWindows(ArrayRef<int64_t> size, ArrayRef<int64_t> kernel, ArrayRef<int64_t> stride,
                    ArrayRef<int64_t> padding, ArrayRef<int64_t> dilation) {
   auto get = [&](unsigned dim) {
