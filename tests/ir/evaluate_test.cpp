@@ -529,6 +529,44 @@ TEST(Evaluate, FlopsOfConvolutionsLeaveOutPadding) {
   EXPECT_EQ(flopsOfPasses(1, 1, 1, 2), std::vector<int64_t>(3, 2 * 6 * 6));
 }
 
+/// Flops of attention and its gradients, with vectors of 8 elements for keys and 4 for values.
+static std::vector<int64_t> flopsOfAttention(int64_t queries, int64_t keys, const std::string &attributes) {
+  auto tensor = [](int64_t heads, int64_t length, int64_t size) {
+    return "tensor<?x" + std::to_string(heads) + "x" + std::to_string(length) +
+           (size ? "x" + std::to_string(size) : "") + "xf32>";
+  };
+  std::string q = tensor(2, queries, 8), k = tensor(1, keys, 8), v = tensor(1, keys, 4), y = tensor(2, queries, 4),
+              rows = tensor(2, queries, 0), operands = q + ", " + k + ", " + v,
+              gradient = operands + ", " + y + ", " + rows + ", " + rows;
+  std::vector<int64_t> flops;
+  for (const std::string &text :
+       {"\"sluice.scaled_dot_product_attention\"(%0, %1, %2) {" + attributes + "} : (" + operands + ") -> (" + y +
+            ", " + rows + ")",
+        "\"sluice.attention_query_grad\"(%0, %1, %2, %3, %4, %5) {" + attributes + "} : (" + gradient + ") -> " + q,
+        "\"sluice.attention_key_value_grad\"(%0, %1, %2, %3, %4, %5) {" + attributes + "} : (" + gradient + ") -> (" +
+            k + ", " + v + ")"}) {
+    OpInstance instance(text);
+    EXPECT_TRUE(instance.op) << text << "\n" << instance.error;
+    flops.push_back(instance.op ? cast<BlockwiseOp>(instance.op).getFlops().second : 0);
+  }
+  return flops;
+}
+
+TEST(Evaluate, FlopsOfAttentionLeaveOutHiddenScores) {
+  auto ofScores = [](int64_t scores) {
+    return std::vector<int64_t>{2 * 2 * scores * (8 + 4), 2 * 2 * scores * (2 * 8 + 4),
+                                2 * 2 * scores * (2 * 8 + 2 * 4)};
+  };
+  for (auto [queries, keys] : {std::pair(5, 3), {3, 5}, {4, 4}, {1, 7}, {7, 1}}) {
+    int64_t visible = 0;
+    for (int64_t t = 0; t < queries; ++t)
+      for (int64_t s = 0; s < keys; ++s)
+        visible += s <= t;
+    EXPECT_EQ(flopsOfAttention(queries, keys, "scale = 1.0 : f64, causal"), ofScores(visible));
+    EXPECT_EQ(flopsOfAttention(queries, keys, "scale = 1.0 : f64"), ofScores(queries * keys));
+  }
+}
+
 static std::string draw(const std::string &name, double a, double b, const std::string &type, int64_t stream = 0) {
   return "\"sluice." + name + "\"(%0) {stream = " + std::to_string(stream) + " : i64, a = " + std::to_string(a) +
          " : f64, b = " + std::to_string(b) + " : f64, type = " + type + "} : (tensor<2xi32>) -> " + type;

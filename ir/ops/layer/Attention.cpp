@@ -6,6 +6,7 @@
 #include "ir/ops/layer/AttentionFormula.h"
 #include "ir/ops/layer/AttentionReference.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <limits>
 
@@ -264,14 +265,21 @@ SmallVector<HostTensor> evaluateHiddenKeys(Operation *op, ArrayRef<HostTensor> o
 
 //===- work ------------------------------------------------------------------------------------------------------===//
 
-/// The flops of `ofKeys` products of queries and keys, and of `ofValues` products of scores and values. `causal` hides
-/// about half of the scores.
+/// The scores of a head that `causal` does not hide: query t attends to keys 0 to t.
+static int64_t countCausalScores(int64_t queries, int64_t keys) {
+  uint64_t partial = std::min(queries, keys); // the queries that may attend to fewer than all keys
+  uint64_t scores = llvm::SaturatingMultiplyAdd(uint64_t(queries) - partial, uint64_t(keys),
+                                                llvm::SaturatingMultiply(partial, partial + 1) / 2);
+  return int64_t(std::min<uint64_t>(scores, INT64_MAX));
+}
+
+/// The flops of `ofKeys` products of queries and keys, and of `ofValues` products of scores and values.
 template <typename Op> static std::pair<int64_t, int64_t> flopsOf(Op op, int64_t ofKeys, int64_t ofValues) {
-  SmallVector<int64_t> scores = scoresOf(shapeOf(op.getQ()), shapeOf(op.getK()));
-  auto [flops, perRow] =
-      countFlops({scores, ofKeys * shapeOf(op.getQ()).back() + ofValues * shapeOf(op.getV()).back()});
-  int64_t share = op.getCausal() ? 2 : 1;
-  return {flops / share, perRow / share};
+  ArrayRef<int64_t> q = shapeOf(op.getQ()), k = shapeOf(op.getK());
+  int64_t products = ofKeys * q.back() + ofValues * shapeOf(op.getV()).back();
+  if (op.getCausal())
+    return countFlops({q.take_front(2), countCausalScores(q[2], k[2]), products});
+  return countFlops({scoresOf(q, k), products});
 }
 
 std::pair<int64_t, int64_t> ScaledDotProductAttentionOp::getFlops() { return flopsOf(*this, 1, 1); }
