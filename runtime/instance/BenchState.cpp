@@ -26,6 +26,7 @@ static int64_t elementsToFill(const Plan &plan, const Value &input) {
 
 /// Uses the same values in all replicas.
 static void fillSample(std::byte *data, const Value &input, int64_t count) {
+  bool isIndex = input.below > 0;
   auto range = static_cast<uint32_t>(std::clamp<int64_t>(input.below, 1, UINT32_MAX));
   switch (input.dtype) {
   case DType::f32:
@@ -39,14 +40,14 @@ static void fillSample(std::byte *data, const Value &input, int64_t count) {
   case DType::f64:
     return fill<double>(data, count, [](uint32_t word) { return word * 0x1p-32; });
   case DType::i32:
-    return fill<int32_t>(data, count, [&](uint32_t word) { return static_cast<int32_t>(word % range); });
+    return fill<int32_t>(data, count, [&](uint32_t word) { return static_cast<int32_t>(isIndex ? word % range : 1); });
   case DType::i64:
-    return fill<int64_t>(data, count, [&](uint32_t word) { return static_cast<int64_t>(word % range); });
+    return fill<int64_t>(data, count, [&](uint32_t word) { return static_cast<int64_t>(isIndex ? word % range : 1); });
   case DType::u8:
     return fill<uint8_t>(data, count,
-                         [&](uint32_t word) { return static_cast<uint8_t>(input.below > 0 ? word % range : word); });
+                         [&](uint32_t word) { return static_cast<uint8_t>(isIndex ? word % range : word); });
   case DType::boolean:
-    return fill<uint8_t>(data, count, [](uint32_t word) { return static_cast<uint8_t>(word & 1); });
+    return fill<uint8_t>(data, count, [](uint32_t) { return uint8_t(1); });
   }
 }
 

@@ -14,8 +14,8 @@ namespace sluice::runtime {
 /// reset would wait for all of them.)
 class BenchState {
 public:
-  /// Inputs: random bytes and booleans, reals in [0, 1) and indices, such as class labels; other i32 and i64 are zero.
-  /// `seed` initializes the states at resets.
+  /// Inputs: random bytes, reals in [0, 1) and indices, such as class labels. Booleans and other i32 and i64 are one: they
+  /// may be masks, and kernels skip the work of masked elements. `seed` initializes the states at resets.
   BenchState(Instance &instance, const Entry &entry, uint64_t seed = 0);
 
   /// Resets the states when due, and restores only the inputs that a run has overwritten, so that cached data stays

@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 using namespace sluice;
 using namespace sluice::runtime;
@@ -148,6 +150,47 @@ TEST(Instance, BenchmarksSetWhatStepsOverwrite) {
   auto [set, left] = imagesOfBenchmark("r");
   EXPECT_EQ(set, first);
   EXPECT_EQ(left, Bytes(left.size(), std::byte(1)));
+}
+
+/// The bytes that a benchmark of `eval_step` sets as input `number`, if the plan declares this type and number of classes.
+Bytes inputOfBenchmark(size_t number, const char *dtype, std::optional<int> below = {}) {
+  nlohmann::json edited = nlohmann::json::parse(plan());
+  for (nlohmann::json &entry : edited["entries"])
+    if (entry["name"] == "eval_step") {
+      entry["inputs"][number]["dtype"] = dtype;
+      entry["inputs"][number].erase("below");
+      if (below)
+        entry["inputs"][number]["below"] = *below;
+    }
+  std::string text = edited.dump();
+  sluice_artifact table = test::logisticRegression(text);
+  Instance instance(table, std::make_shared<DevicePool>(), {1, ""});
+  const Entry &step = instance.entry("eval_step");
+  BenchState(instance, step).prepare(0);
+  const std::byte *data = instance.inputAddress(step.inputs[number]);
+  return Bytes(data, data + step.inputs[number].bytes);
+}
+
+template <typename T> std::vector<T> elements(const Bytes &data) {
+  std::vector<T> values(data.size() / sizeof(T));
+  std::memcpy(values.data(), data.data(), values.size() * sizeof(T));
+  return values;
+}
+
+// Tests that a benchmark masks nothing: kernels skip the work of masked elements. An input that may be a mask is a
+// boolean, or an integer that is no index.
+TEST(Instance, BenchmarksMaskNothing) {
+  EXPECT_EQ(elements<int32_t>(inputOfBenchmark(1, "i32")), std::vector<int32_t>(test::capacity, 1));
+  std::vector<uint8_t> mask = elements<uint8_t>(inputOfBenchmark(0, "bool"));
+  EXPECT_EQ(mask, std::vector<uint8_t>(mask.size(), 1));
+}
+
+// Tests that indices are spread over their range, so that a benchmark reads all rows of a table.
+TEST(Instance, BenchmarksChooseAmongAllIndices) {
+  std::vector<int32_t> labels = elements<int32_t>(inputOfBenchmark(1, "i32", 3));
+  for (int32_t label : {0, 1, 2})
+    EXPECT_GT(std::count(labels.begin(), labels.end(), label), test::capacity / 6) << label;
+  EXPECT_EQ(std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label < 0 || label > 2; }), 0);
 }
 
 TEST(Instance, StatesComeBackAsTheyWereSet) {
