@@ -29,6 +29,7 @@ static Json describe(const Plan &plan, const Launch &first, int64_t count, doubl
   double bound = std::max(compute, memory);
   Json line;
   line["name"] = kernel.name;
+  line["kind"] = kernel.kind;
   line["launches"] = count;
   line["source"] = first.source;
   line["ms"] = seconds * 1e3;

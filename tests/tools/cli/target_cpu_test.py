@@ -67,13 +67,15 @@ class TargetCpuTest(CliTest):
         self.assertIn("compiled for the CPU 'skylake-avx512', and this machine's is without avx512f", result.stderr)
 
     def test_bounds_of_kernels_are_those_of_the_code(self):
-        """On a machine with wider vectors, too."""
+        """Also on a machine with wider vectors."""
         native = "AVX-512" if this_machine_has("avx512vl") else "AVX2"
         for cpu, vector in (("haswell", "AVX2"), ("native", native)):
             with self.subTest(cpu):
                 self.compile(cpu)
                 result = self.run_program(self.path("small"), "bench", "--kernels", "--json", "--seconds", "0")
-                self.assertEqual(json.loads(result.stdout)["machine"]["vector"], vector)
+                measured = json.loads(result.stdout)
+                self.assertEqual(measured["machine"]["vector"], vector)
+                self.assertEqual([kernel["kind"] for kernel in measured["kernels"]], ["einsum"])
 
     def test_devices_tells_what_native_means(self):
         cpu = next(b for b in json.loads(self.sluice("devices", "--json").stdout)["backends"] if b["name"] == "cpu")
