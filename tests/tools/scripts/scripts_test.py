@@ -3,8 +3,10 @@
 
 They run on copies, in which faults are planted. Contents of an archive without git are not checked."""
 
+import argparse
 import json
 import os
+import pathlib
 import resource
 import shutil
 import subprocess
@@ -221,72 +223,148 @@ class PairsTest(unittest.TestCase):
         self.assertRegex(result.stdout, "fails bench .* gives 5:\nout of memory")
 
 
-class PeersTest(unittest.TestCase):
-    """With a Python that prints given times, in place of one with PyTorch."""
+class NetworksTest(unittest.TestCase):
+    """With a Python that prints given times, in place of one with PyTorch and OpenVINO."""
 
     PYTHON = """#!/usr/bin/env python3
-import json, sys
-net, mode, batch, variant, threads = sys.argv[2:]
-if variant == "fails":
-    sys.exit(3)
-if variant == "compile+cl":
-    sys.exit(0)  # what a PyTorch that cannot compile does
+import json, os, sys
+if sys.argv[1] == "-c":
+    print("torch openvino onnxscript")
+    sys.exit(0)
+script, net, mode, batch, variant, threads = sys.argv[1:]
+if script.endswith("onnx_peer.py") and mode == "train" or variant == "compile+cl":
+    sys.exit(0)  # as a peer without the mode or the variant
+if net == "mlp" and variant == "eager":
+    sys.exit("no such memory")
 slow = variant == "eager"
-print(json.dumps({"version": f"of {net} {mode} {batch} {threads}", "first_s": 20.5}), flush=True)
-for seconds in sys.stdin:
+print(json.dumps({"ready": True, "version": f"of {net} {mode} {batch} {threads}", "first_s": 20.5}), flush=True)
+for number, seconds in enumerate(sys.stdin):
+    if net == "mlp" and number == 1:
+        sys.exit(os.environ.get("ONEDNN_MAX_CPU_ISA", "ended"))
     print(json.dumps({"median_ms": 1e6 * float(seconds) * (2 if slow else 1), "resident_mb": 50 if slow else 70}), flush=True)
 """
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.python = os.path.join(folder.name, "python")
+        self.python, self.json, self.plot = (os.path.join(folder.name, name) for name in ("python", "figures.json", "chart.svg"))
         with open(self.python, "w", encoding="utf-8") as file:
             file.write(self.PYTHON)
         os.chmod(self.python, 0o755)
 
-    def peers(self, *flags, net="lenet"):
-        return run("tools/bench/peers", "--build", BUILD, "--net", net, "--seconds", "0.01", "--rounds", "1", "--threads", "1", *flags)
+    def networks(self, *flags, net="mlp", rounds=1):
+        return run("tools/bench/networks", "--build", BUILD, "--net", net, "--seconds", "0.01", "--rounds", str(rounds), "--threads", "1", "--json",
+                   self.json, "--plot", self.plot, *flags)
 
-    def test_the_best_variant_is_beside_ours(self):
-        result = self.peers("--python", self.python, "--mode", "train", "--json")
+    def figures(self):
+        with open(self.json, encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_alone(self):
+        """The smallest network, without peers: every figure has its place."""
+        result = self.networks("--python", sys.executable, "--peer", "tensorflow")
         self.assertEqual(result.returncode, 0, result.stdout)
-        row = json.loads(result.stdout)
-        self.assertEqual((row["net"], row["mode"], row["batch"], row["torch"]), ("lenet", "train", 256, "of lenet train 256 1"))
-        self.assertEqual(row["torch_ms"], {"eager": 2e4, "eager+cl": 1e4, "compile": 1e4})
-        self.assertEqual((row["torch_best"], row["torch_compile_s"]), ("eager+cl", {"compile": 20.5}))
-        self.assertEqual(row["torch_mb"], {"eager": 50, "eager+cl": 70, "compile": 70})
-        self.assertAlmostEqual(row["ratio"], row["ms"] / 1e4)
-        self.assertLess(row["gflops"], 1.5 * row["peak_gflops"])
-        self.assertGreater(row["planned_mb"], 3)
-        self.assertGreater(row["compile_s"], 0.05)
+        figures = self.figures()
+        machine, (case,) = figures["machine"], figures["cases"]
+        self.assertEqual((figures["target_cpu"], machine["threads"]), ("native", 1))
+        for limits in (machine["one_thread"], machine["all_threads"]):
+            self.assertGreater(limits["peak_gflops"], 0)
+            self.assertGreater(limits["read_gbps"], 0)
+        self.assertEqual((case["net"], case["mode"], case["batch"]), ("mlp", "train", 64))
+        self.assertEqual((case["peers"], case["fastest_peer"], case["ratio"]), ({}, None, None))
+        ours = case["sluice"]
+        self.assertEqual((ours["rounds_ms"], ours["median_ms"]), ([ours["least_ms"]], ours["least_ms"]))
+        for name in ("least_ms", "gflops", "peak_share", "planned_mb", "resident_mb", "compile_s", "executable_kb"):
+            self.assertGreater(ours[name], 0, name)
+        self.assertIn("products", case["classes"])
+        for its in case["classes"].values():
+            self.assertAlmostEqual(its["share"], its["bound_ms"] / its["ms"])
+        self.assertRegex(result.stdout, r"(?m)^mlp train \(64\) +[\d.]+ +[\d.]+ +\d+ +\d+% +\d+ +[\d.]+ *$")
+        self.assertRegex(result.stdout, r"(?m)^    products +[\d.]+ ms +\d+%  bound +[\d.]+ ms +\d+%$")
 
-    def test_it_prints_a_line_for_each(self):
-        result = self.peers("--python", self.python)
+    def test_the_fastest_peer_is_beside_ours(self):
+        result = self.networks("--python", self.python, net="lenet")
         self.assertEqual(result.returncode, 0, result.stdout)
-        for mode in ("train", "infer"):
-            self.assertRegex(result.stdout, rf"(?m)^lenet {mode} +256 +[\d.]+ +10000.00 eager\+cl +\d+\.\d\d +\d+ +\d+% +\d+ +50 +[\d.]+ +20\.5$")
+        self.assertIn("not installed, and skipped: jax, tensorflow, onnxruntime\n", result.stdout)
+        train, infer = self.figures()["cases"]
+        self.assertEqual({name: (peer["least_ms"], peer["median_ms"], peer["resident_mb"]) for name, peer in train["peers"].items()},
+                         {"torch eager": (2e4, 2e4, 50), "torch eager+cl": (1e4, 1e4, 70), "torch compile": (1e4, 1e4, 70)})
+        self.assertEqual(sorted(infer["peers"]), ["openvino", "torch compile", "torch eager", "torch eager+cl"])
+        self.assertEqual((train["fastest_peer"], train["peers"]["torch eager+cl"]["version"]), ("torch eager+cl", "of lenet train 256 1"))
+        self.assertAlmostEqual(train["ratio"], train["sluice"]["least_ms"] / 1e4)
+        self.assertRegex(result.stdout, r"(?m)^lenet train \(256\) +[\d.]+ +[\d.]+  torch eager\+cl +10000.00 +10000.00 +\d+\.\d\d .* +70 +[\d.]+ +20\.5$")
+        with open(self.plot, encoding="utf-8") as file:
+            self.assertEqual(file.read().count("<rect"), 2)
+        self.assertLess(infer["sluice"]["executable_kb"], train["sluice"]["executable_kb"] - 30)  # nothing is compiled that trains
 
-    def test_for_inference_nothing_is_compiled_that_trains(self):
-        rows = [json.loads(line) for line in self.peers("--json").stdout.splitlines()]
-        self.assertEqual([row["mode"] for row in rows], ["train", "infer"])
-        self.assertLess(rows[1]["executable_kb"], rows[0]["executable_kb"] - 30)
-
-    def test_alone_without_a_python(self):
-        result = self.peers("--python", "", net="mlp")
+    def test_a_peer_that_fails_is_named(self):
+        result = self.networks("--python", self.python, "--peer", "torch", "--target-cpu", "haswell", rounds=2)
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertRegex(result.stdout, r"(?m)^mlp train +64 +[\d.]+ +\d+ +\d+% +\d+ +[\d.]+ *$")
+        self.assertIn("torch_peer.py mlp train 64 eager 1 gives 1: no such memory\n", result.stdout)
+        self.assertIn("torch_peer.py mlp train 64 compile 1 gives 1: AVX2\n", result.stdout)  # in the second round
+        case, = self.figures()["cases"]
+        self.assertEqual(case["peers"], {})
+        self.assertEqual(case["sluice"]["least_ms"], min(case["sluice"]["rounds_ms"]))
+        self.assertEqual(len(case["sluice"]["rounds_ms"]), 2)
+        self.assertRegex(result.stdout, r"AVX2: 1 thread \d+ GFLOP/s")
 
-    def test_what_fails_is_named(self):
-        result = self.peers("--python", self.python, "--variants", "fails", net="mlp")
-        self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, "peers_torch.py mlp train 64 fails 1 gives 3")
-
-    def test_networks_and_modes_are_known(self):
-        for flags, said in ((("--net", "lenot"), "--net: lenot is none of mlp, "), (("--mode", "eval"), "--mode: eval is none of train, ")):
-            result = run("tools/bench/peers", *flags)
+    def test_names_are_known(self):
+        for flags, said in ((("--net", "lenot"), "--net: lenot is none of lenet, "), (("--mode", "eval"), "--mode: eval is none of train, "),
+                            (("--peer", "caffe"), "--peer: caffe is none of torch, "),
+                            (("--net", "mlp", "--mode", "infer"), "there is no case of mlp for infer")):
+            result = run("tools/bench/networks", *flags)
             self.assertEqual(result.returncode, 2)
             self.assertIn(said, result.stdout)
+
+
+class NetworkClassesTest(unittest.TestCase):
+    """The classes of kernels in tools/bench/networks."""
+
+    GRAPH = """module @grouped {
+  sluice.model "grouped" format 2 phase "model" capacity 1
+  sluice.graph ["x", "w", "v"] (%x: tensor<1x4x5x5xf32>, %w: tensor<4x1x3x3xf32>, %v: tensor<4x4x1x1xf32>) {
+    %y = sluice.conv2d %x, %w {GROUPED} : (tensor<1x4x5x5xf32>, tensor<4x1x3x3xf32>) -> tensor<1x4x3x3xf32>
+    %z = sluice.conv2d %y, %v {PLAIN} : (tensor<1x4x3x3xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x3x3xf32>
+    sluice.output "z", %z : tensor<1x4x3x3xf32>
+  }
+}
+"""
+
+    def setUp(self):
+        sys.path.insert(0, os.path.join(SOURCE, "tools/bench"))
+        self.addCleanup(sys.path.remove, sys.path[0])
+
+    def test_kinds_of_launches(self):
+        from network_report import class_of
+
+        kinds = {"einsum": "products", "conv2d": "convolutions", "conv2d_input_grad": "input gradients", "conv2d_weight_grad": "weight gradients",
+                 "scaled_dot_product_attention": "attention", "attention_key_value_grad": "attention", "max_pool2d": "pools",
+                 "avg_pool2d_grad": "pools", "elementwise": "elementwise", "movement": "copies", "sum": "sums and norms", "": "sums and norms"}
+        self.assertEqual({kind: class_of({"kind": kind, "name": "kernel"}, set()) for kind in kinds}, kinds)
+        self.assertEqual(class_of({"kind": "conv2d", "name": "kernel"}, {"kernel"}), "convolutions in groups")
+
+    def test_figures_are_the_least_of_the_runs(self):
+        from network_report import classes_of
+
+        def run_of(ms, bound):
+            return {"kernels": [{"name": "a", "kind": "einsum", "launches": 2, "ms": ms, "bound": bound},
+                                {"name": "b", "kind": "einsum", "launches": 1, "ms": 9 - ms, "bound": bound}]}
+
+        self.assertEqual(classes_of([run_of(4, 2), run_of(5, 1)], set()), {"products": {"launches": 3, "ms": 8, "bound_ms": 2, "share": 0.25}})
+
+    def test_convolutions_in_groups_are_found(self):
+        from network_programs import Program
+
+        attributes = "stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = "
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "grouped.mlir"
+            model.write_text(self.GRAPH.replace("GROUPED", f"{attributes}4 : i64").replace("PLAIN", f"{attributes}1 : i64"))
+            options = argparse.Namespace(build=pathlib.Path(BUILD), threads=1, seconds=0, target_cpu="native")
+            program = Program(model, "predict", options)
+            kernels = [kernel["name"] for kernel in program.measure("--kernels")["kernels"]]
+            grouped = program.grouped_kernels()
+        self.assertEqual(len(grouped), 1)
+        self.assertLess(grouped, set(kernels))
 
 
 if __name__ == "__main__":
