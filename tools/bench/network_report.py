@@ -3,7 +3,7 @@
 import math
 import re
 
-# Classes of kernels, by the kinds of their launches in the plan. Every other kind is a sum over a dimension.
+# Classes of kernels, by their kinds in the plan. The last one has every other reduction.
 CLASSES = (
     ("products", r"einsum"),
     ("convolutions", r"conv2d"),
@@ -12,26 +12,36 @@ CLASSES = (
     ("attention", r"scaled_dot_product_attention|attention_\w+"),
     ("pools", r"\w+_pool2d(_grad)?"),
     ("elementwise", r"elementwise"),
-    ("copies", r"movement"),
+    ("copies", r"movement|relayout"),
     ("sums and norms", r"\w*"),
 )
-DEPTHWISE = "convolutions in groups"
+GROUPED = "convolutions in groups"  # such as depthwise ones, which have the kinds of other convolutions
+VARIANTS = re.compile(r"(_(narrow|bf16|f16|tf32))+$")  # of a kind
 
 
 def class_of(kernel, grouped):
-    name = next(name for name, kinds in CLASSES if re.fullmatch(kinds, kernel["kind"]))
-    return DEPTHWISE if kernel["name"] in grouped else name
+    kind = VARIANTS.sub("", kernel["kind"])
+    return GROUPED if kernel["name"] in grouped else next(name for name, kinds in CLASSES if re.fullmatch(kinds, kind))
 
 
-def classes_of(runs, grouped):
-    """The time, the bound and their ratio of each class of kernels, in the order of their times. Of each kernel they are the
-    least of all runs of `bench --kernels`, because other programs can only make the kernel and the machine slower."""
+def kernels_of(runs, grouped):
+    """The kernels of a call with their classes. Time and bound are the least of all runs of `bench --kernels`, because other
+    programs can only make the kernel and the machine slower."""
+    kernels = []
+    for measured in zip(*(run["kernels"] for run in runs)):
+        first, ms, bound = measured[0], min(each["ms"] for each in measured), min(each["bound"] for each in measured)
+        kernels.append({"name": first["name"], "class": class_of(first, grouped), "launches": first["launches"], "source": first["source"],
+                        "ms": ms, "bound_ms": bound, "share": bound / ms})
+    return kernels
+
+
+def classes_of(kernels):
+    """The sums of each class, in the order of their times."""
     classes = {}
-    for kernels in zip(*(run["kernels"] for run in runs)):
-        its = classes.setdefault(class_of(kernels[0], grouped), {"launches": 0, "ms": 0.0, "bound_ms": 0.0})
-        its["launches"] += kernels[0]["launches"]
-        its["ms"] += min(kernel["ms"] for kernel in kernels)
-        its["bound_ms"] += min(kernel["bound"] for kernel in kernels)
+    for kernel in kernels:
+        its = classes.setdefault(kernel["class"], {"launches": 0, "ms": 0.0, "bound_ms": 0.0})
+        for figure in its:
+            its[figure] += kernel[figure]
     for its in classes.values():
         its["share"] = its["bound_ms"] / its["ms"]
     return dict(sorted(classes.items(), key=lambda item: -item[1]["ms"]))

@@ -277,6 +277,7 @@ for number, seconds in enumerate(sys.stdin):
         for name in ("least_ms", "gflops", "peak_share", "planned_mb", "resident_mb", "compile_s", "executable_kb"):
             self.assertGreater(ours[name], 0, name)
         self.assertIn("products", case["classes"])
+        self.assertAlmostEqual(sum(kernel["ms"] for kernel in case["kernels"]), sum(its["ms"] for its in case["classes"].values()))
         for its in case["classes"].values():
             self.assertAlmostEqual(its["share"], its["bound_ms"] / its["ms"])
         self.assertRegex(result.stdout, r"(?m)^mlp train \(64\) +[\d.]+ +[\d.]+ +\d+ +\d+% +\d+ +[\d.]+ *$")
@@ -337,20 +338,23 @@ class NetworkClassesTest(unittest.TestCase):
     def test_kinds_of_launches(self):
         from network_report import class_of
 
-        kinds = {"einsum": "products", "conv2d": "convolutions", "conv2d_input_grad": "input gradients", "conv2d_weight_grad": "weight gradients",
+        kinds = {"einsum": "products", "einsum_bf16": "products", "conv2d": "convolutions", "conv2d_narrow": "convolutions",
+                 "conv2d_input_grad": "input gradients", "conv2d_input_grad_narrow": "input gradients", "conv2d_weight_grad": "weight gradients",
                  "scaled_dot_product_attention": "attention", "attention_key_value_grad": "attention", "max_pool2d": "pools",
-                 "avg_pool2d_grad": "pools", "elementwise": "elementwise", "movement": "copies", "sum": "sums and norms", "": "sums and norms"}
+                 "avg_pool2d_grad": "pools", "elementwise": "elementwise", "movement": "copies", "relayout": "copies", "sum": "sums and norms", "": "sums and norms"}
         self.assertEqual({kind: class_of({"kind": kind, "name": "kernel"}, set()) for kind in kinds}, kinds)
         self.assertEqual(class_of({"kind": "conv2d", "name": "kernel"}, {"kernel"}), "convolutions in groups")
 
     def test_figures_are_the_least_of_the_runs(self):
-        from network_report import classes_of
+        from network_report import classes_of, kernels_of
 
         def run_of(ms, bound):
-            return {"kernels": [{"name": "a", "kind": "einsum", "launches": 2, "ms": ms, "bound": bound},
-                                {"name": "b", "kind": "einsum", "launches": 1, "ms": 9 - ms, "bound": bound}]}
+            return {"kernels": [{"name": "a", "kind": "einsum", "launches": 2, "source": "x.cpp:1:1", "ms": ms, "bound": bound},
+                                {"name": "b", "kind": "einsum", "launches": 1, "source": "x.cpp:2:1", "ms": 9 - ms, "bound": bound}]}
 
-        self.assertEqual(classes_of([run_of(4, 2), run_of(5, 1)], set()), {"products": {"launches": 3, "ms": 8, "bound_ms": 2, "share": 0.25}})
+        kernels = kernels_of([run_of(4, 2), run_of(5, 1)], set())
+        self.assertEqual([(kernel["ms"], kernel["bound_ms"], kernel["share"]) for kernel in kernels], [(4, 1, 0.25), (4, 1, 0.25)])
+        self.assertEqual(classes_of(kernels), {"products": {"launches": 3, "ms": 8, "bound_ms": 2, "share": 0.25}})
 
     def test_convolutions_in_groups_are_found(self):
         from network_programs import Program
