@@ -170,9 +170,9 @@ private:
     return placeGroups(weighted, kCutEffort);
   }
 
-  /// Compiles the fastest assignments until no remaining one can be faster. The model omits relayouts, and takes kernel
-  /// times from other plans, whose layouts may differ; so an assignment that it predicts as nearly as fast may be
-  /// faster.
+  /// Compiles the fastest assignments until no remaining one can be faster, and more of them if none fits. The model
+  /// omits relayouts, and takes kernel times from other plans, whose layouts may differ; so an assignment that it
+  /// predicts as nearly as fast may be faster.
   void tryFound(const AssignmentSearch &assignments) {
     std::vector<const FoundAssignment *> left; // the fastest first
     for (const FoundAssignment &one : assignments.found())
@@ -183,7 +183,7 @@ private:
     constexpr size_t kMostGroupsCompiled = 800, kLeast = 3;
     size_t most = std::max(kLeast, kMostGroupsCompiled / setting.graph().groups.size());
     double least = most == kLeast ? 1 : kNearly; // of compiled assignments
-    for (size_t plans = 0; plans < most; ++plans) {
+    for (size_t plans = 0; plans < (hasFound() ? most : 2 * most); ++plans) {
       if (const Candidate *best = fastest())
         llvm::erase_if(left, [&](const FoundAssignment *one) {
           return one->figures.seconds >= least * best->evaluation->seconds;
@@ -194,9 +194,12 @@ private:
     }
     if (assignments.isExhaustive())
       improvePlan(assignments.choices());
-    if (candidates.back().name == kFound && !candidates.back().isPossible() && fastest())
+    if (candidates.back().name == kFound && !hasFound() && fastest())
       candidates.pop_back();
   }
+
+  /// Whether one of the compiled assignments fits.
+  bool hasFound() const { return candidates.back().name == kFound && candidates.back().isPossible(); }
 
   /// The fastest assignment that probably fits, judging by plans so far; else the fastest of all.
   const FoundAssignment *takeNext(std::vector<const FoundAssignment *> &left) const {
