@@ -98,14 +98,14 @@ bool isWidening(Operation *op) {
   return cast && isHalf(elementOf(cast.getA())) && elementOf(cast.getY()).isF32();
 }
 
-static Operation *productSetOffBy(Operation *op);
+static Operation *productSetOffBy(Operation *op, int offsets);
 
-/// The product that computes the value, looking through widening and offsets.
-static Operation *productOf(Value value) {
+/// The product that computes the value, looking through widening and a number of offsets.
+static Operation *productOf(Value value, int offsets) {
   Operation *op = value.getDefiningOp();
   if (op && isWidening(op))
     op = op->getOperand(0).getDefiningOp();
-  return isa_and_nonnull<ContractionOp>(op) ? op : op ? productSetOffBy(op) : nullptr;
+  return isa_and_nonnull<ContractionOp>(op) ? op : op && offsets > 0 ? productSetOffBy(op, offsets) : nullptr;
 }
 
 /// Whether `product` is at most `steps` producers before the value.
@@ -117,12 +117,14 @@ static bool isFoundFrom(Value value, Operation *product, int steps) {
 }
 
 /// The product whose elements are shifted or scaled by a number computed from all of them, such as their mean; or null.
-static Operation *productSetOffBy(Operation *op) {
+/// `offsets`: the number of shifts and scales to look through. A norm has two. Without a limit, the time for all ops of a
+/// long chain would be quadratic.
+static Operation *productSetOffBy(Operation *op, int offsets = 4) {
   constexpr int kStepsOfMean = 12; // producers from a product to its mean, or to its standard deviation
   Operation *spread = op->getNumOperands() == 2 && classOf(op).isLinear ? op->getOperand(1).getDefiningOp() : nullptr;
   if (!spread || !isInjective(spread))
     return nullptr;
-  Operation *product = productOf(op->getOperand(0));
+  Operation *product = productOf(op->getOperand(0), offsets - 1);
   return product && isFoundFrom(op->getOperand(1), product, kStepsOfMean) ? product : nullptr;
 }
 

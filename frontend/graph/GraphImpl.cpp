@@ -252,6 +252,19 @@ Value GraphImpl::addInputOn(StringAttr device, const std::string &input, RankedT
   return graph.getBody().front().addArgument(ir::withDevice(type, device), toLocation(location));
 }
 
+std::vector<Value> GraphImpl::addInputs(ArrayRef<Type> types, const SourceLocation &location) {
+  SmallVector<Attribute> names(graph.getInputs().begin(), graph.getInputs().end());
+  std::vector<Value> values;
+  for (Type type : types) {
+    std::string input = "x" + std::to_string(values.size());
+    inputs.try_emplace(input, location);
+    names.push_back(builder.getStringAttr(input));
+    values.push_back(graph.getBody().front().addArgument(type, toLocation(location)));
+  }
+  graph.setInputsAttr(builder.getArrayAttr(names));
+  return values;
+}
+
 void GraphImpl::claimResult(const std::string &result, const SourceLocation &location) {
   auto [known, isNew] = results.try_emplace(entry.empty() ? result : entry + " " + result, location);
   std::string what = entry.empty() ? "an output or metric" : "in '" + entry + "' an output";

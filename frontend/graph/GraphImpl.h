@@ -102,6 +102,8 @@ public:
   /// An input that is on a device from the start; null: on the host or wherever it is needed.
   mlir::Value addInputOn(mlir::StringAttr device, const std::string &name, mlir::RankedTensorType type,
                          const SourceLocation &location);
+  /// Adds inputs x0, x1, ... of these types, which contain the devices. Takes linear time, unlike single inputs.
+  std::vector<mlir::Value> addInputs(llvm::ArrayRef<mlir::Type> types, const SourceLocation &location);
   /// Whether this is the name of an entry point, including those that the compiler adds.
   bool isEntryPoint(llvm::StringRef name);
   /// Throws if another state or an entry point has the name. The state is placed on `device`; null: placed later.

@@ -23,6 +23,7 @@
 #include "passes/analysis/GroupGraph.h"
 #include "passes/analysis/Rematerialize.h"
 #include "passes/analysis/ValueReaders.h"
+#include <set>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -49,9 +50,12 @@ public:
       if (isa<EntryOp>(list))
         replacedBy[next.getDefiningOp()].push_back(old);
     }
-    for (Operation &op : block)
+    for (Operation &op : block) {
       if (isAlone(&op) || (isCompute(&op) && !rules.isRecomputed(&op)))
         place(&op);
+      for (Value operand : op.getOperands())
+        readBefore[operand].push_back(&op);
+    }
     if (rules.fuses())
       rematerializeCheaperOps(list, rules, graph.groups, graph.groupOf);
     orderUpdatesLast();
@@ -173,26 +177,24 @@ private:
   }
 
   /// The groups that share an operand with `op`, also through rematerialized ops, and produce none of its operands: the
-  /// last group first, and only a few if there are many.
+  /// last group first, and only a few if there are many. Of each value, only the last readers are visited: a parameter
+  /// may have thousands.
   SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
     llvm::SetVector<Value> values;
     values.insert(op->operand_begin(), op->operand_end());
     for (Operation *found : rules.rematerialisedFor(op))
       values.insert(found->operand_begin(), found->operand_end());
-    llvm::BitVector readers(unsigned(graph.groups.size()));
+    std::set<unsigned, std::greater<>> readers;
+    constexpr size_t kMostReaders = 64, kMostGroups = 16;
     for (size_t i = 0; i < values.size(); ++i)
-      for (Operation *user : values[i].getUsers())
+      for (Operation *user : llvm::ArrayRef(readBefore[values[i]]).take_back(kMostReaders))
         if (auto it = graph.groupOf.find(user); it != graph.groupOf.end())
-          readers.set(it->second);
-        else if (user->getBlock() == &block && isCompute(user) && rules.isRecomputed(user))
+          readers.insert(it->second);
+        else if (isCompute(user) && rules.isRecomputed(user))
           values.insert(user->result_begin(), user->result_end());
     for (unsigned producer : producers)
-      readers.reset(producer);
-    constexpr size_t kMost = 16;
-    SmallVector<unsigned> found(readers.set_bits());
-    std::reverse(found.begin(), found.end());
-    found.truncate(std::min(found.size(), kMost));
-    return found;
+      readers.erase(producer);
+    return SmallVector<unsigned>(readers.begin(), std::next(readers.begin(), std::min(readers.size(), kMostGroups)));
   }
 
   /// Candidate groups of `op`, in order of preference: producers, the last group first, with those that can merge along
@@ -296,6 +298,7 @@ private:
   FusionRules &rules;
   DenseSet<std::pair<Value, Value>> madeInPlace;           // old and new values without other readers
   DenseMap<Operation *, SmallVector<Value, 1>> replacedBy; // state values and their new values
+  DenseMap<Value, SmallVector<Operation *, 1>> readBefore; // the readers of each value that were visited, in order
   GroupGraph graph;
 };
 

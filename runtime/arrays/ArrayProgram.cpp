@@ -36,6 +36,10 @@ ArrayProgram::ArrayProgram(const sluice_artifact &artifact, std::shared_ptr<cons
   auto found = std::find_if(plan_.entries.begin(), plan_.entries.end(), isEntry);
   entry_ = found == plan_.entries.end() ? &plan_.entries.front() : &*found;
   hasStates_ = !plan_.states.empty();
+  uint32_t base = 0;
+  for (const std::vector<Value> *values : {&entry_->inputs, &entry_->outputs})
+    for (const Value &value : *values) // an output in the place of an input has the base of the input
+      basesOfValues_.try_emplace({value.slot.arena, value.slot.offset}, base++);
   for (const Value &input : entry_->inputs)
     inputPackings_.push_back(packingOf(input));
   for (const Value &output : entry_->outputs) {
@@ -50,19 +54,20 @@ ArrayProgram::ArrayProgram(const sluice_artifact &artifact, std::shared_ptr<cons
 }
 
 ArrayProgram::Place ArrayProgram::placeOf(const Slot &slot, int64_t bytes) {
-  const std::vector<Value> &inputs = entry_->inputs, &outputs = entry_->outputs;
-  auto isHere = [&](const Value &value) { return value.slot.arena == slot.arena && value.slot.offset == slot.offset; };
-  if (auto input = std::find_if(inputs.begin(), inputs.end(), isHere); input != inputs.end())
-    return {static_cast<uint32_t>(input - inputs.begin()), 0};
+  auto inputs = static_cast<uint32_t>(entry_->inputs.size()), outputs = static_cast<uint32_t>(entry_->outputs.size());
+  auto value = basesOfValues_.find({slot.arena, slot.offset});
+  bool isValue = value != basesOfValues_.end();
+  if (isValue && value->second < inputs)
+    return {value->second, 0};
   const Arena &arena = plan_.arenas[slot.arena];
   auto devices = static_cast<uint32_t>(plan_.devices.size()), device = static_cast<uint32_t>(arena.device);
-  auto first = static_cast<uint32_t>(inputs.size() + outputs.size());
+  uint32_t first = inputs + outputs;
   if (arena.isConstant())
     return {first + 2 * devices, slot.offset};
   if (arena.name == "state")
     return {first + devices + device, slot.offset};
-  if (auto output = std::find_if(outputs.begin(), outputs.end(), isHere); output != outputs.end())
-    return {static_cast<uint32_t>(inputs.size() + static_cast<size_t>(output - outputs.begin())), 0};
+  if (isValue)
+    return {value->second, 0};
   transientBytes_[device] = std::max(transientBytes_[device], slot.offset + bytes);
   return {first + device, slot.offset};
 }

@@ -10,10 +10,12 @@
 #include "sluice/runtime/artifact.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace sluice::runtime {
@@ -89,8 +91,9 @@ private:
   const sluice_artifact *artifact_;
   Plan plan_;
   const Entry *entry_;
-  std::vector<int64_t> transientBytes_; ///< by device
-  std::vector<Place> outputPlaces_;     ///< an output may be an input, another output or a constant
+  std::map<std::pair<size_t, int64_t>, uint32_t> basesOfValues_; ///< of inputs and outputs, by arena and offset
+  std::vector<int64_t> transientBytes_;                          ///< by device
+  std::vector<Place> outputPlaces_; ///< an output may be an input, another output or a constant
   std::vector<PackingPointer> inputPackings_, outputPackings_; ///< null: row-major
   std::vector<size_t> writers_;                                ///< by output: the device whose stream writes it last
   std::vector<bool> isUsed_;                                   ///< for each device, whether a step runs on it

@@ -7,23 +7,61 @@
 
 namespace sluice::runtime {
 
-static constexpr int deepest = 32;
+namespace {
+
+/// Builds a value, and rejects deep nesting and repeated keys. A callback of Json::parse could do the same, but after
+/// each element it visits all elements of the list before: reading would be quadratic.
+class StrictParser : public nlohmann::detail::json_sax_dom_parser<Json> {
+  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
+
+public:
+  StrictParser(Json &parsed, const std::string &what) : Base(parsed), what(what) {}
+
+  bool start_array(size_t elements) {
+    enter();
+    return Base::start_array(elements);
+  }
+  bool end_array() {
+    --depth;
+    return Base::end_array();
+  }
+  bool start_object(size_t elements) {
+    enter();
+    keys.emplace_back();
+    return Base::start_object(elements);
+  }
+  bool key(std::string &text) {
+    if (!keys.back().insert(text).second)
+      failInvalid(concat(what, ": the key ", quote(text), " appears twice in one object"));
+    return Base::key(text);
+  }
+  bool end_object() {
+    --depth;
+    keys.pop_back();
+    return Base::end_object();
+  }
+
+private:
+  static constexpr int deepest = 32;
+
+  void enter() {
+    if (++depth > deepest)
+      failInvalid(concat(what, ": nested deeper than ", deepest));
+  }
+
+  const std::string &what;
+  int depth = 0;
+  std::vector<std::set<std::string>> keys; ///< of the open objects
+};
+
+} // namespace
 
 Json parseJson(std::string_view text, const std::string &what) {
-  std::vector<std::set<std::string>> keys;
-  auto check = [&](int depth, Json::parse_event_t event, Json &parsed) {
-    if (depth > deepest)
-      failInvalid(concat(what, ": nested deeper than ", deepest));
-    if (event == Json::parse_event_t::object_start)
-      keys.emplace_back();
-    if (event == Json::parse_event_t::object_end)
-      keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      failInvalid(concat(what, ": the key ", quote(parsed.get<std::string>()), " appears twice in one object"));
-    return true;
-  };
   try {
-    return Json::parse(text.begin(), text.end(), check);
+    Json parsed;
+    StrictParser parser(parsed, what);
+    Json::sax_parse(text.begin(), text.end(), &parser);
+    return parsed;
   } catch (const nlohmann::json::exception &error) {
     std::string_view reason = error.what(); // begins with the exception's name in brackets
     failInvalid(concat(what, ": not valid JSON: ", reason.substr(reason.find(' ') + 1)));

@@ -54,10 +54,12 @@ public:
     ir::ModelOp model = ir::getModel(*impl.module);
     model.setFunctional(true);
     model.setEntriesAttr(impl.builder.getStrArrayAttr({"predict"}));
+    llvm::SmallVector<mlir::Type> types;
     for (const ArrayType *type : request.arrays)
-      inputs.push_back(graph.input("x" + std::to_string(inputs.size()), type->dtype,
-                                   Shape(std::vector<Dim>(type->shape.begin(), type->shape.end())), on(type->device),
-                                   request.where));
+      types.push_back(ir::withDevice(mlir::RankedTensorType::get(type->shape, impl.elementType(type->dtype)),
+                                     impl.use("input", on(type->device), request.where)));
+    for (mlir::Value input : impl.addInputs(types, request.where))
+      inputs.push_back(Access::tensor(impl, input));
   }
 
   /// The name of a device in this graph.

@@ -1,4 +1,5 @@
-// Measures calls on arrays: the time of cached calls, and the time and memory of the first call of new functions.
+// Measures calls on arrays: the time of cached calls, the time and memory of the first call of new functions, and the
+// first backward of long records.
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/array.h"
@@ -65,6 +66,23 @@ void measureFirst(const sluice::Device &device, int functions) {
               (resident() - before) / (functions - 10));
 }
 
+/// The time should grow with the number of calls, not with its square.
+void measureRecord(const sluice::Device &device) {
+  sluice::Array w = sluice::full({8, 8}, 0.1, sluice::f32, device);
+  w.attach_grad();
+  for (int calls : {1000, 4000, 16000}) {
+    auto tape = sluice::record();
+    sluice::Array x = sluice::ones({8, 8}, sluice::f32, device);
+    for (int i = 0; i < calls; i += 4)
+      x = sluice::tanh(sluice::matmul(x, w)) / x.sum();
+    auto start = Clock::now();
+    x.backward();
+    sluice::wait_all();
+    std::printf("%s: first backward of %d calls: %.0f ms\n", device.str().c_str(), calls,
+                std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -85,6 +103,7 @@ int main(int argc, char **argv) {
   for (const sluice::Device &device : all) {
     measureCached(device);
     measureFirst(device, functions);
+    measureRecord(device);
   }
   return 0;
 }
