@@ -372,6 +372,8 @@ bool GraphImpl::isTrained(StringRef parameter) {
 StringAttr GraphImpl::entryAttr() { return entry.empty() ? StringAttr() : builder.getStringAttr(entry); }
 
 Value GraphImpl::readKey(const SourceLocation &location) {
+  if (running && running->key)
+    return running->key;
   if (key)
     return key;
   static constexpr const char *name = "random_key";

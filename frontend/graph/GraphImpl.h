@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,10 @@ namespace sluice {
 
 /// The graph's module, verified. Throws Error if verification fails. The graph owns it: clone it before changing it.
 mlir::ModuleOp moduleOf(const Graph &graph, std::source_location where = std::source_location::current());
+
+namespace nn {
+class Module;
+}
 
 namespace detail {
 
@@ -40,6 +45,8 @@ struct ArrayCall {
   bool createsStates = false; ///< layers may create states, which become inputs of the target
   /// By read of a state in its graph: the latest value in the target.
   llvm::DenseMap<mlir::Value, mlir::Value> values = llvm::DenseMap<mlir::Value, mlir::Value>();
+  mlir::Value key = {}; ///< of random numbers; null if nothing is drawn
+  int64_t streams = 0;  ///< random streams so far: equal calls have equal streams, and different keys
 
   /// The value for a read. Throws Error for other values.
   mlir::Value valueOf(mlir::Value read) const;
@@ -113,8 +120,10 @@ public:
                        mlir::StringAttr device, const SourceLocation &location);
   /// The state's value, fixed on a device unless `device` is null.
   mlir::Value read(ir::StateOp state, mlir::StringAttr device, const SourceLocation &location);
-  /// The key of the graph's random numbers, from a separate state.
+  /// The key of random numbers: that of the call on arrays in progress, or else a separate state of the graph.
   mlir::Value readKey(const SourceLocation &location);
+  /// A new stream of random numbers of this key.
+  int64_t nextStream() { return running && running->key ? running->streams++ : streams++; }
   /// Throws if the rule is invalid; `state` names the initialized state.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
                         const SourceLocation &location);
@@ -178,7 +187,11 @@ public:
   ir::GraphOp graph;
   mlir::OpBuilder builder; ///< at the end of the innermost open block
   DType dtype = DType::f32;
-  ArrayCall *call = nullptr;                 ///< a call on arrays of this graph's modules
+  ArrayCall *call = nullptr;    ///< a call on arrays of this graph's modules
+  ArrayCall *running = nullptr; ///< the call on arrays whose module is building in this graph
+  /// In a graph that traces a function of arrays: called before a module outside of graphs, with its operands. Makes
+  /// the states of its model values of this graph.
+  std::function<void(nn::Module &, llvm::ArrayRef<Tensor>)> enterModule;
   bool isTraining = false;                   ///< mode-dependent ops are built with their semantics in training
   bool isOutside = false;                    ///< of modules outside of a graph: holds only their states
   std::shared_ptr<void> arrays;              ///< of the states, if `isOutside`

@@ -80,22 +80,25 @@ private:
   bool wasTraining;
 };
 
-/// RAII: the mode of the module whose call on arrays is in progress.
-class WriteScope {
+/// RAII: a call on arrays in progress, and the mode of its module.
+class ArrayCallScope {
 public:
-  WriteScope(detail::ArrayCall *call, bool isTraining) : call(call) {
+  ArrayCallScope(GraphImpl &graph, detail::ArrayCall *call, bool isTraining)
+      : graph(graph), call(call), outer(std::exchange(graph.running, call)) {
     if (call)
-      before = std::exchange(call->isTraining, isTraining);
+      wasTraining = std::exchange(call->isTraining, isTraining);
   }
-  WriteScope(const WriteScope &) = delete;
-  ~WriteScope() {
+  ArrayCallScope(const ArrayCallScope &) = delete;
+  ~ArrayCallScope() {
+    graph.running = outer;
     if (call)
-      call->isTraining = before;
+      call->isTraining = wasTraining;
   }
 
 private:
-  detail::ArrayCall *call;
-  bool before = false;
+  GraphImpl &graph;
+  detail::ArrayCall *call, *outer;
+  bool wasTraining = false;
 };
 
 } // namespace
@@ -113,13 +116,22 @@ Tensor Module::forward(Tensor, Tensor) { failForward("Tensor, Tensor"); }
 Tensor Module::forward(Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor"); }
 Tensor Module::forward(Tensor, Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor, Tensor"); }
 
-template <class Forward> Tensor Module::call(Where line, Forward forward) {
+void Module::enterTrace(std::initializer_list<Tensor> x) {
+  if (!graph->isOutside)
+    return;
+  for (const Tensor &operand : x)
+    if (GraphImpl *traced = Access::graph(operand); traced && traced->enterModule)
+      return traced->enterModule(*this, {x.begin(), x.size()});
+}
+
+template <class Forward> Tensor Module::call(Where line, std::initializer_list<Tensor> x, Forward forward) {
+  enterTrace(x);
   const Device *pin = pinnedTo();
   if (!isUserLine(line))
     line = callingLine();
   GraphImpl &builds = target();
   CallScope scope(builds, pin ? builds.use("pin", *pin, created) : mlir::StringAttr(), graph->call && isTraining, line);
-  WriteScope writes(graph->call, isTraining);
+  ArrayCallScope writes(builds, graph->call, isTraining);
   Tensor result = forward();
   if (graph->call)
     return result;
@@ -131,16 +143,17 @@ template <class Forward> Tensor Module::call(Where line, Forward forward) {
 }
 
 Tensor Module::operator()(Arg x) {
-  return call(x.where, [&] { return forward(x.tensor); });
+  return call(x.where, {x.tensor}, [&] { return forward(x.tensor); });
 }
 Tensor Module::operator()(Arg a, Arg b) {
-  return call(a.where, [&] { return forward(a.tensor, b.tensor); });
+  return call(a.where, {a.tensor, b.tensor}, [&] { return forward(a.tensor, b.tensor); });
 }
 Tensor Module::operator()(Arg a, Arg b, Arg c) {
-  return call(a.where, [&] { return forward(a.tensor, b.tensor, c.tensor); });
+  return call(a.where, {a.tensor, b.tensor, c.tensor}, [&] { return forward(a.tensor, b.tensor, c.tensor); });
 }
 Tensor Module::operator()(Arg a, Arg b, Arg c, Arg d) {
-  return call(a.where, [&] { return forward(a.tensor, b.tensor, c.tensor, d.tensor); });
+  return call(a.where, {a.tensor, b.tensor, c.tensor, d.tensor},
+              [&] { return forward(a.tensor, b.tensor, c.tensor, d.tensor); });
 }
 
 Arg Module::at(const Tensor &x) const { return Arg(x, callingLine()); }

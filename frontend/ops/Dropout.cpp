@@ -16,7 +16,7 @@ Tensor dropout(Arg x, double p) {
   if (p == 0)
     return x.tensor;
   return call.emit<ir::DropoutOp>({x.tensor, call.key()},
-                                  {call.real("p", p), call.integer("stream", call.graph.streams++)});
+                                  {call.real("p", p), call.integer("stream", call.graph.nextStream())});
 }
 
 } // namespace sluice

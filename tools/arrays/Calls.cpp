@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <string_view>
@@ -135,21 +136,26 @@ static void countCompilation(const CallRequest &request, std::string_view key) {
                  runtime::CallSite{request.function, request.where}.text().c_str(), many);
 }
 
-static const CachedCall *compileNew(const CallRequest &request, std::string_view key) {
+/// Compiles a call. `own`: the number of operands that are not those of models. Null: see compileCall.
+static std::unique_ptr<CachedCall> compileNew(const CallRequest &request, size_t own,
+                                              std::vector<CapturedModel> &models) {
   if (hasThreadEnded) // so have variables of MLIR
     throw Error(std::string(request.function) + ": cannot be compiled after the thread, or main, has ended",
                 request.where);
   requireElements(request);
-  CompileRequest compile{request.function, request.where, {}, request.isWhole, request.options, deviceOf(request)};
+  CompileRequest compile{.function = request.function,
+                         .where = request.where,
+                         .own = own,
+                         .isWhole = request.isWhole,
+                         .options = request.options,
+                         .device = deviceOf(request)};
   for (ArrayImpl *array : request.key->arrays())
     compile.arrays.push_back(array->value.type);
-  const CachedCall *call = CallCache::ofProcess().add(key, compileCall(compile, request.trace(request.context)));
-  countCompilation(request, key);
-  return call;
+  return compileCall(compile, request.trace(request.context), models);
 }
 
-static const CachedCall &findCall(const CallRequest &request) {
-  std::string text;
+/// The key of a call in the cache. `text`: its memory, if it is not the key of the request.
+static std::string_view keyOf(const CallRequest &request, std::string &text) {
   std::string_view key = request.key->text();
   if (request.key->arrays().empty()) { // the device of the result is part of the key
     const ArrayDevice *device = deviceOf(request);
@@ -161,14 +167,36 @@ static const CachedCall &findCall(const CallRequest &request) {
     text.assign(std::string(key)).append(reinterpret_cast<const char *>(&generation), sizeof generation);
     key = text;
   }
+  return key;
+}
+
+/// The compiled call of a key, of this thread or of the process; null if there is none.
+static const CachedCall *findInThread(std::string_view key) {
   CallMap &calls = mapOfThread();
   if (auto found = calls.find(key); found != calls.end())
-    return *found->second;
+    return found->second;
   const CachedCall *call = CallCache::ofProcess().find(key);
-  if (!call)
-    call = compileNew(request, key);
-  calls.emplace(std::string(key), call);
+  if (call)
+    calls.emplace(std::string(key), call);
+  return call;
+}
+
+/// Adds a compiled call to the caches of this thread and of the process.
+static const CachedCall &addInThread(const CallRequest &request, std::string_view key,
+                                     std::unique_ptr<CachedCall> made) {
+  const CachedCall *call = CallCache::ofProcess().add(key, std::move(made));
+  countCompilation(request, key);
+  mapOfThread().emplace(std::string(key), call);
   return *call;
+}
+
+static const CachedCall &findCall(const CallRequest &request) {
+  std::string text;
+  std::string_view key = keyOf(request, text);
+  if (const CachedCall *known = findInThread(key))
+    return *known;
+  std::vector<CapturedModel> none;
+  return addInThread(request, key, compileNew(request, request.key->arrays().size(), none));
 }
 
 //===- calls ------------------------------------------------------------------------------------------------------===//
@@ -182,8 +210,8 @@ std::vector<StoragePointer> CachedCall::call(std::span<const StoragePointer> arr
   return program->call(taken, devices, site);
 }
 
-std::vector<Array> run(const CallRequest &request) {
-  const CachedCall &cached = findCall(request);
+/// Runs a compiled call, and records it.
+static std::vector<Array> runCached(const CachedCall &cached, const CallRequest &request) {
   runtime::CallSite site{request.function, request.where};
   std::span<ArrayImpl *const> arrays = request.key->arrays();
   std::vector<StoragePointer> inputs, outputs;
@@ -202,6 +230,85 @@ std::vector<Array> run(const CallRequest &request) {
   if (is_recording())
     recordCall(cached, arrays, results, site);
   return results;
+}
+
+std::vector<Array> run(const CallRequest &request) {
+  return request.callsModules ? run(request, {}) : runCached(findCall(request), request);
+}
+
+//===- calls of modules -------------------------------------------------------------------------------------------===//
+
+/// Adds the models that earlier traces of a call found.
+static std::vector<CallModel> withCaptured(const CallRequest &request, std::vector<CallModel> models) {
+  for (nn::Module *root : capturedBefore(request.key->text()))
+    if (std::none_of(models.begin(), models.end(), [&](const CallModel &model) { return model.root == root; }))
+      models.push_back({root, &arraysOf(*root, request.where)});
+  return models;
+}
+
+/// The key of a call with the operands of its models.
+static CallKey keyWith(const CallRequest &request, const std::vector<CallModel> &models) {
+  CallKey key = *request.key;
+  for (const CallModel &model : models) {
+    ModuleArrays &its = *model.arrays;
+    if (is_recording() && model.isOwn)
+      attachGradients(its, request.where);
+    key.addAll(its.model, its.modes);
+    if (its.isTraining) {
+      std::span<ArrayImpl *const> own = request.key->arrays();
+      placeKey(its, own.empty() ? default_device() : nameOf(*own.front()->value.type->device), request.where);
+      key.add(its.key);
+    }
+    for (const ModuleState &state : its.states)
+      key.add(state.array);
+  }
+  return key;
+}
+
+/// Sets the arrays of models to the results of a call in training, which are the last of `results`.
+static void update(const std::vector<CallModel> &models, const CachedCall &cached, std::vector<Array> &results,
+                   std::source_location where) {
+  size_t count = results.size();
+  for (const CapturedModel &captured : cached.models)
+    count -= captured.resultCount();
+  size_t next = count;
+  for (size_t i = 0; i < cached.models.size(); ++i) {
+    const CapturedModel &captured = cached.models[i];
+    ModuleArrays &its = *models[i].arrays;
+    if (models[i].isOwn && captured.resultCount() > 0) {
+      for (size_t number = 0; number < captured.buffers.size(); ++number)
+        assign({its.states[captured.buffers[number]].array, where}, results[next + number].detach(where));
+      its.key = results[next + captured.buffers.size()].detach(where);
+    }
+    next += captured.resultCount();
+  }
+  results.resize(count);
+}
+
+std::vector<Array> run(const CallRequest &request, const std::vector<CallModel> &given) {
+  for (;;) {
+    std::vector<CallModel> models = withCaptured(request, given);
+    CallKey key = keyWith(request, models);
+    CallRequest call = request;
+    call.key = &key;
+    std::string text;
+    std::string_view callKey = keyOf(call, text);
+    const CachedCall *cached = findInThread(callKey);
+    if (!cached) {
+      std::vector<CapturedModel> captured;
+      for (const CallModel &model : models)
+        captured.emplace_back(*model.root).take(*model.arrays);
+      std::unique_ptr<CachedCall> made = compileNew(call, request.key->arrays().size(), captured);
+      if (!made) { // now they are known
+        rememberCaptured(request.key->text(), std::span(captured).subspan(given.size()));
+        continue;
+      }
+      cached = &addInThread(call, callKey, std::move(made));
+    }
+    std::vector<Array> results = runCached(*cached, call);
+    update(models, *cached, results, request.where);
+    return results;
+  }
 }
 
 } // namespace sluice::detail

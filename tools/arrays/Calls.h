@@ -4,6 +4,7 @@
 #include "runtime/arrays/ArrayProgram.h"
 #include "sluice/array.h"
 #include "tools/arrays/ArrayImpl.h"
+#include "tools/arrays/Captures.h"
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ struct CachedCall {
                                             const runtime::CallSite &site) const;
 
   const char *function;
-  Trace trace; ///< of the function, for gradients
+  Trace trace;                       ///< of the function on all operands and with all results, for gradients
+  std::vector<CapturedModel> models; ///< whose operands follow those of the function
   bool isWhole;
   std::vector<const ArrayType *> results;
 
@@ -31,7 +33,8 @@ struct CachedCall {
 struct CompileRequest {
   const char *function;
   std::source_location where;
-  std::vector<const ArrayType *> arrays;
+  std::vector<const ArrayType *> arrays = {}; ///< the operands
+  size_t own = 0;                             ///< the number of operands that are not those of models
   /// The function may use all devices of the process, not only those of its arrays.
   bool isWhole = false;
   const CompileOptions *options = nullptr;
@@ -42,8 +45,18 @@ struct CompileRequest {
 std::string targetOf(const std::vector<runtime::ArrayDevice *> &devices);
 /// Compiles a functional graph with one entry point. Throws Error.
 std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const CompileRequest &request);
-/// Traces and compiles a function. Throws Error.
-std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace);
+/// Traces and compiles a function. `models`: those that it is known to call. If it calls others, or a lazy layer creates
+/// states, updates `models` and returns null: the caller gives their operands. Throws Error.
+std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace, std::vector<CapturedModel> &models);
+
+/// A model of a call, and its arrays.
+struct CallModel {
+  nn::Module *root;
+  ModuleArrays *arrays;
+  bool isOwn = true; ///< the arrays of the model itself: tapes give them gradients, and training updates them
+};
+/// Runs a function that calls `models` and maybe others.
+std::vector<Array> run(const CallRequest &request, const std::vector<CallModel> &models);
 
 /// Looks up a compiled call; null if there is none.
 const CachedCall *findCached(std::string_view key);

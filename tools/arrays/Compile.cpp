@@ -1,20 +1,14 @@
 // Compiles functions of tensors to programs on arrays.
-#include "frontend/graph/GraphImpl.h"
-#include "ir/Module.h"
-#include "tools/arrays/Calls.h"
-#include "tools/arrays/Create.h"
+#include "tools/arrays/CallGraph.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/CompilerContext.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/GraphData.h"
 #include "tools/compiler/LoadedCode.h"
-#include "llvm/Support/SaveAndRestore.h"
-#include <algorithm>
 
 namespace sluice::detail {
 
 using runtime::ArrayDevice;
-using runtime::ArrayDevices;
 
 static std::string spelling(const ArrayDevice &device) {
   return device.isHost() ? device.backend() : device.backend() + ":" + std::to_string(device.ordinal());
@@ -25,65 +19,6 @@ std::string targetOf(const std::vector<ArrayDevice *> &devices) {
   for (ArrayDevice *device : devices)
     list += (list.empty() ? "" : ",") + spelling(*device);
   return list;
-}
-
-/// The devices of a program: the host, all of the process for a function by jit, and those of the arrays.
-/// Arrays may be on devices of an earlier list.
-static std::vector<ArrayDevice *> devicesFor(const CompileRequest &request) {
-  ArrayDevices &all = ArrayDevices::ofProcess();
-  std::vector<ArrayDevice *> devices = request.isWhole ? all.all() : std::vector<ArrayDevice *>{&all.host()};
-  auto add = [&](ArrayDevice *device) {
-    if (std::find(devices.begin(), devices.end(), device) == devices.end())
-      devices.push_back(device);
-  };
-  for (const ArrayType *type : request.arrays)
-    add(type->device);
-  add(request.device);
-  return devices;
-}
-
-namespace {
-
-/// A graph with an input for each array.
-class CallGraph {
-public:
-  CallGraph(const CompileRequest &request, std::vector<ArrayDevice *> its)
-      : devices(std::move(its)), graph(request.function, request.where) {
-    graph.set_devices(targetOf(devices), request.where);
-    GraphImpl &impl = *Access::graph(graph);
-    ir::ModelOp model = ir::getModel(*impl.module);
-    model.setFunctional(true);
-    model.setEntriesAttr(impl.builder.getStrArrayAttr({"predict"}));
-    llvm::SmallVector<mlir::Type> types;
-    for (const ArrayType *type : request.arrays)
-      types.push_back(ir::withDevice(mlir::RankedTensorType::get(type->shape, impl.elementType(type->dtype)),
-                                     impl.use("input", on(type->device), request.where)));
-    for (mlir::Value input : impl.addInputs(types, request.where))
-      inputs.push_back(Access::tensor(impl, input));
-  }
-
-  /// The name of a device in this graph.
-  Device on(const ArrayDevice *device) const {
-    size_t number = size_t(std::find(devices.begin(), devices.end(), device) - devices.begin());
-    return number == 0 ? cpu() : gpu(int(number) - 1);
-  }
-
-  std::vector<ArrayDevice *> devices;
-  Graph graph;
-  std::vector<Tensor> inputs;
-};
-
-} // namespace
-
-static const ArrayType *typeOf(const Tensor &tensor, const CallGraph &call, ArrayDevice *unplaced,
-                               const CompileRequest &request) {
-  std::vector<int64_t> sizes;
-  for (const Dim &dim : tensor.shape())
-    sizes.push_back(dim.size);
-  ArrayDevice *device = unplaced;
-  if (std::optional<Device> placed = tensor.device())
-    device = call.devices[placed->kind() == Device::Kind::cpu ? 0 : size_t(placed->index()) + 1];
-  return ArrayType::get(tensor.dtype(), std::move(sizes), *device, request.function, request.where);
 }
 
 namespace {
@@ -124,42 +59,35 @@ std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const Co
   return program;
 }
 
-/// The graph that this thread traces a function in, for Create.h.
-static thread_local Graph *graphOfThread = nullptr;
-
-Graph &tracedGraph() { return *graphOfThread; }
-
-std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace) {
-  CallGraph call(request, devicesFor(request));
-  std::vector<Tensor> results;
-  {
-    std::optional<DeviceScope> scope;
-    if (request.arrays.empty() && !request.device->isHost())
-      scope.emplace(call.graph, call.on(request.device), request.where);
-    llvm::SaveAndRestore traced(graphOfThread, &call.graph);
-    results = trace(call.inputs, request.where);
-  }
+std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace,
+                                        std::vector<CapturedModel> &models) {
+  CallGraph call(request);
+  if (call.trace(trace, models))
+    return nullptr;
   auto cached = std::make_unique<CachedCall>();
   cached->function = request.function;
-  cached->trace = std::move(trace);
   cached->isWhole = request.isWhole;
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (bool exists{results[i]}; !exists)
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    if (bool exists{call.results[i]}; !exists)
       throw Error(std::string(request.function) + ": result " + std::to_string(i + 1) + " is an empty tensor",
                   request.where);
-    const ArrayType *type = typeOf(results[i], call, request.device, request);
+    const ArrayType *type = call.typeOf(call.results[i]);
     cached->results.push_back(type);
-    std::string name = "y" + std::to_string(i);
-    call.graph.output(name, Arg(results[i], request.where), call.on(type->device));
+    call.graph.output("y" + std::to_string(i), Arg(call.results[i], request.where), call.on(type->device));
   }
   cached->program = compileGraph(call.graph, request);
   cached->devices = std::move(call.devices);
   // The compiler drops unused inputs and may reorder outputs: their names contain the numbers.
   for (const runtime::Value &input : cached->program->inputs())
     cached->inputs.push_back(size_t(std::stoul(input.name.substr(1))));
-  cached->outputs.resize(results.size());
+  cached->outputs.resize(cached->results.size());
   for (size_t i = 0; i < cached->program->outputs().size(); ++i)
     cached->outputs[size_t(std::stoul(cached->program->outputs()[i].name.substr(1)))] = i;
+  cached->models = models;
+  cached->trace = [trace = std::move(trace), models, own = request.own,
+                   function = request.function](std::span<const Tensor> operands, std::source_location where) {
+    return traceWithModels(trace, models, operands, own, {function, where, /*isFirst=*/false});
+  };
   return cached;
 }
 

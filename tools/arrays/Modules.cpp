@@ -17,7 +17,7 @@ using namespace detail;
 //===- calls ------------------------------------------------------------------------------------------------------===//
 
 /// Calls the module with tensors.
-static Tensor forward(nn::Module &module, const std::vector<Tensor> &x, std::source_location where) {
+static Tensor forward(nn::Module &module, llvm::ArrayRef<Tensor> x, std::source_location where) {
   auto at = [&](size_t i) { return Arg(x[i], where); };
   switch (x.size()) {
   case 1:
@@ -31,81 +31,29 @@ static Tensor forward(nn::Module &module, const std::vector<Tensor> &x, std::sou
   }
 }
 
-namespace {
-
-/// RAII: during it, modules build in another graph.
-class Building {
-public:
-  Building(nn::Module &module, ArrayCall &call)
-      : call(ModuleAccess::graph(module).call, &call), key(call.target.key), streams(call.target.streams, 0) {}
-
-private:
-  llvm::SaveAndRestore<ArrayCall *> call;
-  llvm::SaveAndRestore<mlir::Value> key;
-  llvm::SaveAndRestore<int64_t> streams; ///< equal calls have equal streams; their keys differ
-};
-
-/// The trace of a module.
-struct TracedCall {
-  std::weak_ptr<nn::Module *> module;
-  std::vector<bool> isGiven;      ///< for each operand of forward
-  std::vector<mlir::Value> reads; ///< of all states, whose values follow the operands of forward
-  std::vector<size_t> buffers;    ///< numbers of states that a call in training returns, before the next key
-  bool isTraining;                ///< the last operand is the key
-  bool isSpread;                  ///< the states are on several devices
-
-  std::vector<Tensor> operator()(std::span<const Tensor> operands, std::source_location where) const;
-};
-
-} // namespace
-
-std::vector<Tensor> TracedCall::operator()(std::span<const Tensor> operands, std::source_location where) const {
-  std::shared_ptr<nn::Module *> alive = module.lock();
-  if (!alive)
-    throw Error("a module of a recorded call was destroyed before its gradients were computed", where);
-  GraphImpl &target = *Access::graph(operands.front());
-  ArrayCall call{target};
-  size_t next = 0;
-  std::vector<Tensor> x;
-  for (bool given : isGiven)
-    x.push_back(given ? operands[next++] : Tensor());
-  for (mlir::Value read : reads)
-    call.values[read] = Access::value(operands[next++]);
-  Building building(**alive, call);
-  mlir::Value key = isTraining ? Access::value(operands[next]) : mlir::Value();
-  target.key = key && isSpread ? target.copy(key, /*device=*/{}, ir::CopyReason::To, where) : key;
-  std::vector<Tensor> results{forward(**alive, x, where)};
-  if (!isTraining)
-    return results;
-  for (size_t number : buffers)
-    results.push_back(Access::tensor(target, call.values.at(reads[number])));
-  results.push_back(Access::tensor(
-      target, key.use_empty() ? key : ir::nextKey(ir::Node(target.builder, target.toLocation(where), key))));
-  return results;
-}
-
-/// Calls forward once without a result, so that lazy layers create their states.
-static void createStates(nn::Module &module, std::span<const ArrayArg *const> x, std::source_location where) {
+void detail::createStates(nn::Module &module, llvm::ArrayRef<Tensor> x, std::source_location where) {
+  std::vector<nn::Module *> parts = ModuleAccess::parts(module);
+  if (std::none_of(parts.begin(), parts.end(), [](nn::Module *part) { return ModuleAccess::isPending(*part); }))
+    return;
   Graph graph("module", where);
   graph.set_devices(targetOf(runtime::ArrayDevices::ofProcess().all()), where);
   std::vector<Tensor> operands;
-  for (const ArrayArg *arg : x) {
-    bool exists{arg->array};
-    operands.push_back(exists ? graph.input("x" + std::to_string(operands.size()), arg->array.dtype(),
-                                            toShape(arg->array.shape()), where)
-                              : Tensor());
+  for (const Tensor &operand : x) {
+    bool exists{operand};
+    operands.push_back(exists
+                           ? graph.input("x" + std::to_string(operands.size()), operand.dtype(), operand.shape(), where)
+                           : Tensor());
   }
   GraphImpl &target = *Access::graph(graph);
   ArrayCall call{target, /*isTraining=*/false, /*createsStates=*/true};
   for (nn::Module *part : ModuleAccess::parts(ModuleAccess::root(module)))
     for (auto &[name, read] : ModuleAccess::states(*part))
       call.add(name, read, where);
-  Building building(module, call);
+  llvm::SaveAndRestore building(ModuleAccess::graph(module).call, &call);
   forward(module, operands, where);
 }
 
-/// Parameters that require a gradient get one.
-static void attachGradients(ModuleArrays &its, std::source_location where) {
+void detail::attachGradients(ModuleArrays &its, std::source_location where) {
   for (ModuleState &state : its.states)
     if (state.isParameter && !state.isFrozen && !ArrayAccess::get(state.array)->gradient)
       state.array.attach_grad(where);
@@ -132,6 +80,18 @@ static bool isSpread(const ModuleArrays &its, std::span<const ArrayArg *const> x
   return false;
 }
 
+/// Tensors of the types of arrays, in a graph without computation.
+static std::vector<Tensor> tensorsLike(Graph &graph, std::span<const ArrayArg *const> x, std::source_location where) {
+  std::vector<Tensor> tensors;
+  for (const ArrayArg *arg : x) {
+    bool exists{arg->array};
+    tensors.push_back(exists ? graph.input("x" + std::to_string(tensors.size()), arg->array.dtype(),
+                                           toShape(arg->array.shape()), where)
+                             : Tensor());
+  }
+  return tensors;
+}
+
 /// The first key is that of the first training step of a graph program with this seed.
 static Array firstKey(uint64_t seed, const Device &device, std::source_location where) {
   uint32_t step = 0x9E3779B9u; // ir::nextKey
@@ -139,9 +99,8 @@ static Array firstKey(uint64_t seed, const Device &device, std::source_location 
                where);
 }
 
-/// Puts the key on the device of the states or, without states, of the operand.
-static void placeKey(ModuleArrays &its, const Array &x, std::source_location where) {
-  const Device device = its.states.empty() ? x.device(where) : its.states.front().array.device();
+void detail::placeKey(ModuleArrays &its, const Device &otherwise, std::source_location where) {
+  const Device device = its.states.empty() ? otherwise : its.states.front().array.device();
   bool exists{its.key};
   its.key = exists ? its.key.to(device, where) : firstKey(its.seed, device, where);
 }
@@ -149,61 +108,53 @@ static void placeKey(ModuleArrays &its, const Array &x, std::source_location whe
 /// Throws Error within forward. Creates the states of lazy layers.
 static void prepare(nn::Module &module, std::span<const ArrayArg *const> x, std::source_location where) {
   if (ModuleAccess::graph(module).call)
-    throw Error("a module cannot be called on arrays within forward; call it with tensors", where);
-  if (arraysOf(module, where).isPending)
-    createStates(module, x, where);
+    throw Error("a module cannot be called on arrays within forward or a function by jit; call it with tensors", where);
+  if (!arraysOf(module, where).isPending)
+    return;
+  Graph graph("module", where);
+  createStates(module, tensorsLike(graph, x, where), where);
 }
 
-/// Calls forward with these states: its result, and in training the new buffers and the next key.
-static std::vector<Array> callWith(nn::Module &module, ModuleArrays &its, std::span<const ArrayArg *const> x,
-                                   std::source_location where) {
-  bool isTraining = its.isTraining, spread = isSpread(its, x, where);
-  if (isTraining)
-    placeKey(its, x.front()->array, where);
-
+/// Calls forward with the arrays of a model.
+static Array callWith(nn::Module &module, CallModel model, std::span<const ArrayArg *const> x,
+                      std::source_location where) {
+  bool isWhole = isSpread(*model.arrays, x, where);
   static const char identity = 0;
   CallKey key(&identity);
-  key.addAll(its.model, ModuleAccess::number(module), its.modes);
+  key.addAll(model.arrays->model, ModuleAccess::number(module));
   for (const ArrayArg *arg : x)
     key.add(*arg);
-  for (const ModuleState &state : its.states)
-    key.add(state.array);
-  if (isTraining)
-    key.add(its.key);
   auto trace = [&]() -> Trace {
-    TracedCall call{ModuleAccess::self(module), {}, {}, {}, isTraining, spread};
+    std::vector<bool> isGiven;
     for (const ArrayArg *arg : x)
-      call.isGiven.push_back(bool{arg->array});
-    for (size_t i = 0; i < its.states.size(); ++i) {
-      call.reads.push_back(its.states[i].read);
-      if (its.states[i].isBuffer)
-        call.buffers.push_back(i);
-    }
-    return call;
+      isGiven.push_back(bool{arg->array});
+    return [self = ModuleAccess::self(module), isGiven](std::span<const Tensor> operands, std::source_location line) {
+      size_t next = 0;
+      std::vector<Tensor> tensors;
+      for (bool given : isGiven)
+        tensors.push_back(given ? operands[next++] : Tensor());
+      std::shared_ptr<nn::Module *> alive = self.lock();
+      if (!alive)
+        throw Error("a module of a recorded call was destroyed before its gradients were computed", line);
+      return std::vector<Tensor>{forward(**alive, tensors, line)};
+    };
   };
-  return run({.function = "forward",
-              .where = where,
-              .key = &key,
-              .context = &trace,
-              .trace = [](void *context) { return (*static_cast<decltype(trace) *>(context))(); },
-              .isWhole = spread});
+  return std::move(run({.function = "forward",
+                        .where = where,
+                        .key = &key,
+                        .context = &trace,
+                        .trace = [](void *context) { return (*static_cast<decltype(trace) *>(context))(); },
+                        .isWhole = isWhole,
+                        .callsModules = true},
+                       {model})
+                       .front());
 }
 
 static Array callOn(nn::Module &module, std::initializer_list<const ArrayArg *> given) {
   std::span<const ArrayArg *const> x(given.begin(), given.size());
   std::source_location where = x.front()->where;
   prepare(module, x, where);
-  ModuleArrays &its = arraysOf(module, where);
-  if (is_recording())
-    attachGradients(its, where);
-  std::vector<Array> results = callWith(module, its, x, where);
-  size_t next = 1;
-  for (ModuleState &state : its.states)
-    if (its.isTraining && state.isBuffer)
-      assign({state.array, where}, results[next++].detach(where));
-  if (its.isTraining)
-    its.key = results[next].detach(where);
-  return std::move(results.front());
+  return callWith(module, {&ModuleAccess::root(module), &arraysOf(module, where)}, x, where);
 }
 
 Array nn::Module::operator()(const ArrayArg &x) { return callOn(*this, {&x}); }
@@ -249,7 +200,7 @@ Array nn::apply(Module &module, const States &states, const ArrayArg &x) {
                   where);
     state.array = array;
   }
-  return std::move(callWith(module, its, args, where).front());
+  return callWith(module, {&ModuleAccess::root(module), &its, /*isOwn=*/false}, args, where);
 }
 
 //===- dictionaries -----------------------------------------------------------------------------------------------===//

@@ -241,16 +241,21 @@ static const CachedCall &backwardCall(const Record &record, std::source_location
   std::string key = keyOf(record);
   if (const CachedCall *known = findCached(key))
     return *known;
-  CompileRequest request{"backward", where, {}, /*isWhole=*/true, nullptr, record.values[record.loss].type->device};
+  CompileRequest request{.function = "backward",
+                         .where = where,
+                         .own = record.values.size(),
+                         .isWhole = true,
+                         .device = record.values[record.loss].type->device};
   for (const ArrayValue &value : record.values)
     request.arrays.push_back(value.type);
   Record structure = record; // the cache must not keep arrays alive
   structure.leaves.clear();
   structure.values.clear();
-  return *addCached(key, compileCall(request, [structure = std::move(structure)](std::span<const Tensor> given,
-                                                                                 std::source_location line) {
-                      return differentiate(structure, given, line);
-                    }));
+  Trace trace = [structure = std::move(structure)](std::span<const Tensor> given, std::source_location line) {
+    return differentiate(structure, given, line);
+  };
+  std::vector<CapturedModel> none;
+  return *addCached(key, compileCall(request, std::move(trace), none));
 }
 
 } // namespace detail

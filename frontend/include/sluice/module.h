@@ -5,6 +5,7 @@
 #include "sluice/graph.h"
 #include "sluice/init.h"
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -199,7 +200,9 @@ private:
   /// States of this module and of the submodules without a separate pin.
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);
-  template <class Forward> Tensor call(Where line, Forward forward);
+  /// In a traced function of arrays: makes the states of the model operands of the function.
+  void enterTrace(std::initializer_list<Tensor> x);
+  template <class Forward> Tensor call(Where line, std::initializer_list<Tensor> x, Forward forward);
   /// The graph in which calls build.
   detail::GraphImpl &target() const;
   /// The line of the innermost call in progress; else the declaration.

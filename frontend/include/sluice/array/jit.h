@@ -113,6 +113,7 @@ public:
                      .context = &trace,
                      .trace = [](void *context) { return (*static_cast<decltype(trace) *>(context))(); },
                      .isWhole = true,
+                     .callsModules = true,
                      .options = &state->options});
     std::size_t next = 0;
     return Structure::take(results, next, results.size() - Structure::fixed);
