@@ -425,6 +425,127 @@ TEST_F(Modules, RecordsOutliveThemOnlyIfDifferentiated) {
   EXPECT_THAT(messageOf([&] { z.backward(); }), HasSubstr("a module of a recorded call was destroyed"));
 }
 
+//===- within functions by jit -------------------------------------------------------------------------------------===//
+
+struct Layer : nn::Module {
+  nn::Linear fc{this, "fc", 6, 3};
+  Tensor forward(Tensor x) override { return fc(x); }
+};
+
+/// The elements of all states of a module.
+std::vector<std::vector<float>> elementsOf(nn::Module &module) {
+  std::vector<std::vector<float>> all;
+  for (auto &[name, value] : module.state_dict())
+    all.push_back(value.to_vector<float>());
+  return all;
+}
+
+TEST_F(Modules, FunctionsReadTheirParameters) {
+  Net net;
+  net.eval();
+  int traces = 0;
+  auto twice = jit([&](const Tensor &its) {
+    ++traces;
+    return net(its) * 2.0;
+  });
+  EXPECT_EQ(twice(x).to_vector<float>(), (net(x) * 2.0).to_vector<float>());
+  int first = traces;
+  for (Array parameter : net.parameters())
+    parameter -= 0.25;
+  EXPECT_EQ(twice(x).to_vector<float>(), (net(x) * 2.0).to_vector<float>()) << "an update is seen";
+  EXPECT_EQ(traces, first);
+  net.to(gpu(0));
+  EXPECT_EQ(twice(x.to(gpu(0))).to_vector<float>(), (net(x.to(gpu(0))) * 2.0).to_vector<float>());
+}
+
+// Two nets of one seed: one is called on arrays, the other one within a function.
+TEST_F(Modules, FunctionsTrainThem) {
+  Net a, b;
+  for (Net *net : {&a, &b}) {
+    manual_seed(7);
+    net->parameters(); // begins here
+  }
+  auto loss = jit([&](const Tensor &its, const Tensor &label) { return cross_entropy(b(its), label); });
+  optim::Trainer one(a, optim::Adam{.lr = 0.05}), two(b, optim::Adam{.lr = 0.05});
+  for (int step = 0; step < 3; ++step) {
+    auto tape = record();
+    Array at = array(numbers(24, step), {4, 6}), expected = cross_entropy(a(at), y), actual = loss(at, y);
+    EXPECT_EQ(actual.to_vector<float>(), expected.to_vector<float>()) << "the same dropout";
+    expected.backward();
+    actual.backward();
+    one.step(), two.step();
+    EXPECT_EQ(elementsOf(b), elementsOf(a)) << "gradients and statistics";
+  }
+  a.eval(), b.eval();
+  EXPECT_EQ(loss(x, y).to_vector<float>(), cross_entropy(a(x), y).to_vector<float>());
+}
+
+TEST_F(Modules, FunctionsDifferentiateByTheirParameters) {
+  Net net;
+  net.eval();
+  auto step = jit([&](const Tensor &its, const Tensor &label) {
+    Tensor loss = cross_entropy(net(its), label);
+    std::vector<Tensor> parameters;
+    for (auto &[name, parameter] : net.named_parameters())
+      parameters.push_back(parameter);
+    return std::pair(loss, sluice::grad(loss, parameters));
+  });
+  auto [value, gradients] = step(x, y);
+  {
+    auto tape = record();
+    cross_entropy(net(x), y).backward();
+  }
+  ASSERT_THAT(gradients, SizeIs(6));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    EXPECT_EQ(gradients[i].to_vector<float>(), net.parameters()[i].grad().to_vector<float>()) << i;
+}
+
+// The gradient by the argument; the parameters are constant.
+TEST_F(Modules, FunctionsDifferentiateThroughThem) {
+  Layer net;
+  auto both = jit(value_and_grad([&](const Tensor &its) { return square(net(its)).sum(); }));
+  auto [value, gradient] = both(x);
+  x.attach_grad();
+  {
+    auto tape = record();
+    square(net(x)).sum().backward();
+  }
+  EXPECT_EQ(gradient.to_vector<float>(), x.grad().to_vector<float>());
+}
+
+TEST_F(Modules, FunctionsCreateLazyLayers) {
+  struct Lazy : nn::Module {
+    nn::LazyLinear fc{this, "fc", 3};
+    Tensor forward(Tensor x) override { return fc(x); }
+  };
+  Lazy encoder, decoder;
+  auto both = jit([&](const Tensor &its) { return decoder(relu(encoder(its))); });
+  Array z = both(x);
+  EXPECT_THAT(encoder.parameters(), SizeIs(2));
+  EXPECT_THAT(decoder.parameters()[0].shape(), ElementsAre(3, 3));
+  EXPECT_EQ(z.to_vector<float>(), decoder(relu(encoder(x))).to_vector<float>());
+  auto tape = record();
+  both(x).backward();
+  for (Lazy *net : {&encoder, &decoder})
+    EXPECT_THAT(net->parameters()[1].grad().to_vector<float>(), testing::Contains(testing::Ne(0)));
+}
+
+TEST_F(Modules, FunctionsNeedTheirModules) {
+  auto local = jit([](const Tensor &its) {
+    Layer net;
+    return net(its);
+  });
+  EXPECT_THAT(messageOf([&] { local(x); }), HasSubstr("jit: a module that the function calls was destroyed"));
+  Net net;
+  auto onArrays = jit([&](const Tensor &its) {
+    Tensor z = net(its);
+    net(x);
+    return z;
+  });
+  EXPECT_THAT(messageOf([&] { onArrays(x); }), HasSubstr("cannot be called on arrays within forward"));
+  EXPECT_THAT(net.eval()(x).shape(), ElementsAre(4, 3)) << "as before";
+}
+
 //===- optimizers -------------------------------------------------------------------------------------------------===//
 
 TEST_F(Modules, TrainersUpdateArrays) {
