@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <functional>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -15,9 +16,14 @@ namespace {
 
 constexpr int64_t kLength = 100, kWords = 96, kChunk = 64, kTokens = 64;
 
-std::string gpt2(const std::string &more = "") {
+std::string gpt2(const std::string &more = "", int64_t length = kLength) {
   return modelText("gpt2",
-                   fmt::format("--layers 2 --width 128 --length {} --words {} --batch 1 {}", kLength, kWords, more));
+                   fmt::format("--layers 2 --width 128 --length {} --words {} --batch 1 {}", length, kWords, more));
+}
+
+/// The program without training.
+std::string forGeneration(const std::string &text) {
+  return replaced(text, "capacity 1 ", "capacity 1 entries [\"decode\", \"prefill\"] ");
 }
 
 CompileOptions inDoubles() {
@@ -108,6 +114,19 @@ double bytesWrittenInto(const Compiled &model, const std::string &entry, const s
 
 bool isCache(const sluice::runtime::State &state) { return state.kind == sluice::runtime::StateKind::cache; }
 
+/// Fills the caches with keys and values, and with NaN from position `end` on.
+void fillCaches(Compiled &model, int64_t end) {
+  for (const sluice::runtime::State &state : model.plan().states) {
+    if (!isCache(state))
+      continue;
+    int64_t length = state.shape[2], depth = state.shape[3];
+    std::vector<double> values = model.state(state.name);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = int64_t(i) / depth % length < end ? std::sin(double(i)) : std::nan("");
+    model.setState(state.name, values);
+  }
+}
+
 /// All output bits for a prompt and several generated words.
 std::vector<double> generated(const std::string &text, const RunOptions &run) {
   Compiled model(text, {}, run);
@@ -157,6 +176,33 @@ TEST(Generate, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
   std::string accelerated = gpt2("--devices sim:0");
   EXPECT_EQ(one, generated(accelerated, {.sim = "seed=3"}));
   EXPECT_EQ(one, generated(accelerated, {.sim = "seed=3", .replays = false}));
+}
+
+// Tests that attention ends with the block of keys that contains the position, for one word and for a chunk. A NaN of a
+// later block would reach the scores.
+TEST(Generate, StopsAtThePosition) {
+  constexpr int64_t kLong = 200, kBlock = 64;
+  std::vector<double> text = words(kLong, kWords);
+  for (std::optional<sluice::DType> precision : {std::optional<sluice::DType>(), std::optional(sluice::bf16)}) {
+    CompileOptions options;
+    options.precision = precision;
+    Compiled model(forGeneration(gpt2("", kLong)), options);
+    for (int threads : {1, 2}) {
+      model.restart({.threads = threads});
+      begin(model);
+      auto expectStops = [&](int64_t position, const std::function<std::vector<double>()> &run) {
+        fillCaches(model, kLong);
+        std::vector<double> logits = run();
+        fillCaches(model, (position / kBlock + 1) * kBlock);
+        EXPECT_EQ(run(), logits) << position;
+        EXPECT_TRUE(std::isfinite(logits[0]));
+      };
+      for (int64_t position : {int64_t(0), int64_t(5), kBlock - 1, kBlock, 2 * kBlock - 1, 2 * kBlock + 9})
+        expectStops(position, [&] { return decode(model, text[size_t(position)], position); });
+      for (int64_t first : {int64_t(0), int64_t(1), kLong - kChunk})
+        expectStops(first + kChunk - 1, [&] { return prefill(model, text, first, first + kChunk); });
+    }
+  }
 }
 
 // A word's keys are 128 elements, read and written, and a chunk's 64 times as many; the cache has 12800.

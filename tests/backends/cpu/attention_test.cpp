@@ -71,8 +71,12 @@ void expectRuns(KernelRun kernel, const Case &c, const std::string &op) {
   }
 }
 
-void expectMatches(const Case &c) {
+void expectForwardMatches(const Case &c) {
   expectRuns(makeKernel(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()}), c, "attention");
+}
+
+void expectMatches(const Case &c) {
+  expectForwardMatches(c);
   std::vector<std::string> operands{c.q(), c.k(), c.v(), c.y(), c.rows(), c.rows()};
   expectRuns(makeKernel(c, "attention_query_grad", operands, {c.q()}), c, "dQ");
   expectRuns(makeKernel(c, "attention_key_value_grad", operands, {c.k(), c.v()}), c, "dK and dV");
@@ -122,26 +126,40 @@ TEST(Attention, LeavesOutWhatABoolMaskDoes) {
   expectMatches({2, 2, 33, 40, 8, 8, ", causal", "1x33x40xi1", "f64", "", "?", "1"});
 }
 
+// Tests attention of one query, whose lanes are keys, with masks and elements that fill no vector, several tiles of keys,
+// and values of several groups of vectors.
+TEST(Attention, OfOneQueryIsThatOfTheReference) {
+  expectForwardMatches({1, 1, 1, 70, 256, 200, ", block = 24 : i64"});
+  expectForwardMatches({2, 1, 1, 150, 20, 3, ", block = 150 : i64", "2x1x150xi1"});
+  expectForwardMatches({2, 2, 1, 70, 8, 16, "", "1x1x70xf32"});
+  expectForwardMatches({2, 2, 1, 70, 8, 16, "", "1x1x1xi1", "f64", ", #bthd"});
+  expectForwardMatches({2, 1, 1, 70, 16, 24, "", "1x1x70xbf16", "bf16"});
+}
+
 // Tests that blocks of keys after the last one that some query of a tile attends to are not read.
 TEST(Attention, EndsWhereABoolMaskDoes) {
-  constexpr int64_t kQueries = 70, kKeys = 150, kBlock = 64;
-  Case c{2, 1, kQueries, kKeys, 8, 8, "", "1x70x150xi1", "f32", "", "?", "1"};
-  KernelRun kernel = makeKernel(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()});
-  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
-  for (int64_t shown : {0, 1, 64, 65, 128, 140, 150}) {
-    kernel.randomize(-1, 1);
-    for (int64_t query = 0; query < kQueries; ++query)
-      for (int64_t key = 0; key < kKeys; ++key) // the last of them is one query's alone, in either tile
-        kernel.inputs[3].at({0, 0, query, key}) = key + 1 < shown || (key < shown && (query == 7 || query == 67));
-    kernel.run(5);
-    EXPECT_LE(kernel.error(), c.tolerance()) << shown;
-    auto bits = kernel.bytes(0);
-    for (size_t operand : {1, 2})
-      for (int64_t row = 0; row < 5; ++row)
-        for (int64_t key = (shown + kBlock - 1) / kBlock * kBlock; key < kKeys; ++key)
-          kernel.inputs[operand].at({row, 0, key, 3}) = std::numeric_limits<double>::quiet_NaN();
-    kernel.run(5);
-    EXPECT_TRUE(kernel.bytes(0) == bits) << shown;
+  constexpr int64_t kKeys = 150, kBlock = 64;
+  for (int64_t queries : {1, 70}) {
+    Case c{2, 1, queries, kKeys, 8, 8, "", "1x" + std::to_string(queries) + "x150xi1", "f32", "", "?", "1"};
+    KernelRun kernel = makeKernel(c, "scaled_dot_product_attention", {c.q(), c.k(), c.v()}, {c.y(), c.rows()});
+    ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+    for (int64_t shown : {0, 1, 64, 65, 128, 140, 150}) {
+      kernel.randomize(-1, 1);
+      for (int64_t query = 0; query < queries; ++query)
+        for (int64_t key = 0; key < kKeys; ++key) { // the last of them is one query's alone, in either tile
+          bool isLast = queries == 1 || query == 7 || query == 67;
+          kernel.inputs[3].at({0, 0, query, key}) = key + 1 < shown || (key < shown && isLast);
+        }
+      kernel.run(5);
+      EXPECT_LE(kernel.error(), c.tolerance()) << shown;
+      auto bits = kernel.bytes(0);
+      for (size_t operand : {1, 2})
+        for (int64_t row = 0; row < 5; ++row)
+          for (int64_t key = (shown + kBlock - 1) / kBlock * kBlock; key < kKeys; ++key)
+            kernel.inputs[operand].at({row, 0, key, 3}) = std::numeric_limits<double>::quiet_NaN();
+      kernel.run(5);
+      EXPECT_TRUE(kernel.bytes(0) == bits) << shown;
+    }
   }
 }
 

@@ -33,7 +33,7 @@ void ForwardEmitter::emitTile(OpBuilder &b, TaskTile &task) {
     scores = onStack(task.stage, op.block);
     values = onStack(task.stage, op.valueDepth);
   }
-  bringIn(b, task, queries, at(b, task.stage, op.q, task.batch, task.head, task.first), op.depth, op.q.item);
+  bringIn(b, task.tile, queries, at(b, task.stage, op.q, task.batch, task.head, task.first), op.depth, op.q.item);
   task.tile.fill(b, values, op.valueDepth, 0);
   Value headOfKeys = IndexMath{b, loc}.div(task.head, group());
   Sums state = task.tile.splat(b, -INFINITY);
@@ -82,8 +82,15 @@ void ForwardEmitter::finish(OpBuilder &b, TaskTile &task, const Sums &largest, c
                     at(b, task.stage, op.logsumexpResult.tensor, task.batch, task.head, task.first));
 }
 
+/// Whether the lanes can be keys: there is one query per head, and the mask of the keys is contiguous or constant.
+static bool isOfOneQuery(const Attention &attention) {
+  return attention.queries == 1 && !attention.causal && (!attention.mask.stored || attention.mask.strides[3] <= 1);
+}
+
 Stage emitAttention(const StageModule &module, llvm::StringRef name, Location loc, const Attention &attention,
                     const Target &target) {
+  if (isOfOneQuery(attention))
+    return emitOneQueryAttention(module, name, loc, attention, target);
   return ForwardEmitter(module, name, loc, attention, target).emit();
 }
 

@@ -83,11 +83,11 @@ Sums AttentionEmitter::forEachBlock(OpBuilder &b, TaskTile &task, Sums state, Bl
 
 //===- memory -----------------------------------------------------------------------------------------------------===//
 
-Value AttentionEmitter::onStack(StageFunction &stage, int64_t rows) {
+Value AttentionEmitter::elementsOnStack(StageFunction &stage, int64_t elements) {
   constexpr unsigned kAlignment = 64;
   OpBuilder b = OpBuilder::atBlockBegin(&stage.func.getBody().front());
   return b.create<LLVM::AllocaOp>(loc, LLVM::LLVMPointerType::get(b.getContext()), op.element,
-                                  constantI64(b, loc, rows * width()), kAlignment);
+                                  constantI64(b, loc, elements), kAlignment);
 }
 
 Value AttentionEmitter::at(OpBuilder &b, StageFunction &stage, const Attention::Tensor &tensor, Value batch, Value head,
@@ -98,8 +98,9 @@ Value AttentionEmitter::at(OpBuilder &b, StageFunction &stage, const Attention::
   return elementAddress(b, loc, op.element, stage.buffer(tensor.place.buffer), offset);
 }
 
-void AttentionEmitter::bringIn(OpBuilder &b, TaskTile &task, Value tile, Value from, int64_t elements, int64_t stride) {
-  task.tile.transposeIn(b, tile, elements, stride, [&](OpBuilder &inner, Value offset, int64_t count) {
+void AttentionEmitter::bringIn(OpBuilder &b, const LaneTile &items, Value tile, Value from, int64_t elements,
+                               int64_t stride) {
+  items.transposeIn(b, tile, elements, stride, [&](OpBuilder &inner, Value offset, int64_t count) {
     return loadFirstLanes(inner, loc, vector, elementAddress(inner, loc, op.element, from, offset), count);
   });
 }
@@ -108,18 +109,29 @@ void AttentionEmitter::bringOut(OpBuilder &b, TaskTile &task, Value tile, int64_
                                 const Attention::Result &result) {
   if (!result.stored)
     return;
-  bool isHalf = result.stored != op.element;
-  Type inMemory = result.stored.isBF16() ? b.getI16Type() : result.stored;
+  Value base = resultAt(b, task, result);
+  task.tile.transposeOut(b, tile, elements, result.tensor.item, [&](OpBuilder &inner, Value row, Value place) {
+    storeElements(inner, row, base, place, result);
+  });
+}
+
+static Type typeInMemory(const Attention::Result &result) {
+  return result.stored.isBF16() ? IntegerType::get(result.stored.getContext(), 16) : result.stored;
+}
+
+Value AttentionEmitter::resultAt(OpBuilder &b, TaskTile &task, const Attention::Result &result) {
   const Attention::Tensor &tensor = result.tensor;
   IndexMath math{b, loc};
   Value offset = math.add(math.mul(task.batch, tensor.batch), math.mul(task.head, tensor.head));
   offset = math.add(math.add(offset, math.mul(task.first, tensor.item)), tensor.place.offset);
-  Value base = elementAddress(b, loc, inMemory, task.stage.buffer(tensor.place.buffer), offset);
-  task.tile.transposeOut(b, tile, elements, tensor.item, [&](OpBuilder &inner, Value row, Value place) {
-    if (isHalf)
-      row = narrowToHalf(inner, loc, roundToHalf(inner, loc, row, result.stored), result.stored);
-    storeVector(inner, loc, row, elementAddress(inner, loc, inMemory, base, place));
-  });
+  return elementAddress(b, loc, typeInMemory(result), task.stage.buffer(tensor.place.buffer), offset);
+}
+
+void AttentionEmitter::storeElements(OpBuilder &b, Value elements, Value base, Value offset,
+                                     const Attention::Result &result) {
+  if (result.stored != op.element)
+    elements = narrowToHalf(b, loc, roundToHalf(b, loc, elements, result.stored), result.stored);
+  storeVector(b, loc, elements, elementAddress(b, loc, typeInMemory(result), base, offset));
 }
 
 //===- masks ------------------------------------------------------------------------------------------------------===//

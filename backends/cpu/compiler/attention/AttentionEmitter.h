@@ -40,14 +40,23 @@ protected:
   int64_t group() const { return op.heads / op.headsOfKeys; }
 
   // Memory.
-  mlir::Value onStack(StageFunction &stage, int64_t rows);
+  mlir::Value onStack(StageFunction &stage, int64_t rows) { return elementsOnStack(stage, rows * width()); }
+  mlir::Value elementsOnStack(StageFunction &stage, int64_t elements);
   mlir::Value at(mlir::OpBuilder &b, StageFunction &stage, const Attention::Tensor &tensor, mlir::Value batch,
                  mlir::Value head, mlir::Value item);
-  void bringIn(mlir::OpBuilder &b, TaskTile &task, mlir::Value tile, mlir::Value from, int64_t elements,
+  void bringIn(mlir::OpBuilder &b, const LaneTile &items, mlir::Value tile, mlir::Value from, int64_t elements,
                int64_t stride);
   void bringOut(mlir::OpBuilder &b, TaskTile &task, mlir::Value tile, int64_t elements,
                 const Attention::Result &result);
+  /// The address of a result of the first item of the tile.
+  mlir::Value resultAt(mlir::OpBuilder &b, TaskTile &task, const Attention::Result &result);
+  /// Stores a vector of elements, rounded to the type of the result.
+  void storeElements(mlir::OpBuilder &b, mlir::Value elements, mlir::Value base, mlir::Value offset,
+                     const Attention::Result &result);
   mlir::Value loadMask(mlir::OpBuilder &b, mlir::Value address, int64_t count, int64_t length);
+  mlir::Value maskAt(mlir::OpBuilder &b, TaskTile &task, mlir::Value headOfQueries, mlir::Value step);
+  int64_t maskOfItems() const { return op.mask.strides[lanesAreQueries() ? 2 : 3]; }
+  int64_t maskOfSteps() const { return op.mask.strides[lanesAreQueries() ? 3 : 2]; }
 
   // Blocks of steps.
   using Block = llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value first, int64_t steps, Sums &state)>;
@@ -62,6 +71,7 @@ protected:
   void accumulate(mlir::OpBuilder &b, const LaneTile &tile, mlir::Value a, int64_t stride, mlir::Value from,
                   int64_t steps, mlir::Value sums, int64_t elements,
                   llvm::function_ref<Sums(mlir::OpBuilder &, Sums)> begin = nullptr);
+  int64_t width() const { return vectorsOfTile * lanes; }
   int64_t rowsAtOnce(const LaneTile &tile) const { return maxTileRows(tile.numVectors(), target); }
 
   // Arithmetic.
@@ -94,16 +104,12 @@ private:
   Sums masked(mlir::OpBuilder &b, TaskTile &task, mlir::Value headOfQueries, mlir::Value step, mlir::Value row,
               Sums scores);
   Sums hideLater(mlir::OpBuilder &b, TaskTile &task, mlir::Value step, Sums scores);
-  mlir::Value maskAt(mlir::OpBuilder &b, TaskTile &task, mlir::Value headOfQueries, mlir::Value step);
   bool maskEndsSteps() const;
   mlir::Value endOfAttended(mlir::OpBuilder &b, TaskTile &task);
-  int64_t maskOfItems() const { return op.mask.strides[lanesAreQueries() ? 2 : 3]; }
-  int64_t maskOfSteps() const { return op.mask.strides[lanesAreQueries() ? 3 : 2]; }
   bool transposesMask() const { return op.mask.stored && maskOfItems() > 1; }
   void emitTask(StageFunction &stage, mlir::OpBuilder &b, mlir::Value task);
   void emitTiles(StageFunction &stage, mlir::OpBuilder &b, mlir::Value batch, mlir::Value head, mlir::Value number);
 
-  int64_t width() const { return vectorsOfTile * lanes; }
   int64_t tiles() const { return llvm::divideCeil(items(), width()); }
 
   int64_t vectorsOfTile;

@@ -38,8 +38,8 @@ void QueryGradientEmitter::emitTile(OpBuilder &b, TaskTile &task) {
   auto ofTask = [&](const Attention::Tensor &tensor) {
     return at(b, task.stage, tensor, task.batch, task.head, task.first);
   };
-  bringIn(b, task, queries, ofTask(op.q), op.depth, op.q.item);
-  bringIn(b, task, dY, ofTask(op.dY), op.valueDepth, op.dY.item);
+  bringIn(b, task.tile, queries, ofTask(op.q), op.depth, op.q.item);
+  bringIn(b, task.tile, dY, ofTask(op.dY), op.valueDepth, op.dY.item);
   tile.fill(b, sums, op.depth, 0);
   Sums logarithms = subtrahend(b, tile, tile.loadItems(b, ofTask(op.logsumexp)));
   Sums delta = tile.loadItems(b, ofTask(op.delta));
@@ -94,8 +94,8 @@ void KeyValueGradientEmitter::emitTile(OpBuilder &b, TaskTile &task) {
   auto ofTask = [&](const Attention::Tensor &tensor) {
     return at(b, task.stage, tensor, task.batch, task.head, task.first);
   };
-  bringIn(b, task, keys, ofTask(op.k), op.depth, op.k.item);
-  bringIn(b, task, values, ofTask(op.v), op.valueDepth, op.v.item);
+  bringIn(b, task.tile, keys, ofTask(op.k), op.depth, op.k.item);
+  bringIn(b, task.tile, values, ofTask(op.v), op.valueDepth, op.v.item);
   tile.fill(b, sumsOfKeys, op.depth, 0);
   tile.fill(b, sumsOfValues, op.valueDepth, 0);
   loopOver(b, loc, constantI64(b, loc, 0), constantI64(b, loc, group()), 1, [&](OpBuilder &inner, Value number) {
