@@ -2,11 +2,13 @@
 //
 // 1. Values connected by elementwise ops, a state with its reads and writes, and a slot with its parameter form one
 //    class and share a layout. The layout is one that a backend requires somewhere in the class, else the first
-//    proposal, else row-major. Always row-major are the inputs and outputs of entry points, loop-carried values, values
-//    that replicas scatter and gather, and values on a device whose backend proposes no layouts. Exceptions are inputs
-//    and outputs of a function of arrays on the host that elementwise ops connect, such as a parameter and its new
-//    value: the caller passes the output to the next call as it is. A function of arrays is a functional model with one
-//    entry point. If there were more, one would not read what another returns.
+//    proposal, else row-major. The forward pass precedes its gradients, so it decides if they disagree about a weight:
+//    entry points for inference read the state as it is, and the training step repacks it. Always row-major are the
+//    inputs and outputs of entry points, loop-carried values, values that replicas scatter and gather, and values on a
+//    device whose backend proposes no layouts. Exceptions are inputs and outputs of a function of arrays on the host
+//    that elementwise ops connect, such as a parameter and its new value: the caller passes the output to the next call
+//    as it is. A function of arrays is a functional model with one entry point. If there were more, one would not read
+//    what another returns.
 // 2. Each op is queried again with the layouts chosen for its values. If it requires another layout, a
 //    `sluice.relayout` is inserted, unless the elements already have the required order in memory.
 //

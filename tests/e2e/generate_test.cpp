@@ -235,6 +235,25 @@ TEST(Generate, MovesNothingThatNeedNotMove) {
   EXPECT_LT(bytes, 1.1 * (parameters + caches));
 }
 
+/// The stages of the entry point's products: one for each, unless an operand is copied before it.
+std::vector<size_t> stagesOfProducts(const Compiled &model, const std::string &entry) {
+  std::vector<size_t> stages;
+  for (const sluice::runtime::Launch *launch : model.plan().findEntry(entry)->launches()) {
+    const sluice::runtime::Kernel &kernel = model.plan().kernels[launch->kernel];
+    EXPECT_EQ(std::count(kernel.ops.begin(), kernel.ops.end(), "sluice.relayout"), 0) << kernel.name;
+    if (std::count(kernel.ops.begin(), kernel.ops.end(), "sluice.einsum"))
+      stages.push_back(kernel.stages.size());
+  }
+  return stages;
+}
+
+// Tests that products read the weights as they are stored, although the gradients of training read them transposed.
+TEST(Generate, RepacksNoWeights) {
+  Compiled model(gpt2());
+  for (const char *entry : {"decode", "prefill", "predict"})
+    EXPECT_EQ(stagesOfProducts(model, entry), std::vector<size_t>(4 * 2 + 1, 1)) << entry;
+}
+
 TEST(Generate, KeepsTheStateOfAnLstm) {
   constexpr int64_t kSteps = 32, kVocabulary = 10000;
   Compiled model(modelText("lstm", "--batch 1"));

@@ -9,8 +9,8 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-AffineMap getMatrixPanels(MLIRContext *context, int64_t panel) {
-  AffineExpr n = getAffineDimExpr(0, context), k = getAffineDimExpr(1, context);
+AffineMap getMatrixPanels(MLIRContext *context, int64_t panel, unsigned along) {
+  AffineExpr n = getAffineDimExpr(along, context), k = getAffineDimExpr(1 - along, context);
   return AffineMap::get(2, 0, {n.floorDiv(panel), k, n % panel}, context);
 }
 
@@ -32,10 +32,10 @@ static LayoutPreference filter(RankedTensorType type, const Target &target) {
   return {getFilterPanels(type.getContext(), panelOf(type, target)), true};
 }
 
-int64_t panelOfFirstDim(RankedTensorType type) {
+int64_t panelAlong(RankedTensorType type, unsigned along) {
   SmallVector<ir::PhysicalDim> dims = *ir::getPhysicalDims(type);
   for (const ir::PhysicalDim &dim : dims)
-    if (dim.kind == ir::PhysicalDim::Mod && dim.logical == 0)
+    if (dim.kind == ir::PhysicalDim::Mod && dim.logical == along)
       return dim.tile;
   return 0;
 }

@@ -1,5 +1,6 @@
 // The layouts that the CPU's generators use: activations of convolutions and pools NHWC, weights in panels along the
-// output channels, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`; every other value is row-major.
+// output channels, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`; every other value is row-major. The outputs of a matrix are
+// its first dimension, as in nn::Linear, or its second one.
 #pragma once
 
 #include "backends/cpu/compiler/machine/Target.h"
@@ -21,12 +22,12 @@ LayoutPreference preferredLayout(mlir::Operation *op, bool isResult, unsigned nu
 /// The bits of the type in which products of this type's elements are accumulated.
 int64_t bitsOfSums(mlir::RankedTensorType type);
 
-/// The width of the panels (tiles) of the first dimension; 0 if the layout does not tile it.
-int64_t panelOfFirstDim(mlir::RankedTensorType type);
+/// The width of the panels (tiles) of a dimension; 0 if the layout does not tile it.
+int64_t panelAlong(mlir::RankedTensorType type, unsigned dim);
 
-/// Panels of width `panel` along the first of the dimensions: of a matrix [N, K], and of convolution weights [O, C, kh,
-/// kw].
-mlir::AffineMap getMatrixPanels(mlir::MLIRContext *context, int64_t panel);
+/// Panels of width `panel` along a dimension of a matrix, and along the first dimension of convolution weights [O, C,
+/// kh, kw].
+mlir::AffineMap getMatrixPanels(mlir::MLIRContext *context, int64_t panel, unsigned along);
 mlir::AffineMap getFilterPanels(mlir::MLIRContext *context, int64_t panel);
 
 } // namespace sluice::cpu

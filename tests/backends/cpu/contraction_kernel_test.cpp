@@ -17,7 +17,8 @@ struct Types {
            "#filter = #sluice.at<layout = affine_map<(d0, d1, d2, d3) -> (d0 floordiv " +
            panel + ", d2, d3, d1, d0 mod " + panel +
            ")>>\n#panels = #sluice.at<layout = affine_map<(d0, d1) -> (d0 floordiv " + panel + ", d1, d0 mod " + panel +
-           ")>>\n";
+           ")>>\n#columns = #sluice.at<layout = affine_map<(d0, d1) -> (d1 floordiv " + panel + ", d0, d1 mod " +
+           panel + ")>>\n";
   }
   std::string tensor(const std::string &shape, const std::string &layout = "") const {
     return "tensor<" + shape + (shape.empty() ? "" : "x") + element + (layout.empty() ? "" : ", #" + layout) + ">";
@@ -158,6 +159,24 @@ TEST_P(ContractionKernels, MakesWeightGradientsInPanels) {
     KernelRun plain({dy, x}, "%a = sluice.einsum \"ab,ac->bc\" %0, %1 : (" + dy + ", " + x + ") -> " + w, "%a : " + w,
                     7, t.aliases(std::stoi(n)));
     expectRuns(plain, tolerance);
+  }
+}
+
+// The weight [in, out] in panels along its second dimension: the product, its input gradient, and its weight gradient.
+TEST_P(ContractionKernels, MultipliesByPanelsOfColumns) {
+  for (std::string n : {"10", "64", "100"}) {
+    std::string x = t.tensor("?x33"), w = t.tensor("33x" + n, "columns"), y = t.tensor("?x" + n);
+    KernelRun forward({x, w}, "%a = sluice.einsum \"ab,bc->ac\" %0, %1 : (" + x + ", " + w + ") -> " + y, "%a : " + y,
+                      7, t.aliases(std::stoi(n)));
+    expectRuns(forward, tolerance);
+    KernelRun inputs({y, w}, "%a = sluice.einsum \"ab,cb->ac\" %0, %1 : (" + y + ", " + w + ") -> " + x, "%a : " + x, 7,
+                     t.aliases(std::stoi(n)));
+    expectRuns(inputs, tolerance);
+    KernelRun weights({x, y, w},
+                      "%a = sluice.einsum \"ab,ac->bc\" %0, %1 : (" + x + ", " + y + ") -> " + w +
+                          "\n%b = sluice.sub %2, %a : (" + w + ", " + w + ") -> " + w,
+                      "%b, %a : " + w + ", " + w, 7, t.aliases(std::stoi(n)));
+    expectRuns(weights, tolerance);
   }
 }
 

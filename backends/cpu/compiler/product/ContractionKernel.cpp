@@ -176,7 +176,7 @@ FailureOr<Contraction> ContractionKernel::emitWindows(const WindowProduct &produ
       return failure();
     }
   Convolution convolution;
-  convolution.panel = panelOfFirstDim(weightType);
+  convolution.panel = panelAlong(weightType, 0);
   if (!convolution.panel || !ir::liesAs(weightType, getFilterPanels(root->getContext(), convolution.panel))) {
     refuse("has weights that are not in panels along the output channels: ") << weightType;
     return failure();

@@ -8,14 +8,17 @@ namespace sluice::cpu {
 using namespace mlir;
 using loops::Product;
 
-bool isInPanels(RankedTensorType type) {
-  int64_t panel = panelOfFirstDim(type);
-  return panel != 0 && type.getRank() == 2 && ir::liesAs(type, getMatrixPanels(type.getContext(), panel));
+std::optional<unsigned> panelDim(RankedTensorType type) {
+  for (unsigned dim = 0; dim < 2 && type.getRank() == 2; ++dim)
+    if (int64_t panel = panelAlong(type, dim))
+      if (ir::liesAs(type, getMatrixPanels(type.getContext(), panel, dim)))
+        return dim;
+  return std::nullopt;
 }
 
-/// Whether whole vectors of this type's elements fill its panels.
-static bool vectorsFillPanels(RankedTensorType type, const Target &target) {
-  return panelOfFirstDim(type) % target.lanes(bitsOfSums(type)) == 0;
+/// Whether whole vectors of this type's elements fill its panels along `dim`.
+static bool vectorsFillPanels(RankedTensorType type, unsigned dim, const Target &target) {
+  return panelAlong(type, dim) % target.lanes(bitsOfSums(type)) == 0;
 }
 
 /// Without the layout if dimensions of size 1 are all that it moves.
@@ -108,8 +111,8 @@ bool MatrixProduct::isMatrix(const Tensor &operand) const {
 
 bool MatrixProduct::canStore(const Target &target) const {
   RankedTensorType type = y.type();
-  if (isInPanels(type))
-    return lanes == y.dims[0] && swapped && freeIn(y.dims).size() == 2 && vectorsFillPanels(type, target);
+  if (std::optional<unsigned> along = panelDim(type))
+    return lanes == y.dims[*along] && freeIn(y.dims).size() == 2 && vectorsFillPanels(type, *along, target);
   return ir::isUncut(type) && (lanes || withoutUnits(freeIn(b.dims)).empty());
 }
 
@@ -123,8 +126,8 @@ bool MatrixProduct::canReadA() const { return ir::isUncut(a.type()) && isChained
 
 bool MatrixProduct::canReadB(const Target &target) const {
   RankedTensorType type = b.type();
-  if (isInPanels(type))
-    return isMatrix(b) && (!isFree(b.dims[0]) || vectorsFillPanels(type, target));
+  if (std::optional<unsigned> along = panelDim(type))
+    return isMatrix(b) && (!isFree(b.dims[*along]) || vectorsFillPanels(type, *along, target));
   return ir::isUncut(type) && isChained(*this, b.inMemory());
 }
 
@@ -162,17 +165,29 @@ static LayoutPreference storable(const MatrixProduct &product) {
   return {layoutOf(order, product.y), true};
 }
 
+/// Panels along the free dimension of a weight. No panels along a second dimension that fills no vector: most of each
+/// panel would be padding.
+static LayoutPreference ofWeight(const MatrixProduct &product, const Target &target) {
+  RankedTensorType type = product.b.type();
+  unsigned along = product.isFree(product.b.dims[0]) ? 0 : 1;
+  int64_t columns = type.getDimSize(along), bits = bitsOfSums(type), panel = panelWidth(columns, bits, target);
+  if (along == 1 && columns < target.lanes(bits))
+    return {};
+  if (along == 1 && columns == panel) // one panel is the row-major matrix, which all ops read
+    return {layoutOf(product.b.dims, product.b), false};
+  return {getMatrixPanels(type.getContext(), panel, along), false};
+}
+
 LayoutPreference preferredLayoutOfMatrices(const MatrixProduct &product, bool isResult, unsigned number,
                                            const Target &target) {
   if (isResult)
     return product.y.dims.size() > 2 || !product.canStore(target) ? storable(product) : LayoutPreference();
   bool isB = (number == 1) != product.swapped;
   const MatrixProduct::Tensor &operand = isB ? product.b : product.a;
-  RankedTensorType type = operand.type();
-  bool isWeight = isB && product.isMatrix(operand) && product.isFree(operand.dims[0]) && type.hasStaticShape();
-  if (isWeight && product.canReadB(target))
-    return {getMatrixPanels(type.getContext(), panelWidth(type.getDimSize(0), bitsOfSums(type), target)), false};
   bool canRead = isB ? product.canReadB(target) : product.canReadA();
+  if (isB && canRead && product.isMatrix(operand) && operand.type().hasStaticShape())
+    if (LayoutPreference preference = ofWeight(product, target); preference.layout)
+      return preference;
   return number == 0 || !canRead ? chained(product, operand) : LayoutPreference();
 }
 

@@ -59,7 +59,7 @@ struct MatrixProduct {
 LayoutPreference preferredLayoutOfMatrices(const MatrixProduct &product, bool isResult, unsigned number,
                                            const Target &target);
 
-/// Whether the type's layout has panels along its first dimension, as weights of products do.
-bool isInPanels(mlir::RankedTensorType type);
+/// The dimension of a matrix along which its layout has panels, as weights of products do.
+std::optional<unsigned> panelDim(mlir::RankedTensorType type);
 
 } // namespace sluice::cpu

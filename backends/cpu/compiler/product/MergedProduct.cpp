@@ -116,7 +116,7 @@ Dims Merger::mergedLanes() const {
   if (!product.lanes || product.isUnit(*product.lanes))
     return {};
   Dims merged{*product.lanes};
-  if (isInPanels(product.b.type()))
+  if (panelDim(product.b.type()))
     return merged;
   Dims inMemory = product.b.inMemory();
   for (size_t place = llvm::find(inMemory, *product.lanes) - inMemory.begin(); place-- > 0;) {
@@ -160,10 +160,10 @@ Matmul::Matrix Merger::matrixOf(const MatrixProduct::Tensor &tensor, const Dims 
   Matmul::Matrix matrix;
   matrix.batchStrides = stridesOf(tensor, result.batch);
   RankedTensorType type = tensor.type();
-  if (isInPanels(type) && !ir::liesAs(type, AffineMap())) {
-    // Panels split the first dimension: B's columns if it is free, the result's always.
-    matrix.layout = product.isFree(tensor.dims[0]) ? Matmul::Layout::Panels : Matmul::Layout::PanelsT;
-    matrix.panel = panelOfFirstDim(type);
+  if (std::optional<unsigned> along = panelDim(type); along && !ir::liesAs(type, AffineMap())) {
+    // Panels split B's columns if their dimension is free, and always those of the result.
+    matrix.layout = product.isFree(tensor.dims[*along]) ? Matmul::Layout::Panels : Matmul::Layout::PanelsT;
+    matrix.panel = panelAlong(type, *along);
     return matrix;
   }
   SmallVector<int64_t> rowStrides = stridesOf(tensor, rowDims), columnStrides = stridesOf(tensor, columnDims);
