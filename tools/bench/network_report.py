@@ -24,12 +24,18 @@ def class_of(kernel, grouped):
     return GROUPED if kernel["name"] in grouped else next(name for name, kinds in CLASSES if re.fullmatch(kinds, kind))
 
 
-def kernels_of(runs, grouped):
+def bound_of(kernel, run, peak):
+    """The minimum time of a kernel, if the machine reaches `peak` GFLOP/s instead of the peak measured in the run."""
+    return kernel["bound"] * (run["machine"]["peak_gflops"] / peak if kernel["bound_by"] == "compute" else 1)
+
+
+def kernels_of(runs, grouped, peak):
     """The kernels of a call with their classes. Time and bound are the least of all runs of `bench --kernels`, because other
     programs can only make the kernel and the machine slower."""
     kernels = []
     for measured in zip(*(run["kernels"] for run in runs)):
-        first, ms, bound = measured[0], min(each["ms"] for each in measured), min(each["bound"] for each in measured)
+        first, ms = measured[0], min(each["ms"] for each in measured)
+        bound = min(bound_of(each, run, peak) for each, run in zip(measured, runs))
         kernels.append({"name": first["name"], "class": class_of(first, grouped), "launches": first["launches"], "source": first["source"],
                         "ms": ms, "bound_ms": bound, "share": bound / ms})
     return kernels

@@ -348,13 +348,15 @@ class NetworkClassesTest(unittest.TestCase):
     def test_figures_are_the_least_of_the_runs(self):
         from network_report import classes_of, kernels_of
 
-        def run_of(ms, bound):
-            return {"kernels": [{"name": "a", "kind": "einsum", "launches": 2, "source": "x.cpp:1:1", "ms": ms, "bound": bound},
-                                {"name": "b", "kind": "einsum", "launches": 1, "source": "x.cpp:2:1", "ms": 9 - ms, "bound": bound}]}
+        def run_of(ms, bound, peak):
+            kernel = {"kind": "einsum", "source": "x.cpp:1:1"}
+            return {"machine": {"peak_gflops": peak},
+                    "kernels": [kernel | {"name": "a", "launches": 2, "ms": ms, "bound": bound, "bound_by": "compute"},
+                                kernel | {"name": "b", "launches": 1, "ms": 9 - ms, "bound": bound, "bound_by": "memory"}]}
 
-        kernels = kernels_of([run_of(4, 2), run_of(5, 1)], set())
-        self.assertEqual([(kernel["ms"], kernel["bound_ms"], kernel["share"]) for kernel in kernels], [(4, 1, 0.25), (4, 1, 0.25)])
-        self.assertEqual(classes_of(kernels), {"products": {"launches": 3, "ms": 8, "bound_ms": 2, "share": 0.25}})
+        kernels = kernels_of([run_of(4, 2, 50), run_of(5, 1, 100)], set(), peak=200)  # twice the measured peak
+        self.assertEqual([(kernel["ms"], kernel["bound_ms"], kernel["share"]) for kernel in kernels], [(4, 0.5, 0.125), (4, 1, 0.25)])
+        self.assertEqual(classes_of(kernels), {"products": {"launches": 3, "ms": 8, "bound_ms": 1.5, "share": 0.1875}})
 
     def test_convolutions_in_groups_are_found(self):
         from network_programs import Program
@@ -365,10 +367,10 @@ class NetworkClassesTest(unittest.TestCase):
             model.write_text(self.GRAPH.replace("GROUPED", f"{attributes}4 : i64").replace("PLAIN", f"{attributes}1 : i64"))
             options = argparse.Namespace(build=pathlib.Path(BUILD), threads=1, seconds=0, target_cpu="native")
             program = Program(model, "predict", options)
-            kernels = [kernel["name"] for kernel in program.measure("--kernels")["kernels"]]
+            flops = {kernel["name"]: round(kernel["gflops"] * kernel["ms"] * 1e6) for kernel in program.measure("--kernels")["kernels"]}
             grouped = program.grouped_kernels()
-        self.assertEqual(len(grouped), 1)
-        self.assertLess(grouped, set(kernels))
+        self.assertLess(grouped, set(flops))
+        self.assertEqual([flops[name] for name in grouped], [2 * 4 * 9 * 9])  # the other convolution has 2 * 4 * 9 * 4
 
 
 if __name__ == "__main__":
