@@ -79,6 +79,8 @@ public:
                          const SourceLocation &location, std::string &failure);
   /// The value in a separate buffer on a device; null: placed later.
   mlir::Value copy(mlir::Value value, mlir::StringAttr device, ir::CopyReason reason, const SourceLocation &location);
+  /// The last op; null if there is none.
+  mlir::Operation *lastOp() { return openBlocks.front()->empty() ? nullptr : &openBlocks.front()->back(); }
   /// The ops that one outermost call of the API built.
   llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
   mlir::Location toLocation(const SourceLocation &location);

@@ -7,8 +7,8 @@
 //    inputs and outputs of entry points, loop-carried values, values that replicas scatter and gather, and values on a
 //    device whose backend proposes no layouts. Exceptions are inputs and outputs of a function of arrays on the host
 //    that elementwise ops connect, such as a parameter and its new value: the caller passes the output to the next call
-//    as it is. A function of arrays is a functional model with one entry point. If there were more, one would not read
-//    what another returns.
+//    as it is. So are inputs and outputs that the attribute `sluice.passed` of the model names. A function of arrays is
+//    a functional model with one entry point. If there were more, one would not read what another returns.
 // 2. Each op is queried again with the layouts chosen for its values. If it requires another layout, a
 //    `sluice.relayout` is inserted, unless the elements already have the required order in memory.
 //
@@ -17,6 +17,7 @@
 // copy if only that device supports it.
 #include "ir/Layout.h"
 #include "ir/Module.h"
+#include "ir/PassedValues.h"
 #include "passes/Passes.h"
 #include "passes/backend/DeviceBackends.h"
 #include "passes/backend/KernelView.h"
@@ -38,8 +39,10 @@ public:
 
   LogicalResult run() {
     module.walk([&](CopyOp copy) { noteCopy(copy); });
-    if (auto entries = module.getOps<EntryOp>(); getModel(module).getFunctional() && llvm::hasSingleElement(entries))
+    if (auto entries = module.getOps<EntryOp>(); getModel(module).getFunctional() && llvm::hasSingleElement(entries)) {
       findUpdated(*entries.begin());
+      findPassed(*entries.begin());
+    }
     module.walk([&](Operation *op) { connect(op); });
     for (void *member : copied)
       copiedClasses.insert(leader(member));
@@ -61,8 +64,9 @@ private:
   /// Whether the value stays row-major. Inputs and outputs of entry points have the layout of the caller, on both sides
   /// of a copy.
   bool isFixed(Value value) {
-    return (isa<BlockArgument>(value) && !updated.contains(value)) || value.getDefiningOp<LoopOp>() ||
-           isOfShards(value.getDefiningOp()) || fixedCopies.contains(value) || isRowMajor(value.getType());
+    return (isa<BlockArgument>(value) && !updated.contains(value) && !passed.contains(value)) ||
+           value.getDefiningOp<LoopOp>() || isOfShards(value.getDefiningOp()) || fixedCopies.contains(value) ||
+           isRowMajor(value.getType());
   }
   static bool isOfShards(Operation *op) {
     auto collective = dyn_cast_or_null<CollectiveOp>(op);
@@ -73,13 +77,29 @@ private:
 
   void join(void *a, void *b) { classes.unionSets(a, b); }
 
+  /// Whether the caller may pass the value to the next call in another order than row-major.
+  bool isCandidate(Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return type.hasStaticShape() && getDevice(type).getValue() == kHostDevice && !isRowMajor(type);
+  }
+
+  /// Finds the inputs and outputs that only functions of arrays read and return.
+  void findPassed(EntryOp entry) {
+    auto names = getModel(module)->getAttrOfType<ArrayAttr>(kPassedAttr);
+    if (!names)
+      return;
+    llvm::DenseSet<Attribute> isPassed(names.begin(), names.end());
+    for (auto [name, input] : llvm::zip_equal(entry.getInputs(), entry.getActions().getArguments()))
+      if (isPassed.contains(name) && isCandidate(input))
+        passed.insert(input);
+    for (auto [name, output] : llvm::zip_equal(entry.getOutputs(), entry.getReturn().getValues()))
+      if (isPassed.contains(name) && isCandidate(output))
+        passed.insert(output);
+  }
+
   /// Finds the inputs that elementwise ops connect to an output of the same type.
   void findUpdated(EntryOp entry) {
     llvm::EquivalenceClasses<void *> joined;
-    auto isCandidate = [&](Value value) {
-      auto type = cast<RankedTensorType>(value.getType());
-      return type.hasStaticShape() && getDevice(type).getValue() == kHostDevice && !isRowMajor(type);
-    };
     for (Operation &op : entry.getActions())
       if (isa<ElementwiseOp>(op))
         for (Value operand : op.getOperands())
@@ -202,7 +222,7 @@ private:
   void setTypes(Operation *op) {
     if (auto entry = dyn_cast<EntryOp>(op))
       for (BlockArgument input : entry.getActions().getArguments())
-        if (updated.contains(input))
+        if (!isFixed(input))
           input.setType(chosenType(key(input), input.getType()));
     if (auto state = dyn_cast<StateOp>(op)) {
       RankedTensorType stored = chosenType(op, state.getStoredType());
@@ -300,8 +320,9 @@ private:
       updatedClasses.insert(leader(key(input)));
     for (OpOperand &output : results->getOpOperands()) {
       void *set = leader(key(output.get()));
-      bool isUpdate = !isFixed(output.get()) && updatedClasses.contains(set) && !output.get().getDefiningOp<GetOp>();
-      if (failed(convertOperand(output, isUpdate ? choices.lookup(set).layout : AffineMap())))
+      bool isFree = updatedClasses.contains(set) || passed.contains(output.get());
+      bool isAsChosen = isFree && !isFixed(output.get()) && !output.get().getDefiningOp<GetOp>();
+      if (failed(convertOperand(output, isAsChosen ? choices.lookup(set).layout : AffineMap())))
         return failure();
     }
     return success();
@@ -360,6 +381,7 @@ private:
   SymbolTable symbols;
   const DeviceBackends &backends;
   llvm::DenseSet<Value> updated;     // inputs of a function of arrays that have the layout of their class
+  llvm::DenseSet<Value> passed;      // inputs and outputs that do because no user reads them
   llvm::DenseSet<Value> fixedCopies; // results of copies of inputs, and of copies to outputs
   SmallVector<void *> copied;        // both sides of all other copies
   llvm::SmallPtrSet<void *, 16> copiedClasses;

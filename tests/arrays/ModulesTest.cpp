@@ -425,6 +425,103 @@ TEST_F(Modules, RecordsOutliveThemOnlyIfDifferentiated) {
   EXPECT_THAT(messageOf([&] { z.backward(); }), HasSubstr("a module of a recorded call was destroyed"));
 }
 
+//===- saved values -----------------------------------------------------------------------------------------------===//
+
+/// Three layers as a module, and as functions of arrays.
+struct Deep : nn::Module {
+  nn::Linear a{this, "a", 6, 8}, b{this, "b", 8, 8}, c{this, "c", 8, 3};
+  Tensor forward(Tensor x) override { return c(tanh(b(relu(a(x) * 2.0)))); }
+  Array onArrays(const Array &x) {
+    std::vector<Array> w = parameters();
+    return linear(tanh(linear(relu(linear(x, w[0], w[1]) * 2.0), w[2], w[3])), w[4], w[5]);
+  }
+};
+
+/// The gradients of the parameters, and the number of launches of `backward`.
+std::pair<std::vector<std::vector<float>>, std::int64_t> gradientsBy(nn::Module &module, const Array &loss) {
+  std::int64_t before = kernel_launches();
+  loss.backward();
+  std::int64_t launches = kernel_launches() - before;
+  std::vector<std::vector<float>> gradients;
+  for (const Array &parameter : module.parameters())
+    gradients.push_back(parameter.grad().to_vector<float>());
+  return {gradients, launches};
+}
+
+// Functions of arrays save all their results.
+TEST_F(Modules, BackwardRepeatsNoForwardPass) {
+  Deep net;
+  auto jitted = jit([&](const Tensor &its) { return net(its); });
+  auto tape = record();
+  net(x); // attaches gradients
+  auto [expected, launches] = gradientsBy(net, square(net.onArrays(x)).sum());
+  for (const Array &z : {net(x), jitted(x)}) {
+    auto [gradients, its] = gradientsBy(net, square(z).sum());
+    EXPECT_EQ(gradients, expected);
+    EXPECT_LE(its, launches);
+  }
+}
+
+TEST_F(Modules, BackwardHasTheModeOfTheCall) {
+  Net changed, kept;
+  for (Net *net : {&changed, &kept}) {
+    manual_seed(7);
+    net->parameters(); // begins here
+  }
+  auto tape = record();
+  Array a = square(changed(x)).sum(), b = square(kept(x)).sum();
+  changed.eval();
+  EXPECT_EQ(gradientsBy(changed, a).first, gradientsBy(kept, b).first);
+  EXPECT_EQ(changed(x).to_vector<float>(), changed(x).to_vector<float>()) << "without dropout";
+}
+
+// The gradients of relu and tanh read their results, and so do the products after them. They do not read the first
+// product, nor its double. Sizes are multiples of the allocation's.
+TEST_F(Modules, RecordedCallsSaveWhatGradientsRead) {
+  Deep net;
+  net.eval(); // without keys
+  Array large = array(numbers(96), {16, 6});
+  auto elementwise = jit([](const Tensor &its) { return exp(sin(its) * tanh(its)); });
+  auto bytesOf = [](const std::function<Array()> &call) {
+    auto tape = record();
+    call();
+    std::int64_t before = memory(cpu()).in_use;
+    Array z = call();
+    return memory(cpu()).in_use - before - z.numel() * 4;
+  };
+  large.attach_grad();
+  EXPECT_EQ(bytesOf([&] { return net(large); }), 2 * 16 * 8 * 4);
+  EXPECT_EQ(bytesOf([&] { return elementwise(large); }), 0);
+}
+
+TEST_F(Modules, SavedValuesAreFreedWithTheRecord) {
+  Deep net;
+  auto step = [&] {
+    auto tape = record();
+    net(x).backward();
+  };
+  step();
+  std::int64_t before = memory(cpu()).in_use;
+  step();
+  EXPECT_EQ(memory(cpu()).in_use, before);
+}
+
+TEST_F(Modules, FunctionsMustBePure) {
+  int traces = 0;
+  auto function = jit([&](const Tensor &its) {
+    Tensor z = its;
+    for (int i = 0; i < traces; ++i)
+      z = matmul(z, its);
+    traces += 3;
+    return matmul(z, its);
+  });
+  x = array(numbers(9), {3, 3});
+  x.attach_grad();
+  auto tape = record();
+  EXPECT_THAT(messageOf([&] { function(x).backward(); }),
+              HasSubstr("two traces of the function built different ops; it must be pure"));
+}
+
 //===- within functions by jit -------------------------------------------------------------------------------------===//
 
 struct Layer : nn::Module {

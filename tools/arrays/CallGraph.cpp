@@ -1,6 +1,7 @@
 #include "tools/arrays/CallGraph.h"
 
 #include "ir/Module.h"
+#include "ir/PassedValues.h"
 #include "tools/arrays/Create.h"
 #include "llvm/Support/SaveAndRestore.h"
 #include <algorithm>
@@ -38,6 +39,13 @@ CallGraph::CallGraph(const CompileRequest &request)
                                    impl.use("input", on(type->device), request.where)));
   for (mlir::Value input : impl.addInputs(types, request.where))
     inputs.push_back(Access::tensor(impl, input));
+}
+
+void CallGraph::setPassed(const std::vector<std::string> &names) {
+  GraphImpl &impl = *Access::graph(graph);
+  std::vector<llvm::StringRef> list(names.begin(), names.end());
+  if (!list.empty())
+    ir::getModel(*impl.module)->setAttr(ir::kPassedAttr, impl.builder.getStrArrayAttr(list));
 }
 
 Device CallGraph::on(const ArrayDevice *device) const {
@@ -108,6 +116,7 @@ bool CallGraph::trace(const Trace &function, std::vector<CapturedModel> &models)
     placed.emplace(graph, on(request.device), request.where);
   llvm::SaveAndRestore traced(graphOfThread, &graph);
   results = function(std::span<const Tensor>(inputs).first(request.own), request.where);
+  ownResults = results.size();
   scope.addResults(results);
   models = scope.models;
   return scope.hasNew;

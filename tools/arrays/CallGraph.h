@@ -16,6 +16,8 @@ public:
   /// and takes new states; returns whether there are any, which have no operands yet.
   bool trace(const Trace &function, std::vector<CapturedModel> &models);
 
+  /// Lets the compiler choose the order of elements of inputs and outputs that no user sees.
+  void setPassed(const std::vector<std::string> &names);
   /// The type of the array of a result.
   const ArrayType *typeOf(const Tensor &result) const;
   /// The name of a device in this graph.
@@ -25,6 +27,7 @@ public:
   std::vector<runtime::ArrayDevice *> devices;
   Graph graph;
   std::vector<Tensor> inputs, results;
+  size_t ownResults = 0; ///< the number of results that are not those of models
 
 private:
   mlir::Value newInput(const ArrayType &type);

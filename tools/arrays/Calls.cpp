@@ -136,6 +136,16 @@ static void countCompilation(const CallRequest &request, std::string_view key) {
                  runtime::CallSite{request.function, request.where}.text().c_str(), many);
 }
 
+/// For each operand of a function of several ops, whether it has a gradient; empty if the call is not recorded.
+static std::vector<bool> gradientsOf(const CallRequest &request) {
+  std::vector<bool> gradients;
+  if (request.callsModules && is_recording())
+    for (ArrayImpl *operand : request.key->arrays())
+      gradients.push_back(hasGradient(*operand));
+  bool isRecorded = std::find(gradients.begin(), gradients.end(), true) != gradients.end();
+  return isRecorded ? gradients : std::vector<bool>();
+}
+
 /// Compiles a call. `own`: the number of operands that are not those of models. Null: see compileCall.
 static std::unique_ptr<CachedCall> compileNew(const CallRequest &request, size_t own,
                                               std::vector<CapturedModel> &models) {
@@ -148,7 +158,8 @@ static std::unique_ptr<CachedCall> compileNew(const CallRequest &request, size_t
                          .own = own,
                          .isWhole = request.isWhole,
                          .options = request.options,
-                         .device = deviceOf(request)};
+                         .device = deviceOf(request),
+                         .isDifferentiated = gradientsOf(request)};
   for (ArrayImpl *array : request.key->arrays())
     compile.arrays.push_back(array->value.type);
   return compileCall(compile, request.trace(request.context), models);
@@ -265,10 +276,10 @@ static CallKey keyWith(const CallRequest &request, const std::vector<CallModel> 
   return key;
 }
 
-/// Sets the arrays of models to the results of a call in training, which are the last of `results`.
+/// Sets the arrays of models to the results of a call in training. Leaves the results of the function.
 static void update(const std::vector<CallModel> &models, const CachedCall &cached, std::vector<Array> &results,
                    std::source_location where) {
-  size_t count = results.size();
+  size_t count = results.size() - cached.saved.size();
   for (const CapturedModel &captured : cached.models)
     count -= captured.resultCount();
   size_t next = count;
@@ -291,6 +302,8 @@ std::vector<Array> run(const CallRequest &request, const std::vector<CallModel> 
     CallKey key = keyWith(request, models);
     CallRequest call = request;
     call.key = &key;
+    for (bool hasGradient : gradientsOf(call)) // a recorded call returns saved values
+      key.add(hasGradient);
     std::string text;
     std::string_view callKey = keyOf(call, text);
     const CachedCall *cached = findInThread(callKey);

@@ -11,6 +11,12 @@
 
 namespace sluice::detail {
 
+/// A value that a trace builds: a result of an op, which is counted from the first op of the trace.
+struct SavedValue {
+  size_t op;
+  unsigned result;
+};
+
 /// A function, compiled for one combination of array types. Never destroyed.
 struct CachedCall {
   /// Runs it on arrays of its types.
@@ -21,6 +27,7 @@ struct CachedCall {
   Trace trace;                       ///< of the function on all operands and with all results, for gradients
   std::vector<CapturedModel> models; ///< whose operands follow those of the function
   bool isWhole;
+  std::vector<SavedValue> saved; ///< values that gradients read, which are the last results
   std::vector<const ArrayType *> results;
 
   std::shared_ptr<runtime::ArrayProgram> program;
@@ -39,6 +46,10 @@ struct CompileRequest {
   bool isWhole = false;
   const CompileOptions *options = nullptr;
   runtime::ArrayDevice *device = nullptr; ///< of values whose device is not fixed
+  /// For each operand, whether it has a gradient: the call returns values that gradients read. Empty: it returns none.
+  std::vector<bool> isDifferentiated = {};
+  /// Numbers of operands that calls with `isDifferentiated` have saved.
+  std::vector<size_t> saved = {};
 };
 
 /// Devices of arrays in the syntax of Graph::set_devices.
@@ -63,6 +74,8 @@ const CachedCall *findCached(std::string_view key);
 /// Adds a compiled call. Returns the existing one if another thread added it first.
 const CachedCall *addCached(std::string_view key, std::unique_ptr<CachedCall> call);
 
+/// Whether gradients flow to an array.
+bool hasGradient(const ArrayImpl &array);
 /// Records a call if an operand has a gradient. Call only while this thread records.
 void recordCall(const CachedCall &cached, std::span<ArrayImpl *const> operands, std::vector<Array> &results,
                 const runtime::CallSite &site);

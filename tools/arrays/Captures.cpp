@@ -10,8 +10,23 @@ namespace sluice::detail {
 
 //===- models -----------------------------------------------------------------------------------------------------===//
 
+/// Whether each module of a model is training.
+static std::vector<bool> modesOf(nn::Module &root) {
+  std::vector<bool> modes;
+  for (nn::Module *part : ModuleAccess::parts(root))
+    modes.push_back(ModuleAccess::isTraining(*part));
+  return modes;
+}
+
+static void setModes(nn::Module &root, const std::vector<bool> &modes) {
+  std::vector<nn::Module *> parts = ModuleAccess::parts(root);
+  for (size_t i = 0; i < std::min(parts.size(), modes.size()); ++i)
+    ModuleAccess::setTraining(*parts[i], modes[i]);
+}
+
 void CapturedModel::take(const ModuleArrays &its) {
   reads.clear(), types.clear(), buffers.clear();
+  modes = modesOf(**root.lock());
   isTraining = its.isTraining;
   isSpread = false;
   changes = its.changes;
@@ -35,7 +50,7 @@ static bool isModel(const CapturedModel &model, const nn::Module &root) {
 //===- traces -----------------------------------------------------------------------------------------------------===//
 
 CaptureScope::CaptureScope(GraphImpl &traced, std::vector<CapturedModel> known, Operand operand, CaptureRequest request)
-    : models(std::move(known)), traced(traced), operand(std::move(operand)), request(request),
+    : models(std::move(known)), traced(traced), operand(std::move(operand)), request(request), last(traced.lastOp()),
       outer(std::move(traced.enterModule)) {
   for (CapturedModel &model : models)
     model.isCalled = false;
@@ -43,8 +58,11 @@ CaptureScope::CaptureScope(GraphImpl &traced, std::vector<CapturedModel> known, 
 }
 
 CaptureScope::~CaptureScope() {
-  for (Open &its : opened)
+  for (Open &its : opened) {
     its.graph->call = its.before;
+    if (std::shared_ptr<nn::Module *> root = models[its.number].root.lock())
+      setModes(**root, its.modesBefore);
+  }
   traced.enterModule = std::move(outer);
 }
 
@@ -85,7 +103,8 @@ CaptureScope::Open &CaptureScope::open(nn::Module &module) {
   }
   models[number].isCalled = true;
   GraphImpl &graph = ModuleAccess::graph(module);
-  opened.push_back({number, graph.shared_from_this(), ArrayCall{traced}, graph.call, {}});
+  opened.push_back({number, graph.shared_from_this(), ArrayCall{traced}, graph.call, modesOf(root), {}});
+  setModes(root, models[number].modes); // the user may have changed them since the recorded call
   graph.call = &opened.back().call;
   setKey(opened.back());
   return opened.back();
@@ -102,8 +121,12 @@ void CaptureScope::setKey(Open &its) {
   its.call.key = its.key = operandOf(its, 0);
   if (!model.isSpread)
     return;
-  mlir::OpBuilder::InsertionGuard guard(traced.builder); // the module may be called within a step
-  traced.builder.setInsertionPointToStart(&traced.graph.getBody().front());
+  // Not within a step, and first in each trace, because saved values are known by the numbers of their ops.
+  mlir::OpBuilder::InsertionGuard guard(traced.builder);
+  if (last)
+    traced.builder.setInsertionPointAfter(last);
+  else
+    traced.builder.setInsertionPointToStart(&traced.graph.getBody().front());
   its.call.key = traced.copy(its.key, /*device=*/{}, ir::CopyReason::To, request.where);
 }
 

@@ -25,6 +25,7 @@ struct CapturedModel {
   std::vector<mlir::Value> reads;       ///< of its states, in order
   std::vector<const ArrayType *> types; ///< of its operands
   std::vector<size_t> buffers;          ///< numbers of the states that training returns
+  std::vector<bool> modes;              ///< of the modules of the model: whether they are training
   bool isTraining = false;              ///< whether a module is
   bool isSpread = false;                ///< the states are on several devices
   bool isCalled = false;                ///< the last trace called it
@@ -62,8 +63,9 @@ private:
     size_t number; ///< among `models`
     std::shared_ptr<GraphImpl> graph;
     ArrayCall call;
-    ArrayCall *before; ///< of the graph
-    mlir::Value key;   ///< operand of the model; null outside training
+    ArrayCall *before;             ///< of the graph
+    std::vector<bool> modesBefore; ///< of the modules
+    mlir::Value key;               ///< operand of the model; null outside training
   };
 
   void enter(nn::Module &module, llvm::ArrayRef<Tensor> x);
@@ -75,6 +77,7 @@ private:
   GraphImpl &traced;
   Operand operand;
   CaptureRequest request;
+  mlir::Operation *last;  ///< of the graph before the trace
   std::list<Open> opened; ///< graphs refer to `call`
   std::function<void(nn::Module &, llvm::ArrayRef<Tensor>)> outer;
 };

@@ -1,5 +1,5 @@
 // Compiles functions of tensors to programs on arrays.
-#include "tools/arrays/CallGraph.h"
+#include "tools/arrays/SavedValues.h"
 #include "tools/compiler/Compiler.h"
 #include "tools/compiler/CompilerContext.h"
 #include "tools/compiler/Diagnostics.h"
@@ -59,12 +59,29 @@ std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const Co
   return program;
 }
 
+/// Makes a call return the values that gradients read.
+static std::vector<SavedValue> addSaved(CallGraph &call, const Trace &trace, const std::vector<CapturedModel> &models) {
+  const CompileRequest &request = call.request;
+  if (request.isDifferentiated.empty())
+    return {};
+  CallGraph other(request);
+  std::vector<CapturedModel> known = models;
+  if (other.trace(trace, known))
+    return {};
+  std::vector<SavedValue> saved = findSaved(other, request.isDifferentiated);
+  GraphImpl &graph = *Access::graph(call.graph);
+  for (mlir::Value value : valuesOf(graph, /*last=*/nullptr, saved, request.function, request.where))
+    call.results.push_back(Access::tensor(graph, value));
+  return saved;
+}
+
 std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace,
                                         std::vector<CapturedModel> &models) {
   CallGraph call(request);
   if (call.trace(trace, models))
     return nullptr;
   auto cached = std::make_unique<CachedCall>();
+  cached->saved = addSaved(call, trace, models);
   cached->function = request.function;
   cached->isWhole = request.isWhole;
   for (size_t i = 0; i < call.results.size(); ++i) {
@@ -75,6 +92,12 @@ std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace tra
     cached->results.push_back(type);
     call.graph.output("y" + std::to_string(i), Arg(call.results[i], request.where), call.on(type->device));
   }
+  std::vector<std::string> passed;
+  for (size_t number : request.saved)
+    passed.push_back("x" + std::to_string(number));
+  for (size_t i = call.results.size() - cached->saved.size(); i < call.results.size(); ++i)
+    passed.push_back("y" + std::to_string(i));
+  call.setPassed(passed);
   cached->program = compileGraph(call.graph, request);
   cached->devices = std::move(call.devices);
   // The compiler drops unused inputs and may reorder outputs: their names contain the numbers.

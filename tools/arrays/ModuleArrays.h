@@ -37,6 +37,7 @@ struct ModuleAccess {
   static std::weak_ptr<nn::Module *> self(const nn::Module &module) { return module.self; }
   static const std::string &path(const nn::Module &module) { return module.path; }
   static bool isTraining(const nn::Module &module) { return module.isTraining; }
+  static void setTraining(nn::Module &module, bool mode) { module.isTraining = mode; }
   static bool isPending(const nn::Module &module) { return module.isDelayed && module.members.empty(); }
   static const std::optional<Device> &pin(const nn::Module &module) { return module.pinned; }
   /// The device that is chosen for the states of a module.

@@ -5,6 +5,7 @@
 #include "runtime/base/Text.h"
 #include "sluice/array/ops.h"
 #include "sluice/array/tape.h"
+#include "tools/arrays/SavedValues.h"
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -44,7 +45,7 @@ RecordedCall::~RecordedCall() {
   pending = nullptr;
 }
 
-static bool hasGradient(const ArrayImpl &array) { return array.gradient || array.value.call; }
+bool hasGradient(const ArrayImpl &array) { return array.gradient || array.value.call; }
 
 static void record(const CachedCall *cached, std::span<ArrayImpl *const> operands, std::span<Array> results,
                    const runtime::CallSite &site) {
@@ -210,12 +211,18 @@ static std::string keyOf(const Record &record) {
 static std::vector<Tensor> differentiate(const Record &record, std::span<const Tensor> given,
                                          std::source_location where) {
   std::vector<Tensor> values(given.begin(), given.end());
+  GraphImpl &graph = *Access::graph(given.front());
   for (const NumberedCall &call : record.calls) {
-    std::vector<Tensor> operands, results;
+    std::vector<Tensor> operands, results, savedValues;
     for (size_t operand : call.operands)
       operands.push_back(values[operand]);
+    mlir::Operation *last = graph.lastOp();
     results = call.cached ? call.cached->trace(operands, where)
                           : std::vector<Tensor>{operands.front().to(*call.device, where)};
+    for (size_t number : std::span(call.results).subspan(results.size()))
+      savedValues.push_back(given[number]);
+    if (!savedValues.empty())
+      useSaved(graph, last, call.cached->saved, savedValues, call.cached->function, where);
     for (size_t i = 0; i < results.size(); ++i)
       if (is_float(results[i].dtype()))
         values[call.results[i]] = saved(results[i], given[call.results[i]]);
@@ -223,7 +230,6 @@ static std::vector<Tensor> differentiate(const Record &record, std::span<const T
   Tensor loss = values[record.loss];
   if (loss.dim() > 0)
     loss = loss.sum({}, false, where);
-  GraphImpl &graph = *Access::graph(loss);
   std::vector<Tensor> reached, gradients;
   for (size_t leaf : record.leafValues)
     if (graph.dependsOn(Access::value(loss), Access::value(values[leaf])))
@@ -248,6 +254,10 @@ static const CachedCall &backwardCall(const Record &record, std::source_location
                          .device = record.values[record.loss].type->device};
   for (const ArrayValue &value : record.values)
     request.arrays.push_back(value.type);
+  for (const NumberedCall &call : record.calls)
+    if (call.cached)
+      request.saved.insert(request.saved.end(), call.results.end() - std::ptrdiff_t(call.cached->saved.size()),
+                           call.results.end());
   Record structure = record; // the cache must not keep arrays alive
   structure.leaves.clear();
   structure.values.clear();

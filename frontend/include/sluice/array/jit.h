@@ -133,11 +133,11 @@ private:
 };
 
 /// Compiles a function of tensors as one program (jax.jit, torch.compile). The first call with new argument types calls
-/// `function` with tensors, and so does the first `backward` of such a call. `function` must be pure: captured values are
-/// constants of the program, and side effects happen only while it is traced. It may use everything of graphs: `to`
-/// between devices, scan, cond. It may also call modules outside of graphs, which must live as long as it is called: each
-/// call reads their arrays and, in training, updates their buffers. Programs and captures live until the process ends.
-/// Errors of calls name the line of `jit`.
+/// `function` with tensors, and so do the first recorded call and the first `backward`, some of them several times.
+/// `function` must be pure: captured values are constants of the program, and side effects happen only while it is
+/// traced. It may use everything of graphs: `to` between devices, scan, cond. It may also call modules outside of
+/// graphs, which must live as long as it is called: each call reads their arrays and, in training, updates their
+/// buffers. Programs and captures live until the process ends. Errors of calls name the line of `jit`.
 template <class Function>
 Jitted<Function> jit(Function function, CompileOptions options = {},
                      std::source_location where = std::source_location::current()) {
