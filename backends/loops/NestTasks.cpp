@@ -7,7 +7,7 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// Loops over windows go down columns only while what they read is in the second-level cache for the next column.
+/// Loops over windows go down columns only while the elements of all columns fit in the second-level cache.
 static constexpr double kBytesDownColumns = 512 << 10;
 
 struct NestTasks::Task {

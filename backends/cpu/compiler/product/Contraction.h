@@ -25,7 +25,7 @@
 
 namespace sluice::cpu {
 
-// What is done with each finished vector of sums. `index` (i64) is the logical place of lane 0 in the result; the lanes
+// Receives each finished vector of sums. `index` (i64) is the logical place of lane 0 in the result; the lanes
 // go along n, the output channel or the gradient's innermost physical dimension:
 //   matmul           [batch..., m, n]   lanes along n
 //   forward          [n, o, oh, ow]     lanes along o

@@ -310,9 +310,8 @@ private:
       tile.multiplyAdd(body, sums, aAddresses, bAddress);
     };
     if (!limit && plan.prefetchesC)
-      tile.forEachLine([&](int64_t r, int64_t v) {
-        prefetchC(stage, b, batch, math.add(row, r), math.add(column, v * lanes));
-      });
+      tile.forEachLine(
+          [&](int64_t r, int64_t v) { prefetchC(stage, b, batch, math.add(row, r), math.add(column, v * lanes)); });
     Sums sums = tile.zeros(b);
     auto oneStep = [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); };
     bool isLong = op.k > termsPerSum;

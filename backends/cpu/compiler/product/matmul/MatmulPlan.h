@@ -23,14 +23,14 @@ public:
   void describe(Contraction &result) const;
 
   ColumnGroups groups;
-  int64_t panelOfB = 0;    // width of the panels that the product stage reads; 0: it reads B's rows
-  bool packed = false;     // by a preceding stage
-  bool packsParts = false; // by each task
-  bool splitK = false;     // k is cut into chunks, each summed by separate tasks
-  bool inParts = false;    // a task sums one part of k after another
-  bool copiesA = false;    // and copies the rows of A's terms
-  int64_t terms = 0;       // of such a part
-  bool prefetchesC = false; // what is stored, or what the epilogue accesses, is beyond the second-level cache
+  int64_t panelOfB = 0;     // width of the panels that the product stage reads; 0: it reads B's rows
+  bool packed = false;      // by a preceding stage
+  bool packsParts = false;  // by each task
+  bool splitK = false;      // k is cut into chunks, each summed by separate tasks
+  bool inParts = false;     // a task sums one part of k after another
+  bool copiesA = false;     // and copies the rows of A's terms
+  int64_t terms = 0;        // of such a part
+  bool prefetchesC = false; // the elements of the epilogue are beyond the second-level cache
   int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   int64_t tasks = 1, rowsPerTask = 0; // of the product stage
   Partials partials;

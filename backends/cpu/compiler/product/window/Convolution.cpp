@@ -171,9 +171,9 @@ Contraction emitConvolution(const StageModule &module, llvm::StringRef name, Loc
   sum.inputChannels = op.inputChannels, sum.outputChannels = op.outputChannels, sum.panel = op.panel;
   sum.phases.push_back({forwardAxis(op.height), forwardAxis(op.width)});
   sum.input = op.input, sum.weights = op.weights;
-  sum.epilogue = op.epilogue ? op.epilogue
-                             : storeToImages(op.element, op.output, {op.rows, outHeight, outWidth, op.outputChannels},
-                                             target);
+  sum.epilogue = op.epilogue
+                     ? op.epilogue
+                     : storeToImages(op.element, op.output, {op.rows, outHeight, outWidth, op.outputChannels}, target);
   sum.narrow = chooseNarrowChannels(sum, target);
   if (sum.narrow) {
     int64_t taps = op.height.kernel * op.width.kernel, first = op.outputChannels - sum.narrow;
@@ -223,7 +223,8 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
   int64_t bits = op.element.getIntOrFloatBitWidth();
   Epilogue epilogue = op.epilogue;
   if (!epilogue)
-    epilogue = storeToImages(op.element, op.input, {op.rows, op.height.input, op.width.input, op.inputChannels}, target);
+    epilogue =
+        storeToImages(op.element, op.input, {op.rows, op.height.input, op.width.input, op.inputChannels}, target);
   Contraction result;
   if (isPointwise(op)) {
     Matmul matmul = pointwiseProduct(op);
