@@ -42,6 +42,9 @@ void lowerBranches(mlir::ModuleOp module);
 /// applies to its local rows are expanded in `parallel`, after partitioning.
 void expandComposites(mlir::ModuleOp module);
 
+/// Stores the matrices of products in f16 or bf16, for inference. Fails if an entry point updates one.
+mlir::LogicalResult narrowWeights(mlir::ModuleOp module, ir::Precision stored);
+
 /// Replaces the states of a functional model with inputs and outputs of its entry points.
 mlir::LogicalResult functionalStates(mlir::ModuleOp module);
 

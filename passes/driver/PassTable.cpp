@@ -26,6 +26,10 @@ static LogicalResult recordOptions(Compilation &c) {
   return success();
 }
 
+static LogicalResult narrowWeights(Compilation &c) {
+  return narrowWeights(c.module, *precisionOf(c.options.weights_type));
+}
+
 static LogicalResult chooseDevices(Compilation &c) {
   FailureOr<CostModel> costs = c.services.chooseDevices(c.module);
   if (failed(costs))
@@ -151,6 +155,8 @@ static constexpr Pass kPasses[] = {
     {"lower-scans", "Lower scans to loops", kEntryPoints, 0, always<lowerScans>},
     {"lower-branches", "Lower branches to loops", kEntryPoints, kLoops, always<lowerBranches>},
     {"expand-composites", "Expand composite ops whose formula has sums over the rows", 0, 0, always<expandComposites>},
+    {"narrow-weights", "Store the matrices of products in f16 or bf16", kEntryPoints | kLoops, 0, narrowWeights,
+     Uses::Compilation},
     {"simplify", "Canonicalize ops, merge equal ops and remove dead ops", 0, 0, onModule<simplify>},
     {"functional-states", "Replace states with inputs and outputs of entry points", kEntryPoints | kLoops, 0,
      onModule<functionalStates>},
@@ -238,6 +244,7 @@ static constexpr Pass kPasses[] = {
 //===- phases -----------------------------------------------------------------------------------------------------===//
 
 static bool isPromoted(const Compilation &c) { return promotesToF64(c.options); }
+static bool narrowsWeights(const Compilation &c) { return c.options.weights_type.has_value(); }
 static bool isFunctional(const Compilation &c) { return ir::getModel(c.module).getFunctional(); }
 static bool isSharing(const Compilation &c) { return ir::sharesRows(c.module); }
 /// `choose-devices` also finds the costs.
@@ -261,10 +268,11 @@ static constexpr StringLiteral kWithShares = "with several shares", kWithShards 
 
 static constexpr Step kModel[] = {{"promote-to-f64", isPromoted, "if requested"}, {"record-options"}};
 // Canonicalized before differentiation, so that gradients are those of the canonical forms.
-static constexpr Step kTrain[] = {
-    {"keep-variables"},     {"canonicalize"}, {"mix-precision"},
-    {"build-entry-points"}, {"lower-scans"},  {"lower-branches"},
-    {"expand-composites"},  {"simplify"},     {"functional-states", isFunctional, "in functional models"}};
+static constexpr Step kTrain[] = {{"keep-variables"},    {"canonicalize"},
+                                  {"mix-precision"},     {"build-entry-points"},
+                                  {"lower-scans"},       {"lower-branches"},
+                                  {"expand-composites"}, {"narrow-weights", narrowsWeights, "with `--weights-type`"},
+                                  {"simplify"},          {"functional-states", isFunctional, "in functional models"}};
 static constexpr Step kChosen[] = {{"choose-devices"}};
 // Composites are expanded a second time for each replica's ops on its local rows.
 static constexpr Step kParallel[] = {{"find-costs", choosesBuckets, kWithShards},

@@ -254,6 +254,33 @@ TEST(Generate, RepacksNoWeights) {
     EXPECT_EQ(stagesOfProducts(model, entry), std::vector<size_t>(4 * 2 + 1, 1)) << entry;
 }
 
+// Tests that weights of 16 bits give the bits of the same weights in f32, and that products read them as they are stored.
+TEST(Generate, ReadsWeightsOfHalves) {
+  std::string text = forGeneration(gpt2());
+  std::vector<double> tokens = words(kLength, kWords);
+  Compiled exact(text);
+  for (sluice::DType type : {sluice::f16, sluice::bf16}) {
+    CompileOptions options;
+    options.weights_type = type;
+    Compiled narrow(text, options);
+    begin(narrow);
+    exact.init(3);
+    int64_t elements = 0;
+    for (const sluice::runtime::State &state : narrow.plan().states)
+      if (state.kind == sluice::runtime::StateKind::parameter) {
+        exact.setState(state.name, narrow.state(state.name));
+        elements += state.dtype == sluice::runtime::DType::f32 ? 0 : state.elements();
+      }
+    EXPECT_EQ(elements, 2 * 12 * 128 * 128 + kWords * 128); // all matrices but that of the positions
+    EXPECT_EQ(prefill(narrow, tokens, 0, kChunk), prefill(exact, tokens, 0, kChunk));
+    EXPECT_EQ(decode(narrow, tokens[kChunk], kChunk), decode(exact, tokens[kChunk], kChunk));
+    for (const char *entry : {"decode", "prefill"}) // no launch widens a weight
+      EXPECT_EQ(narrow.plan().findEntry(entry)->launches().size(), exact.plan().findEntry(entry)->launches().size());
+    EXPECT_EQ(stagesOfProducts(narrow, "decode"), std::vector<size_t>(4 * 2 + 1, 1));
+    EXPECT_EQ(stagesOfProducts(narrow, "prefill"), std::vector<size_t>(4 * 2 + 1, 1));
+  }
+}
+
 TEST(Generate, KeepsTheStateOfAnLstm) {
   constexpr int64_t kSteps = 32, kVocabulary = 10000;
   Compiled model(modelText("lstm", "--batch 1"));

@@ -7,6 +7,7 @@
 #include "backends/cpu/compiler/attention/AttentionKernel.h"
 #include "backends/cpu/compiler/llvm/Codegen.h"
 #include "backends/cpu/compiler/machine/Target.h"
+#include "backends/cpu/compiler/product/MatrixProduct.h"
 #include "backends/loops/FusionRules.h"
 #include "backends/loops/SessionError.h"
 #include "ir/Layout.h"
@@ -22,6 +23,9 @@ static_assert(int(ir::PhysicalDim::Whole) == SLUICE_LAYOUT_WHOLE &&
               int(ir::PhysicalDim::Mod) == SLUICE_LAYOUT_PLACE_IN_TILE);
 
 static Operation *operationOf(const sluice_kernel_view &view) { return static_cast<Operation *>(view.operation); }
+static Operation *operationAt(const sluice_kernel_view &view, size_t number) {
+  return static_cast<Operation *>(sluice_kernel_op_at(&view, number)->operation);
+}
 
 namespace {
 
@@ -37,10 +41,13 @@ public:
   void prepare(const sluice_kernel_view &view, sluice_launch_info &launch);
   void lower(sluice_blob &blob);
   void lowerKernels(std::span<const char *const> symbols, sluice_blob *const *blobs);
-  bool canFuse(const sluice_kernel_view &kernel) const { return loops::lastOpJoins(kernel); }
+  bool canFuse(const sluice_kernel_view &kernel) const {
+    return loops::lastOpJoins(kernel) || isProductOfHalfWeight(kernel);
+  }
   void cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate);
 
 private:
+  bool isProductOfHalfWeight(const sluice_kernel_view &kernel) const;
   const char *keep(std::string text) { return names.emplace_back(std::move(text)).c_str(); }
 
   cpu::Target target;
@@ -102,6 +109,14 @@ void CpuSession::proposeLayout(const sluice_kernel_view &view, bool isResult, un
     dims.push_back({dim.logical, sluice_layout_part(dim.kind), dim.tile});
   proposal.layout = dims.data();
   proposal.num_layout = dims.size();
+}
+
+/// Whether the view has a product and the cast of its weight, which the product's generator reads through.
+bool CpuSession::isProductOfHalfWeight(const sluice_kernel_view &kernel) const {
+  if (kernel.num_ops != 2)
+    return false;
+  Value weight = cpu::halfWeightOf(operationAt(kernel, 1), target, capacity);
+  return weight && weight.getDefiningOp() == operationAt(kernel, 0);
 }
 
 void CpuSession::prepare(const sluice_kernel_view &view, sluice_launch_info &launch) {

@@ -201,6 +201,31 @@ TEST_P(ContractionKernels, MultipliesRowMajorInAllTranspositions) {
 INSTANTIATE_TEST_SUITE_P(Elements, ContractionKernels, ::testing::Values("f32", "f64", "f16", "bf16"),
                          [](const auto &info) { return std::string(info.param); });
 
+// Tests products in f32 of operands in f16 and bf16: the product reads weights in panels as they are stored, and a stage
+// before it widens every other operand.
+TEST(ContractionKernels, WidensOperands) {
+  Types wide{"f32"};
+  for (Types half : {Types{"f16"}, Types{"bf16"}})
+    for (std::string layout : {"panels", "columns", ""}) {
+      int64_t n = half.element == "f16" ? 10 : 100;
+      bool isTransposed = layout == "panels";
+      std::string columns = std::to_string(n), x = "?x33", w = isTransposed ? columns + "x33" : "33x" + columns;
+      auto cast = [&](const std::string &name, const std::string &from, const std::string &type,
+                      const std::string &layout) {
+        return "%" + name + " = sluice.cast %" + from + " {to = f32} : (" + half.tensor(type, layout) + ") -> " +
+               wide.tensor(type, layout) + "\n";
+      };
+      KernelRun kernel({half.tensor(x), half.tensor(w, layout)},
+                       cast("x", "0", x, "") + cast("w", "1", w, layout) + "%a = sluice.einsum \"" +
+                           (isTransposed ? "ab,cb->ac" : "ab,bc->ac") + "\" %x, %w : (" + wide.tensor(x) + ", " +
+                           wide.tensor(w, layout) + ") -> " + wide.tensor("?x" + columns),
+                       "%a : " + wide.tensor("?x" + columns), 7, wide.aliases(n));
+      expectRuns(kernel, 2e-5);
+      size_t widened = layout.empty() ? 2 : 1;
+      EXPECT_EQ(kernel.result().stages.size(), widened + 1);
+    }
+}
+
 TEST(ContractionKernelErrors, NamesWhatItCannotDo) {
   KernelRun computed(
       {"tensor<?x8xf32>", "tensor<8x8xf32>"},

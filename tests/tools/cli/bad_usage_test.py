@@ -42,6 +42,8 @@ TABLE = [
     (["verify", "small.mlir", "--math", ""], USAGE, "--math: expected strict|tf32-convolutions|tf32|fast"),
     (["compile", "small.mlir", "--precision", "bf16", "--dtype", "f64"], USAGE, "cannot combine --dtype f64 with precision bf16"),
     (["compile", "small.mlir", "--precision", "f16", "--dtype", "f64"], USAGE, "cannot combine --dtype f64 with precision f16"),
+    (["compile", "small.mlir", "--weights-type", "f16", "--dtype", "f64"], USAGE, "cannot combine --dtype f64 with --weights-type"),
+    (["compile", "trained.mlir", "--weights-type", "bf16"], USAGE, "cannot apply --weights-type to a dump of phase 'train', which already has passed phase 'train'"),
     (["compile", "trained.mlir", "--precision", "f16"], USAGE, "cannot apply --precision to a dump of phase 'train', which already has the precision f32"),
     (["compile", "trained.mlir", "--precision", "bf16"], USAGE, "cannot apply --precision to a dump of phase 'train', which already has the precision f32"),
     (["compile", "small.mlir", "--target-cpu", "znver9"], USAGE, "there is no CPU 'znver9'; did you mean 'znver"),

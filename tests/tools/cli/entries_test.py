@@ -60,6 +60,16 @@ class EntriesTest(CliTest):
         self.succeed(self.path(program), "predict", "--entry", entry, "--weights", "w.safetensors", "-q", *flags)
         return [pathlib.Path(self.path(f"{program}.{each['name']}.npy")).read_bytes() for each in outputs]
 
+    def test_weights_of_16_bits_are_for_inference(self):
+        self.graph("gpt2")
+        result = self.sluice("compile", "model.mlir", "--weights-type", "bf16", "-o", "model")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("cannot store weights in 'bf16': 'train_step' updates 'wte.weight'; compile entry points for inference only", result.stderr)
+        info = self.compiled("narrow", "--entries", "predict", "--weights-type", "bf16")
+        types = {state["name"]: state["dtype"] for state in info["states"]}
+        self.assertEqual((types["wte.weight"], types["wpe.weight"]), ("bf16", "f32"))
+        self.assertIn("weights_type bf16", self.succeed(self.path("narrow"), "info"))
+
     def test_states_of_training_are_left_out(self):
         self.graph("gpt2")
         whole, generating = self.compiled("whole"), self.compiled("generating", "--entries", "decode,prefill")

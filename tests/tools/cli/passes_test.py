@@ -9,6 +9,7 @@ from sluice_cli import BUILD, CliTest, main
 # With these options, every registered pass runs.
 WAYS = (
     ("--dtype", "f64"),
+    ("--entries", "predict", "--weights-type", "bf16"),
     ("--devices", "sim:0=1GB"),
     ("--devices", "cpu,sim:0", "--placement", "auto"),
     ("--devices", "sim:0-1", "--replicas", "2", "--zero", "1"),

@@ -115,23 +115,19 @@ void AttentionEmitter::bringOut(OpBuilder &b, TaskTile &task, Value tile, int64_
   });
 }
 
-static Type typeInMemory(const Attention::Result &result) {
-  return result.stored.isBF16() ? IntegerType::get(result.stored.getContext(), 16) : result.stored;
-}
-
 Value AttentionEmitter::resultAt(OpBuilder &b, TaskTile &task, const Attention::Result &result) {
   const Attention::Tensor &tensor = result.tensor;
   IndexMath math{b, loc};
   Value offset = math.add(math.mul(task.batch, tensor.batch), math.mul(task.head, tensor.head));
   offset = math.add(math.add(offset, math.mul(task.first, tensor.item)), tensor.place.offset);
-  return elementAddress(b, loc, typeInMemory(result), task.stage.buffer(tensor.place.buffer), offset);
+  return elementAddress(b, loc, typeInMemory(result.stored), task.stage.buffer(tensor.place.buffer), offset);
 }
 
 void AttentionEmitter::storeElements(OpBuilder &b, Value elements, Value base, Value offset,
                                      const Attention::Result &result) {
   if (result.stored != op.element)
     elements = narrowToHalf(b, loc, roundToHalf(b, loc, elements, result.stored), result.stored);
-  storeVector(b, loc, elements, elementAddress(b, loc, typeInMemory(result), base, offset));
+  storeVector(b, loc, elements, elementAddress(b, loc, typeInMemory(result.stored), base, offset));
 }
 
 //===- masks ------------------------------------------------------------------------------------------------------===//

@@ -2,24 +2,31 @@
 
 #include "backends/cpu/compiler/loops/LoopNest.h"
 #include "ir/Layout.h"
+#include "ir/Work.h"
 
 namespace sluice::cpu {
 
 using namespace mlir;
 using namespace loops;
 
-LogicalResult WidenOperands::widen(Operation *root) {
+Value WidenOperands::sourceOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && ir::isWidening(op) ? op->getOperand(0) : value;
+}
+
+LogicalResult WidenOperands::widen(Operation *root, Value left) {
   for (Value operand : root->getOperands()) {
-    bool isDone = byteOffsets.contains(operand);
-    if (!isDone && ir::isHalf(getElementTypeOrSelf(operand.getType())))
-      if (failed(widenOne(cast<BlockArgument>(operand))))
+    Value source = sourceOf(operand);
+    bool isDone = operand == left || byteOffsets.contains(source);
+    if (!isDone && ir::isHalf(getElementTypeOrSelf(source.getType())))
+      if (failed(widenOne(cast<BlockArgument>(source))))
         return failure();
   }
   return success();
 }
 
 std::optional<int64_t> WidenOperands::offsetOf(Value operand) const {
-  auto found = byteOffsets.find(operand);
+  auto found = byteOffsets.find(sourceOf(operand));
   if (found == byteOffsets.end())
     return std::nullopt;
   return found->second / int64_t(sizeof(float));

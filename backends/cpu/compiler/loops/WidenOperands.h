@@ -2,7 +2,8 @@
 //
 // The generators of products read f32 and f64. A stage before the product widens each half-precision operand once and
 // keeps its layout. This costs one more read of the operand, and a write and a read of twice as many bytes. A product
-// of any depth outweighs that cost.
+// of any depth outweighs that cost. A cast in the kernel may also widen an operand; products widen weights in panels as
+// they read them (Matmul::Matrix::half).
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"
@@ -17,8 +18,11 @@ public:
                 int64_t capacity)
       : kernel(kernel), into(into), name(name), target(target), capacity(capacity) {}
 
-  /// Widens the half-precision operands of `root`.
-  mlir::LogicalResult widen(mlir::Operation *root);
+  /// The operand of the kernel that a cast in the kernel widens to `value`; `value` itself if there is no such cast.
+  static mlir::Value sourceOf(mlir::Value value);
+
+  /// Widens the half-precision operands of `root`, except `left`, and those that casts widen.
+  mlir::LogicalResult widen(mlir::Operation *root, mlir::Value left = {});
 
   /// The offset of a widened operand in the workspace, in f32 elements; none if the operand was not widened.
   std::optional<int64_t> offsetOf(mlir::Value operand) const;

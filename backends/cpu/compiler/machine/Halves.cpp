@@ -33,6 +33,8 @@ private:
 
 } // namespace
 
+Type typeInMemory(Type half) { return half.isBF16() ? IntegerType::get(half.getContext(), 16) : half; }
+
 Value widenHalf(OpBuilder &b, Location loc, Value stored, Type half) {
   Words w(b, loc, stored);
   if (half.isF16())

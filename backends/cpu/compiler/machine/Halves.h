@@ -8,7 +8,10 @@
 
 namespace sluice::cpu {
 
-/// A vector in its memory format (f16, or i16 for bf16), as f32.
+/// The element of `half` in memory: f16, or i16 for bf16.
+mlir::Type typeInMemory(mlir::Type half);
+
+/// A vector in its memory format, as f32.
 mlir::Value widenHalf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stored, mlir::Type half);
 
 /// f32 rounded to the nearest even value of `half`, as f32. A NaN stays one.

@@ -81,6 +81,7 @@ struct Matmul {
     Layout layout = Layout::Strided;
     int64_t strideI = 0, strideJ = 1;
     int64_t panel = 0;
+    mlir::Type half;                         // the type in memory of a B in Panels, if it is narrower: read widened
     llvm::SmallVector<int64_t> batchStrides; // one for each batch dimension; 0 broadcasts
   };
 

@@ -69,7 +69,7 @@ private:
 } // namespace
 
 FailureOr<LoweredKernel> ContractionKernel::lower() {
-  if (failed(check()) || failed(widened.widen(root)))
+  if (failed(check()) || failed(widened.widen(root, halfWeightOf(root, target, capacity))))
     return failure();
   FailureOr<Contraction> made = emit();
   if (failed(made) || failedInEpilogue)
@@ -91,7 +91,7 @@ LogicalResult ContractionKernel::check() {
     root = op;
   }
   for (auto [number, operand] : llvm::enumerate(root->getOperands()))
-    if (!isa<BlockArgument>(operand))
+    if (!isa<BlockArgument>(WidenOperands::sourceOf(operand)))
       return refuse("operand ")
              << number << " is computed in the same kernel; the CPU reads the operands of products from memory";
   Type element = typeOf(root->getResult(0)).getElementType();
@@ -118,7 +118,7 @@ FailureOr<Contraction> ContractionKernel::emit() {
 Place ContractionKernel::placeOf(Value value) {
   if (std::optional<int64_t> offset = widened.offsetOf(value))
     return {int64_t(kernel.getNumOperands() + kernel.getNumResults()), *offset};
-  if (auto argument = dyn_cast<BlockArgument>(value))
+  if (auto argument = dyn_cast<BlockArgument>(WidenOperands::sourceOf(value)))
     return {int64_t(argument.getArgNumber()), 0};
   return {int64_t(kernel.getNumOperands()), 0};
 }
@@ -146,6 +146,8 @@ FailureOr<Contraction> ContractionKernel::emitMatrices(const MatrixProduct &tens
   Matmul product = matrices->matmul;
   product.a.place = placeOf(tensors.a.memory);
   product.b.place = placeOf(tensors.b.memory);
+  if (halfWeightOf(root, target, capacity))
+    product.b.half = typeOf(WidenOperands::sourceOf(tensors.b.memory)).getElementType();
   product.c.place = placeOf(tensors.y.memory);
   product.workspace = workspace();
   product.epilogue = epilogue(!matrices->storesAlone);

@@ -1,7 +1,9 @@
 #include "backends/cpu/compiler/product/MatrixProduct.h"
 
 #include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/WindowProduct.h"
 #include "ir/Layout.h"
+#include "ir/Work.h"
 
 namespace sluice::cpu {
 
@@ -129,6 +131,21 @@ bool MatrixProduct::canReadB(const Target &target) const {
   if (std::optional<unsigned> along = panelDim(type))
     return isMatrix(b) && (!isFree(b.dims[*along]) || vectorsFillPanels(type, *along, target));
   return ir::isUncut(type) && isChained(*this, b.inMemory());
+}
+
+static bool isWidened(Value value) {
+  Operation *maker = value.getDefiningOp();
+  return maker && ir::isWidening(maker);
+}
+
+Value halfWeightOf(Operation *op, const Target &target, int64_t capacity) {
+  if (llvm::none_of(op->getOperands(), isWidened) || WindowProduct::of(op))
+    return {};
+  std::optional<MatrixProduct> product = MatrixProduct::of(op, capacity);
+  if (!product || !isWidened(product->b.memory))
+    return {};
+  std::optional<unsigned> along = panelDim(product->b.type());
+  return along && product->canReadB(target) && product->isFree(product->b.dims[*along]) ? product->b.memory : Value();
 }
 
 //===- layouts that products ask for ------------------------------------------------------------------------------===//

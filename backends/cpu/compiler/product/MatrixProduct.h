@@ -55,6 +55,10 @@ struct MatrixProduct {
   bool isMatrix(const Tensor &operand) const;
 };
 
+/// The operand that the generator widens as it reads it: a weight in panels along its columns, which a cast computes from
+/// f16 or bf16. Null if the product has no such operand.
+mlir::Value halfWeightOf(mlir::Operation *product, const Target &target, int64_t capacity);
+
 /// The preferred layout of the result, or of operand `number`.
 LayoutPreference preferredLayoutOfMatrices(const MatrixProduct &product, bool isResult, unsigned number,
                                            const Target &target);

@@ -7,6 +7,7 @@
 // Weights come in panels. A preceding stage packs B into panels if B is transposed, or if its long rows would evict
 // each other while they are used often. If C is small and k is the batch, k is split into chunks, whose number follows
 // from the shape, and a later stage sums them. MatmulPlan.h makes these decisions.
+#include "backends/cpu/compiler/machine/Halves.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/Contraction.h"
 #include "backends/cpu/compiler/product/matmul/MatmulPlan.h"
@@ -177,7 +178,7 @@ private:
       return block.packB(b, pack, address(b, corner(stage, b, op.b, batch), math.mul(column, pack.strideN)), first,
                          terms, columns);
     }
-    Value from = address(b, columnsOfB(stage, b, batch, column), math.mul(first, strideOfB()));
+    Value from = addressInB(b, columnsOfB(stage, b, batch, column), math.mul(first, strideOfB()));
     return plan.panelOfB ? from : block.copyB(b, from, strideOfB(), terms, columns);
   }
 
@@ -216,6 +217,7 @@ private:
     int64_t strideB = plan.panelOfB ? plan.panelOfB : plan.groups.width;
     Tile tile(loc, vector, rows, part.columns, /*wholeVectors=*/true);
     tile.panelsOfB(plan.panelOfB, distanceOfPanels());
+    tile.halvesInB(op.b.half);
     tile.prefetchB(prefetchSteps * strideB);
     SmallVector<Value> aRows;
     for (int64_t r = 0; r < rows && !plan.copiesA; ++r) {
@@ -226,15 +228,16 @@ private:
       aRows.push_back(last || r == 0 ? address(b, part.a, math.mul(at, op.a.strideI))
                                      : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
     }
-    Sums sums = accumulateOver(
-        b, loc, constantI64(b, loc, 0), part.terms, 1, tile.zeros(b), [&](OpBuilder &step, Value term, Sums &carried) {
-          Value first = plan.copiesA ? block.addressOfA(step, term, row) : Value();
-          SmallVector<Value> aAddresses;
-          for (int64_t r = 0; r < rows; ++r)
-            aAddresses.push_back(plan.copiesA ? elementAddress(step, loc, op.element, first, r)
-                                              : address(step, aRows[r], term));
-          tile.multiplyAdd(step, carried, aAddresses, address(step, part.b, IndexMath{step, loc}.mul(term, strideB)));
-        });
+    Sums sums = accumulateOver(b, loc, constantI64(b, loc, 0), part.terms, 1, tile.zeros(b),
+                               [&](OpBuilder &step, Value term, Sums &carried) {
+                                 Value first = plan.copiesA ? block.addressOfA(step, term, row) : Value();
+                                 SmallVector<Value> aAddresses;
+                                 for (int64_t r = 0; r < rows; ++r)
+                                   aAddresses.push_back(plan.copiesA ? elementAddress(step, loc, op.element, first, r)
+                                                                     : address(step, aRows[r], term));
+                                 tile.multiplyAdd(step, carried, aAddresses,
+                                                  addressInB(step, part.b, IndexMath{step, loc}.mul(term, strideB)));
+                               });
     block.add(b, tile, sums, row, part.column);
   }
 
@@ -287,6 +290,7 @@ private:
                 Value column, int64_t rows, int64_t columns, Value limit) {
     Tile tile(loc, vector, rows, columns, plan.panelOfB != 0);
     tile.panelsOfB(plan.panelOfB, distanceOfPanels());
+    tile.halvesInB(op.b.half);
     IndexMath math{b, loc};
     SmallVector<Value> aRows;
     for (int64_t r = 0; r < rows; ++r) {
@@ -306,7 +310,7 @@ private:
       for (Value aRow : aRows)
         aAddresses.push_back(elementAddress(body, loc, op.element, address(body, aRow, aOffset), plus * op.a.strideJ));
       Value bAddress =
-          elementAddress(body, loc, op.element, address(body, bBase, inner.mul(k, strideB)), plus * strideB);
+          elementAddress(body, loc, elementOfB(), addressInB(body, bBase, inner.mul(k, strideB)), plus * strideB);
       tile.multiplyAdd(body, sums, aAddresses, bAddress);
     };
     if (!limit && plan.prefetchesC)
@@ -392,12 +396,18 @@ private:
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
 
+  Type elementOfB() const { return op.b.half ? typeInMemory(op.b.half) : op.element; }
+  Value addressInB(OpBuilder &b, Value base, Value offset) {
+    return elementAddress(b, loc, elementOfB(), base, offset);
+  }
+
   Value corner(StageFunction &stage, OpBuilder &b, const Matmul::Matrix &matrix, ArrayRef<Value> batch) {
     IndexMath math{b, loc};
     Value offset = math.constant(matrix.place.offset);
     for (auto [index, stride] : llvm::zip(batch, matrix.batchStrides))
       offset = math.add(offset, math.mul(index, stride));
-    return address(b, stage.buffer(matrix.place.buffer), offset);
+    return matrix.half ? addressInB(b, stage.buffer(matrix.place.buffer), offset)
+                       : address(b, stage.buffer(matrix.place.buffer), offset);
   }
 
   Value columnsOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value column) {
@@ -407,7 +417,7 @@ private:
     Value panel = math.div(column, plan.panelOfB), within = math.rem(column, plan.panelOfB);
     Value offset = math.add(math.mul(panel, distanceOfPanels()), within);
     if (!plan.packed)
-      return address(b, corner(stage, b, op.b, batch), offset);
+      return addressInB(b, corner(stage, b, op.b, batch), offset);
     Value place = math.constant(0);
     for (auto [index, size, stride] : llvm::zip(batch, op.batch, op.b.batchStrides))
       if (stride != 0)

@@ -1,5 +1,6 @@
 #include "backends/cpu/compiler/product/tile/Tile.h"
 
+#include "backends/cpu/compiler/machine/Halves.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 
@@ -13,9 +14,10 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-static int64_t vectorsOfLine(VectorType type) {
+/// The vectors of this many elements in one cache line; at least 1.
+static int64_t vectorsOfLine(int64_t lanes, Type element) {
   constexpr int64_t lineBits = 512;
-  return std::max<int64_t>(1, lineBits / (type.getNumElements() * type.getElementTypeBitWidth()));
+  return std::max<int64_t>(1, lineBits / (lanes * element.getIntOrFloatBitWidth()));
 }
 
 Tile::Tile(Location loc, VectorType type, int64_t rows, int64_t columns, bool wholeVectors)
@@ -32,6 +34,15 @@ int64_t Tile::offsetInB(int64_t vector) const {
   return panel == 0 ? column : column / panel * panelDistance + column % panel;
 }
 
+Type Tile::elementOfB() const { return halfOfB ? typeInMemory(halfOfB) : vectorType.getElementType(); }
+
+Value Tile::loadB(OpBuilder &b, Value address, int64_t vector) const {
+  auto type = VectorType::get(vectorType.getShape(), elementOfB());
+  Value stored =
+      wholeVectors ? loadVector(b, loc, type, address) : loadFirstLanes(b, loc, type, address, lanesOf(vector));
+  return halfOfB ? widenHalf(b, loc, stored, halfOfB) : stored;
+}
+
 Sums Tile::zeros(OpBuilder &b) const {
   Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType));
   return Sums(numRows * numVectors, zero);
@@ -39,7 +50,7 @@ Sums Tile::zeros(OpBuilder &b) const {
 
 void Tile::forEachLine(llvm::function_ref<void(int64_t row, int64_t vector)> body) const {
   for (int64_t row = 0; row < numRows; ++row)
-    for (int64_t v = 0; v < numVectors; v += vectorsOfLine(vectorType))
+    for (int64_t v = 0; v < numVectors; v += vectorsOfLine(vectorType.getNumElements(), vectorType.getElementType()))
       body(row, v);
 }
 
@@ -65,11 +76,10 @@ void Tile::store(OpBuilder &b, const Sums &sums, Value base, int64_t rowStride) 
 void Tile::multiplyAdd(OpBuilder &b, Sums &sums, ArrayRef<Value> aAddresses, Value bAddress) const {
   SmallVector<Value, 8> bVectors;
   for (int64_t v = 0; v < numVectors; ++v) {
-    Value address = elementAddress(b, loc, vectorType.getElementType(), bAddress, offsetInB(v));
-    bVectors.push_back(wholeVectors ? loadVector(b, loc, vectorType, address)
-                                    : loadFirstLanes(b, loc, vectorType, address, lanesOf(v)));
-    if (ahead && v % vectorsOfLine(vectorType) == 0)
-      prefetch(b, loc, elementAddress(b, loc, vectorType.getElementType(), address, ahead));
+    Value address = elementAddress(b, loc, elementOfB(), bAddress, offsetInB(v));
+    bVectors.push_back(loadB(b, address, v));
+    if (ahead && v % vectorsOfLine(vectorType.getNumElements(), elementOfB()) == 0)
+      prefetch(b, loc, elementAddress(b, loc, elementOfB(), address, ahead));
   }
   for (int64_t row = 0; row < numRows; ++row) {
     if (!aAddresses[row])

@@ -39,6 +39,9 @@ public:
   // the one that it begins in.
   void panelsOfB(int64_t width, int64_t distance) { panel = width, panelDistance = distance; }
 
+  // B has f16 or bf16 elements in memory, which are widened as they are read.
+  void halvesInB(mlir::Type half) { halfOfB = half; }
+
   // Each step also prefetches the row of B this many elements later into the first-level cache; 0: none.
   void prefetchB(int64_t distance) { ahead = distance; }
 
@@ -51,8 +54,11 @@ private:
   int64_t numRows, numVectors, columns;
   bool wholeVectors;
   int64_t panel = 0, panelDistance = 0, ahead = 0;
+  mlir::Type halfOfB;
 
   int64_t offsetInB(int64_t vector) const; // of its elements from the first column's
+  mlir::Type elementOfB() const;           // in memory
+  mlir::Value loadB(mlir::OpBuilder &b, mlir::Value address, int64_t vector) const;
 };
 
 // for i in [lower, upper) step `step`: `body` replaces the sums.
