@@ -5,8 +5,8 @@
 
 namespace sluice::ir {
 
-/// On `sluice.model`, for a function of arrays: the names of inputs and outputs that no user reads, only other functions
-/// of arrays. On the host, the compiler chooses their layout.
+/// An attribute of `sluice.model`: the names of inputs and outputs that functions of arrays pass to each other. No user
+/// reads them. On the host, the compiler chooses their layout.
 inline constexpr llvm::StringLiteral kPassedAttr = "sluice.passed";
 
 } // namespace sluice::ir

@@ -100,7 +100,7 @@ bool isWidening(Operation *op) {
 
 static Operation *productSetOffBy(Operation *op, int offsets);
 
-/// The product that computes the value, looking through widening and a number of offsets.
+/// The product that computes the value. Looks through widening, and through at most `offsets` shifts and scales.
 static Operation *productOf(Value value, int offsets) {
   Operation *op = value.getDefiningOp();
   if (op && isWidening(op))
@@ -117,8 +117,8 @@ static bool isFoundFrom(Value value, Operation *product, int steps) {
 }
 
 /// The product whose elements are shifted or scaled by a number computed from all of them, such as their mean; or null.
-/// `offsets`: the number of shifts and scales to look through. A norm has two. Without a limit, the time for all ops of a
-/// long chain would be quadratic.
+/// Looks through at most `offsets` shifts and scales, of which a norm has two. Without a limit, a long chain of ops
+/// would take quadratic time.
 static Operation *productSetOffBy(Operation *op, int offsets = 4) {
   constexpr int kStepsOfMean = 12; // producers from a product to its mean, or to its standard deviation
   Operation *spread = op->getNumOperands() == 2 && classOf(op).isLinear ? op->getOperand(1).getDefiningOp() : nullptr;

@@ -42,7 +42,8 @@ void lowerBranches(mlir::ModuleOp module);
 /// applies to its local rows are expanded in `parallel`, after partitioning.
 void expandComposites(mlir::ModuleOp module);
 
-/// Stores the matrices of products in f16 or bf16, for inference. Fails if an entry point updates one.
+/// Stores the weights that products read in f16 or bf16, for inference. Fails if an entry point other than `init`
+/// updates such a weight.
 mlir::LogicalResult narrowWeights(mlir::ModuleOp module, ir::Precision stored);
 
 /// Replaces the states of a functional model with inputs and outputs of its entry points.

@@ -9,7 +9,7 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// A sum of more terms is a loop, whose conditions would remain.
+/// The maximum number of terms of a sum. The code of a longer sum is a loop, in which conditions would remain.
 static constexpr int64_t kMostTerms = 16;
 
 static void collectConditions(const Steps &steps, SmallVectorImpl<AffineExpr> &conditions) {
@@ -20,7 +20,8 @@ static void collectConditions(const Steps &steps, SmallVectorImpl<AffineExpr> &c
     }
 }
 
-/// The index from which on a condition holds for all terms, or ceases to; none if it is no such condition.
+/// The index along `dim` from which a condition holds for all terms, or no longer does. None if the condition is not
+/// linear, or does not depend on `dim`.
 static std::optional<int64_t> borderOf(const IndexSpace &space, AffineExpr condition, AffineExpr dim) {
   LinearIndex index = space.analyze(condition);
   int64_t step = index.coefficientOf(dim);
@@ -29,7 +30,7 @@ static std::optional<int64_t> borderOf(const IndexSpace &space, AffineExpr condi
   if (step == 0 || !isLinear)
     return std::nullopt;
   index.add(dim, -step);
-  int64_t least = space.range(index).low; // of the terms
+  int64_t least = space.range(index).low; // of all terms
   return step > 0 ? llvm::divideCeilSigned(-least, step) : llvm::divideFloorSigned(least, -step) + 1;
 }
 

@@ -391,7 +391,7 @@ LogicalResult LoopKernel::emitValue(Operation *op) {
   return success();
 }
 
-// The borders of the windows whose results have the elements of `space`.
+// The borders of windows, for ops whose results have the shape of `space`.
 SmallVector<SmallVector<int64_t, 2>> LoopKernel::bordersIn(RankedTensorType space) {
   SmallVector<SmallVector<int64_t, 2>> borders(space.getRank());
   if (!writer.splitsAtBorders())
@@ -404,7 +404,7 @@ SmallVector<SmallVector<int64_t, 2>> LoopKernel::bordersIn(RankedTensorType spac
       llvm::append_range(all, more);
       llvm::sort(all);
       all.erase(llvm::unique(all), all.end());
-      if (all.size() > 2) // windows of several kinds
+      if (all.size() > 2) // from windows of different sizes
         all.clear();
     }
   }

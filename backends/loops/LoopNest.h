@@ -40,7 +40,7 @@ struct LoopNest {
   std::function<void(Emitter &, Elements &, mlir::AffineExpr part, llvm::ArrayRef<mlir::AffineExpr> index)> body =
       nullptr;
   int64_t parts = 1;
-  /// By dimension of `space`, ascending indices at which loops are split, because conditions change there (Borders.h).
+  /// For each dimension of `space`, ascending indices at which loops are split: conditions change there (Borders.h).
   llvm::SmallVector<llvm::SmallVector<int64_t, 2>> borders = {};
 };
 
@@ -64,7 +64,7 @@ public:
   // number of adjacent elements of a task.
   virtual int64_t wantedTasks() const = 0;
   virtual int64_t elementsAtOnce() const = 0;
-  /// Whether loops over windows are split at the borders of images. It does not affect values.
+  /// Whether loops over windows are split at the borders of images. This does not affect values.
   virtual bool splitsAtBorders() const { return false; }
   /// Fails with a diagnostic.
   virtual mlir::LogicalResult write(const LoopNest &nest) = 0;

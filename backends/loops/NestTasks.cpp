@@ -7,7 +7,8 @@ namespace sluice::loops {
 
 using namespace mlir;
 
-/// Loops over windows go down columns only while the elements of all columns fit in the second-level cache.
+/// Nests with `borders` go down columns only if the elements of all columns have at most this size, so that they stay
+/// in the second-level cache.
 static constexpr double kBytesDownColumns = 512 << 10;
 
 struct NestTasks::Task {
@@ -299,7 +300,7 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
   forEach(t, part, placeEach);
 }
 
-/// The parts of a dimension between the borders of windows.
+/// The intervals of a dimension between the borders of windows.
 SmallVector<Interval> NestTasks::intervalsOf(size_t i) const {
   const Dim &dim = dims[i];
   SmallVector<Interval> intervals{{0, dim.extent - 1}};
@@ -313,7 +314,7 @@ SmallVector<Interval> NestTasks::intervalsOf(size_t i) const {
   return intervals;
 }
 
-/// The loop over a task's indices in an interval.
+/// The loop over those indices of an interval that belong to the task.
 NestTasks::Part NestTasks::within(Task &t, size_t i, Interval interval) {
   const Dim &dim = dims[i];
   Count begin = t.constant(interval.low), end = t.constant(interval.high + 1);

@@ -45,8 +45,8 @@ struct ArrayCall {
   bool createsStates = false; ///< layers may create states, which become inputs of the target
   /// By read of a state in its graph: the latest value in the target.
   llvm::DenseMap<mlir::Value, mlir::Value> values = llvm::DenseMap<mlir::Value, mlir::Value>();
-  mlir::Value key = {}; ///< of random numbers; null if nothing is drawn
-  int64_t streams = 0;  ///< random streams so far: equal calls have equal streams, and different keys
+  mlir::Value key = {}; ///< of random numbers; null if the model is not training
+  int64_t streams = 0;  ///< number of random streams so far; calls have equal streams and different keys
 
   /// The value for a read. Throws Error for other values.
   mlir::Value valueOf(mlir::Value read) const;
@@ -111,7 +111,8 @@ public:
   /// An input that is on a device from the start; null: on the host or wherever it is needed.
   mlir::Value addInputOn(mlir::StringAttr device, const std::string &name, mlir::RankedTensorType type,
                          const SourceLocation &location);
-  /// Adds inputs x0, x1, ... of these types, which contain the devices. Takes linear time, unlike single inputs.
+  /// Adds inputs x0, x1, ... of these types, which include the devices. Takes linear time: adding a single input copies
+  /// the list of names.
   std::vector<mlir::Value> addInputs(llvm::ArrayRef<mlir::Type> types, const SourceLocation &location);
   /// Whether this is the name of an entry point, including those that the compiler adds.
   bool isEntryPoint(llvm::StringRef name);
@@ -122,9 +123,9 @@ public:
                        mlir::StringAttr device, const SourceLocation &location);
   /// The state's value, fixed on a device unless `device` is null.
   mlir::Value read(ir::StateOp state, mlir::StringAttr device, const SourceLocation &location);
-  /// The key of random numbers: that of the call on arrays in progress, or else a separate state of the graph.
+  /// The key of random numbers: the key of the call on arrays in progress, or else a separate state of the graph.
   mlir::Value readKey(const SourceLocation &location);
-  /// A new stream of random numbers of this key.
+  /// The number of a new random stream of this key.
   int64_t nextStream() { return running && running->key ? running->streams++ : streams++; }
   /// Throws if the rule is invalid; `state` names the initialized state.
   ir::InitAttr initAttr(const init::Init &init, const std::string &state, mlir::RankedTensorType type,
@@ -190,9 +191,9 @@ public:
   mlir::OpBuilder builder; ///< at the end of the innermost open block
   DType dtype = DType::f32;
   ArrayCall *call = nullptr;    ///< a call on arrays of this graph's modules
-  ArrayCall *running = nullptr; ///< the call on arrays whose module is building in this graph
-  /// In a graph that traces a function of arrays: called before a module outside of graphs, with its operands. Makes
-  /// the states of its model values of this graph.
+  ArrayCall *running = nullptr; ///< the call on arrays that builds in this graph
+  /// In a graph that traces a function of arrays: runs before each call of a module outside of graphs, with the module
+  /// and the operands of the call. Maps the states of the module's model to values of this graph.
   std::function<void(nn::Module &, llvm::ArrayRef<Tensor>)> enterModule;
   bool isTraining = false;                   ///< mode-dependent ops are built with their semantics in training
   bool isOutside = false;                    ///< of modules outside of a graph: holds only their states

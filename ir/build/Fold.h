@@ -18,8 +18,8 @@ inline Lane addLanes(Lane a, Lane b) { return a + b; }
 mlir::Value fold(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element, double identity,
                  Combine combine, llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::AffineExpr>)> term);
 
-/// Replaces the accumulated value at every index of `extents` by `step`, starting at 0; `a + b` combines the values of
-/// two parts. The value has the accumulator type of `element`, and the result has type `element`.
+/// Accumulates a value from 0: at every index of `extents`, `step` computes the next value from the value before. The
+/// values of two parts are added. Values have the accumulator type of `element`; the result has type `element`.
 mlir::Value
 accumulate(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element,
            llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::AffineExpr> index, mlir::Value before)> step);

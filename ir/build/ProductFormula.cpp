@@ -27,7 +27,7 @@ static Lane factor(ElementBuilder &builder, unsigned operand, ArrayRef<AffineExp
   return Lane(builder.builder(), builder.loc(), builder.operand(operand, index));
 }
 
-/// The sum of the products of two operands' elements, each added with one rounding.
+/// The sum of the products of two operands' elements. Products of floats are added by fused multiply-adds.
 static Value sumProducts(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element,
                          llvm::function_ref<Term(ArrayRef<AffineExpr>)> termAt) {
   if (!isa<FloatType>(element))

@@ -177,7 +177,7 @@ private:
   }
 
   /// The groups that share an operand with `op`, also through rematerialized ops, and produce none of its operands: the
-  /// last group first, and only a few if there are many. Of each value, only the last readers are visited: a parameter
+  /// last group first, and only a few if there are many. Only the last readers of each value are visited: a parameter
   /// may have thousands.
   SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
     llvm::SetVector<Value> values;
@@ -298,7 +298,7 @@ private:
   FusionRules &rules;
   DenseSet<std::pair<Value, Value>> madeInPlace;           // old and new values without other readers
   DenseMap<Operation *, SmallVector<Value, 1>> replacedBy; // state values and their new values
-  DenseMap<Value, SmallVector<Operation *, 1>> readBefore; // the readers of each value that were visited, in order
+  DenseMap<Value, SmallVector<Operation *, 1>> readBefore; // the readers of each value so far, in order
   GroupGraph graph;
 };
 

@@ -2,13 +2,16 @@
 //
 // 1. Values connected by elementwise ops, a state with its reads and writes, and a slot with its parameter form one
 //    class and share a layout. The layout is one that a backend requires somewhere in the class, else the first
-//    proposal, else row-major. The forward pass precedes its gradients, so it decides if they disagree about a weight:
-//    entry points for inference read the state as it is, and the training step repacks it. Always row-major are the
-//    inputs and outputs of entry points, loop-carried values, values that replicas scatter and gather, and values on a
-//    device whose backend proposes no layouts. Exceptions are inputs and outputs of a function of arrays on the host
-//    that elementwise ops connect, such as a parameter and its new value: the caller passes the output to the next call
-//    as it is. So are inputs and outputs that the attribute `sluice.passed` of the model names. A function of arrays is
-//    a functional model with one entry point. If there were more, one would not read what another returns.
+//    proposal, else row-major. If the forward pass and its gradients prefer different layouts of a weight, the forward
+//    pass decides, because it comes first. So entry points for inference read the state unchanged, and the training
+//    step repacks it. Always row-major are the inputs and outputs of entry points, loop-carried values, values that
+//    replicas scatter and gather, and values on a device whose backend proposes no layouts.
+//
+//    There are two exceptions, both for functions of arrays on the host. Inputs and outputs that elementwise ops
+//    connect, such as a parameter and its new value, are not row-major: the caller passes the output to the next call
+//    unchanged. Neither are the inputs and outputs in the attribute `sluice.passed` of the model. A function of arrays
+//    is a functional model with one entry point. With several, an output of one could be an input of another, in which
+//    it has another layout.
 // 2. Each op is queried again with the layouts chosen for its values. If it requires another layout, a
 //    `sluice.relayout` is inserted, unless the elements already have the required order in memory.
 //
@@ -77,7 +80,7 @@ private:
 
   void join(void *a, void *b) { classes.unionSets(a, b); }
 
-  /// Whether the caller may pass the value to the next call in another order than row-major.
+  /// Whether the caller may pass the value to the next call in a layout that is not row-major.
   bool isCandidate(Value value) {
     auto type = cast<RankedTensorType>(value.getType());
     return type.hasStaticShape() && getDevice(type).getValue() == kHostDevice && !isRowMajor(type);

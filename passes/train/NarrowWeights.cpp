@@ -1,11 +1,11 @@
-// Stores the matrices that products read in f16 or bf16. They are rounded when they are set or loaded, and widened where
-// they are read, so products and sums stay in f32:
+// Stores the weight matrices that products read in f16 or bf16. A weight is rounded when it is set or loaded, and
+// widened when it is read. So products and sums stay in f32:
 //
 //   %w = sluice.get @w : tensor<3x4xf32>   ==>   %n = sluice.get @w : tensor<3x4xbf16>
 //                                                %w = sluice.cast %n {to = f32} : (tensor<3x4xbf16>) -> tensor<3x4xf32>
 //
-// Inference is bound by the bytes of these matrices if it has few rows, as in text generation. Training would lose the
-// small updates of weights of 16 bits, so a program with an entry point that updates such a matrix is an error.
+// Inference with few rows, such as text generation, spends most of its time on reading these matrices. Training would
+// lose small updates of 16-bit weights, so an entry point that updates such a weight is an error.
 #include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "passes/Passes.h"
@@ -87,7 +87,7 @@ private:
   FloatType narrow;
   llvm::StringMap<SmallVector<GetOp>> gets; // by the name of the state
   llvm::StringMap<SmallVector<SetOp>> sets;
-  DenseSet<std::pair<StringRef, StringRef>> copied; // states that begin as others
+  DenseSet<std::pair<StringRef, StringRef>> copied; // a state that begins as a copy, and its source
 };
 
 } // namespace

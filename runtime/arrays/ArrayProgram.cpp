@@ -38,7 +38,7 @@ ArrayProgram::ArrayProgram(const sluice_artifact &artifact, std::shared_ptr<cons
   hasStates_ = !plan_.states.empty();
   uint32_t base = 0;
   for (const std::vector<Value> *values : {&entry_->inputs, &entry_->outputs})
-    for (const Value &value : *values) // an output in the place of an input has the base of the input
+    for (const Value &value : *values) // an output in the memory of an input has the base of the input
       basesOfValues_.try_emplace({value.slot.arena, value.slot.offset}, base++);
   for (const Value &input : entry_->inputs)
     inputPackings_.push_back(packingOf(input));

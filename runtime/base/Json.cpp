@@ -9,8 +9,8 @@ namespace sluice::runtime {
 
 namespace {
 
-/// Builds a value, and rejects deep nesting and repeated keys. A callback of Json::parse could do the same, but after
-/// each element it visits all elements of the list before: reading would be quadratic.
+/// Builds a value, and rejects deep nesting and repeated keys. Json::parse with a callback could do the same, but it
+/// visits all earlier elements of a list after each element, which takes quadratic time.
 class StrictParser : public nlohmann::detail::json_sax_dom_parser<Json> {
   using Base = nlohmann::detail::json_sax_dom_parser<Json>;
 

@@ -14,8 +14,8 @@ namespace sluice::runtime {
 /// reset would wait for all of them.)
 class BenchState {
 public:
-  /// Inputs: random bytes, reals in [0, 1) and indices, such as class labels. Booleans and other i32 and i64 are one: they
-  /// may be masks, and kernels skip the work of masked elements. `seed` initializes the states at resets.
+  /// Inputs are random: bytes, reals in [0, 1), and indices such as class labels. Booleans, and i32 and i64 that are
+  /// not indices, are one: they may be masks, and kernels skip masked elements. `seed` sets the states at resets.
   BenchState(Instance &instance, const Entry &entry, uint64_t seed = 0);
 
   /// Resets the states when due, and restores only the inputs that a run has overwritten, so that cached data stays

@@ -448,7 +448,7 @@ std::pair<std::vector<std::vector<float>>, std::int64_t> gradientsBy(nn::Module 
   return {gradients, launches};
 }
 
-// Functions of arrays save all their results.
+// Functions of arrays save all results, so their gradients need the fewest launches.
 TEST_F(Modules, BackwardRepeatsNoForwardPass) {
   Deep net;
   auto jitted = jit([&](const Tensor &its) { return net(its); });
@@ -466,7 +466,7 @@ TEST_F(Modules, BackwardHasTheModeOfTheCall) {
   Net changed, kept;
   for (Net *net : {&changed, &kept}) {
     manual_seed(7);
-    net->parameters(); // begins here
+    net->parameters(); // creates the states, from this seed
   }
   auto tape = record();
   Array a = square(changed(x)).sum(), b = square(kept(x)).sum();
@@ -475,11 +475,11 @@ TEST_F(Modules, BackwardHasTheModeOfTheCall) {
   EXPECT_EQ(changed(x).to_vector<float>(), changed(x).to_vector<float>()) << "without dropout";
 }
 
-// The gradients of relu and tanh read their results, and so do the products after them. They do not read the first
-// product, nor its double. Sizes are multiples of the allocation's.
+// The gradients of relu, tanh, and the products after them read the results of relu and tanh. No gradient reads the
+// first product or its double. All sizes are multiples of the unit of allocation.
 TEST_F(Modules, RecordedCallsSaveWhatGradientsRead) {
   Deep net;
-  net.eval(); // without keys
+  net.eval(); // without random numbers
   Array large = array(numbers(96), {16, 6});
   auto elementwise = jit([](const Tensor &its) { return exp(sin(its) * tanh(its)); });
   auto bytesOf = [](const std::function<Array()> &call) {
@@ -522,7 +522,7 @@ TEST_F(Modules, FunctionsMustBePure) {
               HasSubstr("two traces of the function built different ops; it must be pure"));
 }
 
-//===- within functions by jit -------------------------------------------------------------------------------------===//
+//===- within functions by jit ------------------------------------------------------------------------------------===//
 
 struct Layer : nn::Module {
   nn::Linear fc{this, "fc", 6, 3};
@@ -555,12 +555,12 @@ TEST_F(Modules, FunctionsReadTheirParameters) {
   EXPECT_EQ(twice(x.to(gpu(0))).to_vector<float>(), (net(x.to(gpu(0))) * 2.0).to_vector<float>());
 }
 
-// Two nets of one seed: one is called on arrays, the other one within a function.
+// Two nets with the same seed: one is called on arrays, the other one within a function.
 TEST_F(Modules, FunctionsTrainThem) {
   Net a, b;
   for (Net *net : {&a, &b}) {
     manual_seed(7);
-    net->parameters(); // begins here
+    net->parameters(); // creates the states, from this seed
   }
   auto loss = jit([&](const Tensor &its, const Tensor &label) { return cross_entropy(b(its), label); });
   optim::Trainer one(a, optim::Adam{.lr = 0.05}), two(b, optim::Adam{.lr = 0.05});
@@ -597,7 +597,7 @@ TEST_F(Modules, FunctionsDifferentiateByTheirParameters) {
     EXPECT_EQ(gradients[i].to_vector<float>(), net.parameters()[i].grad().to_vector<float>()) << i;
 }
 
-// The gradient by the argument; the parameters are constant.
+// The gradient with respect to the argument; the parameters are constants.
 TEST_F(Modules, FunctionsDifferentiateThroughThem) {
   Layer net;
   auto both = jit(value_and_grad([&](const Tensor &its) { return square(net(its)).sum(); }));

@@ -21,7 +21,7 @@ std::string gpt2(const std::string &more = "", int64_t length = kLength) {
                    fmt::format("--layers 2 --width 128 --length {} --words {} --batch 1 {}", length, kWords, more));
 }
 
-/// The program without training.
+/// The same program, with only the entry points of generation.
 std::string forGeneration(const std::string &text) {
   return replaced(text, "capacity 1 ", "capacity 1 entries [\"decode\", \"prefill\"] ");
 }
@@ -178,8 +178,8 @@ TEST(Generate, HasTheSameBitsOnAnyNumberOfThreadsAndOnAnAccelerator) {
   EXPECT_EQ(one, generated(accelerated, {.sim = "seed=3", .replays = false}));
 }
 
-// Tests that attention ends with the block of keys that contains the position, for one word and for a chunk. A NaN of a
-// later block would reach the scores.
+// Tests that attention reads no block of keys after the block with the position, for one word and for a chunk. A NaN in
+// a later block would reach the logits.
 TEST(Generate, StopsAtThePosition) {
   constexpr int64_t kLong = 200, kBlock = 64;
   std::vector<double> text = words(kLong, kWords);
@@ -235,7 +235,7 @@ TEST(Generate, MovesNothingThatNeedNotMove) {
   EXPECT_LT(bytes, 1.1 * (parameters + caches));
 }
 
-/// The stages of the entry point's products: one for each, unless an operand is copied before it.
+/// The number of stages of each product of the entry point: 1, unless a stage before the product copies an operand.
 std::vector<size_t> stagesOfProducts(const Compiled &model, const std::string &entry) {
   std::vector<size_t> stages;
   for (const sluice::runtime::Launch *launch : model.plan().findEntry(entry)->launches()) {
@@ -247,14 +247,14 @@ std::vector<size_t> stagesOfProducts(const Compiled &model, const std::string &e
   return stages;
 }
 
-// Tests that products read the weights as they are stored, although the gradients of training read them transposed.
+// Tests that products read the weights in their stored layout, although the gradients of training read them transposed.
 TEST(Generate, RepacksNoWeights) {
   Compiled model(gpt2());
   for (const char *entry : {"decode", "prefill", "predict"})
     EXPECT_EQ(stagesOfProducts(model, entry), std::vector<size_t>(4 * 2 + 1, 1)) << entry;
 }
 
-// Tests that weights of 16 bits give the bits of the same weights in f32, and that products read them as they are stored.
+// Tests that 16-bit weights give the bits of the same weights in f32, and that products read them in their stored type.
 TEST(Generate, ReadsWeightsOfHalves) {
   std::string text = forGeneration(gpt2());
   std::vector<double> tokens = words(kLength, kWords);
@@ -271,7 +271,7 @@ TEST(Generate, ReadsWeightsOfHalves) {
         exact.setState(state.name, narrow.state(state.name));
         elements += state.dtype == sluice::runtime::DType::f32 ? 0 : state.elements();
       }
-    EXPECT_EQ(elements, 2 * 12 * 128 * 128 + kWords * 128); // all matrices but that of the positions
+    EXPECT_EQ(elements, 2 * 12 * 128 * 128 + kWords * 128); // all matrices except the table of positions
     EXPECT_EQ(prefill(narrow, tokens, 0, kChunk), prefill(exact, tokens, 0, kChunk));
     EXPECT_EQ(decode(narrow, tokens[kChunk], kChunk), decode(exact, tokens[kChunk], kChunk));
     for (const char *entry : {"decode", "prefill"}) // no launch widens a weight

@@ -445,7 +445,7 @@ TEST(Evaluate, FlopsAreCountedPerRow) {
 }
 
 namespace {
-/// The tensors of a convolution or of one of its gradients.
+/// The shapes of the tensors of a convolution or of one of its gradients.
 struct ConvolutionShapes {
   ArrayRef<int64_t> x, weight, y;
 };
@@ -461,7 +461,8 @@ static ConvolutionShapes shapesOf(Conv2dWeightGradOp op) {
   return {shapeOf(op.getX()), shapeOf(op.getDweight()), shapeOf(op.getDy())};
 }
 
-/// Counts the products of one image and one group's channel with elements of x, by the formula in conv2d's description.
+/// Counts the products with elements of x, not padding, for one image and one pair of channels, by the formula in the
+/// description of conv2d.
 template <typename Op> static int64_t countPlaneProducts(Op op) {
   auto [x, weight, y] = shapesOf(op);
   ArrayRef<int64_t> stride = op.getStride(), padding = op.getPadding(), dilation = op.getDilation();
@@ -476,7 +477,7 @@ template <typename Op> static int64_t countPlaneProducts(Op op) {
   return count;
 }
 
-/// Compares the counts of an op's samples, and of the same attributes for another size of images.
+/// Compares the flops of the op's samples with these counts.
 template <typename Op> static void expectProductsOfSamples() {
   for (const Sample &sample : Op::samples()) {
     OpInstance instance(sample.op);
@@ -520,12 +521,12 @@ TEST(Evaluate, FlopsOfConvolutionsLeaveOutPadding) {
   expectProductsOfSamples<Conv2dOp>();
   expectProductsOfSamples<Conv2dInputGradOp>();
   expectProductsOfSamples<Conv2dWeightGradOp>();
-  // By hand: a 3x3 kernel on a 7x7 image has 7 * 3 - 2 taps of elements in each dimension.
+  // Counted by hand: a 3x3 kernel on a 7x7 image has 7 * 3 - 2 taps that are elements in each dimension.
   EXPECT_EQ(flopsOfPasses(7, 3, 1, 1), std::vector<int64_t>(3, 2 * 6 * 6 * 19 * 19));
   EXPECT_EQ(flopsOfPasses(7, 3, 1, 1, /*groups=*/6), std::vector<int64_t>(3, 2 * 6 * 19 * 19));
-  // Strides: windows at -1, 1, 3 and 5 of 7 elements.
+  // Stride 2: windows at -1, 1, 3 and 5 of 7 elements, with 2 + 3 + 3 + 2 taps.
   EXPECT_EQ(flopsOfPasses(7, 3, 2, 1), std::vector<int64_t>(3, 2 * 6 * 6 * 10 * 10));
-  // The padding exceeds the kernel: 1 of the 5 windows is an element.
+  // The padding exceeds the kernel: 1 of the 5 windows in each dimension is an element.
   EXPECT_EQ(flopsOfPasses(1, 1, 1, 2), std::vector<int64_t>(3, 2 * 6 * 6));
 }
 

@@ -46,8 +46,8 @@ module {
 
 // -----
 
-// Tests that inputs and outputs are row-major if there are several entry points: `eval_step` reads what `train_step`
-// returns.
+// Tests that inputs and outputs are row-major if there are several entry points: `eval_step` reads results of
+// `train_step`.
 // CHECK: sluice.entry @train_step ["x", "@w", "@lr"] -> ["loss", "@w"] (%{{.+}}: tensor<4x8xf32, #cpu>, %{{.+}}: tensor<64x8xf32, #cpu>,
 // CHECK: sluice.return %{{.+}} : tensor<f32, #cpu>, tensor<64x8xf32, #cpu>
 // CHECK: sluice.entry @init
@@ -65,8 +65,8 @@ module {
 
 // -----
 
-// Tests that an input and an output that only functions of arrays pass to each other have the layout that kernels
-// prefer. The others are row-major.
+// Tests that an input and an output in `sluice.passed`, which functions of arrays pass to each other, have the layout
+// that kernels prefer. All others are row-major.
 // CHECK: sluice.entry @predict ["given", "w"] -> ["r", "z"] (%[[GIVEN:.+]]: tensor<2x8x9x9xf32, #[[NHWC:cpu_acdb]]>, %{{.+}}: tensor<16x8x3x3xf32, #cpu>)
 // CHECK: sluice.conv2d %[[GIVEN]], %
 // CHECK-NEXT: %[[R:.+]] = sluice.relu %{{.+}} -> tensor<2x16x7x7xf32, #[[NHWC]]>

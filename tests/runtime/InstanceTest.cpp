@@ -152,7 +152,8 @@ TEST(Instance, BenchmarksSetWhatStepsOverwrite) {
   EXPECT_EQ(left, Bytes(left.size(), std::byte(1)));
 }
 
-/// The bytes that a benchmark of `eval_step` sets as input `number`, if the plan declares this type and number of classes.
+/// The bytes that a benchmark of `eval_step` sets as input `number`, if the plan declares it with this type and this
+/// number of classes.
 Bytes inputOfBenchmark(size_t number, const char *dtype, std::optional<int> below = {}) {
   nlohmann::json edited = nlohmann::json::parse(plan());
   for (nlohmann::json &entry : edited["entries"])
@@ -177,8 +178,8 @@ template <typename T> std::vector<T> elements(const Bytes &data) {
   return values;
 }
 
-// Tests that a benchmark masks nothing: kernels skip the work of masked elements. An input that may be a mask is a
-// boolean, or an integer that is no index.
+// Tests that a benchmark masks no element, because kernels skip masked elements. A boolean, or an integer that is not
+// an index, may be a mask.
 TEST(Instance, BenchmarksMaskNothing) {
   EXPECT_EQ(elements<int32_t>(inputOfBenchmark(1, "i32")), std::vector<int32_t>(test::capacity, 1));
   std::vector<uint8_t> mask = elements<uint8_t>(inputOfBenchmark(0, "bool"));

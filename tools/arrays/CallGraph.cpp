@@ -11,8 +11,8 @@ namespace sluice::detail {
 using runtime::ArrayDevice;
 using runtime::ArrayDevices;
 
-/// The devices of a program: the host, all of the process for a function by jit, and those of the arrays.
-/// Arrays may be on devices of an earlier list.
+/// The devices of a program: the host, all devices of the process for a function by jit, and the devices of the arrays,
+/// which may be from an earlier list.
 static std::vector<ArrayDevice *> devicesFor(const CompileRequest &request) {
   ArrayDevices &all = ArrayDevices::ofProcess();
   std::vector<ArrayDevice *> devices = request.isWhole ? all.all() : std::vector<ArrayDevice *>{&all.host()};
@@ -65,7 +65,7 @@ const ArrayType *CallGraph::typeOf(const Tensor &result) const {
 
 //===- traces -----------------------------------------------------------------------------------------------------===//
 
-/// The graph that this thread traces a function in, for Create.h.
+/// The graph in which this thread traces a function, for Create.h.
 static thread_local Graph *graphOfThread = nullptr;
 
 Graph &tracedGraph() { return *graphOfThread; }

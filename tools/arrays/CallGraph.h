@@ -1,4 +1,4 @@
-// The graph that a function of arrays is traced in.
+// The graph in which a function of arrays is traced.
 #pragma once
 
 #include "frontend/graph/GraphImpl.h"
@@ -12,11 +12,11 @@ class CallGraph {
 public:
   explicit CallGraph(const CompileRequest &request);
 
-  /// Calls the function with the inputs. `models`: those whose operands follow the function's. Adds others that it calls,
-  /// and takes new states; returns whether there are any, which have no operands yet.
+  /// Traces the function with the inputs. The operands of `models` follow those of the function. Adds other models that
+  /// the function calls, and new states of models. Returns whether it added any, because these have no operands yet.
   bool trace(const Trace &function, std::vector<CapturedModel> &models);
 
-  /// Lets the compiler choose the order of elements of inputs and outputs that no user sees.
+  /// Lets the compiler choose the layouts of these inputs and outputs (PassedValues.h).
   void setPassed(const std::vector<std::string> &names);
   /// The type of the array of a result.
   const ArrayType *typeOf(const Tensor &result) const;
@@ -27,13 +27,14 @@ public:
   std::vector<runtime::ArrayDevice *> devices;
   Graph graph;
   std::vector<Tensor> inputs, results;
-  size_t ownResults = 0; ///< the number of results that are not those of models
+  size_t ownResults = 0; ///< the number of results of the function itself, without those of models
 
 private:
   mlir::Value newInput(const ArrayType &type);
 };
 
-/// Calls a function with its own operands. Its models have the operands after those.
+/// Traces a function whose models were found by an earlier trace. The first `own` operands are those of the function;
+/// the others are those of its models.
 std::vector<Tensor> traceWithModels(const Trace &function, const std::vector<CapturedModel> &models,
                                     std::span<const Tensor> operands, size_t own, CaptureRequest request);
 

@@ -136,7 +136,8 @@ static void countCompilation(const CallRequest &request, std::string_view key) {
                  runtime::CallSite{request.function, request.where}.text().c_str(), many);
 }
 
-/// For each operand of a function of several ops, whether it has a gradient; empty if the call is not recorded.
+/// For each operand of a function that may call modules, whether it has a gradient. Empty for other functions, and if
+/// the call is not recorded.
 static std::vector<bool> gradientsOf(const CallRequest &request) {
   std::vector<bool> gradients;
   if (request.callsModules && is_recording())
@@ -146,7 +147,7 @@ static std::vector<bool> gradientsOf(const CallRequest &request) {
   return isRecorded ? gradients : std::vector<bool>();
 }
 
-/// Compiles a call. `own`: the number of operands that are not those of models. Null: see compileCall.
+/// Compiles a call. `own`: the number of operands that are not those of models. Returns null as compileCall does.
 static std::unique_ptr<CachedCall> compileNew(const CallRequest &request, size_t own,
                                               std::vector<CapturedModel> &models) {
   if (hasThreadEnded) // so have variables of MLIR
@@ -165,7 +166,7 @@ static std::unique_ptr<CachedCall> compileNew(const CallRequest &request, size_t
   return compileCall(compile, request.trace(request.context), models);
 }
 
-/// The key of a call in the cache. `text`: its memory, if it is not the key of the request.
+/// The key of a call in the cache: the key of the request, or a longer one in the memory of `text`.
 static std::string_view keyOf(const CallRequest &request, std::string &text) {
   std::string_view key = request.key->text();
   if (request.key->arrays().empty()) { // the device of the result is part of the key
@@ -181,7 +182,7 @@ static std::string_view keyOf(const CallRequest &request, std::string &text) {
   return key;
 }
 
-/// The compiled call of a key, of this thread or of the process; null if there is none.
+/// Looks up a compiled call in the caches of this thread and of the process; null if there is none.
 static const CachedCall *findInThread(std::string_view key) {
   CallMap &calls = mapOfThread();
   if (auto found = calls.find(key); found != calls.end())
@@ -249,7 +250,7 @@ std::vector<Array> run(const CallRequest &request) {
 
 //===- calls of modules -------------------------------------------------------------------------------------------===//
 
-/// Adds the models that earlier traces of a call found.
+/// Adds the models that earlier traces of the function found.
 static std::vector<CallModel> withCaptured(const CallRequest &request, std::vector<CallModel> models) {
   for (nn::Module *root : capturedBefore(request.key->text()))
     if (std::none_of(models.begin(), models.end(), [&](const CallModel &model) { return model.root == root; }))
@@ -257,7 +258,7 @@ static std::vector<CallModel> withCaptured(const CallRequest &request, std::vect
   return models;
 }
 
-/// The key of a call with the operands of its models.
+/// The key of a call, with the arrays of its models as further operands.
 static CallKey keyWith(const CallRequest &request, const std::vector<CallModel> &models) {
   CallKey key = *request.key;
   for (const CallModel &model : models) {
@@ -276,7 +277,8 @@ static CallKey keyWith(const CallRequest &request, const std::vector<CallModel> 
   return key;
 }
 
-/// Sets the arrays of models to the results of a call in training. Leaves the results of the function.
+/// Assigns the results of a call in training to the arrays of its models. Leaves only the results of the function in
+/// `results`.
 static void update(const std::vector<CallModel> &models, const CachedCall &cached, std::vector<Array> &results,
                    std::source_location where) {
   size_t count = results.size() - cached.saved.size();
@@ -312,7 +314,7 @@ std::vector<Array> run(const CallRequest &request, const std::vector<CallModel> 
       for (const CallModel &model : models)
         captured.emplace_back(*model.root).take(*model.arrays);
       std::unique_ptr<CachedCall> made = compileNew(call, request.key->arrays().size(), captured);
-      if (!made) { // now they are known
+      if (!made) { // the trace found new models or states
         rememberCaptured(request.key->text(), std::span(captured).subspan(given.size()));
         continue;
       }

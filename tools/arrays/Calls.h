@@ -11,7 +11,7 @@
 
 namespace sluice::detail {
 
-/// A value that a trace builds: a result of an op, which is counted from the first op of the trace.
+/// A value that a trace builds: a result of an op. `op` counts from the first op of the trace.
 struct SavedValue {
   size_t op;
   unsigned result;
@@ -24,10 +24,10 @@ struct CachedCall {
                                             const runtime::CallSite &site) const;
 
   const char *function;
-  Trace trace;                       ///< of the function on all operands and with all results, for gradients
+  Trace trace;                       ///< calls the function with all operands and returns all results, for gradients
   std::vector<CapturedModel> models; ///< whose operands follow those of the function
   bool isWhole;
-  std::vector<SavedValue> saved; ///< values that gradients read, which are the last results
+  std::vector<SavedValue> saved; ///< the last results: values that gradients read
   std::vector<const ArrayType *> results;
 
   std::shared_ptr<runtime::ArrayProgram> program;
@@ -46,9 +46,10 @@ struct CompileRequest {
   bool isWhole = false;
   const CompileOptions *options = nullptr;
   runtime::ArrayDevice *device = nullptr; ///< of values whose device is not fixed
-  /// For each operand, whether it has a gradient: the call returns values that gradients read. Empty: it returns none.
+  /// For each operand, whether it has a gradient. The call then also returns the values that gradients read. Empty: it
+  /// returns no such values.
   std::vector<bool> isDifferentiated = {};
-  /// Numbers of operands that calls with `isDifferentiated` have saved.
+  /// The numbers of the operands that are saved values of other calls.
   std::vector<size_t> saved = {};
 };
 
@@ -56,17 +57,17 @@ struct CompileRequest {
 std::string targetOf(const std::vector<runtime::ArrayDevice *> &devices);
 /// Compiles a functional graph with one entry point. Throws Error.
 std::shared_ptr<runtime::ArrayProgram> compileGraph(const Graph &graph, const CompileRequest &request);
-/// Traces and compiles a function. `models`: those that it is known to call. If it calls others, or a lazy layer creates
-/// states, updates `models` and returns null: the caller gives their operands. Throws Error.
+/// Traces and compiles a function. `models`: the models that it is known to call. If it calls others, or a lazy layer
+/// creates states, updates `models` and returns null: the caller adds the operands and tries again. Throws Error.
 std::unique_ptr<CachedCall> compileCall(const CompileRequest &request, Trace trace, std::vector<CapturedModel> &models);
 
 /// A model of a call, and its arrays.
 struct CallModel {
   nn::Module *root;
   ModuleArrays *arrays;
-  bool isOwn = true; ///< the arrays of the model itself: tapes give them gradients, and training updates them
+  bool isOwn = true; ///< whether these are the model's current arrays, which get gradients and updates
 };
-/// Runs a function that calls `models` and maybe others.
+/// Runs a function that calls `models`, and possibly other models.
 std::vector<Array> run(const CallRequest &request, const std::vector<CallModel> &models);
 
 /// Looks up a compiled call; null if there is none.

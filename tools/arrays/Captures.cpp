@@ -70,7 +70,7 @@ void CaptureScope::enter(nn::Module &module, llvm::ArrayRef<Tensor> x) {
   GraphImpl &graph = ModuleAccess::graph(module);
   auto known = std::find_if(opened.begin(), opened.end(), [&](const Open &its) { return its.graph.get() == &graph; });
   if (known == opened.end() && graph.call)
-    return; // another scope has given the states
+    return; // another scope has mapped the states
   createStates(module, x, request.where);
   Open &its = known == opened.end() ? open(module) : *known;
   CapturedModel &model = models[its.number];
@@ -104,7 +104,7 @@ CaptureScope::Open &CaptureScope::open(nn::Module &module) {
   models[number].isCalled = true;
   GraphImpl &graph = ModuleAccess::graph(module);
   opened.push_back({number, graph.shared_from_this(), ArrayCall{traced}, graph.call, modesOf(root), {}});
-  setModes(root, models[number].modes); // the user may have changed them since the recorded call
+  setModes(root, models[number].modes); // the user may have changed the modes since the recorded call
   graph.call = &opened.back().call;
   setKey(opened.back());
   return opened.back();
@@ -121,7 +121,7 @@ void CaptureScope::setKey(Open &its) {
   its.call.key = its.key = operandOf(its, 0);
   if (!model.isSpread)
     return;
-  // Not within a step, and first in each trace, because saved values are known by the numbers of their ops.
+  // The copy is at the start of each trace, never within a step: saved values are known by the numbers of their ops.
   mlir::OpBuilder::InsertionGuard guard(traced.builder);
   if (last)
     traced.builder.setInsertionPointAfter(last);

@@ -1,4 +1,4 @@
-// Models that a function of arrays calls. Their arrays are operands of the function, after its own.
+// Models that a function of arrays calls. The arrays of the models are further operands of the function.
 #pragma once
 
 #include "frontend/graph/GraphImpl.h"
@@ -13,11 +13,11 @@
 
 namespace sluice::detail {
 
-/// A model, as a compiled call reads it. Its operands are, in training, the key of its random numbers, then its states.
-/// Its results are, in training, its buffers, then its next key.
+/// A model that a compiled call reads. Its operands are its states; in training, the key of its random numbers precedes
+/// them. In training, its results are its buffers and its next key.
 struct CapturedModel {
   explicit CapturedModel(nn::Module &root) : root(ModuleAccess::self(root)) {}
-  /// Takes the current states of the model.
+  /// Copies the types and modes of the model's current states.
   void take(const ModuleArrays &its);
   size_t resultCount() const { return isTraining && isCalled ? buffers.size() + 1 : 0; }
 
@@ -25,10 +25,10 @@ struct CapturedModel {
   std::vector<mlir::Value> reads;       ///< of its states, in order
   std::vector<const ArrayType *> types; ///< of its operands
   std::vector<size_t> buffers;          ///< numbers of the states that training returns
-  std::vector<bool> modes;              ///< of the modules of the model: whether they are training
-  bool isTraining = false;              ///< whether a module is
-  bool isSpread = false;                ///< the states are on several devices
-  bool isCalled = false;                ///< the last trace called it
+  std::vector<bool> modes;              ///< whether each module of the model is training
+  bool isTraining = false;              ///< whether any module is training
+  bool isSpread = false;                ///< whether the states are on several devices
+  bool isCalled = false;                ///< whether the last trace called it
   int64_t changes = -1;                 ///< ModuleArrays::changes of the states
 };
 
@@ -36,12 +36,12 @@ struct CapturedModel {
 struct CaptureRequest {
   const char *function; ///< for errors
   std::source_location where;
-  /// The first trace, in which the function may call other models, and their states may be new.
+  /// Whether this is the first trace, which may find other models and new states.
   bool isFirst;
-  const runtime::ArrayDevice *device = nullptr; ///< in the first trace: of keys of models without states
+  const runtime::ArrayDevice *device = nullptr; ///< in the first trace: the device of keys of models without states
 };
 
-/// RAII: while a function is traced, modules outside of graphs may be called with its tensors.
+/// RAII: lets a function that is traced call modules outside of graphs with its tensors.
 class CaptureScope {
 public:
   /// The value of an operand of a model.
@@ -51,21 +51,21 @@ public:
   CaptureScope(const CaptureScope &) = delete;
   ~CaptureScope();
 
-  /// Adds the results of the models. Throws Error if one was destroyed.
+  /// Appends the results of the models. Throws Error if a model was destroyed.
   void addResults(std::vector<Tensor> &results);
 
-  std::vector<CapturedModel> models; ///< the known ones, and those that the function called
-  bool hasNew = false;               ///< whether there is a model that was not known, or a known one has new states
+  std::vector<CapturedModel> models; ///< the known ones, and others that the function called
+  bool hasNew = false;               ///< whether a called model was not known or has new states
 
 private:
-  /// A model whose states stand for values of the traced graph.
+  /// A model whose states are mapped to values of the traced graph.
   struct Open {
     size_t number; ///< among `models`
     std::shared_ptr<GraphImpl> graph;
     ArrayCall call;
-    ArrayCall *before;             ///< of the graph
-    std::vector<bool> modesBefore; ///< of the modules
-    mlir::Value key;               ///< operand of the model; null outside training
+    ArrayCall *before;             ///< the graph's earlier `call`
+    std::vector<bool> modesBefore; ///< the modules' earlier modes
+    mlir::Value key;               ///< an operand of the model; null outside of training
   };
 
   void enter(nn::Module &module, llvm::ArrayRef<Tensor> x);
@@ -77,14 +77,14 @@ private:
   GraphImpl &traced;
   Operand operand;
   CaptureRequest request;
-  mlir::Operation *last;  ///< of the graph before the trace
-  std::list<Open> opened; ///< graphs refer to `call`
+  mlir::Operation *last;  ///< the last op before the trace
+  std::list<Open> opened; ///< a list, because graphs refer to each `call`
   std::function<void(nn::Module &, llvm::ArrayRef<Tensor>)> outer;
 };
 
-/// The models that a function called in earlier traces and that exist, by the key of its call without models.
+/// The existing models that a function called in earlier traces. `key` is the key of its call without models.
 std::vector<nn::Module *> capturedBefore(std::string_view key);
-/// Adds models to those of the key. Existing ones keep their order.
+/// Adds models to those of the key, after the existing ones.
 void rememberCaptured(std::string_view key, std::span<const CapturedModel> models);
 
 } // namespace sluice::detail

@@ -49,9 +49,9 @@ struct ModuleAccess {
 /// The arrays of the model that a module belongs to, created, and moved to their devices. Throws Error if it belongs to
 /// a graph.
 ModuleArrays &arraysOf(nn::Module &module, std::source_location where);
-/// Calls forward once without a result, so that lazy layers create their states. Does nothing if all have states.
+/// Calls forward once and drops the result, so that lazy layers create their states. Does nothing if all have states.
 void createStates(nn::Module &module, llvm::ArrayRef<Tensor> x, std::source_location where);
-/// Parameters that require a gradient get one.
+/// Attaches gradients to the parameters that require one.
 void attachGradients(ModuleArrays &its, std::source_location where);
 /// Puts the key on the device of the states or, without states, on `otherwise`.
 void placeKey(ModuleArrays &its, const Device &otherwise, std::source_location where);

@@ -80,7 +80,7 @@ static bool isSpread(const ModuleArrays &its, std::span<const ArrayArg *const> x
   return false;
 }
 
-/// Tensors of the types of arrays, in a graph without computation.
+/// Inputs of a graph, with the types of arrays.
 static std::vector<Tensor> tensorsLike(Graph &graph, std::span<const ArrayArg *const> x, std::source_location where) {
   std::vector<Tensor> tensors;
   for (const ArrayArg *arg : x) {

@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace sluice::detail {
 
-/// The ops of a graph after `last`, those within steps and branches not included.
+/// The ops of a graph after `last`, without those in steps and branches.
 static std::vector<Operation *> opsAfter(GraphImpl &graph, Operation *last) {
   std::vector<Operation *> ops;
   Block &body = graph.graph.getBody().front();
@@ -34,7 +34,7 @@ std::vector<Value> valuesOf(GraphImpl &graph, Operation *last, const std::vector
   return values;
 }
 
-/// Makes all consumers of a value read an input.
+/// Makes all consumers of a value read an input instead.
 static void useSaved(GraphImpl &graph, Value value, Value given) {
   OpBuilder builder(graph.builder.getContext());
   builder.setInsertionPointAfterValue(value);
@@ -55,7 +55,7 @@ void useSaved(GraphImpl &graph, Operation *last, const std::vector<SavedValue> &
 
 namespace {
 
-/// Differentiates a traced function, as if all its values were saved. The gradients read the values to save.
+/// Differentiates a traced function as if all its values were saved, to find the values that the gradients read.
 class Finder {
 public:
   Finder(CallGraph &call, const std::vector<bool> &isDifferentiated)
@@ -86,7 +86,7 @@ private:
                             where);
   }
 
-  /// Gives the results gradients, by a loss. Returns the operands that the loss depends on.
+  /// Builds a loss in which each result has a gradient as its factor. Returns the operands on which the loss depends.
   std::vector<Tensor> giveGradients() {
     for (size_t i = 0; i < call.ownResults; ++i) {
       const Tensor &result = call.results[i];
@@ -113,7 +113,7 @@ private:
     loss = exists ? loss + (device ? part.to(*device) : part) : part;
   }
 
-  /// Makes consumers of all values of the function read inputs.
+  /// Makes the consumers of all values of the function read inputs instead.
   void giveValues() {
     for (size_t op = 0; op < ops.size(); ++op)
       for (OpResult result : ops[op]->getResults()) {
@@ -125,7 +125,7 @@ private:
       }
   }
 
-  /// The names of the inputs that the gradients read. If they cannot be computed, `backward` reports the reason.
+  /// The names of the inputs that the gradients read. Empty if differentiation fails: `backward` reports the reason.
   llvm::StringSet<> readByGradients() {
     ScopedDiagnosticHandler ignored(&graph.context, [](Diagnostic &) { return success(); });
     OwningOpRef<ModuleOp> module = moduleOf(call.graph, where).clone();
@@ -143,7 +143,7 @@ private:
     return op->getNumOperands() == 0 || isa<ir::ElementwiseOp, ir::SameElementsOp>(op);
   }
 
-  /// The values to save, of those that the gradients read.
+  /// The values to save: those that the gradients read, except cheap ones.
   std::vector<SavedValue> withoutCheap(const llvm::StringSet<> &read) {
     std::vector<SavedValue> saved;
     llvm::DenseSet<Value> isAvailable(isResult);
@@ -168,7 +168,7 @@ private:
   GraphImpl &graph;
   std::source_location where;
   std::vector<Operation *> ops; ///< of the function
-  std::vector<Tensor> operands; ///< with gradients
+  std::vector<Tensor> operands; ///< those with gradients
   llvm::DenseSet<Value> isResult;
   Tensor loss;
 };

@@ -66,7 +66,7 @@ void measureFirst(const sluice::Device &device, int functions) {
               (resident() - before) / (functions - 10));
 }
 
-/// The time should grow with the number of calls, not with its square.
+/// Measures the first backward of records of several lengths. The time should grow linearly with the number of calls.
 void measureRecord(const sluice::Device &device) {
   sluice::Array w = sluice::full({8, 8}, 0.1, sluice::f32, device);
   w.attach_grad();

@@ -1,6 +1,6 @@
-// Measures training steps of an MLP and of LeNet, written with arrays in four variants: calls of functions that are
-// recorded, with gradients by backward; recorded calls of a module; one function by jit for the whole step; and the
-// compiled graph with minimize. All use SGD.
+// Measures training steps of an MLP and of LeNet in four variants: recorded calls of functions of arrays, with
+// gradients by backward; recorded calls of a module; one function by jit for the whole step; and the compiled graph
+// with minimize. All use SGD.
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 #include "sluice/array.h"

@@ -24,12 +24,12 @@ PEERS = {
     "onnxruntime": Kind("onnx_peer.py", ("onnxruntime", "torch", "onnxscript"), ("onnxruntime",)),
     "openvino": Kind("onnx_peer.py", ("openvino", "torch", "onnxscript"), ("openvino",)),
 }
-# Settings that restrict a peer to the instructions of the compiled code, by the vectors in `bench --kernels`. ONNX
-# Runtime has none.
+# Environment variables that restrict peers to the instructions of the compiled code, by the name of the vectors in
+# `bench --kernels`. ONNX Runtime has none.
 RESTRICTIONS = {"AVX2": {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
                          "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}}
 
-# A program that is only measured for its machine.
+# A program for measuring the machine: only `machine` of its figures is used.
 PRODUCT = """module @product {
   sluice.model "product" format 2 phase "model" capacity 1
   sluice.graph ["x"] (%x: tensor<64x64xf32>) {
@@ -41,7 +41,7 @@ PRODUCT = """module @product {
 
 
 class Failure(Exception):
-    """A program failed; the text has its command and its last line of errors."""
+    """A program failed. The text has its command and the end of its errors."""
 
 
 def pinned(command, threads):
@@ -56,7 +56,7 @@ def run(command):
 
 
 def without_training(graph):
-    """The part of a graph from `minimize` on is training, with its own entry points."""
+    """Removes training from the text of a graph: everything from `minimize` to the end of its body."""
     begin = graph.index("    sluice.minimize")
     return graph[:begin] + graph[graph.index("\n  }", begin) + 1:]
 
@@ -81,7 +81,7 @@ class Program:
         return json.loads(run(pinned([*self.bench, "--threads", threads, "--seconds", seconds, *flags], threads)).splitlines()[-1])
 
     def grouped_kernels(self):
-        """The kernels with a convolution in groups, such as a depthwise one."""
+        """The names of the kernels with a convolution in groups, such as a depthwise one."""
         if not re.search(r"\bgroups = (?!1\b)\d", self.model.read_text()):
             return set()
         functions = self.compile("--compile-to", "lowered").split("sluice.function @")[1:]
@@ -97,7 +97,7 @@ def program_of(case, folder, options):
 
 
 def measured_machine(options):
-    """The limits of one thread and of all threads, for the instructions of the compiled code."""
+    """The machine, and its limits for one thread and for all threads with the instructions of the compiled code."""
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "product.mlir"
         model.write_text(PRODUCT)
@@ -109,14 +109,15 @@ def measured_machine(options):
 
 
 class Peer:
-    """A process that prepares its step and measures on request. `ready` is None if it has no such network or variant."""
+    """A process that prepares its step and measures on request. `ready` is None if it lacks the network or variant."""
 
     def __init__(self, kind, python, case, variant, vector, options):
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), PYTHONWARNINGS="ignore", **RESTRICTIONS.get(vector, {}))
         if kind.script == "torch_peer.py" and os.path.exists(MALLOC):
             environment["LD_PRELOAD"] = MALLOC
         self.folder = tempfile.TemporaryDirectory()
-        environment["TORCHINDUCTOR_CACHE_DIR"] = environment["PEER_FOLDER"] = self.folder.name  # so that the first step compiles
+        # The cache is empty, so that the first step compiles.
+        environment["TORCHINDUCTOR_CACHE_DIR"] = environment["PEER_FOLDER"] = self.folder.name
         self.command = pinned([python, HERE / "peers" / kind.script, case.net, case.mode, case.batch, variant, options.threads], options.threads)
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(self.command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
@@ -146,7 +147,7 @@ class Peer:
 
 
 def installed_peers(options):
-    """For each requested peer the first Python interpreter that has its modules, and the peers for which there is none."""
+    """The first Python interpreter with the modules of each requested peer, and the peers without an interpreter."""
     find = "import importlib.util, sys; print(*filter(importlib.util.find_spec, sys.argv[1:]))"
     wanted = sorted({module for name in options.peer for module in PEERS[name].modules})
     modules = {python: run([python, "-c", find, *wanted]).split() for python in options.python}

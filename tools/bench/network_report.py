@@ -3,7 +3,7 @@
 import math
 import re
 
-# Classes of kernels, by their kinds in the plan. The last one has every other reduction.
+# Classes of kernels, and the kinds of kernels in the plan that belong to each. The last class has all other reductions.
 CLASSES = (
     ("products", r"einsum"),
     ("convolutions", r"conv2d"),
@@ -16,7 +16,7 @@ CLASSES = (
     ("sums and norms", r"\w*"),
 )
 GROUPED = "convolutions in groups"  # such as depthwise ones, which have the kinds of other convolutions
-VARIANTS = re.compile(r"(_(narrow|bf16|f16|tf32))+$")  # of a kind
+VARIANTS = re.compile(r"(_(narrow|bf16|f16|tf32))+$")  # suffixes of a kind
 
 
 def class_of(kernel, grouped):
@@ -25,13 +25,13 @@ def class_of(kernel, grouped):
 
 
 def bound_of(kernel, run, peak):
-    """The minimum time of a kernel, if the machine reaches `peak` GFLOP/s instead of the peak measured in the run."""
+    """The minimum time of a kernel if the machine reaches `peak` GFLOP/s, instead of the peak measured in the run."""
     return kernel["bound"] * (run["machine"]["peak_gflops"] / peak if kernel["bound_by"] == "compute" else 1)
 
 
 def kernels_of(runs, grouped, peak):
-    """The kernels of a call with their classes. Time and bound are the least of all runs of `bench --kernels`, because other
-    programs can only make the kernel and the machine slower."""
+    """The kernels of a call with their classes. Time and bound are the least of all runs of `bench --kernels`, because
+    other programs can only slow down the kernel and the machine."""
     kernels = []
     for measured in zip(*(run["kernels"] for run in runs)):
         first, ms = measured[0], min(each["ms"] for each in measured)
@@ -42,7 +42,7 @@ def kernels_of(runs, grouped, peak):
 
 
 def classes_of(kernels):
-    """The sums of each class, in the order of their times."""
+    """The sums of each class, the longest time first."""
     classes = {}
     for kernel in kernels:
         its = classes.setdefault(kernel["class"], {"launches": 0, "ms": 0.0, "bound_ms": 0.0})

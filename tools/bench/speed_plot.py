@@ -19,7 +19,7 @@ def bar(number, name, ratio):
 
 
 def draw(ratios, peer, peers):
-    """A bar for each name and ratio of times. `peer` is the short name of the other programs, `peers` describes them."""
+    """A bar for each name and ratio of times. `peer` is the short name of the peers; `peers` describes them."""
     bottom = TOP + len(ratios) * STEP
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 16}" width="{WIDTH}" height="{bottom + 16}" role="img">\n'
             f'<title>Time of Sluice relative to {peer}, by network</title>\n'

@@ -1,6 +1,6 @@
-// The layouts that the CPU's generators use: activations of convolutions and pools NHWC, weights in panels along the
-// output channels, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`; every other value is row-major. The outputs of a matrix are
-// its first dimension, as in nn::Linear, or its second one.
+// The layouts that the CPU's generators use. Activations of convolutions and pools are NHWC. Weights are in panels
+// along their outputs, `[O/P][kh][kw][C][P]` and `[N/P][K][P]`. The outputs of a matrix are its first dimension, as in
+// nn::Linear, or its second one. Every other value is row-major.
 #pragma once
 
 #include "backends/cpu/compiler/machine/Target.h"
@@ -25,8 +25,8 @@ int64_t bitsOfSums(mlir::RankedTensorType type);
 /// The width of the panels (tiles) of a dimension; 0 if the layout does not tile it.
 int64_t panelAlong(mlir::RankedTensorType type, unsigned dim);
 
-/// Panels of width `panel` along a dimension of a matrix, and along the first dimension of convolution weights [O, C,
-/// kh, kw].
+/// Panels of width `panel` along dimension `along` of a matrix, and along the first dimension of convolution weights
+/// [O, C, kh, kw].
 mlir::AffineMap getMatrixPanels(mlir::MLIRContext *context, int64_t panel, unsigned along);
 mlir::AffineMap getFilterPanels(mlir::MLIRContext *context, int64_t panel);
 

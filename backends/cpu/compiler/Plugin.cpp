@@ -111,7 +111,8 @@ void CpuSession::proposeLayout(const sluice_kernel_view &view, bool isResult, un
   proposal.num_layout = dims.size();
 }
 
-/// Whether the view has a product and the cast of its weight, which the product's generator reads through.
+/// Whether the kernel is a product and the cast that widens its weight. The generator of the product then reads the
+/// weight in 16 bits.
 bool CpuSession::isProductOfHalfWeight(const sluice_kernel_view &kernel) const {
   if (kernel.num_ops != 2)
     return false;

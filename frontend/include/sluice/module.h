@@ -65,7 +65,7 @@ private:
 /// seed of `manual_seed`, on the device of `to` or `pin`, or else on default_device(). A call is one program: forward
 /// is called with tensors when the types of the arrays, the mode or a device changes, and otherwise only its kernels
 /// run. While a tape records, parameters that require a gradient get one (Array::grad). A call of a submodule on arrays
-/// is a separate program. A function by jit may call the module with its tensors, as a part of its program.
+/// is a separate program. A function by jit may call the module with tensors, as a part of its program.
 class Module {
 public:
   /// The line of a call, for error messages; a default argument everywhere.
@@ -200,7 +200,7 @@ private:
   /// States of this module and of the submodules without a separate pin.
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);
-  /// In a traced function of arrays: makes the states of the model operands of the function.
+  /// In a trace of a function of arrays: makes the states of the model further operands of the function.
   void enterTrace(std::initializer_list<Tensor> x);
   template <class Forward> Tensor call(Where line, std::initializer_list<Tensor> x, Forward forward);
   /// The graph in which calls build.

@@ -265,7 +265,7 @@ SmallVector<HostTensor> evaluateHiddenKeys(Operation *op, ArrayRef<HostTensor> o
 
 //===- work ------------------------------------------------------------------------------------------------------===//
 
-/// The scores of a head that `causal` does not hide: query t attends to keys 0 to t.
+/// The number of scores of a head that `causal` does not hide: query t attends to keys 0 to t.
 static int64_t countCausalScores(int64_t queries, int64_t keys) {
   uint64_t partial = std::min(queries, keys); // the queries that may attend to fewer than all keys
   uint64_t scores = llvm::SaturatingMultiplyAdd(uint64_t(queries) - partial, uint64_t(keys),

@@ -67,7 +67,7 @@ static void forEachProductRow(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, con
           }
 }
 
-/// Twice the products that ProductRow lists, as (constant part, part per row). Products with padding are not computed.
+/// Twice the number of products in all ProductRows, which have no padding, as (constant part, part per row).
 static std::pair<int64_t, int64_t> countProducts(ArrayRef<int64_t> y, ArrayRef<int64_t> weight,
                                                  const Windows &windows) {
   return countFlops({y.take_front(2), weight[1], windows[0].countTaps(), windows[1].countTaps()});

@@ -20,9 +20,9 @@ struct Window {
   /// The element at a tap of a window, possibly in the padding.
   int64_t element(int64_t position, int64_t tap) const { return position * stride - before + tap * dilation; }
   bool holds(int64_t element) const { return element >= 0 && element < size; }
-  /// The windows [first, second) in which the tap is an element. In the others it is padding.
+  /// The windows [first, second) in which this tap is an element. In all other windows it is padding.
   std::pair<int64_t, int64_t> positionsWith(int64_t tap) const;
-  /// The taps of all windows that are elements, not padding.
+  /// The number of taps of all windows that are elements, not padding.
   int64_t countTaps() const;
 };
 

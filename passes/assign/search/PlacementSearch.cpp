@@ -170,9 +170,9 @@ private:
     return placeGroups(weighted, kCutEffort);
   }
 
-  /// Compiles the fastest assignments until no remaining one can be faster, and more of them if none fits. The model
-  /// omits relayouts, and takes kernel times from other plans, whose layouts may differ; so an assignment that it
-  /// predicts as nearly as fast may be faster.
+  /// Compiles the fastest assignments until no remaining one can be faster. Their number has a limit, which is twice as
+  /// large until one fits. The model omits relayouts, and takes kernel times from other plans, whose layouts may
+  /// differ. So an assignment that it predicts as nearly as fast may be faster.
   void tryFound(const AssignmentSearch &assignments) {
     std::vector<const FoundAssignment *> left; // the fastest first
     for (const FoundAssignment &one : assignments.found())
@@ -198,7 +198,7 @@ private:
       candidates.pop_back();
   }
 
-  /// Whether one of the compiled assignments fits.
+  /// Whether a compiled assignment fits.
   bool hasFound() const { return candidates.back().name == kFound && candidates.back().isPossible(); }
 
   /// The fastest assignment that probably fits, judging by plans so far; else the fastest of all.

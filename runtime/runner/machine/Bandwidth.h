@@ -16,7 +16,7 @@ public:
     double bytesPerSecond = 0;
   };
 
-  /// Reads with vectors of `vectorBits`. Takes about a fifth of a second.
+  /// Reads with vectors of at most `vectorBits`. Takes about a fifth of a second.
   static Bandwidth measure(Team &team, int64_t vectorBits);
 
   /// Bytes per second for a working set of `bytes`. Between the measured points it is linear in the logarithm of the

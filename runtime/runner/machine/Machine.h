@@ -1,4 +1,4 @@
-// Measured peak performance of this machine with the available threads, for the vectors that a program uses: the
+// Measured peak performance of this machine, with the available threads and the vector width of a program. It is the
 // reference of `bench --kernels`.
 #pragma once
 
@@ -13,8 +13,8 @@ struct MachinePeak {
   const char *vector = ""; ///< name of the measured instructions
 };
 
-/// Takes about half a second. Code with vectors of `vectorBits` cannot reach the peak of wider vectors, even if this
-/// machine has them.
+/// Measures with vectors of at most `vectorBits`, because code with such vectors cannot reach the peak of wider ones.
+/// Takes about half a second.
 MachinePeak measureMachine(Team &team, int64_t vectorBits);
 
 } // namespace sluice::runtime

@@ -126,8 +126,8 @@ TEST(Attention, LeavesOutWhatABoolMaskDoes) {
   expectMatches({2, 2, 33, 40, 8, 8, ", causal", "1x33x40xi1", "f64", "", "?", "1"});
 }
 
-// Tests attention of one query, whose lanes are keys, with masks and elements that fill no vector, several tiles of keys,
-// and values of several groups of vectors.
+// Tests attention of one query, whose lanes are keys: masks, elements that fill no vector, several tiles of keys, and
+// values of several groups of vectors.
 TEST(Attention, OfOneQueryIsThatOfTheReference) {
   expectForwardMatches({1, 1, 1, 70, 256, 200, ", block = 24 : i64"});
   expectForwardMatches({2, 1, 1, 150, 20, 3, ", block = 150 : i64", "2x1x150xi1"});
@@ -146,7 +146,7 @@ TEST(Attention, EndsWhereABoolMaskDoes) {
     for (int64_t shown : {0, 1, 64, 65, 128, 140, 150}) {
       kernel.randomize(-1, 1);
       for (int64_t query = 0; query < queries; ++query)
-        for (int64_t key = 0; key < kKeys; ++key) { // the last of them is one query's alone, in either tile
+        for (int64_t key = 0; key < kKeys; ++key) { // only one query of each tile attends to the last of them
           bool isLast = queries == 1 || query == 7 || query == 67;
           kernel.inputs[3].at({0, 0, query, key}) = key + 1 < shown || (key < shown && isLast);
         }

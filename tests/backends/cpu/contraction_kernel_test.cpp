@@ -162,7 +162,7 @@ TEST_P(ContractionKernels, MakesWeightGradientsInPanels) {
   }
 }
 
-// The weight [in, out] in panels along its second dimension: the product, its input gradient, and its weight gradient.
+// A product and its input and weight gradients, with the weight [in, out] in panels along its second dimension.
 TEST_P(ContractionKernels, MultipliesByPanelsOfColumns) {
   for (std::string n : {"10", "64", "100"}) {
     std::string x = t.tensor("?x33"), w = t.tensor("33x" + n, "columns"), y = t.tensor("?x" + n);
@@ -201,8 +201,8 @@ TEST_P(ContractionKernels, MultipliesRowMajorInAllTranspositions) {
 INSTANTIATE_TEST_SUITE_P(Elements, ContractionKernels, ::testing::Values("f32", "f64", "f16", "bf16"),
                          [](const auto &info) { return std::string(info.param); });
 
-// Tests products in f32 of operands in f16 and bf16: the product reads weights in panels as they are stored, and a stage
-// before it widens every other operand.
+// Tests products in f32 of operands in f16 and bf16. The product reads weights in panels in their stored type. A stage
+// before it widens all other operands.
 TEST(ContractionKernels, WidensOperands) {
   Types wide{"f32"};
   for (Types half : {Types{"f16"}, Types{"bf16"}})

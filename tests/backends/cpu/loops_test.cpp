@@ -443,8 +443,8 @@ TEST(Loops, PoolsOverlappingWindowsWithPadding) {
   }
 }
 
-// Tests that loops over windows are split where windows begin to leave the image: no load has a condition. Images of 40
-// x 41 are also split among tasks. With a stride of 2, windows leave at one side only.
+// Tests that loops over windows are split at the borders of the image, so that no load has a condition. Images of
+// 40 x 41 are also split among tasks. With a stride of 2, windows leave the image on one side only.
 TEST(Loops, WindowsInsideOfTheImageHaveNoConditions) {
   struct Case {
     int64_t height, width, stride;

@@ -61,7 +61,8 @@ class KernelsTest(CliTest):
         convolution = pages["conv2d_add_relu_1"]
         self.check_host_code(convolution, "conv2d_add_relu_1")
         self.assertRegex(convolution["facts"], r"(?m)^launches: eval_step 1, predict 1$")
-        # 9 x 9 x 50 results of 2 * 5 * 5 * 20 operations and 2 more, from 13 x 13 x 20 floats; and weights of 5 x 5 x 20, whose 50 channels are padded to 64, and biases
+        # 9 x 9 x 50 results of 2 * 5 * 5 * 20 operations and 2 more, from images of 13 x 13 x 20 floats, weights of
+        # 5 x 5 x 20 floats for 50 channels, padded to 64, and 50 biases
         operations, numbers = 64 * 9 * 9 * 50 * (2 * 5 * 5 * 20 + 2), 64 * (9 * 9 * 50 + 13 * 13 * 20) + 64 * 5 * 5 * 20 + 50
         self.assertRegex(convolution["facts"], rf"(?m)^cost: {operations} operations, {4 * numbers} bytes with 64 rows; lane utilization: \d+ %$")
         self.assertRegex(convolution["facts"], r"(?m)^bound: compute: its operations take \S+ us at [\d.]+ GFLOP/s, its bytes \S+ us at [\d.]+ GB/s; rates: \w+$")

@@ -261,7 +261,7 @@ for number, seconds in enumerate(sys.stdin):
             return json.load(file)
 
     def test_alone(self):
-        """The smallest network, without peers: every figure has its place."""
+        """The smallest network, without peers: the report has every figure."""
         result = self.networks("--python", sys.executable, "--peer", "tensorflow")
         self.assertEqual(result.returncode, 0, result.stdout)
         figures = self.figures()
@@ -296,7 +296,7 @@ for number, seconds in enumerate(sys.stdin):
         self.assertRegex(result.stdout, r"(?m)^lenet train \(256\) +[\d.]+ +[\d.]+  torch eager\+cl +10000.00 +10000.00 +\d+\.\d\d .* +70 +[\d.]+ +20\.5$")
         with open(self.plot, encoding="utf-8") as file:
             self.assertEqual(file.read().count("<rect"), 2)
-        self.assertLess(infer["sluice"]["executable_kb"], train["sluice"]["executable_kb"] - 30)  # nothing is compiled that trains
+        self.assertLess(infer["sluice"]["executable_kb"], train["sluice"]["executable_kb"] - 30)  # no training code
 
     def test_a_peer_that_fails_is_named(self):
         result = self.networks("--python", self.python, "--peer", "torch", "--target-cpu", "haswell", rounds=2)

@@ -1,5 +1,4 @@
-"""Networks of models/ built of Keras layers, for images as NHWC: NETS[name] = (body(x), shape of a row, batch(rows), settings
-of SGD)."""
+"""Networks of models/ in Keras, NHWC. NETS[name] = (body(x), shape of a row, batch(rows), settings of SGD)."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """A network of models/ as an ONNX model, exported from PyTorch: onnx_peer.py NET MODE BATCH ENGINE THREADS. ENGINE is
-onnxruntime or openvino; MODE must be infer. Another process exports, so that this one has no memory of PyTorch. The
-results must agree with PyTorch's."""
+onnxruntime or openvino. Only MODE infer is supported. Another process exports the model, so that the memory of PyTorch
+is not counted. The results must agree with PyTorch's."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 """The protocol of a peer's process. It prints a line when its step is ready. Then, for each input line with a number of
-seconds, it prints the median of steps that took at least that long. A peer without the network or the variant prints
+seconds, it runs steps for at least that time and prints their median. A peer without the network or the variant prints
 nothing."""
 
 import json
@@ -19,7 +19,7 @@ def say(**line):
 
 
 def answer(prepare, **ready):
-    """`prepare` makes the step, a function that returns after its work. The time of both is the first step's."""
+    """`prepare` returns the step, a function that returns after its work. `first_s` is the time of both."""
     base, start = most_resident_mb(), time.perf_counter()
     step = prepare()
     step()

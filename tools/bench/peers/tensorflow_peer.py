@@ -1,5 +1,5 @@
-"""A network of models/ in TensorFlow with Keras: tensorflow_peer.py NET MODE BATCH VARIANT THREADS. MODE is train or infer;
-VARIANT graph or xla."""
+"""A network of models/ in TensorFlow with Keras: tensorflow_peer.py NET MODE BATCH VARIANT THREADS. MODE is train or
+infer. VARIANT is graph or xla."""
 
 import os
 import sys

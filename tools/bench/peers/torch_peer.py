@@ -1,5 +1,5 @@
-"""A network of models/ in PyTorch: torch_peer.py NET MODE BATCH VARIANT THREADS. MODE is train or infer; VARIANT eager or
-compile, followed by +cl for channels_last."""
+"""A network of models/ in PyTorch: torch_peer.py NET MODE BATCH VARIANT THREADS. MODE is train or infer. VARIANT is
+eager or compile, followed by +cl for channels_last."""
 
 import sys
 from pathlib import Path

@@ -82,7 +82,8 @@ void ForwardEmitter::finish(OpBuilder &b, TaskTile &task, const Sums &largest, c
                     at(b, task.stage, op.logsumexpResult.tensor, task.batch, task.head, task.first));
 }
 
-/// Whether the lanes can be keys: there is one query per head, and the mask of the keys is contiguous or constant.
+/// Whether the lanes can be keys: there is one query per head, attention is not causal, and the mask is contiguous or
+/// constant along the keys.
 static bool isOfOneQuery(const Attention &attention) {
   return attention.queries == 1 && !attention.causal && (!attention.mask.stored || attention.mask.strides[3] <= 1);
 }

@@ -8,7 +8,7 @@
 //
 // The order of each sum follows from the block and the steps alone, so tiles of any width give the same sums.
 //
-// Attention of one query per head has keys on the lanes instead (OneQuery.cpp).
+// For one query per head, the lanes are keys instead (OneQuery.cpp).
 #pragma once
 
 #include "backends/cpu/compiler/product/Contraction.h"
@@ -51,7 +51,7 @@ inline constexpr int64_t kDeepestAttention = 256;
 
 Stage emitAttention(const StageModule &module, llvm::StringRef name, mlir::Location loc, const Attention &attention,
                     const Target &target);
-/// The same for attention of one query per head, which is not causal, with a mask of stride 0 or 1 along the keys.
+/// The same for one query per head, without `causal`, and with a mask of stride 0 or 1 along the keys.
 Stage emitOneQueryAttention(const StageModule &module, llvm::StringRef name, mlir::Location loc,
                             const Attention &attention, const Target &target);
 /// Emits the stage that computes dQ.

@@ -48,7 +48,7 @@ protected:
                int64_t stride);
   void bringOut(mlir::OpBuilder &b, TaskTile &task, mlir::Value tile, int64_t elements,
                 const Attention::Result &result);
-  /// The address of a result of the first item of the tile.
+  /// The address of the tile's first item in a result.
   mlir::Value resultAt(mlir::OpBuilder &b, TaskTile &task, const Attention::Result &result);
   /// Stores a vector of elements, rounded to the type of the result.
   void storeElements(mlir::OpBuilder &b, mlir::Value elements, mlir::Value base, mlir::Value offset,

@@ -1,5 +1,5 @@
-// Attention of one query per head, as in text generation, where each call has one new token. Tiles of queries would leave
-// all lanes but one idle, so the lanes are keys in the products with the query, and elements in the sums of values.
+// Attention of one query per head, as in text generation, where each call has one new token. A tile of queries would
+// leave all lanes but one idle. So the lanes are keys in products with the query, and elements in sums of values.
 #include "backends/cpu/compiler/attention/AttentionEmitter.h"
 
 #include "backends/cpu/compiler/machine/Halves.h"
@@ -22,10 +22,10 @@ public:
   using AttentionEmitter::AttentionEmitter;
 
 private:
-  /// Of the lanes, and of the sum so far over the keys on each lane.
+  /// The softmax over the keys so far.
   struct State {
-    Value largest; // on all lanes
-    Value total;
+    Value largest; // the largest score, on all lanes
+    Value total;   // the sum of the weights, of the keys on each lane
   };
 
   bool lanesAreQueries() const final { return true; }
@@ -84,7 +84,8 @@ void OneQueryEmitter::emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, 
   addValues(b, at(b, task.stage, op.v, task.batch, headOfKeys, first), count, kept);
 }
 
-/// The scores of the keys from `first` on, to `weights` from `place` on. Each is a sum over the elements in order.
+/// Stores the scores of `count` keys from `first` on into `weights` from `place` on. Each score is a sum over the
+/// elements in order.
 void OneQueryEmitter::score(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, Value place, int64_t count) {
   LaneTile keys(loc, vector, count);
   Value from = at(b, task.stage, op.k, task.batch, headOfKeys, first);
@@ -113,7 +114,7 @@ Value OneQueryEmitter::masked(OpBuilder &b, TaskTile &task, Value step, int64_t 
   return b.create<arith::AddFOp>(loc, scores, mask);
 }
 
-/// The scores of lanes without a key are -inf.
+/// Sets the scores of lanes without a key to -inf.
 Value OneQueryEmitter::hideMissing(OpBuilder &b, Value scores, int64_t count) {
   if (count == lanes)
     return scores;
@@ -124,8 +125,8 @@ Value OneQueryEmitter::hideMissing(OpBuilder &b, Value scores, int64_t count) {
   return b.create<arith::SelectOp>(loc, keys, scores, splat(b, -INFINITY));
 }
 
-/// Scores become weights. Returns the factor of earlier sums, on all lanes. As in tiles of queries, the maximum of no keys so far is -inf, and the scores are then shifted
-/// by 0.
+/// Replaces scores by weights. Returns the factor of earlier sums, on all lanes. The largest score is -inf while all
+/// keys are masked. The scores are then shifted by 0, as in tiles of queries.
 Value OneQueryEmitter::weigh(OpBuilder &b, int64_t count, State &state) {
   IndexMath math{b, loc};
   Value end = math.constant(int64_t(llvm::alignTo(count, lanes)));
@@ -150,7 +151,7 @@ Value OneQueryEmitter::weigh(OpBuilder &b, int64_t count, State &state) {
   return kept;
 }
 
-/// Calls `body` for groups of the elements of a value, as many as a tile keeps in registers.
+/// Calls `body` for each group of elements of a value. A tile keeps one group in registers.
 void OneQueryEmitter::forEachColumns(llvm::function_ref<void(int64_t first, const Tile &tile)> body) {
   constexpr int64_t kVectors = 8;
   for (int64_t first = 0; first < op.valueDepth; first += kVectors * lanes)

@@ -66,7 +66,7 @@ public:
                       loops::Condition condition) final;
   void store(const loops::Memory &memory, mlir::AffineExpr offset, const loops::Lanes &lanes,
              loops::Element element) final;
-  /// Prefetches the cache line of an element that is the same for all lanes.
+  /// Prefetches the cache line of one element. `offset` is the same for all lanes.
   void prefetch(const loops::Memory &memory, mlir::AffineExpr offset, bool forWrite);
   /// Stores `count` contiguous zeros.
   void storeZeros(const loops::Memory &memory, mlir::AffineExpr offset, int64_t count);

@@ -2,8 +2,8 @@
 //
 // The generators of products read f32 and f64. A stage before the product widens each half-precision operand once and
 // keeps its layout. This costs one more read of the operand, and a write and a read of twice as many bytes. A product
-// of any depth outweighs that cost. A cast in the kernel may also widen an operand; products widen weights in panels as
-// they read them (Matmul::Matrix::half).
+// of any depth outweighs that cost. This also applies to operands that a cast in the kernel widens. The exception is
+// a weight in panels, which the product widens as it reads it (Matmul::Matrix::half).
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"
@@ -18,10 +18,10 @@ public:
                 int64_t capacity)
       : kernel(kernel), into(into), name(name), target(target), capacity(capacity) {}
 
-  /// The operand of the kernel that a cast in the kernel widens to `value`; `value` itself if there is no such cast.
+  /// The operand of the kernel that a cast in the kernel widens to `value`, or `value` if there is no such cast.
   static mlir::Value sourceOf(mlir::Value value);
 
-  /// Widens the half-precision operands of `root`, except `left`, and those that casts widen.
+  /// Widens the half-precision operands of `root`, and those of casts that `root` reads. Skips the operand `left`.
   mlir::LogicalResult widen(mlir::Operation *root, mlir::Value left = {});
 
   /// The offset of a widened operand in the workspace, in f32 elements; none if the operand was not widened.

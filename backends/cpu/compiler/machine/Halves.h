@@ -8,10 +8,10 @@
 
 namespace sluice::cpu {
 
-/// The element of `half` in memory: f16, or i16 for bf16.
+/// The type of an element of type `half` in memory: f16, or i16 for bf16.
 mlir::Type typeInMemory(mlir::Type half);
 
-/// A vector in its memory format, as f32.
+/// Converts a vector from its memory format to f32.
 mlir::Value widenHalf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value stored, mlir::Type half);
 
 /// f32 rounded to the nearest even value of `half`, as f32. A NaN stays one.

@@ -25,26 +25,26 @@
 
 namespace sluice::cpu {
 
-// Receives each finished vector of sums. `index` (i64) is the logical place of lane 0 in the result; the lanes
-// go along n, the output channel or the gradient's innermost physical dimension:
+// Receives each finished vector of sums. `index` (i64) is the logical index of lane 0 in the result. The lanes run
+// along n, the output channel or the gradient's innermost physical dimension:
 //   matmul           [batch..., m, n]   lanes along n
 //   forward          [n, o, oh, ow]     lanes along o
 //   input gradient   [n, c, h, w]       lanes along c
 //   weight gradient  [o, c, kh, kw]     lanes along o
 struct Epilogue {
-  // Stores the vector. `sums` has at most the target's lanes, fewer at a tail: every lane is an element.
+  // Stores the vector. `sums` has the target's lanes, or fewer at a tail: every lane is an element.
   std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::Value> index,
                      mlir::Value sums)>
       store;
-  // Prefetches the cache lines that `store` accesses for lane 0, before the sums are computed. Empty if all elements fit
-  // in the second-level cache.
+  // Prefetches the cache lines that `store` accesses for lane 0, before the sums are computed. Empty if nothing is
+  // prefetched, for example because all elements fit in the second-level cache.
   std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::Value> index)>
       prefetch;
 
   explicit operator bool() const { return bool(store); }
 };
 
-// Whether elements accessed once each come from beyond the second-level cache.
+// Whether this many bytes, each accessed once, exceed the second-level cache.
 inline bool isFar(int64_t bytes, const Target &target) { return bytes > target.l2; }
 
 // The location of an operand: a buffer of the kernel and an offset into it, in elements.
@@ -81,7 +81,7 @@ struct Matmul {
     Layout layout = Layout::Strided;
     int64_t strideI = 0, strideJ = 1;
     int64_t panel = 0;
-    mlir::Type half;                         // the type in memory of a B in Panels, if it is narrower: read widened
+    mlir::Type half;                         // f16 or bf16 if B, in Panels, is widened as it is read; else null
     llvm::SmallVector<int64_t> batchStrides; // one for each batch dimension; 0 broadcasts
   };
 

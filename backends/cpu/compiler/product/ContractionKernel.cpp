@@ -267,7 +267,7 @@ SmallVector<Value> ContractionKernel::logicalPlace(OpBuilder &b, Location loc, A
   return matrices ? matrices->indexOf(b, loc, place) : SmallVector<Value>(place);
 }
 
-/// The index of lane 0.
+/// The logical index of lane 0.
 SmallVector<AffineExpr> ContractionKernel::indexOfFirst(LaneEmitter &emitter, Scopes &scopes, ArrayRef<Value> logical) {
   // Vectors of sums begin at multiples of the target's lanes, so each is inside of one tile of a layout.
   int64_t whole = target.lanes(elementOfSums().getIntOrFloatBitWidth());

@@ -182,7 +182,7 @@ static LayoutPreference storable(const MatrixProduct &product) {
   return {layoutOf(order, product.y), true};
 }
 
-/// Panels along the free dimension of a weight. No panels along a second dimension that fills no vector: most of each
+/// Panels along the free dimension of a weight. A second dimension that fills no vector gets no panels: most of each
 /// panel would be padding.
 static LayoutPreference ofWeight(const MatrixProduct &product, const Target &target) {
   RankedTensorType type = product.b.type();

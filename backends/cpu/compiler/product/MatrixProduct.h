@@ -55,7 +55,7 @@ struct MatrixProduct {
   bool isMatrix(const Tensor &operand) const;
 };
 
-/// The operand that the generator widens as it reads it: a weight in panels along its columns, which a cast computes from
+/// The operand that the generator widens as it reads it: a weight in panels along its columns, which a cast widens from
 /// f16 or bf16. Null if the product has no such operand.
 mlir::Value halfWeightOf(mlir::Operation *product, const Target &target, int64_t capacity);
 
@@ -63,7 +63,7 @@ mlir::Value halfWeightOf(mlir::Operation *product, const Target &target, int64_t
 LayoutPreference preferredLayoutOfMatrices(const MatrixProduct &product, bool isResult, unsigned number,
                                            const Target &target);
 
-/// The dimension of a matrix along which its layout has panels, as weights of products do.
+/// The dimension along which the layout of a matrix has panels, as those of weights do; none if it has no panels.
 std::optional<unsigned> panelDim(mlir::RankedTensorType type);
 
 } // namespace sluice::cpu

@@ -161,7 +161,7 @@ Matmul::Matrix Merger::matrixOf(const MatrixProduct::Tensor &tensor, const Dims 
   matrix.batchStrides = stridesOf(tensor, result.batch);
   RankedTensorType type = tensor.type();
   if (std::optional<unsigned> along = panelDim(type); along && !ir::liesAs(type, AffineMap())) {
-    // Panels split B's columns if their dimension is free, and always those of the result.
+    // Panels of the result split its columns. Panels of B split its columns if their dimension is free, else its rows.
     matrix.layout = product.isFree(tensor.dims[*along]) ? Matmul::Layout::Panels : Matmul::Layout::PanelsT;
     matrix.panel = panelAlong(type, *along);
     return matrix;

@@ -161,7 +161,7 @@ struct CallRequest {
   void *context;                           ///< of `trace`
   Trace (*trace)(void *context);           ///< called if the key is new
   bool isWhole = false;                    ///< a function by jit, which may use all devices
-  bool callsModules = false;               ///< may call modules, whose arrays are further operands
+  bool callsModules = false;               ///< whether it may call modules; their arrays are further operands
   const CompileOptions *options = nullptr; ///< of the compilation; null: the defaults
   std::optional<Device> device = {};       ///< of the results of a call without arrays; none: the default device
 };

@@ -132,12 +132,12 @@ private:
   std::shared_ptr<State> state; ///< its address identifies the function
 };
 
-/// Compiles a function of tensors as one program (jax.jit, torch.compile). The first call with new argument types calls
-/// `function` with tensors, and so do the first recorded call and the first `backward`, some of them several times.
-/// `function` must be pure: captured values are constants of the program, and side effects happen only while it is
-/// traced. It may use everything of graphs: `to` between devices, scan, cond. It may also call modules outside of
-/// graphs, which must live as long as it is called: each call reads their arrays and, in training, updates their
-/// buffers. Programs and captures live until the process ends. Errors of calls name the line of `jit`.
+/// Compiles a function of tensors as one program (jax.jit, torch.compile). The first call with new argument types
+/// traces `function`: it calls it with tensors, one or several times. So do the first recorded call and the first
+/// `backward`. `function` must be pure: captured values are constants of the program, and side effects happen only in
+/// traces. It may use the whole graph API: `to` between devices, scan, cond. It may also call modules outside of
+/// graphs: each call reads their arrays and, in training, updates their buffers. Such a module must outlive all calls.
+/// Programs and captures live until the process ends. Errors of calls name the line of `jit`.
 template <class Function>
 Jitted<Function> jit(Function function, CompileOptions options = {},
                      std::source_location where = std::source_location::current()) {

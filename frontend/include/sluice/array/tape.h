@@ -10,11 +10,11 @@
 //
 // While a tape exists, its thread records calls that depend on an array with attach_grad. `backward` compiles the
 // gradient of the recorded calls as one program; equal records share it. The program reads the results of the recorded
-// calls instead of computing them again. Recorded calls of modules and of functions by jit also save values within them
-// that gradients read. Later changes of arrays do not affect the record, except in memory that another library shares
-// (dlpack.h). Results keep their record, so that `backward` works after the tape ends, and more than once. Operands,
-// results and saved values of recorded calls stay in memory as long as a result exists. An array with attach_grad cannot
-// change by a recorded call, such as `w -= w.grad()` under the tape: change it after the tape, or under NoGrad.
+// calls instead of computing them again. Recorded calls of modules and of functions by jit also save the intermediate
+// values that gradients read. Later changes of arrays do not affect the record, except in memory that another library
+// shares (dlpack.h). Results keep their record, so that `backward` works after the tape ends, and more than once.
+// Operands, results and saved values of recorded calls stay in memory as long as a result exists. A recorded call
+// cannot change an array with attach_grad, for example `w -= w.grad()`: change it after the tape, or under NoGrad.
 #pragma once
 
 #include "sluice/array/core.h"

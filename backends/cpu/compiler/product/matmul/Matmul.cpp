@@ -24,7 +24,7 @@ using namespace mlir;
 
 namespace {
 
-// Prefetch distance of a finished block's results.
+// The number of rows by which prefetches of a finished block's results are ahead of the stores.
 constexpr int64_t rowsAhead = 4;
 
 class MatmulEmitter {
@@ -247,7 +247,7 @@ private:
     loopOver(b, loc, IndexMath{b, loc}.constant(0), rows, 1, [&](OpBuilder &body, Value row) {
       IndexMath math{body, loc};
       Value column = math.mul(group, plan.groups.width);
-      if (plan.prefetchesC) // a few rows ahead, up to beyond the last one
+      if (plan.prefetchesC) // also a few rows beyond the last one: prefetches never fault
         tile.forEachLine([&](int64_t, int64_t v) {
           prefetchC(stage, body, batch, math.add(math.add(m0, row), rowsAhead), math.add(column, v * lanes));
         });

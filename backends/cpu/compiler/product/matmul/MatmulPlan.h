@@ -30,7 +30,7 @@ public:
   bool inParts = false;     // a task sums one part of k after another
   bool copiesA = false;     // and copies the rows of A's terms
   int64_t terms = 0;        // of such a part
-  bool prefetchesC = false; // the elements of the epilogue are beyond the second-level cache
+  bool prefetchesC = false; // results are prefetched: they exceed the second-level cache
   int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   int64_t tasks = 1, rowsPerTask = 0; // of the product stage
   Partials partials;

@@ -14,7 +14,7 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-/// The vectors of this many elements in one cache line; at least 1.
+/// The number of vectors of `lanes` elements in one cache line; at least 1.
 static int64_t vectorsOfLine(int64_t lanes, Type element) {
   constexpr int64_t lineBits = 512;
   return std::max<int64_t>(1, lineBits / (lanes * element.getIntOrFloatBitWidth()));

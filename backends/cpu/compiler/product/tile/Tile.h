@@ -28,7 +28,7 @@ public:
 
   Sums zeros(mlir::OpBuilder &b) const;
 
-  // Calls `body` with the row and the first vector of each cache line of the sums.
+  // Calls `body` for each cache line of the sums, with the row and the first vector of the line.
   void forEachLine(llvm::function_ref<void(int64_t row, int64_t vector)> body) const;
 
   // Whole vectors at base + row * rowStride; used for partial sums in the workspace.
@@ -39,7 +39,7 @@ public:
   // the one that it begins in.
   void panelsOfB(int64_t width, int64_t distance) { panel = width, panelDistance = distance; }
 
-  // B has f16 or bf16 elements in memory, which are widened as they are read.
+  // B has elements of type f16 or bf16 in memory, which are widened as they are read. Null: the type of the sums.
   void halvesInB(mlir::Type half) { halfOfB = half; }
 
   // Each step also prefetches the row of B this many elements later into the first-level cache; 0: none.
