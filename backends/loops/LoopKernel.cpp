@@ -394,21 +394,21 @@ LogicalResult LoopKernel::emitValue(Operation *op) {
 // The borders of windows, for ops whose results have the shape of `space`.
 SmallVector<SmallVector<int64_t, 2>> LoopKernel::bordersIn(RankedTensorType space) {
   SmallVector<SmallVector<int64_t, 2>> borders(space.getRank());
-  if (!writer.splitsAtBorders())
-    return borders;
   for (Operation &op : body.without_terminator()) {
     const Formula *formula = needed.contains(&op) && isa<ir::ElementOp>(op) ? formulas.of(&op, 0) : nullptr;
     if (!formula || cast<RankedTensorType>(op.getResult(0).getType()).getShape() != space.getShape())
       continue;
-    for (auto [all, more] : llvm::zip(borders, bordersOf(*formula))) {
+    for (auto [all, more] : llvm::zip(borders, bordersOf(*formula)))
       llvm::append_range(all, more);
-      llvm::sort(all);
-      all.erase(llvm::unique(all), all.end());
-      if (all.size() > 2) // from windows of different sizes
-        all.clear();
-    }
   }
-  return borders;
+  for (SmallVector<int64_t, 2> &all : borders) {
+    llvm::sort(all);
+    all.erase(llvm::unique(all), all.end());
+    if (all.size() > 2) // windows of several kinds
+      all.clear();
+  }
+  bool hasBorders = llvm::any_of(borders, [](ArrayRef<int64_t> all) { return !all.empty(); });
+  return hasBorders ? borders : SmallVector<SmallVector<int64_t, 2>>();
 }
 
 // All results of one type from `first` on that can be computed now.
@@ -431,7 +431,8 @@ LogicalResult LoopKernel::emitResults(unsigned first) {
     nest.bytesPerElement += ir::getElementBytes(one.space.getElementType());
     numbers.push_back(number);
   }
-  nest.borders = bordersIn(space);
+  if (writer.splitsAtBorders())
+    nest.borders = bordersIn(space);
   if (failed(emit(nest)))
     return failure();
   for (unsigned number : numbers)

@@ -33,7 +33,8 @@ static Value sumProducts(ElementBuilder &builder, ArrayRef<int64_t> extents, Typ
   if (!isa<FloatType>(element))
     return fold(builder, extents, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) -> Value {
       Term term = termAt(at);
-      return factor(builder, 0, term.a) * factor(builder, 1, term.b);
+      auto product = [&builder, term]() -> Value { return factor(builder, 0, term.a) * factor(builder, 1, term.b); };
+      return term.guard.load(builder, product, builder.constant(0, element));
     });
   return accumulate(builder, extents, element, [&](ArrayRef<AffineExpr> at, Value before) {
     Term term = termAt(at);

@@ -2,6 +2,7 @@
 // ElementwiseOps are built for one concrete index at a time, and the result is folded to a number.
 #include "ir/build/Lane.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "op_instance.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -18,6 +19,14 @@ static Value makeConstant(OpBuilder &builder, Type element, double value) {
       loc, IntegerAttr::get(element, APInt(element.getIntOrFloatBitWidth(), uint64_t(int64_t(value)), true)));
 }
 
+/// MLIR does not fold multiply-adds.
+static FloatAttr foldMultiplyAdd(Type type, ArrayRef<Attribute> operands) {
+  auto number = [&](size_t i) { return cast<FloatAttr>(operands[i]).getValue(); };
+  APFloat sum = number(0);
+  sum.fusedMultiplyAdd(number(1), number(2), APFloat::rmNearestTiesToEven);
+  return FloatAttr::get(type, sum);
+}
+
 /// Folds a value's expression, each part once.
 static Attribute foldValue(Value value, DenseMap<Value, Attribute> &known) {
   if (Attribute before = known.lookup(value))
@@ -28,6 +37,8 @@ static Attribute foldValue(Value value, DenseMap<Value, Attribute> &known) {
   auto number = operands.size() == 1 ? dyn_cast_or_null<FloatAttr>(operands[0]) : FloatAttr();
   if (number && number.getValue().isNaN() && isa<FloatType>(value.getType()))
     return known[value] = number; // some functions do not fold NaN
+  if (isa<math::FmaOp>(op) && llvm::all_of(operands, llvm::IsaPred<FloatAttr>))
+    return known[value] = foldMultiplyAdd(value.getType(), operands);
   SmallVector<OpFoldResult> folded;
   if (failed(op->fold(operands, folded)) || folded.empty()) {
     ADD_FAILURE() << op->getName().getStringRef().str() << " does not fold";

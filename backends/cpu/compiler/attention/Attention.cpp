@@ -16,7 +16,7 @@ public:
   using AttentionEmitter::AttentionEmitter;
 
 private:
-  bool lanesAreQueries() const final { return true; }
+  bool itemsAreQueries() const final { return true; }
   void emitTile(OpBuilder &b, TaskTile &task) final;
   void emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, int64_t count, Sums &largest,
                  Sums &total);

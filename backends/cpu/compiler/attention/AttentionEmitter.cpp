@@ -62,7 +62,7 @@ Sums AttentionEmitter::forEachBlock(OpBuilder &b, TaskTile &task, Sums state, Bl
   IndexMath math{b, loc};
   int64_t whole = steps() / op.block * op.block, rest = steps() - whole;
   Value begin = math.constant(0), end = math.constant(steps());
-  if (op.causal && lanesAreQueries()) // no key after the last query
+  if (op.causal && itemsAreQueries()) // no key after the last query
     end = math.min(end, math.add(task.first, task.tile.width()));
   else if (op.causal) // no query before the first key
     begin = math.roundDown(task.first, op.block);
@@ -159,7 +159,7 @@ Value AttentionEmitter::maskAt(OpBuilder &b, TaskTile &task, Value headOfQueries
 /// Whether the loop over keys ends after the last key that the mask shows: a boolean mask that is contiguous along keys
 /// is cheap to search.
 bool AttentionEmitter::maskEndsSteps() const {
-  return lanesAreQueries() && op.mask.stored && op.mask.stored != op.element && op.mask.strides[3] == 1;
+  return itemsAreQueries() && op.mask.stored && op.mask.stored != op.element && op.mask.strides[3] == 1;
 }
 
 /// The end of the last block of keys to which some query of the tile attends. Later blocks would only add zeros. The
@@ -221,7 +221,7 @@ Sums AttentionEmitter::hideLater(OpBuilder &b, TaskTile &task, Value step, Sums 
   Value lane = b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(type, places));
   IndexMath math{b, loc};
   Value distance = math.sub(step, task.first); // from the first item of the tile
-  auto predicate = lanesAreQueries() ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sgt;
+  auto predicate = itemsAreQueries() ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sgt;
   Sums hidden = task.tile.splat(b, -INFINITY);
   for (int64_t v = 0; v < task.tile.numVectors(); ++v) {
     Value bound = math.add(distance, -v * lanes);

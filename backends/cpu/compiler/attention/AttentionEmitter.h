@@ -31,12 +31,12 @@ public:
   Stage emit();
 
 protected:
-  virtual bool lanesAreQueries() const = 0;
+  virtual bool itemsAreQueries() const = 0;
   virtual void emitTile(mlir::OpBuilder &b, TaskTile &task) = 0;
 
-  int64_t items() const { return lanesAreQueries() ? op.queries : op.keys; }
-  int64_t steps() const { return lanesAreQueries() ? op.keys : op.queries; }
-  int64_t heads() const { return lanesAreQueries() ? op.heads : op.headsOfKeys; }
+  int64_t items() const { return itemsAreQueries() ? op.queries : op.keys; }
+  int64_t steps() const { return itemsAreQueries() ? op.keys : op.queries; }
+  int64_t heads() const { return itemsAreQueries() ? op.heads : op.headsOfKeys; }
   int64_t group() const { return op.heads / op.headsOfKeys; }
 
   // Memory.
@@ -55,8 +55,8 @@ protected:
                      const Attention::Result &result);
   mlir::Value loadMask(mlir::OpBuilder &b, mlir::Value address, int64_t count, int64_t length);
   mlir::Value maskAt(mlir::OpBuilder &b, TaskTile &task, mlir::Value headOfQueries, mlir::Value step);
-  int64_t maskOfItems() const { return op.mask.strides[lanesAreQueries() ? 2 : 3]; }
-  int64_t maskOfSteps() const { return op.mask.strides[lanesAreQueries() ? 3 : 2]; }
+  int64_t maskOfItems() const { return op.mask.strides[itemsAreQueries() ? 2 : 3]; }
+  int64_t maskOfSteps() const { return op.mask.strides[itemsAreQueries() ? 3 : 2]; }
 
   // Blocks of steps.
   using Block = llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value first, int64_t steps, Sums &state)>;

@@ -19,7 +19,7 @@ public:
   using AttentionEmitter::AttentionEmitter;
 
 private:
-  bool lanesAreQueries() const final { return true; }
+  bool itemsAreQueries() const final { return true; }
   void emitTile(OpBuilder &b, TaskTile &task) final;
 
   Value queries, dY, scores, sums; // [depth], [valueDepth], [block], [depth] times the lanes
@@ -73,7 +73,7 @@ public:
   using AttentionEmitter::AttentionEmitter;
 
 private:
-  bool lanesAreQueries() const final { return false; }
+  bool itemsAreQueries() const final { return false; }
   void emitTile(OpBuilder &b, TaskTile &task) final;
   void emitBlock(OpBuilder &b, TaskTile &task, Value head, Value first, int64_t count);
 

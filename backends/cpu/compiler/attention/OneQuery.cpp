@@ -28,7 +28,7 @@ private:
     Value total;   // the sum of the weights, of the keys on each lane
   };
 
-  bool lanesAreQueries() const final { return true; }
+  bool itemsAreQueries() const final { return true; }
   void emitTile(OpBuilder &b, TaskTile &task) final;
   void emitBlock(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, int64_t count, State &state);
   void score(OpBuilder &b, TaskTile &task, Value headOfKeys, Value first, Value place, int64_t count);

@@ -167,9 +167,7 @@ std::optional<SmallVector<Element>> LaneEmitter::call(StringRef name, ArrayRef<E
 Type getMemoryElement(Type element) {
   if (element.isInteger(1))
     return IntegerType::get(element.getContext(), 8);
-  if (element.isBF16())
-    return IntegerType::get(element.getContext(), 16);
-  return element.isF16() ? element : ir::getLaneElement(element);
+  return ir::isHalf(element) ? typeInMemory(element) : ir::getLaneElement(element);
 }
 
 static unsigned alignmentOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }

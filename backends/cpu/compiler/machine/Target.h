@@ -27,6 +27,8 @@ struct Target {
 
   int64_t lanes(int64_t elementBits) const { return vectorBits / elementBits; }
   bool has(llvm::StringRef instruction) const;
+  // Whether elements that are accessed once each come from beyond the second-level cache.
+  bool isFar(int64_t bytes) const { return bytes > l2; }
 
   // The host machine.
   static Target host();

@@ -44,9 +44,6 @@ struct Epilogue {
   explicit operator bool() const { return bool(store); }
 };
 
-// Whether this many bytes, each accessed once, exceed the second-level cache.
-inline bool isFar(int64_t bytes, const Target &target) { return bytes > target.l2; }
-
 // The location of an operand: a buffer of the kernel and an offset into it, in elements.
 struct Place {
   int64_t buffer = 0;

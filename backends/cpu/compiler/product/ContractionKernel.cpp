@@ -229,7 +229,7 @@ Epilogue ContractionKernel::epilogue(bool storesAll) {
   int64_t bytes = 0;
   for (const Memory &memory : accessed())
     bytes += ir::getBufferBytes(memory.type, capacity);
-  if (lanesDim && isFar(bytes, target))
+  if (lanesDim && target.isFar(bytes))
     epilogue.prefetch = [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index) {
       prefetchAll(stage, b, loc, index);
     };

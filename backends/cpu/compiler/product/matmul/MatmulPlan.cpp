@@ -33,7 +33,7 @@ MatmulPlan::MatmulPlan(const Matmul &op, const Target &target)
   splitK = chunks > 1;
   copiesA = termsOfAAreRows();
   int64_t bytesOfC = batchCount(op) * op.m * op.n * elementBytes(op);
-  prefetchesC = !splitK && (op.epilogue ? bool(op.epilogue.prefetch) : isFar(bytesOfC, target));
+  prefetchesC = !splitK && (op.epilogue ? bool(op.epilogue.prefetch) : target.isFar(bytesOfC));
   planPacking();
   inParts = copiesA || readsBAgain();
   terms = copiesA ? termsPerCopy : termsOfPart(op.k);

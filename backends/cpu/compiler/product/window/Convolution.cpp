@@ -66,7 +66,7 @@ static Epilogue storeToImages(Type element, Place place, ArrayRef<int64_t> nhwc,
   epilogue.store = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
     storeVector(b, loc, sums, address(stage, b, loc, index));
   };
-  if (isFar(nhwc[0] * height * width * channels * element.getIntOrFloatBitWidth() / 8, target))
+  if (target.isFar(nhwc[0] * height * width * channels * element.getIntOrFloatBitWidth() / 8))
     epilogue.prefetch = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index) {
       prefetch(b, loc, address(stage, b, loc, index), /*forWrite=*/true);
     };
