@@ -45,7 +45,7 @@ const Network kQuick[] = {kLeNet,
 const Network kFirstStepAlone[] = {variant(kAlexNet, "batch2"), variant(kResNet50, "batch2"), kLstm};
 const Network kLong[] = {kFcnS, kFcnR, kAlexNet, kAlexNetR, kResNet50, kGpt2};
 const Network kExact[] = {variant(kResNet18, "size64"), variant(kMobileNetV2, "size64"), variant(kUNet, "size32")};
-// Many parameters, and ops that the other networks have, too.
+// Networks with many parameters, whose ops the others have.
 const Network kInterpretedLong[] = {variant(kFcnS, "batch2"), variant(kFcnR, "batch8"), variant(kAlexNet, "batch2"),
                                     variant(kAlexNetR, "batch8"), variant(kResNet50, "batch2")};
 const Network kExactLong[] = {variant(kFcnS, "batch2"), kResNet18, kMobileNetV2};
