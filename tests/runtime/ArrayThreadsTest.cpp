@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <latch>
 #include <thread>
 
 using namespace sluice;
@@ -127,6 +128,27 @@ TEST_F(ArrayThreads, ReadOneArray) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(results, (std::vector<float>{7, 15, 7, 15}));
+}
+
+// One order is made from the other while other threads read both.
+TEST_F(ArrayThreads, ReadOneArrayInTwoOrders) {
+  auto columns = std::make_shared<const Packing>(Packing{DType::f32, {elements / 4, 4}, Layout{{1}, {0}}, bytes});
+  for (int repetition = 0; repetition < 50; ++repetition) {
+    StoragePointer packed = std::make_shared<Storage>(*all[0], columns, all[0]->streamOfThread(), "an array");
+    std::fill_n(reinterpret_cast<float *>(packed->packedAddress(columns)), elements, 3.0F);
+    std::vector<std::thread> threads;
+    std::vector<float> results(6);
+    std::latch start(6);
+    for (size_t i = 0; i < results.size(); ++i)
+      threads.emplace_back([&, i] {
+        StoragePointer x = i % 3 == 0 ? filled(*all[0], 3) : packed;
+        start.arrive_and_wait();
+        results[i] = i % 2 ? valueOf(x) : *reinterpret_cast<const float *>(x->packedAddress(columns));
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    EXPECT_EQ(results, std::vector<float>(6, 3));
+  }
 }
 
 TEST_F(ArrayThreads, FreeMemoryThatOthersUse) {
