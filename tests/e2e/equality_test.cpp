@@ -36,7 +36,79 @@ std::string inHalves(const std::string &text, const std::string &element) {
   return std::regex_replace(text, std::regex("([<x]|to = )f32"), "$1" + element);
 }
 
+/// A depthwise convolution and pools of images, alone and with consumers.
+struct Windows {
+  int64_t channels, height, width, stride;
+
+  static constexpr int64_t kRows = 3;
+
+  std::string image(int64_t h, int64_t w, const std::string &element = "f32") const {
+    return "tensor<?x" + std::to_string(channels) + "x" + std::to_string(h) + "x" + std::to_string(w) + "x" + element +
+           ">";
+  }
+
+  std::string text(bool isOnAccelerator) const {
+    std::string step = std::to_string(stride), weights = "tensor<" + std::to_string(channels) + "x1x3x3xf32>";
+    int64_t h = (height - 1) / stride + 1, w = (width - 1) / stride + 1;
+    std::string x = image(height, width), y = image(h, w), two = "(" + y + ", " + y + ") -> " + y;
+    std::string place = "stride = array<i64: " + step + ", " + step + ">, padding = array<i64: 1, 1, 1, 1>";
+    std::string kernel = "{kernel = array<i64: 3, 3>, " + place, dilation = ", dilation = array<i64: 1, 1>";
+    return std::string("module {\n  sluice.model \"windows\" format 2 phase \"train\" capacity 3 copies insert\n") +
+           (isOnAccelerator ? "  sluice.device \"cpu\" = \"cpu\" 0\n  sluice.device \"acc0\" = \"sim\" 0 first\n"
+                            : "") +
+           "  sluice.entry @predict [\"x\", \"w\"] -> [\"conv\", \"max\", \"all\"] (%x: " + x + ", %w: " + weights +
+           ") {\n    %c = sluice.conv2d %x, %w {" + place + dilation + ", groups = " + std::to_string(channels) +
+           " : i64} : (" + x + ", " + weights + ") -> " + y + "\n    %r = sluice.relu %c : (" + y + ") -> " + y +
+           "\n    %a = sluice.avg_pool2d %x " + kernel + "} : (" + x + ") -> " + y +
+           "\n    %m, %p = sluice.max_pool2d %x " + kernel + dilation + "} : (" + x + ") -> (" + y + ", " +
+           image(h, w, "ui8") + ")\n    %s = sluice.add %r, %a : " + two + "\n    %t = sluice.mul %s, %m : " + two +
+           "\n    sluice.return %c, %m, %t : " + y + ", " + y + ", " + y + "\n  }\n}\n";
+  }
+
+  Values run(bool isFused, int threads, bool isOnAccelerator) const {
+    auto numbers = [](const std::string &key, int64_t count) {
+      std::vector<float> drawn = portableUniform(key, size_t(count), -1, 1);
+      return std::vector<double>(drawn.begin(), drawn.end());
+    };
+    sluice::CompileOptions options;
+    options.fuse = isFused;
+    sluice::passes::PipelineInputs inputs;
+    inputs.compileFrom = "train";
+    Compiled model(text(isOnAccelerator), options, {.threads = threads}, inputs);
+    return model.run(
+        "predict", {{"x", numbers("x", kRows * channels * height * width)}, {"w", numbers("w", channels * 9)}}, kRows);
+  }
+};
+
 } // namespace
+
+// Loops over windows are split at the borders of images, and among tasks: narrow and wide images, with few and with
+// many channels.
+TEST(Equality, SameBitsOfWindows) {
+  constexpr int64_t kChannels[] = {1, 2, 3, 5, 7, 8, 13, 16, 17, 24, 31, 64, 65};
+  std::vector<Windows> all{{16, 70, 69, 1}, {40, 3, 130, 2}, {5, 1, 1, 1}, {17, 2, 2, 1}};
+  for (int64_t channels : kChannels)
+    all.push_back({channels, 9, 11, 1 + channels % 2});
+  for (const Windows &windows : all) {
+    SCOPED_TRACE(windows.text(false));
+    Values fused = windows.run(true, 1, false);
+    EXPECT_GT(fused.at("all").size(), 0u);
+    EXPECT_EQ(fused, windows.run(true, 2, false));
+    EXPECT_EQ(fused, windows.run(false, 2, false));
+    EXPECT_EQ(fused, windows.run(true, 2, true));
+  }
+}
+
+// Depthwise convolutions, and products that widen with the channels.
+TEST(Equality, SameBitsForADepthwiseNetwork) {
+  std::string text = modelText("mobilenetv2", "--batch 16 --size 32");
+  sluice::CompileOptions unfused;
+  unfused.fuse = false;
+  std::vector<std::byte> one = trained(text, {}, 1, kColourImages);
+  EXPECT_EQ(one, trained(text, {}, 2, kColourImages));
+  EXPECT_EQ(one, trained(text, unfused, 2, kColourImages));
+  EXPECT_EQ(one, trained(modelText("mobilenetv2", "--batch 16 --size 32 --devices sim:0"), {}, 2, kColourImages));
+}
 
 TEST(Equality, SameBitsOnAnyNumberOfThreads) {
   std::string text = modelText("lenet", "--batch 64");
