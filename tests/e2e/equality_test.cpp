@@ -86,7 +86,7 @@ struct Windows {
 // many channels.
 TEST(Equality, SameBitsOfWindows) {
   constexpr int64_t kChannels[] = {1, 2, 3, 5, 7, 8, 13, 16, 17, 24, 31, 64, 65};
-  std::vector<Windows> all{{16, 70, 69, 1}, {40, 3, 130, 2}, {5, 1, 1, 1}, {17, 2, 2, 1}};
+  std::vector<Windows> all{{1, 300, 299, 1}, {16, 70, 69, 1}, {40, 3, 130, 2}, {5, 1, 1, 1}, {17, 2, 2, 1}};
   for (int64_t channels : kChannels)
     all.push_back({channels, 9, 11, 1 + channels % 2});
   for (const Windows &windows : all) {
