@@ -34,7 +34,7 @@ static std::optional<int64_t> borderOf(const IndexSpace &space, AffineExpr condi
   return step > 0 ? llvm::divideCeilSigned(-least, step) : llvm::divideFloorSigned(least, -step) + 1;
 }
 
-SmallVector<SmallVector<int64_t, 2>> bordersOf(const Formula &formula) {
+Borders bordersOf(const Formula &formula) {
   auto type = dyn_cast<RankedTensorType>(formula.op->getResult(0).getType());
   if (!type || formula.reductions.size() != 1)
     return {};
@@ -52,7 +52,7 @@ SmallVector<SmallVector<int64_t, 2>> bordersOf(const Formula &formula) {
     dims.push_back(space.addVariable({}, {0, extent - 1}, /*keep=*/true));
   SmallVector<AffineExpr> conditions;
   collectConditions(sum.step, conditions);
-  SmallVector<SmallVector<int64_t, 2>> borders(type.getRank());
+  Borders borders(type.getRank());
   for (auto [number, size] : llvm::enumerate(type.getShape())) {
     std::set<int64_t> found;
     for (AffineExpr condition : conditions)

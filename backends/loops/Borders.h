@@ -9,8 +9,11 @@
 
 namespace sluice::loops {
 
-/// For each dimension of the result, the ascending indices at which a condition of the formula's sum begins to hold for
-/// all terms, or ceases to. Empty for other formulas, and for sums of many terms.
-llvm::SmallVector<llvm::SmallVector<int64_t, 2>> bordersOf(const Formula &formula);
+/// For each dimension of a result, the ascending indices at which conditions change; empty if there are none.
+using Borders = llvm::SmallVector<llvm::SmallVector<int64_t, 2>>;
+
+/// The indices at which a condition of the formula's sum begins to hold for all terms, or ceases to. Empty for other
+/// formulas, and for sums of many terms.
+Borders bordersOf(const Formula &formula);
 
 } // namespace sluice::loops

@@ -13,7 +13,6 @@
 // update in place, such as `dynamic_update_slice`, only the updated part is stored, by a nest over its elements.
 #include "backends/loops/LoopKernel.h"
 
-#include "backends/loops/Borders.h"
 #include "backends/loops/Padding.h"
 #include "backends/loops/ScatterNest.h"
 #include "backends/loops/SumNest.h"
@@ -120,7 +119,7 @@ private:
   }
   LoopNest nestOver(RankedTensorType space, Location loc, StringRef suffix);
   bool isReadByLargerNest(Operation *op);
-  SmallVector<SmallVector<int64_t, 2>> bordersIn(RankedTensorType space);
+  Borders bordersIn(RankedTensorType space);
   void markStored(unsigned number);
   Memory resultMemory(unsigned number) {
     return {int64_t(kernel.getNumOperands() + number), 0, cast<RankedTensorType>(kernel.getResult(number).getType())};
@@ -392,8 +391,8 @@ LogicalResult LoopKernel::emitValue(Operation *op) {
 }
 
 // The borders of windows, for ops whose results have the shape of `space`.
-SmallVector<SmallVector<int64_t, 2>> LoopKernel::bordersIn(RankedTensorType space) {
-  SmallVector<SmallVector<int64_t, 2>> borders(space.getRank());
+Borders LoopKernel::bordersIn(RankedTensorType space) {
+  Borders borders(space.getRank());
   for (Operation &op : body.without_terminator()) {
     const Formula *formula = needed.contains(&op) && isa<ir::ElementOp>(op) ? formulas.of(&op, 0) : nullptr;
     if (!formula || cast<RankedTensorType>(op.getResult(0).getType()).getShape() != space.getShape())
@@ -408,7 +407,7 @@ SmallVector<SmallVector<int64_t, 2>> LoopKernel::bordersIn(RankedTensorType spac
       all.clear();
   }
   bool hasBorders = llvm::any_of(borders, [](ArrayRef<int64_t> all) { return !all.empty(); });
-  return hasBorders ? borders : SmallVector<SmallVector<int64_t, 2>>();
+  return hasBorders ? borders : Borders();
 }
 
 // All results of one type from `first` on that can be computed now.

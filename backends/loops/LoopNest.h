@@ -3,6 +3,7 @@
 // (Fold.h).
 #pragma once
 
+#include "backends/loops/Borders.h"
 #include "backends/loops/Elements.h"
 #include <functional>
 #include <optional>
@@ -40,8 +41,7 @@ struct LoopNest {
   std::function<void(Emitter &, Elements &, mlir::AffineExpr part, llvm::ArrayRef<mlir::AffineExpr> index)> body =
       nullptr;
   int64_t parts = 1;
-  /// For each dimension of `space`, ascending indices at which loops are split: conditions change there (Borders.h).
-  llvm::SmallVector<llvm::SmallVector<int64_t, 2>> borders = {};
+  Borders borders = {}; ///< of `space`; loops are split there
 };
 
 /// Emits the nests of a kernel, in execution order.

@@ -280,24 +280,18 @@ void NestTasks::emitDims(Task &t, size_t i, size_t last, llvm::function_ref<void
     t.place(i, at);
     emitDims(t, i + 1, last, inside);
   };
-  if (SmallVector<Interval> intervals = intervalsOf(i); intervals.size() > 1) {
-    for (Interval interval : intervals)
-      if (dim.blocks == 1 && interval.low == interval.high)
-        placeEach(constantIndex(interval.low));
-      else
-        forEach(t, within(t, i, interval), placeEach);
-    return;
+  for (Interval interval : intervalsOf(i)) {
+    Part part = partOf(t, i, interval);
+    if (i == 0 && dim.rows) {
+      Count perTask = t.constant(rowsPerTask_);
+      part.begin = t.mul(t.rowTask, perTask);
+      part.end = t.endOf(part.begin, perTask, t.emitter.rows());
+      part.trips = rowsPerTask_;
+    } else if (dim.rows) {
+      part.end = t.emitter.rows();
+    }
+    forEach(t, part, placeEach);
   }
-  Part part = partOf(t, i, dim.extent);
-  if (i == 0 && dim.rows) {
-    Count perTask = t.constant(rowsPerTask_);
-    part.begin = t.mul(t.rowTask, perTask);
-    part.end = t.endOf(part.begin, perTask, t.emitter.rows());
-    part.trips = rowsPerTask_;
-  } else if (dim.rows) {
-    part.end = t.emitter.rows();
-  }
-  forEach(t, part, placeEach);
 }
 
 /// The intervals of a dimension between the borders of windows.
@@ -314,33 +308,23 @@ SmallVector<Interval> NestTasks::intervalsOf(size_t i) const {
   return intervals;
 }
 
-/// The loop over those indices of an interval that belong to the task.
-NestTasks::Part NestTasks::within(Task &t, size_t i, Interval interval) {
-  const Dim &dim = dims[i];
-  Count begin = t.constant(interval.low), end = t.constant(interval.high + 1);
-  int64_t trips = interval.high + 1 - interval.low;
-  if (dim.blocks > 1) {
-    Count block = t.constant(dim.block), first = t.mul(t.blockOf[i], block);
-    end = t.endOf(first, block, end);
-    begin = t.emitter.arithmetic(CountOp::Max, first, begin);
-    trips = llvm::divideCeilSigned(trips * dim.block, dim.extent);
-  }
-  return {constantIndex(0), interval, begin, end, trips};
-}
-
-/// The loop over a task's units of a dimension. Its bounds are constants if the number of units is the same for all
-/// tasks, so that compilers can optimize it.
-NestTasks::Part NestTasks::partOf(Task &t, size_t i, int64_t units) {
+/// The loop over those units of an interval that belong to the task. Its bounds are constants if the number of units is
+/// the same for all tasks, so that compilers can optimize it.
+NestTasks::Part NestTasks::partOf(Task &t, size_t i, Interval interval) {
   const Dim &dim = dims[i];
   AffineExpr first = constantIndex(0);
+  int64_t end = interval.high + 1, units = end - interval.low;
   if (dim.blocks == 1)
-    return {first, {0, units - 1}, t.constant(0), t.constant(units), units};
-  if (dim.blocks * dim.block == units) {
+    return {first, interval, t.constant(interval.low), t.constant(end), units};
+  if (dim.blocks * dim.block == units) { // the interval has all units
     first = t.scopes.variable(t.blockOf[i], {0, dim.blocks - 1}) * dim.block;
     return {first, {0, dim.block - 1}, t.constant(0), t.constant(dim.block), dim.block};
   }
   Count block = t.constant(dim.block), begin = t.mul(t.blockOf[i], block);
-  return {first, {0, units - 1}, begin, t.endOf(begin, block, t.constant(units)), dim.block};
+  Count partEnd = t.endOf(begin, block, t.constant(end));
+  if (interval.low > 0)
+    begin = t.emitter.arithmetic(CountOp::Max, begin, t.constant(interval.low));
+  return {first, interval, begin, partEnd, std::min(dim.block, units)};
 }
 
 void NestTasks::forEach(Task &t, const Part &part, llvm::function_ref<void(AffineExpr)> inside) {
@@ -370,7 +354,7 @@ void NestTasks::emitLanes(Task &t) {
   int64_t full = laneExtent / lanes_, rest = laneExtent % lanes_;
   Condition isLast;
   if (full > 0)
-    forEach(t, partOf(t, way.from, full), [&](AffineExpr group) {
+    forEach(t, partOf(t, way.from, {0, full - 1}), [&](AffineExpr group) {
       placeLanes(t, group * lanes_ + t.scopes.laneVariable());
       emitColumns(t);
     });

@@ -78,9 +78,8 @@ private:
   void placeTask(Task &t, Count task);
   size_t firstStatic() const;
   int64_t extentFrom(size_t dim) const;
-  Part partOf(Task &t, size_t dim, int64_t units);
   llvm::SmallVector<Interval> intervalsOf(size_t dim) const;
-  Part within(Task &t, size_t dim, Interval interval);
+  Part partOf(Task &t, size_t dim, Interval interval);
   void forEach(Task &t, const Part &part, llvm::function_ref<void(mlir::AffineExpr)> inside);
   void emitDims(Task &t, size_t dim, size_t last, llvm::function_ref<void()> inside);
   void emitColumns(Task &t);

@@ -5,8 +5,6 @@ using namespace mlir;
 
 namespace sluice::ir {
 
-using Step = llvm::function_ref<Value(ArrayRef<AffineExpr>, Value)>;
-
 static Value convert(ElementBuilder &builder, Value value, Type from, Type to) {
   return castTo(Lane(builder.builder(), builder.loc(), value), to, from.isUnsignedInteger(), to.isUnsignedInteger());
 }
@@ -15,8 +13,8 @@ static Value combined(ElementBuilder &builder, Combine combine, Value a, Value b
   return combine(Lane(builder.builder(), builder.loc(), a), Lane(builder.builder(), builder.loc(), b));
 }
 
-static Value foldSteps(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element, double identity,
-                       Combine combine, Step step) {
+Value accumulate(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element, double identity, Combine combine,
+                 llvm::function_ref<Value(ArrayRef<AffineExpr>, Value)> step) {
   Type sum = getAccumulator(element);
   auto next = [&](ArrayRef<AffineExpr> index, ValueRange before) { return SmallVector<Value>{step(index, before[0])}; };
   auto merge = [&](ValueRange a, ValueRange b) { return SmallVector<Value>{combined(builder, combine, a[0], b[0])}; };
@@ -26,13 +24,9 @@ static Value foldSteps(ElementBuilder &builder, ArrayRef<int64_t> extents, Type 
 
 Value fold(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element, double identity, Combine combine,
            llvm::function_ref<Value(ArrayRef<AffineExpr>)> term) {
-  return foldSteps(builder, extents, element, identity, combine, [&](ArrayRef<AffineExpr> index, Value before) {
+  return accumulate(builder, extents, element, identity, combine, [&](ArrayRef<AffineExpr> index, Value before) {
     return combined(builder, combine, before, convert(builder, term(index), element, getAccumulator(element)));
   });
-}
-
-Value accumulate(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element, Step step) {
-  return foldSteps(builder, extents, element, 0, addLanes, step);
 }
 
 } // namespace sluice::ir

@@ -18,10 +18,11 @@ inline Lane addLanes(Lane a, Lane b) { return a + b; }
 mlir::Value fold(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element, double identity,
                  Combine combine, llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::AffineExpr>)> term);
 
-/// Accumulates a value from 0: at every index of `extents`, `step` computes the next value from the value before. The
-/// values of two parts are added. Values have the accumulator type of `element`; the result has type `element`.
+/// The same with a `step` that computes the next value from the value before, for example by a multiply-add. The values
+/// have the accumulator type of `element`. `combine` merges the values of two parts.
 mlir::Value
-accumulate(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element,
+accumulate(ElementBuilder &builder, llvm::ArrayRef<int64_t> extents, mlir::Type element, double identity,
+           Combine combine,
            llvm::function_ref<mlir::Value(llvm::ArrayRef<mlir::AffineExpr> index, mlir::Value before)> step);
 
 } // namespace sluice::ir

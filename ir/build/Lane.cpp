@@ -132,9 +132,7 @@ Lane min(Lane a, Lane b) {
 }
 
 Lane pow(Lane a, Lane b) { return binary<math::PowFOp>(a, b); }
-Lane multiplyAdd(Lane a, Lane b, Lane c) {
-  return a.isFloat() ? create<math::FmaOp>(a, a.value, b.value, c.value) : a * b + c;
-}
+Lane multiplyAdd(Lane a, Lane b, Lane c) { return create<math::FmaOp>(a, a.value, b.value, c.value); }
 Lane fmod(Lane a, Lane b) { return binary<arith::RemFOp>(a, b); }
 
 Lane remainder(Lane a, Lane b) {

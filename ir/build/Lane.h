@@ -54,7 +54,7 @@ Lane expm1(Lane a);
 Lane log(Lane a);
 Lane log1p(Lane a);
 Lane sqrt(Lane a);
-/// a * b + c; floats are rounded once.
+/// a * b + c of floats, rounded once.
 Lane multiplyAdd(Lane a, Lane b, Lane c);
 Lane sin(Lane a);
 Lane cos(Lane a);

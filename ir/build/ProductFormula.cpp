@@ -27,16 +27,10 @@ static Lane factor(ElementBuilder &builder, unsigned operand, ArrayRef<AffineExp
   return Lane(builder.builder(), builder.loc(), builder.operand(operand, index));
 }
 
-/// The sum of the products of two operands' elements. Products of floats are added by fused multiply-adds.
+/// The sum of the products of two operands' elements, by fused multiply-adds.
 static Value sumProducts(ElementBuilder &builder, ArrayRef<int64_t> extents, Type element,
                          llvm::function_ref<Term(ArrayRef<AffineExpr>)> termAt) {
-  if (!isa<FloatType>(element))
-    return fold(builder, extents, element, 0, addLanes, [&](ArrayRef<AffineExpr> at) -> Value {
-      Term term = termAt(at);
-      auto product = [&builder, term]() -> Value { return factor(builder, 0, term.a) * factor(builder, 1, term.b); };
-      return term.guard.load(builder, product, builder.constant(0, element));
-    });
-  return accumulate(builder, extents, element, [&](ArrayRef<AffineExpr> at, Value before) {
+  return accumulate(builder, extents, element, 0, addLanes, [&](ArrayRef<AffineExpr> at, Value before) {
     Term term = termAt(at);
     auto add = [&builder, term, before]() -> Value {
       return multiplyAdd(factor(builder, 0, term.a), factor(builder, 1, term.b),

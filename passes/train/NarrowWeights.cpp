@@ -10,6 +10,7 @@
 #include "ir/build/Node.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -25,7 +26,8 @@ public:
     module.walk([&](SetOp set) { sets[set.getState()].push_back(set); });
     for (auto state : module.getOps<StateOp>())
       if (state.getLike())
-        copied.insert({state.getSymName(), *state.getLike()});
+        for (StringRef name : {state.getSymName(), *state.getLike()})
+          copies.insert(name);
   }
 
   LogicalResult run() {
@@ -39,10 +41,7 @@ private:
   bool isWeight(StateOp state) {
     auto type = cast<RankedTensorType>(state.getType());
     return state.getKind() == StateKind::Parameter && type.getRank() == 2 && type.getElementType().isF32() &&
-           llvm::none_of(
-               copied,
-               [&](auto names) { return names.first == state.getSymName() || names.second == state.getSymName(); }) &&
-           llvm::any_of(gets[state.getSymName()], [](GetOp get) {
+           !copies.contains(state.getSymName()) && llvm::any_of(gets[state.getSymName()], [](GetOp get) {
              return llvm::any_of(get->getUsers(), [](Operation *user) { return isa<ContractionOp>(user); });
            });
   }
@@ -87,7 +86,7 @@ private:
   FloatType narrow;
   llvm::StringMap<SmallVector<GetOp>> gets; // by the name of the state
   llvm::StringMap<SmallVector<SetOp>> sets;
-  DenseSet<std::pair<StringRef, StringRef>> copied; // a state that begins as a copy, and its source
+  llvm::StringSet<> copies; // states that begin as a copy, and their sources
 };
 
 } // namespace

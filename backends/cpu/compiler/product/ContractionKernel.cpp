@@ -243,9 +243,11 @@ Memory ContractionKernel::resultMemory(unsigned number) {
 // The operands and results that the epilogue accesses element by element.
 SmallVector<Memory> ContractionKernel::accessed() {
   SmallVector<Memory> all;
+  auto isFactor = [&](Value argument) {
+    return llvm::any_of(root->getOperands(), [&](Value its) { return WidenOperands::sourceOf(its) == argument; });
+  };
   for (BlockArgument argument : kernel.getBody().front().getArguments())
-    if (typeOf(argument).getShape() == typeOf(root->getResult(0)).getShape() &&
-        !llvm::is_contained(root->getOperands(), argument))
+    if (typeOf(argument).getShape() == typeOf(root->getResult(0)).getShape() && !isFactor(argument))
       all.push_back({int64_t(argument.getArgNumber()), 0, typeOf(argument)});
   for (unsigned number = 0; number < yield.getNumOperands(); ++number)
     all.push_back(resultMemory(number));

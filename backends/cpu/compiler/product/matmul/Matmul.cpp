@@ -406,8 +406,8 @@ private:
     Value offset = math.constant(matrix.place.offset);
     for (auto [index, stride] : llvm::zip(batch, matrix.batchStrides))
       offset = math.add(offset, math.mul(index, stride));
-    return matrix.half ? addressInB(b, stage.buffer(matrix.place.buffer), offset)
-                       : address(b, stage.buffer(matrix.place.buffer), offset);
+    Type element = matrix.half ? typeInMemory(matrix.half) : op.element;
+    return elementAddress(b, loc, element, stage.buffer(matrix.place.buffer), offset);
   }
 
   Value columnsOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value column) {
