@@ -28,7 +28,7 @@ void CapturedModel::take(const ModuleArrays &its) {
   reads.clear(), types.clear(), buffers.clear();
   modes = modesOf(**root.lock());
   isTraining = its.isTraining;
-  isSpread = false;
+  isSpread = its.isSpread();
   changes = its.changes;
   auto add = [&](const Array &array) { types.push_back(ArrayAccess::get(array)->value.type); };
   if (isTraining)
@@ -38,7 +38,6 @@ void CapturedModel::take(const ModuleArrays &its) {
       buffers.push_back(reads.size());
     reads.push_back(state.read);
     add(state.array);
-    isSpread |= types.back()->device != types[isTraining]->device;
   }
 }
 
@@ -91,8 +90,7 @@ CaptureScope::Open &CaptureScope::open(nn::Module &module) {
   if (found == models.end()) {
     if (!request.isFirst)
       throw Error(std::string(request.function) +
-                      ": the function called another module than in its first trace; it must be "
-                      "pure",
+                      ": the function called another module than in its first trace; it must be pure",
                   request.where);
     models.emplace_back(root);
     ModuleArrays &its = arraysOf(module, request.where);

@@ -4,6 +4,7 @@
 #include "runtime/base/Text.h"
 #include "sluice/array/train.h"
 #include "tools/arrays/Calls.h"
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -28,6 +29,15 @@ static std::uint64_t nextSeed() {
 }
 
 namespace detail {
+
+static const runtime::ArrayDevice *deviceOf(const ModuleState &state) {
+  return ArrayAccess::get(state.array)->value.type->device;
+}
+
+bool ModuleArrays::isSpread() const {
+  return std::any_of(states.begin(), states.end(),
+                     [&](const ModuleState &state) { return deviceOf(state) != deviceOf(states.front()); });
+}
 
 //===- access -----------------------------------------------------------------------------------------------------===//
 

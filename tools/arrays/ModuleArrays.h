@@ -25,6 +25,9 @@ struct ModuleArrays {
   bool isTraining = false;         ///< whether a module is
   bool isPending = false;          ///< whether a lazy layer has no parameters yet
   Array key;                       ///< of random numbers of the next call
+
+  /// Whether the states are on several devices.
+  bool isSpread() const;
 };
 
 /// Access to the private members of modules.

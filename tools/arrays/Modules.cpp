@@ -59,25 +59,20 @@ void detail::attachGradients(ModuleArrays &its, std::source_location where) {
       state.array.attach_grad(where);
 }
 
-/// Whether the states are on several devices. Otherwise, throws Error if an operand is on another device.
-static bool isSpread(const ModuleArrays &its, std::span<const ArrayArg *const> x, std::source_location where) {
-  const runtime::ArrayDevice *device = nullptr;
-  for (const ModuleState &state : its.states) {
-    const runtime::ArrayDevice *here = ArrayAccess::get(state.array)->value.type->device;
-    if (device && here != device)
-      return true;
-    device = here;
-  }
+/// Throws Error if an operand is not on the device of the states, which is one.
+static void checkOperands(const ModuleArrays &its, std::span<const ArrayArg *const> x, std::source_location where) {
+  if (its.states.empty())
+    return;
+  const runtime::ArrayDevice *device = ArrayAccess::get(its.states.front().array)->value.type->device;
   for (size_t i = 0; i < x.size(); ++i) {
     bool exists{x[i]->array};
     const ArrayType *type = exists ? ArrayAccess::get(x[i]->array)->value.type : nullptr;
-    if (type && device && type->device != device)
+    if (type && type->device != device)
       throw Error(runtime::concat("forward: operand ", i + 1, " ", type->shapeText(), " is on ",
                                   nameOf(*type->device).str(), ", and the parameters of the module on ",
                                   nameOf(*device).str(), ": move one with to()"),
                   where);
   }
-  return false;
 }
 
 /// Inputs of a graph, with the types of arrays.
@@ -118,7 +113,9 @@ static void prepare(nn::Module &module, std::span<const ArrayArg *const> x, std:
 /// Calls forward with the arrays of a model.
 static Array callWith(nn::Module &module, CallModel model, std::span<const ArrayArg *const> x,
                       std::source_location where) {
-  bool isWhole = isSpread(*model.arrays, x, where);
+  bool isWhole = model.arrays->isSpread();
+  if (!isWhole)
+    checkOperands(*model.arrays, x, where);
   static const char identity = 0;
   CallKey key(&identity);
   key.addAll(model.arrays->model, ModuleAccess::number(module));
