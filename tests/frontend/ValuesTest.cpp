@@ -641,3 +641,47 @@ TEST_F(Values, PoolsWhoseWindowExceedsTheInput) {
   Tensor padded = avg_pool2d(x, 5, {.stride = 2, .padding = 1, .ceil_mode = true});
   EXPECT_THAT(valuesOf(padded), ElementsAre(6.0 / 16, 22.0 / 16));
 }
+
+// Results of ONNX Runtime 1.32 with pads = [top, left, bottom, right].
+TEST_F(Values, WindowsPaddedOnOneSide) {
+  Tensor x = root.parameter("x", {1, 1, 3, 4}, init::zeros()), w = state("w", {1, 2, 3, 4}).reshape({1, 1, 2, 2});
+  EXPECT_THAT(valuesOf(conv2d(x, w, {}, {.stride = {2, 1}, .padding = {0, 1}, .padding_end = Size2(2, 0)})),
+              ElementsAre(16, 34, 44, 54, 16, 26, 29, 32));
+  EXPECT_THAT(valuesOf(max_pool2d(-x, 3, {.stride = {1, 2}, .padding = {0, 2}, .padding_end = Size2(2, 0)})),
+              ElementsAre(0, 0, -4, -4, -8, -8));
+  EXPECT_THAT(
+      valuesOf(max_pool2d(x, 3, {.stride = 2, .padding = {0, 2}, .ceil_mode = true, .padding_end = Size2(2, 0)})),
+      ElementsAre(8, 10, 11, 8, 10, 11));
+  AvgPoolOptions mean{.stride = {1, 2}, .padding = {0, 2}, .count_include_pad = false, .padding_end = Size2(2, 0)};
+  EXPECT_THAT(valuesOf(avg_pool2d(x, 3, mean)), ElementsAre(4, 5, 6, 7, 8, 9));
+  mean.count_include_pad = true;
+  EXPECT_THAT(valuesOf(avg_pool2d(x, 3, mean)), near({12.0 / 9, 5, 12.0 / 9, 42.0 / 9, 8.0 / 9, 3}));
+  mean = {.stride = 2, .padding = {0, 1}, .ceil_mode = true, .padding_end = Size2(2, 0)};
+  EXPECT_THAT(valuesOf(avg_pool2d(x, 3, mean)), near({3, 6, 17.0 / 9, 30.0 / 9}));
+  Tensor line = state("line", {1, 2, 3}).reshape({1, 1, 3}), k = state("k", {1, 10}).reshape({1, 1, 2});
+  EXPECT_THAT(valuesOf(conv1d(line, k, {}, {.padding_end = 2})), ElementsAre(21, 32, 3, 0));
+  EXPECT_THAT(valuesOf(conv1d(line, k, {}, {.padding = 2, .padding_end = 0})), ElementsAre(0, 10, 21, 32));
+}
+
+// Results of ONNX Runtime 1.32; where it refuses output_padding, of PyTorch's result with zeros appended, then cropped.
+TEST_F(Values, TransposedConvolutionsCroppedOnOneSide) {
+  Tensor x = root.parameter("x", {1, 1, 2, 2}, init::zeros()), w = state("w", {1, 2, 3, 4}).reshape({1, 1, 2, 2});
+  auto values = [&](ConvTransposeOptions options) { return valuesOf(conv_transpose2d(x, w, {}, options)); };
+  EXPECT_THAT(values({.stride = 2, .padding = {0, 1}, .padding_end = Size2(1, 0)}),
+              ElementsAre(0, 1, 2, 0, 3, 4, 4, 3, 6));
+  EXPECT_THAT(values({.stride = {2, 1}, .output_padding = {1, 0}, .padding_end = Size2(0, 1)}),
+              ElementsAre(0, 1, 0, 3, 2, 7, 6, 17, 0, 0));
+  EXPECT_THAT(values({.stride = 2, .output_padding = {3, 0}, .padding_end = Size2(0, 1)}),
+              ElementsAre(0, 0, 1, 0, 0, 3, 2, 4, 3, 6, 8, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(values({.stride = 2, .output_padding = {3, 1}, .padding_end = Size2(2, 1)}),
+              ElementsAre(0, 0, 1, 2, 0, 0, 3, 4, 2, 4, 3, 6, 6, 8, 9, 12, 0, 0, 0, 0));
+  std::vector<double> dilated{0, 1, 2, 2, 7, 6, 0, 0, 0, 0, 0, 0, 0, 3, 4, 6, 17, 12, 0, 0, 0, 0, 0, 0};
+  EXPECT_THAT(values({.output_padding = {3, 0}, .dilation = {4, 1}, .padding_end = Size2(1, 0)}),
+              ElementsAreArray(dilated));
+  dilated.insert(dilated.end(), 3, 0.0); // without the crop
+  EXPECT_THAT(values({.output_padding = {3, 0}, .dilation = {4, 1}}), ElementsAreArray(dilated));
+  EXPECT_THAT(
+      valuesOf(conv_transpose2d(state("row", {0, 1}).reshape({1, 1, 1, 2}), w, state("bias", {100}),
+                                {.stride = 2, .output_padding = {3, 0}, .padding_end = Size2(0, 0)})),
+      ElementsAre(100, 100, 101, 102, 100, 100, 103, 104, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100));
+}

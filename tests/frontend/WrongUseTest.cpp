@@ -469,6 +469,12 @@ TEST_F(WrongUse, PoolsThatDoNotFit) {
   SAYS("max_pool2d: the window of 10 is larger than the padded input of 9 ([batch, 4, 9, 9])");
   WRONG(avg_pool2d(image, 2, {.padding = 2}));
   SAYS("avg_pool2d: padding is at most half the kernel's size ([batch, 4, 9, 9])");
+  WRONG(avg_pool2d(image, 2, {.padding_end = Size2(0, 2)}));
+  SAYS("avg_pool2d: padding is less than the dilated kernel's size ([batch, 4, 9, 9])");
+  WRONG(max_pool2d(image, 2, {.padding = 3, .dilation = 2, .padding_end = Size2(0)}));
+  SAYS("max_pool2d: padding is less than the dilated kernel's size ([batch, 4, 9, 9])");
+  WRONG(max_pool2d(image, 3, {.padding_end = Size2(0, -1)}));
+  SAYS("max_pool2d: padding_end is at least 0, not -1 ([batch, 4, 9, 9])");
   WRONG(avg_pool2d(image, 12, {.stride = 3, .ceil_mode = true}));
   SAYS("avg_pool2d: the window of 12 is larger than the padded input of 9 and hangs over it by more than 2 ([batch, 4, "
        "9, "
@@ -716,7 +722,12 @@ TEST_F(WrongUse, PartsThatAreNone) {
 TEST_F(WrongUse, TransposedConvolutionsThatDoNotFit) {
   Tensor weight = parameter("weight", {4, 6, 3, 3}), line = parameter("line", {6, 4, 3});
   WRONG(conv_transpose2d(image, weight, {}, {.output_padding = 1}));
-  SAYS("conv_transpose2d: output_padding is below the stride, 1, not 1 ([batch, 4, 9, 9] x [4, 6, 3, 3])");
+  SAYS("conv_transpose2d: output_padding is below the stride, 1, or the dilation, 1, not 1; any number is valid with "
+       "padding_end ([batch, 4, 9, 9] x [4, 6, 3, 3])");
+  WRONG(conv_transpose2d(image, weight, {}, {.padding_end = Size2(-1, 0)}));
+  SAYS("conv_transpose2d: padding_end is at least 0, not -1 ([batch, 4, 9, 9] x [4, 6, 3, 3])");
+  WRONG(conv_transpose2d(image, weight, {}, {.padding_end = Size2(0, 11)}));
+  SAYS("conv_transpose2d: nothing is left of the result: 0 elements ([batch, 4, 9, 9] x [4, 6, 3, 3])");
   WRONG(conv_transpose2d(image, weight, {}, {.padding = 6}));
   SAYS("conv_transpose2d: nothing is left of the result: -1 elements ([batch, 4, 9, 9] x [4, 6, 3, 3])");
   WRONG(conv_transpose2d(image, weight, {}, {.groups = 3}));

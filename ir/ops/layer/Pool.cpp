@@ -181,7 +181,10 @@ SmallVector<Sample> MaxPool2dOp::samples() {
                  "1x2x4x5", "1x2x4x2"),
           sample("kernel = array<i64: 3, 4>, stride = array<i64: 2, 3>, padding = array<i64: 0, 0, 0, 0>, dilation = "
                  "array<i64: 1, 1>, ceil_mode",
-                 "?x1x2x2", "?x1x1x1")};
+                 "?x1x2x2", "?x1x1x1"),
+          sample("kernel = array<i64: 4, 3>, stride = array<i64: 2, 1>, padding = array<i64: 0, 2, 3, 1>, dilation = "
+                 "array<i64: 1, 1>, ceil_mode",
+                 "2x1x4x3", "2x1x2x4")};
 }
 
 //===- max_pool2d_grad -------------------------------------------------------------------------------------------===//
@@ -244,12 +247,17 @@ SmallVector<Value> MaxPool2dGradOp::buildGradient(OpBuilder &builder, ValueRange
     return start + tap * double(windows[dim].dilation);
   };
   Node row = place / double(windows[1].kernel), column = place - row * double(windows[1].kernel);
-  Node index = element(0, row) * double(getSize()[1]) + element(1, column);
+  Node elements[] = {element(0, row), element(1, column)};
+  Node index = elements[0] * double(getSize()[1]) + elements[1];
   ArrayRef<int64_t> dy = shapeOf(getDy());
   Node dDx = reshape(Node(builder, getLoc(), dResults[0]), {dy[0], dy[1], getSize()[0] * getSize()[1]});
   Node taken(builder, getLoc(),
              builder.create<TakeAlongOp>(getLoc(), dDx, reshape(index, {dy[0], dy[1], dy[2] * dy[3]}), /*axis=*/2));
-  return {reshape(taken, dy), Value()};
+  Node dDy = reshape(taken, dy);
+  for (unsigned dim : {0u, 1u})
+    if (getSize()[dim] < getDilation()[dim]) // a window may have no element
+      dDy = where(elements[dim] >= 0.0, where(elements[dim] < double(getSize()[dim]), dDy, 0.0), 0.0);
+  return {dDy, Value()};
 }
 
 SmallVector<Sample> MaxPool2dGradOp::samples() {
@@ -261,7 +269,11 @@ SmallVector<Sample> MaxPool2dGradOp::samples() {
       {"\"sluice.max_pool2d_grad\"(%0, %1) {size = array<i64: 5, 4>, kernel = array<i64: 2, 3>, stride = array<i64: 1, "
        "1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 2, 1>} : (tensor<2x1x3x2xf64>, "
        "tensor<2x1x3x2xui8>) -> tensor<2x1x5x4xf64>",
-       {{-2, 2}, {0, 6}}}};
+       {{-2, 2}, {0, 6}}},
+      {"\"sluice.max_pool2d_grad\"(%0, %1) {size = array<i64: 1, 5>, kernel = array<i64: 2, 2>, stride = array<i64: 1, "
+       "1>, padding = array<i64: 1, 0, 1, 0>, dilation = array<i64: 2, 1>} : (tensor<2x1x1x4xf64>, "
+       "tensor<2x1x1x4xui8>) -> tensor<2x1x1x5xf64>",
+       {{-2, 2}, {0, 4}}}};
 }
 
 //===- avg_pool2d ------------------------------------------------------------------------------------------------===//
@@ -350,7 +362,9 @@ SmallVector<Sample> AvgPool2dOp::samples() {
                  "1x2x6x5", "1x2x3x3"),
           sample("kernel = array<i64: 3, 4>, stride = array<i64: 2, 3>, padding = array<i64: 0, 0, 0, 0>, ceil_mode, "
                  "count_include_pad",
-                 "?x1x2x2", "?x1x1x1")};
+                 "?x1x2x2", "?x1x1x1"),
+          sample("kernel = array<i64: 4, 3>, stride = array<i64: 2, 1>, padding = array<i64: 0, 2, 3, 1>", "2x1x4x3",
+                 "2x1x2x4")};
 }
 
 //===- avg_pool2d_grad -------------------------------------------------------------------------------------------===//
@@ -409,6 +423,9 @@ SmallVector<Sample> AvgPool2dGradOp::samples() {
   return {
       {"\"sluice.avg_pool2d_grad\"(%0) {size = array<i64: 5, 4>, kernel = array<i64: 3, 2>, stride = array<i64: 2, 1>, "
        "padding = array<i64: 1, 1, 1, 0>} : (tensor<?x1x3x4xf64>) -> tensor<?x1x5x4xf64>",
+       {{-2, 2}}},
+      {"\"sluice.avg_pool2d_grad\"(%0) {size = array<i64: 4, 3>, kernel = array<i64: 4, 3>, stride = array<i64: 2, 1>, "
+       "padding = array<i64: 0, 2, 3, 1>} : (tensor<2x1x2x4xf64>) -> tensor<2x1x4x3xf64>",
        {{-2, 2}}}};
 }
 

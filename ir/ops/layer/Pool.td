@@ -18,7 +18,8 @@ def MaxPool2dOp : Sluice_Pool<"max_pool2d", [DeclareOpInterfaceMethods<Different
     y[n, c, i, j] is the largest x[n, c, i * stride[0] - padding[0] + u * dilation[0], j * stride[1] - padding[1] + v *
     dilation[1]] over u < kH and v < kW. Padding is no element. A window with a NaN gives NaN. kH * kW is at most 256.
     place[n, c, i, j] is u * kW + v of the selected element, the first of equal ones, and never padding. If all elements
-    are -inf, it is the first one; in a window with a NaN, it is any element.
+    are -inf, it is the first one; in a window with a NaN, it is any element. A dilated window may hold padding only:
+    its y is -inf, and its place is no element.
 
     Both results are [N, C, H', W'], with H' = (H + top + bottom - dilation[0] * (kH - 1) - 1) / stride[0] + 1, rounded
     down, or up with `ceil_mode`, and W' by the same formula. There is at least one window. With `ceil_mode`, a single

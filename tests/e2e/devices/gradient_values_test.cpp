@@ -2,8 +2,10 @@
 // precision. They run on the host, on virtual accelerators and on both.
 #include "tests/Worse.h"
 #include <cmath>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <map>
 #include <sluice/compile.h>
 #include <sluice/sluice.h>
@@ -228,6 +230,65 @@ INSTANTIATE_TEST_SUITE_P(
         Layer{"interpolate", [](const Tensor &x) { return interpolate_to(x, 5, {.mode = Interpolation::bilinear}); }},
         Layer{"scan", products}),
     [](const auto &layer) { return std::string(layer.param.name); });
+
+/// A function of images 0 1; 2 3, its values, and the gradient of their sum weighted by 1, 2, ...
+struct Windowed {
+  std::function<Tensor(Tensor x, Tensor w)> apply; ///< w is 1 2; 3 4
+  Doubles values, gradient;
+};
+
+// Results of PyTorch 2.15 on images padded and results cropped by F.pad.
+TEST(Gradient, OfWindowsPaddedOnOneSide) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  Size2 right(2, 0);
+  const Windowed cases[] = {
+      {[&](Tensor x, Tensor) { return max_pool2d(x, 3, {.stride = {1, 2}, .padding = {0, 2}, .padding_end = right}); },
+       {2, 2},
+       {0, 0, 3, 0}},
+      {[](Tensor x, Tensor) {
+         return max_pool2d(x, {2, 1}, {.stride = 1, .padding = {2, 0}, .dilation = {4, 1}, .padding_end = Size2(3, 0)});
+       },
+       {-inf, -inf, -inf, -inf, 0, 1}, // the first two windows have no element
+       {5, 6, 0, 0}},
+      {[&](Tensor x, Tensor) {
+         return avg_pool2d(x, 3,
+                           {.stride = {1, 2}, .padding = {0, 2}, .count_include_pad = false, .padding_end = right});
+       },
+       {1, 2},
+       {0.5, 0, 2.5, 0}},
+      {[&](Tensor x, Tensor) { return avg_pool2d(x, 3, {.stride = {1, 2}, .padding = {0, 2}, .padding_end = right}); },
+       {2.0 / 9, 2.0 / 9},
+       {1.0 / 9, 0, 3.0 / 9, 0}},
+      {[&](Tensor x, Tensor w) {
+         return conv2d(x, w, {}, {.stride = {2, 1}, .padding = {0, 1}, .padding_end = right});
+       },
+       {8, 20, 0, 0},
+       {4, 4, 10, 8}},
+      {[](Tensor x, Tensor w) {
+         return conv_transpose2d(x, w, {}, {.stride = 2, .padding = {0, 1}, .padding_end = Size2(1, 0)});
+       },
+       {0, 1, 2, 0, 3, 4, 4, 3, 6},
+       {18, 47, 14, 26}},
+      {[&](Tensor x, Tensor w) {
+         return conv_transpose2d(x, w, {}, {.stride = 2, .output_padding = {3, 1}, .padding_end = Size2(2, 1)});
+       },
+       {0, 0, 1, 2, 0, 0, 3, 4, 2, 4, 3, 6, 6, 8, 9, 12, 0, 0, 0, 0},
+       {44, 64, 124, 144}}};
+  Graph g{"windows"};
+  Tensor x = g.input("x", f32, {1, 1, 2, 2}), w = g.arange(1, 5, 1, f32).reshape({1, 1, 2, 2});
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    Tensor y = cases[i].apply(x, w).flatten(0);
+    Tensor factors = g.arange(1, double(cases[i].values.size() + 1), 1, f32);
+    g.output("y" + std::to_string(i), y);
+    g.output("d" + std::to_string(i), grad(sum(y * factors), {x})[0]);
+  }
+  Function f(g, {{"x", {0, 1, 2, 3}}}, {});
+  for (size_t i = 0; i < std::size(cases); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_THAT(f("y" + std::to_string(i)), testing::Pointwise(testing::DoubleNear(1e-15), cases[i].values));
+    EXPECT_THAT(f("d" + std::to_string(i)), testing::Pointwise(testing::DoubleNear(1e-15), cases[i].gradient));
+  }
+}
 
 // Per-replica batch statistics have no formula over all rows.
 TEST(Gradient, OfWhatHasNoneIsRefusedWhereItIsAskedFor) {

@@ -58,24 +58,24 @@ public:
   void add(const Shape &shape) { addList(shape); }
   // Structured bindings: a struct with a new member does not compile until the member is added here.
   void add(const ConvOptions &options) {
-    const auto &[stride, padding, dilation, groups] = options;
-    addAll(stride, padding, dilation, groups);
+    const auto &[stride, padding, dilation, groups, end] = options;
+    addAll(stride, padding, dilation, groups, end);
   }
   void add(const ConvOptions1d &options) {
-    const auto &[stride, padding, dilation, groups] = options;
-    addAll(stride, padding, dilation, groups);
+    const auto &[stride, padding, dilation, groups, end] = options;
+    addAll(stride, padding, dilation, groups, end);
   }
   void add(const ConvTransposeOptions &options) {
-    const auto &[stride, padding, outputPadding, groups, dilation] = options;
-    addAll(stride, padding, outputPadding, groups, dilation);
+    const auto &[stride, padding, outputPadding, groups, dilation, end] = options;
+    addAll(stride, padding, outputPadding, groups, dilation, end);
   }
   void add(const MaxPoolOptions &options) {
-    const auto &[stride, padding, dilation, ceil] = options;
-    addAll(stride, padding, dilation, ceil);
+    const auto &[stride, padding, dilation, ceil, end] = options;
+    addAll(stride, padding, dilation, ceil, end);
   }
   void add(const AvgPoolOptions &options) {
-    const auto &[stride, padding, ceil, include] = options;
-    addAll(stride, padding, ceil, include);
+    const auto &[stride, padding, ceil, include, end] = options;
+    addAll(stride, padding, ceil, include, end);
   }
   void add(const CumsumOptions &options) {
     const auto &[exclusive, reverse] = options;
