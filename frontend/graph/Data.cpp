@@ -31,6 +31,8 @@ static runtime::Shape sizesOf(RankedTensorType type) { return type.getShape().ve
 namespace detail {
 
 runtime::TensorSource GraphImpl::open(const init::Init &init, const std::string &tensor) {
+  if (init.source)
+    return *init.source;
   if (StringRef(init.file).ends_with(".npy"))
     return runtime::sourceOfNpy(init.file);
   std::shared_ptr<const runtime::SafetensorsFile> &file = dataFiles[init.file];
@@ -83,6 +85,15 @@ static Value constantInText(GraphImpl &graph, const void *elements, RankedTensor
   auto constant = graph.builder.create<ir::ConstantOp>(graph.toLocation(location), value);
   ir::setDeviceAndPin(constant, graph.scopeDevice(), {});
   return constant;
+}
+
+Value GraphImpl::constantOf(const runtime::TensorSource &source, RankedTensorType type,
+                            const SourceLocation &location) {
+  if (type.getNumElements() > kMostInText)
+    return constant(source, type, location);
+  runtime::Bytes elements(source.bytes());
+  source.read(0, elements);
+  return constantInText(*this, elements.data(), type, location);
 }
 
 Tensor Graph::constant(const void *elements, std::size_t count, DType dtype, const Shape &shape, Where where) {

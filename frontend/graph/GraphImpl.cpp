@@ -27,6 +27,8 @@ GraphImpl::GraphImpl(std::string graphName, SourceLocation location)
 }
 
 Location GraphImpl::toLocation(const SourceLocation &location) {
+  if (node)
+    return NameLoc::get(builder.getStringAttr(*node));
   return FileLineColLoc::get(&context, location.file, location.line, location.column);
 }
 

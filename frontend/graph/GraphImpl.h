@@ -135,6 +135,9 @@ public:
   /// A constant stored in the data file.
   mlir::Value constant(const runtime::TensorSource &source, mlir::RankedTensorType type,
                        const SourceLocation &location);
+  /// The same for large constants; small ones are in the text of the graph.
+  mlir::Value constantOf(const runtime::TensorSource &source, mlir::RankedTensorType type,
+                         const SourceLocation &location);
   /// The initial data of a state that begins with data.
   const runtime::TensorSource &dataOf(llvm::StringRef state) const { return data.at(state.str()); }
   /// Whether the graph has data outside its text; the second function writes this data.
@@ -204,6 +207,7 @@ public:
   mlir::StringAttr pin;                      ///< pin of the module whose call is in progress
   std::optional<Device> scope;               ///< device of the innermost DeviceScope
   std::string entry;                         ///< entry point under construction; empty if there is none
+  std::optional<std::string> node;           ///< the node of a file that is being imported: the location of new ops
   /// During a replica's call: the substitutes of its module's states.
   std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
   /// Record of a module: modules may be destroyed before the graph is saved.
@@ -269,6 +273,7 @@ struct Access {
   /// The call on arrays in which the tensor is a state; else null.
   static ArrayCall *call(const Tensor &tensor) { return tensor.graph ? tensor.graph->call : nullptr; }
   static std::shared_ptr<GraphImpl> graph(const Graph &graph) { return graph.graph; }
+  static Graph handle(GraphImpl &graph) { return Graph(graph.shared_from_this()); }
   /// The value of the handle itself.
   static mlir::Value ownValue(const Tensor &tensor) {
     mlir::Value value = mlir::Value::getFromOpaquePointer(tensor.value);

@@ -23,7 +23,7 @@ Init Init::resolved(const Shape &shape) const {
   if (!fan)
     return *this;
   double scale = std::sqrt(countOf(*fan, shape));
-  return {kind, a / scale, b / scale, std::nullopt, zero_row, file, tensor};
+  return {kind, a / scale, b / scale, std::nullopt, zero_row, file, tensor, source};
 }
 
 Init constant(double value) { return {Init::Kind::constant, value, 0}; }

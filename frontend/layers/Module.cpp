@@ -167,10 +167,19 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
   std::string full = joined(path, own);
   if (full == "lr" || full == "step")
     throw Error("'" + full + "' is a state of the optimizer; choose another name for the " + kind, at);
+  return addState(kind, full, graph->dtype, shape, std::move(init), at);
+}
+
+Tensor Module::importedParameter(const std::string &name, DType dtype, const Shape &shape, init::Init init, Where at) {
+  return addState("parameter", joined(path, name), dtype, shape, std::move(init), at);
+}
+
+Tensor Module::addState(const char *kind, const std::string &full, DType dtype, const Shape &shape, init::Init init,
+                        Where at) {
   std::string what = std::string(kind) + " '" + full + "'";
   if (graph->call && !graph->call->createsStates)
     throw Error(what + " cannot be created in forward: only lazy layers create states there", at);
-  mlir::RankedTensorType type = graph->typeOf(what, graph->dtype, shape, at);
+  mlir::RankedTensorType type = graph->typeOf(what, dtype, shape, at);
   ir::StateKind purpose = *ir::symbolizeStateKind(kind);
   bool isCarried = purpose == ir::StateKind::Statistic && type.getRank() > 0 && type.isDynamicDim(0);
   if (!type.hasStaticShape() && !isCarried)

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 namespace sluice::runtime {
 
@@ -69,13 +70,30 @@ void MappedFile::read(int64_t from, std::span<std::byte> to) const {
   if (to.empty())
     return;
   // The fences keep the compiler from moving the copy out of the region in which the signal handler sees `beingRead`.
-  beingRead = const_cast<MappedFile *>(this);
+  MappedFile *before = std::exchange(beingRead, const_cast<MappedFile *>(this));
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::memcpy(to.data(), data_ + from, to.size());
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  beingRead = nullptr;
+  beingRead = before;
+  requireNotLost();
+}
+
+void MappedFile::requireNotLost() const {
   if (isLost_)
     failInvalid(concat(path_, ": cannot read: it shrank, or its disk failed, while it was in use"));
+}
+
+void MappedFile::use(const std::function<void(std::span<const std::byte>)> &body) const {
+  struct Use {
+    explicit Use(MappedFile *file) : before(std::exchange(beingRead, file)) {}
+    ~Use() { beingRead = before; }
+    MappedFile *before;
+  };
+  {
+    Use use(const_cast<MappedFile *>(this));
+    body({data_, bytes_});
+  }
+  requireNotLost();
 }
 
 std::vector<std::byte> MappedFile::read(int64_t from, int64_t most) const {

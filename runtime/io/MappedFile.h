@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,11 +27,16 @@ public:
   void read(int64_t from, std::span<std::byte> to) const;
   /// The same for up to `most` bytes; fewer only at the end of the file.
   std::vector<std::byte> read(int64_t from, int64_t most) const;
+  /// Passes all bytes to `body`, which reads them in place, in this thread. Fails after it if the file was lost
+  /// meanwhile: its bytes are then zeros. `body` may `read` other files.
+  void use(const std::function<void(std::span<const std::byte>)> &body) const;
 
   /// For the handler: marks the file as lost and replaces its pages by zeros if the address is in the file.
   bool loseIfAt(const void *address);
 
 private:
+  void requireNotLost() const;
+
   std::string path_;
   std::byte *data_ = nullptr;
   size_t bytes_ = 0;

@@ -164,6 +164,7 @@ public:
   void save(const std::string &path, Where where = Where::current()) const;
 
 private:
+  explicit Graph(std::shared_ptr<detail::GraphImpl> graph) : graph(std::move(graph)) {}
   /// The type of contiguous elements: std::vector<bool> does not store its elements so.
   template <class T> using StoredAs = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   Tensor constant(const void *elements, std::size_t count, DType dtype, const Shape &shape, Where where);

@@ -5,8 +5,13 @@
 #include "sluice/shape.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+
+namespace sluice::runtime {
+struct TensorSource;
+}
 
 namespace sluice::init {
 
@@ -25,6 +30,8 @@ struct Init {
   std::optional<std::int64_t> zero_row = {}; ///< this index of the first dimension begins as zeros
   std::string file = {};                     ///< of data: a .safetensors or .npy file
   std::string tensor = {};                   ///< its name in a safetensors file; empty: the name of the parameter
+  /// Of data: elements that an importer holds; null: those of `file`.
+  std::shared_ptr<const runtime::TensorSource> source = {};
 
   /// The rule for a parameter of this shape, without a fan.
   Init resolved(const Shape &shape) const;

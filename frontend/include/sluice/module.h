@@ -179,6 +179,12 @@ protected:
   /// The dtype of the graph's parameters, and the line of the declaration of the module.
   DType dtype() const;
   Where declared() const { return created; }
+  /// The graph in which calls build.
+  detail::GraphImpl &target() const;
+  /// The line of the innermost call in progress; else the declaration.
+  Where callingLine() const;
+  /// A parameter of an imported model: any name that is new, any float dtype.
+  Tensor importedParameter(const std::string &name, DType dtype, const Shape &shape, init::Init init, Where where);
   /// For layers that create their parameters in the first call, as in PyTorch's lazy modules: keeps the device of the
   /// innermost DeviceScope for these parameters. Called by the constructor.
   void delay();
@@ -186,6 +192,8 @@ protected:
 private:
   // No private name may equal a function of ops.h: `forward` would find the member instead.
   Tensor state(const char *kind, const std::string &name, const Shape &shape, init::Init init, Where where);
+  Tensor addState(const char *kind, const std::string &full, DType dtype, const Shape &shape, init::Init init,
+                  Where where);
   Module(Module *parent, std::string name, bool isGroup, Where where);
   struct Member {
     const char *kind;
@@ -203,10 +211,6 @@ private:
   /// In a trace of a function of arrays: makes the states of the model further operands of the function.
   void enterTrace(std::initializer_list<Tensor> x);
   template <class Forward> Tensor call(Where line, std::initializer_list<Tensor> x, Forward forward);
-  /// The graph in which calls build.
-  detail::GraphImpl &target() const;
-  /// The line of the innermost call in progress; else the declaration.
-  Where callingLine() const;
   void enroll();
   [[noreturn]] void failForward(const char *parameters) const;
   /// The pin of this module or of the innermost module around it; null if there is none.

@@ -1,0 +1,113 @@
+#include "frontend/onnx/Dimensions.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sluice::onnx {
+
+/// "INPUT:1"
+static std::string placeOf(const file::ValueInfo &input, std::size_t index) {
+  return std::string(input.name) + ":" + std::to_string(index);
+}
+
+std::optional<std::int64_t> Dimensions::boundSize(const file::ValueInfo &input, std::size_t index) const {
+  const file::Dimension &dimension = (*input.shape)[index];
+  for (const std::string &name : {placeOf(input, index), std::string(dimension.name)})
+    if (auto found = options.dims.find(name); !name.empty() && found != options.dims.end())
+      return found->second.front();
+  return std::nullopt;
+}
+
+bool Dimensions::isFree(const file::ValueInfo &input, std::size_t index) const {
+  return !(*input.shape)[index].size && !boundSize(input, index);
+}
+
+bool Dimensions::isBatch(const file::ValueInfo &input, std::size_t index) const {
+  if (!isFree(input, index))
+    return false;
+  if (options.rows.empty())
+    return batchIsFirst && index == 0;
+  return options.rows == placeOf(input, index) || options.rows == (*input.shape)[index].name;
+}
+
+/// Whether a name of the file can name the batch in a graph.
+static bool isName(std::string_view text) {
+  return !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+void Dimensions::chooseBatch(const File &file) {
+  batch = "batch";
+  bool isFound = false;
+  batchIsFirst = true;
+  for (const file::ValueInfo &input : file.inputs()) {
+    if (options.bind.contains(std::string(input.name)) || !input.shape || input.shape->empty())
+      continue;
+    batchIsFirst &= isFree(input, 0);
+    isFound = true;
+  }
+  batchIsFirst &= isFound;
+  for (const file::ValueInfo &input : file.inputs())
+    for (std::size_t i = 0; input.shape && i < input.shape->size(); ++i)
+      if (isBatch(input, i) && isName((*input.shape)[i].name))
+        batch = (*input.shape)[i].name;
+}
+
+void Dimensions::requireSizes(const File &file, const SourceLocation &where) const {
+  std::string missing, flags;
+  for (const file::ValueInfo &input : file.inputs()) {
+    if (options.bind.contains(std::string(input.name)))
+      continue;
+    if (!input.isTensor || !heldAs(input.type))
+      throw Error(file.name() + ": the input '" + std::string(input.name) + "' is " +
+                      (input.isTensor ? "of type " + nameOf(input.type) : "not a tensor") + ", which is not supported",
+                  where, {}, 4);
+    if (!input.shape)
+      throw Error(file.name() + ": the input '" + std::string(input.name) + "' has an unknown number of dimensions",
+                  where, {}, 4);
+    for (std::size_t i = 0; i < input.shape->size(); ++i) {
+      if (!isFree(input, i) || isBatch(input, i))
+        continue;
+      std::string_view name = (*input.shape)[i].name;
+      std::string flag = name.empty() ? placeOf(input, i) : std::string(name);
+      missing += (missing.empty() ? "" : ", ") + std::string("dimension ") + std::to_string(i) + " of '" +
+                 std::string(input.name) + "'" + (name.empty() ? "" : " ('" + std::string(name) + "')");
+      if (flags.find(" --dim " + flag + "=") == std::string::npos)
+        flags += " --dim " + flag + "=SIZE";
+    }
+  }
+  if (!missing.empty())
+    throw Error(file.name() + ": these dimensions have no size: " + missing + "; give them sizes by" + flags, where);
+}
+
+Dimensions::Dimensions(const File &file, const ImportOptions &options, const SourceLocation &where) : options(options) {
+  auto isThere = [&](const std::string &text) {
+    for (const file::ValueInfo &input : file.inputs())
+      for (std::size_t i = 0; input.shape && i < input.shape->size(); ++i)
+        if (text == placeOf(input, i) || text == (*input.shape)[i].name)
+          return true;
+    return false;
+  };
+  for (const auto &[name, sizes] : options.dims)
+    if (!isThere(name))
+      throw Error(file.name() + " has no dimension '" + name + "'", where);
+  if (!options.rows.empty() && options.rows != "none" && !isThere(options.rows))
+    throw Error(file.name() + " has no dimension '" + options.rows + "'", where);
+  chooseBatch(file);
+  requireSizes(file, where);
+}
+
+Shape Dimensions::shapeOf(const file::ValueInfo &input) const {
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < input.shape->size(); ++i) {
+    if (std::optional<std::int64_t> size = (*input.shape)[i].size)
+      dims.emplace_back(*size);
+    else if (std::optional<std::int64_t> bound = boundSize(input, i))
+      dims.emplace_back(*bound);
+    else
+      dims.emplace_back(batch);
+  }
+  return Shape(std::move(dims));
+}
+
+} // namespace sluice::onnx

@@ -1,0 +1,82 @@
+// nn::Onnx: an ONNX file as a module.
+#include "sluice/onnx.h"
+#include "frontend/graph/GraphImpl.h"
+#include "frontend/onnx/File.h"
+#include "frontend/onnx/file/Wire.h"
+#include "frontend/onnx/import/Importer.h"
+#include "runtime/base/Status.h"
+
+namespace sluice::nn {
+
+Onnx::Onnx(Graph &graph, const std::string &path, onnx::Options options, Where where)
+    : Module(graph, where), file(std::make_shared<onnx::File>(path, options.data_dir, where)),
+      options(std::move(options)) {}
+
+Onnx::Onnx(Module *parent, std::string name, const std::string &path, onnx::Options options, Where where)
+    : Module(parent, std::move(name), where), file(std::make_shared<onnx::File>(path, options.data_dir, where)),
+      options(std::move(options)) {}
+
+Onnx::~Onnx() = default;
+
+std::vector<std::string> Onnx::inputs() const {
+  std::vector<std::string> names;
+  for (const onnx::file::ValueInfo &input : file->inputs())
+    names.emplace_back(input.name);
+  return names;
+}
+
+std::vector<std::string> Onnx::outputs() const {
+  if (!options.outputs.empty())
+    return options.outputs;
+  std::vector<std::string> names;
+  for (const onnx::file::ValueInfo &output : file->model().graph.outputs)
+    names.emplace_back(output.name);
+  return names;
+}
+
+Tensor Onnx::parameterOf(const std::string &own, const onnx::Known &known, Where where) {
+  std::string unique = own;
+  for (int copy = 2; made.contains(unique); unique = own + "_" + std::to_string(copy++))
+    if (Made &before = made.at(unique); before.known->equals(known))
+      return before.tensor;
+  Shape shape(std::vector<Dim>(known.dims().begin(), known.dims().end()));
+  init::Init data{.kind = init::Init::Kind::data};
+  data.source = std::make_shared<const runtime::TensorSource>(known.source(file->name() + ": '" + unique + "'"));
+  Tensor tensor = importedParameter(unique, *onnx::heldAs(known.type()), shape, std::move(data), where);
+  made[unique] = {std::make_shared<const onnx::Known>(known), tensor};
+  return tensor;
+}
+
+std::vector<Tensor> Onnx::operator()(const std::vector<Tensor> &tensors, Where where) {
+  const std::vector<onnx::file::ValueInfo> &infos = file->inputs();
+  if (tensors.size() != infos.size())
+    throw Error(file->name() + " has " + std::to_string(infos.size()) + " inputs, and " +
+                    std::to_string(tensors.size()) + " tensors are given",
+                where);
+  Values values;
+  for (std::size_t i = 0; i < infos.size(); ++i)
+    values.emplace(infos[i].name, onnx::valueOf(tensors[i], infos[i].type));
+  return import(values, where);
+}
+
+std::vector<Tensor> Onnx::import(const Values &inputs, Where where) {
+  Graph graph = detail::Access::handle(target());
+  std::vector<std::string> names = outputs();
+  std::vector<Tensor> results;
+  file->use(where, [&] {
+    onnx::Importer importer(
+        graph, file->model(), file->tensors(),
+        [&](const std::string &own, const onnx::Known &known) { return parameterOf(own, known, where); });
+    for (const onnx::ValuePtr &value : importer.run(inputs, names))
+      if (importer.problems().empty())
+        results.push_back(importer.tensorOf(value, /*isWeight=*/false));
+    if (std::string problems = importer.problemText(); !problems.empty())
+      throw Error(file->name() + ": " + problems, where, {}, int(runtime::ExitCode::unsupported));
+  });
+  return results;
+}
+
+Tensor Onnx::forward(Tensor x) { return (*this)(std::vector{x}, callingLine()).front(); }
+Tensor Onnx::forward(Tensor a, Tensor b) { return (*this)(std::vector{a, b}, callingLine()).front(); }
+
+} // namespace sluice::nn

@@ -1,0 +1,283 @@
+#include "frontend/onnx/import/Importer.h"
+
+#include "frontend/graph/GraphImpl.h"
+#include "frontend/onnx/file/Wire.h"
+#include "frontend/onnx/import/Operators.h"
+#include "frontend/onnx/import/Order.h"
+#include "sluice/error.h"
+
+#include <algorithm>
+
+namespace sluice::onnx {
+
+using detail::Access;
+using detail::GraphImpl;
+
+/// Graphs and functions within each other beyond this are refused: the importer is recursive.
+static constexpr int kMostNested = 32;
+
+std::string nameOf(const file::Node &node, const std::string &prefix) {
+  if (!node.name.empty())
+    return prefix + std::string(node.name);
+  for (std::string_view output : node.outputs)
+    if (!output.empty())
+      return prefix + std::string(output);
+  return prefix + std::string(node.op);
+}
+
+//===- scopes -----------------------------------------------------------------------------------------------------===//
+
+ValuePtr Scope::find(std::string_view name) const {
+  for (const Scope *scope = this; scope; scope = scope->outer)
+    if (auto found = scope->values.find(name); found != scope->values.end())
+      return found->second;
+  throw Malformed("nothing computes '" + std::string(name) + "'");
+}
+
+std::optional<file::Named> Scope::resolve(const file::Named &attribute) const {
+  std::string_view referred;
+  Message fields(attribute.message);
+  for (Field field; fields.next(field);)
+    if (field.number == 21)
+      referred = field.bytes();
+  if (referred.empty())
+    return attribute;
+  for (const Scope *scope = this; scope; scope = scope->outer) {
+    if (!scope->arguments)
+      continue;
+    auto argument = scope->arguments->find(referred);
+    return argument == scope->arguments->end() ? std::nullopt : std::optional(argument->second);
+  }
+  throw Malformed("an attribute outside of a function refers to '" + std::string(referred) + "'");
+}
+
+//===- the walk ---------------------------------------------------------------------------------------------------===//
+
+Importer::Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeParameter makeParameter)
+    : target(&graph), model(model), data(tensors), makeParameter(std::move(makeParameter)) {}
+
+void Importer::addInitializers(const file::Graph &graph, Scope &scope) {
+  for (const file::Named &initializer : graph.initializers) {
+    ValuePtr value = valueOf(data.read(initializer.message));
+    value->name = initializer.name;
+    value->isWeight = true;
+    scope.values.emplace(initializer.name, std::move(value));
+  }
+}
+
+namespace {
+
+/// RAII: counts graphs and functions within each other.
+class Depth {
+public:
+  explicit Depth(int &depth) : depth(depth) {
+    if (++depth > kMostNested)
+      throw Malformed("more than " + std::to_string(kMostNested) + " graphs or functions lie within each other");
+  }
+  Depth(const Depth &) = delete;
+  ~Depth() { --depth; }
+
+private:
+  int &depth;
+};
+
+/// RAII: ops that are built are at a node.
+class AtNode {
+public:
+  AtNode(GraphImpl &graph, std::string name) : graph(graph), before(std::exchange(graph.node, std::move(name))) {}
+  AtNode(const AtNode &) = delete;
+  ~AtNode() { graph.node = std::move(before); }
+
+private:
+  GraphImpl &graph;
+  std::optional<std::string> before;
+};
+
+} // namespace
+
+std::vector<ValuePtr> Importer::run(const std::map<std::string, ValuePtr, std::less<>> &inputs,
+                                    const std::vector<std::string> &outputs) {
+  Scope scope{.opsets = &model.opsets};
+  for (const auto &[name, value] : inputs)
+    scope.values.emplace(name, value);
+  if (!model.graph.sparse.empty())
+    throw Malformed("the initializer '" + std::string(model.graph.sparse.front()) +
+                    "' is sparse, which cannot be imported");
+  addInitializers(model.graph, scope);
+  walk(model.graph.nodes, {outputs.begin(), outputs.end()}, scope);
+  std::vector<ValuePtr> results;
+  for (const std::string &output : outputs)
+    results.push_back(scope.find(output));
+  return results;
+}
+
+void Importer::walk(const std::vector<file::Node> &nodes, const std::vector<std::string_view> &outputs, Scope &scope) {
+  Depth nested(depth);
+  for (const file::Node *node : orderOf(nodes, outputs))
+    import(*node, scope);
+}
+
+const file::Function *Importer::functionOf(const file::Node &node) const {
+  for (const file::Function &function : model.functions)
+    if (function.name == node.op && function.domain == node.domain && function.overload == node.overload)
+      return &function;
+  return nullptr;
+}
+
+static std::int64_t versionOf(const file::Opsets &opsets, std::string_view domain) {
+  auto found = opsets.find(domain);
+  return found == opsets.end() ? 1 : found->second;
+}
+
+void Importer::note(const file::Node &node, const Scope &scope, std::int64_t opset, const std::string &reason) {
+  std::string op = node.domain.empty() ? std::string(node.op) : std::string(node.domain) + "." + std::string(node.op);
+  auto known =
+      std::ranges::find_if(found, [&](const Problem &problem) { return problem.op == op && problem.reason == reason; });
+  if (known == found.end())
+    known = found.insert(found.end(), {op, reason, nameOf(node, scope.prefix), opset});
+  ++known->nodes;
+}
+
+std::string Importer::problemText() const {
+  if (found.empty())
+    return {};
+  std::string text = found.size() == 1 ? "1 operator is" : std::to_string(found.size()) + " operators are";
+  text += " not supported: ";
+  for (const Problem &problem : found) {
+    text += &problem == &found.front() ? "" : ", ";
+    text += problem.op + " (" + std::to_string(problem.nodes) + (problem.nodes == 1 ? " node, '" : " nodes, first '") +
+            problem.first + "', opset " + std::to_string(problem.opset) +
+            (problem.reason.empty() ? "" : ": " + problem.reason) + ")";
+  }
+  return text;
+}
+
+void Importer::import(const file::Node &node, Scope &scope) {
+  for (std::string_view output : node.outputs)
+    if (!output.empty())
+      scope.values[output] = lostValue();
+  for (std::string_view input : node.inputs)
+    if (ValuePtr value = input.empty() ? nullptr : scope.find(input); value && value->isLost())
+      return;
+  std::int64_t opset = versionOf(*scope.opsets, node.domain);
+  AtNode at(*Access::graph(*target), nameOf(node, scope.prefix));
+  try {
+    if (const file::Function *function = functionOf(node))
+      return callFunction(*function, node, scope);
+    importOperator(node, scope, opset);
+  } catch (const Unsupported &error) {
+    note(node, scope, opset, error.what());
+  } catch (const Malformed &error) {
+    throw Malformed("node '" + nameOf(node, scope.prefix) + "' (" + std::string(node.op) + "): " + error.what());
+  } catch (const Error &error) {
+    note(node, scope, opset, error.message());
+  }
+}
+
+void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t opset) {
+  const Operator *row = findOperator(file.domain, file.op, opset);
+  if (!row)
+    throw Unsupported("");
+  Node node(*this, scope, file, opset);
+  bool isStatic = true, areKnown = true, areWeights = !node.operands.empty();
+  for (const ValuePtr &operand : node.operands) {
+    isStatic &= !operand || !operand->tensor();
+    areKnown &= !operand || operand->known();
+    areWeights &= !operand || operand->isWeight;
+  }
+  bool isDone = row->folds && isStatic && row->evaluator && row->evaluator(node);
+  if (!isDone && row->folds && areKnown && !node.operands.empty())
+    isDone = fold(node, row->handler);
+  if (!isDone)
+    row->handler(node);
+  for (std::size_t i = 0; i < file.outputs.size(); ++i) {
+    if (file.outputs[i].empty())
+      continue;
+    if (!node.results[i])
+      throw Unsupported("output " + std::to_string(i) + " is not supported");
+    if (node.results[i]->name.empty()) {
+      node.results[i]->name = file.outputs[i];
+      node.results[i]->isWeight |= areWeights;
+    }
+    scope.values[file.outputs[i]] = node.results[i];
+  }
+}
+
+//===- graphs and functions ---------------------------------------------------------------------------------------===//
+
+std::vector<ValuePtr> Importer::callGraph(const file::Graph &body, const std::vector<ValuePtr> &inputs,
+                                          const Scope &outer) {
+  Scope scope{.outer = &outer, .opsets = outer.opsets, .prefix = outer.prefix};
+  if (inputs.size() > body.inputs.size())
+    throw Malformed("a graph takes " + std::to_string(body.inputs.size()) + " inputs, and is given " +
+                    std::to_string(inputs.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    scope.values[body.inputs[i].name] = inputs[i];
+  addInitializers(body, scope);
+  std::vector<std::string_view> outputs;
+  for (const file::ValueInfo &output : body.outputs)
+    outputs.push_back(output.name);
+  walk(body.nodes, outputs, scope);
+  std::vector<ValuePtr> results;
+  for (std::string_view output : outputs)
+    results.push_back(scope.find(output));
+  return results;
+}
+
+void Importer::callFunction(const file::Function &function, const file::Node &node, Scope &scope) {
+  std::map<std::string_view, file::Named> arguments;
+  for (const file::Named &argument : function.defaults)
+    arguments[argument.name] = argument;
+  for (const file::Named &argument : node.attributes)
+    if (std::optional<file::Named> resolved = scope.resolve(argument))
+      arguments[argument.name] = *resolved;
+  Scope inner{.opsets = function.opsets.empty() ? scope.opsets : &function.opsets,
+              .arguments = &arguments,
+              .prefix = nameOf(node, scope.prefix) + "/"};
+  for (std::size_t i = 0; i < function.inputs.size(); ++i) {
+    bool isGiven = i < node.inputs.size() && !node.inputs[i].empty();
+    inner.values[function.inputs[i]] = isGiven ? scope.find(node.inputs[i]) : nullptr;
+  }
+  walk(function.nodes, function.outputs, inner);
+  for (std::size_t i = 0; i < std::min(function.outputs.size(), node.outputs.size()); ++i)
+    if (!node.outputs[i].empty())
+      scope.values[node.outputs[i]] = inner.find(function.outputs[i]);
+}
+
+//===- tensors ----------------------------------------------------------------------------------------------------===//
+
+Tensor Importer::constant(const Known &known) const {
+  std::optional<DType> held = heldAs(known.type());
+  if (!held)
+    throw Unsupported("values of type " + nameOf(known.type()) + " are not supported");
+  Shape shape(std::vector<Dim>(known.dims().begin(), known.dims().end()));
+  if (known.count() == 0)
+    throw Unsupported("a tensor without elements is computed with");
+  bool isEqual = known.isUniform() || known.count() == 1;
+  if (isEqual && (is_float(*held) || std::abs(known.integer(0)) < std::int64_t(1) << 53))
+    return target->full(shape, is_float(*held) ? known.real(0) : double(known.integer(0)), *held);
+  GraphImpl &impl = *Access::graph(*target);
+  SourceLocation nowhere;
+  mlir::RankedTensorType type = impl.typeOf("constant", *held, shape, nowhere);
+  return Access::tensor(impl, impl.constantOf(known.source("a constant"), type, nowhere));
+}
+
+Tensor Importer::tensorOf(const ValuePtr &value, bool isWeight) {
+  if (const Tensor *tensor = value->tensor())
+    return *tensor;
+  if (value->sizes())
+    throw Unsupported("the number of rows is computed with");
+  if (value->made && !foldInputs)
+    return value->made;
+  const Known *known = value->known();
+  if (!known)
+    throw Unsupported("an input is not supported");
+  if (foldInputs)
+    return tensorToFold(value);
+  bool isFloat = onnx::isFloat(known->type());
+  bool isParameter = isFloat && known->rank() > 0 && (isWeight || (value->isWeight && known->count() > 1));
+  value->made = isParameter && known->count() > 0 ? makeParameter(std::string(value->name), *known) : constant(*known);
+  return value->made;
+}
+
+} // namespace sluice::onnx

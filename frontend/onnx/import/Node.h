@@ -1,0 +1,116 @@
+// Node: one node of an ONNX graph, as the handlers of operators see it: inputs, attributes and results.
+#pragma once
+
+#include "frontend/onnx/file/Model.h"
+#include "frontend/onnx/import/Value.h"
+#include "sluice/graph.h"
+
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::onnx {
+
+class Importer;
+struct Scope;
+
+/// Thrown by handlers for a node that cannot be imported: exit code 4.
+class Unsupported : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Node {
+public:
+  Node(Importer &importer, Scope &scope, const file::Node &file, std::int64_t opset);
+
+  /// The operator, and the version of its domain that the model uses.
+  std::string_view op() const { return file.op; }
+  std::int64_t opset() const { return version; }
+  /// Throws Unsupported: "mode 'cubic' is not supported".
+  [[noreturn]] static void fail(const std::string &reason);
+
+  // --- inputs: numbered from 0; optional ones may be absent
+
+  std::size_t inputs() const { return operands.size(); }
+  bool has(std::size_t input) const { return input < operands.size() && operands[input]; }
+  /// Throws Unsupported if the input is absent.
+  const Value &input(std::size_t input) const;
+  ElementType type(std::size_t input) const { return this->input(input).type; }
+  std::vector<Size> shape(std::size_t input) const { return this->input(input).shape(); }
+  std::int64_t rank(std::size_t input) const { return std::int64_t(shape(input).size()); }
+  /// The dimensions, none of which may depend on rows.
+  Dims dims(std::size_t input) const;
+  /// The elements if they are known; else null.
+  const Known *known(std::size_t input) const { return has(input) ? this->input(input).known() : nullptr; }
+  /// The elements of a known integer tensor of rank 0 or 1, or of sizes; nothing for other values.
+  std::optional<std::vector<Size>> sizes(std::size_t input) const;
+  /// The elements of an input that must be known when the model is imported; `what` names it in the error.
+  std::vector<std::int64_t> integers(std::size_t input, const char *what) const;
+  std::vector<double> reals(std::size_t input, const char *what) const;
+  std::int64_t integer(std::size_t input, const char *what) const;
+  double real(std::size_t input, const char *what) const;
+  /// The input as a tensor of the graph. Known elements become a parameter if they are an initializer of floats with at
+  /// least two elements, and a constant otherwise.
+  Tensor tensor(std::size_t input);
+  /// The same for inputs that hold weights: known floats become a parameter in any case.
+  Tensor weight(std::size_t input);
+
+  // --- attributes
+
+  bool hasAttribute(std::string_view name) const;
+  std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
+  double real(std::string_view name, double otherwise) const;
+  std::string text(std::string_view name, std::string_view otherwise) const;
+  std::vector<std::int64_t> integers(std::string_view name, std::vector<std::int64_t> otherwise = {}) const;
+  std::vector<double> reals(std::string_view name, std::vector<double> otherwise = {}) const;
+  std::vector<std::string> texts(std::string_view name) const;
+  /// Throws Malformed if the attribute is absent.
+  Known tensorAttribute(std::string_view name) const;
+  file::Graph graphAttribute(std::string_view name) const;
+  /// A dimension counted from the front; throws Unsupported if it is out of range.
+  static std::int64_t axisOf(std::int64_t axis, std::int64_t rank);
+
+  // --- results
+
+  std::size_t outputs() const { return file.outputs.size(); }
+  /// Whether a result has a name.
+  bool wants(std::size_t output) const { return output < file.outputs.size() && !file.outputs[output].empty(); }
+  void set(std::size_t output, ValuePtr value);
+  void set(std::size_t output, Known known) { set(output, valueOf(std::move(known))); }
+  void set(std::size_t output, Sizes sizes) { set(output, valueOf(std::move(sizes))); }
+  /// `type`: of the value in the file if it differs from the tensor's, such as i8 in i32.
+  void set(std::size_t output, Tensor tensor, std::optional<ElementType> type = {}) {
+    set(output, valueOf(std::move(tensor), type));
+  }
+
+  // --- building
+
+  /// The graph under construction.
+  Graph &graph() const;
+  /// A known value as a constant.
+  Tensor constant(const Known &known) const;
+  /// A constant scalar of the dtype.
+  Tensor scalar(double value, DType dtype) const;
+  /// The results of a graph attribute for these inputs. It may read all values that the node can read.
+  std::vector<ValuePtr> call(const file::Graph &body, const std::vector<ValuePtr> &inputs);
+  ValuePtr inputValue(std::size_t input) const { return operands.at(input); }
+  /// Any known or computed value as a tensor.
+  Tensor tensorOf(const ValuePtr &value);
+
+private:
+  friend class Importer;
+  std::optional<file::Named> attribute(std::string_view name) const;
+  /// Calls `read` for each field of the attribute, if it exists.
+  template <class Read> bool readAttribute(std::string_view name, Read read) const;
+
+  Importer &importer;
+  Scope &scope;
+  const file::Node &file;
+  std::int64_t version;
+  std::vector<ValuePtr> operands, results;
+};
+
+} // namespace sluice::onnx

@@ -1,0 +1,17 @@
+// The order in which nodes are imported.
+#pragma once
+
+#include "frontend/onnx/file/Model.h"
+
+#include <string_view>
+#include <vector>
+
+namespace sluice::onnx {
+
+/// The nodes on which the values of these names depend, each after those that compute its inputs; otherwise in the order
+/// of the file. Nodes depend on the values that their graph attributes read. Throws Malformed for cycles and for values
+/// that two nodes compute.
+std::vector<const file::Node *> orderOf(const std::vector<file::Node> &nodes,
+                                        const std::vector<std::string_view> &outputs);
+
+} // namespace sluice::onnx
