@@ -37,7 +37,6 @@ static bool isName(std::string_view text) {
 }
 
 void Dimensions::chooseBatch(const File &file) {
-  batch = "batch";
   bool isFound = false;
   batchIsFirst = true;
   for (const file::ValueInfo &input : file.inputs()) {
@@ -49,38 +48,52 @@ void Dimensions::chooseBatch(const File &file) {
   batchIsFirst &= isFound;
   for (const file::ValueInfo &input : file.inputs())
     for (std::size_t i = 0; input.shape && i < input.shape->size(); ++i)
-      if (isBatch(input, i) && isName((*input.shape)[i].name))
-        batch = (*input.shape)[i].name;
+      if (isBatch(input, i) && (batch.empty() || batch == "batch"))
+        batch = isName((*input.shape)[i].name) ? (*input.shape)[i].name : "batch";
 }
 
-void Dimensions::requireSizes(const File &file, const SourceLocation &where) const {
-  std::string missing, flags;
+void Dimensions::requireTensors(const File &file, const SourceLocation &where) const {
+  for (const file::ValueInfo &input : file.inputs()) {
+    std::string what = file.name() + ": the input '" + std::string(input.name) + "' ";
+    if (!input.isTensor || !heldAs(input.type))
+      throw Error(what + "is " + (input.isTensor ? "of type " + nameOf(input.type) : "not a tensor") +
+                      ", which is not supported",
+                  where, {}, 4);
+    if (!input.shape && !options.bind.contains(std::string(input.name)))
+      throw Error(what + "has an unknown number of dimensions", where, {}, 4);
+  }
+}
+
+void Dimensions::requireSizes(const File &file, const SourceLocation &where, std::vector<std::string> *unbound) const {
+  std::string missing;
+  std::vector<std::string> names;
   for (const file::ValueInfo &input : file.inputs()) {
     if (options.bind.contains(std::string(input.name)))
       continue;
-    if (!input.isTensor || !heldAs(input.type))
-      throw Error(file.name() + ": the input '" + std::string(input.name) + "' is " +
-                      (input.isTensor ? "of type " + nameOf(input.type) : "not a tensor") + ", which is not supported",
-                  where, {}, 4);
-    if (!input.shape)
-      throw Error(file.name() + ": the input '" + std::string(input.name) + "' has an unknown number of dimensions",
-                  where, {}, 4);
     for (std::size_t i = 0; i < input.shape->size(); ++i) {
       if (!isFree(input, i) || isBatch(input, i))
         continue;
       std::string_view name = (*input.shape)[i].name;
-      std::string flag = name.empty() ? placeOf(input, i) : std::string(name);
-      missing += (missing.empty() ? "" : ", ") + std::string("dimension ") + std::to_string(i) + " of '" +
+      missing += (missing.empty() ? "dimension " : ", dimension ") + std::to_string(i) + " of '" +
                  std::string(input.name) + "'" + (name.empty() ? "" : " ('" + std::string(name) + "')");
-      if (flags.find(" --dim " + flag + "=") == std::string::npos)
-        flags += " --dim " + flag + "=SIZE";
+      std::string flag = name.empty() ? placeOf(input, i) : std::string(name);
+      if (std::ranges::find(names, flag) == names.end())
+        names.push_back(flag);
     }
   }
-  if (!missing.empty())
-    throw Error(file.name() + ": these dimensions have no size: " + missing + "; give them sizes by" + flags, where);
+  if (unbound)
+    *unbound = names;
+  if (missing.empty() || unbound)
+    return;
+  std::string flags;
+  for (const std::string &name : names)
+    flags += " --dim " + name + "=SIZE";
+  throw Error(file.name() + ": these dimensions have no size: " + missing + "; give them sizes by" + flags, where);
 }
 
-Dimensions::Dimensions(const File &file, const ImportOptions &options, const SourceLocation &where) : options(options) {
+Dimensions::Dimensions(const File &file, const ImportOptions &options, const SourceLocation &where,
+                       std::vector<std::string> *unbound)
+    : options(options) {
   auto isThere = [&](const std::string &text) {
     for (const file::ValueInfo &input : file.inputs())
       for (std::size_t i = 0; input.shape && i < input.shape->size(); ++i)
@@ -93,8 +106,9 @@ Dimensions::Dimensions(const File &file, const ImportOptions &options, const Sou
       throw Error(file.name() + " has no dimension '" + name + "'", where);
   if (!options.rows.empty() && options.rows != "none" && !isThere(options.rows))
     throw Error(file.name() + " has no dimension '" + options.rows + "'", where);
+  requireTensors(file, where);
   chooseBatch(file);
-  requireSizes(file, where);
+  requireSizes(file, where, unbound);
 }
 
 Shape Dimensions::shapeOf(const file::ValueInfo &input) const {

@@ -26,6 +26,7 @@ struct Command {
 Command addCompile(CLI::App &app);
 Command addConformance(CLI::App &app);
 Command addDevices(CLI::App &app);
+Command addImport(CLI::App &app);
 Command addPlace(CLI::App &app);
 Command addScale(CLI::App &app);
 Command addShow(CLI::App &app);

@@ -2,6 +2,7 @@
 #include "runtime/help/HelpFormatter.h"
 #include "tools/sluice/Commands.h"
 #include "tools/sluice/Flags.h"
+#include "tools/sluice/ImportFlags.h"
 #include "tools/sluice/Summary.h"
 #include "tools/sluice/Tracing.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,15 +13,20 @@ namespace sluice::tool {
 
 static const char kCompileExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet                    an executable: try ./lenet --help
+  sluice compile resnet18.onnx -o resnet18              import an ONNX file and compile it
   sluice compile lenet.mlir --emit=so                   a library for sluice/runtime/api.h
   sluice compile lenet.mlir --dump-ir dump              one numbered file per phase
   sluice compile dump/07-fused.mlir --compile-from=fused -o lenet)";
 
-static llvm::Error compile(const std::string &model, const CompileOptions &options, const CompileTask &task,
-                           const Tracing &tracing, const Talk &talk) {
+static llvm::Error compile(const std::string &file, const onnx::ImportOptions &import, const CompileOptions &options,
+                           const CompileTask &task, const Tracing &tracing, const Talk &talk) {
   if (talk.verbose)
-    llvm::errs() << "compiling " << model << '\n';
-  auto compiled = compileFile(model, options, task);
+    llvm::errs() << "compiling " << file << '\n';
+  ModelFile imported;
+  auto model = imported.open(file, import);
+  if (!model)
+    return model.takeError();
+  auto compiled = compileFile(*model, options, task);
   if (!compiled)
     return compiled.takeError();
   if (!talk.quiet)
@@ -44,6 +50,7 @@ Command addCompile(CLI::App &app) {
   auto model = std::make_shared<std::string>();
   auto options = std::make_shared<CompileOptions>();
   auto task = std::make_shared<CompileTask>();
+  auto import = std::make_shared<onnx::ImportOptions>();
   addModel(*command, *model);
   help::beginGroup(*command, "Output");
   command
@@ -59,7 +66,8 @@ Command addCompile(CLI::App &app) {
   auto tracing = addTracingFlags(*command, *task);
   addDeviceLists(*command, *options, *task);
   addOptions(*command, *options, {"Devices", "Code", "Replicas", "Placement"}, {"--devices"});
-  return {command, [=](const Talk &talk) { return compile(*model, *options, *task, *tracing, talk); }};
+  addImportFlags(*command, *import);
+  return {command, [=](const Talk &talk) { return compile(*model, *import, *options, *task, *tracing, talk); }};
 }
 
 } // namespace sluice::tool

@@ -19,6 +19,7 @@ using sluice::compiler::Failure;
 
 static const char kToolExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet         an executable that trains and predicts
+  sluice import resnet18.onnx -o resnet18.mlir     make a model of an ONNX file
   sluice place lenet.mlir --devices cpu,sim:0      choose the device of each op, with the reasons
   sluice scale lenet.mlir --cluster h100x8x128.json      predict training speed on a cluster
   sluice show lenet.mlir --phase fused       the kernels
@@ -31,8 +32,8 @@ static std::vector<Command> addCommands(CLI::App &app) {
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION, "Print the version and exit");
   app.require_subcommand(1);
   app.footer(kToolExamples);
-  return {addCompile(app), addVerify(app),  addPlace(app),      addScale(app),
-          addShow(app),    addDevices(app), addConformance(app)};
+  return {addCompile(app), addImport(app), addVerify(app),  addPlace(app),
+          addScale(app),   addShow(app),   addDevices(app), addConformance(app)};
 }
 
 /// Prints the error on stderr, and with --json as an object on stdout. A failed comparison is a result, which its

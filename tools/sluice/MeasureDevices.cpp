@@ -28,8 +28,8 @@ void addMeasureFlags(CLI::App &command, MeasureRequest &request) {
       ->check(help::wholeNumber(1, 4096));
 }
 
-static std::vector<passes::DeviceCosts> costsOf(const ClockCalibration &clock,
-                                                llvm::ArrayRef<runtime::BackendFile> files) {
+static std::vector<passes::DeviceCosts> measuredCosts(const ClockCalibration &clock,
+                                                      llvm::ArrayRef<runtime::BackendFile> files) {
   std::vector<passes::DeviceCosts> costs;
   for (const DeviceCalibration &measured : clock.devices) {
     ir::Target alone = llvm::cantFail(ir::Target::parse(measured.device));
@@ -59,7 +59,7 @@ llvm::Error measureAndKeep(MeasureRequest request, const Talk &talk) {
       llvm::errs() << fmt::format("sluice: warning: {}: cannot measure {}: {}\n", kind.device, kind.kind, kind.reason);
     if (llvm::Error error = writeCalibration(clock))
       return error;
-    std::vector<passes::DeviceCosts> costs = costsOf(clock, files);
+    std::vector<passes::DeviceCosts> costs = measuredCosts(clock, files);
     clocks.push_back(toJson(clock, costs));
     if (!talk.json && !talk.quiet)
       printMeasured(llvm::outs(), clock, costs);
