@@ -5,6 +5,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstddef>
@@ -152,6 +153,28 @@ Operation *GraphImpl::build(StringRef op, ValueRange operands, ArrayRef<NamedAtt
 
 Value GraphImpl::copy(Value value, StringAttr device, ir::CopyReason reason, const SourceLocation &location) {
   return builder.create<ir::CopyOp>(toLocation(location), ir::withDevice(value.getType(), device), value, reason);
+}
+
+void GraphImpl::eraseUnusedAfter(Operation *last, ArrayRef<Tensor> kept) {
+  SmallPtrSet<Operation *, 8> makers;
+  for (const Tensor &tensor : kept)
+    makers.insert(Access::value(tensor).getDefiningOp());
+  Block &body = *openBlocks.front();
+  for (Operation *op = body.empty() ? nullptr : &body.back(), *before; op && op != last; op = before) {
+    before = op->getPrevNode();
+    auto get = dyn_cast<ir::GetOp>(op);
+    if (makers.contains(op) || !op->use_empty() || !(get || isOpTriviallyDead(op)))
+      continue;
+    ir::StateOp state = get ? findState(get.getState()) : ir::StateOp();
+    callOf.erase(op);
+    op->erase();
+    if (!state)
+      continue;
+    data.erase(state.getSymName().str());
+    states.erase(state.getSymName());
+    frozen.erase(state.getSymName());
+    state.erase();
+  }
 }
 
 SmallVector<Operation *> GraphImpl::opsOfCall(Operation *op) {

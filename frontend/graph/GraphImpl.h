@@ -81,6 +81,9 @@ public:
   mlir::Value copy(mlir::Value value, mlir::StringAttr device, ir::CopyReason reason, const SourceLocation &location);
   /// The last op; null if there is none.
   mlir::Operation *lastOp() { return openBlocks.front()->empty() ? nullptr : &openBlocks.front()->back(); }
+  /// Erases the ops after `last` (null: all) without effect on which neither other ops nor values of `kept` depend, and
+  /// the parameters and constants that only they read. Handles to their values must not be used later.
+  void eraseUnusedAfter(mlir::Operation *last, llvm::ArrayRef<Tensor> kept);
   /// The ops that one outermost call of the API built.
   llvm::SmallVector<mlir::Operation *> opsOfCall(mlir::Operation *op);
   mlir::Location toLocation(const SourceLocation &location);

@@ -174,6 +174,8 @@ Tensor Module::importedParameter(const std::string &name, DType dtype, const Sha
   return addState("parameter", joined(path, name), dtype, shape, std::move(init), at);
 }
 
+bool Module::hasState(const std::string &name) const { return bool(graph->findState(joined(path, name))); }
+
 Tensor Module::addState(const char *kind, const std::string &full, DType dtype, const Shape &shape, init::Init init,
                         Where at) {
   std::string what = std::string(kind) + " '" + full + "'";

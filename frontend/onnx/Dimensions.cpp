@@ -10,6 +10,22 @@ static std::string placeOf(const file::ValueInfo &input, std::size_t index) {
   return std::string(input.name) + ":" + std::to_string(index);
 }
 
+/// Whether a text of an option names a dimension: by its name in the file, or by its place.
+static bool names(const std::string &text, const file::ValueInfo &input, std::size_t index) {
+  return text == placeOf(input, index) || (!text.empty() && text == (*input.shape)[index].name);
+}
+
+/// The parts of --rows.
+static std::vector<std::string> rowsOf(const ImportOptions &options) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= options.rows.size();) {
+    std::size_t end = std::min(options.rows.find(',', begin), options.rows.size());
+    parts.push_back(options.rows.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::optional<std::int64_t> Dimensions::boundSize(const file::ValueInfo &input, std::size_t index) const {
   const file::Dimension &dimension = (*input.shape)[index];
   for (const std::string &name : {placeOf(input, index), std::string(dimension.name)})
@@ -27,7 +43,7 @@ bool Dimensions::isBatch(const file::ValueInfo &input, std::size_t index) const 
     return false;
   if (options.rows.empty())
     return batchIsFirst && index == 0;
-  return options.rows == placeOf(input, index) || options.rows == (*input.shape)[index].name;
+  return std::ranges::any_of(rowsOf(options), [&](const std::string &name) { return names(name, input, index); });
 }
 
 /// Whether a name of the file can name the batch in a graph.
@@ -88,7 +104,9 @@ void Dimensions::requireSizes(const File &file, const SourceLocation &where, std
   std::string flags;
   for (const std::string &name : names)
     flags += " --dim " + name + "=SIZE";
-  throw Error(file.name() + ": these dimensions have no size: " + missing + "; give them sizes by" + flags, where);
+  throw Error(file.name() + ": these dimensions have no size: " + missing + "; give them sizes by" + flags +
+                  ", or make one of them the batch by --rows",
+              where);
 }
 
 Dimensions::Dimensions(const File &file, const ImportOptions &options, const SourceLocation &where,
@@ -97,15 +115,16 @@ Dimensions::Dimensions(const File &file, const ImportOptions &options, const Sou
   auto isThere = [&](const std::string &text) {
     for (const file::ValueInfo &input : file.inputs())
       for (std::size_t i = 0; input.shape && i < input.shape->size(); ++i)
-        if (text == placeOf(input, i) || text == (*input.shape)[i].name)
+        if (names(text, input, i))
           return true;
     return false;
   };
   for (const auto &[name, sizes] : options.dims)
     if (!isThere(name))
       throw Error(file.name() + " has no dimension '" + name + "'", where);
-  if (!options.rows.empty() && options.rows != "none" && !isThere(options.rows))
-    throw Error(file.name() + " has no dimension '" + options.rows + "'", where);
+  for (const std::string &name : rowsOf(options))
+    if (!name.empty() && name != "none" && !isThere(name))
+      throw Error(file.name() + " has no dimension '" + name + "'", where);
   requireTensors(file, where);
   chooseBatch(file);
   requireSizes(file, where, unbound);

@@ -61,18 +61,22 @@ std::vector<Tensor> Onnx::operator()(const std::vector<Tensor> &tensors, Where w
 
 std::vector<Tensor> Onnx::import(const Values &inputs, Where where) {
   Graph graph = detail::Access::handle(target());
+  mlir::Operation *last = target().lastOp();
   std::vector<std::string> names = outputs();
   std::vector<Tensor> results;
   file->use(where, [&] {
     onnx::Importer importer(
         graph, file->model(), file->tensors(),
-        [&](const std::string &own, const onnx::Known &known) { return parameterOf(own, known, where); });
+        [&](const std::string &own, const onnx::Known &known) { return parameterOf(own, known, where); },
+        options.recognize);
     for (const onnx::ValuePtr &value : importer.run(inputs, names))
       if (importer.problems().empty())
         results.push_back(importer.tensorOf(value, /*isWeight=*/false));
     if (std::string problems = importer.problemText(); !problems.empty())
       throw Error(file->name() + ": " + problems, where, {}, int(runtime::ExitCode::unsupported));
   });
+  target().eraseUnusedAfter(last, results);
+  std::erase_if(made, [&](const auto &parameter) { return !hasState(parameter.first); });
   return results;
 }
 

@@ -16,6 +16,8 @@ import typing
 import zipfile
 import zlib
 
+
+import onnx_files
 from mutate import damage_bytes, damage_gzip, damage_text
 
 MODEL = b"""module @small {
@@ -137,6 +139,13 @@ def compile_text(bench, damaged):
 def compile_whole(bench, damaged):
     bench.write("bad.mlir", damaged)
     return "sluice", ["compile", "bad.mlir", "-o", "bad.o", "--emit", "obj", "-q"]
+
+
+def import_onnx(bench, damaged):
+    bench.write("bad.onnx", damaged)
+    if bench.random.random() < 0.2:
+        return "sluice", ["import", "bad.onnx", "--check"]
+    return "sluice", ["compile", "bad.onnx", "-o", "bad.out", "--compile-to", bench.random.choice(["model", "fused"])]
 
 
 def place_with(name, flag=None):
@@ -288,6 +297,7 @@ def all_readers(bench):
         Reader("model text", [MODEL, *bench.dumps.values()], damage_text, compile_text, weight=6),
         Reader("model text, bytes", [MODEL, *bench.dumps.values()], damage_bytes, compile_text, weight=2),
         Reader("model text to code", [MODEL], damage_text, compile_whole),
+        Reader("ONNX", onnx_files.seeds(), onnx_files.damage, import_onnx, weight=20 if not os.environ.get("SLUICE_TEST_FULL") else 12),
         Reader("images", [images], damage_bytes, train_on("train-images-idx3-ubyte")),
         Reader("labels", [labels], damage_bytes, train_on("t10k-labels-idx1-ubyte")),
         Reader("images, gzip", [gzip.compress(images, mtime=0)], damage_gzip, train_on("t10k-images-idx3-ubyte.gz")),

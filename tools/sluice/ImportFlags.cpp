@@ -59,7 +59,7 @@ void addImportFlags(CLI::App &command, onnx::ImportOptions &options) {
   addEach("--dim", "NAME=SIZE", "Size of an unknown dimension, by its name or as INPUT:1; repeatable", addDim);
   command
       .add_option("--rows", options.rows,
-                  "Dimension that is the batch, by its name or as INPUT:0, or none (default: dimension 0 if it is "
+                  "Dimension that is the batch, by its name or as x:0,state:1, or none (default: dimension 0 if it is "
                   "unknown in all inputs)")
       ->type_name("NAME");
   addEach("--bind", "INPUT=VALUE", "Make an input with one element a constant; repeatable", addBinding);

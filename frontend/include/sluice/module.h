@@ -185,6 +185,8 @@ protected:
   Where callingLine() const;
   /// A parameter of an imported model: any name that is new, any float dtype.
   Tensor importedParameter(const std::string &name, DType dtype, const Shape &shape, init::Init init, Where where);
+  /// Whether the module itself has a parameter or buffer of this name.
+  bool hasState(const std::string &name) const;
   /// For layers that create their parameters in the first call, as in PyTorch's lazy modules: keeps the device of the
   /// innermost DeviceScope for these parameters. Called by the constructor.
   void delay();

@@ -30,8 +30,8 @@ struct ImportOptions : Options {
   /// Sizes of unknown dimensions, by the name of the dimension, or as "INPUT:1" by the input and the index. Several sizes
   /// make one entry point each (Graph::sizes).
   std::map<std::string, std::vector<std::int64_t>> dims = {};
-  /// The dimension that is the batch: its name, or "INPUT:0"; "none": no dimension. By default, dimension 0 if it is
-  /// unknown in all inputs.
+  /// The dimensions that are the batch: one name, or places such as "x:0,state:1"; "none": no dimension. By default,
+  /// dimension 0 if it is unknown in all inputs.
   std::string rows = {};
   /// Inputs with one element that become constants, by name.
   std::map<std::string, double> bind = {};

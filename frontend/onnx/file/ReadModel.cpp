@@ -41,7 +41,7 @@ static Dimension readDimension(std::string_view message) {
   for (Field field; fields.next(field);) {
     if (field.number == 1 && field.integer() > 0)
       dimension.size = field.integer();
-    else if (field.number == 2)
+    else if (field.number == 2 && field.bytes() != "?") // Paddle writes ? for each dimension without a name
       dimension.name = field.bytes();
   }
   return dimension;

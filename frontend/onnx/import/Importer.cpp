@@ -4,6 +4,7 @@
 #include "frontend/onnx/file/Wire.h"
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/import/Order.h"
+#include "frontend/onnx/recognize/Recognize.h"
 #include "sluice/error.h"
 
 #include <algorithm>
@@ -12,9 +13,6 @@ namespace sluice::onnx {
 
 using detail::Access;
 using detail::GraphImpl;
-
-/// Graphs and functions within each other beyond this are refused: the importer is recursive.
-static constexpr int kMostNested = 32;
 
 std::string nameOf(const file::Node &node, const std::string &prefix) {
   if (!node.name.empty())
@@ -53,8 +51,9 @@ std::optional<file::Named> Scope::resolve(const file::Named &attribute) const {
 
 //===- the walk ---------------------------------------------------------------------------------------------------===//
 
-Importer::Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeParameter makeParameter)
-    : target(&graph), model(model), data(tensors), makeParameter(std::move(makeParameter)) {}
+Importer::Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeParameter makeParameter,
+                   bool recognizes)
+    : target(&graph), model(model), data(tensors), makeParameter(std::move(makeParameter)), recognizes(recognizes) {}
 
 void Importer::addInitializers(const file::Graph &graph, Scope &scope) {
   for (const file::Named &initializer : graph.initializers) {
@@ -188,8 +187,9 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
   bool isDone = row->folds && isStatic && row->evaluator && row->evaluator(node);
   if (!isDone && row->folds && areKnown && !node.operands.empty())
     isDone = fold(node, row->handler);
-  if (!isDone)
+  if (!isDone && !(recognizes && recognize(node)))
     row->handler(node);
+  auto origin = std::make_shared<const Origin>(file, node.operands, opset);
   for (std::size_t i = 0; i < file.outputs.size(); ++i) {
     if (file.outputs[i].empty())
       continue;
@@ -198,6 +198,8 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
     if (node.results[i]->name.empty()) {
       node.results[i]->name = file.outputs[i];
       node.results[i]->isWeight |= areWeights;
+      if (node.results[i]->tensor() && !scope.arguments)
+        node.results[i]->origin = origin;
     }
     scope.values[file.outputs[i]] = node.results[i];
   }

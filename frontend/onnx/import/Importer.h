@@ -42,7 +42,8 @@ using MakeParameter = std::function<Tensor(const std::string &name, const Known 
 class Importer {
 public:
   /// All arguments outlive the importer.
-  Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeParameter makeParameter);
+  Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeParameter makeParameter,
+           bool recognizes = false);
 
   /// Walks the main graph. `inputs` are by name; initializers need none. Returns the outputs of these names, which may be
   /// those of any value of the main graph. Throws Malformed, and Error with code 4 that lists all problems.
@@ -82,6 +83,7 @@ private:
   std::vector<Problem> found;
   std::vector<Tensor> *foldInputs = nullptr; ///< while a node is folded: the inputs of its graph
   std::vector<ValuePtr> folded;              ///< and the values for which they stand
+  bool recognizes;                           ///< decomposed layers
   int depth = 0;                             ///< of graphs and functions in each other
 };
 

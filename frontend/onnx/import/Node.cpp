@@ -11,6 +11,20 @@ Node::Node(Importer &importer, Scope &scope, const file::Node &file, std::int64_
     operands.push_back(name.empty() ? nullptr : scope.find(name));
 }
 
+Node::Node(const Node &reader, const Origin &origin)
+    : importer(reader.importer), scope(reader.scope), file(origin.node), version(origin.opset),
+      operands(origin.operands), results(origin.node.outputs.size()) {}
+
+std::optional<Node> Node::producer(std::size_t input, std::string_view op) const {
+  return has(input) ? producer(operands[input], op) : std::nullopt;
+}
+
+std::optional<Node> Node::producer(const ValuePtr &value, std::string_view op) const {
+  if (!value->origin || value->origin->node.op != op || !value->origin->node.domain.empty())
+    return std::nullopt;
+  return Node(*this, *value->origin);
+}
+
 void Node::fail(const std::string &reason) { throw Unsupported(reason); }
 
 //===- inputs -----------------------------------------------------------------------------------------------------===//

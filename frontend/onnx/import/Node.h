@@ -25,6 +25,10 @@ class Unsupported : public std::runtime_error {
 class Node {
 public:
   Node(Importer &importer, Scope &scope, const file::Node &file, std::int64_t opset);
+  /// The node that computes an input, if it is of this operator; nothing for other inputs, and for those that functions
+  /// of the file compute.
+  std::optional<Node> producer(std::size_t input, std::string_view op) const;
+  std::optional<Node> producer(const ValuePtr &value, std::string_view op) const;
 
   /// The operator, and the version of its domain that the model uses.
   std::string_view op() const { return file.op; }
@@ -102,6 +106,7 @@ public:
 
 private:
   friend class Importer;
+  Node(const Node &reader, const Origin &origin);
   std::optional<file::Named> attribute(std::string_view name) const;
   /// Calls `read` for each field of the attribute, if it exists.
   template <class Read> bool readAttribute(std::string_view name, Read read) const;

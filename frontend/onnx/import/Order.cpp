@@ -12,9 +12,6 @@ namespace sluice::onnx {
 
 using Names = std::vector<std::string_view>;
 
-/// Graphs within each other beyond this are refused: the importer is recursive.
-static constexpr int kMostNested = 32;
-
 static void collectReads(const file::Node &node, Names &reads, int depth);
 
 /// The values that a graph attribute reads from outside.

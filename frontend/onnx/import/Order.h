@@ -8,6 +8,9 @@
 
 namespace sluice::onnx {
 
+/// Graphs and functions within each other beyond this are refused: the importer is recursive.
+inline constexpr int kMostNested = 32;
+
 /// The nodes on which the values of these names depend, each after those that compute its inputs; otherwise in the order
 /// of the file. Nodes depend on the values that their graph attributes read. Throws Malformed for cycles and for values
 /// that two nodes compute.

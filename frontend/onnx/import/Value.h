@@ -2,6 +2,7 @@
 // graph under construction.
 #pragma once
 
+#include "frontend/onnx/file/Model.h"
 #include "frontend/onnx/import/Known.h"
 #include "sluice/tensor.h"
 
@@ -30,6 +31,8 @@ struct Sizes {
 /// The dimensions of a tensor.
 std::vector<Size> shapeOf(const Tensor &tensor);
 
+struct Origin;
+
 /// What the name of a value stands for.
 struct Value {
   /// Lost: a node that cannot be imported, or one that depends on it, computes the value.
@@ -38,6 +41,7 @@ struct Value {
   ElementType type = ElementType::undefined; ///< as the file declares or computes it; graphs hold i8 as i32
   std::string_view name;                     ///< in the file
   bool isWeight = false;                     ///< an initializer, or computed from initializers alone
+  std::shared_ptr<const Origin> origin;      ///< of a tensor: the node that computes it; null if it is unknown
 
   /// The form of a known value as a tensor, once it is made: a parameter or a constant.
   Tensor made;
@@ -51,6 +55,13 @@ struct Value {
 };
 
 using ValuePtr = std::shared_ptr<Value>;
+
+/// The node that computes a value, for the recognition of layers.
+struct Origin {
+  file::Node node;
+  std::vector<ValuePtr> operands;
+  std::int64_t opset = 0;
+};
 
 ValuePtr valueOf(Known known);
 ValuePtr valueOf(Tensor tensor, std::optional<ElementType> type = {});
