@@ -170,6 +170,18 @@ public:
   }
 
 private:
+  /// The dimension "batch" of the file is the batch; all others have the sizes of the data.
+  Shape shapeOf(const onnx::file::ValueInfo &input, const Known &known) {
+    std::vector<Dim> dims(known.dims().begin(), known.dims().end());
+    for (size_t i = 0; input.shape && i < dims.size() && i < input.shape->size(); ++i) {
+      if ((*input.shape)[i].name != "batch")
+        continue;
+      rows = known.dims()[i];
+      dims[i] = Dim("batch");
+    }
+    return Shape(dims);
+  }
+
   std::vector<ValuePtr> import(Graph &graph, const std::vector<bool> &areKnown,
                                std::vector<std::pair<std::string, const Known *>> &passed, Outcome &refused) {
     std::map<std::string, ValuePtr, std::less<>> values;
@@ -180,7 +192,7 @@ private:
       if (areKnown[i]) {
         value = valueOf(known);
       } else {
-        Shape shape(std::vector<Dim>(known.dims().begin(), known.dims().end()));
+        Shape shape = shapeOf(file.inputs()[i], known);
         value = valueOf(graph.input(name, *onnx::heldAs(known.type()), shape), known.type());
         passed.emplace_back(name, &known);
       }
@@ -229,7 +241,7 @@ private:
       program->run("init", 1);
       for (const auto &[name, known] : passed)
         setInput(*program, name, *known);
-      program->run("predict", 1);
+      program->run("predict", rows);
     }
     for (size_t i = 0; i < results.size() && i < expected.tensors.size(); ++i) {
       if (!expected.tensors[i])
@@ -246,15 +258,16 @@ private:
     return {isFolded ? Outcome::Kind::folded : Outcome::Kind::computed, ""};
   }
 
-  static onnx::Dims dimsOf(const onnx::Value &value) {
+  onnx::Dims dimsOf(const onnx::Value &value) const {
     onnx::Dims dims;
     for (const onnx::Size &size : value.shape())
-      dims.push_back(size.constant);
+      dims.push_back(size.constant + size.rows * rows);
     return dims;
   }
 
   onnx::File &file;
   const Data &inputs, &expected;
+  int64_t rows = 1; ///< of the batch
 };
 
 } // namespace
