@@ -142,7 +142,8 @@ static Tensor alignedSecond(Node &node) {
     return b;
   std::int64_t rank = node.rank(0);
   std::int64_t axis = node.hasAttribute("axis") ? Node::axisOf(node.integer("axis", 0), rank) : rank - b.dim();
-  std::vector<Dim> shape(b.shape().begin(), b.shape().end());
+  Shape before = b.shape();
+  std::vector<Dim> shape(before.begin(), before.end());
   for (std::int64_t trailing = rank - axis - b.dim(); trailing > 0; --trailing)
     shape.emplace_back(1);
   return b.reshape(Shape(shape));
