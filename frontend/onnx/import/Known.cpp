@@ -202,6 +202,19 @@ Known Known::reshaped(Dims dims) const {
   return other;
 }
 
+Known Known::rows(std::int64_t first, std::int64_t count) const {
+  assert(first >= 0 && count >= 0 && first + count <= shape.at(0) && "rows that exist");
+  Known part = *this;
+  std::int64_t size = shape[0] == 0 ? 0 : elements / shape[0];
+  part.shape[0] = count;
+  part.elements = count * size;
+  if (uniformElement)
+    return part;
+  part.data = data.subspan(std::size_t(first * size) * width, std::size_t(part.elements) * width);
+  part.offset += std::size_t(first * size) * width;
+  return part;
+}
+
 Known Known::taking(Dims dims, std::span<const std::int64_t> from) const {
   if (uniformElement && std::find(from.begin(), from.end(), -1) == from.end())
     return uniform(elementType, std::move(dims), data);

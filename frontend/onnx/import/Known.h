@@ -56,6 +56,8 @@ public:
   bool equals(const Known &other) const;
   /// The same elements under other dimensions, of which there are as many.
   Known reshaped(Dims dims) const;
+  /// `count` slices from `first` on of the first dimension, in the same memory.
+  Known rows(std::int64_t first, std::int64_t count) const;
   /// Element i of the result is element from[i]; -1: zero.
   Known taking(Dims dims, std::span<const std::int64_t> from) const;
   /// All bytes, also of uniform elements; of i8 and other types that are held as another dtype, the converted elements.
