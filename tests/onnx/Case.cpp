@@ -201,7 +201,9 @@ private:
     std::vector<std::string> names;
     for (const onnx::file::ValueInfo &output : file.model().graph.outputs)
       names.emplace_back(output.name);
-    auto makeParameter = [&](const std::string &name, const Known &known) {
+    std::map<std::string, int> made;
+    auto makeParameter = [&](const std::string &own, const Known &known) {
+      std::string name = own + "_" + std::to_string(++made[own]);
       struct Holder : nn::Module {
         using Module::Module;
         using Module::importedParameter;
