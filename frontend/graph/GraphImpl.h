@@ -65,6 +65,8 @@ public:
                                 const SourceLocation &location);
   /// With `merged`, the batch and the following dimension count as one.
   Shape shapeOf(mlir::Type type, bool merged = false) const;
+  /// The dimension without a size, if the graph has one.
+  Dim batchDim() const { return Dim(batch); }
   /// "[batch, 784]"
   std::string printShape(mlir::Type type, bool merged = false) const { return shapeOf(type, merged).str(); }
   /// `text` of a diagnostic, with the name of the batch dimension for `?` in its shapes.

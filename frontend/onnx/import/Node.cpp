@@ -1,5 +1,6 @@
 #include "frontend/onnx/import/Node.h"
 
+#include "frontend/graph/GraphImpl.h"
 #include "frontend/onnx/file/Wire.h"
 #include "frontend/onnx/import/Importer.h"
 
@@ -222,6 +223,19 @@ void Node::set(std::size_t output, ValuePtr value) {
 }
 
 Graph &Node::graph() const { return importer.graph(); }
+
+Shape Node::shapeOf(const std::vector<Size> &sizes) const {
+  std::vector<Dim> dims;
+  for (const Size &size : sizes) {
+    bool isMultiple = size.constant == 0 && size.rows > 0;
+    if (!isMultiple && (size.rows != 0 || size.constant < 0))
+      fail("a dimension has the size " + textOf(size));
+    if (size == Size())
+      fail("a tensor without elements is computed with");
+    dims.push_back(isMultiple ? detail::Access::graph(graph())->batchDim() * size.rows : Dim(size.constant));
+  }
+  return Shape(std::move(dims));
+}
 
 Tensor Node::constant(const Known &known) const { return importer.constant(known); }
 

@@ -94,6 +94,9 @@ public:
 
   /// The graph under construction.
   Graph &graph() const;
+  /// The sizes as a shape of the graph. Throws Unsupported for a dimension of size 0, and for one that is no multiple of
+  /// the batch.
+  Shape shapeOf(const std::vector<Size> &sizes) const;
   /// A known value as a constant.
   Tensor constant(const Known &known) const;
   /// A constant scalar of the dtype.

@@ -4,6 +4,13 @@
 
 namespace sluice::onnx {
 
+std::string textOf(const Size &size) {
+  if (size.isKnown())
+    return std::to_string(size.constant);
+  std::string text = size.rows == 1 ? "rows" : "rows*" + std::to_string(size.rows);
+  return size.constant == 0 ? text : text + " + " + std::to_string(size.constant);
+}
+
 std::vector<Size> shapeOf(const Tensor &tensor) {
   std::vector<Size> shape;
   for (const Dim &dim : tensor.shape())

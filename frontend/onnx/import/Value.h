@@ -22,6 +22,9 @@ struct Size {
   bool operator==(const Size &) const = default;
 };
 
+/// For messages: "16", "rows*2 + 1".
+std::string textOf(const Size &size);
+
 /// An i64 scalar or vector with elements that depend on the number of rows.
 struct Sizes {
   bool isScalar = false;
