@@ -66,7 +66,7 @@ static std::optional<std::vector<Size>> sliceList(Node &node, std::size_t input,
 
 static Parts partsOfSlice(Node &node) {
   std::vector<Size> shape = node.shape(0);
-  auto starts = sliceList(node, 1, "starts"), ends = sliceList(node, 2, "ends"), axes = sliceList(node, 3, "axes"),
+  auto starts = sliceList(node, 1, "starts"), ends = sliceList(node, 2, R"(ends)"), axes = sliceList(node, 3, "axes"),
        steps = node.opset() < 10 ? std::nullopt : sliceList(node, 4, "steps");
   if (!starts || !ends)
     throw Malformed("a slice lacks bounds");
