@@ -104,6 +104,12 @@ Tensor Node::weight(std::size_t input) {
   return importer.tensorOf(operands[input], /*isWeight=*/true);
 }
 
+Tensor Node::weight(std::size_t input, Known elements) {
+  ValuePtr value = valueOf(std::move(elements));
+  value->name = this->input(input).name;
+  return importer.tensorOf(value, /*isWeight=*/true);
+}
+
 Tensor Node::tensorOf(const ValuePtr &value) { return importer.tensorOf(value, /*isWeight=*/false); }
 
 //===- attributes -------------------------------------------------------------------------------------------------===//

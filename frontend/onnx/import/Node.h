@@ -61,6 +61,8 @@ public:
   Tensor tensor(std::size_t input);
   /// The same for inputs that hold weights: known floats become a parameter in any case.
   Tensor weight(std::size_t input);
+  /// Elements computed from those of an input that holds weights: the same, under the input's name.
+  Tensor weight(std::size_t input, Known elements);
 
   // --- attributes
 

@@ -8,9 +8,8 @@
 
 namespace sluice::onnx {
 
-/// The kernel's sizes, from the weight.
-static Dims kernelOf(const Node &node) {
-  std::vector<Size> weight = node.shape(1);
+/// The kernel's sizes, from the shape of the weight.
+static Dims kernelOf(const Node &node, const std::vector<Size> &weight) {
   Dims kernel;
   for (std::size_t i = 2; i < weight.size(); ++i)
     kernel.push_back(weight[i].constant);
@@ -116,10 +115,9 @@ static Tensor convolved3d(const Tensor &x, const Tensor &weight, const Tensor &b
   return withBias(y.permute({0, 2, 1, 3, 4}), bias);
 }
 
-void convolution(Node &node) {
-  std::vector<WindowDim> windows = windowsOf(node, kernelOf(node));
+Tensor convolved(const Node &node, const Tensor &x, const Tensor &weight, const Tensor &bias) {
+  std::vector<WindowDim> windows = windowsOf(node, kernelOf(node, shapeOf(weight)));
   std::int64_t groups = node.integer("group", 1);
-  Tensor x = node.tensor(0), weight = node.weight(1), bias = node.has(2) ? node.weight(2) : Tensor();
   for (const WindowDim &window : windows)
     window.positions();
   if (groups < 1 || x.size(1).size != groups * weight.size(1).size)
@@ -127,13 +125,17 @@ void convolution(Node &node) {
                std::to_string(groups) + " groups");
   if (windows.size() == 1) {
     ConvOptions options = optionsOf(WindowDim(), windows[0], groups);
-    return node.set(0, convolved2d(conv2d, asImage(x), asImage(weight), bias, options).squeeze(2));
+    return convolved2d(conv2d, asImage(x), asImage(weight), bias, options).squeeze(2);
   }
   if (windows.size() == 2)
-    return node.set(0, convolved2d(conv2d, x, weight, bias, optionsOf(windows[0], windows[1], groups)));
+    return convolved2d(conv2d, x, weight, bias, optionsOf(windows[0], windows[1], groups));
   if (windows.size() == 3)
-    return node.set(0, convolved3d(x, weight, bias, windows, groups));
+    return convolved3d(x, weight, bias, windows, groups);
   Node::fail("a convolution in " + std::to_string(windows.size()) + " dimensions is not supported");
+}
+
+void convolution(Node &node) {
+  node.set(0, convolved(node, node.tensor(0), node.weight(1), node.has(2) ? node.weight(2) : Tensor()));
 }
 
 //===- ConvTranspose ----------------------------------------------------------------------------------------------===//
@@ -154,7 +156,7 @@ static void cropTo(TransposedDim &dim, std::int64_t size, bool largerAtEnd) {
 }
 
 static std::vector<TransposedDim> transposedDims(const Node &node) {
-  std::vector<WindowDim> windows = windowsOf(node, kernelOf(node));
+  std::vector<WindowDim> windows = windowsOf(node, kernelOf(node, node.shape(1)));
   std::size_t count = windows.size();
   Dims outputPadding = windowAttribute(node, "output_padding", count, 0, 0), sizes = node.integers("output_shape");
   std::string autoPad = node.text("auto_pad", "NOTSET");

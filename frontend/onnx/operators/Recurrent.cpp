@@ -50,7 +50,6 @@ private:
 
   void checkShapes();
   Tensor bias(std::int64_t direction);
-  Tensor parameter(std::size_t input, Known known);
   Tensor firstState(std::int64_t number, std::int64_t direction, const Tensor &product);
   /// Which sequences still run at each step: bool, [steps, batch, 1], or [batch, steps, 1]. Empty: all.
   Tensor running();
@@ -111,19 +110,12 @@ void Recurrence::checkShapes() {
 
 //===- weights ----------------------------------------------------------------------------------------------------===//
 
-Tensor Recurrence::parameter(std::size_t input, Known known) {
-  ValuePtr value = valueOf(std::move(known));
-  value->name = node.input(input).name;
-  value->isWeight = true;
-  return node.tensorOf(value);
-}
-
 Tensor Recurrence::rows(std::size_t input, std::int64_t direction, std::int64_t first, std::int64_t count) {
   const Known *known = node.known(input);
   if (!known)
     return node.tensor(input).select(0, direction).slice(0, first, first + count);
   Known one = known->rows(direction, 1);
-  return parameter(input, one.reshaped({known->dims().begin() + 1, known->dims().end()}).rows(first, count));
+  return node.weight(input, one.reshaped({known->dims().begin() + 1, known->dims().end()}).rows(first, count));
 }
 
 Tensor Recurrence::bias(std::int64_t direction) {
@@ -140,7 +132,7 @@ Tensor Recurrence::bias(std::int64_t direction) {
   std::vector<double> sums(static_cast<std::size_t>(size));
   for (std::int64_t i = 0, at = direction * 2 * size; i < size; ++i)
     sums[std::size_t(i)] = known->real(at + i) + (i < added ? known->real(at + size + i) : 0.0);
-  return parameter(kBias, Known::ofReals(known->type(), {size}, sums));
+  return node.weight(kBias, Known::ofReals(known->type(), {size}, sums));
 }
 
 Tensor Recurrence::lastStateBias(std::int64_t direction) {

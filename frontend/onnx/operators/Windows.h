@@ -28,4 +28,7 @@ Dims windowAttribute(const Node &node, const char *name, std::size_t count, std:
 /// on. A factor of the batch becomes a factor of c.
 Tensor asImages(const Tensor &x, std::int64_t first, std::int64_t second);
 
+/// The convolution of x, which has the shape of input 0, by the attributes of the node. The bias may be empty.
+Tensor convolved(const Node &node, const Tensor &x, const Tensor &weight, const Tensor &bias);
+
 } // namespace sluice::onnx
