@@ -1,5 +1,6 @@
 // `sluice-opt`: runs passes of Sluice, and the passes of MLIR that suit any dialect, on a file. For tests, and for
 // debugging a single pass.
+#include "frontend/onnx/import/Operators.h"
 #include "ir/Dialect.h"
 #include "ir/text/ParseGuard.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -44,12 +45,26 @@ static std::string helpText() {
     app.add_flag("--" + pass.argument, pass.description);
   sluice::help::beginGroup(app, sluice::help::kCommon);
   app.add_option("-o", output, "File to write; - writes standard output (default: -)")->type_name("FILE");
-  bool phases = false, options = false, hidden = false;
+  bool phases = false, options = false, operators = false, hidden = false;
   app.add_flag("--phases", phases, "Print tables of the phases, passes and invariants, as Markdown");
   app.add_flag("--options", options, "Print a table of the options of a compilation, as Markdown");
+  app.add_flag("--onnx-operators", operators, "Print the operators that `sluice import` supports, as Markdown");
   app.add_flag("--help-hidden", hidden, "Print every pass and option of MLIR and LLVM");
   app.footer("Example:\n  sluice-opt --sluice-build-entry-points --sluice-simplify lenet.mlir");
   return app.help();
+}
+
+/// The text that an argument prints instead of running passes.
+static std::optional<std::string> textFor(llvm::StringRef argument) {
+  if (argument == "--help" || argument == "-help" || argument == "-h")
+    return helpText();
+  if (argument == "--phases")
+    return sluice::passes::describePhases();
+  if (argument == "--options")
+    return sluice::passes::describeOptions();
+  if (argument == "--onnx-operators")
+    return sluice::onnx::describeOperators();
+  return std::nullopt;
 }
 
 int main(int argc, char **argv) {
@@ -60,11 +75,8 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   sluice::tool::registerSluicePasses();
   for (llvm::StringRef argument : llvm::ArrayRef(argv + 1, argc - 1)) {
-    bool isHelp = argument == "--help" || argument == "-help" || argument == "-h";
-    if (isHelp || argument == "--phases" || argument == "--options") {
-      llvm::outs() << (isHelp                   ? helpText()
-                       : argument == "--phases" ? sluice::passes::describePhases()
-                                                : sluice::passes::describeOptions());
+    if (std::optional<std::string> text = textFor(argument)) {
+      llvm::outs() << *text;
       return 0;
     }
   }

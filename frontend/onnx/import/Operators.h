@@ -3,6 +3,7 @@
 
 #include "frontend/onnx/import/Node.h"
 
+#include <string>
 #include <string_view>
 
 namespace sluice::onnx {
@@ -20,10 +21,10 @@ struct Operator {
   bool folds;          ///< whether known inputs make known results
 };
 
-/// The row for a version; null if there is none. `isKnown` is set to whether other versions have a row.
+/// The row for a version; null if there is none.
 const Operator *findOperator(std::string_view domain, std::string_view name, std::int64_t version);
-/// All rows.
-std::span<const Operator> allOperators();
+/// The names of all operators by domain, as Markdown.
+std::string describeOperators();
 
 #define ONNX_OPERATOR(domain, name, since, handler) void handler(Node &);
 #define ONNX_EVALUATED(domain, name, since, handler, evaluator)                                                        \

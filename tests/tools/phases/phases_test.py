@@ -25,6 +25,7 @@ MODELS = {
 }
 TABLES = re.compile(r"<!-- tables of sluice-opt --phases -->\n\n(.*?)\n<!-- end of the tables -->", re.S)
 OPTIONS = re.compile(r"<!-- table of sluice-opt --options -->\n\n(.*?)\n<!-- end of the table -->", re.S)
+OPERATORS = re.compile(r"<!-- operators of sluice-opt --onnx-operators -->\n\n(.*?)\n<!-- end of the operators -->", re.S)
 BLOCK = re.compile(r"<!-- dump: (\w+) (\w+) -->\n```mlir\n(.*?)```", re.S)
 
 
@@ -60,7 +61,10 @@ def main():
     failed = len(blocks) < 10
     with open(os.path.join(root, "tools/sluice/COMMANDS.md"), encoding="utf-8") as document:
         commands = document.read()
-    for name, flag, found in (("PHASES.md", "--phases", TABLES.findall(text)), ("COMMANDS.md", "--options", OPTIONS.findall(commands))):
+    with open(os.path.join(root, "frontend/ONNX.md"), encoding="utf-8") as document:
+        onnx = document.read()
+    for name, flag, found in (("PHASES.md", "--phases", TABLES.findall(text)), ("COMMANDS.md", "--options", OPTIONS.findall(commands)),
+                              ("ONNX.md", "--onnx-operators", OPERATORS.findall(onnx))):
         printed = subprocess.run([os.path.join(build, "bin", "sluice-opt"), flag], check=True, stdout=subprocess.PIPE, text=True).stdout
         if found != [printed]:
             print(f"{name} differs from the output of sluice-opt {flag}")
