@@ -17,8 +17,9 @@ import zipfile
 import zlib
 
 
-import onnx_files
 from mutate import damage_bytes, damage_gzip, damage_text
+from mutate_onnx import damage_onnx
+from onnx_files import seeds
 
 MODEL = b"""module @small {
   sluice.model "small" format 2 phase "model" capacity 4
@@ -297,7 +298,7 @@ def all_readers(bench):
         Reader("model text", [MODEL, *bench.dumps.values()], damage_text, compile_text, weight=6),
         Reader("model text, bytes", [MODEL, *bench.dumps.values()], damage_bytes, compile_text, weight=2),
         Reader("model text to code", [MODEL], damage_text, compile_whole),
-        Reader("ONNX", onnx_files.seeds(), onnx_files.damage, import_onnx, weight=20 if not os.environ.get("SLUICE_TEST_FULL") else 12),
+        Reader("ONNX", seeds(), damage_onnx, import_onnx, weight=20 if not os.environ.get("SLUICE_TEST_FULL") else 12),
         Reader("images", [images], damage_bytes, train_on("train-images-idx3-ubyte")),
         Reader("labels", [labels], damage_bytes, train_on("t10k-labels-idx1-ubyte")),
         Reader("images, gzip", [gzip.compress(images, mtime=0)], damage_gzip, train_on("t10k-images-idx3-ubyte.gz")),

@@ -1,0 +1,256 @@
+"""The command `sluice import`: errors, options, data beside the file, and the recognition of layers.
+
+    import_test.py BUILD
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+from onnx_files import floats, graph, integers, model, node, tensor, value, write
+
+FLOAT = 1
+failures = []
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+        print(f"FAILED: {what}", flush=True)
+
+
+class Importer:
+    def __init__(self, build, folder):
+        self.tool, self.folder = os.path.join(build, "bin", "sluice"), folder
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def put(self, name, content):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as out:
+            out.write(content)
+
+    def run(self, content, *flags, name="m.onnx"):
+        """The exit code, the text of the graph, and the error."""
+        self.put(name, content)
+        if os.path.exists(self.path("m.mlir")):
+            os.remove(self.path("m.mlir"))
+        done = subprocess.run([self.tool, "import", name, "-o", "m.mlir", *flags], cwd=self.folder, capture_output=True,
+                              text=True, timeout=60, check=False)
+        text = ""
+        if os.path.exists(self.path("m.mlir")):
+            with open(self.path("m.mlir"), encoding="utf-8") as lines:
+                text = lines.read()
+        expect(bool(text) == (done.returncode == 0), f"a graph is written if and only if there is no error: {done.stderr}")
+        return done.returncode, text, done.stderr
+
+    def refuses(self, content, code, *texts, flags=(), name="m.onnx"):
+        status, _, error = self.run(content, *flags, name=name)
+        expect(status == code, f"code {status} instead of {code}: {error}")
+        for text in texts:
+            expect(text in error, f"'{text}' is not in: {error}")
+
+    def ops(self, content, *flags):
+        """The names of the ops of the graph in their order, without constants and states."""
+        status, text, error = self.run(content, *flags)
+        expect(status == 0, f"code {status}: {error}")
+        names = re.findall(r"sluice\.(\w+)", text[text.find("sluice.graph"):])
+        return [name for name in names if name not in ("graph", "get", "full", "constant", "output")]
+
+
+def unary(op, **attributes):
+    return model([node(op, ["x"], ["y"], **attributes)], [], [value("x", FLOAT, 2, 3)], [value("y", FLOAT, 2, 3)])
+
+
+# --- errors
+
+def check_operators(tool):
+    nodes = [node("Foo", ["x"], ["a"]), node("Foo", ["a"], ["b"]), node("Foo", ["x"], ["c"]),
+             node("Clip", ["x", "x"], ["d"]), node("Bar", ["x"], ["e"])]
+    outputs = [value(name, FLOAT, 2) for name in "bcde"]
+    tool.refuses(model(nodes, [], [value("x", FLOAT, 2)], outputs), 4,
+                 "m.onnx: 2 operators are not supported: Foo (2 nodes, first '/Foo/a', opset 17), "
+                 "Bar (1 node, '/Bar/e', opset 17)")
+    status, _, _ = tool.run(model(nodes, [], [value("x", FLOAT, 2)], outputs), "--outputs", "d")
+    expect(status == 0, "nodes that no requested value needs are ignored")
+
+
+def check_damaged_files(tool):
+    tool.refuses(b"", 3, "the file has no graph")
+    tool.refuses(b"\x3a\xff\xff\xff\xff\x7f", 3, "bytes")
+    tool.refuses(b"\x00\x01", 3, "a field with the number 0")
+    tool.refuses(b"\x3f", 3, "wire type 7")
+    x, y = [value("x", FLOAT, 2)], [value("y", FLOAT, 2)]
+    tool.refuses(model([node("Add", ["a", "x"], ["y"]), node("Neg", ["y"], ["a"])], [], x, y), 3, "the nodes form a cycle")
+    tool.refuses(model([node("Add", ["nothing", "x"], ["y"])], [], x, y), 3, "nothing computes 'nothing'")
+    tool.refuses(model([node("Neg", ["x"], ["y"]), node("Abs", ["x"], ["y"])], [], x, y), 3, "two nodes compute 'y'")
+    short = tensor("w", FLOAT, [3], b"\0\0\0\0")
+    tool.refuses(model([node("Add", ["x", "w"], ["y"])], [short], x, y), 3, "'w' has 4 bytes", "need 12")
+    huge = tensor("w", FLOAT, [2**40, 2**40], b"")
+    tool.refuses(model([node("Add", ["x", "w"], ["y"])], [huge], x, y), 3, "2^40")
+    negative = tensor("w", FLOAT, [-1], b"")
+    tool.refuses(model([node("Add", ["x", "w"], ["y"])], [negative], x, y), 3, "negative")
+    sparse = write([(1, 8), (8, [(2, 17)]), (7, graph([node("Neg", ["x"], ["y"])], [], x, y) + [(15, [(1, floats("s", [1]))])])])
+    tool.refuses(sparse, 3, "'s' is sparse")
+    words = [(8, b"w"), (1, 1), (2, 8), (6, b"text")]
+    tool.refuses(model([node("Add", ["x", "w"], ["y"])], [words], x, y), 3, "type string")
+    nested = graph([node("Neg", ["x"], ["y"])], [], [], y)
+    for _ in range(60):
+        nested = graph([node("If", ["p"], ["y"], then_branch=nested, else_branch=nested[:1] + y)], [], [], y)
+        if len(write(nested)) > 1 << 20:
+            break
+    tool.refuses(model([node("If", ["p"], ["y"], then_branch=nested, else_branch=nested)], [], [*x, value("p", 9)], y), 3,
+                 "within each other")
+
+
+def check_dimensions(tool):
+    content = model([node("Add", ["a", "b"], ["y"])], [],
+                    [value("a", FLOAT, 1, "N", "T"), value("b", FLOAT, "N", "T")], [value("y", FLOAT, 1, "N", "T")])
+    tool.refuses(content, 2, "these dimensions have no size: dimension 1 of 'a' ('N')", "--dim N=SIZE --dim T=SIZE")
+    tool.refuses(content, 2, "has no dimension 'K'", flags=["--dim", "K=3"])
+    tool.refuses(content, 2, "'0' is not a size", flags=["--dim", "T=0"])
+    tool.refuses(content, 2, "has no input 'c' to bind", flags=["--bind", "c=1"])
+    tool.refuses(content, 3, "nothing computes 'z'", flags=["--dim", "T=2", "--rows", "N", "--outputs", "z"])
+    _, text, _ = tool.run(content, "--dim", "T=4", "--rows", "N")
+    expect("tensor<1x?x4xf32>" in text and "tensor<?x4xf32>" in text, "--rows N makes N the batch of both inputs")
+    _, text, _ = tool.run(content, "--dim", "T=4", "--dim", "a:1=5", "--dim", "b:0=5")
+    expect("tensor<1x5x4xf32>" in text, "a dimension is named by its input and index")
+    _, text, _ = tool.run(unary("Neg").replace(b"\x08\x02", b"\x08\x02"), "--rows", "none")
+    expect("tensor<2x3xf32>" in text, "static shapes stay")
+
+
+def check_binding(tool):
+    branch = [graph([node(op, ["x"], [op])], [], [], [value(op, FLOAT, 2, 3)]) for op in ("Neg", "Exp")]
+    content = model([node("Equal", ["rate", "wanted"], ["p"]),
+                     node("If", ["p"], ["y"], then_branch=branch[0], else_branch=branch[1])],
+                    [integers("wanted", 16000, scalar=True)],
+                    [value("x", FLOAT, 2, 3), value("rate", 7)], [value("y", FLOAT, 2, 3)])
+    expect(tool.ops(content, "--bind", "rate=16000") == ["neg"], "a bound input decides a branch")
+    expect(tool.ops(content, "--bind", "rate=8000") == ["exp"], "a bound input decides a branch")
+    expect("if" in tool.ops(content), "a branch on data remains")
+
+
+# --- external data
+
+def check_external_data(tool):
+    def content(location, **more):
+        entries = [(13, [(1, b"location"), (2, location.encode())])]
+        entries += [(13, [(1, key.encode()), (2, str(number).encode())]) for key, number in more.items()]
+        weight = [(8, b"w"), (1, 2), (1, 3), (2, FLOAT), (14, 1), *entries]
+        return model([node("Add", ["x", "w"], ["y"])], [weight], [value("x", FLOAT, 2, 3)], [value("y", FLOAT, 2, 3)])
+
+    data = bytes(range(24))
+    tool.put("in/w.bin", b"\0" * 8 + data)
+    tool.put("secret.bin", data)
+    status, _, error = tool.run(content("w.bin", offset=8, length=24), name="in/m.onnx")
+    expect(status == 0, f"external data: {error}")
+    with open(tool.path("m.mlir.safetensors"), "rb") as file:
+        expect(data in file.read(), "the bytes of external data are in the data of the graph")
+    tool.refuses(content("w.bin", offset=16), 3, "bytes 16 to 40", "which has 32", name="in/m.onnx")
+    tool.refuses(content("w.bin", offset=2**64 - 1), 3, "18446744073709551615", name="in/m.onnx")
+    tool.refuses(content("w.bin", length=4), 3, "has 4 bytes", name="in/m.onnx")
+    tool.refuses(content("../secret.bin"), 3, "not a path below the folder", name="in/m.onnx")
+    tool.refuses(content(tool.path("secret.bin")), 3, "not a path below the folder", name="in/m.onnx")
+    tool.refuses(content("none.bin"), 3, "cannot be opened", name="in/m.onnx")
+    os.symlink("../secret.bin", tool.path("in/link.bin"))
+    tool.refuses(content("link.bin"), 3, "symbolic link", "--data-dir", name="in/m.onnx")
+    status, _, error = tool.run(content("link.bin"), "--data-dir", tool.folder, name="in/m.onnx")
+    expect(status == 0, f"--data-dir permits links: {error}")
+
+
+# --- what is stored
+
+def check_uniform_values(tool):
+    content = model([node("ConstantOfShape", ["shape"], ["w"]), node("MatMul", ["x", "w"], ["y"])],
+                    [integers("shape", 20000, 6000)], [value("x", FLOAT, 1, 20000)], [value("y", FLOAT, 1, 6000)])
+    tool.ops(content)
+    sizes = sum(os.path.getsize(tool.path(name)) for name in ("m.mlir", "m.mlir.safetensors") if os.path.exists(tool.path(name)))
+    expect(sizes < 100_000, f"480 MB of equal elements are not stored: {sizes} bytes")
+
+
+# --- recognition
+
+def erf_gelu(root=1.4142135, half=0.5, x="x"):
+    return model([node("Div", ["x", "root"], ["d"]), node("Erf", ["d"], ["e"]), node("Add", ["e", "one"], ["s"]),
+                  node("Mul", [x, "s"], ["p"]), node("Mul", ["p", "half"], ["y"])],
+                 [floats("root", [], root), floats("one", [], 1.0), floats("half", [], half)],
+                 [value("x", FLOAT, 2, 3), value("z", FLOAT, 2, 3)], [value("y", FLOAT, 2, 3)])
+
+
+def tanh_gelu(factor=0.044715):
+    return model([node("Pow", ["x", "three"], ["c"]), node("Mul", ["c", "factor"], ["f"]), node("Add", ["x", "f"], ["i"]),
+                  node("Mul", ["i", "root"], ["t"]), node("Tanh", ["t"], ["h"]), node("Add", ["one", "h"], ["s"]),
+                  node("Mul", ["half", "x"], ["g"]), node("Mul", ["g", "s"], ["y"])],
+                 [floats("three", [], 3.0), floats("factor", [], factor), floats("root", [], 0.7978846),
+                  floats("one", [], 1.0), floats("half", [], 0.5)],
+                 [value("x", FLOAT, 2, 3)], [value("y", FLOAT, 2, 3)])
+
+
+def gate(*nodes):
+    return model([*nodes], [floats("three", [], 3.0), floats("zero", [], 0.0), floats("six", [], 6.0)],
+                 [value("x", FLOAT, 2, 3), value("z", FLOAT, 2, 3)], [value("y", FLOAT, 2, 3)])
+
+
+def hard_swish(upper="six"):
+    return gate(node("Add", ["x", "three"], ["s"]), node("Clip", ["s", "zero", upper], ["c"]),
+                node("Mul", ["x", "c"], ["p"]), node("Div", ["p", "six"], ["y"]))
+
+
+def layer_norm(axis=-1, squared="d"):
+    return model([node("ReduceMean", ["x"], ["m"], axes=(-1,)), node("Sub", ["x", "m"], ["d"]),
+                  node("Mul", ["d", squared], ["q"]), node("ReduceMean", ["q"], ["v"], axes=(axis,)),
+                  node("Add", ["v", "eps"], ["a"]), node("Sqrt", ["a"], ["r"]), node("Div", ["d", "r"], ["n"]),
+                  node("Mul", ["n", "w"], ["s"]), node("Add", ["s", "b"], ["y"])],
+                 [floats("eps", [], 1e-5), floats("w", [4]), floats("b", [4])],
+                 [value("x", FLOAT, "N", 4, 4)], [value("y", FLOAT, "N", 4, 4)])
+
+
+def attention(axis=-1, mask=(1, 1, 5, 5)):
+    return model([node("Transpose", ["k"], ["t"], perm=(0, 1, 3, 2)), node("MatMul", ["q", "t"], ["s"]),
+                  node("Div", ["s", "root"], ["c"]), node("Add", ["c", "mask"], ["m"]),
+                  node("Softmax", ["m"], ["p"], axis=axis), node("MatMul", ["p", "v"], ["y"])],
+                 [floats("root", [], 2.0), floats("mask", list(mask))],
+                 [value(name, FLOAT, "N", 2, 5, 5) for name in "qkv"], [value("y", FLOAT, "N", 2, 5, 5)])
+
+
+def transposes(second):
+    return model([node("Transpose", ["x"], ["t"], perm=(1, 2, 0)), node("Transpose", ["t"], ["u"], perm=second),
+                  node("Neg", ["u"], ["y"])], [], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 4)])
+
+
+def check_recognition(tool):
+    """Each layer is recognised, and a near miss is not."""
+    silu = gate(node("Sigmoid", ["x"], ["s"]), node("Mul", ["s", "x"], ["y"]))
+    for name, content, misses in [
+            ("gelu", erf_gelu(), [erf_gelu(root=1.5), erf_gelu(half=0.4), erf_gelu(x="z")]),
+            ("gelu_tanh", tanh_gelu(), [tanh_gelu(factor=0.05)]),
+            ("silu", silu, [gate(node("Sigmoid", ["z"], ["s"]), node("Mul", ["s", "x"], ["y"]))]),
+            ("hardswish", hard_swish(), [hard_swish(upper="three")]),
+            ("layer_norm", layer_norm(), [layer_norm(axis=-2), layer_norm(squared="x")]),
+            ("attention", attention(), [attention(axis=-2), attention(mask=(5, 1, 1, 5, 5))])]:
+        ops = tool.ops(content)
+        expect(name in ops, f"{name} is recognised in {ops}")
+        expect(name not in tool.ops(content, "--no-recognize"), f"--no-recognize keeps the nodes of {name}")
+        for miss in misses:
+            status, text, _ = tool.run(miss)
+            expect(status != 0 or f"sluice.{name} " not in text, f"a near miss is no {name}")
+    expect(tool.ops(layer_norm()) == ["layer_norm"], "nothing remains of the nodes of a LayerNorm")
+    expect(tool.ops(transposes((2, 0, 1))) == ["neg"], "transposes that cancel vanish")
+    expect(tool.ops(transposes((1, 2, 0))) == ["transpose", "neg"], "two transposes become one")
+
+
+def main(build):
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Importer(os.path.abspath(build), folder)
+        for check in (check_operators, check_damaged_files, check_dimensions, check_binding, check_external_data,
+                      check_uniform_values, check_recognition):
+            check(tool)
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
