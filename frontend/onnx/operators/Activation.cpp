@@ -29,7 +29,9 @@ static constexpr ActivationParameter kNoParameter{}, kRequired{true};
 static constexpr ActivationKind kActivations[] = {
     {"affine", kRequired, kRequired, [](const Tensor &x, double a, double b) { return a * x + b; }},
     {"elu", {true, 1.0}, kNoParameter, [](const Tensor &x, double a, double) { return elu(x, a); }},
-    {"hardsigmoid", {true, 0.2f}, {true, 0.5},
+    {"hardsigmoid",
+     {true, 0.2f},
+     {true, 0.5},
      [](const Tensor &x, double a, double b) { return clip(a * x + b, 0.0, 1.0); }},
     {"leakyrelu", {true, 0.01}, kNoParameter, [](const Tensor &x, double a, double) { return leaky_relu(x, a); }},
     {"relu", kNoParameter, kNoParameter, [](const Tensor &x, double, double) { return relu(x); }},
@@ -39,7 +41,9 @@ static constexpr ActivationKind kActivations[] = {
     {"softsign", kNoParameter, kNoParameter,
      [](const Tensor &x, double, double) { return x / (1.0 + sluice::abs(x)); }},
     {"tanh", kNoParameter, kNoParameter, [](const Tensor &x, double, double) { return sluice::tanh(x); }},
-    {"thresholdedrelu", {true, 1.0}, kNoParameter,
+    {"thresholdedrelu",
+     {true, 1.0},
+     kNoParameter,
      [](const Tensor &x, double a, double) { return where(x > a, x, 0.0); }},
 };
 

@@ -1,6 +1,6 @@
 // Quantization: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
-#include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/operators/Quantize.h"
+#include "frontend/onnx/import/Operators.h"
 #include "sluice/ops.h"
 
 #include <algorithm>

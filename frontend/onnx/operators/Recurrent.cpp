@@ -29,9 +29,7 @@ public:
   /// The last block of the biases of the state; empty if there are none.
   Tensor lastStateBias(std::int64_t direction);
   /// A block of columns of [batch, blocks * hidden].
-  Tensor gate(const Tensor &x, std::int64_t number) const {
-    return x.slice(1, number * hidden, (number + 1) * hidden);
-  }
+  Tensor gate(const Tensor &x, std::int64_t number) const { return x.slice(1, number * hidden, (number + 1) * hidden); }
   const Activation &activation(std::int64_t direction, std::int64_t number) const {
     return functions[std::size_t(direction) * perDirection + std::size_t(number)];
   }
@@ -61,7 +59,7 @@ private:
 
   Node &node;
   std::int64_t gates, states, steps = 0;
-  bool isReverse; ///< the first direction
+  bool isReverse;           ///< the first direction
   std::int64_t time, batch; ///< the dimensions of X
   std::size_t perDirection;
   std::vector<Activation> functions;
@@ -79,9 +77,8 @@ static std::int64_t directionsOf(const std::string &direction) {
 
 Recurrence::Recurrence(Node &node, std::int64_t gates, std::int64_t states, std::span<const char *const> activations)
     : directions(directionsOf(node.text("direction", "forward"))), addedGates(gates), node(node), gates(gates),
-      states(states), isReverse(node.text("direction", "") == "reverse"),
-      time(node.integer("layout", 0) == 0 ? 0 : 1), batch(1 - time), perDirection(activations.size()),
-      functions(activationsOf(node, directions, activations)) {
+      states(states), isReverse(node.text("direction", "") == "reverse"), time(node.integer("layout", 0) == 0 ? 0 : 1),
+      batch(1 - time), perDirection(activations.size()), functions(activationsOf(node, directions, activations)) {
   checkShapes();
   if (node.hasAttribute("clip"))
     limit = node.real("clip", 0);
