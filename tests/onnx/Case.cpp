@@ -74,7 +74,7 @@ static std::string difference(const Known &y, const Known &expected, size_t outp
   if (y.type() != expected.type())
     return what + "type " + onnx::nameOf(y.type()) + ", not " + onnx::nameOf(expected.type());
   for (int64_t i = 0; i < y.count(); ++i)
-    if (!agree(y.real(i), expected.real(i)))
+    if (onnx::isFloat(y.type()) ? !agree(y.real(i), expected.real(i)) : y.integer(i) != expected.integer(i))
       return what + "element " + std::to_string(i) + " is " + std::to_string(y.real(i)) + ", not " +
              std::to_string(expected.real(i));
   return {};

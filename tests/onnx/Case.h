@@ -23,7 +23,8 @@ struct Outcome {
 
 const char *nameOf(Outcome::Kind kind);
 
-/// Runs the case in a folder. Outputs agree if |y - expected| <= 1e-7 + 1e-3 |expected|, ONNX's own tolerance.
+/// Runs the case in a folder. Floats agree if |y - expected| <= 1e-7 + 1e-3 |expected|, ONNX's own tolerance. Integers must
+/// be equal.
 Outcome runCase(const std::string &folder);
 
 } // namespace sluice::onnx_test
