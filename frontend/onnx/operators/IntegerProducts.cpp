@@ -153,14 +153,14 @@ static Tensor integerConvolution(Node &node, const IntegerInputs &inputs, bool &
     terms *= shape[i];
   if (zeros != 1 && zeros != shape[0])
     Node::fail("zero points of the weight with " + std::to_string(zeros) + " elements are not supported");
-  IntegerFactors factors =
-      integerFactors(node, inputs, {.inner = terms, .block = terms, .columns = 1, .terms = terms}, [&](std::size_t zero) {
-        if (zero == inputs.xZero || zeros == 1)
-          return ofMatrix(node, zero, false);
-        std::vector<Dim> dims(shape.size(), Dim(1));
-        dims[0] = zeros;
-        return node.tensor(zero).reshape(Shape(dims));
-      });
+  IntegerFactors factors = integerFactors(node, inputs, {.inner = terms, .block = terms, .columns = 1, .terms = terms},
+                                          [&](std::size_t zero) {
+                                            if (zero == inputs.xZero || zeros == 1)
+                                              return ofMatrix(node, zero, false);
+                                            std::vector<Dim> dims(shape.size(), Dim(1));
+                                            dims[0] = zeros;
+                                            return node.tensor(zero).reshape(Shape(dims));
+                                          });
   fitsI32 = factors.fitsI32;
   return convolved(node, factors.x, factors.weight, {});
 }
