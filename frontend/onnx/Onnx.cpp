@@ -34,15 +34,23 @@ std::vector<std::string> Onnx::outputs() const {
   return names;
 }
 
+/// Equal elements need no data.
+static init::Init initOf(const onnx::Known &known, const std::string &what) {
+  if (known.isUniform())
+    return init::constant(known.real(0));
+  init::Init data{.kind = init::Init::Kind::data};
+  data.source = std::make_shared<const runtime::TensorSource>(known.source(what));
+  return data;
+}
+
 Tensor Onnx::parameterOf(const std::string &own, const onnx::Known &known, Where where) {
   std::string unique = own;
   for (int copy = 2; made.contains(unique); unique = own + "_" + std::to_string(copy++))
     if (Made &before = made.at(unique); before.known->equals(known))
       return before.tensor;
   Shape shape(std::vector<Dim>(known.dims().begin(), known.dims().end()));
-  init::Init data{.kind = init::Init::Kind::data};
-  data.source = std::make_shared<const runtime::TensorSource>(known.source(file->name() + ": '" + unique + "'"));
-  Tensor tensor = importedParameter(unique, *onnx::heldAs(known.type()), shape, std::move(data), where);
+  Tensor tensor = importedParameter(unique, *onnx::heldAs(known.type()), shape,
+                                    initOf(known, file->name() + ": '" + unique + "'"), where);
   made[unique] = {std::make_shared<const onnx::Known>(known), tensor};
   return tensor;
 }

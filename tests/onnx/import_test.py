@@ -226,11 +226,11 @@ def check_recognition(tool):
     silu = gate(node("Sigmoid", ["x"], ["s"]), node("Mul", ["s", "x"], ["y"]))
     for name, content, misses in [
             ("gelu", erf_gelu(), [erf_gelu(root=1.5), erf_gelu(half=0.4), erf_gelu(x="z")]),
-            ("gelu_tanh", tanh_gelu(), [tanh_gelu(factor=0.05)]),
+            ("gelu", tanh_gelu(), [tanh_gelu(factor=0.05)]),
             ("silu", silu, [gate(node("Sigmoid", ["z"], ["s"]), node("Mul", ["s", "x"], ["y"]))]),
             ("hardswish", hard_swish(), [hard_swish(upper="three")]),
             ("layer_norm", layer_norm(), [layer_norm(axis=-2), layer_norm(squared="x")]),
-            ("attention", attention(), [attention(axis=-2), attention(mask=(5, 1, 1, 5, 5))])]:
+            ("scaled_dot_product_attention", attention(), [attention(axis=-2), attention(mask=(5, 1, 1, 5, 5))])]:
         ops = tool.ops(content)
         expect(name in ops, f"{name} is recognised in {ops}")
         expect(name not in tool.ops(content, "--no-recognize"), f"--no-recognize keeps the nodes of {name}")
