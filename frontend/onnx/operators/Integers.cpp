@@ -93,6 +93,8 @@ static bool isEmptyResult(Node &node, ElementType type) {
   return true;
 }
 
+bool emptyOperand(Node &node) { return isEmptyResult(node, node.type(0)); }
+
 static std::optional<std::vector<Numbers>> allNumbers(Node &node) {
   std::vector<Numbers> operands;
   for (std::size_t i = 0; i < node.inputs(); ++i) {
