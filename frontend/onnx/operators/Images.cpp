@@ -195,7 +195,7 @@ static void setResized(Node &node, std::vector<ResizedDim> dims, const Sampling 
 
 static Sampling samplingOf(const Node &node) {
   if (node.opset() < 11)
-    return {.mode = node.text("mode", "nearest")};
+    return {.mode = node.text("mode", "nearest"), .rounding = "outward"};
   return {.mode = node.text("mode", "nearest"),
           .coordinates = node.text("coordinate_transformation_mode", "half_pixel"),
           .rounding = node.text("nearest_mode", "round_prefer_floor"),

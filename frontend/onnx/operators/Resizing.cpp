@@ -37,8 +37,10 @@ static double placeOf(const ResizedDim &dim, const std::string &mode, std::int64
   Node::fail("coordinate_transformation_mode '" + mode + "' is not supported");
 }
 
-static double rounded(double place, const std::string &mode) {
+static double rounded(double place, const std::string &mode, double scale) {
   double below = std::floor(place), beyond = place - below;
+  if (mode == "outward")
+    return scale < 1 ? std::ceil(place) : below;
   if (mode == "floor")
     return below;
   if (mode == "ceil")
@@ -122,7 +124,7 @@ AxisTaps tapsOf(const ResizedDim &dim, const Sampling &sampling) {
   if (sampling.mode != "nearest")
     Node::fail("mode '" + sampling.mode + "' is not supported");
   for (double place : places)
-    taps.index.push_back(std::int32_t(std::clamp(rounded(place, sampling.rounding), 0.0, last)));
+    taps.index.push_back(std::int32_t(std::clamp(rounded(place, sampling.rounding, dim.scale), 0.0, last)));
   return taps;
 }
 

@@ -7,7 +7,8 @@
 
 namespace sluice::onnx {
 
-/// The attributes of Resize.
+/// The attributes of Resize. Version 10 had none for the rounding: ONNX Runtime rounds down, and up for a scale below 1
+/// ("outward").
 struct Sampling {
   std::string mode = "nearest", coordinates = "asymmetric", rounding = "floor";
   double cubicCoefficient = -0.75;
