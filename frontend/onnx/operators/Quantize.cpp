@@ -147,8 +147,9 @@ bool dequantizeKnown(Node &node) {
 
 //===- DynamicQuantizeLinear --------------------------------------------------------------------------------------===//
 
-DynamicScale dynamicScaleOf(const Tensor &x) {
-  Tensor least = minimum(sluice::min(x), 0.0), most = maximum(sluice::max(x), 0.0);
+DynamicScale dynamicScaleOf(const Tensor &x, const Axes &dims) {
+  bool keep = !dims.values().empty();
+  Tensor least = minimum(sluice::min(x, dims, keep), 0.0), most = maximum(sluice::max(x, dims, keep), 0.0);
   Tensor scale = (most - least) / 255.0;
   scale = where(scale == 0.0, 1.0, scale); // of zeros alone
   return {scale, clip(sluice::round(-least / scale), 0.0, 255.0)};

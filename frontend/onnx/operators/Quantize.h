@@ -28,10 +28,11 @@ private:
 /// The rounded quotient plus the zero point, which may be empty, limited to the range of the type.
 Tensor quantized(const Tensor &quotient, const Tensor &zeroPoint, ElementType type);
 
-/// A scale for which the elements of x, and 0, become u8, and the zero point as a float.
+/// A scale for which the elements of x, and 0, become u8, and the zero point as a float. `dims`: one scale for the elements
+/// along these dimensions, which keep size 1; by default, for all.
 struct DynamicScale {
   Tensor scale, zeroPoint;
 };
-DynamicScale dynamicScaleOf(const Tensor &x);
+DynamicScale dynamicScaleOf(const Tensor &x, const Axes &dims = {});
 
 } // namespace sluice::onnx

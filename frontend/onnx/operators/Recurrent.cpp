@@ -1,6 +1,7 @@
 // Recurrent operators: RNN, GRU and LSTM. The products of all inputs come first, then a scan along the steps.
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/operators/Activation.h"
+#include "frontend/onnx/operators/Quantize.h"
 #include "sluice/ops.h"
 
 #include <functional>
@@ -9,11 +10,17 @@ namespace sluice::onnx {
 
 namespace {
 
+/// W and R of a node that holds them in another form; the inputs of the products are then quantized.
+struct QuantizedWeights {
+  Known input, state;
+};
+
 /// The inputs and attributes that the three operators have in common.
 class Recurrence {
 public:
   /// `gates`: blocks of rows of W and R; `states`: results of a step that the next one takes; h is the first.
-  Recurrence(Node &node, std::int64_t gates, std::int64_t states, std::span<const char *const> activations);
+  Recurrence(Node &node, std::int64_t gates, std::int64_t states, std::span<const char *const> activations,
+             std::optional<QuantizedWeights> quantizedWeights = {});
 
   /// One step of a direction: the states before it and the product of its input make the states after it.
   using Step = std::function<std::vector<Tensor>(const std::vector<Tensor> &states, const Tensor &product)>;
@@ -22,6 +29,8 @@ public:
 
   /// Rows of an input [directions, rows, ...] of one direction: a parameter if the input is known.
   Tensor rows(std::size_t input, std::int64_t direction, std::int64_t first, std::int64_t count);
+  /// An input or a state, as a factor of a product.
+  Tensor factor(const Tensor &x) const;
   /// The blocks `first` to `last` of R.
   Tensor stateWeight(std::int64_t direction, std::int64_t first, std::int64_t last) {
     return rows(kStateWeight, direction, first * hidden, (last - first) * hidden);
@@ -47,6 +56,9 @@ private:
   static constexpr std::size_t kInputWeight = 1, kStateWeight = 2, kBias = 3, kLengths = 4, kFirstState = 5;
 
   void checkShapes();
+  /// An input, or W or R in their usual form; null if it is not known.
+  const Known *knownInput(std::size_t input) const;
+  Dims weightDims(std::size_t input) const { return quantizedWeights ? knownInput(input)->dims() : node.dims(input); }
   Tensor bias(std::int64_t direction);
   Tensor firstState(std::int64_t number, std::int64_t direction, const Tensor &product);
   /// Which sequences still run at each step: bool, [steps, batch, 1], or [batch, steps, 1]. Empty: all.
@@ -58,6 +70,7 @@ private:
   }
 
   Node &node;
+  std::optional<QuantizedWeights> quantizedWeights;
   std::int64_t gates, states, steps = 0;
   bool isReverse;           ///< the first direction
   std::int64_t time, batch; ///< the dimensions of X
@@ -75,10 +88,12 @@ static std::int64_t directionsOf(const std::string &direction) {
   return direction == "bidirectional" ? 2 : 1;
 }
 
-Recurrence::Recurrence(Node &node, std::int64_t gates, std::int64_t states, std::span<const char *const> activations)
-    : directions(directionsOf(node.text("direction", "forward"))), addedGates(gates), node(node), gates(gates),
-      states(states), isReverse(node.text("direction", "") == "reverse"), time(node.integer("layout", 0) == 0 ? 0 : 1),
-      batch(1 - time), perDirection(activations.size()), functions(activationsOf(node, directions, activations)) {
+Recurrence::Recurrence(Node &node, std::int64_t gates, std::int64_t states, std::span<const char *const> activations,
+                       std::optional<QuantizedWeights> weights)
+    : directions(directionsOf(node.text("direction", "forward"))), addedGates(gates), node(node),
+      quantizedWeights(std::move(weights)), gates(gates), states(states),
+      isReverse(node.text("direction", "") == "reverse"), time(node.integer("layout", 0) == 0 ? 0 : 1), batch(1 - time),
+      perDirection(activations.size()), functions(activationsOf(node, directions, activations)) {
   checkShapes();
   if (node.hasAttribute("clip"))
     limit = node.real("clip", 0);
@@ -89,7 +104,7 @@ Recurrence::Recurrence(Node &node, std::int64_t gates, std::int64_t states, std:
 }
 
 void Recurrence::checkShapes() {
-  Dims stateWeight = node.dims(kStateWeight), inputWeight = node.dims(kInputWeight);
+  Dims stateWeight = weightDims(kStateWeight), inputWeight = weightDims(kInputWeight);
   if (node.rank(0) != 3 || stateWeight.size() != 3 || inputWeight.size() != 3)
     Node::fail("X, W and R must have three dimensions");
   hidden = stateWeight[2];
@@ -107,8 +122,14 @@ void Recurrence::checkShapes() {
 
 //===- weights ----------------------------------------------------------------------------------------------------===//
 
+const Known *Recurrence::knownInput(std::size_t input) const {
+  if (quantizedWeights && (input == kInputWeight || input == kStateWeight))
+    return input == kInputWeight ? &quantizedWeights->input : &quantizedWeights->state;
+  return node.known(input);
+}
+
 Tensor Recurrence::rows(std::size_t input, std::int64_t direction, std::int64_t first, std::int64_t count) {
-  const Known *known = node.known(input);
+  const Known *known = knownInput(input);
   if (!known)
     return node.tensor(input).select(0, direction).slice(0, first, first + count);
   Known one = known->rows(direction, 1);
@@ -130,6 +151,14 @@ Tensor Recurrence::bias(std::int64_t direction) {
   for (std::int64_t i = 0, at = direction * 2 * size; i < size; ++i)
     sums[std::size_t(i)] = known->real(at + i) + (i < added ? known->real(at + size + i) : 0.0);
   return node.weight(kBias, Known::ofReals(known->type(), {size}, sums));
+}
+
+Tensor Recurrence::factor(const Tensor &x) const {
+  if (!quantizedWeights)
+    return x;
+  DynamicScale dynamic = dynamicScaleOf(x, x.dim() == 2 ? Axes(1) : Axes()); // a state: of each row
+  Tensor integers = clip(sluice::round(x / dynamic.scale) + dynamic.zeroPoint, 0.0, 255.0);
+  return (integers - dynamic.zeroPoint) * dynamic.scale;
 }
 
 Tensor Recurrence::lastStateBias(std::int64_t direction) {
@@ -201,7 +230,7 @@ void Recurrence::run(const std::function<Step(std::int64_t direction)> &stepOf) 
   std::vector<Tensor> outputs;
   std::vector<std::vector<Tensor>> last(static_cast<std::size_t>(states));
   for (std::int64_t direction = 0; direction < directions; ++direction) {
-    Tensor product = linear(x, rows(kInputWeight, direction, 0, gates * hidden), bias(direction));
+    Tensor product = linear(factor(x), rows(kInputWeight, direction, 0, gates * hidden), bias(direction));
     std::vector<Tensor> first;
     for (std::int64_t state = 0; state < states; ++state)
       first.push_back(firstState(state, direction, product));
@@ -268,30 +297,63 @@ void gruOf(Node &node) {
 
 /// The blocks are i (input), o (output), f (forget) and c (cell). `clip` does not clip the argument of h, the cell, as in
 /// ONNX Runtime.
-void lstmOf(Node &node) {
-  static constexpr const char *defaults[] = {"Sigmoid", "Tanh", "Tanh"};
+static Recurrence::Step lstmStep(Node &node, Recurrence &all, std::int64_t direction) {
   static constexpr std::size_t kPeepholes = 7;
-  Recurrence all(node, /*gates=*/4, /*states=*/2, defaults);
   bool isCoupled = node.integer("input_forget", 0) != 0;
   if (node.has(kPeepholes) && node.dims(kPeepholes) != Dims{all.directions, 3 * all.hidden})
     Node::fail("the shape of P does not fit W");
-  all.run([&, isCoupled](std::int64_t direction) -> Recurrence::Step {
-    Tensor weight = all.stateWeight(direction, 0, 4);
-    std::vector<Tensor> peepholes; // of i, o and f
-    for (std::int64_t number = 0; node.has(kPeepholes) && number < 3; ++number)
-      peepholes.push_back(all.rows(kPeepholes, direction, number * all.hidden, all.hidden));
-    return [&all, weight, peepholes, isCoupled, direction](const std::vector<Tensor> &states, const Tensor &product) {
-      const Tensor &before = states[1];
-      Tensor gates = product + linear(states[0], weight);
-      auto seeing = [&](std::int64_t gate, std::size_t peephole, const Tensor &cell) {
-        Tensor x = all.gate(gates, gate);
-        return all.activated(direction, 0, peepholes.empty() ? x : x + peepholes[peephole] * cell);
-      };
-      Tensor input = seeing(0, 0, before), forget = isCoupled ? 1.0 - input : seeing(2, 2, before);
-      Tensor cell = forget * before + input * all.activated(direction, 1, all.gate(gates, 3));
-      return std::vector{seeing(1, 1, cell) * all.activation(direction, 2)(cell), cell};
+  Tensor weight = all.stateWeight(direction, 0, 4);
+  std::vector<Tensor> peepholes; // of i, o and f
+  for (std::int64_t number = 0; node.has(kPeepholes) && number < 3; ++number)
+    peepholes.push_back(all.rows(kPeepholes, direction, number * all.hidden, all.hidden));
+  return [&all, weight, peepholes, isCoupled, direction](const std::vector<Tensor> &states, const Tensor &product) {
+    const Tensor &before = states[1];
+    Tensor gates = product + linear(all.factor(states[0]), weight);
+    auto seeing = [&](std::int64_t gate, std::size_t peephole, const Tensor &cell) {
+      Tensor x = all.gate(gates, gate);
+      return all.activated(direction, 0, peepholes.empty() ? x : x + peepholes[peephole] * cell);
     };
-  });
+    Tensor input = seeing(0, 0, before), forget = isCoupled ? 1.0 - input : seeing(2, 2, before);
+    Tensor cell = forget * before + input * all.activated(direction, 1, all.gate(gates, 3));
+    return std::vector{seeing(1, 1, cell) * all.activation(direction, 2)(cell), cell};
+  };
+}
+
+static constexpr const char *kLstmActivations[] = {"Sigmoid", "Tanh", "Tanh"};
+
+void lstmOf(Node &node) {
+  Recurrence all(node, /*gates=*/4, /*states=*/2, kLstmActivations);
+  all.run([&](std::int64_t direction) { return lstmStep(node, all, direction); });
+}
+
+/// A weight [directions, inputs, rows] of integers as [directions, rows, inputs] of floats. The scale and the zero point
+/// are [directions] or [directions, rows].
+static Known dequantizedWeight(const Node &node, std::size_t input, std::size_t scaleInput) {
+  const Known *weight = node.known(input), *scale = node.known(scaleInput), *zero = node.known(scaleInput + 1);
+  if (!weight || !scale || !zero || weight->rank() != 3 || !isInteger(weight->type()) || !isFloat(scale->type()))
+    Node::fail("weights must be known when the model is imported");
+  std::int64_t inputs = weight->dims()[1], rows = weight->dims()[2];
+  bool ofRows = scale->rank() == 2;
+  if (scale->dims() != zero->dims() ||
+      scale->dims() != (ofRows ? Dims{weight->dims()[0], rows} : Dims{weight->dims()[0]}))
+    Node::fail("the shape of a scale does not fit the weight");
+  std::vector<double> elements(std::size_t(weight->count()));
+  for (std::int64_t i = 0; i < weight->count(); ++i) {
+    std::int64_t direction = i / (inputs * rows), column = i / rows % inputs, row = i % rows;
+    std::int64_t at = ofRows ? direction * rows + row : direction;
+    elements[std::size_t((direction * rows + row) * inputs + column)] =
+        (weight->real(i) - zero->real(at)) * scale->real(at);
+  }
+  return Known::ofReals(ElementType::f32, {weight->dims()[0], rows, inputs}, elements);
+}
+
+/// ONNX Runtime's LSTM of quantized weights, which quantizes the inputs and states when it runs.
+void dynamicQuantizeLstm(Node &node) {
+  static constexpr std::size_t kScaleOfInputWeight = 8, kScaleOfStateWeight = 10;
+  Recurrence all(node, /*gates=*/4, /*states=*/2, kLstmActivations,
+                 QuantizedWeights{dequantizedWeight(node, 1, kScaleOfInputWeight),
+                                  dequantizedWeight(node, 2, kScaleOfStateWeight)});
+  all.run([&](std::int64_t direction) { return lstmStep(node, all, direction); });
 }
 
 } // namespace sluice::onnx
