@@ -229,7 +229,7 @@ def check_recognition(tool):
             ("gelu", tanh_gelu(), [tanh_gelu(factor=0.05)]),
             ("silu", silu, [gate(node("Sigmoid", ["z"], ["s"]), node("Mul", ["s", "x"], ["y"]))]),
             ("hardswish", hard_swish(), [hard_swish(upper="three")]),
-            ("layer_norm", layer_norm(), [layer_norm(axis=-2), layer_norm(squared="x")]),
+            ("normalize", layer_norm(), [layer_norm(axis=-2), layer_norm(squared="x")]),
             ("scaled_dot_product_attention", attention(), [attention(axis=-2), attention(mask=(5, 1, 1, 5, 5))])]:
         ops = tool.ops(content)
         expect(name in ops, f"{name} is recognised in {ops}")
@@ -237,7 +237,7 @@ def check_recognition(tool):
         for miss in misses:
             status, text, _ = tool.run(miss)
             expect(status != 0 or f"sluice.{name} " not in text, f"a near miss is no {name}")
-    expect(tool.ops(layer_norm()) == ["layer_norm"], "nothing remains of the nodes of a LayerNorm")
+    expect(tool.ops(layer_norm()) == ["normalize"], "nothing remains of the nodes of a LayerNorm")
     expect(tool.ops(transposes((2, 0, 1))) == ["neg"], "transposes that cancel vanish")
     expect(tool.ops(transposes((1, 2, 0))) == ["transpose", "neg"], "two transposes become one")
 
