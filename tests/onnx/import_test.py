@@ -221,6 +221,15 @@ def transposes(second):
                   node("Neg", ["u"], ["y"])], [], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 4)])
 
 
+def convolution_norm(outputs=("y",), weight="w"):
+    names = [floats(name, [3]) for name in ("scale", "shift", "mean")] + [floats("var", [3], 1.0, 2.0, 3.0)]
+    return model([node("Conv", ["x", weight], ["c"]),
+                  node("BatchNormalization", ["c", "scale", "shift", "mean", "var"], ["y"])],
+                 [floats("w", [3, 2, 1, 1]), *names],
+                 [value("x", FLOAT, "N", 2, 4, 4), value("v", FLOAT, 3, 2, 1, 1)],
+                 [value(name, FLOAT, "N", 3, 4, 4) for name in outputs])
+
+
 def check_recognition(tool):
     """Each layer is recognised, and a near miss is not."""
     silu = gate(node("Sigmoid", ["x"], ["s"]), node("Mul", ["s", "x"], ["y"]))
@@ -238,6 +247,10 @@ def check_recognition(tool):
             status, text, _ = tool.run(miss)
             expect(status != 0 or f"sluice.{name} " not in text, f"a near miss is no {name}")
     expect(tool.ops(layer_norm()) == ["normalize"], "nothing remains of the nodes of a LayerNorm")
+    folded = ["conv2d", "expand", "add"]
+    expect(tool.ops(convolution_norm(), "--rows", "x:0") == folded, "the norm of a convolution is folded into its weights")
+    for miss in (convolution_norm(outputs=("y", "c")), convolution_norm(weight="v")):
+        expect("mul" in tool.ops(miss, "--rows", "x:0"), "the norm of a convolution that others read stays")
     expect(tool.ops(transposes((2, 0, 1))) == ["neg"], "transposes that cancel vanish")
     expect(tool.ops(transposes((1, 2, 0))) == ["transpose", "neg"], "two transposes become one")
 

@@ -112,7 +112,9 @@ std::vector<ValuePtr> Importer::run(const std::map<std::string, ValuePtr, std::l
 
 void Importer::walk(const std::vector<file::Node> &nodes, const std::vector<std::string_view> &outputs, Scope &scope) {
   Depth nested(depth);
-  for (const file::Node *node : orderOf(nodes, outputs))
+  std::vector<const file::Node *> order = orderOf(nodes, outputs);
+  scope.reads = readsOf(order, outputs);
+  for (const file::Node *node : order)
     import(*node, scope);
 }
 
@@ -200,6 +202,7 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
       node.results[i]->isWeight |= areWeights;
       if (node.results[i]->tensor() && !scope.arguments)
         node.results[i]->origin = origin;
+      node.results[i]->isReadOnce = scope.reads[file.outputs[i]] == 1;
     }
     scope.values[file.outputs[i]] = node.results[i];
   }

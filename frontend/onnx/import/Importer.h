@@ -22,7 +22,8 @@ struct Scope {
   const file::Opsets *opsets = nullptr;
   /// The attributes of a call of a function, by name; null outside of functions.
   const std::map<std::string_view, file::Named> *arguments = nullptr;
-  std::string prefix = {}; ///< of the names of nodes: the calls of functions around them
+  std::map<std::string_view, int> reads = {}; ///< of each value, by the nodes of this graph
+  std::string prefix = {};                    ///< of the names of nodes: the calls of functions around them
 
   /// Throws Malformed if nothing computes the value.
   ValuePtr find(std::string_view name) const;

@@ -228,6 +228,12 @@ void Node::set(std::size_t output, ValuePtr value) {
     results[output] = std::move(value);
 }
 
+void Node::replace(std::size_t input, ValuePtr value) {
+  if (input >= operands.size())
+    operands.resize(input + 1);
+  operands[input] = std::move(value);
+}
+
 Graph &Node::graph() const { return importer.graph(); }
 
 Shape Node::shapeOf(const std::vector<Size> &sizes) const {

@@ -94,6 +94,11 @@ public:
 
   // --- building
 
+  /// Replaces an input; for the recognition of layers.
+  void replace(std::size_t input, ValuePtr value);
+  /// A result that a handler has set.
+  const ValuePtr &result(std::size_t output) const { return results.at(output); }
+
   /// The graph under construction.
   Graph &graph() const;
   /// The sizes as a shape of the graph. Throws Unsupported for a dimension of size 0, and for one that is no multiple of

@@ -137,4 +137,14 @@ std::vector<const file::Node *> orderOf(const std::vector<file::Node> &nodes, co
   return sorted;
 }
 
+std::map<std::string_view, int> readsOf(const std::vector<const file::Node *> &nodes, const Names &outputs) {
+  Names reads = outputs;
+  for (const file::Node *node : nodes)
+    collectReads(*node, reads, 0);
+  std::map<std::string_view, int> counts;
+  for (std::string_view name : reads)
+    ++counts[name];
+  return counts;
+}
+
 } // namespace sluice::onnx

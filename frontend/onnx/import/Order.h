@@ -3,6 +3,7 @@
 
 #include "frontend/onnx/file/Model.h"
 
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,10 @@ inline constexpr int kMostNested = 32;
 /// of the file. Nodes depend on the values that their graph attributes read. Throws Malformed for cycles and for values
 /// that two nodes compute.
 std::vector<const file::Node *> orderOf(const std::vector<file::Node> &nodes,
+                                        const std::vector<std::string_view> &outputs);
+
+/// How often nodes, their graph attributes and the outputs read each value.
+std::map<std::string_view, int> readsOf(const std::vector<const file::Node *> &nodes,
                                         const std::vector<std::string_view> &outputs);
 
 } // namespace sluice::onnx

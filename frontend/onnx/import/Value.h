@@ -44,6 +44,7 @@ struct Value {
   ElementType type = ElementType::undefined; ///< as the file declares or computes it; graphs hold i8 as i32
   std::string_view name;                     ///< in the file
   bool isWeight = false;                     ///< an initializer, or computed from initializers alone
+  bool isReadOnce = false;                   ///< by one node, and as no output
   std::shared_ptr<const Origin> origin;      ///< of a tensor: the node that computes it; null if it is unknown
 
   /// The form of a known value as a tensor, once it is made: a parameter or a constant.
