@@ -297,11 +297,15 @@ static Outcome attempt(onnx::File &file, const Data &inputs, const Data &expecte
     Outcome outcome = runs.run(areKnown);
     if (outcome.kind == Outcome::Kind::computed)
       outcome.kind = Outcome::Kind::parameters;
+    if (outcome.reason.empty())
+      outcome.reason = first.reason;
     if (outcome.kind != Outcome::Kind::unsupported)
       return outcome;
   }
   areKnown.assign(areKnown.size(), true);
   Outcome last = runs.run(areKnown);
+  if (last.reason.empty())
+    last.reason = first.reason;
   return last.kind == Outcome::Kind::unsupported ? first : last;
 }
 

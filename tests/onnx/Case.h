@@ -18,7 +18,7 @@ struct Outcome {
     unsupported, ///< refused with a reason
     failed,      ///< refused at a later step, or with an internal error
   } kind;
-  std::string reason; ///< of the last three
+  std::string reason; ///< of the last three; of `parameters` and `folded`: why inputs must be known
 };
 
 const char *nameOf(Outcome::Kind kind);
