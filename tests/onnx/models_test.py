@@ -60,10 +60,10 @@ def check(build, path, case, work):
             if isinstance(case.inputs[key], (int, float)):
                 continue
             numpy.save(f"{work}/x{number}.npy", value)
-            command += ["--input", f"{key}={work}/x{number}.npy"]
+            command += ["--input", f"{key}=@{work}/x{number}.npy"]
         outputs = [output.name for output in session.get_outputs()]
         for number, output in enumerate(outputs):
-            command += ["--output", f"{output}={work}/y{number}.npy"]
+            command += ["--output", f"{output}=@{work}/y{number}.npy"]
         code, error = run(command)
         if code:
             problems.append(f"{name}, {rows} rows: predict: code {code}: {error[0]}")
@@ -80,8 +80,7 @@ def main(build, folder, part=""):
     if not python:
         print("skipped: SLUICE_PEERS_PYTHON names no Python with onnxruntime")
         sys.exit(SKIPPED)
-    if os.path.realpath(sys.executable) != os.path.realpath(python) and os.environ.get("SLUICE_IN_PEERS") != "1":
-        os.environ["SLUICE_IN_PEERS"] = "1"
+    if sys.executable != python:  # not their real paths: a virtual environment links to the system's Python
         os.execv(python, [python, "-B", *sys.argv])
     import real_models
     real_models.download(folder)
