@@ -1,5 +1,6 @@
 // Conv and ConvTranspose. Lines are images of height 1. Volumes are images whose channels are those of several slices.
 #include "frontend/onnx/import/Operators.h"
+#include "frontend/onnx/operators/Rows.h"
 #include "frontend/onnx/operators/Windows.h"
 #include "sluice/formulas.h"
 
@@ -39,21 +40,28 @@ static Tensor withBias(const Tensor &y, const Tensor &bias) {
 
 using ConvolutionOfImages = std::function<Tensor(const Tensor &x, const Tensor &weight, std::int64_t groups)>;
 
-/// Convolves each image of x [N, T, C, H, W]: [N, T, O, H', W']. With a batch, the images of a row become groups of
-/// channels, because a convolution takes the batch alone.
+/// More images in a row are refused.
+static constexpr std::int64_t kMostImages = 4096;
+
+/// Convolves each image of x [N, T, C, H, W]: [N, T, O, H', W']. With a batch, which a convolution takes alone, each
+/// image is convolved apart, or the images of a row are groups of channels if the groups are single channels.
 static Tensor convolvedImages(const Tensor &x, const Tensor &weight, std::int64_t groups,
                               const ConvolutionOfImages &convolve) {
-  Dim rows = x.size(0), images = x.size(1), channels = x.size(2), height = x.size(3), width = x.size(4);
-  Tensor y;
-  if (rows.symbolic()) {
-    std::vector<std::int64_t> repeats(4, 1);
-    repeats[0] = images.size;
-    y = convolve(x.reshape({rows, images * channels.size, height, width}), repeat(weight, repeats),
-                 groups * images.size);
-    return y.reshape({rows, images, y.size(1).size / images.size, y.size(2), y.size(3)});
+  Dim rows = x.size(0), height = x.size(3), width = x.size(4);
+  std::int64_t images = x.size(1).size, channels = x.size(2).size;
+  if (images > kMostImages)
+    Node::fail("a convolution of " + std::to_string(images) + " images in a row is not supported");
+  if (rows.symbolic() && groups != channels) {
+    std::vector<Tensor> results;
+    for (std::int64_t image = 0; image < images; ++image)
+      results.push_back(convolve(x.select(1, image), weight, groups));
+    return stack(results, 1);
   }
-  y = convolve(x.reshape({rows * images.size, channels, height, width}), weight, groups);
-  return y.reshape({rows, images, y.size(1), y.size(2), y.size(3)});
+  Tensor y = rows.symbolic() ? convolve(x.reshape({rows, images * channels, height, width}),
+                                        repeat(weight, {images, 1, 1, 1}), groups * images)
+                             : convolve(x.reshape({rows * images, channels, height, width}), weight, groups);
+  std::int64_t results = rows.symbolic() ? y.size(1).size / images : y.size(1).size;
+  return y.reshape({rows, images, results, y.size(2), y.size(3)});
 }
 
 /// conv2d with all options but the groups, or conv_transpose2d.
@@ -70,17 +78,15 @@ static ConvolutionOfImages convolutionWith(Tensor (*convolve)(Arg, const Tensor 
 /// Convolves images of a batch that is merged with another dimension: those of a row.
 static Tensor convolvedMerged(const Tensor &x, const Tensor &weight, std::int64_t groups,
                               const ConvolutionOfImages &convolve) {
-  Dim merged = x.size(0), rows = merged;
-  rows.times = 1;
-  Tensor images = x.reshape({rows, merged.times, x.size(1), x.size(2), x.size(3)});
+  Tensor images = withRows(x, {factorOfRows(x), x.size(1), x.size(2), x.size(3)});
   Tensor y = convolvedImages(images, weight, groups, convolve);
-  return y.reshape({merged, y.size(2), y.size(3), y.size(4)});
+  return y.reshape({x.size(0), y.size(2), y.size(3), y.size(4)});
 }
 
 template <class Options>
 static Tensor convolved2d(Tensor (*convolve)(Arg, const Tensor &, const Tensor &, Options), const Tensor &x,
                           const Tensor &weight, const Tensor &bias, const Options &options) {
-  if (x.size(0).symbolic() && x.size(0).times > 1)
+  if (factorOfRows(x) > 1)
     return withBias(convolvedMerged(x, weight, options.groups, convolutionWith(convolve, options)), bias);
   return convolve(x, weight, bias, options);
 }
@@ -90,7 +96,7 @@ static constexpr std::int64_t kMostSlices = 64;
 
 /// The slices of x [N, C, D, H, W] that the windows of dimension 2 hold, as channels: [N, D', C * taps, H, W].
 static Tensor slicesOf(Tensor x, const WindowDim &window) {
-  if (x.size(0).symbolic() && x.size(0).times > 1)
+  if (factorOfRows(x) > 1)
     Node::fail("a convolution of volumes, with a batch that is merged with another dimension, is not supported");
   if (window.kernel > kMostSlices)
     Node::fail("a window of " + std::to_string(window.kernel) + " slices is not supported");

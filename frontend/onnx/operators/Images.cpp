@@ -2,7 +2,7 @@
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/operators/Casting.h"
 #include "frontend/onnx/operators/Resizing.h"
-#include "sluice/ops.h"
+#include "frontend/onnx/operators/Rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -75,8 +75,7 @@ static bool isRepetition(const ResizedDim &dim, const Sampling &sampling) {
 
 /// Resizes each dimension. f16 and bf16 are computed in f32.
 static Tensor resizedAll(Graph &graph, const Tensor &x, const std::vector<ResizedDim> &dims, const Sampling &sampling) {
-  bool isImage = x.dim() == 4 && dims.size() == 2 && dims[0].axis == 2 && dims[1].axis == 3 && is_float(x.dtype()) &&
-                 !(x.size(0).symbolic() && x.size(0).times > 1);
+  bool isImage = x.dim() == 4 && dims.size() == 2 && dims[0].axis == 2 && dims[1].axis == 3 && is_float(x.dtype());
   if (isImage && isRepetition(dims[0], sampling) && isRepetition(dims[1], sampling))
     return interpolate(x, {dims[0].to / dims[0].from, dims[1].to / dims[1].from});
   bool isNearest = sampling.mode == "nearest";
@@ -85,6 +84,19 @@ static Tensor resizedAll(Graph &graph, const Tensor &x, const std::vector<Resize
   for (const ResizedDim &dim : dims)
     y = resizedAlong(graph, y, dim, sampling);
   return y;
+}
+
+/// Resizes a batch that is merged with another dimension.
+static Tensor resizedMerged(Graph &graph, const Tensor &x, std::vector<ResizedDim> dims, const Sampling &sampling) {
+  std::vector<Dim> rest{factorOfRows(x)}, shape{x.size(0)};
+  for (std::int64_t i = 1; i < x.dim(); ++i)
+    rest.push_back(x.size(i));
+  for (ResizedDim &dim : dims)
+    ++dim.axis;
+  Tensor y = resizedAll(graph, withRows(x, rest), dims, sampling);
+  for (std::int64_t i = 2; i < y.dim(); ++i)
+    shape.push_back(y.size(i));
+  return y.reshape(Shape(shape));
 }
 
 //===- sizes ------------------------------------------------------------------------------------------------------===//
@@ -188,7 +200,8 @@ static void setResized(Node &node, std::vector<ResizedDim> dims, const Sampling 
   if (dims.empty())
     return node.set(0, node.inputValue(0));
   Graph graph = node.graph();
-  Tensor x = node.tensor(0), y = resizedAll(graph, x, dims, sampling);
+  Tensor x = node.tensor(0),
+         y = factorOfRows(x) > 1 ? resizedMerged(graph, x, dims, sampling) : resizedAll(graph, x, dims, sampling);
   node.set(0, castTo(y, is_float(y.dtype()) && !is_float(x.dtype()) ? ElementType::f32 : node.type(0), node.type(0)),
            node.type(0));
 }

@@ -1,5 +1,6 @@
 // Norms, softmax and dropout.
 #include "frontend/onnx/import/Operators.h"
+#include "frontend/onnx/operators/Rows.h"
 #include "sluice/formulas.h"
 
 #include <cmath>
@@ -167,8 +168,24 @@ void rmsNormalization(Node &node) {
 
 //===- norms of channels ------------------------------------------------------------------------------------------===//
 
+/// group_norm; images of a batch that is merged with another dimension are channels of a row.
+static Tensor normalizedGroups(const Tensor &x, std::int64_t groups, const Tensor &weight, const Tensor &bias,
+                               double epsilon) {
+  std::int64_t factor = factorOfRows(x);
+  if (factor == 1)
+    return group_norm(x, groups, weight, bias, epsilon);
+  std::vector<Dim> rest{x.size(1) * factor};
+  for (std::int64_t i = 2; i < x.dim(); ++i)
+    rest.push_back(x.size(i));
+  return group_norm(withRows(x, rest), groups * factor, repeat(weight, {factor}), repeat(bias, {factor}), epsilon)
+      .reshape(x.shape());
+}
+
 void instanceNormalization(Node &node) {
-  node.set(0, instance_norm(node.tensor(0), node.weight(1), node.weight(2), node.real("epsilon", 1e-5f)));
+  Tensor x = node.tensor(0);
+  if (x.dim() < 3 || x.size(1).symbolic())
+    Node::fail("the input " + x.shape().str() + " has no images of channels");
+  node.set(0, normalizedGroups(x, x.size(1).size, node.weight(1), node.weight(2), node.real("epsilon", 1e-5f)));
 }
 
 /// Before version 21, scale and bias were those of groups.
@@ -180,8 +197,8 @@ void groupNormalization(Node &node) {
   auto ofChannels = [&](const Tensor &vector) {
     return node.opset() < 21 ? vector.unsqueeze(1).expand({groups, channels / groups}).reshape(channels) : vector;
   };
-  node.set(0,
-           group_norm(x, groups, ofChannels(node.weight(1)), ofChannels(node.weight(2)), node.real("epsilon", 1e-5f)));
+  Tensor weight = ofChannels(node.weight(1)), bias = ofChannels(node.weight(2));
+  node.set(0, normalizedGroups(x, groups, weight, bias, node.real("epsilon", 1e-5f)));
 }
 
 /// An even size has one more channel after each one than before.

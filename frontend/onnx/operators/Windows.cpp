@@ -1,6 +1,6 @@
 #include "frontend/onnx/operators/Windows.h"
 
-#include "sluice/ops.h"
+#include "frontend/onnx/operators/Rows.h"
 
 #include <algorithm>
 #include <limits>
@@ -63,13 +63,10 @@ std::vector<WindowDim> windowsOf(const Node &node, const Dims &kernel) {
 }
 
 Tensor asImages(const Tensor &x, std::int64_t first, std::int64_t second) {
-  Dim rows = x.size(0);
-  std::int64_t sizes[] = {rows.symbolic() ? rows.times : 1, 1, 1};
+  std::int64_t sizes[] = {factorOfRows(x), 1, 1};
   for (std::int64_t i = 1; i < x.dim(); ++i)
     sizes[i < first ? 0 : i < second ? 1 : 2] *= x.size(i).size;
-  if (rows.symbolic())
-    rows.times = 1;
-  return x.reshape({rows, sizes[0], sizes[1], sizes[2]});
+  return withRows(x, {sizes[0], sizes[1], sizes[2]});
 }
 
 } // namespace sluice::onnx
