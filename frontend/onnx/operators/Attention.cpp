@@ -151,8 +151,8 @@ static Tensor attendByScores(Node &node, const AttentionOperands &of, double sca
   if (bool(added))
     weights = where(sluice::max(added, -1, true) == kHidden, 0.0, weights);
   expose(ScoreStage::weights, weights);
-  Tensor y = einsum("bgrts,bgsd->bgrtd", weights.reshape({shape[0], keyHeads, heads / keyHeads, shape[2], of.key.size(2)}),
-                    of.value);
+  Tensor y = einsum("bgrts,bgsd->bgrtd",
+                    weights.reshape({shape[0], keyHeads, heads / keyHeads, shape[2], of.key.size(2)}), of.value);
   return y.reshape({shape[0], heads, shape[2], of.value.size(3)});
 }
 
