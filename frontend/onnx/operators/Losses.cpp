@@ -14,9 +14,7 @@ static NllLossOptions lossOptions(Node &node) {
   std::string reduction = node.text("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
     Node::fail("reduction '" + reduction + "' is not supported");
-  options.reduction = reduction == "mean"  ? Reduction::mean
-                      : reduction == "sum" ? Reduction::sum
-                                           : Reduction::none;
+  options.reduction = reduction == "mean" ? Reduction::mean : reduction == "sum" ? Reduction::sum : Reduction::none;
   if (node.hasAttribute("ignore_index"))
     options.ignore_index = node.integer("ignore_index", 0);
   if (node.has(2))
@@ -24,17 +22,14 @@ static NllLossOptions lossOptions(Node &node) {
   return options;
 }
 
-void negativeLogLikelihoodLoss(Node &node) {
-  node.set(0, nll_loss(node.tensor(0), node.tensor(1), lossOptions(node)));
-}
+void negativeLogLikelihoodLoss(Node &node) { node.set(0, nll_loss(node.tensor(0), node.tensor(1), lossOptions(node))); }
 
 void softmaxCrossEntropyLoss(Node &node) {
   NllLossOptions options = lossOptions(node);
   Tensor scores = node.tensor(0);
-  node.set(0, cross_entropy(scores, node.tensor(1),
-                            {.weight = options.weight,
-                             .ignore_index = options.ignore_index,
-                             .reduction = options.reduction}));
+  node.set(0, cross_entropy(
+                  scores, node.tensor(1),
+                  {.weight = options.weight, .ignore_index = options.ignore_index, .reduction = options.reduction}));
   if (node.wants(1))
     node.set(1, log_softmax(scores, 1));
 }
