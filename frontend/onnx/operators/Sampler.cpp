@@ -44,11 +44,13 @@ static std::vector<Tensor> cubicWeights(const Tensor &x) {
   return {outer(x + 1.0), inner(x), inner(1.0 - x), outer(2.0 - x)};
 }
 
+/// The taps of a place. Of cubic taps, as in PyTorch and ONNX Runtime, only the elements are brought back.
 static std::vector<Tap> tapsAt(const Tensor &place, std::int64_t size, const Sampler &sampler) {
   if (sampler.mode == "nearest")
     return {{broughtBack(sluice::round(place), size, sampler), {}}};
-  Tensor at = broughtBack(place, size, sampler), below = sluice::floor(at), beyond = at - below;
-  if (sampler.mode == "linear" || sampler.mode == "bilinear")
+  bool isLinear = sampler.mode == "linear" || sampler.mode == "bilinear";
+  Tensor at = isLinear ? broughtBack(place, size, sampler) : place, below = sluice::floor(at), beyond = at - below;
+  if (isLinear)
     return {{below, 1.0 - beyond}, {below + 1.0, beyond}};
   if (sampler.mode != "cubic" && sampler.mode != "bicubic")
     Node::fail("mode '" + sampler.mode + "' is not supported");
