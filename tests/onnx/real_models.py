@@ -1,6 +1,8 @@
-"""Real ONNX models out of PyPI packages: the sizes to bind, and seeded inputs.
+"""Real ONNX models out of Python packages: the sizes to bind, and seeded inputs.
 
-A package is downloaded without its dependencies; nothing of it enters the repository.
+    real_models.py FOLDER [PACKAGE...]
+
+downloads the models of packages, of all by default, without their dependencies. Nothing of them enters the repository.
 """
 
 import dataclasses
@@ -24,8 +26,8 @@ LEFT_OUT = {"common.onnx", "embedding_model.onnx", "melspectrogram.onnx"}
 class Case:
     """One set of sizes of a model.
 
-    inputs: for each input its shape, in which "N" is the batch; a number: bound as a constant; ("length", n): a vector
-    of that number for each row.
+    inputs: for each input its shape, in which "N" is the batch; a number: bound as a constant;
+    ("length", rows, n): n for each row.
     """
 
     pattern: str
@@ -139,9 +141,9 @@ def import_flags(case):
     return flags + ([f"--rows={case.rows}"] if case.rows else [])
 
 
-def download(folder):
+def download(folder, packages=()):
     """Downloads the models into FOLDER/<package>/, unless they are there."""
-    for package in PACKAGES:
+    for package in packages or PACKAGES:
         target = os.path.join(folder, package.split("==")[0])
         if os.path.isdir(target):
             continue
@@ -170,3 +172,7 @@ def unpack(archive, target):
             for member in file.getmembers():
                 if member.isfile():
                     put(member.name, lambda member=member: file.extractfile(member).read())
+
+
+if __name__ == "__main__":
+    download(sys.argv[1], sys.argv[2:])
