@@ -1,4 +1,5 @@
-// One of ONNX's own backend tests: a folder with a model, inputs, and the outputs of the reference implementation.
+// One of ONNX's own tests: a folder with a model, inputs, and the outputs of the reference implementation; or a model
+// beside its output, of which element i of n of an input is i / n.
 #pragma once
 
 #include "frontend/onnx/import/Known.h"
@@ -23,8 +24,8 @@ struct Outcome {
 
 const char *nameOf(Outcome::Kind kind);
 
-/// Runs the case in a folder. Floats agree if |y - expected| <= 1e-7 + 1e-3 |expected|, ONNX's own tolerance. Integers must
+/// Runs a case. Floats agree if |y - expected| <= 1e-7 + 1e-3 |expected|, ONNX's own tolerance. Integers must
 /// be equal.
-Outcome runCase(const std::string &folder);
+Outcome runCase(const std::string &path);
 
 } // namespace sluice::onnx_test

@@ -1,8 +1,8 @@
-"""Real ONNX models against ONNX Runtime: models_test.py BUILD FOLDER [PART-OF-A-NAME]
+"""Real ONNX models against ONNX Runtime: models_test.py SOURCE BUILD [PART-OF-A-NAME]
 
 Each model is compiled for each set of sizes and run with 1 and 7 rows, where the batch is free. An output agrees if the
-largest difference is within the case's tolerance of the largest element. SLUICE_PEERS_PYTHON names a Python with
-onnxruntime; without it, the test is skipped.
+largest difference is within the case's tolerance of the largest element. SLUICE_TEST_FULL downloads all models; some of
+them require a newer ONNX Runtime than that of build/venv: SLUICE_PEERS_PYTHON names a Python that has one.
 """
 
 import os
@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(__file__))
-SKIPPED = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+from environment import SKIPPED, enter
 
 
 def run(command):
@@ -75,15 +76,20 @@ def check(build, path, case, work):
     return problems
 
 
-def main(build, folder, part=""):
-    python = os.environ.get("SLUICE_PEERS_PYTHON")
+def main(source, build, part=""):
+    full = os.environ.get("SLUICE_TEST_FULL")
+    python = os.environ.get("SLUICE_PEERS_PYTHON") if full else None
     if not python:
-        print("skipped: SLUICE_PEERS_PYTHON names no Python with onnxruntime")
-        sys.exit(SKIPPED)
-    if sys.executable != python:  # not their real paths: a virtual environment links to the system's Python
+        enter(source)
+    elif sys.executable != python:  # not their real paths: a virtual environment links to the system's Python
         os.execv(python, [python, "-B", *sys.argv])
     import real_models
-    real_models.download(folder)
+    folder = os.path.join(source, "build", "onnx", "models")
+    if full:
+        real_models.download(folder)
+    elif not os.path.isdir(folder):
+        print("skipped: there is no build/onnx/models; tools/scripts/onnx-tests makes it")
+        sys.exit(SKIPPED)
     problems = []
     for path, case in real_models.cases(folder):
         if part in path:
