@@ -8,6 +8,7 @@
 #include "ir/Module.h"
 #include "ir/OutputDevices.h"
 #include "ir/RowOrder.h"
+#include "ir/text/Names.h"
 #include "runtime/files/OutputFile.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -36,6 +37,12 @@ static void requireName(const char *what, const std::string &text, const SourceL
     throw Error("'" + text + "' cannot name " + what +
                     ": a name starts with a letter or '_', and continues with letters, digits, '_', '-' and '.'",
                 location);
+}
+
+/// Inputs and outputs may have names of other frameworks, such as "serving_default_x:0".
+static void requireFreeName(const char *what, const std::string &text, const SourceLocation &location) {
+  if (std::string problem = ir::problemOfGivenName(text); !problem.empty())
+    throw Error(ir::quoteName(text) + " cannot name " + what + ": " + problem, location);
 }
 
 static std::string checked(std::string name, const SourceLocation &location) {
@@ -75,13 +82,13 @@ void Graph::set_shuffle(bool shuffle) {
 //===- inputs and results -----------------------------------------------------------------------------------------===//
 
 Tensor Graph::input(std::string name, DType dtype, Shape shape, Where where) {
-  requireName("an input", name, where);
+  requireFreeName("an input", name, where);
   RankedTensorType type = graph->typeOf("input '" + name + "'", dtype, shape, where);
   return Access::tensor(*graph, graph->addInput(name, type, where));
 }
 
 Tensor Graph::input(std::string name, DType dtype, Shape shape, const Device &on, Where where) {
-  requireName("an input", name, where);
+  requireFreeName("an input", name, where);
   RankedTensorType type = graph->typeOf("input '" + name + "'", dtype, shape, where);
   StringAttr device = graph->use("input", on, where);
   return Access::tensor(*graph, graph->addInputOn(device, name, type, where));
@@ -114,7 +121,7 @@ Tensor Graph::hyper(std::string name, double value, DType dtype, Where where) {
 }
 
 static ir::OutputOp addOutput(GraphImpl &graph, const std::string &name, const Arg &value) {
-  requireName("an output", name, value.where);
+  requireFreeName("an output", name, value.where);
   Call("output", value).requireGraph(graph);
   graph.claimResult(name, value.where);
   auto output = graph.builder.create<ir::OutputOp>(graph.toLocation(value.where), name, Access::value(value.tensor));

@@ -2,6 +2,7 @@
 #include "frontend/graph/GraphImpl.h"
 #include "ir/Module.h"
 #include "ir/ops/model/Init.h"
+#include "ir/text/Names.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
@@ -291,11 +292,14 @@ std::vector<Value> GraphImpl::addInputs(ArrayRef<Type> types, const SourceLocati
 }
 
 void GraphImpl::claimResult(const std::string &result, const SourceLocation &location) {
-  auto [known, isNew] = results.try_emplace(entry.empty() ? result : entry + " " + result, location);
+  auto [known, isNew] = results.try_emplace(entry.empty() ? result : entry + "\n" + result, location);
   std::string what = entry.empty() ? "an output or metric" : "in '" + entry + "' an output";
   if (!isNew)
     throw Error("there is already " + what + " '" + result + "'", location, {{"created here", known->second}});
 }
+
+/// The key of the metadata in a header of safetensors.
+static constexpr const char *kReservedName = "__metadata__";
 
 ir::StateOp GraphImpl::findState(StringRef state) { return states.lookup(state); }
 
@@ -325,13 +329,16 @@ ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, Ra
 
 ir::StateOp GraphImpl::addState(ir::StateKind kind, const std::string &state, RankedTensorType type, ir::InitAttr begin,
                                 StringAttr device, const SourceLocation &location) {
+  std::string kindName = ir::stringifyStateKind(kind).str();
+  if (std::string problem = ir::problemOfGivenName(state); !problem.empty())
+    throw Error(ir::quoteName(state) + " cannot name a " + kindName + ": " + problem, location);
+  if (state == kReservedName)
+    throw Error("'" + state + "' cannot name a " + kindName + ": weights files use the name", location);
   if (ir::StateOp known = findState(state))
     throw Error("there is already a " + ir::stringifyStateKind(known.getKind()).str() + " '" + state + "'", location,
                 {{"created here", locationOf(known.getLoc())}});
   if (isEntryPoint(state))
-    throw Error("'" + state + "' is an entry point of the program; give the " + ir::stringifyStateKind(kind).str() +
-                    " another name",
-                location);
+    throw Error("'" + state + "' is an entry point of the program; give the " + kindName + " another name", location);
   TypeAttr physical = device ? TypeAttr::get(ir::withDevice(type, device)) : TypeAttr();
   return createState(kind, state, type, begin, physical, location);
 }

@@ -121,7 +121,9 @@ public:
   std::vector<mlir::Value> addInputs(llvm::ArrayRef<mlir::Type> types, const SourceLocation &location);
   /// Whether this is the name of an entry point, including those that the compiler adds.
   bool isEntryPoint(llvm::StringRef name);
-  /// Throws if another state or an entry point has the name. The state is placed on `device`; null: placed later.
+  /// The name is any that a tensor of a weights file may have: UTF-8 without control characters (ir/text/Names.h).
+  /// Throws for others, and if another state or an entry point has it. The state is placed on `device`; null: placed
+  /// later.
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, const init::Init &init,
                        mlir::StringAttr device, const SourceLocation &location);
   ir::StateOp addState(ir::StateKind kind, const std::string &name, mlir::RankedTensorType type, ir::InitAttr begin,
@@ -252,7 +254,7 @@ private:
   std::string batch; ///< the name of the symbolic dimension
   SourceLocation batchLocation;
   llvm::StringMap<SourceLocation> inputs,
-      results; ///< names of inputs and results; results of an entry point are prefixed by its name and a space
+      results; ///< names of inputs and results; results of an entry point are prefixed by its name and a line break
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
   llvm::StringMap<ir::StateOp> states;

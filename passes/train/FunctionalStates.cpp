@@ -20,7 +20,7 @@ using namespace sluice::ir;
 
 namespace sluice::passes {
 
-/// No user-defined input or output starts with this prefix.
+/// The compiler names the inputs and outputs of functional models, without this prefix.
 static constexpr StringLiteral kPrefix = "@";
 
 static StringAttr nameOf(StateOp state) { return StringAttr::get(state.getContext(), kPrefix + state.getSymName()); }

@@ -24,6 +24,17 @@ std::string quote(std::string_view name) {
   return text += "'";
 }
 
+NamedText splitNamed(std::string_view text, const std::vector<std::string> &names, std::string_view separator) {
+  size_t length = 0;
+  for (const std::string &name : names)
+    if (name.size() > length && text.starts_with(name) && text.substr(name.size()).starts_with(separator))
+      length = name.size();
+  if (length == 0)
+    length = std::min(text.find(separator), text.size());
+  return {std::string(text.substr(0, length)),
+          std::string(text.substr(std::min(length + separator.size(), text.size())))};
+}
+
 std::string listed(const std::vector<std::string> &names) {
   if (names.empty())
     return "none";

@@ -17,6 +17,10 @@ struct NamedText {
   std::string name, text;
 };
 
+/// Splits `text` after the longest of `names` that `separator` follows, since names may contain it; if there is none, at
+/// the first separator.
+NamedText splitNamed(std::string_view text, const std::vector<std::string> &names, std::string_view separator);
+
 /// Concatenates the arguments; integers in decimal.
 template <typename... Parts> std::string concat(const Parts &...parts) {
   std::string text;

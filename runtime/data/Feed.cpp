@@ -48,11 +48,15 @@ static Shape rowShape(const Value &input, RowsDim rowsDim) {
 
 /// The columns that fill the inputs, in input order.
 static std::vector<Dataset::Wanted> columnsFor(const Plan &plan, const Entry &entry, int64_t fixedRows,
-                                               const std::vector<NamedText> &renamed) {
+                                               const std::vector<std::string> &texts) {
   std::vector<std::string> inputs;
+  for (const Value &input : entry.inputs)
+    inputs.push_back(input.name);
+  std::vector<NamedText> renamed;
+  for (const std::string &text : texts)
+    renamed.push_back(splitNamed(text, inputs, "="));
   std::vector<Dataset::Wanted> columns;
   for (const Value &input : entry.inputs) {
-    inputs.push_back(input.name);
     auto isOf = [&](const NamedText &item) { return item.name == input.name; };
     auto found = std::find_if(renamed.begin(), renamed.end(), isOf);
     if (std::count_if(renamed.begin(), renamed.end(), isOf) > 1)
@@ -67,7 +71,7 @@ static std::vector<Dataset::Wanted> columnsFor(const Plan &plan, const Entry &en
   return columns;
 }
 
-Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<NamedText> &renamed)
+Feed::Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<std::string> &renamed)
     : plan_(plan), notes_(table.notes), fixedRows_(fixedRowsOf(entry)),
       data_(table, columnsFor(plan, entry, fixedRows_, renamed)) {
   if (entry.inputs.empty())

@@ -19,10 +19,10 @@ using Batch = std::vector<Bytes>;
 /// Binds the columns of data to an entry point's inputs by name.
 class Feed {
 public:
-  /// Reads only headers. `renamed` maps inputs to columns with other names. Every input must have a column whose rows
+  /// Reads only headers. `renamed` has "INPUT=COLUMN" for columns with other names. Every input must have a column whose rows
   /// fit. Either each input has a batch dimension, or all inputs have the same first dimension. `plan` must outlive
   /// this.
-  Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<NamedText> &renamed);
+  Feed(const Plan &plan, const Entry &entry, const Table &table, const std::vector<std::string> &renamed);
 
   /// The rows of the data. If calls have a fixed number of rows, the remainder after the last whole call is excluded.
   int64_t rows() const { return data_.rows() - rowsLeftOut(); }

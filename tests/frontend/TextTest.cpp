@@ -82,6 +82,36 @@ TEST(Text, RoundTrips) {
   EXPECT_EQ(reparsed(text), text);
 }
 
+// Names of other frameworks.
+TEST(Text, OfFreeNamesRoundTrips) {
+  const std::string names[] = {"387",
+                               "serving_default_input_2:0",
+                               "/encoder/out",
+                               "x y",
+                               "a=b",
+                               "..",
+                               "-",
+                               "qu\"ote \\ \\0A %d",
+                               "@w",
+                               "\u043a\u043b\u044e\u0447",
+                               "it's",
+                               "a\\",
+                               std::string(1024, 'n')};
+  Graph g{"names"};
+  detail::GraphImpl &graph = *detail::Access::graph(g);
+  for (const std::string &name : names) {
+    Tensor x = g.input(name, f32, {Dim{"batch"}, 2});
+    ir::StateOp state =
+        graph.addState(ir::StateKind::Parameter, name, mlir::RankedTensorType::get({2}, graph.elementType(f32)),
+                       init::zeros(), /*device=*/{}, SourceLocation());
+    g.output(name, x * detail::Access::tensor(graph, graph.read(state, /*device=*/{}, SourceLocation())));
+  }
+  g.entry("x", [&] { g.output("y", g.input("z", f32, {2})); });
+  g.output("x y z", g.input("x y z", f32, {2})); // is no result of the entry point x
+  EXPECT_EQ(reparsed(g.str()), g.str());
+  EXPECT_THAT(g.str(), HasSubstr("sluice.output \"qu\\22ote \\\\ \\\\0A %d\""));
+}
+
 TEST(Text, HeadsTheModule) {
   std::string text = every().str();
   EXPECT_THAT(text, HasSubstr("module @every {\n  sluice.model \"every\" format 2 phase \"model\" capacity 32 data "

@@ -808,8 +808,33 @@ TEST_F(WrongUse, NamesThatAreNone) {
        "'-' and '.'");
   EXPECT_EQ(Graph("_two-words.1").name(), "_two-words.1");
   WRONG(g.input("", f32, {3}));
-  SAYS("'' cannot name an input: a name starts with a letter or '_', and continues with letters, digits, '_', '-' and "
-       "'.'");
+  SAYS("'' cannot name an input: a name is not empty");
+  WRONG(g.input("two\nlines", f32, {3}));
+  SAYS("'two\\0Alines' cannot name an input: a name has no control characters");
+  WRONG(g.output("next\u0085line", x));
+  SAYS("'next\\C2\\85line' cannot name an output: a name has no control characters");
+  WRONG(g.output("\xff", x));
+  SAYS("'\\FF' cannot name an output: a name is UTF-8");
+  WRONG(g.input(std::string(5000, 'n'), f32, {3}));
+  EXPECT_THAT(error.message(), EndsWith("n...' cannot name an input: a name has at most 1024 bytes, not 5000"));
+  WRONG(g.hyper("x y", 1));
+  EXPECT_THAT(error.message(), StartsWith("'x y' cannot name a hyperparameter: a name starts with a letter"));
+}
+
+TEST_F(WrongUse, NamesOfStatesThatAreNone) {
+  detail::GraphImpl &graph = *detail::Access::graph(g);
+  auto type = mlir::RankedTensorType::get({2}, graph.elementType(f32));
+  auto add = [&](const std::string &name) {
+    graph.addState(ir::StateKind::Parameter, name, type, init::zeros(), /*device=*/{}, SourceLocation());
+  };
+  WRONG(add("a\tb"));
+  SAYS("'a\\09b' cannot name a parameter: a name has no control characters");
+  WRONG(add("__metadata__"));
+  SAYS("'__metadata__' cannot name a parameter: weights files use the name");
+  WRONG(add("predict"));
+  SAYS("'predict' is an entry point of the program; give the parameter another name");
+  WRONG(add(std::string(1025, 'n')));
+  EXPECT_THAT(error.message(), EndsWith("a name has at most 1024 bytes, not 1025"));
 }
 
 TEST_F(WrongUse, NamesThatAreTaken) {

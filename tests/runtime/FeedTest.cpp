@@ -63,7 +63,7 @@ struct Data {
   Table table() const { return DataPath(folder.path()).whole(); }
 };
 
-Feed feedOf(const Model &model, const Data &data, const std::vector<NamedText> &columns = {}) {
+Feed feedOf(const Model &model, const Data &data, const std::vector<std::string> &columns = {}) {
   return Feed(model.plan, model.entry(), data.table(), columns);
 }
 
@@ -96,9 +96,9 @@ TEST(Feed, TakesColumnsOfOtherNames) {
   Data data;
   data.add("x_train", "<f4", "(1,)", bytesOfAll<float>({4}));
   Model model({input("a", DType::f32, {capacity}), input("b", DType::f32, {capacity})});
-  Feed feed = feedOf(model, data, {{"a", "x_train"}, {"b", "x_train"}});
+  Feed feed = feedOf(model, data, {"a=x_train", "b=x_train"});
   EXPECT_EQ(valuesOf<float>(read(feed, {0})[1]), std::vector<float>{4});
-  Status status = guarded([&] { feedOf(model, data, {{"A", "x_train"}}); });
+  Status status = guarded([&] { feedOf(model, data, {"A=x_train"}); });
   EXPECT_EQ(status.code, ExitCode::usage);
   EXPECT_NE(status.message.find("--column: entry point 'train_step' has no input 'A'"), std::string::npos)
       << status.message;

@@ -11,15 +11,18 @@ using namespace sluice::ir;
 
 namespace sluice::compiler {
 
-static std::string quoted(llvm::StringRef text) {
-  std::string result = "\"";
+/// For use within double quotes.
+static std::string escaped(llvm::StringRef text) {
+  std::string result;
   for (char c : text) {
     if (c == '"' || c == '\\')
       result += '\\';
     result += c;
   }
-  return result + "\"";
+  return result;
 }
+
+static std::string quoted(llvm::StringRef text) { return "\"" + escaped(text) + "\""; }
 
 static std::string typeText(Type type) {
   auto tensor = cast<RankedTensorType>(type);
@@ -48,9 +51,9 @@ static std::string labelOf(Operation *op) {
   if (auto launch = dyn_cast<LaunchOp>(op))
     return launch.getName().str();
   if (auto get = dyn_cast<GetOp>(op))
-    return get.getState().str();
+    return escaped(get.getState());
   if (auto set = dyn_cast<SetOp>(op))
-    return "new " + set.getState().str();
+    return "new " + escaped(set.getState());
   if (auto copy = dyn_cast<CopyOp>(op))
     return copyLabel(copy.getReason(), copy.getBytes().value_or(0), copy.getBytesPerRow().value_or(0));
   if (auto transfer = dyn_cast<TransferOp>(op))
@@ -58,7 +61,7 @@ static std::string labelOf(Operation *op) {
   if (auto exchange = dyn_cast<ExchangeOp>(op))
     return ("exchange (" + stringifyCopyReason(exchange.getReason()) + ")").str();
   if (auto communicate = dyn_cast<CommunicateOp>(op))
-    return (stringifyCollectiveKind(communicate.getKind()) + " of " + communicate.getName()).str();
+    return (stringifyCollectiveKind(communicate.getKind()) + " of " + escaped(communicate.getName())).str();
   if (auto collective = dyn_cast<CollectiveOp>(op))
     return stringifyCollectiveKind(collective.getKind()).str();
   if (auto loop = dyn_cast<LoopOp>(op))
@@ -86,7 +89,8 @@ public:
     std::map<std::string, std::vector<std::string>> boxes; // nodes of each device
     for (auto [argument, name] : llvm::zip(block.getArguments(), inputs.getAsValueRange<StringAttr>())) {
       StringAttr device = getDevice(argument.getType());
-      boxes[device ? device.str() : ""].push_back(addNode(argument.getAsOpaquePointer(), name.str(), "shape=ellipse"));
+      boxes[device ? device.str() : ""].push_back(
+          addNode(argument.getAsOpaquePointer(), escaped(name), "shape=ellipse"));
     }
     SmallVector<Operation *> drawn;
     addDrawn(block, drawn);

@@ -25,8 +25,9 @@ public:
   /// The line of a call, for error messages; a default argument everywhere.
   using Where = std::source_location;
 
-  /// Names of graphs, inputs, outputs, metrics and hyperparameters begin with a letter or '_', followed by letters,
-  /// digits, '_', '-' and '.'.
+  /// Names of graphs, metrics and hyperparameters begin with a letter or '_', followed by letters, digits, '_', '-' and
+  /// '.'. Inputs and outputs may also have names of other frameworks ("387", "serving_default_x:0", "/encoder/out"):
+  /// UTF-8 without control characters, of 1 to 1,024 bytes.
   explicit Graph(std::string name, Where where = Where::current());
 
   /// The largest number of rows of the batch dimension in one call: 1 to 2^31 - 1; 256 by default.

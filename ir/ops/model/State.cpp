@@ -4,6 +4,7 @@
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/model/Init.h"
+#include "ir/text/Names.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -144,6 +145,8 @@ static LogicalResult verifyRows(StateOp state) {
 }
 
 LogicalResult StateOp::verify() {
+  if (std::string problem = problemOfName(getSymName()); !problem.empty())
+    return emitOpError("is called ") << quoteName(getSymName()) << ": " << problem;
   if (!getTensorType().hasStaticShape() && failed(verifyRows(*this)))
     return failure();
   if (llvm::is_contained(getTensorType().getShape(), 0))

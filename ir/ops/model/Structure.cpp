@@ -2,6 +2,7 @@
 #include "ir/CallFlow.h"
 #include "ir/Module.h"
 #include "ir/ops/Inference.h"
+#include "ir/text/Names.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -63,6 +64,20 @@ static LogicalResult verifyCarried(EntryOp entry) {
   return success();
 }
 
+static LogicalResult verifyNames(Operation *op, StringRef kind, ArrayAttr names) {
+  for (StringRef name : names.getAsValueRange<StringAttr>())
+    if (std::string problem = problemOfName(name); !problem.empty())
+      return op->emitOpError("has an ") << kind << " " << quoteName(name) << ": " << problem;
+  return success();
+}
+
+static LogicalResult verifyOutputNames(Block &graph) {
+  for (auto output : graph.getOps<OutputOp>())
+    if (std::string problem = problemOfName(output.getName()); !problem.empty())
+      return output.emitOpError("is called ") << quoteName(output.getName()) << ": " << problem;
+  return success();
+}
+
 static void nameInputs(ArrayAttr names, Region &body, OpAsmSetValueNameFn setName) {
   for (auto [argument, name] : llvm::zip(body.getArguments(), names.getAsValueRange<StringAttr>()))
     setName(argument, name);
@@ -92,7 +107,8 @@ LogicalResult GraphOp::verify() {
   for (StringAttr entry : getOwnEntries())
     if (std::string problem = problemOfEntryName(entry); !problem.empty())
       return emitOpError("has an entry point that cannot be called ") << entry << ": " << problem;
-  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyOneSetEach(body)));
+  return failure(failed(verifyNames(*this, "input", getInputs())) || failed(verifyOutputNames(body)) ||
+                 failed(verifyInputs(*this, getInputs(), body)) || failed(verifyOneSetEach(body)));
 }
 
 bool GraphOp::setsParameters() {
@@ -208,8 +224,9 @@ LogicalResult EntryOp::verify() {
     return emitOpError("does not end in sluice.return");
   if (results.getValues().size() != getOutputs().size())
     return emitOpError("names ") << getOutputs().size() << " outputs and returns " << results.getValues().size();
-  return failure(failed(verifyInputs(*this, getInputs(), body)) || failed(verifyCarried(*this)) ||
-                 failed(verifyOneSetEach(body)));
+  return failure(failed(verifyNames(*this, "input", getInputs())) ||
+                 failed(verifyNames(*this, "output", getOutputs())) || failed(verifyInputs(*this, getInputs(), body)) ||
+                 failed(verifyCarried(*this)) || failed(verifyOneSetEach(body)));
 }
 
 MutableOperandRange EntryOp::getCarriedMutable() { return getReturn().getCarriedMutable(); }

@@ -64,19 +64,24 @@ static double parseDeadline(const std::string &text) {
 
 static NamedText parseNamed(const std::string &flag, const std::string &text) {
   size_t equals = text.find('=');
-  bool isFile = flag == "--input" || flag == "--output";
-  const char *form = isFile ? "name=@file.npy" : flag == "--column" ? "input=column" : "name=value";
   if (equals == std::string::npos || equals == 0)
-    failUsage(concat(flag, ": expected ", form, ", found ", quote(text)));
+    failUsage(concat(flag, ": expected name=value, found ", quote(text)));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-static NamedText parseNamedFile(const std::string &flag, const std::string &text) {
-  NamedText named = parseNamed(flag, text);
-  if (named.text.size() < 2 || named.text[0] != '@')
-    failUsage(concat(flag, ": expected ", named.name, "=@file.npy, found ", quote(text)));
-  named.text.erase(0, 1);
-  return named;
+// Names of inputs and outputs may contain '='. The model decides where they end.
+
+static std::string checkColumn(const std::string &flag, const std::string &text) {
+  if (text.find('=', 1) == std::string::npos)
+    failUsage(concat(flag, ": expected input=column, found ", quote(text)));
+  return text;
+}
+
+static std::string checkNamedFile(const std::string &flag, const std::string &text) {
+  size_t at = text.find("=@", 1);
+  if (at == std::string::npos || at + 2 == text.size())
+    failUsage(concat(flag, ": expected ", splitNamed(text, {}, "=").name, "=@file.npy, found ", quote(text)));
+  return text;
 }
 
 namespace {
@@ -246,10 +251,10 @@ private:
   void addPredict() {
     CLI::App *predict = addVerb(Verb::predict, "predict", "Run the model on any number of rows");
     help::beginGroup(*predict, "Prediction");
-    addNamed(predict, "--input", options_.inputs, parseNamedFile,
+    addNamed(predict, "--input", options_.inputs, checkNamedFile,
              "File of an input (.npy), once per input; NAME=@- reads standard input")
         ->type_name("NAME=@FILE");
-    addNamed(predict, "--output", options_.outputs, parseNamedFile,
+    addNamed(predict, "--output", options_.outputs, checkNamedFile,
              "File for an output (.npy); NAME=@- writes standard output (default: print the values of all outputs)")
         ->type_name("NAME=@FILE");
     addWeights(predict);
@@ -323,7 +328,7 @@ private:
             "mnist-10k (default: $SLUICE_DATA, else the data that the model names)",
             "PATH");
     addTokenizer(command);
-    addNamed(command, "--column", options_.columns, parseNamed,
+    addNamed(command, "--column", options_.columns, checkColumn,
              "Fill an input from a column with a different name; repeatable")
         ->type_name("INPUT=COLUMN");
   }
@@ -383,8 +388,9 @@ private:
     command->add_option_function<std::string>(flag, set, help)->type_name("X");
   }
 
-  static CLI::Option *addNamed(CLI::App *command, const std::string &flag, std::vector<NamedText> &list,
-                               NamedText (*parse)(const std::string &, const std::string &), const char *help) {
+  template <typename Item>
+  static CLI::Option *addNamed(CLI::App *command, const std::string &flag, std::vector<Item> &list,
+                               Item (*parse)(const std::string &, const std::string &), const char *help) {
     auto add = [&list, flag, parse](const std::string &text) { list.push_back(parse(flag, text)); };
     return command->add_option_function<std::string>(flag, add, help)
         ->multi_option_policy(CLI::MultiOptionPolicy::Throw)

@@ -46,9 +46,9 @@ struct Options {
 
   std::string data, testData, weights;
   DataOptions dataOptions;
-  std::vector<NamedText> columns;  ///< columns by input
-  int64_t batch = 0;               ///< 0: the model's maximum
-  std::vector<NamedText> settings; ///< values of hyperparameters
+  std::vector<std::string> columns; ///< "INPUT=COLUMN"
+  int64_t batch = 0;                ///< 0: the model's maximum
+  std::vector<NamedText> settings;  ///< values of hyperparameters
 
   // train
   std::optional<int64_t> epochs;
@@ -64,7 +64,7 @@ struct Options {
 
   // predict and bench
   std::string entry;
-  std::vector<NamedText> inputs, outputs; ///< the text is a path, or "-" for standard input or output
+  std::vector<std::string> inputs, outputs; ///< "NAME=@PATH", or "NAME=@-" for standard input or output
   bool kernels = false, benchesOutputs = false;
   double seconds = 3;
 

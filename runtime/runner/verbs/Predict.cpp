@@ -53,10 +53,30 @@ struct Binding {
   }
 };
 
+/// The files of the options `flag`, by the name of an input or output. Fails for unknown and repeated names.
+std::vector<NamedText> filesOf(const char *flag, const std::vector<std::string> &texts, const Entry &entry,
+                               const std::vector<Value> &values) {
+  std::vector<std::string> names;
+  for (const Value &value : values)
+    names.push_back(value.name);
+  std::vector<NamedText> files;
+  for (const std::string &text : texts) {
+    const NamedText &file = files.emplace_back(splitNamed(text, names, "=@"));
+    if (std::ranges::find(names, file.name) == names.end())
+      failUsage(concat(flag, ": entry point ", quote(entry.name), " has no ", quote(file.name),
+                       didYouMean(file.name, names), " (it has: ", listed(names), ")"));
+    if (std::ranges::count(files, file.name, &NamedText::name) > 1)
+      failUsage(concat(flag, ": ", quote(file.name), " is given twice"));
+  }
+  return files;
+}
+
 class Prediction {
 public:
   Prediction(const Options &options, Instance &instance, const Entry &entry)
-      : options_(options), instance_(instance), entry_(entry), batch_(instance.plan().batch) {
+      : options_(options), instance_(instance), entry_(entry), batch_(instance.plan().batch),
+        inputFiles_(filesOf("--input", options.inputs, entry, entry.inputs)),
+        outputFiles_(filesOf("--output", options.outputs, entry, entry.outputs)) {
     readInputs();
     makeOutputs();
   }
@@ -102,27 +122,11 @@ private:
     return nullptr;
   }
 
-  void checkNames(const char *flag, const std::vector<NamedText> &list, const std::vector<Value> &values) const {
-    std::vector<std::string> names;
-    for (const Value &value : values)
-      names.push_back(value.name);
-    for (const NamedText &item : list) {
-      if (std::find(names.begin(), names.end(), item.name) == names.end())
-        failUsage(concat(flag, ": entry point ", quote(entry_.name), " has no ", quote(item.name),
-                         didYouMean(item.name, names), " (it has: ", listed(names), ")"));
-      auto sameName = [&](const NamedText &other) { return other.name == item.name; };
-      if (std::count_if(list.begin(), list.end(), sameName) > 1)
-        failUsage(concat(flag, ": ", quote(item.name), " is given twice"));
-    }
-  }
-
   void readInputs() {
-    checkNames("--input", options_.inputs, entry_.inputs);
-    checkNames("--output", options_.outputs, entry_.outputs);
     checkStreams();
     const Binding *counted = nullptr;
     for (const Value &value : entry_.inputs) {
-      const NamedText *file = given(options_.inputs, value.name);
+      const NamedText *file = given(inputFiles_, value.name);
       if (!file)
         failUsage(concat("--input: ", quote(value.name), " is missing: give ", value.name, "=@file.npy with ",
                          typeText(value.dtype, value.shape), value.rowsDim < 0 ? "" : " and any number of rows"));
@@ -175,9 +179,8 @@ private:
 
   /// Fails if a standard stream would carry several arrays.
   void checkStreams() const {
-    for (const auto &[flag, list, stream] :
-         {std::tuple("--input", &options_.inputs, "read from the standard input"),
-          std::tuple("--output", &options_.outputs, "written to the standard output")}) {
+    for (const auto &[flag, list, stream] : {std::tuple("--input", &inputFiles_, "read from the standard input"),
+                                             std::tuple("--output", &outputFiles_, "written to the standard output")}) {
       const NamedText *first = nullptr;
       for (const NamedText &item : *list) {
         if (item.text != standardStream)
@@ -187,7 +190,7 @@ private:
         first = &item;
       }
     }
-    bool prints = std::ranges::find(options_.outputs, standardStream, &NamedText::text) != options_.outputs.end();
+    bool prints = std::ranges::find(outputFiles_, standardStream, &NamedText::text) != outputFiles_.end();
     for (const auto &[flag, isGiven] : {std::pair("--json", options_.json), std::pair("--report", options_.report)})
       if (prints && isGiven)
         failUsage(concat("--output: ", flag, " prints to the standard output, too"));
@@ -203,15 +206,15 @@ private:
 
   void makeOutputs() {
     for (const Value &value : entry_.outputs) {
-      const NamedText *file = given(options_.outputs, value.name);
-      if (value.rowsDim < 0 && batch_ > 0 && rows_ > batch_ && (file || options_.outputs.empty()))
+      const NamedText *file = given(outputFiles_, value.name);
+      if (value.rowsDim < 0 && batch_ > 0 && rows_ > batch_ && (file || outputFiles_.empty()))
         failUnsupported(concat("output ", quote(value.name), " is one value for all rows, and ", rows_,
                                " rows exceed the model's capacity of ", batch_));
       HostTensor tensor{value.dtype, value.shape, {}};
       if (value.rowsDim >= 0)
         tensor.shape[static_cast<size_t>(value.rowsDim)] = rows_ * perRow(value);
       tensor.data.resize(static_cast<size_t>(elementsOf(tensor.shape)) * sizeOf(tensor.dtype));
-      if (file || options_.outputs.empty())
+      if (file || outputFiles_.empty())
         outputs_.push_back({&value, std::move(tensor), file ? file->text : ""});
     }
   }
@@ -288,6 +291,7 @@ private:
   Instance &instance_;
   const Entry &entry_;
   int64_t batch_;
+  std::vector<NamedText> inputFiles_, outputFiles_;
   int64_t rows_ = 1;
   std::vector<Binding> inputs_, outputs_;
 };
