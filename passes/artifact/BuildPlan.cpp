@@ -185,7 +185,7 @@ private:
       return value;
     };
     for (StringRef name : whole.getInputs().getAsValueRange<StringAttr>())
-      result.inputs.push_back(build(name, whole.getInputType(name)));
+      result.inputs.emplace_back(build(name, whole.getInputType(name))).isUnread = true; // until a part reads it
     for (StringRef name : whole.getOutputs().getAsValueRange<StringAttr>())
       result.outputs.push_back(build(name, cast<RankedTensorType>(whole.getOutput(name).getType())));
     return result;
@@ -211,7 +211,7 @@ private:
     }
   }
 
-  /// Merges the properties of the parts into their entries: the bounds of indices, and the largest memory.
+  /// Merges the properties of the parts into their entries: the bounds and readers of inputs, and the largest memory.
   void joinParts() {
     for (runtime::Entry &entry : plan.entries)
       for (const runtime::CallPart &part : entry.parts) {
@@ -222,6 +222,7 @@ private:
           most = std::max(most, bytes);
         for (runtime::Value &input : entry.inputs)
           if (const runtime::Value *taken = its.findInput(input.name)) {
+            input.isUnread &= taken->isUnread;
             IndexBound both = intersect({input.below, input.ignored}, {taken->below, taken->ignored});
             input.below = both.below;
             input.ignored = both.ignored;
@@ -241,6 +242,7 @@ private:
       input.waits = waitsFor(receive.getAfter());
       input.below = bound.below;
       input.ignored = bound.ignored;
+      input.isUnread = receive.getInput().hasOneUse(); // by `receive`
     }
     ReturnOp results = entry.getReturn();
     for (auto [name, value, slot] : llvm::zip_equal(entry.getOutputs().getAsValueRange<StringAttr>(),

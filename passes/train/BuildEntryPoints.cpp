@@ -9,6 +9,9 @@
 // a step, and after no other call. `output ... in` and `set ... in` name the graph's own entry points, which contain
 // only these. Requested gradients are built where they are needed (ExpandGradients.cpp).
 //
+// `predict` also takes the inputs that no entry point reads, since its callers pass all inputs of the model. In a
+// functional model, whose callers pass what is read, they are removed.
+//
 // If the model selects entry points (`entries`), the others are not built, and states without a reader or writer in
 // those that are built are removed. The remaining states have the same initial values as in the whole program. If
 // `init` is selected, all states are kept.
@@ -57,21 +60,38 @@ static void removeDead(Block &block) {
       op.erase();
 }
 
-/// Removes unused inputs, so that `predict` takes no labels.
-static void removeDeadInputs(EntryOp entry) {
+/// The names of the graph's inputs on which no output, metric, loss or state depends.
+static llvm::StringSet<> unreadInputs(GraphOp graph) {
+  Block &body = graph.getBody().front();
+  llvm::DenseSet<Value> read;
+  for (Operation &op : llvm::reverse(body)) {
+    bool isLive = isa<OutputOp, MetricOp, MinimizeOp, SetOp>(op) ||
+                  llvm::any_of(op.getResults(), [&](Value result) { return read.contains(result); });
+    if (isLive)
+      op.walk([&](Operation *inner) { read.insert(inner->operand_begin(), inner->operand_end()); });
+  }
+  llvm::StringSet<> unread;
+  for (auto [argument, name] : llvm::zip_equal(body.getArguments(), graph.getInputs().getAsValueRange<StringAttr>()))
+    if (!read.contains(argument))
+      unread.insert(name);
+  return unread;
+}
+
+/// Removes unused inputs, so that `predict` takes no labels. Inputs in `kept` stay.
+static void removeDeadInputs(EntryOp entry, const llvm::StringSet<> &kept) {
   Block &body = entry.getActions();
   SmallVector<Attribute> names(entry.getInputs().begin(), entry.getInputs().end());
   for (unsigned i = body.getNumArguments(); i-- > 0;)
-    if (body.getArgument(i).use_empty()) {
+    if (body.getArgument(i).use_empty() && !kept.contains(cast<StringAttr>(names[i]).getValue())) {
       body.eraseArgument(i);
       names.erase(names.begin() + i);
     }
   entry.setInputsAttr(ArrayAttr::get(entry.getContext(), names));
 }
 
-static void finish(EntryOp entry) {
+static void finish(EntryOp entry, const llvm::StringSet<> &kept = {}) {
   removeDead(entry.getActions());
-  removeDeadInputs(entry);
+  removeDeadInputs(entry, kept);
 }
 
 /// The outputs of `predict`, or of an entry point that the graph defines.
@@ -218,11 +238,13 @@ static FailureOr<EntryOp> cloneGraph(GraphOp graph, StringRef name, ArrayRef<Rep
 }
 
 /// Adds an entry point that reports values of the graph. It changes no state, except caches if the graph defines it.
-static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> reports) {
+/// It takes the inputs in `kept` even if it does not read them.
+static LogicalResult addPure(GraphOp graph, StringRef name, ArrayRef<Report> reports,
+                             const llvm::StringSet<> &kept = {}) {
   FailureOr<EntryOp> entry = cloneGraph(graph, name, reports, /*training=*/false);
   if (failed(entry))
     return failure();
-  finish(*entry);
+  finish(*entry, kept);
   return checkResidents(*entry);
 }
 
@@ -347,7 +369,8 @@ LogicalResult buildEntryPoints(ModuleOp module) {
     return failure();
   if (selected->contains("eval_step") && failed(addPure(graph, "eval_step", metrics)))
     return failure();
-  if (selected->contains("predict") && failed(addPure(graph, "predict", outputs)))
+  llvm::StringSet<> unread = getModel(module).getFunctional() ? llvm::StringSet<>() : unreadInputs(graph);
+  if (selected->contains("predict") && failed(addPure(graph, "predict", outputs, unread)))
     return failure();
   for (StringAttr entry : graph.getOwnEntries())
     if (selected->contains(entry) && failed(addPure(graph, entry, outputsOf(graph, entry))))

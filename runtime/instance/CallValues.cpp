@@ -32,6 +32,8 @@ void CallValues::checkInputs(const Entry &entry, int64_t rows) const {
   for (size_t i = 0; i < entry.inputs.size(); ++i) {
     const Value &input = entry.inputs[i];
     int64_t set = filled_ == &entry ? rows_[i] : notSet;
+    if (set == notSet && input.isUnread)
+      continue;
     if (set == notSet)
       failMissing(entry, input);
     if (set != unchecked && input.rowsDim >= 0 && set != rows)

@@ -190,6 +190,7 @@ struct Value {
   size_t entry = 0;               ///< number of its entry in the plan
   int64_t below = 0;              ///< exclusive upper bound of an input's indices, such as labels; 0 for other inputs
   std::optional<int64_t> ignored; ///< an index that means "no index"
+  bool isUnread = false;          ///< an input that nothing reads, so that a call needs no value for it
   std::vector<Wait> waits;        ///< of an input: work that must complete before the host writes it for a call
 
   /// Whether an input of indices accepts this number.

@@ -82,6 +82,7 @@ private:
       value.ignored = json.at("ignored").integer(INT32_MIN, INT32_MAX);
     if (value.ignored && value.below == 0)
       json.at("ignored").fail("is given without 'below'");
+    value.isUnread = json.has("unread") && json.at("unread").integer(0, 1) == 1;
     if (json.has("waits"))
       for (const JsonReader &item : json.at("waits").list())
         value.waits.push_back(parseWait(item, 0, actions, plan_.inFlight));

@@ -133,6 +133,8 @@ static Json write(const Value &value) {
     json["below"] = value.below;
   if (value.ignored)
     json["ignored"] = *value.ignored;
+  if (value.isUnread)
+    json["unread"] = 1;
   addList(json, "waits", value.waits);
   return json;
 }

@@ -42,6 +42,35 @@ module @plain {
 
 // -----
 
+// Tests that prediction keeps an input on which nothing depends, directly or through a dead op.
+// CHECK-LABEL: module @unread
+// CHECK: sluice.entry @eval_step ["label"] -> ["m"]
+// CHECK: sluice.entry @predict ["unread", "x", "dead"] -> ["y"] (%{{.*}}: tensor<?xf32>, %{{.*}}: tensor<2xf32>, %{{.*}}: tensor<2xf32>)
+module @unread {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.graph ["unread", "x", "dead", "label"] (%unread: tensor<?xf32>, %x: tensor<2xf32>, %dead: tensor<2xf32>, %label: tensor<f32>) {
+    %y = sluice.relu %x : (tensor<2xf32>) -> tensor<2xf32>
+    %nothing = sluice.relu %dead : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.metric "m", %label : tensor<f32>
+    sluice.output "y", %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that a functional model has only the inputs that it reads.
+// CHECK-LABEL: module @functional
+// CHECK: sluice.entry @predict ["x"] -> ["y"]
+module @functional {
+  sluice.model "model" format 2 phase "model" functional
+  sluice.graph ["unread", "x"] (%unread: tensor<2xf32>, %x: tensor<2xf32>) {
+    %y = sluice.relu %x : (tensor<2xf32>) -> tensor<2xf32>
+    sluice.output "y", %y : tensor<2xf32>
+  }
+}
+
+// -----
+
 // Tests that only training drops elements, that the gradient drops the same elements, and that a step sets the next
 // key.
 // CHECK-LABEL: module @dropped

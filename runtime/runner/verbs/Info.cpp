@@ -16,6 +16,8 @@ static Json valueJson(const Value &value) {
   json["dtype"] = nameOf(value.dtype);
   json["shape"] = value.shape;
   json["rows_dim"] = value.rowsDim;
+  if (value.isUnread)
+    json["unread"] = true;
   return json;
 }
 
@@ -116,6 +118,7 @@ static std::string valuesText(const Plan &plan, const std::vector<Value> &values
     text += concat(text.empty() ? "" : ", ", value.name, ": ", typeText(value.dtype, shape));
     if (value.rowsDim >= 0)
       text += concat(" (rows: dimension ", value.rowsDim, ", up to ", plan.capacity, roomText(plan), ")");
+    text += value.isUnread ? " (not used)" : "";
   }
   return text.empty() ? "nothing" : text;
 }

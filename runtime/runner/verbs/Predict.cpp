@@ -127,6 +127,8 @@ private:
     const Binding *counted = nullptr;
     for (const Value &value : entry_.inputs) {
       const NamedText *file = given(inputFiles_, value.name);
+      if (!file && value.isUnread)
+        continue;
       if (!file)
         failUsage(concat("--input: ", quote(value.name), " is missing: give ", value.name, "=@file.npy with ",
                          typeText(value.dtype, value.shape), value.rowsDim < 0 ? "" : " and any number of rows"));
@@ -226,6 +228,8 @@ private:
 
   void runRows(int64_t begin, int64_t rows) {
     for (const Binding &input : inputs_) {
+      if (input.value->isUnread)
+        continue;
       if (input.value->rowsDim < 0) {
         instance_.setInput(*input.value, input.tensor.data, rows);
         continue;

@@ -99,8 +99,8 @@ int sluice_instance_set_input(sluice_instance *instance, const char *entry, cons
 /* Runs an entry point on 1 to the model's maximum of rows, which the replicas share. An entry without a batch dimension
  * ignores `rows`.
  *
- * Returns code 2 if an input has not been set since the last run of any entry point, if it was set with another number
- * of rows, or if the entry reads states without a value. Returns code 3 if a label or an index of an input is out of
+ * Returns code 2 if an input has not been set since the last run of any entry point (except an input that the entry
+ * does not read), if it was set with another number of rows, or if the entry reads states without a value. Returns code 3 if a label or an index of an input is out of
  * range. In these cases nothing has run, and the inputs stay set.
  *
  * With accelerators, the call may return before its work is done. Functions that read results wait for the work and
