@@ -25,7 +25,9 @@ SourceLocation::SourceLocation(std::source_location where) {
 SourceLocation::SourceLocation(std::string file, unsigned line, unsigned column)
     : file(std::move(file)), line(line), column(column) {}
 
-std::string SourceLocation::str() const { return file + ":" + std::to_string(line) + ":" + std::to_string(column); }
+std::string SourceLocation::str() const {
+  return line == 0 ? file : file + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
 
 //===- errors -----------------------------------------------------------------------------------------------------===//
 

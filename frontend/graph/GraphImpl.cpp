@@ -7,6 +7,8 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "runtime/base/Text.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstddef>
@@ -29,12 +31,14 @@ GraphImpl::GraphImpl(std::string graphName, SourceLocation location)
 }
 
 Location GraphImpl::toLocation(const SourceLocation &location) {
-  if (node)
-    return NameLoc::get(builder.getStringAttr(*node));
+  if (std::string name = node.empty() && location.line == 0 ? location.file : node; !name.empty())
+    return NameLoc::get(StringAttr::get(&context, name));
   return FileLineColLoc::get(&context, location.file, location.line, location.column);
 }
 
 SourceLocation GraphImpl::userLine(const SourceLocation &location, Value operand) {
+  if (!node.empty())
+    return {runtime::printable(node), 0, 0};
   if (!location.file.empty())
     return location;
   return callers.empty() ? locationOf(operand.getLoc()) : SourceLocation(callers.back());
@@ -47,6 +51,8 @@ SourceLocation locationOf(Location location) {
     result.line = at.getLine();
     result.column = at.getColumn();
   }
+  if (auto node = dyn_cast<NameLoc>(location))
+    result.file = runtime::printable(node.getName().getValue());
   return result;
 }
 

@@ -214,9 +214,10 @@ public:
   mlir::StringAttr pin;                      ///< pin of the module whose call is in progress
   std::optional<Device> scope;               ///< device of the innermost DeviceScope
   std::string entry;                         ///< entry point under construction; empty if there is none
-  std::optional<std::string> node;           ///< the node of a file that is being imported: the location of new ops
   /// During a replica's call: the substitutes of its module's states.
   std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
+  /// The node of an imported model whose ops are built: their location, and that of errors. Empty for graphs of C++.
+  std::string node;
   /// Record of a module: modules may be destroyed before the graph is saved.
   struct Layer {
     std::string name;             ///< for `get_submodule`; empty for the whole model

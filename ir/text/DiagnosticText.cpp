@@ -30,12 +30,24 @@ void DiagnosticText::append(Diagnostic &diagnostic) {
   exhausted |= error && llvm::StringRef(diagnostic.str()).starts_with(kExhausted);
 }
 
+static std::string harmless(llvm::StringRef text) {
+  constexpr size_t most = 1024;
+  std::string printable = text.take_front(most).str();
+  unsigned char before = 0;
+  for (char &c : printable) {
+    unsigned char byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || (before == 0xc2 && byte < 0xa0)) // U+0080 to U+009F follow 0xc2 in UTF-8
+      c = before == 0xc2 ? char(0xa0) : '_';                            // a space
+    before = byte;
+  }
+  return printable;
+}
+
 std::string printLocation(Location location) {
-  auto file = location->findInstanceOf<FileLineColLoc>();
-  if (!file)
-    return "";
-  return (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) + ":" + llvm::Twine(file.getColumn()))
-      .str();
+  if (auto file = location->findInstanceOf<FileLineColLoc>())
+    return harmless(file.getFilename()) + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
+  auto node = location->findInstanceOf<NameLoc>();
+  return node ? harmless(node.getName()) : "";
 }
 
 } // namespace sluice::ir

@@ -27,7 +27,8 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
-/// "model.cpp:13:18" for a location; empty if it has no file.
+/// "model.cpp:13:18" for a location; the name of a node of an imported model; else empty. A control character becomes
+/// `_`, and a long name is cut: both come from files.
 std::string printLocation(mlir::Location location);
 
 } // namespace sluice::ir

@@ -2,6 +2,7 @@
 #include "ir/Layout.h"
 #include "ir/Module.h"
 #include "ir/RowOrder.h"
+#include "ir/text/DiagnosticText.h"
 #include "passes/analysis/IndexBounds.h"
 #include "passes/driver/OptionTable.h"
 #include "passes/driver/OptionValues.h"
@@ -35,15 +36,8 @@ static runtime::Layout layoutOf(RankedTensorType type) {
   return layout;
 }
 
-static std::string sourceOf(Location loc) {
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    return fused.getLocations().empty() ? "" : sourceOf(fused.getLocations().front());
-  if (auto named = dyn_cast<NameLoc>(loc))
-    return sourceOf(named.getChildLoc());
-  auto file = dyn_cast<FileLineColLoc>(loc);
-  return file ? (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str()
-              : "";
-}
+/// Plans are JSON.
+static std::string sourceOf(Location loc) { return llvm::json::fixUTF8(printLocation(loc)); }
 
 /// The plan's name for a keyword of the IR.
 template <typename Enum, size_t Count> static Enum enumOf(StringRef word, const std::string_view (&names)[Count]) {

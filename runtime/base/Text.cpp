@@ -7,21 +7,29 @@ namespace sluice::runtime {
 
 static constexpr size_t longestName = 100;
 
-std::string quote(std::string_view name) {
-  std::string text = "'";
-  for (char c : name.substr(0, longestName)) {
+/// Whether the byte is a control character, or the second byte of one: U+0080 to U+009F follow 0xc2 in UTF-8.
+static bool isControl(unsigned char before, unsigned char byte) {
+  return byte < 0x20 || byte == 0x7f || (before == 0xc2 && byte < 0xa0);
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  unsigned char before = 0;
+  for (char c : text) {
     unsigned char byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      text += c;
-      continue;
-    }
     char escape[8];
     std::snprintf(escape, sizeof escape, "\\x%02x", byte);
-    text += escape;
+    if (isControl(before, byte))
+      result += escape;
+    else
+      result += c;
+    before = byte;
   }
-  if (name.size() > longestName)
-    text += "...";
-  return text += "'";
+  return result;
+}
+
+std::string quote(std::string_view name) {
+  return concat("'", printable(name.substr(0, longestName)), name.size() > longestName ? "..." : "", "'");
 }
 
 NamedText splitNamed(std::string_view text, const std::vector<std::string> &names, std::string_view separator) {

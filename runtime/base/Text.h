@@ -28,6 +28,9 @@ template <typename... Parts> std::string concat(const Parts &...parts) {
   return text;
 }
 
+/// The text with control characters, also those of Unicode, as `\xNN`, for text from files.
+std::string printable(std::string_view text);
+
 /// `'name'`, with control characters as `\xNN`, cut after 100 characters, because names come from files.
 std::string quote(std::string_view name);
 

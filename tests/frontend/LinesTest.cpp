@@ -1,5 +1,7 @@
 // Tests that errors and ops are located at lines of the user, not in standard-library headers or in regions that ended.
 // Also tests the exit of a program that does not catch an error.
+#include "frontend/graph/GraphImpl.h"
+#include "ir/text/DiagnosticText.h"
 #include "tests/frontend/Observe.h"
 #include <sluice/sluice.h>
 
@@ -53,6 +55,33 @@ std::string textOf(const std::function<void()> &use) {
 }
 
 } // namespace
+
+// --- nodes of imported models
+
+TEST_F(Lines, AnImportedOpIsAtItsNode) {
+  detail::GraphImpl &graph = *detail::Access::graph(g);
+  graph.node = "/encoder/Relu:0";
+  Tensor y = relu(x);
+  EXPECT_EQ(textOf([&] { y + rows; }),
+            "/encoder/Relu:0: error: +: shapes do not broadcast: [batch, 3] and [5, 3] ([batch, 3] x [5, 3])\n"
+            "/encoder/Relu:0: note: [batch, 3] created here\n" +
+                at(27) + "39: note: 'rows' [5, 3] created here");
+  graph.node.clear();
+  EXPECT_THAT(g.str(), HasSubstr("loc(\"/encoder/Relu:0\")"));
+  mlir::Location node = detail::Access::value(y).getLoc();
+  EXPECT_EQ(ir::printLocation(node), "/encoder/Relu:0");
+  EXPECT_EQ(ir::printLocation(graph.toLocation({"two\nlines\u009b", 0, 0})), "two_lines\u00a0");
+  graph.node = "clear\x1b[2J";
+  EXPECT_EQ(detail::locationOf(graph.toLocation(SourceLocation())).str(), "clear\\x1b[2J");
+  EXPECT_THAT(textOf([&] { y + rows; }), testing::StartsWith("clear\\x1b[2J: error: +: "));
+  graph.node.clear();
+  EXPECT_EQ(ir::printLocation(graph.toLocation({"model.cpp", 3, 4})), "model.cpp:3:4");
+  EXPECT_EQ(ir::printLocation(mlir::FusedLoc::get(&graph.context, {mlir::UnknownLoc::get(&graph.context), node})),
+            "/encoder/Relu:0");
+  unsigned line = __LINE__ + 1;
+  EXPECT_THAT(textOf([&] { y + rows; }),
+              AllOf(HasSubstr(at(line)), HasSubstr("/encoder/Relu:0: note: [batch, 3] created here")));
+}
 
 // --- lines in the standard library
 

@@ -3,6 +3,7 @@
 #include "ir/Dialect.h"
 #include "ir/Module.h"
 #include "ir/Types.h"
+#include "ir/text/DiagnosticText.h"
 #include "runtime/base/Status.h"
 #include "runtime/io/TensorSource.h"
 #include "tools/compiler/Diagnostics.h"
@@ -40,12 +41,8 @@ void locateValues(ModuleOp module, llvm::StringRef path) {
 
 /// " (model.cpp:12:3)", or nothing.
 static std::string lineOf(ir::StateOp state) {
-  auto at = dyn_cast<FileLineColLoc>(state.getLoc());
-  if (!at)
-    return "";
-  return (" (" + at.getFilename().getValue() + ":" + llvm::Twine(at.getLine()) + ":" + llvm::Twine(at.getColumn()) +
-          ")")
-      .str();
+  std::string line = ir::printLocation(state.getLoc());
+  return line.empty() ? "" : " (" + line + ")";
 }
 
 static runtime::DType typeOf(ir::StateOp state, bool promoteF64) {

@@ -3,6 +3,7 @@
 #include "ir/Dialect.h"
 #include "ir/Module.h"
 #include "ir/Target.h"
+#include "ir/text/DiagnosticText.h"
 #include "runtime/plan/DeviceName.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/Files.h"
@@ -46,11 +47,11 @@ static std::string bodyOf(ir::FunctionOp function) {
   llvm::raw_string_ostream out(text);
   for (Operation &op : function.getBody().front().without_terminator()) {
     out << "// " << op.getName().stripDialect();
-    if (auto at = op.getLoc()->findInstanceOf<FileLineColLoc>()) {
-      out << fmt::format("  {}:{}:{}", harmless(at.getFilename()), at.getLine(), at.getColumn());
+    if (std::string place = ir::printLocation(op.getLoc()); !place.empty())
+      out << "  " << harmless(place);
+    if (auto at = op.getLoc()->findInstanceOf<FileLineColLoc>())
       if (std::string line = lineAt(at); !line.empty())
         out << "  " << line;
-    }
     out << '\n';
   }
   OwningOpRef<ir::FunctionOp> copy = function.clone(); // the printer makes aliases for ops without a parent only

@@ -12,15 +12,15 @@ namespace sluice {
 
 /// A line and a column of the user's program.
 struct SourceLocation {
-  std::string file; ///< base name; empty: not in user code, e.g. a default argument evaluated in std::make_unique
-  unsigned line = 0;
+  std::string file;  ///< base name; empty: not in user code, e.g. a default argument evaluated in std::make_unique
+  unsigned line = 0; ///< 0: `file` is the name of a node of an imported model
   unsigned column = 0;
 
   SourceLocation() = default;
   /// Keeps the base name of the file; a location in a system header becomes empty.
   SourceLocation(std::source_location where);
   SourceLocation(std::string file, unsigned line, unsigned column);
-  /// "model.cpp:13:18".
+  /// "model.cpp:13:18", or the name of the node.
   std::string str() const;
 };
 
