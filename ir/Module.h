@@ -18,6 +18,11 @@ ModelOp findModel(mlir::ModuleOp module);
 /// A builder after the ops at the top of a module: model, devices, queues and arenas.
 mlir::OpBuilder behindHead(mlir::ModuleOp module);
 
+/// A dictionary of strings in an imported model: facts about its file, such as "producer" and "opset". The values are
+/// untrusted, of at most kMostImportedBytes.
+inline constexpr llvm::StringLiteral kImportedFromAttr = "sluice.imported_from";
+inline constexpr size_t kMostImportedFacts = 32, kMostImportedBytes = 4096;
+
 /// The maximum number of rows `?`; 0 if unspecified.
 int64_t getCapacity(mlir::ModuleOp module);
 

@@ -265,6 +265,21 @@ void GraphImpl::tie(const Tensor &parameter, const Tensor &other) {
 
 //===- structure --------------------------------------------------------------------------------------------------===//
 
+/// The longest beginning of valid UTF-8 within `most` bytes.
+static StringRef cutText(StringRef text, size_t most) {
+  while (text.size() > most || !llvm::json::isUTF8(text))
+    text = text.take_front(std::min(most, text.size() - 1));
+  return text;
+}
+
+void GraphImpl::setImportedFrom(const std::vector<std::pair<std::string, std::string>> &facts) {
+  NamedAttrList list;
+  for (const auto &[fact, text] : facts)
+    if (!text.empty() && list.getAttrs().size() < ir::kMostImportedFacts)
+      list.set(fact, builder.getStringAttr(cutText(llvm::json::fixUTF8(text), ir::kMostImportedBytes)));
+  ir::getModel(*module)->setAttr(ir::kImportedFromAttr, list.getDictionary(&context));
+}
+
 Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const SourceLocation &location) {
   StringAttr device = scopeDevice();
   if (!device || device == ir::kHostDevice)

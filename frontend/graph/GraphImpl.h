@@ -111,6 +111,10 @@ public:
 
   // --- structure ---
 
+  /// Records facts about the file of an imported model, such as {"producer", "pytorch"}, for `info`. Values are made
+  /// valid UTF-8 and cut to a limit; facts without a value, and those beyond a limit, are left out.
+  void setImportedFrom(const std::vector<std::pair<std::string, std::string>> &facts);
+
   /// The input is placed on the scope's device.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const SourceLocation &location);
   /// An input that is on a device from the start; null: on the host or wherever it is needed.

@@ -73,6 +73,9 @@ public:
       plan.data = wasFound ? setting.dataPath.str() : model.getData().value_or("").str();
       if (auto shuffle = model->getAttrOfType<BoolAttr>(kShuffleAttr))
         plan.shuffle = shuffle.getValue();
+      if (auto facts = model->getAttrOfType<DictionaryAttr>(kImportedFromAttr))
+        for (NamedAttribute fact : facts)
+          plan.importedFrom.emplace_back(fact.getName().str(), cast<StringAttr>(fact.getValue()).str());
     }
     if (setting.values)
       plan.values = setting.values->file;

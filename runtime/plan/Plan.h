@@ -389,6 +389,7 @@ struct Plan {
                         ///< none
   /// Whether `train` shuffles the rows; empty if the model does not specify it.
   std::optional<bool> shuffle;
+  std::vector<std::pair<std::string, std::string>> importedFrom; ///< facts about the file of an imported model
   Build build;
   /// Copies of the program that run together, each on a share of a call's rows; replicasOfLaunch until the launch.
   int64_t replicas = 1;

@@ -27,6 +27,8 @@ public:
     plan_.values = optionalText(root, "values");
     if (root.has("shuffle"))
       plan_.shuffle = root.at("shuffle").integer(0, 1) == 1;
+    if (root.has("imported_from"))
+      plan_.importedFrom = namedTexts(root.at("imported_from"));
     parseRows(root);
     if (root.has("least_training_rows"))
       plan_.leastTrainingRows = root.at("least_training_rows").integer(1, INT32_MAX);
@@ -89,14 +91,20 @@ private:
     return link;
   }
 
+  static std::vector<std::pair<std::string, std::string>> namedTexts(const JsonReader &json) {
+    std::vector<std::pair<std::string, std::string>> texts;
+    for (const JsonReader &item : json.list())
+      texts.emplace_back(item.at("name").string(), item.at("value").string());
+    return texts;
+  }
+
   void parseBuild(const JsonReader &json) {
     plan_.build.compiler = optionalText(json, "compiler");
     plan_.build.cpu = optionalText(json, "cpu");
     if (json.has("math"))
       plan_.build.math = json.at("math").string();
     if (json.has("options"))
-      for (const JsonReader &option : json.at("options").list())
-        plan_.build.options.emplace_back(option.at("name").string(), option.at("value").string());
+      plan_.build.options = namedTexts(json.at("options"));
     if (json.has("precision"))
       plan_.build.precision = json.at("precision").string();
     plan_.build.vectorBits = json.has("vector_bits") ? json.at("vector_bits").integer() : 0;

@@ -224,17 +224,25 @@ static Json write(const Entry &entry) {
   return json;
 }
 
+static Json namedTexts(const std::vector<std::pair<std::string, std::string>> &texts) {
+  Json list = Json::array();
+  for (const auto &[name, value] : texts)
+    list.push_back({{"name", name}, {"value", value}});
+  return list;
+}
+
 static Json write(const Build &build) {
-  Json options = Json::array();
-  for (const auto &[name, value] : build.options)
-    options.push_back({{"name", name}, {"value", value}});
-  return {{"compiler", build.compiler}, {"cpu", build.cpu},   {"vector_bits", build.vectorBits},
-          {"needs", build.needs},       {"math", build.math}, {"precision", build.precision},
-          {"options", options}};
+  return {{"compiler", build.compiler},
+          {"cpu", build.cpu},
+          {"vector_bits", build.vectorBits},
+          {"needs", build.needs},
+          {"math", build.math},
+          {"precision", build.precision},
+          {"options", namedTexts(build.options)}};
 }
 
 std::string writePlan(const Plan &plan) {
-  Json json = objectOf(/*fields=*/22);
+  Json json = objectOf(/*fields=*/23);
   json["format"] = planFormat;
   json["model"] = plan.model;
   json["data"] = plan.data;
@@ -255,6 +263,8 @@ std::string writePlan(const Plan &plan) {
     json["logical_shards"] = plan.logicalShards;
   if (plan.shuffle)
     json["shuffle"] = *plan.shuffle ? 1 : 0;
+  if (!plan.importedFrom.empty())
+    json["imported_from"] = namedTexts(plan.importedFrom);
   if (plan.leastTrainingRows > 1)
     json["least_training_rows"] = plan.leastTrainingRows;
   if (!plan.values.empty())

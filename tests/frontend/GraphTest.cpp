@@ -77,6 +77,27 @@ TEST(States, AreListedInOrder) {
   EXPECT_EQ(states[2].kind, "hyperparameter");
 }
 
+TEST(ImportedFrom, IsUntrustedText) {
+  Graph g{"imported"};
+  g.output("y", g.input("x", f32, {2}) * 2);
+  detail::GraphImpl &graph = *detail::Access::graph(g);
+  graph.setImportedFrom({{"producer", "two\nlines"},
+                         {"opset", "17"},
+                         {"domain", ""},
+                         {"doc string", std::string(5000, 'd')},
+                         {"graph", "\xff" + std::string(4094, 'g') + "\u00e9"}});
+  auto facts = ir::getModel(*graph.module)->getAttrOfType<mlir::DictionaryAttr>(ir::kImportedFromAttr);
+  auto textOf = [&](const char *fact) { return facts.getAs<mlir::StringAttr>(fact).str(); };
+  EXPECT_EQ(facts.size(), 4u);
+  EXPECT_EQ(textOf("producer"), "two\nlines");
+  EXPECT_EQ(textOf("opset"), "17");
+  EXPECT_EQ(textOf("doc string").size(), 4096u);
+  EXPECT_EQ(textOf("graph"), "\ufffd" + std::string(4093, 'g')); // no half of the last letter
+  EXPECT_NO_THROW(g.str());
+  ir::getModel(*graph.module)->setAttr(ir::kImportedFromAttr, graph.builder.getUnitAttr());
+  EXPECT_THAT(messageOf([&] { g.str(); }), HasSubstr("must be a dictionary of at most 32 strings"));
+}
+
 TEST(Save, WritesWhatStrGives) {
   Graph g = small();
   TemporaryFolder folder;

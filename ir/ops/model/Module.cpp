@@ -1,12 +1,33 @@
 // The top of a module.
 #include "ir/Module.h"
 #include "ir/RowOrder.h"
+#include "ir/text/Names.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 
 namespace sluice::ir {
 
+static LogicalResult verifyImportedFrom(ModelOp model) {
+  Attribute facts = model->getAttr(kImportedFromAttr);
+  auto dictionary = dyn_cast_or_null<DictionaryAttr>(facts);
+  if (facts && (!dictionary || dictionary.size() > kMostImportedFacts))
+    return model.emitOpError() << "has the attribute " << kImportedFromAttr
+                               << ", which must be a dictionary of at most " << kMostImportedFacts << " strings";
+  for (NamedAttribute fact : dictionary ? dictionary.getValue() : ArrayRef<NamedAttribute>()) {
+    auto text = dyn_cast<StringAttr>(fact.getValue());
+    if (!text || text.size() > kMostImportedBytes || !llvm::json::isUTF8(text.getValue()) ||
+        !problemOfName(fact.getName()).empty())
+      return model.emitOpError() << "has the attribute " << kImportedFromAttr << ", in which "
+                                 << quoteName(fact.getName()) << " must be UTF-8 of at most " << kMostImportedBytes
+                                 << " bytes";
+  }
+  return success();
+}
+
 LogicalResult ModelOp::verify() {
+  if (failed(verifyImportedFrom(*this)))
+    return failure();
   if (int64_t(getFormat()) != kTextFormat)
     return emitOpError("is of format ") << getFormat() << ", not " << kTextFormat;
   if (Attribute shuffle = (*this)->getAttr(kShuffleAttr); shuffle && !isa<BoolAttr>(shuffle))

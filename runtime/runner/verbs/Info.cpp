@@ -98,6 +98,8 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
         {{"name", arena.name}, {"device", plan.devices[arena.device].name}, {"bytes", arena.bytes}});
   json["build"] = {{"compiler", plan.build.compiler}, {"cpu", plan.build.cpu},   {"vector_bits", plan.build.vectorBits},
                    {"needs", plan.build.needs},       {"math", plan.build.math}, {"precision", plan.build.precision}};
+  for (const auto &[name, value] : plan.importedFrom)
+    json["imported_from"][name] = value;
   json["build"]["options"] = Json::object();
   for (const auto &[name, value] : plan.build.options)
     json["build"]["options"][name] = value;
@@ -151,6 +153,10 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
   printLine(concat("needs    ", listed(plan.build.needs)));
   if (!plan.build.options.empty())
     printLine(concat("options  ", optionsText(plan.build)));
+  if (!plan.importedFrom.empty())
+    printLine("imported from");
+  for (const auto &[name, value] : plan.importedFrom)
+    printLine(concat("  ", name, "  ", printable(value)));
   if (plan.replicas == replicasOfLaunch)
     printLine(concat("replicas as many as processes are launched, up to ", plan.batch, " rows in one call"));
   if (plan.replicas > 1)
