@@ -123,6 +123,8 @@ Tensor Graph::hyper(std::string name, double value, DType dtype, Where where) {
 static ir::OutputOp addOutput(GraphImpl &graph, const std::string &name, const Arg &value) {
   requireFreeName("an output", name, value.where);
   Call("output", value).requireGraph(graph);
+  if (graph.hasSizes && graph.entry.empty())
+    throw Error("output: '" + name + "' is of no size, and the graph predicts for several sizes", value.where);
   graph.claimResult(name, value.where);
   auto output = graph.builder.create<ir::OutputOp>(graph.toLocation(value.where), name, Access::value(value.tensor));
   output.setEntryAttr(graph.entryAttr());
@@ -156,6 +158,44 @@ void Graph::entry(const std::string &name, const std::function<void()> &build, W
   build();
   if (!isThere())
     throw Error("the entry point '" + name + "' has no output and writes nothing", where);
+}
+
+/// Throws unless these are the name and the sizes of a dimension.
+static void requireSizes(const std::string &name, const std::vector<std::int64_t> &sizes, const SourceLocation &where) {
+  if (name.empty() || !llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+    throw Error("sizes: a dimension has a name of letters, digits and '_', not " + ir::quoteName(name), where);
+  if (sizes.empty())
+    throw Error("sizes: '" + name + "' has no sizes", where);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 1)
+      throw Error("sizes: a size of '" + name + "' is positive, not " + std::to_string(sizes[i]), where);
+    if (llvm::is_contained(ArrayRef(sizes).take_front(i), sizes[i]))
+      throw Error("sizes: '" + name + "' has the size " + std::to_string(sizes[i]) + " twice", where);
+  }
+}
+
+void Graph::sizes(const std::string &name, const std::vector<std::int64_t> &sizes,
+                  const std::function<void(std::int64_t)> &build, Where where) {
+  requireSizes(name, sizes, where);
+  if (!graph->isSized)
+    requireNoEntry(*graph, "sizes", where);
+  for (auto output : graph->graph.getBody().getOps<ir::OutputOp>())
+    if (!output.getEntry())
+      throw Error("sizes: the graph has outputs of no size already", where,
+                  {{"here", detail::locationOf(output.getLoc())}});
+  graph->hasSizes = true;
+  for (std::int64_t size : sizes) {
+    std::string outer = graph->entry, own = (outer.empty() ? "predict" : outer) + "-" + name + std::to_string(size);
+    graph->entry = own;
+    graph->isSized = true;
+    auto leave = llvm::make_scope_exit([&] { graph->entry = outer, graph->isSized = !outer.empty(); });
+    build(size);
+    auto isBuilt = [&](StringAttr entry) {
+      return entry == own || entry.getValue().starts_with(own + "-"); // or calls are nested
+    };
+    if (llvm::none_of(graph->graph.getOwnEntries(), isBuilt))
+      throw Error("sizes: '" + own + "' has no output", where);
+  }
 }
 
 /// Throws if the graph has a loss: that of `minimize`, or the metric of this name.

@@ -288,11 +288,21 @@ Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const
   return copy(value, device, ir::CopyReason::Input, location);
 }
 
+void GraphImpl::claimInput(const std::string &input, const SourceLocation &location) {
+  auto [known, isNew] =
+      isSized ? sizedInputs.try_emplace(entry + "\n" + input, location) : inputs.try_emplace(input, location);
+  auto [same, isFirst] = isSized ? inputs.try_emplace(input, location) : std::pair(known, isNew);
+  bool isOfSizes = isSized && (sizedNames.contains(input) || isFirst);
+  if (!isNew || (isSized && !isOfSizes))
+    throw Error("there is already an input '" + input + "'", location,
+                {{"created here", (isNew ? same : known)->second}});
+  if (isSized)
+    sizedNames.insert(input);
+}
+
 Value GraphImpl::addInputOn(StringAttr device, const std::string &input, RankedTensorType type,
                             const SourceLocation &location) {
-  auto [known, isNew] = inputs.try_emplace(input, location);
-  if (!isNew)
-    throw Error("there is already an input '" + input + "'", location, {{"created here", known->second}});
+  claimInput(input, location);
   SmallVector<Attribute> names(graph.getInputs().begin(), graph.getInputs().end());
   names.push_back(builder.getStringAttr(input));
   graph.setInputsAttr(builder.getArrayAttr(names));

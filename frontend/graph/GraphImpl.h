@@ -183,6 +183,8 @@ public:
   /// Throws unless `name` is new among the outputs and metrics, or among the outputs of the entry point under
   /// construction.
   void claimResult(const std::string &name, const SourceLocation &location);
+  /// Throws unless the name is new among the inputs, or among those of one size of Graph::sizes.
+  void claimInput(const std::string &name, const SourceLocation &location);
   /// The ops that values depend on, without ops nested in regions.
   llvm::SetVector<mlir::Operation *> opsBehind(mlir::ValueRange values);
   /// The names of the parameters that a value depends on, in creation order.
@@ -218,6 +220,8 @@ public:
   mlir::StringAttr pin;                      ///< pin of the module whose call is in progress
   std::optional<Device> scope;               ///< device of the innermost DeviceScope
   std::string entry;                         ///< entry point under construction; empty if there is none
+  bool isSized = false;                      ///< that entry point is one of Graph::sizes
+  bool hasSizes = false;                     ///< so that predictions are entry points of sizes
   /// During a replica's call: the substitutes of its module's states.
   std::optional<llvm::DenseMap<mlir::Value, mlir::Value>> replica;
   /// The node of an imported model whose ops are built: their location, and that of errors. Empty for graphs of C++.
@@ -260,6 +264,8 @@ private:
   SourceLocation batchLocation;
   llvm::StringMap<SourceLocation> inputs,
       results; ///< names of inputs and results; results of an entry point are prefixed by its name and a line break
+  llvm::StringMap<SourceLocation> sizedInputs; ///< of Graph::sizes, with the prefix of an entry point's results
+  llvm::StringSet<> sizedNames;                ///< their names
   ir::Target targetDevices;
   int64_t lastUsed = -1; ///< the last accelerator in use
   llvm::StringMap<ir::StateOp> states;

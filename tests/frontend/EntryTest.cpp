@@ -104,3 +104,38 @@ TEST_F(Entry, SlicesAtPlacesOfData) {
   EXPECT_THAT(messageOf([&] { narrow(x, 1, place, 9); }), HasSubstr("a slice of 9 elements is in no dimension of 8"));
   EXPECT_THAT(messageOf([&] { slice_scatter(x, g.ones({2, 9}), 1, place); }), HasSubstr("9"));
 }
+
+TEST(Sizes, AreEntryPointsOverSharedStates) {
+  Graph g{"sized"};
+  nn::Module root{g};
+  nn::Linear fc{&root, "fc", 3, 2};
+  g.sizes("T", {4, 6}, [&](std::int64_t t) { g.output("y", fc(g.input("x", f32, {t, 3}))); });
+  g.input("other", f32, {2});
+  std::string text = g.str();
+  EXPECT_THAT(text, HasSubstr("sluice.graph [\"x\", \"x\", \"other\"]"));
+  EXPECT_THAT(text, HasSubstr("in \"predict-T6\" : tensor<6x2xf32>"));
+  EXPECT_EQ(g.states().size(), 2u);
+}
+
+TEST(Sizes, ThatAreNoneAreRefused) {
+  Graph g{"sized"};
+  Tensor x = g.input("x", f32, {2});
+  auto nothing = [](std::int64_t) {};
+  EXPECT_EQ(messageOf([&] { g.sizes("", {1}, nothing); }),
+            "sizes: a dimension has a name of letters, digits and '_', not ''");
+  EXPECT_EQ(messageOf([&] { g.sizes("T", {}, nothing); }), "sizes: 'T' has no sizes");
+  EXPECT_EQ(messageOf([&] { g.sizes("T", {4, 0}, nothing); }), "sizes: a size of 'T' is positive, not 0");
+  EXPECT_EQ(messageOf([&] { g.sizes("T", {4, 4}, nothing); }), "sizes: 'T' has the size 4 twice");
+  EXPECT_EQ(messageOf([&] { g.sizes("T", {4}, nothing); }), "sizes: 'predict-T4' has no output");
+  EXPECT_EQ(messageOf([&] { g.sizes("T", {4}, [&](std::int64_t) { g.input("x", f32, {4}); }); }),
+            "there is already an input 'x'");
+  g.sizes("T", {4, 6}, [&](std::int64_t t) { g.output("y", g.input("z", f32, {t})); });
+  EXPECT_EQ(messageOf([&] { g.input("z", f32, {4}); }), "there is already an input 'z'");
+  EXPECT_EQ(messageOf([&] { g.output("plain", x); }),
+            "output: 'plain' is of no size, and the graph predicts for several sizes");
+  EXPECT_EQ(messageOf([&] { g.entry("other", [&] { g.sizes("S", {1}, nothing); }); }),
+            "sizes has no place in the entry point 'other'");
+  Graph plain{"plain"};
+  plain.output("y", plain.input("x", f32, {2}));
+  EXPECT_EQ(messageOf([&] { plain.sizes("T", {4}, nothing); }), "sizes: the graph has outputs of no size already");
+}

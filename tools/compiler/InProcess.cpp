@@ -3,6 +3,7 @@
 #include "passes/driver/OptionTable.h"
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/instance/SizedEntries.h"
 #include "runtime/instance/Weights.h"
 #include "sluice/compile.h"
 #include "tools/compiler/Compiler.h"
@@ -150,10 +151,32 @@ static void takeInput(runtime::Instance &instance, const runtime::Entry &entry, 
   instance.setInput(input, pending->bytes, rows);
 }
 
+/// Whether all inputs that a call reads have as many elements as were set.
+static bool fits(const Program::Impl &program, const runtime::Entry &entry, int64_t rows, int64_t capacity) {
+  return std::ranges::all_of(entry.inputs, [&](const runtime::Value &input) {
+    const Program::Impl::Pending *pending = findPending(program, entry, input);
+    return pending ? int64_t(pending->count) == runtime::elementsOf(input.shapeFor(rows, capacity)) : input.isUnread;
+  });
+}
+
+/// The entry point of this name, or the one of its sizes that fits the inputs.
+static const runtime::Entry &entryOf(const runtime::Instance &instance, std::string_view name,
+                                     const Program::Impl &program, int64_t rows) {
+  std::vector<const runtime::Entry *> entries = runtime::entriesFor(instance.plan(), name);
+  if (entries.size() < 2)
+    return entries.empty() ? instance.entry(name) : *entries.front();
+  std::string given;
+  for (const auto &[input, pending] : program.inputs)
+    given += (given.empty() ? "" : ", ") + std::to_string(pending.count) + " elements of " + runtime::quote(input);
+  return runtime::entryThatFits(entries, name, given.empty() ? "no inputs" : given, [&](const runtime::Entry &entry) {
+    return fits(program, entry, rows, instance.plan().capacity);
+  });
+}
+
 void Program::run(std::string_view name, std::int64_t rows, Where where) {
   guarded("run", where, [&] {
     runtime::Instance &instance = impl->instance();
-    const runtime::Entry &entry = instance.entry(name);
+    const runtime::Entry &entry = entryOf(instance, name, *impl, rows);
     instance.checkRows(entry, rows);
     for (const runtime::Value &input : entry.inputs)
       takeInput(instance, entry, input, *impl, rows);

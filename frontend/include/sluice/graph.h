@@ -125,6 +125,19 @@ public:
   /// name begins with a letter or '_', followed by letters, digits, '_' and '-'. Throws Error if it has no output and
   /// no write, and for metrics, `minimize` and entry points in `build`.
   void entry(const std::string &name, const std::function<void()> &build, Where where = Where::current());
+  /// Builds prediction for several sizes of a dimension, over shared states:
+  ///
+  ///     graph.sizes("T", {64, 128}, [&](std::int64_t t) {
+  ///       graph.output("y", net(graph.input("x", f32, {1, t, 80})));
+  ///     });
+  ///
+  /// Shapes are static, so `build` runs once for each size and creates the inputs and outputs of this size, under the
+  /// same names. Each size becomes an entry point: "predict-T64", "predict-T128". The command `predict` and
+  /// Program::run("predict", rows) run the entry point whose inputs have exactly the sizes of the given values. Calls
+  /// may be nested, for two dimensions ("predict-H8-W16"). Throws Error as `entry` does, for a name other than letters,
+  /// digits and '_', and for sizes that repeat or are not positive.
+  void sizes(const std::string &name, const std::vector<std::int64_t> &sizes,
+             const std::function<void(std::int64_t)> &build, Where where = Where::current());
   /// Trains every parameter that a gradient of the float scalar `loss` reaches, at most once in a graph:
   ///
   ///     graph.minimize(loss, optim::AdamW{.lr = 3e-4}, {.clip_grad_norm = 1.0});

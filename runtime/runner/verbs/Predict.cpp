@@ -2,12 +2,14 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/instance/Indices.h"
+#include "runtime/instance/SizedEntries.h"
 #include "runtime/io/Convert.h"
 #include "runtime/io/Npy.h"
 #include "runtime/runner/verbs/Verbs.h"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <tuple>
 
 namespace sluice::runtime {
@@ -39,18 +41,40 @@ struct RowRange {
   }
 };
 
+/// The arrays of the files of inputs. A file may be a pipe, so it is read once until it is taken.
+class InputArrays {
+public:
+  /// Reads "-" from the standard input.
+  const HostTensor &of(const std::string &path) {
+    auto [found, isNew] = arrays_.try_emplace(path);
+    if (isNew)
+      found->second = readNpyStream(path == standardStream ? "/dev/stdin" : path, nameOf(path));
+    return found->second;
+  }
+  HostTensor take(const std::string &path) {
+    of(path);
+    return std::move(arrays_.extract(path).mapped());
+  }
+  /// The name of a file in messages.
+  static std::string nameOf(const std::string &path) { return path == standardStream ? "standard input" : path; }
+
+private:
+  std::map<std::string, HostTensor> arrays_;
+};
+
+/// The shape that an input takes for an array: with any size in the dimension that counts rows.
+Shape shapeTaken(const Value &value, const Shape &given) {
+  Shape wanted = value.shape;
+  if (value.rowsDim >= 0 && given.size() == wanted.size())
+    wanted[static_cast<size_t>(value.rowsDim)] = given[static_cast<size_t>(value.rowsDim)];
+  return wanted;
+}
+
 /// An input or output of the entry, with all its rows.
 struct Binding {
   const Value *value;
   HostTensor tensor;
   std::string path; ///< the name in messages; for an output as spelled in `--output`, empty if it is printed
-
-  /// Reads an input, which may come from a pipe.
-  static Binding read(const Value &value, const std::string &path) {
-    bool isStandard = path == standardStream;
-    std::string name = isStandard ? "standard input" : path;
-    return {&value, readNpyStream(isStandard ? "/dev/stdin" : path, name), name};
-  }
 };
 
 /// The files of the options `flag`, by the name of an input or output. Fails for unknown and repeated names.
@@ -73,11 +97,11 @@ std::vector<NamedText> filesOf(const char *flag, const std::vector<std::string> 
 
 class Prediction {
 public:
-  Prediction(const Options &options, Instance &instance, const Entry &entry)
+  Prediction(const Options &options, Instance &instance, const Entry &entry, InputArrays &arrays)
       : options_(options), instance_(instance), entry_(entry), batch_(instance.plan().batch),
         inputFiles_(filesOf("--input", options.inputs, entry, entry.inputs)),
         outputFiles_(filesOf("--output", options.outputs, entry, entry.outputs)) {
-    readInputs();
+    readInputs(arrays);
     makeOutputs();
   }
 
@@ -122,7 +146,7 @@ private:
     return nullptr;
   }
 
-  void readInputs() {
+  void readInputs(InputArrays &arrays) {
     checkStreams();
     const Binding *counted = nullptr;
     for (const Value &value : entry_.inputs) {
@@ -132,7 +156,7 @@ private:
       if (!file)
         failUsage(concat("--input: ", quote(value.name), " is missing: give ", value.name, "=@file.npy with ",
                          typeText(value.dtype, value.shape), value.rowsDim < 0 ? "" : " and any number of rows"));
-      inputs_.push_back(Binding::read(value, file->text));
+      inputs_.push_back({&value, arrays.take(file->text), InputArrays::nameOf(file->text)});
     }
     for (Binding &input : inputs_) {
       checkInput(input);
@@ -151,12 +175,9 @@ private:
 
   void checkInput(const Binding &input) const {
     const Value &value = *input.value;
-    Shape wanted = value.shape;
-    if (value.rowsDim >= 0 && input.tensor.shape.size() == wanted.size())
-      wanted[static_cast<size_t>(value.rowsDim)] = input.tensor.shape[static_cast<size_t>(value.rowsDim)];
     bool isNarrower = conversion(input.tensor.dtype, value.dtype);
     bool isOfType = input.tensor.dtype == value.dtype || isNarrower;
-    if (input.tensor.shape != wanted || !isOfType)
+    if (input.tensor.shape != shapeTaken(value, input.tensor.shape) || !isOfType)
       failInvalid(concat(input.path, ": is ", typeText(input.tensor.dtype, input.tensor.shape), ", but input ",
                          quote(value.name), " is ", typeText(value.dtype, value.shape),
                          value.rowsDim < 0 ? "" : concat(" with any number of rows in dimension ", value.rowsDim),
@@ -300,14 +321,36 @@ private:
   std::vector<Binding> inputs_, outputs_;
 };
 
+/// The entry point of `--entry`, or the one of its sizes whose inputs have the shapes of the files.
+const Entry &entryFor(const Options &options, const Instance &instance, InputArrays &arrays) {
+  std::string name = options.entry.empty() ? "predict" : options.entry;
+  std::vector<const Entry *> entries = entriesFor(instance.plan(), name);
+  if (entries.size() < 2)
+    return entries.empty() ? instance.entry(name) : *entries.front();
+  std::vector<NamedText> files = filesOf("--input", options.inputs, *entries.front(), entries.front()->inputs);
+  std::string given;
+  for (const NamedText &file : files) {
+    const HostTensor &array = arrays.of(file.text);
+    given += concat(given.empty() ? "" : ", ", file.name, ": ", typeText(array.dtype, array.shape));
+  }
+  return entryThatFits(entries, name, given.empty() ? "no inputs" : given, [&](const Entry &entry) {
+    return std::ranges::all_of(files, [&](const NamedText &file) {
+      const Value *input = entry.findInput(file.name);
+      const Shape &shape = arrays.of(file.text).shape;
+      return input && shapeTaken(*input, shape) == shape;
+    });
+  });
+}
+
 } // namespace
 
 int runPredict(const Options &options, Processes &processes) {
   Instance instance = startInstance(options, processes.group());
-  const Entry &entry = instance.entry(options.entry.empty() ? "predict" : options.entry);
+  InputArrays arrays;
+  const Entry &entry = entryFor(options, instance, arrays);
   requireWeights("predict", options, instance.plan());
   std::vector<Setting> settings = checkSettings(instance.plan(), options.settings);
-  Prediction prediction(options, instance, entry);
+  Prediction prediction(options, instance, entry, arrays);
   beginStates(instance, options, options.seed.value_or(0), settings);
   processes.agree(prediction.lines(), instance);
   startTrace(instance, options);

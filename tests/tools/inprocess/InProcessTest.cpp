@@ -323,6 +323,68 @@ TEST(InProcess, PoolsHangOverTheirInput) {
   EXPECT_THAT(program.output<float>("row"), ElementsAre(3.0F, 4.0F, 7.0F, 8.0F));
 }
 
+TEST(InProcess, AnInputThatNothingReadsNeedsNoValue) {
+  Graph g{"unread"};
+  g.output("y", g.input("x", f32, {2}) * 2);
+  g.input("spare name:0", i32, {3});
+  Program program = compile(g);
+  program.set_input("x", std::vector<float>{1, 2});
+  program.run("predict", 1);
+  EXPECT_THAT(program.output<float>("y"), testing::ElementsAre(2, 4));
+  program.set_input("spare name:0", std::vector<std::int32_t>{1, 2, 3});
+  program.run("predict", 1);
+  program.set_input("spare name:0", std::vector<std::int32_t>{1, 2});
+  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }), testing::HasSubstr("'spare name:0' has 3 elements"));
+}
+
+//===- several sizes ----------------------------------------------------------------------------------------------===//
+
+/// y = the sums of x w over T, for several sizes T.
+static Graph sized() {
+  Graph g{"sized"};
+  nn::Module root{g};
+  Tensor w = root.parameter("w", {3}, init::constant(2));
+  g.sizes("T", {4, 6}, [&](std::int64_t t) {
+    Tensor x = g.input("x", f32, {1, t, 3}), scale = g.input("scale", f32, {1});
+    g.output("y", (x * w * scale).sum(1));
+  });
+  return g;
+}
+
+TEST(InProcess, PredictTakesTheSizeThatFits) {
+  Program program = compile(sized());
+  program.set_state("w", std::vector<float>{1, 2, 3});
+  program.set_input("scale", std::vector<float>{10});
+  for (size_t size : {6, 4, 6}) {
+    program.set_input("x", std::vector<float>(size * 3, 1));
+    program.run("predict", 1);
+    float each = 10 * float(size);
+    EXPECT_THAT(program.output<float>("y"), testing::ElementsAre(each, 2 * each, 3 * each));
+  }
+  program.run("predict-T6", 1);
+  program.set_input("x", std::vector<float>(15, 1));
+  EXPECT_EQ(messageOf([&] { program.run("predict", 1); }),
+            "run: no size of 'predict' takes 1 elements of 'scale', 15 elements of 'x'; it has: predict-T4 (x: f32[1, "
+            "4, 3], scale: f32[1]), predict-T6 (x: f32[1, 6, 3], scale: f32[1])");
+}
+
+TEST(InProcess, SizesOfTwoDimensionsMayHaveEquallyManyElements) {
+  Graph g{"sized"};
+  g.sizes("H", {2, 4}, [&](std::int64_t h) {
+    g.sizes("W", {2, 4}, [&](std::int64_t w) { g.output("y", g.input("x", f32, {h, w}).sum(0)); });
+  });
+  Program program = compile(g);
+  program.set_input("x", std::vector<float>(16, 1));
+  program.run("predict", 1);
+  EXPECT_THAT(program.output<float>("y"), testing::ElementsAre(4, 4, 4, 4));
+  program.set_input("x", std::vector<float>(8, 1));
+  EXPECT_THAT(messageOf([&] { program.run("predict", 1); }),
+              testing::HasSubstr("several sizes of 'predict' take 8 elements of 'x': predict-H2-W4 (x: f32[2, 4]), "
+                                 "predict-H4-W2 (x: f32[4, 2]); give the name of one"));
+  program.run("predict-H2-W4", 1);
+  EXPECT_THAT(program.output<float>("y"), testing::ElementsAre(2, 2, 2, 2));
+}
+
 TEST(InProcess, WeightsGoToAFileAndComeBack) {
   TemporaryFolder folder;
   std::string path = folder / "weights.safetensors";
