@@ -208,6 +208,12 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
   }
 }
 
+void Importer::countIteration() {
+  constexpr std::int64_t most = 1 << 16;
+  if (++iterations > most)
+    throw Unsupported("loops are unrolled to more than " + std::to_string(most) + " iterations");
+}
+
 //===- graphs and functions ---------------------------------------------------------------------------------------===//
 
 std::vector<ValuePtr> Importer::callGraph(const file::Graph &body, const std::vector<ValuePtr> &inputs,
@@ -267,13 +273,29 @@ Tensor Importer::constant(const Known &known) const {
   return Access::tensor(impl, impl.constantOf(known.source("a constant"), type, nowhere));
 }
 
+/// The number of rows is the sum of one 1 for each row.
+Tensor Importer::tensorOf(const Sizes &sizes) const {
+  std::vector<std::int64_t> constants, factors;
+  for (const Size &size : sizes.elements) {
+    constants.push_back(size.constant);
+    factors.push_back(size.rows);
+  }
+  Dims dims = sizes.isScalar ? Dims() : Dims{std::int64_t(constants.size())};
+  Tensor rows = target->full({Access::graph(*target)->batchDim()}, 1, i64).sum();
+  return rows * constant(Known::ofIntegers(ElementType::i64, dims, factors)) +
+         constant(Known::ofIntegers(ElementType::i64, dims, constants));
+}
+
 Tensor Importer::tensorOf(const ValuePtr &value, bool isWeight) {
   if (const Tensor *tensor = value->tensor())
     return *tensor;
-  if (value->sizes())
-    throw Unsupported("the number of rows is computed with");
   if (value->made && !foldInputs)
     return value->made;
+  GraphImpl &impl = *Access::graph(*target);
+  mlir::OpBuilder::InsertionGuard guard(impl.builder);
+  impl.builder.setInsertionPointToEnd(&impl.graph.getBody().front()); // in a branch or a loop: before it, for all nodes
+  if (const Sizes *sizes = value->sizes())
+    return value->made = tensorOf(*sizes);
   const Known *known = value->known();
   if (!known)
     throw Unsupported("an input is not supported");

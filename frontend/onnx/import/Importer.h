@@ -60,6 +60,8 @@ public:
   Graph &graph() const { return *target; }
   file::Tensors &tensors() const { return data; }
   Tensor tensorOf(const ValuePtr &value, bool isWeight);
+  /// Counts an iteration of a loop that is unrolled; throws Unsupported if there are too many in all.
+  void countIteration();
   Tensor constant(const Known &known) const;
   std::vector<ValuePtr> callGraph(const file::Graph &body, const std::vector<ValuePtr> &inputs, const Scope &outer);
 
@@ -75,6 +77,7 @@ private:
   bool fold(Node &node, void (*handler)(Node &));
   /// The input of the graph of a folded node that stands for a known value.
   Tensor tensorToFold(const ValuePtr &value);
+  Tensor tensorOf(const Sizes &sizes) const;
   void note(const file::Node &node, const Scope &scope, std::int64_t opset, const std::string &reason);
 
   Graph *target;
@@ -85,6 +88,7 @@ private:
   std::vector<Tensor> *foldInputs = nullptr; ///< while a node is folded: the inputs of its graph
   std::vector<ValuePtr> folded;              ///< and the values for which they stand
   bool recognizes;                           ///< decomposed layers
+  std::int64_t iterations = 0;               ///< of loops that are unrolled
   int depth = 0;                             ///< of graphs and functions in each other
 };
 

@@ -33,7 +33,15 @@ void Node::fail(const std::string &reason) { throw Unsupported(reason); }
 const Value &Node::input(std::size_t input) const {
   if (!has(input))
     fail("input " + std::to_string(input) + " is missing");
+  if (operands[input]->sequence())
+    fail("input " + std::to_string(input) + " is a sequence");
   return *operands[input];
+}
+
+const Sequence &Node::sequence(std::size_t input) const {
+  if (!has(input) || !operands[input]->sequence())
+    fail("input " + std::to_string(input) + " is no sequence");
+  return *operands[input]->sequence();
 }
 
 Dims Node::dims(std::size_t input) const {
@@ -233,6 +241,8 @@ void Node::replace(std::size_t input, ValuePtr value) {
     operands.resize(input + 1);
   operands[input] = std::move(value);
 }
+
+void Node::countIteration() { importer.countIteration(); }
 
 Graph &Node::graph() const { return importer.graph(); }
 

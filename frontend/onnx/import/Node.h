@@ -40,13 +40,15 @@ public:
 
   std::size_t inputs() const { return operands.size(); }
   bool has(std::size_t input) const { return input < operands.size() && operands[input]; }
-  /// Throws Unsupported if the input is absent.
+  /// Throws Unsupported if the input is absent or a sequence.
   const Value &input(std::size_t input) const;
   ElementType type(std::size_t input) const { return this->input(input).type; }
   std::vector<Size> shape(std::size_t input) const { return this->input(input).shape(); }
   std::int64_t rank(std::size_t input) const { return std::int64_t(shape(input).size()); }
   /// The dimensions, none of which may depend on rows.
   Dims dims(std::size_t input) const;
+  /// The values of an input that is a sequence.
+  const Sequence &sequence(std::size_t input) const;
   /// The elements if they are known; else null.
   const Known *known(std::size_t input) const { return has(input) ? this->input(input).known() : nullptr; }
   /// The elements of a known integer tensor of rank 0 or 1, or of sizes; nothing for other values.
@@ -111,6 +113,8 @@ public:
   /// The results of a graph attribute for these inputs. It may read all values that the node can read.
   std::vector<ValuePtr> call(const file::Graph &body, const std::vector<ValuePtr> &inputs);
   ValuePtr inputValue(std::size_t input) const { return operands.at(input); }
+  /// Importer::countIteration.
+  void countIteration();
   /// Any known or computed value as a tensor.
   Tensor tensorOf(const ValuePtr &value);
 

@@ -56,6 +56,12 @@ ValuePtr valueOf(Sizes sizes) {
   return value;
 }
 
+ValuePtr valueOf(Sequence sequence) {
+  auto value = std::make_shared<Value>();
+  value->content = std::move(sequence);
+  return value;
+}
+
 ValuePtr lostValue() { return std::make_shared<Value>(); }
 
 } // namespace sluice::onnx

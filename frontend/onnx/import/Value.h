@@ -35,12 +35,18 @@ struct Sizes {
 std::vector<Size> shapeOf(const Tensor &tensor);
 
 struct Origin;
+struct Value;
+
+/// A list of values, whose length is known when a model is imported.
+struct Sequence {
+  std::vector<std::shared_ptr<Value>> elements;
+};
 
 /// What the name of a value stands for.
 struct Value {
   /// Lost: a node that cannot be imported, or one that depends on it, computes the value.
   struct Lost {};
-  std::variant<Lost, Known, Sizes, Tensor> content;
+  std::variant<Lost, Known, Sizes, Tensor, Sequence> content;
   ElementType type = ElementType::undefined; ///< as the file declares or computes it; graphs hold i8 as i32
   std::string_view name;                     ///< in the file
   bool isWeight = false;                     ///< an initializer, or computed from initializers alone
@@ -53,8 +59,9 @@ struct Value {
   const Known *known() const { return std::get_if<Known>(&content); }
   const Sizes *sizes() const { return std::get_if<Sizes>(&content); }
   const Tensor *tensor() const { return std::get_if<Tensor>(&content); }
+  const Sequence *sequence() const { return std::get_if<Sequence>(&content); }
   bool isLost() const { return std::holds_alternative<Lost>(content); }
-  /// Of every value but a lost one.
+  /// Of every value but lost ones and sequences.
   std::vector<Size> shape() const;
 };
 
@@ -71,6 +78,7 @@ ValuePtr valueOf(Known known);
 ValuePtr valueOf(Tensor tensor, std::optional<ElementType> type = {});
 /// A known value if no element depends on rows.
 ValuePtr valueOf(Sizes sizes);
+ValuePtr valueOf(Sequence sequence);
 ValuePtr lostValue();
 
 } // namespace sluice::onnx
