@@ -1,4 +1,6 @@
-// Parts: slices, splits and joins along dimensions.
+// Parts: slices and splits along dimensions.
+#include "frontend/onnx/operators/Parts.h"
+
 #include "frontend/onnx/file/Wire.h"
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/operators/Moving.h"
@@ -7,9 +9,7 @@
 #include "sluice/ops.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
-#include <numeric>
 
 namespace sluice::onnx {
 
@@ -110,30 +110,37 @@ static Tensor partsOf(Tensor x, const Parts &parts) {
   return backwards.empty() ? x : flip(x, backwards);
 }
 
-/// Sets a result to parts of input 0, or to a value without elements.
-static void setParts(Node &node, std::size_t output, const Parts &parts) {
+/// Parts of input 0 that the graph computes, or a value without elements.
+static ValuePtr computedParts(Node &node, const Parts &parts) {
   std::optional<Dims> dims = knownDims(sizesOfParts(node.shape(0), parts));
   if (dims && countOf(*dims) == 0)
-    node.set(output, emptyValue(node.type(0), *dims));
-  else
-    node.set(output, partsOf(node.tensor(0), parts), node.type(0));
+    return emptyValue(node.type(0), *dims);
+  return valueOf(partsOf(node.tensor(0), parts), node.type(0));
 }
 
-static bool setKnownParts(Node &node, std::size_t output, const Parts &parts) {
+/// Parts of input 0, which is no tensor; null if the graph must compute them.
+static ValuePtr knownParts(Node &node, const Parts &parts) {
   Dims from = node.dims(0), strides = stridesOf(from), to = *knownDims(sizesOfParts(node.shape(0), parts));
-  return setIfMoved(node, output, moved(node.input(0), to, [&] {
-                      Offsets offsets;
-                      for (std::size_t i = 0; i < from.size(); ++i) {
-                        offsets.push_back(offsetsOf(to[i], strides[i] * (parts[i] ? parts[i]->step : 1)));
-                        for (std::int64_t &offset : offsets.back())
-                          offset += parts[i] ? parts[i]->start * strides[i] : 0;
-                      }
-                      return offsets;
-                    }));
+  return moved(node.input(0), to, [&] {
+    Offsets offsets;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      offsets.push_back(offsetsOf(to[i], strides[i] * (parts[i] ? parts[i]->step : 1)));
+      for (std::int64_t &offset : offsets.back())
+        offset += parts[i] ? parts[i]->start * strides[i] : 0;
+    }
+    return offsets;
+  });
 }
 
-void sliced(Node &node) { setParts(node, 0, partsOfSlice(node)); }
-bool sliceKnown(Node &node) { return setKnownParts(node, 0, partsOfSlice(node)); }
+ValuePtr partOf(Node &node, std::size_t axis, std::int64_t start, std::int64_t count) {
+  Parts parts(std::size_t(node.rank(0)));
+  parts[axis] = Part{start, count, 1};
+  ValuePtr known = node.input(0).tensor() ? nullptr : knownParts(node, parts);
+  return known ? known : computedParts(node, parts);
+}
+
+void sliced(Node &node) { node.set(0, computedParts(node, partsOfSlice(node))); }
+bool sliceKnown(Node &node) { return setIfMoved(node, 0, knownParts(node, partsOfSlice(node))); }
 
 //===- splits -----------------------------------------------------------------------------------------------------===//
 
@@ -191,105 +198,13 @@ template <class SetPart> static bool splitBy(Node &node, SetPart setPart) {
 
 void splitParts(Node &node) {
   splitBy(node, [&](std::size_t output, const Parts &parts) {
-    setParts(node, output, parts);
+    node.set(output, computedParts(node, parts));
     return true;
   });
 }
 bool splitKnown(Node &node) {
-  return splitBy(node, [&](std::size_t output, const Parts &parts) { return setKnownParts(node, output, parts); });
-}
-
-//===- joins ------------------------------------------------------------------------------------------------------===//
-
-/// The inputs that have elements; all have one rank.
-static std::vector<std::size_t> joinedInputs(Node &node) {
-  std::vector<std::size_t> inputs;
-  for (std::size_t i = 0; i < node.inputs(); ++i)
-    if (const Known *known = node.known(i); !known || known->count() != 0)
-      inputs.push_back(i);
-  return inputs;
-}
-
-static std::int64_t joinedAxis(Node &node, std::size_t first) {
-  return Node::axisOf(node.integer("axis", node.opset() < 4 ? 1 : 0), node.rank(first));
-}
-
-/// Of operands that are all empty: the sum of their sizes along the axis.
-static void joinEmpty(Node &node) {
-  Dims dims = node.dims(0);
-  auto axis = std::size_t(joinedAxis(node, 0));
-  for (std::size_t i = 1; i < node.inputs(); ++i)
-    dims[axis] += node.rank(i) > std::int64_t(axis) ? node.dims(i)[axis] : 0;
-  node.set(0, emptyValue(node.type(0), dims));
-}
-
-void joined(Node &node) {
-  std::vector<std::size_t> inputs = joinedInputs(node);
-  if (inputs.empty())
-    return joinEmpty(node);
-  if (inputs.size() == 1)
-    return node.set(0, node.inputValue(inputs.front()));
-  std::vector<Tensor> tensors;
-  for (std::size_t input : inputs)
-    tensors.push_back(node.tensor(input));
-  node.set(0, cat(tensors, joinedAxis(node, inputs.front())), node.type(inputs.front()));
-}
-
-/// Joins known tensors that agree in all dimensions but the axis.
-static Known joinedElements(const std::vector<const Known *> &parts, std::size_t axis) {
-  Dims dims = parts.front()->dims();
-  dims[axis] = 0;
-  for (const Known *part : parts)
-    dims[axis] += part->dims()[axis];
-  std::size_t size = parts.front()->elementSize();
-  std::vector<std::byte> bytes(std::size_t(countOf(dims)) * size);
-  std::int64_t outer =
-      std::accumulate(dims.begin(), dims.begin() + std::int64_t(axis), std::int64_t(1), std::multiplies());
-  std::byte *to = bytes.data();
-  for (std::int64_t i = 0; i < outer; ++i)
-    for (const Known *part : parts)
-      for (std::int64_t each = part->count() / outer, j = 0; j < each; ++j, to += size)
-        std::memcpy(to, part->at(i * each + j), size);
-  return {parts.front()->type(), std::move(dims), std::move(bytes)};
-}
-
-static void requireJoinable(const Known &first, const Known &part, std::size_t axis) {
-  Dims a = first.dims(), b = part.dims();
-  if (first.type() != part.type() || a.size() != b.size())
-    throw Malformed("tensors of different types or dimensions are joined");
-  a[axis] = b[axis] = 0;
-  if (a != b)
-    throw Malformed("tensors of different sizes are joined");
-}
-
-bool joinKnown(Node &node) {
-  std::vector<std::size_t> inputs = joinedInputs(node);
-  if (inputs.size() <= 1)
-    return false;
-  auto axis = std::size_t(joinedAxis(node, inputs.front()));
-  std::vector<const Known *> parts;
-  Sizes sizes;
-  std::int64_t elements = 0;
-  for (std::size_t input : inputs) {
-    if (const Known *known = node.known(input)) {
-      requireJoinable(parts.empty() ? *known : *parts.front(), *known, axis);
-      parts.push_back(known);
-      elements += known->count();
-    }
-    if (std::optional<std::vector<Size>> list = node.sizes(input); list && node.rank(input) == 1)
-      sizes.elements.insert(sizes.elements.end(), list->begin(), list->end());
-    else if (!node.known(input))
-      throw Malformed("a scalar is joined");
-  }
-  if (elements > kMostMoved)
-    return false;
-  if (parts.size() == inputs.size())
-    node.set(0, joinedElements(parts, axis));
-  else if (parts.empty() || parts.front()->rank() == 1)
-    node.set(0, std::move(sizes));
-  else
-    throw Malformed("vectors and matrices are joined");
-  return true;
+  return splitBy(
+      node, [&](std::size_t output, const Parts &parts) { return setIfMoved(node, output, knownParts(node, parts)); });
 }
 
 } // namespace sluice::onnx
