@@ -1,7 +1,7 @@
-// Col2Im, CenterCropPad and CausalConvWithState.
+// Col2Im, MaxUnpool, CenterCropPad and CausalConvWithState.
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/operators/Windows.h"
-#include "sluice/ops.h"
+#include "sluice/formulas.h"
 
 #include <algorithm>
 
@@ -76,6 +76,49 @@ void columnsToImage(Node &node) {
     sum = bool(sum) ? sum + part : part;
   }
   node.set(0, sum, node.type(0));
+}
+
+//===- MaxUnpool --------------------------------------------------------------------------------------------------===//
+
+/// The sizes of an image of which a pool has x.
+static Dims unpooledSizes(const Node &node, const Tensor &x) {
+  auto count = std::size_t(std::max<std::int64_t>(x.dim() - 2, 0));
+  Dims kernel = windowAttribute(node, "kernel_shape", count, 1, 1),
+       strides = windowAttribute(node, "strides", count, 1, 1), pads = windowAttribute(node, "pads", 2 * count, 0, 0),
+       sizes;
+  for (std::size_t i = 0; i < count; ++i) {
+    sizes.push_back((x.size(std::int64_t(i) + 2).size - 1) * strides[i] - pads[i] - pads[i + count] + kernel[i]);
+    if (sizes.back() < 1)
+      Node::fail("nothing is left of the result");
+  }
+  return sizes;
+}
+
+/// x [N, C, ...] with zeros after it in the dimensions from 2 on.
+static Tensor paddedAfter(const Node &node, Tensor x) {
+  std::vector<std::int64_t> sizes = node.integers(2, "output_shape");
+  if (std::int64_t(sizes.size()) != x.dim())
+    Node::fail("output_shape has " + std::to_string(sizes.size()) + " numbers");
+  for (std::int64_t axis = 2; axis < x.dim(); ++axis)
+    x = paddedAlong(x, axis, 0, sizes[std::size_t(axis)] - x.size(axis).size);
+  return x;
+}
+
+/// Elements at the indices that MaxPool returns, which count all rows; zeros elsewhere. Windows that overlap have equal
+/// elements at one index.
+void maxUnpool(Node &node) {
+  Tensor x = node.tensor(0), index = node.tensor(1);
+  Dims sizes = unpooledSizes(node, x);
+  if (!(x.shape() == index.shape()) || sizes.empty())
+    Node::fail("the indices " + index.shape().str() + " do not fit " + x.shape().str());
+  std::vector<Dim> shape{x.size(0), x.size(1)};
+  shape.insert(shape.end(), sizes.begin(), sizes.end());
+  std::int64_t elements = x.size(1).size * countOf(sizes);
+  Tensor flat = x.flatten(1, -1), at = remainder(index.flatten(1, -1), double(elements));
+  Tensor zeros = full_like(flat.slice(1, 0, 1), 0).expand({x.size(0), elements});
+  Tensor sum = scatter_add(zeros, 1, at, flat), count = scatter_add(zeros, 1, at, full_like(flat, 1));
+  Tensor y = where(count > 1.0, sum / count, sum).reshape(Shape(shape));
+  node.set(0, node.has(2) ? paddedAfter(node, y) : y);
 }
 
 //===- CenterCropPad ----------------------------------------------------------------------------------------------===//
