@@ -28,29 +28,92 @@ static ValuePtr boundValue(const file::ValueInfo &input, double value, const Sou
   return valueOf(Known::ofReals(input.type, dims, {&value, 1}));
 }
 
-Graph import(const std::string &path, const ImportOptions &options, std::source_location where) {
-  File file(path, options.data_dir, where);
-  Graph graph(graphName(file.name()), where);
-  nn::Onnx net(graph, path, options, where);
+/// What `info` prints about the file.
+static std::vector<std::pair<std::string, std::string>> factsOf(const File &file) {
+  const file::Model &model = file.model();
+  std::string producer(model.producer);
+  if (!model.producerVersion.empty())
+    producer += " " + std::string(model.producerVersion);
+  std::vector<std::pair<std::string, std::string>> facts{{"file", file.name()},
+                                                         {"producer", producer},
+                                                         {"domain", std::string(model.domain)},
+                                                         {"graph", std::string(model.graph.name)},
+                                                         {"description", std::string(model.doc)}};
+  if (auto opset = model.opsets.find(""); opset != model.opsets.end())
+    facts.emplace_back("opset", std::to_string(opset->second));
+  for (const auto &[key, value] : model.metadata)
+    facts.emplace_back(key, value);
+  return facts;
+}
+
+static void requireBound(const File &file, const ImportOptions &options, const SourceLocation &where) {
   for (const auto &[name, value] : options.bind)
     if (std::ranges::none_of(file.inputs(), [&](const file::ValueInfo &input) { return input.name == name; }))
       throw Error(file.name() + " has no input '" + name + "' to bind", where);
-  Dimensions dimensions(file, options, where);
-  nn::Onnx::Values values;
-  for (const file::ValueInfo &input : file.inputs()) {
-    std::string name(input.name);
-    if (auto bound = options.bind.find(name); bound != options.bind.end()) {
-      values[name] = boundValue(input, bound->second, where);
-      continue;
-    }
-    Tensor tensor = graph.input(name, *heldAs(input.type), dimensions.shapeOf(input), where);
-    values[name] = valueOf(tensor, input.type);
+}
+
+/// The graph of a file under construction.
+class Building {
+public:
+  Building(const std::string &path, const ImportOptions &options, std::source_location where)
+      : file(path, options.data_dir, where), graph(graphName(file.name()), where), net(graph, path, options, where),
+        where(where) {
+    requireBound(file, options, where);
+    detail::Access::graph(graph)->setImportedFrom(factsOf(file));
   }
-  std::vector<std::string> names = net.outputs();
-  std::vector<Tensor> results = net.import(values, where);
-  for (std::size_t i = 0; i < results.size(); ++i)
-    graph.output(names[i], Arg(results[i], where));
-  return graph;
+
+  /// Adds the inputs and outputs: once, or once for each of several sizes.
+  Graph build(ImportOptions options) {
+    for (auto &[name, sizes] : options.dims) {
+      if (sizes.size() == 1)
+        continue;
+      std::vector<std::int64_t> all = sizes;
+      graph.sizes(
+          dimName(name), all,
+          [&, &sizes = sizes](std::int64_t size) {
+            sizes = {size};
+            build(options);
+          },
+          where);
+      return graph;
+    }
+    addValues(options);
+    return graph;
+  }
+
+private:
+  /// Entry points contain the names of dimensions.
+  static std::string dimName(std::string name) {
+    for (char &c : name)
+      if (!std::isalnum(static_cast<unsigned char>(c)))
+        c = '_';
+    return name;
+  }
+
+  void addValues(const ImportOptions &options) {
+    Dimensions dimensions(file, options, where);
+    nn::Onnx::Values values;
+    for (const file::ValueInfo &input : file.inputs()) {
+      std::string name(input.name);
+      if (auto bound = options.bind.find(name); bound != options.bind.end())
+        values[name] = boundValue(input, bound->second, where);
+      else
+        values[name] = valueOf(graph.input(name, *heldAs(input.type), dimensions.shapeOf(input), where), input.type);
+    }
+    std::vector<std::string> names = net.outputs();
+    std::vector<Tensor> results = net.import(values, where);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      graph.output(names[i], Arg(results[i], where));
+  }
+
+  File file;
+  Graph graph;
+  nn::Onnx net;
+  std::source_location where;
+};
+
+Graph import(const std::string &path, const ImportOptions &options, std::source_location where) {
+  return Building(path, options, where).build(options);
 }
 
 } // namespace sluice::onnx

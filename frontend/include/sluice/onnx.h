@@ -43,6 +43,7 @@ struct ImportOptions : Options {
 Graph import(const std::string &path, const ImportOptions &options = {},
              std::source_location where = std::source_location::current());
 
+class Building;
 class File;
 class Known;
 struct Value;
@@ -80,7 +81,7 @@ public:
   using Module::operator();
 
 private:
-  friend Graph onnx::import(const std::string &path, const onnx::ImportOptions &options, std::source_location where);
+  friend class onnx::Building;
   using Values = std::map<std::string, std::shared_ptr<onnx::Value>, std::less<>>;
   std::vector<Tensor> import(const Values &inputs, Where where);
   /// The parameter with this name and these elements; made if there is none.

@@ -6,6 +6,7 @@
 #include "frontend/onnx/import/Order.h"
 #include "frontend/onnx/recognize/Recognize.h"
 #include "sluice/error.h"
+#include "sluice/ops.h"
 
 #include <algorithm>
 
@@ -89,7 +90,7 @@ public:
 
 private:
   GraphImpl &graph;
-  std::optional<std::string> before;
+  std::string before;
 };
 
 } // namespace
