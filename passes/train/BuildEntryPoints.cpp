@@ -9,8 +9,8 @@
 // a step, and after no other call. `output ... in` and `set ... in` name the graph's own entry points, which contain
 // only these. Requested gradients are built where they are needed (ExpandGradients.cpp).
 //
-// `predict` also takes the inputs that no entry point reads, since its callers pass all inputs of the model. In a
-// functional model, whose callers pass what is read, they are removed.
+// `predict` also takes the inputs that no entry point reads, since its callers pass all inputs of the model. Callers of a
+// functional model pass only inputs with readers, so such a model keeps no others.
 //
 // If the model selects entry points (`entries`), the others are not built, and states without a reader or writer in
 // those that are built are removed. The remaining states have the same initial values as in the whole program. If

@@ -1,4 +1,6 @@
 // Named dimensions, states, and files.
+#include "frontend/graph/GraphImpl.h"
+#include "ir/Module.h"
 #include "tests/TemporaryFolder.h"
 #include "tests/frontend/Observe.h"
 

@@ -62,11 +62,12 @@ TEST_F(Lines, AnImportedOpIsAtItsNode) {
   detail::GraphImpl &graph = *detail::Access::graph(g);
   graph.node = "/encoder/Relu:0";
   Tensor y = relu(x);
-  EXPECT_EQ(textOf([&] { y + rows; }),
-            "/encoder/Relu:0: error: +: shapes do not broadcast: [batch, 3] and [5, 3] ([batch, 3] x [5, 3])\n"
-            "/encoder/Relu:0: note: [batch, 3] created here\n" +
-                at(27) + "39: note: 'rows' [5, 3] created here");
+  EXPECT_THAT(
+      textOf([&] { y + rows; }),
+      testing::StartsWith("/encoder/Relu:0: error: +: sizes do not broadcast: batch and 5 in dimension -2 "
+                          "([batch, 3] x [5, 3])\n/encoder/Relu:0: note: [batch, 3] created here\nLinesTest.cpp:"));
   graph.node.clear();
+  g.output("y", y);
   EXPECT_THAT(g.str(), HasSubstr("loc(\"/encoder/Relu:0\")"));
   mlir::Location node = detail::Access::value(y).getLoc();
   EXPECT_EQ(ir::printLocation(node), "/encoder/Relu:0");
@@ -79,8 +80,8 @@ TEST_F(Lines, AnImportedOpIsAtItsNode) {
   EXPECT_EQ(ir::printLocation(mlir::FusedLoc::get(&graph.context, {mlir::UnknownLoc::get(&graph.context), node})),
             "/encoder/Relu:0");
   unsigned line = __LINE__ + 1;
-  EXPECT_THAT(textOf([&] { y + rows; }),
-              AllOf(HasSubstr(at(line)), HasSubstr("/encoder/Relu:0: note: [batch, 3] created here")));
+  std::string text = textOf([&] { y + rows; });
+  EXPECT_THAT(text, AllOf(HasSubstr(at(line)), HasSubstr("/encoder/Relu:0: note: [batch, 3] created here")));
 }
 
 // --- lines in the standard library

@@ -1,4 +1,5 @@
 // Invalid uses of the graph API: each is rejected at the user's line, in the API's terms.
+#include "frontend/graph/GraphImpl.h"
 #include <sluice/sluice.h>
 
 #include <cmath>
@@ -6,6 +7,7 @@
 #include <gtest/gtest.h>
 
 using namespace sluice;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -824,8 +826,8 @@ TEST_F(WrongUse, NamesThatAreNone) {
 TEST_F(WrongUse, NamesOfStatesThatAreNone) {
   detail::GraphImpl &graph = *detail::Access::graph(g);
   auto type = mlir::RankedTensorType::get({2}, graph.elementType(f32));
-  auto add = [&](const std::string &name) {
-    graph.addState(ir::StateKind::Parameter, name, type, init::zeros(), /*device=*/{}, SourceLocation());
+  auto add = [&](const std::string &name, std::source_location where = std::source_location::current()) {
+    graph.addState(ir::StateKind::Parameter, name, type, init::zeros(), /*device=*/{}, where);
   };
   WRONG(add("a\tb"));
   SAYS("'a\\09b' cannot name a parameter: a name has no control characters");

@@ -44,7 +44,7 @@ module @plain {
 
 // Tests that prediction keeps an input on which nothing depends, directly or through a dead op.
 // CHECK-LABEL: module @unread
-// CHECK: sluice.entry @eval_step ["label"] -> ["m"]
+// CHECK: sluice.entry @eval_step ["label"] -> ["m", "m/calls"]
 // CHECK: sluice.entry @predict ["unread", "x", "dead"] -> ["y"] (%{{.*}}: tensor<?xf32>, %{{.*}}: tensor<2xf32>, %{{.*}}: tensor<2xf32>)
 module @unread {
   sluice.model "model" format 2 phase "model" capacity 4
@@ -127,7 +127,7 @@ module @data {
 // Tests that one of the graph's own entry points contains only its outputs, its sets, and their inputs.
 // CHECK-LABEL: module @own
 // CHECK: sluice.state cache @sum : tensor<2xf32>
-// CHECK: sluice.entry @predict ["x"] -> ["y"]
+// CHECK: sluice.entry @predict ["x", "other"] -> ["y"]
 // CHECK-NOT: sluice.set
 // CHECK: sluice.entry @add ["x", "by"] -> ["y", "sum"]
 // CHECK: %[[OLD:.+]] = sluice.get @sum

@@ -107,5 +107,38 @@ class EntriesTest(CliTest):
             self.sluice("compile", "train.mlir", "-o", "small", "--entries", "predict"), USAGE, "a dump of phase 'train' has its entry points already")
 
 
+    # y = 2 x for vectors of 4 and of 6 numbers, as Graph::sizes builds it.
+    SIZED = """
+module @sized {
+  sluice.model "sized" format 2 phase "model"
+  sluice.graph ["x", "x"] (%a: tensor<4xf32>, %b: tensor<6xf32>) {
+    %y = sluice.add %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    sluice.output "y", %y in "predict-T4" : tensor<4xf32>
+    %z = sluice.add %b, %b : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    sluice.output "y", %z in "predict-T6" : tensor<6xf32>
+  }
+}
+"""
+
+    def test_predict_takes_the_size_that_fits(self):
+        self.write("sized.mlir", self.SIZED)
+        compiled = self.sluice("compile", "sized.mlir", "-q", "-o", "sized")
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        program = self.path("sized")
+        for size in (4, 5, 6):
+            self.write_npy(f"x{size}.npy", "<f4", (size,), struct.pack(f"<{size}f", *range(size)))
+        for size in (4, 6):
+            out = json.loads(self.succeed(program, "predict", "--json", "--input", f"x=@x{size}.npy"))
+            self.assertEqual(out["outputs"]["y"]["values"], [2 * i for i in range(size)])
+        piped = self.succeed("sh", "-c", f"{program} predict --json --input x=@- < x6.npy")
+        self.assertEqual(json.loads(piped)["outputs"]["y"]["values"], [0, 2, 4, 6, 8, 10])
+        self.assert_refused(self.run_program(program, "predict", "--input", "x=@x5.npy"), 2,
+                            "no size of 'predict' takes x: f32[5]; it has: predict-T4 (x: f32[4]), predict-T6 (x: f32[6])")
+        self.assert_refused(self.run_program(program, "predict"), 2, "several sizes of 'predict' take no inputs")
+        self.assert_refused(self.run_program(program, "predict", "--input", "z=@x4.npy"), 2, "has no 'z'")
+        self.assert_refused(self.run_program(program, "predict", "--entry", "predict-T6", "--input", "x=@x4.npy"), 3,
+                            "x4.npy: is f32[4], but input 'x' is f32[6]")
+
+
 if __name__ == "__main__":
     main()
