@@ -67,6 +67,17 @@ std::vector<Tensor> Onnx::operator()(const std::vector<Tensor> &tensors, Where w
   return import(values, where);
 }
 
+/// An output as a tensor. Sequences and values without elements are none.
+static Tensor outputOf(onnx::Importer &importer, const std::string &name, const onnx::ValuePtr &value,
+                       const SourceLocation &where) {
+  try {
+    return importer.tensorOf(value, /*isWeight=*/false);
+  } catch (const onnx::Unsupported &error) {
+    throw Error("the output '" + name + "' is not supported: " + error.what(), where, {},
+                int(runtime::ExitCode::unsupported));
+  }
+}
+
 std::vector<Tensor> Onnx::import(const Values &inputs, Where where) {
   Graph graph = detail::Access::handle(target());
   mlir::Operation *last = target().lastOp();
@@ -77,9 +88,9 @@ std::vector<Tensor> Onnx::import(const Values &inputs, Where where) {
         graph, file->model(), file->tensors(),
         [&](const std::string &own, const onnx::Known &known) { return parameterOf(own, known, where); },
         options.recognize);
-    for (const onnx::ValuePtr &value : importer.run(inputs, names))
-      if (importer.problems().empty())
-        results.push_back(importer.tensorOf(value, /*isWeight=*/false));
+    std::vector<onnx::ValuePtr> values = importer.run(inputs, names);
+    for (std::size_t i = 0; i < values.size() && importer.problems().empty(); ++i)
+      results.push_back(outputOf(importer, names[i], values[i], where));
     if (std::string problems = importer.problemText(); !problems.empty())
       throw Error(file->name() + ": " + problems, where, {}, int(runtime::ExitCode::unsupported));
   });

@@ -67,7 +67,7 @@ public:
   bool run(mlir::Block &block) {
     for (mlir::Operation &op : block) {
       auto reference = llvm::dyn_cast<ir::ReferenceOp>(op);
-      if (!reference || op.getNumRegions() > 0 || llvm::isa<ir::GetOp>(op))
+      if (!reference || op.getNumRegions() > 0 || llvm::isa<ir::GetOp>(op) || isTooLarge(op))
         return false;
       llvm::SmallVector<ir::HostTensor> operands;
       for (mlir::Value operand : op.getOperands())
@@ -84,6 +84,12 @@ public:
   }
 
 private:
+  static bool isTooLarge(mlir::Operation &op) {
+    return llvm::any_of(op.getResultTypes(), [](mlir::Type type) {
+      return llvm::cast<mlir::RankedTensorType>(type).getNumElements() > kMostFolded;
+    });
+  }
+
   std::map<void *, ir::HostTensor> values;
 };
 

@@ -181,11 +181,12 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
   if (!row)
     throw Unsupported("");
   Node node(*this, scope, file, opset);
-  bool isStatic = true, areKnown = true, areWeights = !node.operands.empty();
+  bool isStatic = true, areKnown = true, hasWeight = false, areWeights = true;
   for (const ValuePtr &operand : node.operands) {
     isStatic &= !operand || !operand->tensor();
     areKnown &= !operand || operand->known();
-    areWeights &= !operand || operand->isWeight;
+    hasWeight |= operand && operand->isWeight;
+    areWeights &= !operand || operand->isWeight || !isFloat(operand->type); // a shape may be a constant
   }
   bool isDone = row->folds && isStatic && row->evaluator && row->evaluator(node);
   if (!isDone && row->folds && areKnown && !node.operands.empty())
@@ -200,7 +201,7 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
       throw Unsupported("output " + std::to_string(i) + " is not supported");
     if (node.results[i]->name.empty()) {
       node.results[i]->name = file.outputs[i];
-      node.results[i]->isWeight |= areWeights;
+      node.results[i]->isWeight |= hasWeight && areWeights;
       if (node.results[i]->tensor() && !scope.arguments)
         node.results[i]->origin = origin;
       node.results[i]->isReadOnce = scope.reads[file.outputs[i]] == 1;

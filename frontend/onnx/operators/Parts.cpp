@@ -112,9 +112,11 @@ static Tensor partsOf(Tensor x, const Parts &parts) {
 
 /// Parts of input 0 that the graph computes, or a value without elements.
 static ValuePtr computedParts(Node &node, const Parts &parts) {
-  std::optional<Dims> dims = knownDims(sizesOfParts(node.shape(0), parts));
+  std::vector<Size> shape = sizesOfParts(node.shape(0), parts);
+  std::optional<Dims> dims = knownDims(shape);
   if (dims && countOf(*dims) == 0)
     return emptyValue(node.type(0), *dims);
+  node.shapeOf(shape); // throws if there are no elements
   return valueOf(partsOf(node.tensor(0), parts), node.type(0));
 }
 
@@ -188,7 +190,7 @@ template <class SetPart> static bool splitBy(Node &node, SetPart setPart) {
       parts[axis] = size == shape[axis].constant ? std::nullopt : std::optional(Part{start, size, 1});
       start += size;
     } else if (sizes[i] != shape[axis]) {
-      throw Malformed("a part of " + textOf(sizes[i]) + " is not all of " + textOf(shape[axis]));
+      Node::fail("a part of " + textOf(sizes[i]) + " is not all of " + textOf(shape[axis]));
     }
     if (node.wants(i) && !setPart(i, parts))
       return false;

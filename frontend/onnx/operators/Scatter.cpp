@@ -75,7 +75,7 @@ void scatteredElements(Node &node) {
   std::int64_t axis = Node::axisOf(node.integer("axis", 0), node.rank(0));
   Tensor x = node.tensor(0);
   if (node.rank(1) != x.dim() || node.shape(1) != node.shape(2))
-    throw Malformed("the indices, the updates and the operand differ in their dimensions");
+    Node::fail("the indices, the updates and the operand differ in their dimensions");
   if (x.size(axis).symbolic())
     Node::fail("the index chooses rows of the batch");
   Tensor index = paddedTo(x, indexInput(node, 1, x.size(axis).size), axis, -1);
