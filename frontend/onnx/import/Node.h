@@ -112,7 +112,12 @@ public:
   Tensor scalar(double value, DType dtype) const;
   /// The results of a graph attribute for these inputs. It may read all values that the node can read.
   std::vector<ValuePtr> call(const file::Graph &body, const std::vector<ValuePtr> &inputs);
-  ValuePtr inputValue(std::size_t input) const { return operands.at(input); }
+  /// Null: absent. Throws Unsupported beyond the last input.
+  ValuePtr inputValue(std::size_t input) const {
+    if (input >= operands.size())
+      fail("input " + std::to_string(input) + " is missing");
+    return operands[input];
+  }
   /// Importer::countIteration.
   void countIteration();
   /// Any known or computed value as a tensor.
