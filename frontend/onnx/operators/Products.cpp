@@ -72,7 +72,7 @@ static std::string spelled(std::string term, const std::string &all, std::size_t
   return term;
 }
 
-/// The number of dimensions for which `...` stands in a term.
+/// The number of dimensions that `...` in a term means.
 static std::size_t hiddenDimensions(const std::string &term, std::int64_t rank) {
   bool hasDots = term.find(kEllipsis) != std::string::npos;
   std::int64_t hidden = rank - std::int64_t(term.size()) + std::int64_t(hasDots ? kEllipsis.size() : 0);
