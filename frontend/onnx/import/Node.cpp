@@ -26,6 +26,8 @@ std::optional<Node> Node::producer(const ValuePtr &value, std::string_view op) c
   return Node(*this, *value->origin);
 }
 
+std::string Node::name() const { return nameOf(file, scope.prefix); }
+
 void Node::fail(const std::string &reason) { throw Unsupported(reason); }
 
 //===- inputs -----------------------------------------------------------------------------------------------------===//

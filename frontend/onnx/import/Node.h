@@ -33,6 +33,8 @@ public:
   /// The operator, and the version of its domain that the model uses.
   std::string_view op() const { return file.op; }
   std::int64_t opset() const { return version; }
+  /// The name of the node, or else of its first result.
+  std::string name() const;
   /// Throws Unsupported: "mode 'cubic' is not supported".
   [[noreturn]] static void fail(const std::string &reason);
 
