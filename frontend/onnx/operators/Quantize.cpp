@@ -62,8 +62,10 @@ static bool isZero(const Known *known) {
   return isZero;
 }
 
+/// One element may be a scalar or a vector in both, each in its own form.
 static void requireSameShape(const Node &node) {
-  if (node.has(2) && node.shape(2) != node.shape(1))
+  auto isOne = [](const std::vector<Size> &shape) { return shape.empty() || shape == std::vector{Size{1, 0}}; };
+  if (node.has(2) && node.shape(2) != node.shape(1) && !(isOne(node.shape(1)) && isOne(node.shape(2))))
     Node::fail("the scale and the zero point differ in their shapes");
 }
 
