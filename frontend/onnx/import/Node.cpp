@@ -40,6 +40,12 @@ const Value &Node::input(std::size_t input) const {
   return *operands[input];
 }
 
+ValuePtr Node::inputValue(std::size_t input) const {
+  if (input >= operands.size())
+    fail("input " + std::to_string(input) + " is missing");
+  return operands[input];
+}
+
 const Sequence &Node::sequence(std::size_t input) const {
   if (!has(input) || !operands[input]->sequence())
     fail("input " + std::to_string(input) + " is no sequence");

@@ -114,12 +114,8 @@ public:
   Tensor scalar(double value, DType dtype) const;
   /// The results of a graph attribute for these inputs. It may read all values that the node can read.
   std::vector<ValuePtr> call(const file::Graph &body, const std::vector<ValuePtr> &inputs);
-  /// Null: absent. Throws Unsupported beyond the last input.
-  ValuePtr inputValue(std::size_t input) const {
-    if (input >= operands.size())
-      fail("input " + std::to_string(input) + " is missing");
-    return operands[input];
-  }
+  /// Null if an optional input is absent. Throws Unsupported beyond the inputs of the node.
+  ValuePtr inputValue(std::size_t input) const;
   /// Importer::countIteration.
   void countIteration();
   /// Any known or computed value as a tensor.

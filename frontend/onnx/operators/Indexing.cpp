@@ -221,4 +221,18 @@ void cumulativeSum(Node &node) {
   node.set(0, wrapped(y.to(x.dtype()), node.type(0)), node.type(0));
 }
 
+void cumulativeProduct(Node &node) {
+  std::int64_t axis = Node::axisOf(node.integer(1, "the axis"), node.rank(0));
+  bool isExclusive = node.integer("exclusive", 0) != 0;
+  Tensor x = node.tensor(0);
+  auto step = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+    Tensor product = carried[0] * slices[0];
+    return ScanStep{{product}, {isExclusive ? carried[0] : product}};
+  };
+  knownSize(node, 0, axis);
+  ScanStep products =
+      scan({ones_like(select(x, axis, 0))}, {x}, axis, step, {.reverse = node.integer("reverse", 0) != 0});
+  node.set(0, wrapped(products.stacked.front(), node.type(0)), node.type(0));
+}
+
 } // namespace sluice::onnx

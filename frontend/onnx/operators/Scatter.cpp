@@ -1,5 +1,4 @@
 // Tensors with elements replaced or combined at indices that are data.
-#include "frontend/onnx/file/Wire.h"
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/operators/Casting.h"
 #include "frontend/onnx/operators/Indexing.h"
