@@ -255,11 +255,57 @@ def check_recognition(tool):
     expect(tool.ops(transposes((1, 2, 0))) == ["transpose", "neg"], "two transposes become one")
 
 
+# --- sizes that depend on rows, and loops
+
+def check_rows(tool):
+    x, zero, axis = [value("x", FLOAT, "N", 4, 6)], integers("zero", 0, scalar=True), integers("axis", 0)
+    batch = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["b"], axis=0), node("Unsqueeze", ["b", "axis"], ["b1"])]
+    view = [*batch, node("Concat", ["b1", "open"], ["t"], axis=0), node("Reshape", ["x", "t"], ["y"])]
+    content = model(view, [zero, axis, integers("open", -1)], x, [value("y", FLOAT, "N", 24)])
+    expect(tool.ops(content) == ["reshape"], "view(x.size(0), -1) is one reshape")
+    token = floats("token", [1, 1, 6])
+    expand = [*batch, node("Concat", ["b1", "open", "open"], ["asked"], axis=0),
+              node("Equal", ["asked", "open"], ["keeps"]), node("Where", ["keeps", "one", "asked"], ["t"]),
+              node("Expand", ["token", "t"], ["e"]), node("Concat", ["e", "x"], ["y"], axis=1)]
+    content = model(expand, [zero, axis, integers("open", -1), integers("one", 1), token], x,
+                    [value("y", FLOAT, "N", 5, 6)])
+    expect(tool.ops(content) == ["expand", "concat"], "expand(x.size(0), -1, -1) is one expand")
+    state = [*batch, node("Concat", ["one", "b1", "six"], ["t"], axis=0), node("ConstantOfShape", ["t"], ["z"]),
+             node("Transpose", ["x"], ["xt"], perm=(1, 0, 2)), node("Add", ["xt", "z"], ["y"])]
+    content = model(state, [zero, axis, integers("one", 1), integers("six", 6)], x, [value("y", FLOAT, 4, "N", 6)])
+    _, text, error = tool.run(content)
+    expect("tensor<1x?x6xf32>" in text, f"a state has the batch in its second dimension: {error}")
+    undecided = [*batch, node("Less", ["b", "two"], ["p"]), node("Where", ["p", "two", "b"], ["k"]),
+                 node("Unsqueeze", ["k", "axis"], ["t"]), node("Expand", ["token", "t"], ["y"])]
+    content = model(undecided, [zero, axis, integers("two", 2, scalar=True), floats("token", [1])], x, [value("y", FLOAT, "K")])
+    tool.refuses(content, 4, "Expand (1 node", "the shape must be known when the model is imported")
+    split = model([node("Split", ["x"], ["y", "z"], axis=0)], [], x, [value("y", FLOAT, "K", 4, 6), value("z", FLOAT, "K", 4, 6)])
+    tool.refuses(split, 4, "Split (1 node", "the batch cannot be split")
+
+
+def check_loops(tool):
+    def loop(trips, *condition):
+        body = graph([node("Tanh", ["h"], ["h2"]), *condition], [], [value("i", 7), value("c", 9), value("h", FLOAT, 2)],
+                     [value("c2", 9), value("h2", FLOAT, 2)])
+        return model([node("Loop", ["trips" if trips else "", "", "x"], ["y"], body=body)],
+                     [*([integers("trips", trips, scalar=True)] if trips else []), integers("three", 3, scalar=True)],
+                     [value("x", FLOAT, 2)], [value("y", FLOAT, 2)])
+
+    always = node("Identity", ["c"], ["c2"])
+    expect(tool.ops(loop(3, always)) == ["tanh"] * 3, "a short loop is unrolled")
+    expect("scan" in tool.ops(loop(30, always)), "a long loop is a scan")
+    expect(tool.ops(loop(0, node("Less", ["i", "three"], ["c2"]))) == ["tanh"] * 4, "a known condition ends a loop")
+    on_data = [node("ReduceMax", ["h2"], ["m"], keepdims=0), node("Cast", ["m"], ["c2"], to=9)]
+    ops = tool.ops(loop(30, *on_data))
+    expect("scan" in ops and "if" in ops, "a condition on data stops the rest of a scan")
+    tool.refuses(loop(0, *on_data), 4, "the number of iterations has no bound")
+
+
 def main(build):
     with tempfile.TemporaryDirectory() as folder:
         tool = Importer(os.path.abspath(build), folder)
         for check in (check_operators, check_damaged_files, check_dimensions, check_binding, check_external_data,
-                      check_uniform_values, check_recognition):
+                      check_uniform_values, check_recognition, check_rows, check_loops):
             check(tool)
     sys.exit(bool(failures))
 

@@ -13,10 +13,10 @@
 
 namespace sluice::onnx {
 
-/// Loops of more iterations whose values are tensors become scans.
-static constexpr std::int64_t kMostTripsUnrolled = 8;
-/// The most iterations of a scan, and of a loop whose condition alone ends it.
-static constexpr std::int64_t kMostTrips = std::int64_t(1) << 24, kMostTripsUnbounded = 1024;
+/// Loops of more iterations whose values are tensors become scans, unless a known condition ends them.
+static constexpr std::int64_t kMostTripsUnrolled = 8, kMostTripsUntilCondition = 1024;
+/// The most iterations of a scan.
+static constexpr std::int64_t kMostTrips = std::int64_t(1) << 24;
 
 namespace {
 
@@ -81,17 +81,17 @@ static bool areStatic(const std::vector<ValuePtr> &values) {
   return std::ranges::none_of(values, [](const ValuePtr &value) { return value->tensor(); });
 }
 
-/// Builds all iterations one after another; false if that is too much, or if a condition is computed.
-static bool unroll(Node &node, const LoopForm &form) {
+/// Builds all iterations one after another; false if a condition is computed, or if there are too many iterations of
+/// tensors: of all that are possible, or with `untilCondition` before a known condition ends the loop.
+static bool unroll(Node &node, const LoopForm &form, bool untilCondition) {
   if (!form.condition->known())
     return false;
   std::vector<ValuePtr> states = form.states;
   std::vector<std::vector<ValuePtr>> stacks(form.stacked);
   std::int64_t trips = form.trips.value_or(std::numeric_limits<std::int64_t>::max());
-  std::int64_t most = trips <= kMostTrips ? kMostTripsUnrolled : kMostTripsUnbounded;
   bool isRunning = true, isKnown = areStatic(states);
   for (std::int64_t i = 0; i < trips && isRunning; ++i) {
-    if (!isKnown && (trips <= kMostTrips ? trips : i) > most)
+    if (!isKnown && (untilCondition ? i > kMostTripsUntilCondition : trips > kMostTripsUnrolled))
       return false;
     node.countIteration();
     std::vector<ValuePtr> results =
@@ -167,14 +167,16 @@ static void scanWhile(Node &node, const LoopForm &form) {
 
 void looped(Node &node) {
   LoopForm form = loopForm(node);
-  if (unroll(node, form))
+  bool isBounded = form.trips && *form.trips <= kMostTrips;
+  if (unroll(node, form, /*untilCondition=*/!isBounded))
     return;
-  if (!form.trips || *form.trips > kMostTrips)
+  if (!isBounded)
     Node::fail("the number of iterations has no bound of at most 2^24");
   try {
     scanIterations(node, form);
   } catch (const NeedsCondition &) {
-    scanWhile(node, form);
+    if (!unroll(node, form, /*untilCondition=*/true))
+      scanWhile(node, form);
   }
 }
 
