@@ -50,6 +50,13 @@ static std::vector<WindowDim> poolWindows(const Node &node) {
 /// A maximum's place in a window is one byte.
 static constexpr std::int64_t kMostElements = 256;
 
+/// Whether maxima of rows, and then of columns, replace those of windows: if they compare at most half as many elements,
+/// and for windows that are too large.
+static bool isSeparated(const WindowDim &h, const WindowDim &w) {
+  std::int64_t elements = h.kernel * w.kernel;
+  return h.kernel > 1 && w.kernel > 1 && (elements > kMostElements || elements >= 2 * (w.kernel * h.stride + h.kernel));
+}
+
 static PoolOfImages maxPool(bool ceil) {
   return [ceil](const Tensor &x, const WindowDim &h, const WindowDim &w) {
     auto pool = [&](const Tensor &y, const WindowDim &rows, const WindowDim &columns) {
@@ -60,7 +67,7 @@ static PoolOfImages maxPool(bool ceil) {
                          .ceil_mode = ceil,
                          .padding_end = Size2(rows.after, columns.after)});
     };
-    if (h.kernel <= kMostElements && w.kernel <= kMostElements && h.kernel * w.kernel > kMostElements)
+    if (isSeparated(h, w))
       return pool(pool(x, WindowDim(), w), h, WindowDim());
     return pool(x, h, w);
   };
