@@ -57,9 +57,10 @@ CASES = [
     Case("ddddocr/common_det.onnx", {"images": [1, 3, 416, 416]}),
     *(Case("ddddocr/common_old.onnx", {"input1": [1, 1, 64, n]}, {"image_width": n}, tolerance=1e-2)
       for n in (160, 200)),
+    # The seeds give probabilities that are not close to 0.
     Case("openwakeword/alexa_v0.1.onnx", {"onnx::Flatten_0": [1, 16, 96]}),
-    Case("openwakeword/hey_jarvis_v0.1.onnx", {"x.1": [1, 16, 96]}),
-    Case("openwakeword/hey_marvin_v0.1.onnx", {"onnx::Flatten_0": [1, 16, 96]}),
+    Case("openwakeword/hey_jarvis_v0.1.onnx", {"x.1": [1, 16, 96]}, seed=5),
+    Case("openwakeword/hey_marvin_v0.1.onnx", {"onnx::Flatten_0": [1, 16, 96]}, seed=26),
     Case("openwakeword/hey_mycroft_v0.1.onnx", {"input_1": ["N", 16, 96]}),
     Case("openwakeword/timer_v0.1.onnx", {"onnx::Flatten_0": [1, 34, 96]}),
     Case("openwakeword/weather_v0.1.onnx", {"onnx::Flatten_0": [1, 22, 96]}),

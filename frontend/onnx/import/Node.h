@@ -63,7 +63,8 @@ public:
   /// The input as a tensor of the graph. Known elements become a parameter if they are an initializer of floats with at
   /// least two elements, and a constant otherwise.
   Tensor tensor(std::size_t input);
-  /// The same for inputs that hold weights: known floats become a parameter in any case.
+  /// The same for inputs that hold weights: known floats become a parameter in any case, unless they are one number that
+  /// ConstantOfShape or Expand has repeated.
   Tensor weight(std::size_t input);
   /// Elements computed from those of an input that holds weights: the same, under the input's name.
   Tensor weight(std::size_t input, Known elements);

@@ -14,7 +14,8 @@ static std::pair<Tensor, Tensor> eliminated(const Tensor &matrix) {
   Tensor place = argmax(sluice::abs(matrix.select(-1, 0)), -1);
   Tensor isPivot = one_hot(place, size, matrix.dtype()).unsqueeze(-1);
   Tensor pivotRow = sum(isPivot * matrix, -2, true), pivot = pivotRow.slice(-1, 0, 1);
-  Tensor swapped = where(isPivot != 0.0, matrix.slice(-2, 0, 1), matrix); // the first row takes the place of the pivot's
+  Tensor swapped =
+      where(isPivot != 0.0, matrix.slice(-2, 0, 1), matrix); // the first row takes the place of the pivot's
   Tensor rest = swapped.slice(-2, 1), safe = where(pivot == 0.0, full_like(pivot, 1.0), pivot);
   Tensor below = rest.slice(-1, 1) - rest.slice(-1, 0, 1) / safe * pivotRow.slice(-1, 1);
   Tensor sign = where(place == 0.0, full_like(pivot.select(-1, 0).select(-1, 0), 1.0), -1.0);

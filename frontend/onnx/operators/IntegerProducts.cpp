@@ -151,6 +151,8 @@ static Tensor integerConvolution(Node &node, const IntegerInputs &inputs, bool &
   std::int64_t terms = 1, zeros = countOfZeros(node, inputs.weightZero);
   for (std::size_t i = 1; i < shape.size(); ++i)
     terms *= shape[i];
+  if (terms < 1 || shape[0] < 1)
+    Node::fail("the weight has no elements");
   if (zeros != 1 && zeros != shape[0])
     Node::fail("zero points of the weight with " + std::to_string(zeros) + " elements are not supported");
   IntegerFactors factors = integerFactors(node, inputs, {.inner = terms, .block = terms, .columns = 1, .terms = terms},

@@ -58,12 +58,8 @@ static void setNumbers(Node &node, const Shape &shape, ElementType type, bool is
                        : random::uniform(key, shape, first, second, *heldAs(type)));
 }
 
-void randomNormal(Node &node) {
-  setNumbers(node, shapeOfNumbers(node), typeOfNumbers(node, ElementType::f32), true);
-}
-void randomUniform(Node &node) {
-  setNumbers(node, shapeOfNumbers(node), typeOfNumbers(node, ElementType::f32), false);
-}
+void randomNormal(Node &node) { setNumbers(node, shapeOfNumbers(node), typeOfNumbers(node, ElementType::f32), true); }
+void randomUniform(Node &node) { setNumbers(node, shapeOfNumbers(node), typeOfNumbers(node, ElementType::f32), false); }
 void randomNormalLike(Node &node) {
   setNumbers(node, staticShape(node.shape(0)), typeOfNumbers(node, node.type(0)), true);
 }

@@ -30,8 +30,7 @@ struct Transform {
 } // namespace
 
 /// What part `from` of element `n` adds to part `to` of result `k`.
-static double factorOf(const Transform &transform, std::int64_t n, std::int64_t from, std::int64_t k,
-                       std::int64_t to) {
+static double factorOf(const Transform &transform, std::int64_t n, std::int64_t from, std::int64_t k, std::int64_t to) {
   double angle = 2 * std::numbers::pi * double(n * k % transform.length) / double(transform.length);
   double cosine = std::cos(angle), sine = transform.isInverse ? std::sin(angle) : -std::sin(angle);
   double value = from == to ? cosine : to == 1 ? sine : -sine;
@@ -80,7 +79,7 @@ static void transformAlong(Node &node, std::int64_t axis) {
     transform.length = node.integer(1, "dft_length");
   else if (transform.isReal())
     transform.length = 2 * (size - 1);
-  if (transform.length < 1)
+  if (transform.length < 1 || transform.length > kMostOfTransform)
     Node::fail("a transform of " + std::to_string(transform.length) + " elements is not supported");
   transform.inputs = std::min(size, transform.isReal() ? transform.length / 2 + 1 : transform.length);
   Tensor x = node.tensor(0);
