@@ -24,7 +24,7 @@ from torch.nn import functional as F  # noqa: E402
 
 from onnx_files import model, node, tensor, value, write  # noqa: E402
 
-KINDS = {torch.float32: 1, torch.int32: 6, torch.int64: 7}
+KINDS = {torch.float32: 1, torch.uint8: 2, torch.int8: 3, torch.int32: 6, torch.int64: 7}
 torch.manual_seed(1)
 
 
@@ -193,11 +193,39 @@ def images(cases):
                       F.grid_sample(x, grid, mode, padding, False), opset=20, mode=ours, padding_mode=padding.encode())
 
 
+def recurrent(cases):
+    """Both directions of sequences of several lengths: PyTorch's gates in ONNX's order."""
+    x, lengths = torch.rand(3, 4, 5), torch.tensor([2, 4, 3], dtype=torch.int32)
+    for op, order in (("LSTM", (0, 3, 1, 2)), ("GRU", (1, 0, 2)), ("RNN", (0,))):
+        net = getattr(torch.nn, op)(5, 6, bidirectional=True, batch_first=True)
+        with torch.no_grad():
+            packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            y = torch.nn.utils.rnn.pad_packed_sequence(net(packed)[0], batch_first=True, total_length=4)[0]
+
+        def weight(kind):
+            directions = [getattr(net, f"{kind}_l0{end}").detach() for end in ("", "_reverse")]
+            return torch.stack([torch.cat([w.chunk(len(order))[gate] for gate in order]) for w in directions])
+
+        weights = {"w": weight("weight_ih"), "r": weight("weight_hh"),
+                   "b": torch.cat([weight("bias_ih"), weight("bias_hh")], 1)}
+        linear = {"linear_before_reset": 1} if op == "GRU" else {}
+        cases.one(f"{op.lower()}_of_lengths", op, {"x": x, "n": lengths}, weights, y.reshape(3, 4, 2, 6),
+                  ["x", "w", "r", "b", "n"], opset=14, hidden_size=6, direction=b"bidirectional", layout=1, **linear)
+
+
+def integers(cases):
+    """Sums of integers that f32 does not hold."""
+    x, w = torch.randint(200, 256, (3, 2, 1500)).to(torch.uint8), torch.randint(200, 256, (1500, 4)).to(torch.uint8)
+    cases.one("product_of_integers", "MatMulInteger", {"x": x}, {"w": w}, (x.long() @ w.long()).int())
+    x, w = torch.randint(200, 256, (3, 60, 6, 5)).to(torch.uint8), torch.randint(-128, -90, (4, 60, 5, 4)).to(torch.int8)
+    cases.one("convolution_of_integers", "ConvInteger", {"x": x}, {"w": w}, F.conv2d(x.double(), w.double()).int())
+
+
 def main():
     program = os.path.join(BUILD, "tests", "onnx_node_test")
     with tempfile.TemporaryDirectory() as folder:
         cases = Cases(folder)
-        for family in (products, convolutions, pools, norms, images):
+        for family in (products, convolutions, pools, norms, images, recurrent, integers):
             family(cases)
         environment = {**os.environ, "SLUICE_ONNX_TESTS": folder, "SLUICE_ONNX_CASES": "_"}
         done = subprocess.run([program, "--gtest_filter=Onnx.OperatorsAgreeWithTheReference"], env=environment,
