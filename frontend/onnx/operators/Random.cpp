@@ -1,4 +1,4 @@
-// Random numbers. Each node has a key of its own, from its seed or its name, so that every call gives the same numbers.
+// Random numbers. The key of a node comes from its seed or its name, so that every call gives the same numbers.
 #include "sluice/random.h"
 #include "frontend/onnx/import/Operators.h"
 #include "sluice/ops.h"

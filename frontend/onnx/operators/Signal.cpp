@@ -36,7 +36,7 @@ static double factorOf(const Transform &transform, std::int64_t n, std::int64_t 
   double value = from == to ? cosine : to == 1 ? sine : -sine;
   if (!transform.isInverse)
     return value;
-  // The half of a spectrum stands for both halves. Its ends occur once, and are real.
+  // The half of a spectrum counts as both halves. Its ends occur once, and are real.
   bool isEnd = n == 0 || 2 * n == transform.length;
   if (transform.isReal())
     value *= isEnd ? (from == 0 ? 1 : 0) : 2;
