@@ -55,7 +55,9 @@ CASES = [
            {"atoms": [1, n], "neighbors": [1, n], "distances": [1, n, n], "roles": [1, n]}, {"seq_len": n}, integers=3)
       for n in (32, 50)),
     Case("ddddocr/common_det.onnx", {"images": [1, 3, 416, 416]}),
-    *(Case("ddddocr/common_old.onnx", {"input1": [1, 1, 64, n]}, {"image_width": n}, tolerance=1e-2)
+    # Its activations are rounded to 8 bits by their extremes: a change of 1e-6 of the input moves the outputs of ONNX
+    # Runtime by up to 2e-2.
+    *(Case("ddddocr/common_old.onnx", {"input1": [1, 1, 64, n]}, {"image_width": n}, tolerance=1e-2, seed=1)
       for n in (160, 200)),
     # The seeds give probabilities that are not close to 0.
     Case("openwakeword/alexa_v0.1.onnx", {"onnx::Flatten_0": [1, 16, 96]}),

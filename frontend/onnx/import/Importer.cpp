@@ -304,7 +304,8 @@ Tensor Importer::tensorOf(const ValuePtr &value, bool isWeight) {
   if (foldInputs)
     return tensorToFold(value);
   bool isFloat = onnx::isFloat(known->type());
-  bool isParameter = isFloat && known->rank() > 0 && (isWeight || (value->isWeight && known->count() > 1));
+  bool isParameter =
+      isFloat && known->rank() > 0 && !known->isUniform() && (isWeight || (value->isWeight && known->count() > 1));
   value->made = isParameter && known->count() > 0 ? makeParameter(std::string(value->name), *known) : constant(*known);
   return value->made;
 }
