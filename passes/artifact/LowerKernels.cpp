@@ -66,8 +66,7 @@ LogicalResult lowerKernels(Compilation &c) {
       return failure();
   if (!c.shared)
     return success();
-  c.result.sharedKernels = c.shared->count();
-  c.result.reusedKernels = c.shared->hits();
+  c.result.shared = c.shared->counts();
   return c.shared->lower(c.module.getLoc(), c.result.objects);
 }
 

@@ -25,8 +25,8 @@ Backend::Backend(const sluice_backend_compile &table, sluice_session *session, c
     : table(table), session(session), capacity(options.capacity) {
   sluice_target_info info = describe();
   llvm::raw_string_ostream out(target);
-  // "native" is one CPU in a process; a file of kernels would also need the versions of the backends.
-  for (const char *part : {makerOfKernels().data(), options.cpu, info.cpu, info.instructions, options.settings})
+  for (const char *part :
+       {makerOfKernels().data(), options.cpu, info.cpu, info.instructions, info.tuning, options.settings})
     out << (part ? part : "") << '\0';
   out << info.vector_bits << '\0' << capacity << '\0' << int(options.math);
 }
@@ -139,7 +139,9 @@ KernelKey Backend::keyOf(KernelOp kernel) const {
   Block &body = kernel.getBody().front();
   SmallVector<Operation *> ops(llvm::make_pointer_range(body.without_terminator()));
   KernelView view(kernel);
-  return passes::keyOf(*view.get(), target + view.unsaid().str(), kindOf(ops));
+  KernelKey key = passes::keyOf(*view.get(), target + view.unsaid().str(), kindOf(ops));
+  key.isOfHost = makerOfKernels() == kHostDevice;
+  return key;
 }
 
 FailureOr<std::vector<std::string>> Backend::lowerKernels(ArrayRef<std::string> symbols, Location loc) {

@@ -85,8 +85,8 @@ FailureOr<Lowered> runPipeline(ModuleOp module, const CompileOptions &options, c
   Compilation c{module, options, inputs, services};
   c.costs = inputs.costs;
   c.shardBuckets = inputs.shardBuckets.value_or(1);
-  if (inputs.kernels && inputs.compileTo == "lowered" && inputs.kernelTexts.empty())
-    c.shared = std::make_unique<SharedKernels>(*inputs.kernels);
+  if (inputs.kernels && inputs.compileTo == "lowered")
+    c.shared = std::make_unique<SharedKernels>(*inputs.kernels, inputs.kernelFolder, !inputs.kernelTexts.empty());
   Dump dump(options.dump_ir);
   // `model` runs even when resumed from, because it applies the options. The other phases begin after the given phase.
   size_t first = *from == 0 ? 0 : *from + 1;

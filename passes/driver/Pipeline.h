@@ -7,6 +7,7 @@
 #include "passes/artifact/Artifact.h"
 #include "passes/assign/search/TargetCosts.h"
 #include "passes/backend/Backend.h"
+#include "passes/kernel/SharedKernels.h"
 #include "passes/schedule/BucketCollectives.h"
 #include "runtime/plan/CommunicationForecast.h"
 #include "sluice/backend/compile.h"
@@ -42,9 +43,11 @@ struct PipelineInputs {
   PreparedKernels *prepared = nullptr;
   /// Fusion groups shared by several compilations of one model and target. Null: nothing is shared.
   KnownFusions *fusions = nullptr;
-  /// Kernels shared by all compilations that reach `lowered` and write no texts of kernels. Null: nothing is shared, and
-  /// a backend lowers its kernels together.
+  /// Kernels shared by all compilations that reach `lowered`. Null: nothing is shared, and a backend lowers its kernels
+  /// together.
   KernelCache *kernels = nullptr;
+  /// Kernels shared with other processes, in addition to `kernels`. Null: no folder is used.
+  KernelFolder *kernelFolder = nullptr;
 };
 
 /// Callbacks: external decisions, costs and data, and observers. All are optional.
@@ -74,12 +77,12 @@ struct EntryForecast {
 struct Lowered {
   std::vector<std::string> objects;
   runtime::Plan plan;
-  InitialValues values;                        // of states
-  std::optional<TargetCosts> costs;            // if a service found them
-  std::vector<FunctionNeeds> functions;        // of device code, as reported by its backends
-  std::vector<EntryForecast> communication;    // of the plan's entry points with communication
-  std::optional<LinkCosts> replicaLink;        // used for this prediction
-  size_t sharedKernels = 0, reusedKernels = 0; // that can be shared; those found in the cache
+  InitialValues values;                     // of states
+  std::optional<TargetCosts> costs;         // if a service found them
+  std::vector<FunctionNeeds> functions;     // of device code, as reported by its backends
+  std::vector<EntryForecast> communication; // of the plan's entry points with communication
+  std::optional<LinkCosts> replicaLink;     // used for this prediction
+  SharedCounts shared;                      // of kernels that can be shared
 };
 
 /// The names of the phases, in order.

@@ -1,4 +1,4 @@
-// Prepared and lowered kernels by content, shared by compilations of any programs.
+// Prepared and lowered kernels by content, shared by compilations of any programs in one process.
 #pragma once
 
 #include "passes/kernel/KernelLaunch.h"
@@ -17,8 +17,8 @@ struct CachedKernel {
   size_t bytes() const;
 };
 
-/// Holds the most recently used kernels, up to a number of bytes. Any thread may call it. Only `find` and `add`
-/// access entries, so that a cache on disk could be added there.
+/// Holds the most recently used kernels, up to a number of bytes. Any thread may call it. KernelFolder.h is the cache on
+/// disk.
 class KernelCache {
 public:
   struct Counts {

@@ -88,6 +88,16 @@ static llvm::Error writeOutput(ModuleOp module, const Compiled &compiled, Emit e
   return writeStandardOutput(text);
 }
 
+passes::SharedCounts Compiled::allShared() const {
+  passes::SharedCounts sums = shared;
+  for (const Compiled &other : others) {
+    sums.kernels += other.shared.kernels;
+    sums.reused += other.shared.reused;
+    sums.fromFolder += other.shared.fromFolder;
+  }
+  return sums;
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> readModel(llvm::StringRef path, MLIRContext &context) {
   auto module = ir::parseModuleFile(path, context);
   if (!module)
@@ -151,7 +161,6 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
     return variants.takeError();
 
   CompilerContext context;
-  bool sharesKernels = variants->size() > 1;
   std::vector<OwningOpRef<ModuleOp>> modules;
   std::optional<Compiled> compiled;
   for (auto [number, its] : llvm::enumerate(*variants)) {
@@ -162,7 +171,7 @@ llvm::Expected<Compiled> compileFile(llvm::StringRef path, const CompileOptions 
     part.variant = {int64_t(number), number + 1 == variants->size()};
     if (!isText(emit))
       part.values = (llvm::sys::path::filename(output) + kValuesEnding).str();
-    auto variant = compileModule(**module, its, part, sharesKernels ? &context : nullptr);
+    auto variant = compileModule(**module, its, part, &context);
     if (!variant)
       return variant.takeError();
     modules.push_back(std::move(*module));

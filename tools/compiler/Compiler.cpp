@@ -154,6 +154,7 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   Compiled compiled;
   passes::PipelineInputs inputs = inputsFor(module, options, task, *start);
   inputs.kernels = context ? &context->kernels() : nullptr;
+  inputs.kernelFolder = context && options.cache ? context->kernelFolder() : nullptr;
   passes::KnownFusions fusions; // candidates and the final compilation share entry points
   if (start->placement.chooses)
     inputs.fusions = &fusions;
@@ -165,8 +166,9 @@ llvm::Expected<Compiled> compileModule(ModuleOp module, const CompileOptions &op
   compiled.plan = std::move(lowered->plan);
   compiled.values = std::move(lowered->values);
   compiled.functions = std::move(lowered->functions);
-  compiled.sharedKernels = lowered->sharedKernels;
-  compiled.reusedKernels = lowered->reusedKernels;
+  compiled.shared = lowered->shared;
+  if (inputs.kernelFolder)
+    compiled.cacheProblem = inputs.kernelFolder->problem();
   if (inputs.compileTo == "lowered" && !inputs.kernelTexts.empty())
     if (llvm::Error error = writeKernelFiles(module, options, inputs, start->placement, lowered->costs, compiled))
       return error;

@@ -60,7 +60,8 @@ struct Compiled {
   passes::InitialValues values;                 // initial data of states, from `lowered` on
   std::vector<passes::FunctionNeeds> functions; // of device code, as reported by its backends
   std::vector<std::string> kernels;             // the names of those whose texts were written
-  size_t sharedKernels = 0, reusedKernels = 0;  // with code that can be reused; with code that was reused
+  passes::SharedCounts shared;                  // of kernels with code that can be reused
+  std::string cacheProblem;                     // the failure to write to the folder of kernels, or empty
   std::string warnings;
   std::vector<PhaseTime> phases;                    // including linking, the last, as `executable`
   std::optional<PlacementReport> placement;         // if devices were chosen
@@ -68,12 +69,16 @@ struct Compiled {
   std::optional<passes::LinkCosts> replicaLink;     // used for this prediction
   std::string output;                               // output file, or empty
   std::vector<Compiled> others;                     // for each of the other lists of devices
+
+  /// The sums for all lists of devices.
+  passes::SharedCounts allShared() const;
 };
 
 /// Reads a graph file or a dump. The module then names its data file by an absolute path.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> readModel(llvm::StringRef path, mlir::MLIRContext &context);
 
-/// Runs the pipeline on the module in place. Compilations with one context share kernels. Null: none are shared.
+/// Runs the pipeline on the module in place. Compilations with one context share kernels, and share them with other
+/// processes unless `options.cache` is off. Null: none are shared.
 llvm::Expected<Compiled> compileModule(mlir::ModuleOp module, const CompileOptions &options,
                                        const CompileTask &task = {}, CompilerContext *context = nullptr);
 

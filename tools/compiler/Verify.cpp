@@ -11,6 +11,7 @@
 #include "ir/text/DiagnosticText.h"
 #include "ir/text/ParseGuard.h"
 #include "runtime/io/InitialValues.h"
+#include "tools/compiler/CompilerContext.h"
 #include "tools/compiler/Deviation.h"
 #include "tools/compiler/Diagnostics.h"
 #include "tools/compiler/LoadedModel.h"
@@ -360,8 +361,8 @@ llvm::Expected<Verification> compareWithReference(ModuleOp module, runtime::Inst
 }
 
 llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOptions &options) {
-  MLIRContext context(MLIRContext::Threading::DISABLED); // failure to create a thread would end the process
-  auto module = readModel(path, context);
+  CompilerContext context;
+  auto module = readModel(path, context.mlir());
   if (!module)
     return module.takeError();
   if (ir::isReplicated(**module))
@@ -371,7 +372,7 @@ llvm::Expected<Verification> verifyFile(llvm::StringRef path, const VerifyOption
       !(*module)->getOps<ir::PartsOp>().empty())
     return makeError(ExitCode::Unsupported, "cannot verify a dump with microbatches: calls in parts are not "
                                             "compared; verify the original model");
-  auto compiled = compileModule(**module, options.compile);
+  auto compiled = compileModule(**module, options.compile, {}, &context);
   if (!compiled)
     return compiled.takeError();
   auto loaded = LoadedModel::load(compiled->objects, {});

@@ -35,6 +35,8 @@ static llvm::Error compile(const std::string &file, const onnx::ImportOptions &i
     printTiming(llvm::errs(), *compiled);
   else if (talk.verbose)
     printPhases(llvm::errs(), *compiled);
+  if (talk.verbose && !compiled->cacheProblem.empty())
+    llvm::errs() << "note: " << compiled->cacheProblem << '\n';
   if (compiled->objects.empty() || compiled->output == "-")
     return llvm::Error::success();
   if (talk.json)

@@ -97,7 +97,7 @@ Command addPlace(CLI::App &app) {
       ->type_name("FILE");
   command->add_option("--explain", options->explain, "Print the cost of this op, group or source line on each device")
       ->type_name("OP");
-  addOptions(*command, options->compile, {"Devices", "Code", "Placement"});
+  addOptions(*command, options->compile, {"Devices", "Code", "Placement"}, {"--no-cache"});
   return {command, [=](const Talk &talk) { return place(*options, talk); }};
 }
 

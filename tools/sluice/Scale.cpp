@@ -127,7 +127,7 @@ Command addScale(CLI::App &app) {
              "--weak", [](int64_t) {}, "Give each replica a whole batch (weak scaling, the default)")
       ->excludes(strong);
   command->add_option("--html", options->html, "Write an HTML page with diagrams")->type_name("FILE");
-  addOptions(*command, options->compile, {"Devices", "Code"}, {"--batch"});
+  addOptions(*command, options->compile, {"Devices", "Code"}, {"--batch", "--no-cache"});
   return {command, [=](const Talk &talk) { return scaleModel(*options, talk); }};
 }
 

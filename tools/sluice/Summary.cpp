@@ -272,6 +272,8 @@ void printSummary(llvm::raw_ostream &out, const Compiled &compiled) {
     entries.push_back(fmt::format("{} ({} {})", name, launches, launches == 1 ? "launch" : "launches"));
   out << fmt::format("{}: {}, {} in {:.2f} s\n", compiled.output, figures.model, printBytes(figures.fileBytes),
                      figures.seconds);
+  if (passes::SharedCounts shared = compiled.allShared(); shared.fromFolder > 0)
+    out << fmt::format("  cache         code of {} of {} kernels\n", shared.fromFolder, shared.kernels);
   out << fmt::format("  entry points  {}\n", llvm::join(entries, ", "));
   out << fmt::format("  parameters    {} in {} tensors\n", printCount(figures.parameters), figures.parameterTensors);
   if (!compiled.plan.values.empty())
@@ -346,6 +348,9 @@ static json::Object summaryAsJson(const Compiled &compiled) {
                       {"entries", json::Array(figures.entries)},
                       {"parameters", figures.parameters},
                       {"kernels", figures.kernels},
+                      {"shared_kernels", int64_t(compiled.shared.kernels)},
+                      {"reused_kernels", int64_t(compiled.shared.reused)},
+                      {"cached_kernels", int64_t(compiled.shared.fromFolder)},
                       {"capacity", figures.capacity},
                       {"replicas", figures.replicas},
                       {"microbatches", figures.microbatches},

@@ -60,13 +60,11 @@ void printTiming(llvm::raw_ostream &out, const compiler::Compiled &compiled) {
       line("  " + pass.pass, pass.seconds);
   }
   line("total", total);
-  size_t shared = compiled.sharedKernels, reused = compiled.reusedKernels;
-  for (const compiler::Compiled &other : compiled.others) {
-    shared += other.sharedKernels;
-    reused += other.reusedKernels;
-  }
-  if (reused > 0)
-    out << fmt::format("{:<30}{:>10} of {}\n", "reused kernels", reused, shared);
+  passes::SharedCounts shared = compiled.allShared();
+  for (auto [name, count] :
+       {std::pair("reused kernels", shared.reused), std::pair("cached kernels", shared.fromFolder)})
+    if (count > 0)
+      out << fmt::format("{:<30}{:>10} of {}\n", name, count, shared.kernels);
 }
 
 } // namespace sluice::tool

@@ -40,13 +40,15 @@ static std::string registersOf(StringRef assembly, const Target &target) {
          ", scalar spills: " + std::to_string(scalars) + "\n";
 }
 
-llvm::Error KernelTexts::write(llvm::ArrayRef<mlir::ModuleOp> kernels, const Target &target) {
+llvm::Error KernelTexts::write(llvm::ArrayRef<size_t> numbers, llvm::ArrayRef<mlir::ModuleOp> kernels,
+                               const Target &target) {
   if (folder.empty())
     return llvm::Error::success();
   auto texts = compileToText(kernels, target);
   if (!texts)
     return texts.takeError();
-  for (const auto &[its, text] : llvm::zip_equal(names, *texts)) {
+  for (const auto &[number, text] : llvm::zip_equal(numbers, *texts)) {
+    const Named &its = names[number];
     const std::pair<const char *, std::string> kinds[] = {{"txt", its.tiles + registersOf(text.assembly, target)},
                                                           {"vector.mlir", text.vectors},
                                                           {"ll", text.llvmIR},

@@ -12,9 +12,9 @@ public:
   explicit KernelTexts(std::string folder = "") : folder(std::move(folder)) {}
 
   void add(llvm::StringRef name, const LoweredKernel &kernel);
-  /// Writes the texts of the kernels in the order in which they were added; each is the module of its functions. The
-  /// error of a file has its name.
-  llvm::Error write(llvm::ArrayRef<mlir::ModuleOp> kernels, const Target &target);
+  /// Writes the texts of the kernels with these numbers, in the order in which they were added. Each kernel is the module
+  /// of its functions. The error of a file has its name.
+  llvm::Error write(llvm::ArrayRef<size_t> numbers, llvm::ArrayRef<mlir::ModuleOp> kernels, const Target &target);
 
 private:
   struct Named {

@@ -47,6 +47,7 @@ public:
   void cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate);
 
 private:
+  SmallVector<ModuleOp> generate(ArrayRef<size_t> numbers);
   bool isProductOfHalfWeight(const sluice_kernel_view &kernel) const;
   const char *keep(std::string text) { return names.emplace_back(std::move(text)).c_str(); }
 
@@ -54,7 +55,7 @@ private:
   int64_t capacity = 0;
   cpu::SessionKernels kernels;
   cpu::KernelTexts texts;
-  std::string instructions; // of the target, separated by commas
+  std::string instructions, tuning; // of the target
   // Results of earlier calls, which live until the session ends.
   std::deque<std::string> names;
   std::deque<std::vector<sluice_stage_info>> stages;
@@ -71,6 +72,7 @@ CpuSession::CpuSession(const sluice_target_options &options) : capacity(options.
     throw backend::Error(SLUICE_USAGE, std::string("there is no setting '") + options.settings + "'");
   target = loops::valueOf(cpu::Target::of(options.cpu));
   instructions = llvm::join(target.instructions, ",");
+  tuning = ("l1=" + llvm::Twine(target.l1) + ",l2=" + llvm::Twine(target.l2)).str(); // the rest follows from the name
 }
 
 void CpuSession::describe(sluice_target_info &info) const {
@@ -78,6 +80,7 @@ void CpuSession::describe(sluice_target_info &info) const {
   info.cpu = target.cpu.c_str();
   info.vector_bits = uint32_t(target.vectorBits);
   info.instructions = instructions.c_str();
+  info.tuning = tuning.c_str();
 }
 
 static std::string reasonAgainst(Operation *op) {
@@ -155,13 +158,19 @@ template <typename T> static T compiled(llvm::Expected<T> value) {
   return std::move(*value);
 }
 
+/// The modules of kernels, whose texts are written if they are wanted.
+SmallVector<ModuleOp> CpuSession::generate(ArrayRef<size_t> numbers) {
+  SmallVector<ModuleOp> modules;
+  loops::diagnosed(kernels.context(), [&] { return kernels.generate(numbers, target, capacity, modules); });
+  if (llvm::Error error = texts.write(numbers, modules, target))
+    throw backend::Error(SLUICE_USAGE, llvm::toString(std::move(error)));
+  return modules;
+}
+
 void CpuSession::lower(sluice_blob &blob) {
   if (kernels.empty())
     return;
-  SmallVector<ModuleOp> modules;
-  loops::diagnosed(kernels.context(), [&] { return kernels.generate(kernels.all(), target, capacity, modules); });
-  if (llvm::Error error = texts.write(modules, target))
-    throw backend::Error(SLUICE_USAGE, llvm::toString(std::move(error)));
+  SmallVector<ModuleOp> modules = generate(kernels.all());
   setObject(objects.emplace_back(compiled(cpu::compileToObject(modules, target))), blob);
 }
 
@@ -175,8 +184,7 @@ void CpuSession::lowerKernels(std::span<const char *const> symbols, sluice_blob 
   }
   if (numbers.empty())
     return;
-  SmallVector<ModuleOp> modules;
-  loops::diagnosed(kernels.context(), [&] { return kernels.generate(numbers, target, capacity, modules); });
+  SmallVector<ModuleOp> modules = generate(numbers);
   for (auto [number, object] : llvm::enumerate(compiled(cpu::compileToObjects(modules, target))))
     setObject(objects.emplace_back(std::move(object)), *blobs[number]);
 }

@@ -3,7 +3,8 @@
 #include "ir/text/DiagnosticText.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/driver/Pipeline.h"
-#include "passes/kernel/KernelCache.h"
+#include "passes/kernel/KernelFolder.h"
+#include "tests/TemporaryFolder.h"
 #include "tests/ir/op_instance.h"
 #include <gmock/gmock.h>
 
@@ -79,19 +80,19 @@ protected:
       return sluice_cpu_backend_compile()->lower_kernels(session, symbols, count, blobs);
     };
     inputs.kernels = &cache;
+    inputs.backends = {&cpu};
   }
 
   /// The result for a program of one op, `op` of a value of this type.
   FailureOr<Lowered> compile(const std::string &op, const std::string &type, int64_t capacity = 4,
                              const std::string &name = "program") {
     std::string text = "module {\n  sluice.model \"" + name + "\" format 2 phase \"model\" capacity " +
-                       std::to_string(capacity) + "\n  sluice.graph [\"x\"] (%x : " + type + ") {\n    %y = " + op +
-                       " : (" + type + ") -> " + type + " loc(\"" + name + ".cpp\":1:2)\n    sluice.output \"" + name +
-                       "\", %y : " + type + "\n  }\n}\n";
+                       std::to_string(capacity) + "\n" + devices + "  sluice.graph [\"x\"] (%x : " + type +
+                       ") {\n    %y = " + op + " : (" + type + ") -> " + type + " loc(\"" + name +
+                       ".cpp\":1:2)\n    sluice.output \"" + name + "\", %y : " + type + "\n  }\n}\n";
     module = parseSourceString<ModuleOp>(text, &sluice::test::getContext());
     if (!module)
       return failure();
-    inputs.backends = {&cpu};
     return runPipeline(*module, options, inputs);
   }
 
@@ -100,6 +101,7 @@ protected:
   KernelCache cache;
   sluice::CompileOptions options;
   PipelineInputs inputs;
+  std::string devices; // of the program, in the IR; empty: the host
   OwningOpRef<ModuleOp> module;
 };
 
@@ -110,11 +112,11 @@ size_t CachedCompilation::prepared, CachedCompilation::lowered;
 TEST_F(CachedCompilation, ReusesAKernelOfAnotherProgram) {
   FailureOr<Lowered> first = compile("sluice.tanh %x", "tensor<?x8xf32>");
   ASSERT_TRUE(succeeded(first));
-  EXPECT_EQ(first->reusedKernels, 0u);
+  EXPECT_EQ(first->shared.reused, 0u);
   FailureOr<Lowered> second = compile("sluice.tanh %x", "tensor<?x8xf32>", 4, "other");
   ASSERT_TRUE(succeeded(second));
-  EXPECT_EQ(second->sharedKernels, 1u);
-  EXPECT_EQ(second->reusedKernels, 1u);
+  EXPECT_EQ(second->shared.kernels, 1u);
+  EXPECT_EQ(second->shared.reused, 1u);
   EXPECT_EQ(prepared, 1u);
   EXPECT_EQ(lowered, 1u);
   EXPECT_EQ(first->objects.front(), second->objects.front()) << "the kernel's, which precedes the plan";
@@ -133,17 +135,60 @@ TEST_F(CachedCompilation, MakesAKernelForEachContentAndTarget) {
   ASSERT_TRUE(succeeded(compile("sluice.cumsum %x {axis = 1 : i64}", cube)));
   ASSERT_TRUE(succeeded(compile("sluice.cumsum %x {axis = 2 : i64}", cube))) << "another attribute";
   EXPECT_EQ(lowered, 7u);
+  cpu.describe = [](sluice_session *session, sluice_target_info *info) {
+    sluice_status status = sluice_cpu_backend_compile()->describe(session, info);
+    info->tuning = "l1=1M";
+    return status;
+  };
+  ASSERT_TRUE(succeeded(compile("sluice.cumsum %x {axis = 2 : i64}", cube))) << "other caches";
+  EXPECT_EQ(lowered, 8u);
   EXPECT_EQ(cache.counts().hits, 0u);
 }
 
-TEST_F(CachedCompilation, SharesNothingIfTextsAreWanted) {
+TEST_F(CachedCompilation, OfAnotherProcessReusesAKernel) {
+  sluice::test::TemporaryFolder folder;
+  KernelFolder kernels(folder.path(), "compiler");
+  inputs.kernelFolder = &kernels;
+  FailureOr<Lowered> first = compile("sluice.tanh %x", "tensor<?x8xf32>");
+  ASSERT_TRUE(succeeded(first));
+  EXPECT_EQ(first->shared.fromFolder, 0u);
+  KernelCache empty;
+  inputs.kernels = &empty;
+  FailureOr<Lowered> second = compile("sluice.tanh %x", "tensor<?x8xf32>");
+  ASSERT_TRUE(succeeded(second));
+  EXPECT_EQ(second->shared.fromFolder, 1u);
+  EXPECT_EQ(second->shared.reused, 0u);
+  EXPECT_EQ(prepared, 1u);
+  EXPECT_EQ(first->objects, second->objects);
+  FailureOr<Lowered> third = compile("sluice.tanh %x", "tensor<?x8xf32>");
+  ASSERT_TRUE(succeeded(third));
+  EXPECT_EQ(third->shared.reused, 1u) << "it is in memory now";
+}
+
+// Tests that kernels of a plugin, whose version the folder does not know, are not kept in files.
+TEST_F(CachedCompilation, KeepsNoFilesForOtherBackends) {
+  sluice::test::TemporaryFolder folder;
+  KernelFolder kernels(folder.path(), "compiler");
+  inputs.kernelFolder = &kernels;
+  sluice_backend_compile plugin = cpu;
+  plugin.name = "plugin";
+  inputs.backends.push_back(&plugin);
+  devices = "  sluice.device \"cpu\" = \"cpu\" 0\n  sluice.device \"acc0\" = \"plugin\" 0 first\n";
   ASSERT_TRUE(succeeded(compile("sluice.tanh %x", "tensor<?x8xf32>")));
+  EXPECT_EQ(lowered, 1u);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST_F(CachedCompilation, TakesNothingIfTextsAreWritten) {
+  FailureOr<Lowered> first = compile("sluice.tanh %x", "tensor<?x8xf32>");
+  ASSERT_TRUE(succeeded(first));
   inputs.kernelTexts = testing::TempDir() + "kernel_texts";
   FailureOr<Lowered> result = compile("sluice.tanh %x", "tensor<?x8xf32>");
   ASSERT_TRUE(succeeded(result));
-  EXPECT_EQ(result->sharedKernels, 0u);
+  EXPECT_EQ(result->shared.reused, 0u);
   EXPECT_EQ(prepared, 2u);
-  EXPECT_EQ(lowered, 1u);
+  EXPECT_EQ(lowered, 2u);
+  EXPECT_EQ(result->objects, first->objects);
 }
 
 TEST_F(CachedCompilation, RefusesStagesWithoutTheSymbol) {

@@ -45,9 +45,9 @@ typedef struct sluice_target_options {
   /* Settings of the backend, such as "arch=sm_90,library=all"; "" for none. An unknown one is SLUICE_USAGE, with its name
    * in last_error. */
   const char *settings;
-  /* Since 2.6: a folder for readable texts of kernels; it exists when lower is called. NULL: none are wanted. lower
-   * writes a file NAME.KIND for each text of the kernel whose view has this name, for example relu.ll. NAME.txt has
-   * facts about the kernel, one per line, for example "tile: 6 x 32". */
+  /* Since 2.6: a folder for readable texts of kernels; it exists when lower or lower_kernels is called. NULL: none are
+   * wanted. Both write a file NAME.KIND for each text of the kernel whose view has this name, for example relu.ll.
+   * NAME.txt has facts about the kernel, one per line, for example "tile: 6 x 32". */
   const char *temporaries;
   sluice_math math;       /* since 2.8 */
 } sluice_target_options;
@@ -80,6 +80,8 @@ typedef struct sluice_target_info {
   /* Since 2.7: the alignment of buffers on its devices in bytes, a power of two from 64 to 4096; 0: 64. The run half
    * must allocate with this alignment, and reports it in sluice_device_info. */
   size_t alignment;
+  /* Since 2.8: what else of the CPU the code of kernels depends on, such as the sizes of its caches. NULL: nothing. */
+  const char *tuning;
 } sluice_target_info;
 
 /* Element `number` of `peaks`. */
