@@ -161,7 +161,7 @@ def check_external_data(tool):
     expect(status == 0, f"--data-dir permits links: {error}")
 
 
-# --- what is stored
+# --- stored data
 
 def check_uniform_values(tool):
     content = model([node("ConstantOfShape", ["shape"], ["w"]), node("MatMul", ["x", "w"], ["y"])],

@@ -54,18 +54,19 @@ static int visitLoaded(dl_phdr_info *info, size_t, void *data) {
   };
   if (llvm::none_of(segments, contains))
     return 0;
-  for (const ElfW(Phdr) &segment : segments)
+  for (const ElfW(Phdr) & segment : segments)
     if (segment.p_type == PT_NOTE && file.buildId.empty())
-      file.buildId =
-          buildIdIn({reinterpret_cast<const char *>(info->dlpi_addr + segment.p_vaddr), segment.p_memsz});
+      file.buildId = buildIdIn({reinterpret_cast<const char *>(info->dlpi_addr + segment.p_vaddr), segment.p_memsz});
   return 1;
 }
 
 std::string versionOfCodeGenerators() {
   std::string version;
   // A function of each: this file is linked with the backend of the host.
-  for (auto address : {reinterpret_cast<uintptr_t>(&findCacheFolder), reinterpret_cast<uintptr_t>(
-           static_cast<mlir::LogicalResult (*)(mlir::Operation *, bool)>(&mlir::verify)), reinterpret_cast<uintptr_t>(&llvm::sys::getHostCPUName)}) {
+  for (auto address :
+       {reinterpret_cast<uintptr_t>(&findCacheFolder),
+        reinterpret_cast<uintptr_t>(static_cast<mlir::LogicalResult (*)(mlir::Operation *, bool)>(&mlir::verify)),
+        reinterpret_cast<uintptr_t>(&llvm::sys::getHostCPUName)}) {
     LoadedFile file{address};
     dl_iterate_phdr(&visitLoaded, &file);
     if (file.buildId.empty())

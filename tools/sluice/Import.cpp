@@ -18,7 +18,7 @@ namespace sluice::tool {
 static const char kImportExamples[] = R"(Examples:
   sluice import resnet18.onnx -o resnet18.mlir          a model for compile, verify, place and show
   sluice import encoder.onnx --dim seq=128              with a size for a dimension that the file leaves open
-  sluice import detector.onnx --check                   operators, dimensions and what is missing
+  sluice import detector.onnx --check                   operators, dimensions and problems
   sluice compile resnet18.onnx -o resnet18              import and compile)";
 
 //===- text -------------------------------------------------------------------------------------------------------===//
@@ -132,7 +132,7 @@ Command addImport(CLI::App &app) {
       ->add_option("-o,--output", *output,
                    "Model to write, with its weights in FILE.safetensors (default: the name with .mlir)")
       ->type_name("FILE");
-  command->add_flag("--check", *checks, "Write nothing; list operators, dimensions and what is missing");
+  command->add_flag("--check", *checks, "Write nothing; list operators, dimensions and problems");
   addImportFlags(*command, *options);
   return {command, [=](const Talk &talk) {
             std::string file = output->empty() ? (llvm::sys::path::stem(*model) + ".mlir").str() : *output;

@@ -1,4 +1,4 @@
-// Importer: one walk over the nodes of an ONNX graph, which evaluates what is known and emits the rest through the
+// Importer: one walk over the nodes of an ONNX graph, which evaluates nodes with known inputs and emits the rest through the
 // graph API.
 #pragma once
 
@@ -75,7 +75,7 @@ private:
   const file::Function *functionOf(const file::Node &node) const;
   /// Computes a node from known inputs by the reference functions of its ops; false if that is not possible.
   bool fold(Node &node, void (*handler)(Node &));
-  /// The input of the graph of a folded node that stands for a known value.
+  /// The input for a known value in the graph of a folded node.
   Tensor tensorToFold(const ValuePtr &value);
   Tensor tensorOf(const Sizes &sizes) const;
   void note(const file::Node &node, const Scope &scope, std::int64_t opset, const std::string &reason);

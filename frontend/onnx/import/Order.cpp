@@ -106,7 +106,7 @@ private:
 
 } // namespace
 
-/// Whether each node follows those that compute what it reads.
+/// Whether each node follows the producers of its inputs.
 static bool isSorted(const std::vector<const file::Node *> &nodes) {
   std::unordered_set<std::string_view> later, computed;
   for (const file::Node *node : nodes)

@@ -42,7 +42,7 @@ struct Sequence {
   std::vector<std::shared_ptr<Value>> elements;
 };
 
-/// What the name of a value stands for.
+/// A value that nodes refer to by its name.
 struct Value {
   /// Lost: a node that cannot be imported, or one that depends on it, computes the value.
   struct Lost {};

@@ -25,7 +25,7 @@ static std::optional<Scores> scoresOf(const Node &reader, std::size_t input) {
   return Scores{query.values.front(), key.values.front(), factors.scale * query.scale * key.scale};
 }
 
-/// Whether a mask broadcasts to scores of these dimensions. The batch counts as a size of its own.
+/// Whether a mask broadcasts to scores of these dimensions. The batch is a separate size.
 static bool broadcasts(const std::vector<Size> &mask, const std::vector<Size> &scores) {
   if (mask.size() > scores.size())
     return false;

@@ -1,4 +1,4 @@
-// BatchNormalization of a convolution: a convolution with other weights and bias, as exporters fold it, too.
+// BatchNormalization of a convolution: a convolution with other weights and bias. Exporters fold it in the same way.
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/recognize/Recognize.h"
 
