@@ -11,6 +11,7 @@
 #include "sluice/language.h"
 #include "sluice/layers.h"
 #include "sluice/module.h"
+#include "sluice/onnx.h"
 #include "sluice/ops.h"
 #include "sluice/optim.h"
 #include "sluice/process.h"
