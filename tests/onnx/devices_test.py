@@ -1,0 +1,98 @@
+"""Real ONNX models on several devices, replicas and CUDA: devices_test.py SOURCE BUILD [PART-OF-A-NAME]
+
+Outputs on virtual devices, with pins chosen by placement and on replicas, are equal to those of the CPU, bit for bit.
+`sluice verify` compares every kernel with the reference. NVRTC compiles the kernels for a GPU that need not exist.
+Runs with SLUICE_TEST_FULL; by default, only with the smallest model.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+from environment import SKIPPED, enter
+
+MODELS = {"silero_vad_16k_op15": 4, "ch_PP-OCRv4_det_infer": 2, "ch_PP-OCRv4_rec_infer": 4, "rxnmap": 1}
+SMALLEST = "silero_vad_16k_op15"
+DEVICES = {
+    "two virtual devices": ["--devices", "cpu,sim:0", "--placement", "auto"],
+    "no device of the host": ["--devices", "sim:0"],
+    "two replicas": ["--devices", "sim:0-1", "--replicas", "2"],
+}
+CUDA = ["--devices", "cuda:0", "--backend", "cuda=arch=sm_90", "--emit", "obj"]
+
+
+class Model:
+    def __init__(self, build, path, case, rows, work):
+        import numpy
+        import onnxruntime
+        import real_models
+        self.build, self.work, self.rows = build, work, rows if case.free else 1
+        self.flags = real_models.import_flags(case)
+        self.path = path
+        onnxruntime.set_default_logger_severity(4)
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        self.inputs, self.outputs = [], [output.name for output in session.get_outputs()]
+        for number, (name, value) in enumerate(real_models.feeds(session, case, self.rows).items()):
+            if not isinstance(case.inputs[name], (int, float)):
+                numpy.save(f"{work}/x{number}.npy", value)
+                self.inputs += ["--input", f"{name}=@{work}/x{number}.npy"]
+        self.run("import", path, "-o", f"{work}/m.mlir", *self.flags)
+
+    def run(self, *arguments):
+        done = subprocess.run([f"{self.build}/bin/sluice", *arguments], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"sluice {' '.join(arguments[:2])}: code {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def predict(self, *flags):
+        """The bytes of all outputs of a program that is compiled with these flags."""
+        self.run("compile", f"{self.work}/m.mlir", "-o", f"{self.work}/p", "--batch", str(self.rows), "-q", *flags)
+        outputs = [part for number, name in enumerate(self.outputs)
+                   for part in ("--output", f"{name}=@{self.work}/y{number}.npy")]
+        subprocess.run([f"{self.work}/p", "predict", *self.inputs, *outputs], check=True, capture_output=True)
+        return [open(f"{self.work}/y{number}.npy", "rb").read() for number in range(len(self.outputs))]
+
+
+def check(model, name):
+    problems = []
+    expected = model.predict()
+    for what, flags in DEVICES.items():
+        if "replicas" in what and model.rows == 1:
+            continue
+        if model.predict(*flags) != expected:
+            problems.append(f"{name}: other bits on {what}")
+    print(name, model.run("verify", f"{model.work}/m.mlir", "--rows", str(min(model.rows, 2))).strip(), flush=True)
+    model.run("compile", f"{model.work}/m.mlir", "-o", f"{model.work}/cuda.o", *CUDA)
+    return problems
+
+
+def main(source, build, part=""):
+    full = os.environ.get("SLUICE_TEST_FULL")
+    enter(source)
+    import real_models
+    folder = os.path.join(source, "build", "onnx", "models")
+    if full:
+        real_models.download(folder)
+    elif not os.path.isdir(folder):
+        print("skipped: there is no build/onnx/models; tools/scripts/onnx-tests makes it")
+        sys.exit(SKIPPED)
+    problems, seen = [], set()
+    for path, case in real_models.cases(folder):
+        name = os.path.splitext(os.path.basename(path))[0]
+        if name not in MODELS or name in seen or part not in name or not (full or name == SMALLEST):
+            continue
+        seen.add(name)
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                problems += check(Model(build, path, case, MODELS[name], work), name)
+            except RuntimeError as error:
+                problems.append(f"{name}: {error}")
+    print("\n".join(problems))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
