@@ -26,10 +26,10 @@ void expectEqual(const CachedKernel &a, const CachedKernel &b) {
   EXPECT_EQ(writeCachedKernel(a, "name"), writeCachedKernel(b, "name"));
 }
 
-/// Sets the time of last use of all files.
+/// Moves the time of last use of all files into the past.
 void makeOlder(const TemporaryFolder &folder, std::chrono::minutes by) {
   for (const std::string &name : folder.names())
-    fs::last_write_time(folder / name, fs::file_time_type::clock::now() - by);
+    fs::last_write_time(folder / name, fs::last_write_time(folder / name) - by);
 }
 
 } // namespace
@@ -85,9 +85,10 @@ TEST(KernelFolder, RemovesTheLeastRecentlyUsed) {
   TemporaryFolder folder;
   size_t bytes = writeCachedKernel(storedKernel(1000), "name").size();
   KernelFolder(folder.path(), "compiler").add("a", storedKernel(1000));
-  KernelFolder(folder.path(), "compiler").add("b", storedKernel(1000));
-  folder.write("other.txt", std::string(10000, 'x'));
   makeOlder(folder, std::chrono::minutes(10));
+  KernelFolder(folder.path(), "compiler").add("b", storedKernel(1000));
+  makeOlder(folder, std::chrono::minutes(10));
+  folder.write("other.txt", std::string(10000, 'x'));
   KernelFolder kernels(folder.path(), "compiler", 2 * bytes);
   EXPECT_TRUE(kernels.find("a"));
   kernels.add("c", storedKernel(1000));
