@@ -72,7 +72,7 @@ class Program:
         self.bench = [self.path, "bench", "--entry", entry, "--json", "-q"]
 
     def compile(self, *flags):
-        command = [self.options.build / "bin/sluice", "compile", self.model, "--target-cpu", self.options.target_cpu, *flags]
+        command = [self.options.build / "bin/sluice", "compile", self.model, "--no-cache", "--target-cpu", self.options.target_cpu, *flags]
         return run(pinned(command, self.options.threads))
 
     def measure(self, *flags, threads=None, seconds=None):
