@@ -87,7 +87,7 @@ void measureRecord(const sluice::Device &device) {
 } // namespace
 
 int main(int argc, char **argv) {
-  setenv("SLUICE_CACHE", "", /*overwrite=*/1); // every run compiles its functions
+  setenv("SLUICE_CACHE", "off", /*overwrite=*/1); // every run compiles its functions
   CLI::App app("Measures calls of functions on arrays. A benchmark: it has no pass criterion.", "arrays_bench");
   sluice::help::setHelp(app);
   std::string devices = "cpu";

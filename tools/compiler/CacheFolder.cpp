@@ -12,7 +12,7 @@ namespace sluice::compiler {
 
 std::string findCacheFolder() {
   if (const char *chosen = std::getenv("SLUICE_CACHE"))
-    return chosen;
+    return *chosen == '/' ? chosen : "";
   // The XDG Base Directory Specification: relative paths are invalid and ignored.
   if (const char *caches = std::getenv("XDG_CACHE_HOME"); caches && *caches == '/')
     return std::string(caches) + "/sluice";

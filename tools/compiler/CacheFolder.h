@@ -5,7 +5,8 @@
 
 namespace sluice::compiler {
 
-/// $SLUICE_CACHE, or $XDG_CACHE_HOME/sluice, or ~/.cache/sluice. Empty if $SLUICE_CACHE is, or if there is no home.
+/// $SLUICE_CACHE, or $XDG_CACHE_HOME/sluice, or ~/.cache/sluice. Empty if $SLUICE_CACHE is no absolute path, such as
+/// "off", or if there is no home.
 std::string findCacheFolder();
 
 /// Identifies the builds of this compiler, of MLIR and of LLVM. Empty if one of them was linked without a build ID.

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import unittest
 
 from sluice_cli import BUILD, CliTest, main
 
@@ -96,13 +97,17 @@ class CacheTest(CliTest):
     def test_it_is_not_needed(self):
         inherited = {name: value for name, value in os.environ.items() if name not in ("SLUICE_CACHE", "XDG_CACHE_HOME", "HOME")}
         file = self.path("small.mlir")  # where there can be no folder
-        for settings in ({}, {"SLUICE_CACHE": ""}, {"SLUICE_CACHE": file}, {"HOME": file}, {"HOME": "/nowhere"}):
+        for settings in ({}, {"SLUICE_CACHE": "off"}, {"SLUICE_CACHE": ""}, {"SLUICE_CACHE": file}, {"HOME": file}, {"HOME": "/nowhere"}):
             with self.subTest(settings):
                 before = sorted(os.listdir(self.folder))
                 result = self.sluice("compile", "small.mlir", "--emit", "obj", "-o", "program", env=inherited | settings)
                 self.assertEqual((result.returncode, result.stderr), (0, ""))
                 os.remove(self.path("program"))
                 self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    @unittest.skipUnless("DASHBOARD_TEST_FROM_CTEST" in os.environ, "not run by ctest")
+    def test_other_tests_do_not_use_it(self):
+        self.assertEqual(os.environ["SLUICE_CACHE"], "off")
 
     def test_verbose_output_says_why_it_is_not_written(self):
         file = self.path("small.mlir")
