@@ -42,7 +42,8 @@ const Network kQuick[] = {kLeNet,
                           kLstm,
                           kSmallGpt2};
 // Only the first step, except in a full run.
-const Network kFirstStepAlone[] = {variant(kAlexNet, "batch2"), variant(kResNet50, "batch2"), kLstm};
+const Network kFirstStepAlone[] = {variant(kFcnR, "batch8"), variant(kAlexNet, "batch2"), variant(kAlexNetR, "batch8"),
+                                   variant(kResNet50, "batch2"), kLstm};
 const Network kLong[] = {kFcnS, kFcnR, kAlexNet, kAlexNetR, kResNet50, kGpt2};
 const Network kExact[] = {variant(kResNet18, "size64"), variant(kMobileNetV2, "size64"), variant(kUNet, "size32")};
 // Networks with many parameters, whose ops the others have.
