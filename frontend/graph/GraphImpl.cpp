@@ -334,6 +334,23 @@ static constexpr const char *kReservedName = "__metadata__";
 
 ir::StateOp GraphImpl::findState(StringRef state) { return states.lookup(state); }
 
+void GraphImpl::renameState(const std::string &state, const std::string &to) {
+  ir::StateOp op = findState(state);
+  op.setSymName(to);
+  graph.walk([&](ir::GetOp get) {
+    if (get.getState() == state)
+      get.setState(to);
+  });
+  states.erase(state);
+  states[to] = op;
+  if (auto its = data.extract(state)) {
+    its.key() = to;
+    data.insert(std::move(its));
+  }
+  if (frozen.erase(state))
+    frozen.insert(to);
+}
+
 ir::InitAttr GraphImpl::initAttr(const init::Init &init, const std::string &state, RankedTensorType type,
                                  const SourceLocation &location) {
   static constexpr const char *kinds[] = {"constant", "uniform", "normal"};

@@ -157,6 +157,8 @@ public:
   /// The state of which the value is a read; else null.
   ir::StateOp stateOf(mlir::Value value);
   ir::StateOp findState(llvm::StringRef name);
+  /// Gives a state another name, which is free, also where it is read.
+  void renameState(const std::string &state, const std::string &to);
   /// A parameter on a device with the same initial value as another one and separate updates.
   ir::StateOp addLike(ir::StateOp parameter, const Device &device, const SourceLocation &location);
   /// Sets the initial value of a state and of its copies.

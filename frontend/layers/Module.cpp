@@ -176,6 +176,17 @@ Tensor Module::importedParameter(const std::string &name, DType dtype, const Sha
 
 bool Module::hasState(const std::string &name) const { return bool(graph->findState(joined(path, name))); }
 
+void Module::renameState(const std::string &name, const std::string &to) {
+  std::string before = joined(path, name), after = joined(path, to);
+  graph->renameState(before, after);
+  for (Member &member : members)
+    if (member.path == before)
+      member.path = after;
+  for (std::string &state : graph->layers[number].states)
+    if (state == before)
+      state = after;
+}
+
 Tensor Module::addState(const char *kind, const std::string &full, DType dtype, const Shape &shape, init::Init init,
                         Where at) {
   std::string what = std::string(kind) + " '" + full + "'";

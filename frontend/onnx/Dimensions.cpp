@@ -109,22 +109,30 @@ void Dimensions::requireSizes(const File &file, const SourceLocation &where, std
               where);
 }
 
+/// Throws unless an unknown dimension has this name or place.
+static void requireUnknown(const File &file, const std::string &text, const SourceLocation &where) {
+  std::optional<std::int64_t> size;
+  for (const file::ValueInfo &input : file.inputs())
+    for (std::size_t i = 0; input.shape && i < input.shape->size(); ++i)
+      if (names(text, input, i)) {
+        size = (*input.shape)[i].size;
+        if (!size)
+          return;
+      }
+  throw Error(file.name() +
+                  (size ? ": the dimension '" + text + "' has the size " + std::to_string(*size) + " in the file"
+                        : " has no dimension '" + text + "'"),
+              where);
+}
+
 Dimensions::Dimensions(const File &file, const ImportOptions &options, const SourceLocation &where,
                        std::vector<std::string> *unbound)
     : options(options) {
-  auto isThere = [&](const std::string &text) {
-    for (const file::ValueInfo &input : file.inputs())
-      for (std::size_t i = 0; input.shape && i < input.shape->size(); ++i)
-        if (names(text, input, i))
-          return true;
-    return false;
-  };
   for (const auto &[name, sizes] : options.dims)
-    if (!isThere(name))
-      throw Error(file.name() + " has no dimension '" + name + "'", where);
+    requireUnknown(file, name, where);
   for (const std::string &name : rowsOf(options))
-    if (!name.empty() && name != "none" && !isThere(name))
-      throw Error(file.name() + " has no dimension '" + name + "'", where);
+    if (!name.empty() && name != "none")
+      requireUnknown(file, name, where);
   requireTensors(file, where);
   chooseBatch(file);
   requireSizes(file, where, unbound);

@@ -96,7 +96,7 @@ private:
     for (const file::ValueInfo &input : file.inputs()) {
       std::string name(input.name);
       if (auto bound = options.bind.find(name); bound != options.bind.end())
-        values[name] = boundValue(input, bound->second, where);
+        file.use(where, [&] { values[name] = boundValue(input, bound->second, where); });
       else
         values[name] = valueOf(graph.input(name, *heldAs(input.type), dimensions.shapeOf(input), where), input.type);
     }

@@ -52,6 +52,23 @@ Tensor Onnx::parameterOf(const std::string &own, const onnx::Known &known, Where
   return tensor;
 }
 
+/// Throws unless a tensor has the type, the rank and the known sizes of an input.
+static void requireFit(const onnx::File &file, const onnx::file::ValueInfo &input, const Tensor &tensor,
+                       std::source_location where) {
+  std::string what = file.name() + ": the input '" + std::string(input.name) + "' ";
+  if (onnx::heldAs(input.type) != tensor.dtype())
+    throw Error(what + "is " + onnx::nameOf(input.type) + ", and the tensor " + to_string(tensor.dtype()), where);
+  if (!input.shape)
+    return;
+  bool fits = tensor.dim() == std::int64_t(input.shape->size());
+  for (std::size_t i = 0; fits && i < input.shape->size(); ++i) {
+    std::optional<std::int64_t> size = (*input.shape)[i].size;
+    fits = !size || tensor.shape()[i].size == *size;
+  }
+  if (!fits)
+    throw Error(what + "has other dimensions than the tensor, " + tensor.shape().str(), where);
+}
+
 std::vector<Tensor> Onnx::operator()(const std::vector<Tensor> &tensors, Where where) {
   const std::vector<onnx::file::ValueInfo> &infos = file->inputs();
   if (tensors.size() != infos.size())
@@ -59,8 +76,10 @@ std::vector<Tensor> Onnx::operator()(const std::vector<Tensor> &tensors, Where w
                     std::to_string(tensors.size()) + " tensors are given",
                 where);
   Values values;
-  for (std::size_t i = 0; i < infos.size(); ++i)
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    requireFit(*file, infos[i], tensors[i], where);
     values.emplace(infos[i].name, onnx::valueOf(tensors[i], infos[i].type));
+  }
   return import(values, where);
 }
 
@@ -93,7 +112,22 @@ std::vector<Tensor> Onnx::import(const Values &inputs, Where where) {
   });
   target().eraseUnusedAfter(last, results);
   std::erase_if(made, [&](const auto &parameter) { return !hasState(parameter.first); });
+  restoreNames();
   return results;
+}
+
+/// A weight that was folded has a second name, because the weight of the file was made before it. The latter is erased if
+/// nothing reads it.
+void Onnx::restoreNames() {
+  std::map<std::string, Made> restored;
+  for (auto &[name, parameter] : made) {
+    std::string own = name.ends_with("_2") ? name.substr(0, name.size() - 2) : name;
+    bool isFree = own != name && !hasState(own) && !made.contains(own);
+    if (isFree)
+      renameState(name, own);
+    restored.emplace(isFree ? own : name, parameter);
+  }
+  made = std::move(restored);
 }
 
 Tensor Onnx::forward(Tensor x) { return (*this)(std::vector{x}, callingLine()).front(); }

@@ -301,11 +301,80 @@ def check_loops(tool):
     tool.refuses(loop(0, *on_data), 4, "the number of iterations has no bound")
 
 
+# --- functions, limits and names
+
+def function(name, inputs, outputs, nodes, attributes=()):
+    return ([(1, name.encode())] + [(4, each.encode()) for each in inputs] + [(5, each.encode()) for each in outputs] +
+            [(6, each.encode()) for each in attributes] + [(7, each) for each in nodes] + [(9, [(1, b""), (2, 17)])] +
+            [(10, b"own")])
+
+
+def call(name, inputs, outputs, **attributes):
+    return node(name, inputs, outputs, **attributes) + [(7, b"own")]
+
+
+def check_functions(tool):
+    transpose = node("Transpose", ["v"], ["o"]) + [(5, [(1, b"perm"), (20, 7), (21, b"p")])]
+    inside = graph([transpose], [], [], [value("o", FLOAT)])
+    chosen = node("If", ["yes"], ["o"], then_branch=inside, else_branch=inside)
+    yes = node("Constant", [], ["yes"], value=tensor("", 9, [], b"\1"))
+    content = model([call("F", ["x"], ["t"], p=(1, 0, 2)), call("G", ["t"], ["y"], p=(2, 1, 0))], [],
+                    [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 4, 2, 3)],
+                    functions=[function("F", ["v"], ["o"], [yes, chosen], ["p"]),
+                               function("G", ["v"], ["o"], [transpose], ["p"])])
+    _, text, error = tool.run(content)
+    expect("tensor<4x2x3xf32>" in text, f"an attribute is that of its function's call: {error}")
+    omitted = model([call("F", ["x"], ["y"])], [], [value("x", FLOAT, 2)], [value("y", FLOAT, 2)],
+                    functions=[function("F", ["v", "w"], ["w"], [node("Neg", ["v"], ["n"])])])
+    tool.refuses(omitted, 3, "a function call omits")
+    twice = [function(f"F{i}", ["v"], ["o"], [call(f"F{i + 1}", ["v"], ["t"]), call(f"F{i + 1}", ["t"], ["o"])])
+             for i in range(28)] + [function("F28", ["v"], ["o"], [node("Neg", ["v"], ["o"])])]
+    tool.refuses(model([call("F0", ["x"], ["y"])], [], [value("x", FLOAT, 2)], [value("y", FLOAT, 2)], functions=twice), 3,
+                 "expand to more than")
+
+
+def check_limits(tool):
+    x, y = [value("x", FLOAT, 2)], [value("y", FLOAT)]
+    complex_tensor = [(8, b"w"), (1, 2), (2, 14), (7, 1), (7, 2)]
+    tool.refuses(model([node("Add", ["x", "w"], ["y"])], [complex_tensor], x, y), 3, "complex64 are not numbers")
+    repeated = model([node("ConstantOfShape", ["n"], ["s"]), node("Reshape", ["x", "s"], ["y"])], [integers("n", 2**39)], x, y)
+    expect(tool.run(repeated)[0] in (3, 4), "a shape of 2^39 sizes is refused")
+    chain = [node("Mul", ["x" if i == 0 else f"t{i}", "c"], [f"t{i + 1}" if i < 3999 else "y"]) for i in range(4000)]
+    status, _, error = tool.run(model(chain, [floats("c", [], 1.0)], x, y))
+    expect(status == 0, f"a chain of 4,000 products: {error}")
+    large = tensor("m", 7, [1, 1], (2**27 + 1).to_bytes(8, "little"))
+    _, text, _ = tool.run(model([node("MatMul", ["m", "m"], ["p"]), node("Mul", ["p", "k"], ["y"])],
+                                [large], [value("k", 7, 1)], [value("y", 7)]))
+    expect("18014398777917440" not in text, "sums of more than 2^53 are not rounded")
+
+
+def check_ranks(tool):
+    """Numbers of a higher rank than the other operand change the rank of the result."""
+    gelu = model([node("Div", ["x", "root"], ["d"]), node("Erf", ["d"], ["e"]), node("Add", ["e", "one"], ["s"]),
+                  node("Mul", ["x", "s"], ["p"]), node("Mul", ["p", "half"], ["y"])],
+                 [floats("root", [], 1.4142135), floats("one", [], 1.0), floats("half", [1, 1, 1, 1], 0.5)],
+                 [value("x", FLOAT, 2, 3)], [value("y", FLOAT, 1, 1, 2, 3)])
+    _, text, _ = tool.run(gelu)
+    output = [line for line in text.splitlines() if 'sluice.output "y"' in line]
+    expect(len(output) == 1 and "tensor<1x1x2x3xf32>" in output[0], f"a product has the higher rank: {output}")
+    wide = model([node("MatMul", ["q", "t"], ["s"]), node("Add", ["s", "mask"], ["m"]), node("Softmax", ["m"], ["p"], axis=-1),
+                  node("MatMul", ["p", "v"], ["y"])], [floats("mask", [2, 1, 4, 4])],
+                 [value("q", FLOAT, 1, 1, 4, 8), value("t", FLOAT, 1, 1, 8, 4), value("v", FLOAT, 1, 1, 4, 8)],
+                 [value("y", FLOAT, 2, 1, 4, 8)])
+    expect("softmax" in tool.ops(wide), "a mask that widens the scores is no attention")
+
+
+def check_names(tool):
+    _, text, _ = tool.run(convolution_norm(), "--rows", "x:0")
+    expect("parameter @w :" in text and "w_2" not in text, "folded weights keep the names of the file")
+
+
 def main(build):
     with tempfile.TemporaryDirectory() as folder:
         tool = Importer(os.path.abspath(build), folder)
         for check in (check_operators, check_damaged_files, check_dimensions, check_binding, check_external_data,
-                      check_uniform_values, check_recognition, check_rows, check_loops):
+                      check_uniform_values, check_recognition, check_functions, check_limits, check_ranks, check_names,
+                      check_rows, check_loops):
             check(tool)
     sys.exit(bool(failures))
 

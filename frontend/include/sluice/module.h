@@ -187,6 +187,8 @@ protected:
   Tensor importedParameter(const std::string &name, DType dtype, const Shape &shape, init::Init init, Where where);
   /// Whether the module itself has a parameter or buffer of this name.
   bool hasState(const std::string &name) const;
+  /// Gives a parameter of the module itself another name, which is free.
+  void renameState(const std::string &name, const std::string &to);
   /// For layers that create their parameters in the first call, as in PyTorch's lazy modules: keeps the device of the
   /// innermost DeviceScope for these parameters. Called by the constructor.
   void delay();

@@ -18,7 +18,7 @@ namespace onnx {
 struct Options {
   /// The results to return, in this order: names of any values of the file. All outputs of the file by default.
   std::vector<std::string> outputs = {};
-  /// Whether layers that the file decomposes are recognised: LayerNorm, GELU, attention and others (ONNX.md). Their
+  /// Whether layers that the file decomposes are recognized: LayerNorm, GELU, attention and others (ONNX.md). Their
   /// results may differ in rounding.
   bool recognize = true;
   /// A folder that symbolic links to external data may lead to, such as the cache of a model hub.
@@ -72,7 +72,8 @@ public:
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
 
-  /// The outputs for these inputs, which are in the order of `inputs`. Their shapes fill unknown dimensions of the file.
+  /// The outputs for these inputs, which are in the order of `inputs`, with the types and known sizes of the file. Their
+  /// shapes fill its unknown dimensions.
   /// Throws Error with code 4 that lists all operators that are not supported for these shapes.
   std::vector<Tensor> operator()(const std::vector<Tensor> &inputs, Where where = Where::current());
   /// The first output of a file with one or two inputs.
@@ -86,6 +87,7 @@ private:
   std::vector<Tensor> import(const Values &inputs, Where where);
   /// The parameter with this name and these elements; made if there is none.
   Tensor parameterOf(const std::string &own, const onnx::Known &known, Where where);
+  void restoreNames();
 
   std::shared_ptr<onnx::File> file;
   onnx::Options options;

@@ -77,6 +77,9 @@ public:
         mlir::Type element = llvm::cast<mlir::RankedTensorType>(result.getType()).getElementType();
         for (double &number : tensor.data)
           number = ir::roundTo(element, number);
+        if (element.isInteger(64) &&
+            llvm::any_of(tensor.data, [](double number) { return std::abs(number) >= 0x1p53; }))
+          return false; // doubles are not exact
         set(result, std::move(tensor));
       }
     }

@@ -33,6 +33,8 @@ ValuePtr Scope::find(std::string_view name) const {
   throw Malformed("nothing computes '" + std::string(name) + "'");
 }
 
+bool Scope::isInFunction() const { return arguments || (outer && outer->isInFunction()); }
+
 std::optional<file::Named> Scope::resolve(const file::Named &attribute) const {
   std::string_view referred;
   Message fields(attribute.message);
@@ -64,6 +66,9 @@ void Importer::addInitializers(const file::Graph &graph, Scope &scope) {
     scope.values.emplace(initializer.name, std::move(value));
   }
 }
+
+/// Functions may expand to exponentially many nodes.
+static constexpr std::int64_t kMostVisited = 2'000'000;
 
 namespace {
 
@@ -106,8 +111,11 @@ std::vector<ValuePtr> Importer::run(const std::map<std::string, ValuePtr, std::l
   addInitializers(model.graph, scope);
   walk(model.graph.nodes, {outputs.begin(), outputs.end()}, scope);
   std::vector<ValuePtr> results;
-  for (const std::string &output : outputs)
+  for (const std::string &output : outputs) {
     results.push_back(scope.find(output));
+    if (!results.back())
+      throw Malformed("the output '" + output + "' is an input that a function call omits");
+  }
   return results;
 }
 
@@ -155,6 +163,8 @@ std::string Importer::problemText() const {
 }
 
 void Importer::import(const file::Node &node, Scope &scope) {
+  if (++visited > kMostVisited)
+    throw Malformed("functions and loops expand to more than " + std::to_string(kMostVisited) + " nodes");
   for (std::string_view output : node.outputs)
     if (!output.empty())
       scope.values[output] = lostValue();
@@ -202,7 +212,7 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
     if (node.results[i]->name.empty()) {
       node.results[i]->name = file.outputs[i];
       node.results[i]->isWeight |= hasWeight && areWeights;
-      if (node.results[i]->tensor() && !scope.arguments)
+      if (node.results[i]->tensor() && !scope.isInFunction())
         node.results[i]->origin = origin;
       node.results[i]->isReadOnce = scope.reads[file.outputs[i]] == 1;
     }

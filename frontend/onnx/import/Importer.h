@@ -27,6 +27,8 @@ struct Scope {
 
   /// Throws Malformed if nothing computes the value.
   ValuePtr find(std::string_view name) const;
+  /// Whether the nodes belong to a function, also those of its graph attributes.
+  bool isInFunction() const;
   /// In a function, the argument to which an attribute refers; nothing if the call lacks it.
   std::optional<file::Named> resolve(const file::Named &attribute) const;
 };
@@ -62,6 +64,7 @@ public:
   Tensor tensorOf(const ValuePtr &value, bool isWeight);
   /// Counts an iteration of a loop that is unrolled; throws Unsupported if there are too many in all.
   void countIteration();
+  std::int64_t iterationsSoFar() const { return iterations; }
   Tensor constant(const Known &known) const;
   std::vector<ValuePtr> callGraph(const file::Graph &body, const std::vector<ValuePtr> &inputs, const Scope &outer);
 
@@ -87,6 +90,7 @@ private:
   std::vector<Problem> found;
   std::vector<Tensor> *foldInputs = nullptr; ///< while a node is folded: the inputs of its graph
   std::vector<ValuePtr> folded;              ///< and the values for which they stand
+  std::int64_t visited = 0;                  ///< nodes so far
   bool recognizes;                           ///< decomposed layers
   std::int64_t iterations = 0;               ///< of loops that are unrolled
   int depth = 0;                             ///< of graphs and functions in each other

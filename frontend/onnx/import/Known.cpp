@@ -54,6 +54,8 @@ Known Known::uniform(ElementType type, Dims dims, std::span<const std::byte> ele
 template <class T, class Store>
 static Known stored(ElementType type, Dims dims, std::span<const T> values, Store store) {
   std::size_t width = widthOf(type);
+  if (type == ElementType::complex64 || type == ElementType::complex128)
+    throw Malformed("elements of type " + nameOf(type) + " are not numbers");
   std::vector<std::byte> bytes(values.size() * width);
   for (std::size_t i = 0; i < values.size(); ++i)
     store(type, values[i], bytes.data() + i * width);
@@ -70,6 +72,9 @@ Known Known::vector(std::span<const std::int64_t> values) {
   return ofIntegers(ElementType::i64, {std::int64_t(values.size())}, values);
 }
 Known Known::scalar(std::int64_t value) { return ofIntegers(ElementType::i64, {}, {&value, 1}); }
+
+/// Lists of a repeated number could be much larger than the file.
+static constexpr std::int64_t kMostRepeated = std::int64_t(1) << 22;
 
 //===- elements ---------------------------------------------------------------------------------------------------===//
 
@@ -132,7 +137,13 @@ double Known::real(std::int64_t index) const {
   }
 }
 
+void Known::requireListable() const {
+  if (uniformElement && elements > kMostRepeated)
+    throw Malformed(std::to_string(elements) + " elements that repeat one number are listed");
+}
+
 std::vector<std::int64_t> Known::integers() const {
+  requireListable();
   std::vector<std::int64_t> values(static_cast<std::size_t>(elements));
   for (std::int64_t i = 0; i < elements; ++i)
     values[std::size_t(i)] = integer(i);
@@ -140,6 +151,7 @@ std::vector<std::int64_t> Known::integers() const {
 }
 
 std::vector<double> Known::reals() const {
+  requireListable();
   std::vector<double> values(static_cast<std::size_t>(elements));
   for (std::int64_t i = 0; i < elements; ++i)
     values[std::size_t(i)] = real(i);

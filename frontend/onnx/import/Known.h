@@ -48,7 +48,7 @@ public:
   /// An element as a number. Integers of more than 53 bits are rounded by `real`. Floats are truncated by `integer`.
   double real(std::int64_t index) const;
   std::int64_t integer(std::int64_t index) const;
-  /// All elements as integers.
+  /// All elements as numbers. Throws Malformed if they are millions of copies of one number.
   std::vector<std::int64_t> integers() const;
   std::vector<double> reals() const;
 
@@ -65,6 +65,8 @@ public:
   runtime::TensorSource source(const std::string &what) const;
 
 private:
+  void requireListable() const;
+
   ElementType elementType;
   Dims shape;
   std::int64_t elements;

@@ -62,6 +62,9 @@ Dims Node::dims(std::size_t input) const {
   return dims;
 }
 
+/// Longer lists are no shapes.
+static constexpr std::int64_t kMostSizes = 4096;
+
 std::optional<std::vector<Size>> Node::sizes(std::size_t input) const {
   if (!has(input))
     return std::nullopt;
@@ -69,7 +72,8 @@ std::optional<std::vector<Size>> Node::sizes(std::size_t input) const {
   if (const Sizes *sizes = value.sizes())
     return sizes->elements;
   const Known *known = value.known();
-  if (!known || known->rank() > 1 || !(isInteger(known->type()) || known->type() == ElementType::boolean))
+  if (!known || known->rank() > 1 || known->count() > kMostSizes ||
+      !(isInteger(known->type()) || known->type() == ElementType::boolean))
     return std::nullopt;
   std::vector<Size> list;
   for (std::int64_t number : known->integers())
@@ -251,6 +255,7 @@ void Node::replace(std::size_t input, ValuePtr value) {
 }
 
 void Node::countIteration() { importer.countIteration(); }
+std::int64_t Node::iterations() const { return importer.iterationsSoFar(); }
 
 Graph &Node::graph() const { return importer.graph(); }
 

@@ -119,6 +119,8 @@ public:
   ValuePtr inputValue(std::size_t input) const;
   /// Importer::countIteration.
   void countIteration();
+  /// The number of iterations that loops have been unrolled to so far.
+  std::int64_t iterations() const;
   /// Any known or computed value as a tensor.
   Tensor tensorOf(const ValuePtr &value);
 

@@ -18,7 +18,8 @@ static std::uint64_t hashOf(const std::string &text) {
 static Tensor keyOf(Node &node) {
   Graph graph = node.graph();
   bool hasSeed = node.hasAttribute("seed");
-  return random::key(graph, hasSeed ? std::bit_cast<std::uint32_t>(float(node.real("seed", 0))) : hashOf(node.name()));
+  std::uint64_t seed = hasSeed ? std::bit_cast<std::uint32_t>(float(node.real("seed", 0))) : hashOf(node.name());
+  return random::key(graph, seed + std::uint64_t(node.iterations()) * 0x9e3779b97f4a7c15); // of unrolled loops
 }
 
 /// The type that the attribute `dtype` names, or else `otherwise`.

@@ -48,7 +48,7 @@ bool recognizeAttention(Node &node) {
   auto sum = softmax->producer(0, "Add");
   for (std::size_t i = 0; sum && !scores && i < 2; ++i) {
     scores = scoresOf(*sum, i);
-    if (scores && broadcasts(sum->shape(1 - i), softmax->shape(0)))
+    if (scores && sum->shape(i) == softmax->shape(0) && broadcasts(sum->shape(1 - i), softmax->shape(0)))
       mask = sum->tensor(1 - i);
     else
       scores.reset();
@@ -63,6 +63,8 @@ bool recognizeAttention(Node &node) {
   for (std::int64_t i = rank - 2; i < rank; ++i)
     if (!query[i].isKnown() || !key[i].isKnown() || !value[i].isKnown())
       return false;
+  if (key[std::size_t(rank - 1)] != value[std::size_t(rank - 2)])
+    return false;
   Tensor transposed = node.tensorOf(scores->keyTransposed);
   AttentionOptions options{.attn_mask = mask, .scale = scores->scale};
   node.set(0, scaled_dot_product_attention(node.tensorOf(scores->query), transposed.transpose(-1, -2), node.tensor(1),

@@ -27,7 +27,10 @@ bool recognize(Node &node) {
 
 std::optional<double> numberAt(const Node &node, std::size_t input) {
   const Known *known = node.known(input);
-  return known && known->count() == 1 ? std::optional(known->real(0)) : std::nullopt;
+  bool fits = known && known->count() == 1;
+  for (std::size_t i = 0; i < node.inputs(); ++i) // a number of a higher rank would change the rank of the result
+    fits = fits && (!node.has(i) || known->rank() <= node.rank(i));
+  return fits ? std::optional(known->real(0)) : std::nullopt;
 }
 
 bool isAbout(std::optional<double> number, double expected) {
@@ -42,17 +45,18 @@ bool Factors::take(const ValuePtr &value) {
   return true;
 }
 
-/// Products of more factors belong to no pattern.
-static constexpr std::size_t kMostFactors = 8;
+/// Products of more nodes belong to no pattern; files may have long chains of them.
+static constexpr int kMostProducts = 16;
 
 static void addFactors(const Node &node, Factors &factors);
 
 static void addFactor(const Node &reader, std::size_t input, Factors &factors) {
   if (std::optional<double> number = numberAt(reader, input))
     factors.scale *= *number;
-  else if (auto product = reader.producer(input, "Mul"); product && factors.values.size() < kMostFactors)
+  else if (auto product = reader.producer(input, "Mul"); product && ++factors.products < kMostProducts)
     addFactors(*product, factors);
-  else if (auto quotient = reader.producer(input, "Div"); quotient && numberAt(*quotient, 1))
+  else if (auto quotient = reader.producer(input, "Div");
+           quotient && numberAt(*quotient, 1) && ++factors.products < kMostProducts)
     addFactors(*quotient, factors);
   else
     factors.values.push_back(reader.inputValue(input));

@@ -25,6 +25,7 @@ bool isAbout(std::optional<double> number, double expected);
 struct Factors {
   double scale = 1;
   std::vector<ValuePtr> values;
+  int products = 0; ///< nodes of products so far
   /// Removes a value; false if it is no factor.
   bool take(const ValuePtr &value);
 };
