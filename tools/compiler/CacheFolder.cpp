@@ -3,6 +3,7 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
@@ -16,7 +17,8 @@ std::string findCacheFolder() {
   // The XDG Base Directory Specification: relative paths are invalid and ignored.
   if (const char *caches = std::getenv("XDG_CACHE_HOME"); caches && *caches == '/')
     return std::string(caches) + "/sluice";
-  if (const char *home = std::getenv("HOME"); home && *home == '/')
+  // A home that does not exist is not created.
+  if (const char *home = std::getenv("HOME"); home && *home == '/' && llvm::sys::fs::is_directory(home))
     return std::string(home) + "/.cache/sluice";
   return "";
 }

@@ -13,7 +13,6 @@ namespace sluice::tool {
 
 static const char kCompileExamples[] = R"(Examples:
   sluice compile lenet.mlir -o lenet                    an executable: try ./lenet --help
-  sluice compile resnet18.onnx -o resnet18              import an ONNX file and compile it
   sluice compile lenet.mlir --emit=so                   a library for sluice/runtime/api.h
   sluice compile lenet.mlir --dump-ir dump              one numbered file per phase
   sluice compile dump/07-fused.mlir --compile-from=fused -o lenet)";
@@ -68,7 +67,7 @@ Command addCompile(CLI::App &app) {
   auto tracing = addTracingFlags(*command, *task);
   addDeviceLists(*command, *options, *task);
   addOptions(*command, *options, {"Devices", "Code", "Replicas", "Placement"}, {"--devices"});
-  addImportFlags(*command, *import);
+  hideImportFlags(*command, *import);
   return {command, [=](const Talk &talk) { return compile(*model, *import, *options, *task, *tracing, talk); }};
 }
 

@@ -17,7 +17,7 @@ namespace sluice::tool {
 
 static const char kImportExamples[] = R"(Examples:
   sluice import resnet18.onnx -o resnet18.mlir          a model for compile, verify, place and show
-  sluice import encoder.onnx --dim seq=128              with a size for a dimension that the file leaves open
+  sluice import encoder.onnx --dim seq=128              with a size of an open dimension
   sluice import detector.onnx --check                   operators, dimensions and problems
   sluice compile resnet18.onnx -o resnet18              import and compile)";
 

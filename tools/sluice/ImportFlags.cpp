@@ -42,8 +42,18 @@ static void addBinding(onnx::ImportOptions &options, llvm::StringRef text) {
   options.bind[name] = number;
 }
 
+/// The group of the flags in the help.
+static constexpr const char *kGroup = "ONNX files";
+
+void hideImportFlags(CLI::App &command, onnx::ImportOptions &options) {
+  addImportFlags(command, options);
+  for (CLI::Option *option :
+       command.get_options([](const CLI::Option *option) { return option->get_group() == kGroup; }))
+    option->group("");
+}
+
 void addImportFlags(CLI::App &command, onnx::ImportOptions &options) {
-  help::beginGroup(command, "ONNX files");
+  help::beginGroup(command, kGroup);
   auto addEach = [&](const char *flag, const char *type, const char *help, auto add) {
     command
         .add_option_function<std::vector<std::string>>(

@@ -11,6 +11,8 @@ namespace sluice::tool {
 
 /// --dim, --rows, --bind, --outputs, --no-recognize and --data-dir.
 void addImportFlags(CLI::App &command, onnx::ImportOptions &options);
+/// The same flags, which the help of the command does not list.
+void hideImportFlags(CLI::App &command, onnx::ImportOptions &options);
 
 /// Whether a model argument is an ONNX file, by its name.
 bool isOnnx(llvm::StringRef path);

@@ -51,8 +51,8 @@ INPUT = '["x"] (%x: tensor<?x3xf32>)'
 WITH = '["x", "z"] (%x: tensor<?x3xf32>, %z: '
 EDITS = [
     ('sluice.model "', 'sluice.model "\\FF', "has the text '\ufffd"),
-    ('sluice.output "', 'sluice.output "\\FF', "which is not UTF-8"),
-    ('sluice.graph ["', 'sluice.graph ["\\FF', "which is not UTF-8"),
+    ('sluice.output "', 'sluice.output "\\FF', "a name is UTF-8"),
+    ('sluice.graph ["', 'sluice.graph ["\\FF', "a name is UTF-8"),
     (" capacity 4", "", "has a value with rows, [?, 3], but the model has no capacity"),
     (" capacity 4", " capacity 0", "has a value with rows"),
     (" capacity 4", " capacity 4294967296", "must be a number of rows"),

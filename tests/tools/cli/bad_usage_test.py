@@ -12,9 +12,9 @@ USAGE, INVALID, UNSUPPORTED = 2, 3, 4
 
 # Arguments, exit code, part of the message.
 TABLE = [
-    ([], USAGE, "a command is required: compile, verify, place"),
+    ([], USAGE, "a command is required: compile, import, verify, place"),
     (["complie", "small.mlir"], USAGE, "unknown command 'complie'; did you mean 'compile'?"),
-    (["frobnicate"], USAGE, "unknown command 'frobnicate'; the commands are compile, verify, place"),
+    (["frobnicate"], USAGE, "unknown command 'frobnicate'; the commands are compile, import, verify, place"),
     (["--verison"], USAGE, "unknown option '--verison'; did you mean '--version'?"),
     (["compile"], USAGE, "MODEL.mlir is required: model written by a model program, or a dump of a phase; see `sluice compile --help`"),
     (["compile", "small.mlir", "--emitt=so"], USAGE, "unknown option '--emitt'; did you mean '--emit'?"),

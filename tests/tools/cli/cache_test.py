@@ -83,6 +83,7 @@ class CacheTest(CliTest):
             self.assertEqual(bool(re.search(r"(?m)^cached kernels +2 of 2$", result.stderr)), expected, result.stderr)
 
     def test_its_folder(self):
+        os.mkdir(self.path("home"))
         home, caches = self.path("home"), self.path("caches")
         inherited = {name: value for name, value in os.environ.items() if name not in ("SLUICE_CACHE", "XDG_CACHE_HOME", "HOME")}
         for settings, folder in (({"HOME": home}, home + "/.cache/sluice"),
@@ -97,7 +98,8 @@ class CacheTest(CliTest):
     def test_it_is_not_needed(self):
         inherited = {name: value for name, value in os.environ.items() if name not in ("SLUICE_CACHE", "XDG_CACHE_HOME", "HOME")}
         file = self.path("small.mlir")  # where there can be no folder
-        for settings in ({}, {"SLUICE_CACHE": "off"}, {"SLUICE_CACHE": ""}, {"SLUICE_CACHE": file}, {"HOME": file}, {"HOME": "/nowhere"}):
+        home = self.path("none")  # is not created
+        for settings in ({}, {"SLUICE_CACHE": "off"}, {"SLUICE_CACHE": ""}, {"SLUICE_CACHE": file}, {"HOME": file}, {"HOME": home}):
             with self.subTest(settings):
                 before = sorted(os.listdir(self.folder))
                 result = self.sluice("compile", "small.mlir", "--emit", "obj", "-o", "program", env=inherited | settings)
