@@ -231,7 +231,7 @@ def convolution_norm(outputs=("y",), weight="w"):
 
 
 def check_recognition(tool):
-    """Each layer is recognised, and a near miss is not."""
+    """Each layer is recognized, and a near miss is not."""
     silu = gate(node("Sigmoid", ["x"], ["s"]), node("Mul", ["s", "x"], ["y"]))
     for name, content, misses in [
             ("gelu", erf_gelu(), [erf_gelu(root=1.5), erf_gelu(half=0.4), erf_gelu(x="z")]),
@@ -241,7 +241,7 @@ def check_recognition(tool):
             ("normalize", layer_norm(), [layer_norm(axis=-2), layer_norm(squared="x")]),
             ("scaled_dot_product_attention", attention(), [attention(axis=-2), attention(mask=(5, 1, 1, 5, 5))])]:
         ops = tool.ops(content)
-        expect(name in ops, f"{name} is recognised in {ops}")
+        expect(name in ops, f"{name} is recognized in {ops}")
         expect(name not in tool.ops(content, "--no-recognize"), f"--no-recognize keeps the nodes of {name}")
         for miss in misses:
             status, text, _ = tool.run(miss)
