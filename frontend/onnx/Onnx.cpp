@@ -48,7 +48,7 @@ Tensor Onnx::parameterOf(const std::string &own, const onnx::Known &known, Where
   Shape shape(std::vector<Dim>(known.dims().begin(), known.dims().end()));
   Tensor tensor = importedParameter(unique, *onnx::heldAs(known.type()), shape,
                                     initOf(known, file->name() + ": '" + unique + "'"), where);
-  made[unique] = {std::make_shared<const onnx::Known>(known), tensor};
+  made[unique] = {own, std::make_shared<const onnx::Known>(known), tensor};
   return tensor;
 }
 
@@ -121,11 +121,10 @@ std::vector<Tensor> Onnx::import(const Values &inputs, Where where) {
 void Onnx::restoreNames() {
   std::map<std::string, Made> restored;
   for (auto &[name, parameter] : made) {
-    std::string own = name.ends_with("_2") ? name.substr(0, name.size() - 2) : name;
-    bool isFree = own != name && !hasState(own) && !made.contains(own);
+    bool isFree = !hasState(parameter.own);
     if (isFree)
-      renameState(name, own);
-    restored.emplace(isFree ? own : name, parameter);
+      renameState(name, parameter.own);
+    restored.emplace(isFree ? parameter.own : name, parameter);
   }
   made = std::move(restored);
 }

@@ -367,6 +367,8 @@ def check_ranks(tool):
 def check_names(tool):
     _, text, _ = tool.run(convolution_norm(), "--rows", "x:0")
     expect("parameter @w :" in text and "w_2" not in text, "folded weights keep the names of the file")
+    numbered = model([node("Add", ["x", "w_2"], ["y"])], [floats("w_2", [3])], [value("x", FLOAT, 3)], [value("y", FLOAT, 3)])
+    expect("parameter @w_2 :" in tool.run(numbered)[1], "a weight of the file with a number keeps it")
 
 
 def main(build):

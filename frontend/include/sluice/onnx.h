@@ -92,6 +92,7 @@ private:
   std::shared_ptr<onnx::File> file;
   onnx::Options options;
   struct Made {
+    std::string own; ///< its name in the file
     std::shared_ptr<const onnx::Known> known;
     Tensor tensor;
   };
