@@ -3,6 +3,7 @@
 #include "frontend/onnx/Dimensions.h"
 #include "frontend/onnx/File.h"
 #include "frontend/onnx/file/Wire.h"
+#include "frontend/onnx/import/Importer.h"
 #include "frontend/onnx/import/Operators.h"
 
 #include <algorithm>
@@ -12,10 +13,6 @@ namespace sluice::onnx {
 bool Report::isSupported() const {
   return problem.empty() &&
          std::ranges::all_of(operators, [](const OperatorCount &count) { return count.isSupported; });
-}
-
-static std::string qualified(const file::Node &node) {
-  return node.domain.empty() ? std::string(node.op) : std::string(node.domain) + "." + std::string(node.op);
 }
 
 namespace {
@@ -51,12 +48,11 @@ private:
       return;
     auto opset = opsets.find(node.domain);
     std::int64_t version = opset == opsets.end() ? 1 : opset->second;
-    std::string name = qualified(node);
+    std::string name = operatorOf(node);
     auto known = std::ranges::find_if(
         counts, [&](const OperatorCount &other) { return other.name == name && other.opset == version; });
     if (known == counts.end())
-      known = counts.insert(counts.end(),
-                            {name, version, 0, findOperator(node.domain, node.op, version) != nullptr, "", 0});
+      known = counts.insert(counts.end(), {name, version, 0, findOperator(node.domain, node.op, version) != nullptr});
     ++known->nodes;
   }
 

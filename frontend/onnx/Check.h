@@ -15,8 +15,6 @@ struct OperatorCount {
   std::int64_t opset = 0;   ///< the version of the domain that the file uses
   std::int64_t nodes = 0;   ///< also those in branches, loops and functions
   bool isSupported = false; ///< whether the importer has the operator in this version
-  std::string reason;       ///< why nodes cannot be imported, as far as known
-  std::int64_t refused = 0; ///< the number of these nodes
 };
 
 /// An input or output.

@@ -1,5 +1,7 @@
 #include "frontend/onnx/Dimensions.h"
 
+#include "runtime/base/Status.h"
+
 #include <algorithm>
 #include <cctype>
 
@@ -74,9 +76,9 @@ void Dimensions::requireTensors(const File &file, const SourceLocation &where) c
     if (!input.isTensor || !heldAs(input.type))
       throw Error(what + "is " + (input.isTensor ? "of type " + nameOf(input.type) : "not a tensor") +
                       ", which is not supported",
-                  where, {}, 4);
+                  where, {}, int(runtime::ExitCode::unsupported));
     if (!input.shape && !options.bind.contains(std::string(input.name)))
-      throw Error(what + "has an unknown number of dimensions", where, {}, 4);
+      throw Error(what + "has an unknown number of dimensions", where, {}, int(runtime::ExitCode::unsupported));
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace sluice::onnx {
 
-static std::string baseOf(const std::string &path) { return path.substr(path.find_last_of('/') + 1); }
+std::string File::baseOf(const std::string &path) { return path.substr(path.find_last_of('/') + 1); }
 
 static std::vector<file::ValueInfo> inputsOf(const file::Graph &graph) {
   std::set<std::string_view> initialized;

@@ -21,6 +21,8 @@ public:
   file::Tensors &tensors() { return *data; }
   /// The inputs that callers pass: those without an initializer.
   const std::vector<file::ValueInfo> &inputs() const { return given; }
+  /// The name of a file without its folder.
+  static std::string baseOf(const std::string &path);
   /// "model.onnx"
   const std::string &name() const { return base; }
 

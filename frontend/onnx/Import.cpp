@@ -9,9 +9,10 @@
 
 namespace sluice::onnx {
 
-/// A name for a graph, from that of a file: other characters become '_'.
-static std::string graphName(const std::string &file) {
-  std::string name = file.substr(0, file.rfind(".onnx"));
+/// A name for a graph, from the path of a file: other characters become '_'.
+static std::string graphName(const std::string &path) {
+  std::string name = File::baseOf(path);
+  name.resize(std::min(name.size(), name.rfind(".onnx")));
   for (char &c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.')
       c = '_';
@@ -56,8 +57,7 @@ static void requireBound(const File &file, const ImportOptions &options, const S
 class Building {
 public:
   Building(const std::string &path, const ImportOptions &options, std::source_location where)
-      : file(path, options.data_dir, where), graph(graphName(file.name()), where), net(graph, path, options, where),
-        where(where) {
+      : graph(graphName(path), where), net(graph, path, options, where), file(*net.file), where(where) {
     requireBound(file, options, where);
     detail::Access::graph(graph)->setImportedFrom(factsOf(file));
   }
@@ -106,9 +106,9 @@ private:
       graph.output(names[i], Arg(results[i], where));
   }
 
-  File file;
   Graph graph;
   nn::Onnx net;
+  const File &file;
   std::source_location where;
 };
 

@@ -12,7 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from environment import SKIPPED, enter
+from environment import enter
 
 MODELS = {"silero_vad_16k_op15": 4, "ch_PP-OCRv4_det_infer": 2, "ch_PP-OCRv4_rec_infer": 4, "rxnmap": 1}
 SMALLEST = "silero_vad_16k_op15"
@@ -73,12 +73,7 @@ def main(source, build, part=""):
     full = os.environ.get("SLUICE_TEST_FULL")
     enter(source)
     import real_models
-    folder = os.path.join(source, "build", "onnx", "models")
-    if full:
-        real_models.download(folder)
-    elif not os.path.isdir(folder):
-        print("skipped: there is no build/onnx/models; tools/scripts/onnx-tests makes it")
-        sys.exit(SKIPPED)
+    folder = real_models.folder_of(source)
     problems, seen = [], set()
     for path, case in real_models.cases(folder):
         name = os.path.splitext(os.path.basename(path))[0]

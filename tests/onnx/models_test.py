@@ -13,7 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from environment import SKIPPED, enter
+from environment import enter
 
 
 def run(command):
@@ -84,12 +84,7 @@ def main(source, build, part=""):
     elif sys.executable != python:  # not their real paths: a virtual environment links to the system's Python
         os.execv(python, [python, "-B", *sys.argv])
     import real_models
-    folder = os.path.join(source, "build", "onnx", "models")
-    if full:
-        real_models.download(folder)
-    elif not os.path.isdir(folder):
-        print("skipped: there is no build/onnx/models; tools/scripts/onnx-tests makes it")
-        sys.exit(SKIPPED)
+    folder = real_models.folder_of(source)
     problems = []
     for path, case in real_models.cases(folder):
         if part in path:

@@ -159,6 +159,17 @@ def download(folder, packages=()):
                 unpack(os.path.join(work, archive), target)
 
 
+def folder_of(source):
+    """The folder of the models of the tests: all of them with SLUICE_TEST_FULL. Skips the test if there are none."""
+    folder = os.path.join(source, "build", "onnx", "models")
+    if os.environ.get("SLUICE_TEST_FULL"):
+        download(folder)
+    elif not os.path.isdir(folder):
+        print("skipped: there is no build/onnx/models; tools/scripts/onnx-tests makes it")
+        sys.exit(77)  # SKIP_RETURN_CODE
+    return folder
+
+
 def unpack(archive, target):
     def put(name, read):
         base = os.path.basename(name)

@@ -7,7 +7,6 @@
 #include "llvm/ADT/ScopeExit.h"
 
 #include <map>
-#include <set>
 
 namespace sluice::onnx {
 

@@ -24,6 +24,10 @@ std::string nameOf(const file::Node &node, const std::string &prefix) {
   return prefix + std::string(node.op);
 }
 
+std::string operatorOf(const file::Node &node) {
+  return node.domain.empty() ? std::string(node.op) : std::string(node.domain) + "." + std::string(node.op);
+}
+
 //===- scopes -----------------------------------------------------------------------------------------------------===//
 
 ValuePtr Scope::find(std::string_view name) const {
@@ -140,7 +144,7 @@ static std::int64_t versionOf(const file::Opsets &opsets, std::string_view domai
 }
 
 void Importer::note(const file::Node &node, const Scope &scope, std::int64_t opset, const std::string &reason) {
-  std::string op = node.domain.empty() ? std::string(node.op) : std::string(node.domain) + "." + std::string(node.op);
+  std::string op = operatorOf(node);
   auto known =
       std::ranges::find_if(found, [&](const Problem &problem) { return problem.op == op && problem.reason == reason; });
   if (known == found.end())

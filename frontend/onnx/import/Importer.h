@@ -99,4 +99,7 @@ private:
 /// The name of a node for messages: its own, or that of its first result.
 std::string nameOf(const file::Node &node, const std::string &prefix = "");
 
+/// The operator of a node, with its domain unless that is ONNX's own: "com.microsoft.Gelu".
+std::string operatorOf(const file::Node &node);
+
 } // namespace sluice::onnx

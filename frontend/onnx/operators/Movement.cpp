@@ -1,4 +1,5 @@
 // Movement: transposing, repeating and padding.
+#include "frontend/onnx/operators/Movement.h"
 #include "frontend/onnx/file/Wire.h"
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/operators/Moving.h"
@@ -13,8 +14,7 @@ namespace sluice::onnx {
 
 //===- transpose --------------------------------------------------------------------------------------------------===//
 
-/// Dimension i of the result is dimension order[i]; by default the dimensions are reversed.
-static std::vector<std::int64_t> orderOfDims(Node &node) {
+std::vector<std::int64_t> orderOfDims(const Node &node) {
   std::int64_t rank = node.rank(0);
   std::vector<std::int64_t> order = node.integers("perm");
   if (!node.hasAttribute("perm"))
