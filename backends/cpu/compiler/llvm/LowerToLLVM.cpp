@@ -21,6 +21,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -113,8 +115,17 @@ static LogicalResult convert(ModuleOp module, const FrozenRewritePatternSet &pat
   return applyFullConversion(module, target, patterns);
 }
 
+/// The generators repeat constants and addresses for each vector of a tile, half of all ops. It is faster to merge them
+/// here than to lower and translate them first.
+static void mergeEqualOps(ModuleOp module) {
+  IRRewriter rewriter(module.getContext());
+  DominanceInfo dominance(module);
+  eliminateCommonSubExpressions(rewriter, dominance, module);
+}
+
 LogicalResult LowerToLLVM::run(ModuleOp module) const {
   outlineMarkedFunctions(module);
+  mergeEqualOps(module);
   return success(succeeded(expand(module, patterns->expansions)) &&
                  succeeded(lowerStructure(module, patterns->structure)) &&
                  succeeded(convert(module, patterns->conversions)));

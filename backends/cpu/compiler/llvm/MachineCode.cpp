@@ -66,8 +66,8 @@ public:
     builder.registerLoopAnalyses(loops);
     builder.crossRegisterProxies(loops, functions, callGraph, modules);
     llvm::cantFail(builder.parsePassPipeline(
-        passes, "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-"
-                "mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,dce)"));
+        passes,
+        "function(instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-mssa(licm<allowspeculation>),dce)"));
   }
 
   void run(llvm::Module &module) {
