@@ -42,6 +42,17 @@ Value StageFunction::buffer(int64_t i) {
   return address;
 }
 
+Value StageFunction::scratch(VectorType type, int64_t count) {
+  Value &address = scratches[{type, count}];
+  if (address)
+    return address;
+  constexpr unsigned kCacheLine = 64;
+  OpBuilder builder = OpBuilder::atBlockBegin(&func.getBody().front());
+  Value number = builder.create<arith::ConstantIntOp>(func.getLoc(), count, 64);
+  Type pointer = LLVM::LLVMPointerType::get(func.getContext());
+  return address = builder.create<LLVM::AllocaOp>(func.getLoc(), pointer, type, number, kCacheLine);
+}
+
 OpBuilder StageFunction::bodyBuilder() { return OpBuilder(func.getBody().front().getTerminator()); }
 
 void StageFunction::forEachTask(llvm::function_ref<void(OpBuilder &, Value)> body) {

@@ -43,6 +43,9 @@ public:
   // The address of the kernel's i-th buffer; loaded once, at the function's entry.
   mlir::Value buffer(int64_t i);
 
+  // Memory on the stack for `count` vectors of this type. Later calls get the same memory.
+  mlir::Value scratch(mlir::VectorType type, int64_t count);
+
   // A builder before the function's return.
   mlir::OpBuilder bodyBuilder();
 
@@ -52,6 +55,7 @@ public:
 private:
   bool hasBody = true;
   llvm::DenseMap<int64_t, mlir::Value> loaded;
+  llvm::DenseMap<std::pair<mlir::Type, int64_t>, mlir::Value> scratches;
 };
 
 } // namespace sluice::cpu

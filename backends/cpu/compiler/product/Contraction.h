@@ -41,6 +41,10 @@ struct Epilogue {
   std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::Value> index)>
       prefetch;
 
+  // Whether `store` emits much code. Generators then emit it for one row of a tile, in a loop, which takes less time to
+  // compile.
+  bool isLong = false;
+
   explicit operator bool() const { return bool(store); }
 };
 

@@ -223,6 +223,8 @@ Epilogue ContractionKernel::epilogue(bool storesAll) {
   if (yield.getNumOperands() == 1 && yield.getOperand(0) == root->getResult(0) && !storesAll && !rounds)
     return {};
   Epilogue epilogue;
+  constexpr int64_t kOpsOfShort = 4; // such as a product, the expansion of a bias, an addition and a ReLU
+  epilogue.isLong = llvm::range_size(kernel.getBody().front().without_terminator()) > kOpsOfShort;
   epilogue.store = [this](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
     storeAll(stage, b, loc, index, sums);
   };

@@ -248,7 +248,7 @@ private:
       IndexMath math{body, loc};
       Value column = math.mul(group, plan.groups.width);
       if (plan.prefetchesC) // also a few rows beyond the last one: prefetches never fault
-        tile.forEachLine([&](int64_t, int64_t v) {
+        tile.forEachLine(body, [&](OpBuilder &, Value, int64_t v) {
           prefetchC(stage, body, batch, math.add(math.add(m0, row), rowsAhead), math.add(column, v * lanes));
         });
       for (int64_t v = 0; v < tile.vectors(); ++v) {
@@ -314,8 +314,10 @@ private:
       tile.multiplyAdd(body, sums, aAddresses, bAddress);
     };
     if (!limit && plan.prefetchesC)
-      tile.forEachLine(
-          [&](int64_t r, int64_t v) { prefetchC(stage, b, batch, math.add(row, r), math.add(column, v * lanes)); });
+      tile.forEachLine(b, [&](OpBuilder &body, Value r, int64_t v) {
+        IndexMath inner{body, loc};
+        prefetchC(stage, body, batch, inner.add(row, r), inner.add(column, v * lanes));
+      });
     Sums sums = tile.zeros(b);
     auto oneStep = [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); };
     bool isLong = op.k > termsPerSum;
@@ -325,23 +327,18 @@ private:
     else
       sums = isLong ? accumulateInParts(b, loc, tile, op.k, unrollOf(tile), sums, step)
                     : accumulateOver(b, loc, op.k, unrollOf(tile), sums, step);
-    for (int64_t r = 0; r < rows; ++r) {
-      Value at = math.add(row, r);
-      auto finishRow = [&](OpBuilder &body) {
-        for (int64_t v = 0; v < tile.vectors(); ++v) {
-          Value place = IndexMath{body, loc}.add(column, v * lanes);
-          Value vectorOfSums = sums[r * tile.vectors() + v];
-          if (plan.splitK)
-            storePartial(stage, body, at, place, vectorOfSums);
-          else
-            finish(stage, body, batch, at, place, firstLanes(body, loc, vectorOfSums, tile.lanesOf(v)));
-        }
-      };
-      if (limit)
-        ifThen(b, loc, math.less(at, limit), finishRow);
-      else
-        finishRow(b);
-    }
+    bool loops = op.epilogue.isLong && !plan.splitK;
+    tile.forEachRow(b, stage, sums, loops, limit ? math.sub(limit, row) : Value(),
+                    [&](OpBuilder &body, Value r, ArrayRef<Value> vectors) {
+                      IndexMath inner{body, loc};
+                      for (auto [v, its] : llvm::enumerate(vectors)) {
+                        Value at = inner.add(row, r), place = inner.add(column, v * lanes);
+                        if (plan.splitK)
+                          storePartial(stage, body, at, place, its);
+                        else
+                          finish(stage, body, batch, at, place, firstLanes(body, loc, its, tile.lanesOf(v)));
+                      }
+                    });
   }
 
   // The distance from one term of B to the next, in elements.

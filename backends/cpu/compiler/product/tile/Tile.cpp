@@ -48,10 +48,42 @@ Sums Tile::zeros(OpBuilder &b) const {
   return Sums(numRows * numVectors, zero);
 }
 
-void Tile::forEachLine(llvm::function_ref<void(int64_t row, int64_t vector)> body) const {
-  for (int64_t row = 0; row < numRows; ++row)
+// Fewer rows are unrolled.
+static constexpr int64_t kRowsOfLoop = 3;
+
+void Tile::forEachLine(OpBuilder &b, llvm::function_ref<void(OpBuilder &, Value row, int64_t vector)> body) const {
+  auto emitLines = [&](OpBuilder &inner, Value row) {
     for (int64_t v = 0; v < numVectors; v += vectorsOfLine(vectorType.getNumElements(), vectorType.getElementType()))
-      body(row, v);
+      body(inner, row, v);
+  };
+  if (numRows >= kRowsOfLoop)
+    return loopOver(b, loc, constantI64(b, loc, 0), constantI64(b, loc, numRows), 1, emitLines);
+  for (int64_t row = 0; row < numRows; ++row)
+    emitLines(b, constantI64(b, loc, row));
+}
+
+void Tile::forEachRow(OpBuilder &b, StageFunction &stage, const Sums &sums, bool isLong, Value count,
+                      llvm::function_ref<void(OpBuilder &, Value row, ArrayRef<Value> sums)> body) const {
+  IndexMath math{b, loc};
+  if (isLong && numRows >= kRowsOfLoop) {
+    int64_t rowStride = numVectors * vectorType.getNumElements();
+    Value memory = stage.scratch(vectorType, numRows * numVectors), rows = math.constant(numRows);
+    store(b, sums, memory, rowStride);
+    return loopOver(
+        b, loc, math.constant(0), count ? math.min(count, rows) : rows, 1, [&](OpBuilder &inner, Value row) {
+          Tile one(loc, vectorType, 1, columns, wholeVectors);
+          Value offset = IndexMath{inner, loc}.mul(row, rowStride);
+          body(inner, row, one.load(inner, elementAddress(inner, loc, vectorType.getElementType(), memory, offset), 0));
+        });
+  }
+  for (int64_t r = 0; r < numRows; ++r) {
+    Value row = math.constant(r);
+    auto emitRow = [&](OpBuilder &inner) { body(inner, row, ArrayRef(sums).slice(r * numVectors, numVectors)); };
+    if (count)
+      ifThen(b, loc, math.less(row, count), emitRow);
+    else
+      emitRow(b);
+  }
 }
 
 Sums Tile::load(OpBuilder &b, Value base, int64_t rowStride) const {

@@ -1,7 +1,7 @@
 // The register tile: `rows` x `columns` sums in vectors, and the steps that add to them.
 #pragma once
 
-#include "mlir/IR/Builders.h"
+#include "backends/cpu/compiler/machine/StageFunction.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -28,8 +28,16 @@ public:
 
   Sums zeros(mlir::OpBuilder &b) const;
 
-  // Calls `body` for each cache line of the sums, with the row and the first vector of the line.
-  void forEachLine(llvm::function_ref<void(int64_t row, int64_t vector)> body) const;
+  // Emits `body` for each cache line of the sums, with the row and the first vector of the line. The rows are a loop if
+  // there are several.
+  void forEachLine(mlir::OpBuilder &b,
+                   llvm::function_ref<void(mlir::OpBuilder &, mlir::Value row, int64_t vector)> body) const;
+
+  // Emits `body` for the sums of each row, or of the first `count` rows. With `isLong`, the rows are a loop, to which
+  // the sums are passed in memory.
+  void
+  forEachRow(mlir::OpBuilder &b, StageFunction &stage, const Sums &sums, bool isLong, mlir::Value count,
+             llvm::function_ref<void(mlir::OpBuilder &, mlir::Value row, llvm::ArrayRef<mlir::Value> sums)> body) const;
 
   // Whole vectors at base + row * rowStride; used for partial sums in the workspace.
   Sums load(mlir::OpBuilder &b, mlir::Value base, int64_t rowStride) const;

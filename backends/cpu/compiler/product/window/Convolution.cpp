@@ -82,6 +82,7 @@ static Epilogue overPixels(const Epilogue &epilogue, int64_t height, int64_t wid
     return {math.div(row, height), index[1], h, math.rem(index[0], width)};
   };
   Epilogue result;
+  result.isLong = epilogue.isLong;
   result.store = [=](StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> index, Value sums) {
     epilogue.store(stage, b, loc, indexOf(b, loc, index), sums);
   };

@@ -224,17 +224,21 @@ private:
     if (row.phase.taps() * op.inputChannels * row.columns * elementBytes() > target.l1 / 2)
       tile.prefetchB(prefetchSteps * op.panel);
     Value oh = math.add(math.mul(row.j, h.outputStep), h.outputStart);
-    auto indexOf = [&](int64_t r, int64_t v) -> SmallVector<Value> {
-      Value ow = math.add(math.mul(math.add(pixel, r), w.outputStep), w.outputStart);
-      return {row.image, math.add(row.column, v * lanes), oh, ow};
+    auto indexOf = [&](OpBuilder &inner, Value r, int64_t v) -> SmallVector<Value> {
+      IndexMath at{inner, loc};
+      Value ow = at.add(at.mul(at.add(pixel, r), w.outputStep), w.outputStart);
+      return {row.image, at.add(row.column, v * lanes), oh, ow};
     };
     if (op.epilogue.prefetch)
-      tile.forEachLine([&](int64_t r, int64_t v) { op.epilogue.prefetch(stage, b, loc, indexOf(r, v)); });
+      tile.forEachLine(b, [&](OpBuilder &inner, Value r, int64_t v) {
+        op.epilogue.prefetch(stage, inner, loc, indexOf(inner, r, v));
+      });
     Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, tile, row, run, pixel);
-    for (int64_t r = 0; r < run.size; ++r)
-      for (int64_t v = 0; v < tile.vectors(); ++v)
-        op.epilogue.store(stage, b, loc, indexOf(r, v),
-                          firstLanes(b, loc, sums[r * tile.vectors() + v], tile.lanesOf(v)));
+    tile.forEachRow(
+        b, stage, sums, op.epilogue.isLong, /*count=*/Value(), [&](OpBuilder &inner, Value r, ArrayRef<Value> vectors) {
+          for (auto [v, its] : llvm::enumerate(vectors))
+            op.epilogue.store(stage, inner, loc, indexOf(inner, r, v), firstLanes(inner, loc, its, tile.lanesOf(v)));
+        });
   }
 
   Sums sumOverWindow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value pixel) {
