@@ -11,6 +11,7 @@ public:
   /// Texts are written to `folder`; empty: none.
   explicit KernelTexts(std::string folder = "") : folder(std::move(folder)) {}
 
+  bool areWritten() const { return !folder.empty(); }
   void add(llvm::StringRef name, const LoweredKernel &kernel);
   /// Writes the texts of the kernels with these numbers, in the order in which they were added. Each kernel is the module
   /// of its functions. The error of a file has its name.

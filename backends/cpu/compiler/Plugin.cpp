@@ -48,6 +48,7 @@ public:
 
 private:
   SmallVector<ModuleOp> generate(ArrayRef<size_t> numbers);
+  std::vector<cpu::Object> compileEach(ArrayRef<size_t> numbers);
   bool isProductOfHalfWeight(const sluice_kernel_view &kernel) const;
   const char *keep(std::string text) { return names.emplace_back(std::move(text)).c_str(); }
 
@@ -161,7 +162,15 @@ template <typename T> static T compiled(llvm::Expected<T> value) {
 /// The modules of kernels, whose texts are written if they are wanted.
 SmallVector<ModuleOp> CpuSession::generate(ArrayRef<size_t> numbers) {
   SmallVector<ModuleOp> modules;
-  loops::diagnosed(kernels.context(), [&] { return kernels.generate(numbers, target, capacity, modules); });
+  loops::diagnosed(kernels.context(), [&] {
+    for (size_t number : numbers) {
+      FailureOr<ModuleOp> module = kernels.generate(number, target, capacity);
+      if (failed(module))
+        return failure();
+      modules.push_back(*module);
+    }
+    return success();
+  });
   if (llvm::Error error = texts.write(numbers, modules, target))
     throw backend::Error(SLUICE_USAGE, llvm::toString(std::move(error)));
   return modules;
@@ -174,6 +183,24 @@ void CpuSession::lower(sluice_blob &blob) {
   setObject(objects.emplace_back(compiled(cpu::compileToObject(modules, target))), blob);
 }
 
+/// An object for each kernel. Kernels are generated while earlier ones are compiled.
+std::vector<cpu::Object> CpuSession::compileEach(ArrayRef<size_t> numbers) {
+  std::optional<llvm::Expected<std::vector<cpu::Object>>> made;
+  loops::diagnosed(kernels.context(), [&] {
+    bool areGenerated = true;
+    auto moduleOf = [&](size_t place) {
+      FailureOr<ModuleOp> module = kernels.generate(numbers[place], target, capacity);
+      areGenerated &= succeeded(module);
+      return succeeded(module) ? *module : ModuleOp();
+    };
+    made.emplace(cpu::compileToObjects(*kernels.context(), numbers.size(), moduleOf, target));
+    if (!areGenerated)
+      llvm::consumeError(made->takeError()); // the diagnostics have the reason
+    return success(areGenerated);
+  });
+  return compiled(std::move(*made));
+}
+
 void CpuSession::lowerKernels(std::span<const char *const> symbols, sluice_blob *const *blobs) {
   SmallVector<size_t> numbers;
   for (const char *symbol : symbols) {
@@ -184,8 +211,9 @@ void CpuSession::lowerKernels(std::span<const char *const> symbols, sluice_blob 
   }
   if (numbers.empty())
     return;
-  SmallVector<ModuleOp> modules = generate(numbers);
-  for (auto [number, object] : llvm::enumerate(compiled(cpu::compileToObjects(modules, target))))
+  if (texts.areWritten())
+    generate(numbers);
+  for (auto [number, object] : llvm::enumerate(compileEach(numbers)))
     setObject(objects.emplace_back(std::move(object)), *blobs[number]);
 }
 

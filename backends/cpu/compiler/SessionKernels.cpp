@@ -63,20 +63,16 @@ FailureOr<LoweredKernel> SessionKernels::add(ir::KernelOp kernel, StringRef symb
   return lowered;
 }
 
-LogicalResult SessionKernels::generate(ArrayRef<size_t> numbers, const Target &target, int64_t capacity,
-                                       SmallVectorImpl<ModuleOp> &modules) {
-  for (size_t number : numbers) {
-    Kernel &its = kernels[number];
-    if (its.postponed) {
-      its.module = ModuleOp::create(its.module->getLoc());
-      ir::KernelOp kernel = *its.postponed->getOps<ir::KernelOp>().begin();
-      if (failed(lowerKernel(kernel, *its.module, its.name, target, capacity)))
-        return failure();
-      its.postponed = nullptr;
-    }
-    modules.push_back(*its.module);
-  }
-  return success();
+FailureOr<ModuleOp> SessionKernels::generate(size_t number, const Target &target, int64_t capacity) {
+  Kernel &its = kernels[number];
+  if (!its.postponed)
+    return *its.module;
+  its.module = ModuleOp::create(its.module->getLoc());
+  ir::KernelOp kernel = *its.postponed->getOps<ir::KernelOp>().begin();
+  if (failed(lowerKernel(kernel, *its.module, its.name, target, capacity)))
+    return failure();
+  its.postponed = nullptr;
+  return *its.module;
 }
 
 } // namespace sluice::cpu

@@ -28,9 +28,8 @@ public:
   /// The names of the functions begin with `symbol`; if it is empty, with a name that no other function's begins with.
   mlir::FailureOr<LoweredKernel> add(ir::KernelOp kernel, llvm::StringRef symbol, const Target &target,
                                      int64_t capacity);
-  /// Generates the missing bodies of these kernels, and appends their modules. Each kernel at most once.
-  mlir::LogicalResult generate(llvm::ArrayRef<size_t> numbers, const Target &target, int64_t capacity,
-                               llvm::SmallVectorImpl<mlir::ModuleOp> &modules);
+  /// The module of a kernel. Generates the missing bodies.
+  mlir::FailureOr<mlir::ModuleOp> generate(size_t number, const Target &target, int64_t capacity);
 
 private:
   struct Kernel {

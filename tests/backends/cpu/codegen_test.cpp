@@ -127,10 +127,9 @@ std::vector<Object> objectsOf(llvm::ArrayRef<std::vector<int>> stages) {
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
   for (const std::vector<int> &its : stages)
     modules.push_back(moduleOf(context, its));
-  llvm::SmallVector<mlir::ModuleOp> all;
-  for (mlir::OwningOpRef<mlir::ModuleOp> &module : modules)
-    all.push_back(*module);
-  return llvm::cantFail(compileToObjects(all, Target::host()));
+  mlir::MLIRContext &mlir = *modules.front()->getContext();
+  auto moduleOf = [&](size_t number) { return *modules[number]; };
+  return llvm::cantFail(compileToObjects(mlir, modules.size(), moduleOf, Target::host()));
 }
 
 // Tests that the object of a module is the same whatever modules are compiled with it.

@@ -165,19 +165,20 @@ static std::vector<Object> objectsOf(std::vector<Made> &parts, const CodegenOpti
   return objects;
 }
 
-/// Lowers the parts in order, in this thread, which alone may use MLIR's context. Other threads run `compileOne` on the
-/// parts that are ready.
-static llvm::Error forEachPart(MLIRContext &context, std::vector<OwningOpRef<ModuleOp>> parts,
+/// Makes and lowers the parts in order, in this thread, which alone may use MLIR's context. Other threads run
+/// `compileOne` on the parts that are ready.
+static llvm::Error forEachPart(MLIRContext &context, size_t count,
+                               llvm::function_ref<OwningOpRef<ModuleOp>(size_t number)> partOf,
                                const CodegenOptions &options,
                                llvm::function_ref<llvm::Error(size_t number, llvm::Module &part)> compileOne) {
   registerBuiltinDialectTranslation(context);
   registerLLVMDialectTranslation(context);
   LowerToLLVM lower(context, options.polynomialMath);
-  std::vector<std::unique_ptr<Part>> translated(parts.size());
-  std::vector<std::string> errors(parts.size());
+  std::vector<std::unique_ptr<Part>> translated(count);
+  std::vector<std::string> errors(count);
   auto prepare = [&](size_t number) {
-    OwningOpRef<ModuleOp> part = std::move(parts[number]);
-    translated[number] = translate(*part, lower);
+    OwningOpRef<ModuleOp> part = partOf(number);
+    translated[number] = part ? translate(*part, lower) : nullptr;
     return bool(translated[number]);
   };
   auto compile = [&](size_t number) {
@@ -185,7 +186,7 @@ static llvm::Error forEachPart(MLIRContext &context, std::vector<OwningOpRef<Mod
     if (llvm::Error error = compileOne(number, *part->module))
       errors[number] = llvm::toString(std::move(error));
   };
-  if (!parallelFor(parts.size(), options.threads, prepare, compile))
+  if (!parallelFor(count, options.threads, prepare, compile))
     return llvm::createStringError("lowering to LLVM failed");
   for (const std::string &error : errors)
     if (!error.empty())
@@ -193,11 +194,15 @@ static llvm::Error forEachPart(MLIRContext &context, std::vector<OwningOpRef<Mod
   return llvm::Error::success();
 }
 
-static llvm::Expected<std::vector<Object>> compileParts(MLIRContext &context, std::vector<OwningOpRef<ModuleOp>> parts,
+/// An object for each part; empty if the part has no function.
+static llvm::Expected<std::vector<Object>> compileParts(MLIRContext &context, size_t count,
+                                                        llvm::function_ref<OwningOpRef<ModuleOp>(size_t number)> partOf,
                                                         const Target &target, const CodegenOptions &options) {
-  std::vector<Made> made(parts.size());
-  auto compile = [&](size_t number, llvm::Module &part) { return compilePart(part, target, options, made[number]); };
-  if (llvm::Error error = forEachPart(context, std::move(parts), options, compile))
+  std::vector<Made> made(count);
+  auto compile = [&](size_t number, llvm::Module &part) {
+    return part.empty() ? llvm::Error::success() : compilePart(part, target, options, made[number]);
+  };
+  if (llvm::Error error = forEachPart(context, count, partOf, options, compile))
     return std::move(error);
   return objectsOf(made, options);
 }
@@ -205,30 +210,25 @@ static llvm::Expected<std::vector<Object>> compileParts(MLIRContext &context, st
 llvm::Expected<Object> compileToObject(ArrayRef<ModuleOp> modules, const Target &target,
                                        const CodegenOptions &options) {
   constexpr size_t kOps = 2000; // per part: about 0.1 s of code generation
-  auto objects = compileParts(*ModuleOp(modules.front()).getContext(), cutIntoParts(modules, kOps), target, options);
+  std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(modules, kOps);
+  auto partOf = [&](size_t number) { return std::move(parts[number]); };
+  auto objects = compileParts(*ModuleOp(modules.front()).getContext(), parts.size(), partOf, target, options);
   if (!objects)
     return objects.takeError();
   return objects->size() == 1 ? std::move(objects->front()) : archiveOf(*objects);
 }
 
-llvm::Expected<std::vector<Object>> compileToObjects(ArrayRef<ModuleOp> modules, const Target &target,
-                                                     const CodegenOptions &options) {
-  std::vector<OwningOpRef<ModuleOp>> parts;
-  std::vector<size_t> numbers; // of the modules of the parts
-  for (auto [number, module] : llvm::enumerate(modules))
-    for (OwningOpRef<ModuleOp> &part : cutIntoParts(module, /*most=*/SIZE_MAX)) {
-      parts.push_back(std::move(part));
-      numbers.push_back(number);
-    }
-  std::vector<Object> objects(modules.size());
-  if (parts.empty())
-    return objects;
-  auto compiled = compileParts(*ModuleOp(modules.front()).getContext(), std::move(parts), target, options);
-  if (!compiled)
-    return compiled.takeError();
-  for (auto [number, object] : llvm::zip_equal(numbers, *compiled))
-    objects[number] = std::move(object);
-  return objects;
+llvm::Expected<std::vector<Object>> compileToObjects(MLIRContext &context, size_t count,
+                                                     llvm::function_ref<ModuleOp(size_t number)> moduleOf,
+                                                     const Target &target, const CodegenOptions &options) {
+  auto partOf = [&](size_t number) -> OwningOpRef<ModuleOp> {
+    ModuleOp module = moduleOf(number);
+    if (!module)
+      return nullptr;
+    std::vector<OwningOpRef<ModuleOp>> parts = cutIntoParts(module, /*most=*/SIZE_MAX);
+    return parts.empty() ? ModuleOp::create(module.getLoc()) : std::move(parts.front());
+  };
+  return compileParts(context, count, partOf, target, options);
 }
 
 llvm::Expected<std::vector<KernelText>> compileToText(ArrayRef<ModuleOp> kernels, const Target &target) {
@@ -248,7 +248,8 @@ llvm::Expected<std::vector<KernelText>> compileToText(ArrayRef<ModuleOp> kernels
     llvm::raw_string_ostream(texts[number].llvmIR) << part;
     return (*machine)->assemblyOf(part, /*hasComments=*/true).moveInto(texts[number].assembly);
   };
-  if (llvm::Error error = forEachPart(*ModuleOp(kernels.front()).getContext(), std::move(parts), {}, compile))
+  auto partOf = [&](size_t number) { return std::move(parts[number]); };
+  if (llvm::Error error = forEachPart(*ModuleOp(kernels.front()).getContext(), parts.size(), partOf, {}, compile))
     return std::move(error);
   return texts;
 }

@@ -5,6 +5,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -35,10 +36,12 @@ using Object = llvm::SmallVector<char, 0>; // the bytes of a position-independen
 llvm::Expected<Object> compileToObject(llvm::ArrayRef<mlir::ModuleOp> modules, const Target &target,
                                        const CodegenOptions &options = {});
 
-// An object for each module, compiled in parallel; empty if the module has no public function. An object depends on its
-// module only. A function is compiled alike in any module. The modules are consumed.
-llvm::Expected<std::vector<Object>> compileToObjects(llvm::ArrayRef<mlir::ModuleOp> modules, const Target &target,
-                                                     const CodegenOptions &options = {});
+// An object for each of `count` modules, compiled in parallel; empty if the module has no public function. An object
+// depends on its module only. A function is compiled alike in any module. `moduleOf` returns the modules in order, in
+// this thread, while other threads compile earlier ones; null: it failed. The modules are consumed.
+llvm::Expected<std::vector<Object>> compileToObjects(mlir::MLIRContext &context, size_t count,
+                                                     llvm::function_ref<mlir::ModuleOp(size_t number)> moduleOf,
+                                                     const Target &target, const CodegenOptions &options = {});
 
 // The code of a kernel as text.
 struct KernelText {
