@@ -88,9 +88,9 @@ TEST_P(ContractionKernels, ConvolvesWithBiasAndRelu) {
   expectRuns(kernel, tolerance);
 }
 
-// A long epilogue is a loop over the rows of a tile. The last tile has fewer rows.
+// A long epilogue of sums of many terms is a loop over the rows of a tile. The last tile has fewer rows.
 TEST_P(ContractionKernels, LoopOverRowsInALongEpilogue) {
-  std::string x = t.tensor("?x3x6x5", "nhwc"), w = t.tensor("20x3x3x3", "filter"), y = t.tensor("?x20x6x5", "nhwc");
+  std::string x = t.tensor("?x15x6x5", "nhwc"), w = t.tensor("20x15x3x3", "filter"), y = t.tensor("?x20x6x5", "nhwc");
   auto epilogue = [](const std::string &type) {
     std::string types = " : (" + type + ", " + type + ") -> " + type + "\n";
     return "%b = sluice.sub %a, %2" + types + "%c = sluice.mul %b, %2" + types + "%d = sluice.add %c, %a" + types +
@@ -101,7 +101,7 @@ TEST_P(ContractionKernels, LoopOverRowsInALongEpilogue) {
       "%f, %c : " + y + ", " + y, 7, t.aliases(20));
   expectRuns(convolution, 2 * tolerance);
 
-  std::string a = t.tensor("?x12"), b = t.tensor("20x12", "panels"), c = t.tensor("?x20");
+  std::string a = t.tensor("?x140"), b = t.tensor("20x140", "panels"), c = t.tensor("?x20");
   KernelRun product({a, b, c},
                     "%a = sluice.einsum \"ab,cb->ac\" %0, %1 : (" + a + ", " + b + ") -> " + c + "\n" + epilogue(c),
                     "%f, %c : " + c + ", " + c, 7, t.aliases(20));

@@ -41,9 +41,12 @@ struct Epilogue {
   std::function<void(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::Value> index)>
       prefetch;
 
-  // Whether `store` emits much code. Generators then emit it for one row of a tile, in a loop, which takes less time to
-  // compile.
+  // Whether `store` emits much code.
   bool isLong = false;
+
+  // Whether generators emit `store` for one row of a tile, in a loop to which the sums are passed in memory. This takes
+  // less time to compile. The time for the memory is small only beside sums of many terms.
+  bool isLoop(int64_t termsOfSums) const { return isLong && termsOfSums >= 128; }
 
   explicit operator bool() const { return bool(store); }
 };

@@ -327,7 +327,7 @@ private:
     else
       sums = isLong ? accumulateInParts(b, loc, tile, op.k, unrollOf(tile), sums, step)
                     : accumulateOver(b, loc, op.k, unrollOf(tile), sums, step);
-    bool loops = op.epilogue.isLong && !plan.splitK;
+    bool loops = op.epilogue.isLoop(op.k) && !plan.splitK;
     tile.forEachRow(b, stage, sums, loops, limit ? math.sub(limit, row) : Value(),
                     [&](OpBuilder &body, Value r, ArrayRef<Value> vectors) {
                       IndexMath inner{body, loc};

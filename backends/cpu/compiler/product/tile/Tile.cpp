@@ -62,10 +62,10 @@ void Tile::forEachLine(OpBuilder &b, llvm::function_ref<void(OpBuilder &, Value 
     emitLines(b, constantI64(b, loc, row));
 }
 
-void Tile::forEachRow(OpBuilder &b, StageFunction &stage, const Sums &sums, bool isLong, Value count,
+void Tile::forEachRow(OpBuilder &b, StageFunction &stage, const Sums &sums, bool isLoop, Value count,
                       llvm::function_ref<void(OpBuilder &, Value row, ArrayRef<Value> sums)> body) const {
   IndexMath math{b, loc};
-  if (isLong && numRows >= kRowsOfLoop) {
+  if (isLoop && numRows >= kRowsOfLoop) {
     int64_t rowStride = numVectors * vectorType.getNumElements();
     Value memory = stage.scratch(vectorType, numRows * numVectors), rows = math.constant(numRows);
     store(b, sums, memory, rowStride);

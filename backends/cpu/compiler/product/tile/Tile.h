@@ -33,10 +33,10 @@ public:
   void forEachLine(mlir::OpBuilder &b,
                    llvm::function_ref<void(mlir::OpBuilder &, mlir::Value row, int64_t vector)> body) const;
 
-  // Emits `body` for the sums of each row, or of the first `count` rows. With `isLong`, the rows are a loop, to which
+  // Emits `body` for the sums of each row, or of the first `count` rows. With `isLoop`, the rows are a loop, to which
   // the sums are passed in memory.
   void
-  forEachRow(mlir::OpBuilder &b, StageFunction &stage, const Sums &sums, bool isLong, mlir::Value count,
+  forEachRow(mlir::OpBuilder &b, StageFunction &stage, const Sums &sums, bool isLoop, mlir::Value count,
              llvm::function_ref<void(mlir::OpBuilder &, mlir::Value row, llvm::ArrayRef<mlir::Value> sums)> body) const;
 
   // Whole vectors at base + row * rowStride; used for partial sums in the workspace.

@@ -234,11 +234,12 @@ private:
         op.epilogue.prefetch(stage, inner, loc, indexOf(inner, r, v));
       });
     Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, tile, row, run, pixel);
-    tile.forEachRow(
-        b, stage, sums, op.epilogue.isLong, /*count=*/Value(), [&](OpBuilder &inner, Value r, ArrayRef<Value> vectors) {
-          for (auto [v, its] : llvm::enumerate(vectors))
-            op.epilogue.store(stage, inner, loc, indexOf(inner, r, v), firstLanes(inner, loc, its, tile.lanesOf(v)));
-        });
+    tile.forEachRow(b, stage, sums, op.epilogue.isLoop(row.phase.taps() * op.inputChannels), /*count=*/Value(),
+                    [&](OpBuilder &inner, Value r, ArrayRef<Value> vectors) {
+                      for (auto [v, its] : llvm::enumerate(vectors))
+                        op.epilogue.store(stage, inner, loc, indexOf(inner, r, v),
+                                          firstLanes(inner, loc, its, tile.lanesOf(v)));
+                    });
   }
 
   Sums sumOverWindow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value pixel) {
