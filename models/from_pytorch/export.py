@@ -1,9 +1,9 @@
 """Exports a ResNet-18 and a small transformer to ONNX, with inputs, outputs and the losses of a fine-tuning in PyTorch.
 
-    export.py FOLDER
+    export.py FOLDER [--dynamo] [--rows N]
 """
 
-import sys
+import argparse
 
 import numpy
 import torch
@@ -66,9 +66,21 @@ class Transformer(nn.Module):
 
 
 def images(rows):
-    """The same numbers as in fine_tune.cpp."""
     count = rows * 3 * 64 * 64
     return torch.sin(torch.arange(count, dtype=torch.float64) * 0.37).float().view(rows, 3, 64, 64)
+
+
+def tokens(rows):
+    return torch.arange(rows * 24).view(rows, 24) * 7 % 50
+
+
+def export(model, x, path, dynamo):
+    """Writes a file whose batch has no size."""
+    names = {"input_names": ["x"], "output_names": ["logits"]}
+    if dynamo:
+        torch.onnx.export(model, (x,), path, dynamo=True, dynamic_shapes=({0: "batch"},), **names)
+    else:
+        torch.onnx.export(model, x, path, dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}}, **names)
 
 
 def fine_tune(model, x, label, steps):
@@ -86,18 +98,24 @@ def fine_tune(model, x, label, steps):
     return losses
 
 
-def main(folder):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--dynamo", action="store_true", help="use the new exporter (requires PyTorch 2.5 and onnxscript)")
+    parser.add_argument("--rows", type=int, default=8, metavar="N", help="rows of the inputs (default: %(default)s)")
+    options = parser.parse_args()
     torch.manual_seed(0)
-    tokens = torch.arange(4 * 24).view(4, 24) * 7 % 50
-    for name, model, x in (("resnet18", ResNet18(10), images(8)), ("transformer", Transformer(50, 64, 4, 2, 5), tokens)):
+    models = (("resnet18", ResNet18(10), images, 10), ("transformer", Transformer(50, 64, 4, 2, 5), tokens, 5))
+    for name, model, inputs, classes in models:
+        path = f"{options.folder}/{name}"
         model.eval()
-        torch.onnx.export(model, x, f"{folder}/{name}.onnx", input_names=["x"], output_names=["logits"],
-                          dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}})
-        numpy.save(f"{folder}/{name}_x.npy", x.numpy())
-        numpy.save(f"{folder}/{name}_logits.npy", model(x).detach().numpy())
-        if name == "resnet18":
-            numpy.savetxt(f"{folder}/losses.txt", fine_tune(model, x, torch.arange(8) % 10, 20))
+        export(model, inputs(2), f"{path}.onnx", options.dynamo)
+        x, label = inputs(options.rows), torch.arange(options.rows) % classes
+        numpy.save(f"{path}_x.npy", x.numpy())
+        numpy.save(f"{path}_label.npy", label.numpy())
+        numpy.save(f"{path}_logits.npy", model(x).detach().numpy())
+        numpy.savetxt(f"{path}_losses.txt", fine_tune(model, x, label, 20))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
