@@ -116,15 +116,16 @@ Tensor Module::forward(Tensor, Tensor) { failForward("Tensor, Tensor"); }
 Tensor Module::forward(Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor"); }
 Tensor Module::forward(Tensor, Tensor, Tensor, Tensor) { failForward("Tensor, Tensor, Tensor, Tensor"); }
 
-void Module::enterTrace(std::initializer_list<Tensor> x) {
+void Module::enterTrace(const std::vector<Tensor> &x) {
   if (!graph->isOutside)
     return;
   for (const Tensor &operand : x)
     if (GraphImpl *traced = Access::graph(operand); traced && traced->enterModule)
-      return traced->enterModule(*this, {x.begin(), x.size()});
+      return traced->enterModule(*this, x);
 }
 
-template <class Forward> Tensor Module::call(Where line, std::initializer_list<Tensor> x, Forward forward) {
+std::vector<Tensor> Module::runForward(Where line, const std::vector<Tensor> &x,
+                                       const std::function<std::vector<Tensor>()> &forward) {
   enterTrace(x);
   const Device *pin = pinnedTo();
   if (!isUserLine(line))
@@ -132,14 +133,19 @@ template <class Forward> Tensor Module::call(Where line, std::initializer_list<T
   GraphImpl &builds = target();
   CallScope scope(builds, pin ? builds.use("pin", *pin, created) : mlir::StringAttr(), graph->call && isTraining, line);
   ArrayCallScope writes(builds, graph->call, isTraining);
-  Tensor result = forward();
+  std::vector<Tensor> results = forward();
   if (graph->call)
-    return result;
+    return results;
   GraphImpl::Layer &layer = graph->layers[number];
   if (layer.results.empty())
     layer.where = line;
-  layer.results.push_back(Access::value(result));
-  return result;
+  for (const Tensor &result : results)
+    layer.results.push_back(Access::value(result));
+  return results;
+}
+
+template <class Forward> Tensor Module::call(Where line, const std::vector<Tensor> &x, Forward forward) {
+  return runForward(line, x, [&] { return std::vector{forward()}; }).front();
 }
 
 Tensor Module::operator()(Arg x) {

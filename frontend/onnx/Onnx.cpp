@@ -69,7 +69,7 @@ static void requireFit(const onnx::File &file, const onnx::file::ValueInfo &inpu
     throw Error(what + "has other dimensions than the tensor, " + tensor.shape().str(), where);
 }
 
-std::vector<Tensor> Onnx::operator()(const std::vector<Tensor> &tensors, Where where) {
+std::vector<Tensor> Onnx::resultsOf(const std::vector<Tensor> &tensors, Where where) {
   const std::vector<onnx::file::ValueInfo> &infos = file->inputs();
   if (tensors.size() != infos.size())
     throw Error(file->name() + " has " + std::to_string(infos.size()) + " inputs, and " +
@@ -129,7 +129,11 @@ void Onnx::restoreNames() {
   made = std::move(restored);
 }
 
-Tensor Onnx::forward(Tensor x) { return (*this)(std::vector{x}, callingLine()).front(); }
-Tensor Onnx::forward(Tensor a, Tensor b) { return (*this)(std::vector{a, b}, callingLine()).front(); }
+std::vector<Tensor> Onnx::operator()(const std::vector<Tensor> &tensors, Where where) {
+  return runForward(where, tensors, [&] { return resultsOf(tensors, callingLine()); });
+}
+
+Tensor Onnx::forward(Tensor x) { return resultsOf({x}, callingLine()).front(); }
+Tensor Onnx::forward(Tensor a, Tensor b) { return resultsOf({a, b}, callingLine()).front(); }
 
 } // namespace sluice::nn

@@ -1,10 +1,12 @@
 """Real ONNX models on several devices, replicas and CUDA: devices_test.py SOURCE BUILD [PART-OF-A-NAME]
 
-Outputs on virtual devices, with pins chosen by placement and on replicas, are equal to those of the CPU, bit for bit.
+Outputs on virtual devices, with automatic placement, with pins by name and on replicas, are equal to those of the CPU,
+bit for bit. The IR shows the copies that pins require.
 `sluice verify` compares every kernel with the reference. NVRTC compiles the kernels for a GPU that need not exist.
 Runs with SLUICE_TEST_FULL; by default, only with the smallest model.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -55,10 +57,38 @@ class Model:
         subprocess.run([f"{self.work}/p", "predict", *self.inputs, *outputs], check=True, capture_output=True)
         return [open(f"{self.work}/y{number}.npy", "rb").read() for number in range(len(self.outputs))]
 
+    def pin(self):
+        """Pins every other group of ops and every other weight to the virtual device; returns the flags of the pins."""
+        flags = ["--devices", "cpu,sim:0", "--place-entry", "predict"]
+        self.run("place", f"{self.work}/m.mlir", *flags, "--save", f"{self.work}/pins.json", "-q")
+        with open(f"{self.work}/pins.json", encoding="utf-8") as file:
+            saved = json.load(file)
+        pins = saved["placement"] = {name: "gpu(0)" if number % 2 else "cpu" for number, name in enumerate(saved["placement"])}
+        with open(f"{self.work}/pins.json", "w", encoding="utf-8") as file:
+            json.dump(saved, file)
+        flags += ["--placement", f"{self.work}/pins.json"]
+        self.run("place", f"{self.work}/m.mlir", *flags, "--save", f"{self.work}/kept.json", "-q")
+        with open(f"{self.work}/kept.json", encoding="utf-8") as file:
+            if json.load(file)["placement"] != pins:
+                raise RuntimeError("pins changed")
+        return flags
+
+    def copies(self, *flags):
+        """The number of copies in the IR."""
+        return self.run("show", f"{self.work}/m.mlir", "--phase", "copied", *flags).count(" = sluice.copy ")
+
+
+def check_pins(model, name, expected):
+    flags = model.pin()
+    copies = model.copies(*flags)
+    print(name, f"pinned by name: {copies} copies", flush=True)
+    problems = [] if copies and not model.copies() else [f"{name}: the IR shows {copies} copies with pins"]
+    return problems if model.predict(*flags) == expected else [*problems, f"{name}: other bits with pins"]
+
 
 def check(model, name):
-    problems = []
     expected = model.predict()
+    problems = check_pins(model, name, expected)
     for what, flags in DEVICES.items():
         if "replicas" in what and model.rows == 1:
             continue

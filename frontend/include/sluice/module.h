@@ -5,7 +5,7 @@
 #include "sluice/graph.h"
 #include "sluice/init.h"
 
-#include <initializer_list>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -187,6 +187,9 @@ protected:
   Tensor importedParameter(const std::string &name, DType dtype, const Shape &shape, init::Init init, Where where);
   /// Whether the module itself has a parameter or buffer of this name.
   bool hasState(const std::string &name) const;
+  /// Runs a forward function with several results as operator() runs `forward`: with the pin and the mode of the module.
+  std::vector<Tensor> runForward(Where line, const std::vector<Tensor> &x,
+                                 const std::function<std::vector<Tensor>()> &forward);
   /// Gives a parameter of the module itself another name, which is free.
   void renameState(const std::string &name, const std::string &to);
   /// For layers that create their parameters in the first call, as in PyTorch's lazy modules: keeps the device of the
@@ -213,8 +216,8 @@ private:
   void collectUnpinned(Named &into) const;
   void collectParts(std::vector<Module *> &into);
   /// In a trace of a function of arrays: makes the states of the model further operands of the function.
-  void enterTrace(std::initializer_list<Tensor> x);
-  template <class Forward> Tensor call(Where line, std::initializer_list<Tensor> x, Forward forward);
+  void enterTrace(const std::vector<Tensor> &x);
+  template <class Forward> Tensor call(Where line, const std::vector<Tensor> &x, Forward forward);
   void enroll();
   [[noreturn]] void failForward(const char *parameters) const;
   /// The pin of this module or of the innermost module around it; null if there is none.

@@ -84,6 +84,7 @@ public:
 private:
   friend class onnx::Building;
   using Values = std::map<std::string, std::shared_ptr<onnx::Value>, std::less<>>;
+  std::vector<Tensor> resultsOf(const std::vector<Tensor> &inputs, Where where);
   std::vector<Tensor> import(const Values &inputs, Where where);
   /// The parameter with this name and these elements; made if there is none.
   Tensor parameterOf(const std::string &own, const onnx::Known &known, Where where);
