@@ -25,15 +25,16 @@ class ForkServer:
         self.requests, self.answers = ours[1], theirs[0]
 
     def run(self, output, folder, arguments):
-        """The status of waitpid. What the run printed is in the file `output`."""
+        """The status of wait4 and the peak memory in bytes. What the run printed is in the file `output`."""
         texts = [os.fsencode(text) for text in [output, folder, self.program, *arguments]]
         request = struct.pack("=I", len(texts)) + b"".join(struct.pack("=I", len(text)) + text for text in texts)
         while request:
             request = request[os.write(self.requests, request):]
-        answer = os.read(self.answers, 4)
-        if len(answer) != 4:
+        answer = os.read(self.answers, 16)
+        if len(answer) != 16:
             raise RuntimeError(f"{self.program}: the fork server ended with {self.process.wait()}")
-        return struct.unpack("=i", answer)[0]
+        status, peak = struct.unpack("=qq", answer)
+        return status, peak << 10
 
     def close(self):
         os.close(self.requests)

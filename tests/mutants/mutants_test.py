@@ -1,4 +1,5 @@
-"""Checks that every reader reports damaged input: no signal, no code 70, no hang, no leftover file.
+"""Checks that every reader reports damaged input: no signal, no code 70, no hang, no leftover file, and for some readers
+a limit of memory that depends on the size of the input.
 
 Damages valid inputs of every reader (readers.py) and runs the reader under limits of memory and
 time. Inputs that fail are kept in `mutants` of the build folder. The seed repeats a run:
@@ -22,7 +23,7 @@ import zlib
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from fork_server import ForkServer
-from readers import COLOURS, MODEL, WORDS, all_readers, idx, npy, safetensors, write_images
+from readers import COLOURS, FULL, MODEL, WORDS, all_readers, idx, npy, safetensors, write_images
 from sanitized import is_sanitized
 
 USAGE_OR_WORSE = {0, 1, 2, 3, 4, 5, 6}
@@ -118,6 +119,7 @@ class Bench:
         return found
 
     def run(self, program, arguments):
+        """The status and the peak memory of a run."""
         output = os.path.join(self.folder, "output")
         if program in self.servers:
             return self.servers[program].run(output, self.work, arguments)
@@ -125,7 +127,13 @@ class Bench:
         with open(output, "wb") as out:
             process = subprocess.Popen([program, *arguments], cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=out, preexec_fn=lambda: signal.alarm(seconds))
-        return os.waitpid(process.pid, 0)[1]
+        _, status, usage = os.wait4(process.pid, 0)
+        return status, usage.ru_maxrss << 10
+
+    def allowed(self, reader, size):
+        """The peak memory that a reader may need for an input of `size` bytes."""
+        is_measured = reader.memory and self.environment["MUTANTS_BYTES"] != "0"
+        return reader.memory(size) if is_measured else float("inf")
 
     def close(self):
         for server in self.servers.values():
@@ -141,7 +149,7 @@ MEASURED = b"""{"schedule": {"rows": 4, "measured_ms": 0.5, "work": [{"name": "e
 """
 
 
-def verdict(status, left):
+def verdict(status, left, peak, allowed):
     """What is wrong with how a run ended; None if nothing is."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -150,6 +158,8 @@ def verdict(status, left):
         return f"code {os.WEXITSTATUS(status)}"
     if os.WEXITSTATUS(status) != 0 and left:
         return f"code {os.WEXITSTATUS(status)}, and left behind: {', '.join(sorted(left))}"
+    if peak > allowed:
+        return f"a peak of {peak} bytes of memory; {allowed} are allowed"
     return None
 
 
@@ -170,7 +180,7 @@ def check_seeds(bench, reader):
         bench.random = random.Random(0)
         before = bench.files()
         program, arguments = reader.run(bench, seed)
-        status = bench.run(program, arguments)
+        status, _ = bench.run(program, arguments)
         if status != 0:
             with open(os.path.join(bench.folder, "output"), encoding="utf-8") as printed:
                 raise RuntimeError(f"{reader.name}: {program} {arguments} ends with {status}: {printed.read()}")
@@ -179,48 +189,49 @@ def check_seeds(bench, reader):
 
 
 def attack(bench, reader, count, seed):
-    """Runs `count` mutants; how many of them failed, and how the others ended."""
-    failures, codes = 0, {}
+    """Runs `count` mutants; how many of them failed, how the others ended, and the largest peak memory."""
+    failures, codes, largest = 0, {}, 0
     for number in range(count):
         chance = bench.random = random.Random(f"{seed} {reader.name} {number}")
         damaged = reader.damage(chance.choice(reader.seeds), chance)
         program, arguments = reader.run(bench, damaged)
         before = bench.files()
-        status = bench.run(program, arguments)
+        status, peak = bench.run(program, arguments)
+        largest = max(largest, peak)
         left = bench.files() - before - {"output"}
         left -= {name for name in left if name.split("/")[1] in reader.keep}
-        problem = verdict(status, left)
+        problem = verdict(status, left, peak, bench.allowed(reader, len(damaged)))
         for name in left:
             os.remove(os.path.join(bench.folder, name))
         codes[status >> 8] = codes.get(status >> 8, 0) + 1
         if problem:
             failures += 1
             keep(bench, reader, number, seed, damaged, arguments, problem)
-    return failures, codes
+    return failures, codes, largest
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", help="build folder")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the mutations (default: %(default)s)")
-    parser.add_argument("--count", type=int, default=20_000 if os.environ.get("SLUICE_TEST_FULL") else 1_000, metavar="N",
-                        help="number of mutants (default: %(default)s; $SLUICE_TEST_FULL raises it to 20000)")
-    parser.add_argument("--reader", metavar="NAME", help="attack only this reader (default: all)")
+    parser.add_argument("--count", type=int, default=15_000 if FULL else 700, metavar="N",
+                        help="number of mutants of readers without a number (default: %(default)s; $SLUICE_TEST_FULL raises it to 15000)")
+    parser.add_argument("--reader", metavar="NAME", help="attack only this reader, with all mutants (default: all readers)")
     options = parser.parse_args()
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(os.path.abspath(options.build), folder)
         readers = [reader for reader in all_readers(bench) if options.reader in (None, reader.name)]
-        weights = sum(reader.weight for reader in readers)
+        weights = sum(reader.weight for reader in readers if not reader.count)
         for reader in readers:
             check_seeds(bench, reader)
             start = time.monotonic()
-            count = -(-options.count * reader.weight // weights)
-            failed, codes = attack(bench, reader, count, options.seed)
+            count = options.count if options.reader else reader.count or -(-options.count * reader.weight // weights)
+            failed, codes, largest = attack(bench, reader, count, options.seed)
             failures += failed
             ends = ", ".join(f"code {code}: {number}" for code, number in sorted(codes.items()))
             print(f"{reader.name}: {count} mutants of seed {options.seed}, {failed} failures, "
-                  f"{time.monotonic() - start:.1f} s; {ends}", flush=True)
+                  f"{time.monotonic() - start:.1f} s, {largest / 1e6:.0f} MB; {ends}", flush=True)
         bench.close()
     sys.exit(1 if failures else 0)
 

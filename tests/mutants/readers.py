@@ -72,6 +72,7 @@ T/2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpK
 AAAAAAAAIDBBES/9oADAMBAAIRAxEAPwC0OiLUOSCUOyM87ghaxpKFuj//2Q==
 """)
 EXCLUSIONS = b"# of the simulator\nop.add: it cannot add\nmemory.*: it forgets\n"
+FULL = bool(os.environ.get("SLUICE_TEST_FULL"))
 DEVICES = ["cpu", "cpu,sim:0", "cpu,sim:0=16GB,sim:1", "cpu,sim:0=512MiB"]
 LINKS = ["sim:0=12GB/s,5us", "sim:0=3GB/s,100ns", "sim:0=1.5TB/s"]
 
@@ -82,7 +83,9 @@ class Reader:
     seeds: typing.List[bytes]
     damage: typing.Callable  # (seed, random) -> bytes
     run: typing.Callable     # (bench, damaged) -> (program, arguments)
-    weight: int = 1          # of this reader among all
+    weight: int = 1          # of this reader among those without a count
+    count: int = 0           # of its mutants
+    memory: typing.Optional[typing.Callable] = None  # size of an input -> peak memory that is allowed, in bytes
     keep: typing.Tuple[str, ...] = ()  # files that it may leave, beside those that were there
 
 
@@ -298,7 +301,7 @@ def all_readers(bench):
         Reader("model text", [MODEL, *bench.dumps.values()], damage_text, compile_text, weight=6),
         Reader("model text, bytes", [MODEL, *bench.dumps.values()], damage_bytes, compile_text, weight=2),
         Reader("model text to code", [MODEL], damage_text, compile_whole),
-        Reader("ONNX", seeds(), damage_onnx, import_onnx, weight=20 if not os.environ.get("SLUICE_TEST_FULL") else 12),
+        Reader("ONNX", seeds(), damage_onnx, import_onnx, count=5000 if FULL else 500, memory=lambda size: 4 * size + 200_000_000),
         Reader("images", [images], damage_bytes, train_on("train-images-idx3-ubyte")),
         Reader("labels", [labels], damage_bytes, train_on("t10k-labels-idx1-ubyte")),
         Reader("images, gzip", [gzip.compress(images, mtime=0)], damage_gzip, train_on("t10k-images-idx3-ubyte.gz")),
