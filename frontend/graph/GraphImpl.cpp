@@ -280,6 +280,11 @@ void GraphImpl::setImportedFrom(const std::vector<std::pair<std::string, std::st
   ir::getModel(*module)->setAttr(ir::kImportedFromAttr, list.getDictionary(&context));
 }
 
+void GraphImpl::setLocation(const std::string &place) {
+  for (Operation *op : {module->getOperation(), ir::getModel(*module).getOperation(), graph.getOperation()})
+    op->setLoc(NameLoc::get(builder.getStringAttr(place)));
+}
+
 Value GraphImpl::addInput(const std::string &input, RankedTensorType type, const SourceLocation &location) {
   StringAttr device = scopeDevice();
   if (!device || device == ir::kHostDevice)

@@ -114,6 +114,8 @@ public:
   /// Records facts about the file of an imported model, such as {"producer", "pytorch"}, for `info`. Values are made
   /// valid UTF-8 and cut to a limit; facts without a value, and those beyond a limit, are left out.
   void setImportedFrom(const std::vector<std::pair<std::string, std::string>> &facts);
+  /// Sets the location of the model itself, such as the name of an imported file.
+  void setLocation(const std::string &place);
 
   /// The input is placed on the scope's device.
   mlir::Value addInput(const std::string &name, mlir::RankedTensorType type, const SourceLocation &location);

@@ -2,6 +2,7 @@
 
 #include "frontend/onnx/file/Wire.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 
 #include <set>
 
@@ -34,6 +35,43 @@ File::File(const std::string &path, const std::string &dataFolder, const SourceL
     data = std::make_unique<file::Tensors>(mapped, bytes, dataFolder);
     given = inputsOf(parsed.graph);
   });
+}
+
+static std::vector<std::string> valuesOf(const file::Graph &graph) {
+  std::vector<std::string> names;
+  for (const file::ValueInfo &input : graph.inputs)
+    names.emplace_back(input.name);
+  for (const file::Named &initializer : graph.initializers)
+    names.emplace_back(initializer.name);
+  for (const file::Node &node : graph.nodes)
+    names.insert(names.end(), node.outputs.begin(), node.outputs.end());
+  return names;
+}
+
+/// "'a', 'b' or 'c'"
+static std::string choiceOf(const std::vector<std::string> &names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + runtime::quote(names[i]);
+  return text;
+}
+
+void File::requireValues(const std::vector<std::string> &names, const SourceLocation &location) const {
+  constexpr std::size_t most = 5;
+  std::vector<std::string> values = valuesOf(parsed.graph);
+  std::set<std::string_view> known(values.begin(), values.end());
+  for (const std::string &name : names) {
+    if (known.contains(name))
+      continue;
+    std::vector<std::string> near = runtime::nearestFew(name, values, most), outputs;
+    for (const file::ValueInfo &output : parsed.graph.outputs)
+      if (outputs.size() < most)
+        outputs.emplace_back(output.name);
+    throw Error(
+        base + " has no value " + runtime::quote(name) + "; " +
+            (near.empty() ? "its outputs are " + runtime::listed(outputs) : "did you mean " + choiceOf(near) + "?"),
+        location);
+  }
 }
 
 void File::use(const SourceLocation &location, const std::function<void()> &body) const {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace sluice::onnx {
 
@@ -25,6 +26,10 @@ public:
   static std::string baseOf(const std::string &path);
   /// "model.onnx"
   const std::string &name() const { return base; }
+
+  /// Throws Error with code 2 for the name of no value: inputs, initializers and results of nodes outside of branches
+  /// and functions. The text lists near names, or the outputs.
+  void requireValues(const std::vector<std::string> &names, const SourceLocation &location) const;
 
   /// Runs `body`, which reads the file, and reports invalid contents as Error with code 3.
   void use(const SourceLocation &location, const std::function<void()> &body) const;

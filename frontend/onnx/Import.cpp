@@ -2,7 +2,10 @@
 #include "frontend/graph/GraphImpl.h"
 #include "frontend/onnx/Dimensions.h"
 #include "frontend/onnx/File.h"
+#include "frontend/onnx/import/AtNode.h"
 #include "frontend/onnx/import/Value.h"
+#include "runtime/base/Status.h"
+#include "runtime/base/Text.h"
 #include "sluice/onnx.h"
 
 #include <algorithm>
@@ -60,6 +63,7 @@ public:
       : graph(graphName(path), where), net(graph, path, options, where), file(*net.file), where(where) {
     requireBound(file, options, where);
     detail::Access::graph(graph)->setImportedFrom(factsOf(file));
+    detail::Access::graph(graph)->setLocation(file.name());
   }
 
   /// Adds the inputs and outputs: once, or once for each of several sizes.
@@ -98,12 +102,30 @@ private:
       if (auto bound = options.bind.find(name); bound != options.bind.end())
         file.use(where, [&] { values[name] = boundValue(input, bound->second, where); });
       else
-        values[name] = valueOf(graph.input(name, *heldAs(input.type), dimensions.shapeOf(input), where), input.type);
+        values[name] = inputOf(input, dimensions.shapeOf(input));
     }
     std::vector<std::string> names = net.outputs();
     std::vector<Tensor> results = net.import(values, where);
     for (std::size_t i = 0; i < results.size(); ++i)
-      graph.output(names[i], Arg(results[i], where));
+      addOutput(names[i], results[i]);
+  }
+
+  /// An input of the graph, whose location has its name.
+  ValuePtr inputOf(const file::ValueInfo &input, Shape shape) {
+    std::string name(input.name);
+    AtNode at(*detail::Access::graph(graph), "input " + runtime::quote(name));
+    return valueOf(graph.input(name, *heldAs(input.type), std::move(shape), where), input.type);
+  }
+
+  void addOutput(const std::string &name, const Tensor &result) {
+    AtNode at(*detail::Access::graph(graph), "output " + runtime::quote(name));
+    if (detail::Access::isMerged(result))
+      throw Error(
+          file.name() + ": the output " + runtime::quote(name) + " of shape " + result.shape().str() +
+              " is not supported: its dimension 0 is a multiple of the number of rows, which must be a separate "
+              "dimension; return another value with --outputs, or give the batch a size with --dim",
+          where, {}, int(runtime::ExitCode::unsupported));
+    graph.output(name, Arg(result, where));
   }
 
   Graph graph;

@@ -10,11 +10,15 @@ namespace sluice::nn {
 
 Onnx::Onnx(Graph &graph, const std::string &path, onnx::Options options, Where where)
     : Module(graph, where), file(std::make_shared<onnx::File>(path, options.data_dir, where)),
-      options(std::move(options)) {}
+      options(std::move(options)) {
+  file->requireValues(this->options.outputs, where);
+}
 
 Onnx::Onnx(Module *parent, std::string name, const std::string &path, onnx::Options options, Where where)
     : Module(parent, std::move(name), where), file(std::make_shared<onnx::File>(path, options.data_dir, where)),
-      options(std::move(options)) {}
+      options(std::move(options)) {
+  file->requireValues(this->options.outputs, where);
+}
 
 Onnx::~Onnx() = default;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <map>
 
 namespace sluice::runtime {
 
@@ -88,20 +90,30 @@ static size_t editDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string nearest(std::string_view name, const std::vector<std::string> &names) {
+std::vector<std::string> nearestFew(std::string_view name, const std::vector<std::string> &names, size_t most) {
   name = name.substr(0, longestName);
-  // One more than the largest accepted distance.
-  size_t best = (name.size() < 4 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1;
-  std::string found;
+  size_t accepted = name.size() < 4 ? 1 : std::max<size_t>(2, name.size() / 3);
+  std::multimap<size_t, std::string> found; // by distance; equal ones in the order of `names`
   for (const std::string &candidate : names) {
     bool prefix = name.size() >= 3 && candidate.starts_with(name);
-    size_t distance = prefix ? 1 : editDistance(name, candidate);
-    if (distance >= best)
+    bool isLong = candidate.size() > name.size() + accepted; // and maybe from a file: distances take time
+    if (isLong && !prefix)
       continue;
-    best = distance;
-    found = candidate;
+    size_t distance = prefix ? 1 : editDistance(name, candidate);
+    if (distance <= accepted)
+      found.emplace(distance, candidate);
+    if (found.size() > most)
+      found.erase(std::prev(found.end()));
   }
-  return found;
+  std::vector<std::string> sorted;
+  for (auto &[distance, candidate] : found)
+    sorted.push_back(std::move(candidate));
+  return sorted;
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string> &names) {
+  std::vector<std::string> found = nearestFew(name, names, 1);
+  return found.empty() ? "" : found.front();
 }
 
 std::string didYouMean(std::string_view name, const std::vector<std::string> &names) {

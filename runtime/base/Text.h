@@ -47,6 +47,9 @@ std::string fixedText(double value, int digits);
 /// of three characters or more, has distance 1.
 std::string nearest(std::string_view name, const std::vector<std::string> &names);
 
+/// All near members, at most `most`, the nearest first.
+std::vector<std::string> nearestFew(std::string_view name, const std::vector<std::string> &names, size_t most);
+
 /// "; did you mean 'x'?" or nothing.
 std::string didYouMean(std::string_view name, const std::vector<std::string> &names);
 

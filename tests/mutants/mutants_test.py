@@ -1,5 +1,5 @@
-"""Checks that every reader reports damaged input: no signal, no code 70, no hang, no leftover file, and for some readers
-a limit of memory that depends on the size of the input.
+"""Checks that every reader reports damaged input: no signal, no code 70, no hang, no leftover file.
+The importer of ONNX also has a limit of memory that depends on the size of the input.
 
 Damages valid inputs of every reader (readers.py) and runs the reader under limits of memory and
 time. Inputs that fail are kept in `mutants` of the build folder. The seed repeats a run:

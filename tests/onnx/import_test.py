@@ -5,12 +5,15 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 
-sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 from onnx_files import floats, graph, integers, model, node, tensor, value, write
+from sanitized import is_sanitized
 
 FLOAT = 1
 failures = []
@@ -113,13 +116,49 @@ def check_dimensions(tool):
     tool.refuses(content, 2, "has no dimension 'K'", flags=["--dim", "K=3"])
     tool.refuses(content, 2, "'0' is not a size", flags=["--dim", "T=0"])
     tool.refuses(content, 2, "has no input 'c' to bind", flags=["--bind", "c=1"])
-    tool.refuses(content, 3, "nothing computes 'z'", flags=["--dim", "T=2", "--rows", "N", "--outputs", "z"])
     _, text, _ = tool.run(content, "--dim", "T=4", "--rows", "N")
     expect("tensor<1x?x4xf32>" in text and "tensor<?x4xf32>" in text, "--rows N makes N the batch of both inputs")
     _, text, _ = tool.run(content, "--dim", "T=4", "--dim", "a:1=5", "--dim", "b:0=5")
     expect("tensor<1x5x4xf32>" in text, "a dimension is named by its input and index")
     _, text, _ = tool.run(unary("Neg").replace(b"\x08\x02", b"\x08\x02"), "--rows", "none")
     expect("tensor<2x3xf32>" in text, "static shapes stay")
+
+
+def check_outputs(tool):
+    content = model([node("Neg", ["x"], ["logits"]), node("Exp", ["logits"], ["logit_2"]), node("Abs", ["x"], ["other"])], [],
+                    [value("x", FLOAT, 2, 3)], [value("logits", FLOAT, 2, 3), value("other", FLOAT, 2, 3)])
+    tool.refuses(content, 2, "m.onnx has no value 'logit'; did you mean 'logits' or 'logit_2'?", flags=["--outputs", "logit"])
+    tool.refuses(content, 2, "m.onnx has no value 'nothing_like_it'; its outputs are logits, other",
+                 flags=["--outputs", "logits,nothing_like_it"])
+    expect(tool.ops(content, "--outputs", "logit_2") == ["neg", "exp"], "any value of the file can be returned")
+    lost = model([node("Neg", ["x"], ["y"])], [], [value("x", FLOAT, 2, 3)], [value("z", FLOAT, 2, 3)])
+    tool.refuses(lost, 3, "nothing computes 'z'")
+
+
+def check_merged_rows(tool):
+    content = model([node("Reshape", ["x", "s"], ["y"]), node("ReduceSum", ["x", "axes"], ["z"])],
+                    [integers("s", -1, 2), integers("axes", 1)],
+                    [value("x", FLOAT, "N", 4)], [value("y", FLOAT, "M", 2), value("z", FLOAT, "N", 1)])
+    tool.refuses(content, 4, "m.onnx: the output 'y' of shape [N*2, 2] is not supported: its dimension 0 is a multiple of the "
+                 "number of rows", "return another value with --outputs, or give the batch a size with --dim")
+    tool.ops(content, "--outputs", "z")
+    _, text, _ = tool.run(content, "--dim", "N=3", "--rows", "none")
+    expect("tensor<6x2xf32>" in text, "with a size for the batch, the output is supported")
+
+
+def check_locations(tool):
+    _, text, _ = tool.run(unary("Neg"))
+    for place in ('"m.onnx"', '"input \'x\'"', '"/Neg/y"', '"output \'y\'"'):
+        expect(f"loc({place})" in text, f"{place} is a location of the graph")
+    expect(".cpp" not in text, "no location is a line of the importer")
+
+
+def check_other_commands(tool):
+    tool.put("m.onnx", unary("Neg"))
+    for command in ("verify", "place", "show"):
+        done = subprocess.run([tool.tool, command, "m.onnx"], cwd=tool.folder, capture_output=True, text=True, timeout=60, check=False)
+        expect(done.returncode == 2 and "it is an ONNX file; `sluice import m.onnx` makes a model of it" in done.stderr,
+               f"{command}: code {done.returncode}: {done.stderr}")
 
 
 def check_binding(tool):
@@ -330,7 +369,7 @@ def check_functions(tool):
     twice = [function(f"F{i}", ["v"], ["o"], [call(f"F{i + 1}", ["v"], ["t"]), call(f"F{i + 1}", ["t"], ["o"])])
              for i in range(28)] + [function("F28", ["v"], ["o"], [node("Neg", ["v"], ["o"])])]
     tool.refuses(model([call("F0", ["x"], ["y"])], [], [value("x", FLOAT, 2)], [value("y", FLOAT, 2)], functions=twice), 3,
-                 "expand to more than")
+                 "m.onnx: node '/F0/y//F1/t//F2/t", "expand to more than 262144 nodes")
 
 
 def check_limits(tool):
@@ -374,10 +413,12 @@ def check_names(tool):
 def main(build):
     with tempfile.TemporaryDirectory() as folder:
         tool = Importer(os.path.abspath(build), folder)
-        for check in (check_operators, check_damaged_files, check_dimensions, check_binding, check_external_data,
-                      check_uniform_values, check_recognition, check_functions, check_limits, check_ranks, check_names,
-                      check_rows, check_loops):
+        for check in (check_operators, check_damaged_files, check_dimensions, check_outputs, check_merged_rows,
+                      check_locations, check_other_commands, check_binding, check_external_data, check_uniform_values,
+                      check_recognition, check_functions, check_limits, check_ranks, check_names, check_rows, check_loops):
             check(tool)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # all files are small
+    expect(peak < 200 or is_sanitized(build), f"an import needed {peak:.0f} MB of memory")
     sys.exit(bool(failures))
 
 

@@ -99,6 +99,9 @@ passes::SharedCounts Compiled::allShared() const {
 }
 
 llvm::Expected<OwningOpRef<ModuleOp>> readModel(llvm::StringRef path, MLIRContext &context) {
+  if (path.ends_with(".onnx") && llvm::sys::fs::exists(path))
+    return makeError(ExitCode::Usage,
+                     "cannot read " + path + ": it is an ONNX file; `sluice import " + path + "` makes a model of it");
   auto module = ir::parseModuleFile(path, context);
   if (!module)
     return withCode(ExitCode::Invalid, module.takeError());

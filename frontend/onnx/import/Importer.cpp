@@ -1,7 +1,7 @@
 #include "frontend/onnx/import/Importer.h"
 
-#include "frontend/graph/GraphImpl.h"
 #include "frontend/onnx/file/Wire.h"
+#include "frontend/onnx/import/AtNode.h"
 #include "frontend/onnx/import/Operators.h"
 #include "frontend/onnx/import/Order.h"
 #include "frontend/onnx/recognize/Recognize.h"
@@ -71,10 +71,15 @@ void Importer::addInitializers(const file::Graph &graph, Scope &scope) {
   }
 }
 
-/// Functions may expand to exponentially many nodes.
-static constexpr std::int64_t kMostVisited = 2'000'000;
+/// Functions may expand to exponentially many nodes. This many need about 50 MB and a second.
+static constexpr std::int64_t kMostExpanded = 1 << 18;
 
 namespace {
+
+/// An error whose text begins with its node.
+struct AtItsNode : Malformed {
+  using Malformed::Malformed;
+};
 
 /// RAII: counts graphs and functions within each other.
 class Depth {
@@ -88,18 +93,6 @@ public:
 
 private:
   int &depth;
-};
-
-/// RAII: ops that are built are at a node.
-class AtNode {
-public:
-  AtNode(GraphImpl &graph, std::string name) : graph(graph), before(std::exchange(graph.node, std::move(name))) {}
-  AtNode(const AtNode &) = delete;
-  ~AtNode() { graph.node = std::move(before); }
-
-private:
-  GraphImpl &graph;
-  std::string before;
 };
 
 } // namespace
@@ -167,8 +160,8 @@ std::string Importer::problemText() const {
 }
 
 void Importer::import(const file::Node &node, Scope &scope) {
-  if (++visited > kMostVisited)
-    throw Malformed("functions and loops expand to more than " + std::to_string(kMostVisited) + " nodes");
+  if (++visited > kMostExpanded + std::int64_t(model.graph.nodes.size()))
+    throw Malformed("functions and loops expand to more than " + std::to_string(kMostExpanded) + " nodes");
   for (std::string_view output : node.outputs)
     if (!output.empty())
       scope.values[output] = lostValue();
@@ -184,7 +177,9 @@ void Importer::import(const file::Node &node, Scope &scope) {
   } catch (const Unsupported &error) {
     note(node, scope, opset, error.what());
   } catch (const Malformed &error) {
-    throw Malformed("node '" + nameOf(node, scope.prefix) + "' (" + std::string(node.op) + "): " + error.what());
+    if (functionOf(node) && dynamic_cast<const AtItsNode *>(&error)) // whose path names this node
+      throw;
+    throw AtItsNode("node '" + nameOf(node, scope.prefix) + "' (" + std::string(node.op) + "): " + error.what());
   } catch (const Error &error) {
     note(node, scope, opset, error.message());
   }

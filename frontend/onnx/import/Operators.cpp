@@ -40,7 +40,8 @@ std::string describeOperators() {
   std::string text;
   for (const auto &[domain, names] : domains) {
     text += text.empty() ? "" : "\n";
-    text += (domain.empty() ? "ONNX" : std::string(domain)) + ", " + std::to_string(names.size()) + " operators: ";
+    text += (domain.empty() ? "ONNX" : std::string(domain)) + ", " + std::to_string(names.size()) +
+            (names.size() == 1 ? " operator: " : " operators: ");
     appendWrapped(text, names);
     text += ".\n";
   }
