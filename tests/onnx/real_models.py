@@ -86,16 +86,18 @@ CASES = [
            {"x:2": 48, "p2o.DynamicDimension.1": w}) for w in (320, 192)),
     *(Case("rapidocr-onnxruntime/ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x": ["N", 3, 48, w]}, {"x:2": 48, "x:3": w})
       for w in (192, 160)),
+    # Windows of 512 and 256 samples after a context of 64 and 32 samples, and a window of 256 alone.
     *(vad("silero-vad/silero_vad.onnx", n, rate, dims={"input:1": n}, rows="input:0,state:1")
-      for n, rate in ((576, 16000), (288, 8000))),
-    *(vad("silero-vad/silero_vad_16k_op15.onnx", 576, 16000, dims={"sequence": 576}, rows="batch") for _ in range(1)),
+      for n, rate in ((576, 16000), (288, 8000), (256, 8000))),
+    *(vad("silero-vad/silero_vad_16k_op15.onnx", n, rate, dims={"sequence": n}, rows="batch")
+      for n, rate in ((576, 16000), (256, 8000))),
     Case("silero-vad/silero_vad_16k_sequence.onnx", {"input": [16, 576], "h": [1, 1, 128], "c": [1, 1, 128]},
          {"sequence_length": 16}),
     Case("silero-vad/silero_vad_16k_sequence.onnx", {"input": [5, 576], "h": [1, 1, 128], "c": [1, 1, 128]},
          {"sequence_length": 5}),
     vad("silero-vad/silero_vad_half.onnx", 576, None, dims={"sequence": 576}, rows="batch", tolerance=1e-2),
     *(vad("silero-vad/silero_vad_op18_ifless.onnx", n, rate, dims={"sequence": n}, rows="batch")
-      for n, rate in ((576, 16000), (288, 8000))),
+      for n, rate in ((576, 16000), (288, 8000), (256, 8000))),
     Case("silero-vad/silero_vad_openvino_16k.onnx", {"input": [1, 576], "state": [2, 1, 128]}),
 ]
 
