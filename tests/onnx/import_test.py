@@ -381,6 +381,14 @@ def check_limits(tool):
     chain = [node("Mul", ["x" if i == 0 else f"t{i}", "c"], [f"t{i + 1}" if i < 3999 else "y"]) for i in range(4000)]
     status, _, error = tool.run(model(chain, [floats("c", [], 1.0)], x, y))
     expect(status == 0, f"a chain of 4,000 products: {error}")
+    parts = model([node("ConstantOfShape", ["n"], ["c"]), node("SplitToSequence", ["c"], ["q"]),
+                   node("ConcatFromSequence", ["q"], ["y"], axis=0)], [integers("n", 2**24)], x, y)
+    tool.refuses(parts, 4, "a sequence of more than 2^16 elements is not supported")
+    step = graph([node("Identity", ["c"], ["c1"]), node("Neg", ["s"], ["s1"]), node("Identity", ["s"], ["each"])], [],
+                 [value("i", 7), value("c", 9), value("s", FLOAT)], [value("c1", 9), value("s1", FLOAT), value("each", FLOAT)])
+    stack = model([node("Loop", ["trips", "", "w"], ["l", "all"], body=step), node("Neg", ["all"], ["y"])],
+                  [floats("w", [20000]), integers("trips", 60000, scalar=True)], x, y)
+    tool.refuses(stack, 4, "more than 64 MiB and 16 times the size of the file")
     large = tensor("m", 7, [1, 1], (2**27 + 1).to_bytes(8, "little"))
     _, text, _ = tool.run(model([node("MatMul", ["m", "m"], ["p"]), node("Mul", ["p", "k"], ["y"])],
                                 [large], [value("k", 7, 1)], [value("y", 7)]))

@@ -170,6 +170,13 @@ Known Tensors::read(std::string_view message) {
   return typed(tensor, count);
 }
 
+std::uint64_t Tensors::bytesOfFiles() const {
+  std::uint64_t sum = bytes.size();
+  for (const auto &[location, other] : others)
+    sum += std::uint64_t(other->bytes());
+  return sum;
+}
+
 Known Tensors::inPlace(ElementType type, Dims dims, std::string_view raw) const {
   auto *begin = reinterpret_cast<const std::byte *>(raw.data());
   return {type, std::move(dims), {begin, raw.size()}, file, file, std::size_t(raw.data() - bytes.data())};

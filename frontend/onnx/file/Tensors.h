@@ -18,6 +18,8 @@ public:
   Tensors(std::shared_ptr<const runtime::MappedFile> file, std::string_view bytes, std::string dataFolder);
   /// Throws Malformed if the tensor is invalid, or its external data is missing or outside of the folders.
   Known read(std::string_view message);
+  /// The size of the file and of the files with external data that have been read.
+  std::uint64_t bytesOfFiles() const;
 
 private:
   struct Place;

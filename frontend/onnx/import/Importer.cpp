@@ -74,6 +74,9 @@ void Importer::addInitializers(const file::Graph &graph, Scope &scope) {
 /// Functions may expand to exponentially many nodes. This many need about 50 MB and a second.
 static constexpr std::int64_t kMostExpanded = 1 << 18;
 
+/// Loops and operators such as Expand compute values that are much larger than the file.
+static constexpr std::uint64_t kMostComputed = std::uint64_t(1) << 26;
+
 namespace {
 
 /// An error whose text begins with its node.
@@ -185,6 +188,19 @@ void Importer::import(const file::Node &node, Scope &scope) {
   }
 }
 
+void Importer::countKnown(const Node &node) {
+  for (const ValuePtr &result : node.results) {
+    const Known *known = result ? result->known() : nullptr;
+    bool isView = !known || known->isInFile() || std::ranges::any_of(node.operands, [&](const ValuePtr &operand) {
+      return operand && operand->known() && known->isPartOf(*operand->known());
+    });
+    computed += isView ? 0 : known->bytes();
+  }
+  if (computed > kMostComputed + 16 * data.bytesOfFiles()) // weights are dequantized and transposed
+    throw Unsupported("the values that are computed during the import have more than " +
+                      std::to_string(kMostComputed >> 20) + " MiB and 16 times the size of the file");
+}
+
 void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t opset) {
   const Operator *row = findOperator(file.domain, file.op, opset);
   if (!row)
@@ -202,6 +218,7 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
     isDone = fold(node, row->handler);
   if (!isDone && !(recognizes && recognize(node)))
     row->handler(node);
+  countKnown(node);
   auto origin = std::make_shared<const Origin>(file, node.operands, opset);
   for (std::size_t i = 0; i < file.outputs.size(); ++i) {
     if (file.outputs[i].empty())

@@ -81,6 +81,8 @@ private:
   /// The input for a known value in the graph of a folded node.
   Tensor tensorToFold(const ValuePtr &value);
   Tensor tensorOf(const Sizes &sizes) const;
+  /// Counts the memory of known results; throws Unsupported if all have too much.
+  void countKnown(const Node &node);
   void note(const file::Node &node, const Scope &scope, std::int64_t opset, const std::string &reason);
 
   Graph *target;
@@ -91,6 +93,7 @@ private:
   std::vector<Tensor> *foldInputs = nullptr; ///< while a node is folded: the inputs of its graph
   std::vector<ValuePtr> folded;              ///< and the values for which they stand
   std::int64_t visited = 0;                  ///< nodes so far
+  std::uint64_t computed = 0;                ///< bytes of known results so far
   bool recognizes;                           ///< decomposed layers
   std::int64_t iterations = 0;               ///< of loops that are unrolled
   int depth = 0;                             ///< of graphs and functions in each other

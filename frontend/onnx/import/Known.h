@@ -42,6 +42,11 @@ public:
   std::int64_t rank() const { return std::int64_t(shape.size()); }
   /// Whether all elements are equal, bit for bit, and stored once.
   bool isUniform() const { return uniformElement; }
+  /// Whether the elements are in a file, or in the memory of another value.
+  bool isPartOf(const Known &other) const { return owner == other.owner; }
+  bool isInFile() const { return bool(file); }
+  /// The memory of the elements.
+  std::size_t bytes() const { return data.size(); }
   /// The address of an element.
   const std::byte *at(std::int64_t index) const { return data.data() + (uniformElement ? 0 : index) * width; }
   std::size_t elementSize() const { return width; }

@@ -11,6 +11,9 @@
 
 namespace sluice::onnx {
 
+/// Each element of a sequence is a value of the importer.
+static constexpr std::int64_t kMostParts = std::int64_t(1) << 16;
+
 /// A place in a sequence, counted from the front.
 static std::int64_t placeOf(Node &node, std::size_t input, std::int64_t size, std::int64_t otherwise) {
   return node.has(input) ? Node::axisOf(node.integer(input, "the position in a sequence"), size) : otherwise;
@@ -63,15 +66,24 @@ void joinedSequence(Node &node) {
                                                : joinedValues(node, sequence.elements, axis));
 }
 
+static void requireFew(std::int64_t parts) {
+  if (parts > kMostParts)
+    Node::fail("a sequence of more than 2^16 elements is not supported");
+}
+
 /// The sizes of parts: all 1, all equal but the last, or given.
 static std::vector<std::int64_t> partSizes(Node &node, std::int64_t size) {
   std::int64_t each = 1;
-  if (node.has(1) && node.rank(1) > 0)
-    return node.integers(1, "the sizes of parts");
+  if (node.has(1) && node.rank(1) > 0) {
+    std::vector<std::int64_t> sizes = node.integers(1, "the sizes of parts");
+    requireFew(std::int64_t(sizes.size()));
+    return sizes;
+  }
   if (node.has(1))
     each = node.integer(1, "the size of parts");
   if (each < 1)
     throw Malformed("parts have the size " + std::to_string(each));
+  requireFew(size / each);
   std::vector<std::int64_t> sizes;
   for (std::int64_t left = size; left > 0; left -= sizes.back())
     sizes.push_back(std::min(each, left));
