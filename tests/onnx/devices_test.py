@@ -2,12 +2,14 @@
 
 Outputs on virtual devices, with automatic placement, with pins by name and on replicas, are equal to those of the CPU,
 bit for bit. The IR shows the copies that pins require.
-`sluice verify` compares every kernel with the reference. NVRTC compiles the kernels for a GPU that need not exist.
+`sluice verify` compares every kernel with the reference. NVRTC compiles the kernels for a GPU that need not exist: the
+object contains its machine code, and the assembler has reported the registers of every kernel.
 Runs with SLUICE_TEST_FULL; by default, only with the smallest model.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,7 +25,8 @@ DEVICES = {
     "no device of the host": ["--devices", "sim:0"],
     "two replicas": ["--devices", "sim:0-1", "--replicas", "2"],
 }
-CUDA = ["--devices", "cuda:0", "--backend", "cuda=arch=sm_90", "--emit", "obj"]
+CUDA = ["--devices", "cuda:0", "--backend", "cuda=arch=sm_90", "--emit", "obj", "--no-cache", "--json"]
+CUDA_MACHINE = 190  # EM_CUDA of an ELF file
 
 
 class Model:
@@ -77,6 +80,16 @@ class Model:
         """The number of copies in the IR."""
         return self.run("show", f"{self.work}/m.mlir", "--phase", "copied", *flags).count(" = sluice.copy ")
 
+    def cuda(self):
+        """The number of kernels for the GPU, the names of their functions, and the number of files of machine code."""
+        facts = json.loads(self.run("compile", f"{self.work}/m.mlir", "-o", f"{self.work}/cuda.o", *CUDA))
+        kernels = sum(device["kernels"] for device in facts["devices"] if device["spelling"] == "cuda:0")
+        functions = [each["function"] for each in facts["functions"] if each["target"] == "sm_90" and each["registers"] > 0]
+        with open(f"{self.work}/cuda.o", "rb") as file:
+            code = file.read()
+        machines = [int.from_bytes(code[at.start() + 18:at.start() + 20], "little") for at in re.finditer(b"\x7fELF", code)]
+        return kernels, functions, machines.count(CUDA_MACHINE)
+
 
 def check_pins(model, name, expected):
     flags = model.pin()
@@ -84,6 +97,14 @@ def check_pins(model, name, expected):
     print(name, f"pinned by name: {copies} copies", flush=True)
     problems = [] if copies and not model.copies() else [f"{name}: the IR shows {copies} copies with pins"]
     return problems if model.predict(*flags) == expected else [*problems, f"{name}: other bits with pins"]
+
+
+def check_cuda(model, name):
+    kernels, functions, files = model.cuda()
+    print(name, f"for CUDA: {kernels} kernels, {len(functions)} functions in {files} files of sm_90", flush=True)
+    if 0 < kernels <= len(functions) and files > 0:
+        return []
+    return [f"{name}: {kernels} kernels for CUDA have {len(functions)} functions in {files} files of machine code"]
 
 
 def check(model, name):
@@ -95,8 +116,7 @@ def check(model, name):
         if model.predict(*flags) != expected:
             problems.append(f"{name}: other bits on {what}")
     print(name, model.run("verify", f"{model.work}/m.mlir", "--rows", str(min(model.rows, 2))).strip(), flush=True)
-    model.run("compile", f"{model.work}/m.mlir", "-o", f"{model.work}/cuda.o", *CUDA)
-    return problems
+    return problems + check_cuda(model, name)
 
 
 def main(source, build, part=""):
