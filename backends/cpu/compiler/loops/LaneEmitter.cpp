@@ -192,14 +192,17 @@ void LaneEmitter::splitByLanes(AffineExpr offset, LinearIndex &uniform, LinearIn
     (space().usesLane(term.atom) ? varying : uniform).add(term.atom, term.coefficient);
 }
 
-// Loads one element for all lanes. If no lane is active, the offset may be out of range, so offset 0 is loaded instead.
+// A masked load without active lanes at an unmapped address takes hundreds of cycles, and an ordinary load would fail.
+Value LaneEmitter::orFirst(Value where, Value held) {
+  return held ? make<arith::SelectOp>(held, where, valueOf(constant(0))) : where;
+}
+
+// Loads one element for all lanes.
 Value LaneEmitter::loadUniform(Type stored, Value base, Value where, Mask guard, Condition exists) {
   Value held = guard.uniform;
   if (guard.lanes)
     held = make<vector::ReductionOp>(vector::CombiningKind::OR, toLanes(guard, exists));
-  if (held)
-    where = make<arith::SelectOp>(held, where, valueOf(constant(0)));
-  return loadBroadcast(b, loc, vectorOf(stored), elementAddress(b, loc, stored, base, where));
+  return loadBroadcast(b, loc, vectorOf(stored), elementAddress(b, loc, stored, base, orFirst(where, held)));
 }
 
 Value LaneEmitter::addresses(Type stored, Value from, const LinearIndex &varying) {
@@ -220,7 +223,7 @@ Value LaneEmitter::loadAt(Type element, Value base, AffineExpr offset, const Lan
     result = loadUniform(stored, base, uniformValue(uniform), guard, lanes.exists);
   } else {
     Value mask = toLanes(guard, lanes.exists), nothing = constantOf(b.getZeroAttr(type));
-    Value from = elementAddress(b, loc, stored, base, uniformValue(uniform));
+    Value from = elementAddress(b, loc, stored, base, orFirst(uniformValue(uniform), guard.uniform));
     if (!space().isContiguous(offset, lanes.variable)) {
       result = make<LLVM::masked_gather>(type, addresses(stored, from, varying), mask ? mask : allLanes(), nothing,
                                          alignmentOf(stored));

@@ -107,6 +107,7 @@ private:
   mlir::Value addresses(mlir::Type stored, mlir::Value from, const loops::LinearIndex &varying);
   mlir::Value loadAt(mlir::Type element, mlir::Value base, mlir::AffineExpr offset, const loops::Lanes &lanes,
                      loops::Condition condition);
+  mlir::Value orFirst(mlir::Value where, mlir::Value held);
   mlir::Value loadUniform(mlir::Type stored, mlir::Value base, mlir::Value where, Mask guard, loops::Condition exists);
 
   mlir::VectorType vectorOf(mlir::Type element) const { return mlir::VectorType::get({lanes_}, element); }
