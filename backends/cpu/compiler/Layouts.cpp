@@ -40,10 +40,13 @@ int64_t panelAlong(RankedTensorType type, unsigned along) {
   return 0;
 }
 
-// Grouped convolutions are loop nests, whose lanes run along the channels.
-static LayoutPreference ofGroups(MLIRContext *context, bool isWeight) {
-  return {isWeight ? AffineMap::getPermutationMap(ArrayRef<unsigned>{2, 3, 1, 0}, context) : ir::getNhwc(context),
-          false};
+AffineMap getGroupedFilter(MLIRContext *context) {
+  return AffineMap::getPermutationMap(ArrayRef<unsigned>{2, 3, 1, 0}, context);
+}
+
+// The lanes of grouped convolutions run along the channels, in loop nests, too.
+static LayoutPreference ofGroups(MLIRContext *context, const WindowProduct &product, bool isWeight) {
+  return {isWeight ? getGroupedFilter(context) : ir::getNhwc(context), product.isDepthwiseProduct()};
 }
 
 /// Attention reads and writes contiguous elements; masks and per-query values keep their layouts.
@@ -61,7 +64,7 @@ LayoutPreference preferredLayout(Operation *op, bool isResult, unsigned number, 
   if (std::optional<WindowProduct> windows = WindowProduct::of(op)) {
     bool isWeights = windows->partOf(isResult, number) == WindowProduct::Weights;
     if (windows->groups > 1)
-      return ofGroups(context, isWeights);
+      return ofGroups(context, *windows, isWeights);
     return isWeights ? filter(type, target) : nhwc(context, true);
   }
   if (std::optional<MatrixProduct> product = MatrixProduct::of(op, capacity))

@@ -29,5 +29,7 @@ int64_t panelAlong(mlir::RankedTensorType type, unsigned dim);
 /// [O, C, kh, kw].
 mlir::AffineMap getMatrixPanels(mlir::MLIRContext *context, int64_t panel, unsigned along);
 mlir::AffineMap getFilterPanels(mlir::MLIRContext *context, int64_t panel);
+/// `[kh][kw][C][O]`, for the weights of grouped convolutions.
+mlir::AffineMap getGroupedFilter(mlir::MLIRContext *context);
 
 } // namespace sluice::cpu

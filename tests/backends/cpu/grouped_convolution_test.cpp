@@ -1,4 +1,5 @@
-// Convolutions in groups and both their gradients, as loop nests: generated code against the reference functions.
+// Convolutions in groups and both their gradients: generated code against the reference functions. Depthwise
+// convolutions and their input gradients have a generator, the others are loop nests.
 #include "tests/backends/cpu/KernelRun.h"
 
 #include <algorithm>
@@ -57,7 +58,7 @@ TEST(GroupedConvolution, AgreesWithTheReference) {
   for (Grouped shape :
        {Grouped{32, 32, 32}, Grouped{.channels = 144, .outputs = 144, .groups = 144, .height = 16, .width = 16},
         Grouped{20, 20, 20, 3, 2, 1, 1}, Grouped{6, 12, 6, 2, 1, 0, 2}, Grouped{8, 24, 2, 3, 2, 2, 2},
-        Grouped{12, 12, 3, 1, 1, 0, 1}, Grouped{6, 12, 3, 3, 1, 1, 1, ""}, Grouped{4, 4, 4, 3, 3, 1, 1, ""},
+        Grouped{12, 12, 3, 1, 1, 0, 1}, Grouped{6, 12, 3, 3, 1, 1, 1, ""}, Grouped{4, 8, 4, 3, 3, 1, 1, ""},
         Grouped{.channels = 9, .outputs = 3, .groups = 3, .stride = 2, .padding = 3, .height = 7, .width = 6}})
     for (auto &[first, second, body, result] : shape.passes()) {
       KernelRun kernel({first, second}, body, "%a : " + result, 7, kColumns);
@@ -68,6 +69,56 @@ TEST(GroupedConvolution, AgreesWithTheReference) {
         EXPECT_LE(kernel.error(), 2e-5) << body << " with " << rows << " rows";
       }
     }
+}
+
+// Tests depthwise tiles of all kinds: channels that end within a vector, taps that lie outside of the image for whole
+// tiles, one pixel in a row, more taps than registers, and pixels that no tap of the input gradient reaches.
+TEST(GroupedConvolution, DepthwiseAgreesWithTheReference) {
+  for (Grouped shape :
+       {Grouped{2, 2, 2}, Grouped{3, 3, 3, 3, 1, 1, 1}, Grouped{17, 17, 17, 5, 1, 2}, Grouped{88, 88, 88, 5, 1, 2, 1},
+        Grouped{.channels = 29, .outputs = 29, .groups = 29, .kernel = 5, .stride = 2, .padding = 2, .width = 31},
+        Grouped{40, 40, 40, 3, 2, 4, 2}, Grouped{24, 24, 24, 2, 3, 0, 1}, Grouped{16, 16, 16, 1, 1, 0, 1},
+        Grouped{.channels = 50, .outputs = 50, .groups = 50, .height = 40, .width = 1},
+        Grouped{.channels = 8, .outputs = 8, .groups = 8, .kernel = 21, .padding = 10, .height = 5, .width = 30}}) {
+    auto passes = shape.passes();
+    passes.pop_back(); // weight gradients are loop nests
+    for (auto &[first, second, body, result] : passes) {
+      KernelRun kernel({first, second}, body, "%a : " + result, 7, kColumns);
+      ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+      kernel.randomize(-1, 1);
+      for (int64_t rows : {7, 1, 0}) {
+        kernel.run(rows);
+        EXPECT_LE(kernel.error(), 2e-5) << body << " with " << rows << " rows";
+        auto inOrder = kernel.bytes(0);
+        kernel.run(rows, /*seed=*/3);
+        EXPECT_TRUE(kernel.bytes(0) == inOrder) << body << ": other bits in another order";
+      }
+    }
+  }
+}
+
+// Tests that depthwise sums have one order on all targets.
+TEST(GroupedConvolution, DepthwiseHasTheSameBitsOnAllTargets) {
+  for (Grouped shape : {Grouped{88, 88, 88, 5, 1, 2, 1}, Grouped{20, 20, 20, 3, 2, 1, 1}})
+    for (size_t pass : {0, 1}) {
+      auto [first, second, body, result] = shape.passes()[pass];
+      auto bytesOn = [&](const Target &target) {
+        KernelRun kernel({first, second}, body, "%a : " + result, 7, kColumns, target);
+        kernel.randomize(-1, 1);
+        kernel.run(7);
+        return kernel.bytes(0);
+      };
+      EXPECT_TRUE(bytesOn(Target::host()) == bytesOn(llvm::cantFail(Target::of("haswell")))) << body;
+    }
+}
+
+// Tests that batch 1 is cut into tasks for several threads.
+TEST(GroupedConvolution, OneImageIsSeveralTasks) {
+  Grouped shape{.channels = 96, .outputs = 96, .groups = 96, .height = 56, .width = 56};
+  auto [first, second, body, result] = shape.passes()[0];
+  KernelRun kernel({first, second}, body, "%a : " + result, 1, kColumns);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  EXPECT_GE(kernel.result().stages.back().tasks, 8);
 }
 
 // Tests that a kernel's code does not grow with its groups, in any pass.

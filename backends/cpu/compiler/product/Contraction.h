@@ -119,8 +119,8 @@ struct Convolution {
   mlir::Type element;
   int64_t rows = 1; // capacity; a call's rows are the images
   int64_t inputChannels = 1, outputChannels = 1;
-  int64_t groups = 1; // only 1 so far
-  int64_t panel = 0;  // of the weights, along the output channels
+  int64_t groups = 1; // 1, or as many as input and output channels (depthwise); weight gradients: 1
+  int64_t panel = 0;  // of the weights, along the output channels; depthwise weights are `[kh][kw][C]` instead
   Axis height, width;
 
   Place input;       // x, or the input gradient

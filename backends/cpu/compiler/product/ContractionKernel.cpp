@@ -170,6 +170,13 @@ static void fixImages(Contraction &contraction, ModuleOp into, int64_t images) {
   contraction.bytes += std::exchange(contraction.bytesPerRow, 0) * images;
 }
 
+/// Whether weights are in panels along the output channels, or, if there are groups, `[kh][kw][1][O]`.
+static bool isFilter(RankedTensorType type, int64_t groups, int64_t panel) {
+  if (groups > 1)
+    return ir::liesAs(type, getGroupedFilter(type.getContext()));
+  return panel != 0 && ir::liesAs(type, getFilterPanels(type.getContext(), panel));
+}
+
 FailureOr<Contraction> ContractionKernel::emitWindows(const WindowProduct &product) {
   RankedTensorType xType = typeOf(product.image), weightType = typeOf(product.weights), yType = typeOf(product.output);
   for (RankedTensorType type : {xType, yType})
@@ -179,8 +186,8 @@ FailureOr<Contraction> ContractionKernel::emitWindows(const WindowProduct &produ
     }
   Convolution convolution;
   convolution.panel = panelAlong(weightType, 0);
-  if (!convolution.panel || !ir::liesAs(weightType, getFilterPanels(root->getContext(), convolution.panel))) {
-    refuse("has weights that are not in panels along the output channels: ") << weightType;
+  if (!isFilter(weightType, product.groups, convolution.panel)) {
+    refuse("has weights in a layout that convolutions cannot use: ") << weightType;
     return failure();
   }
   convolution.element = elementOfSums();

@@ -27,6 +27,13 @@ std::optional<WindowProduct> WindowProduct::of(Operation *op) {
       .Default(std::optional<WindowProduct>());
 }
 
+bool WindowProduct::isDepthwiseProduct() const {
+  constexpr int64_t kMostTaps = 512;
+  auto channelsOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(1); };
+  return result != Weights && groups > 1 && channelsOf(image) == groups && channelsOf(output) == groups &&
+         windows[0].kernel * windows[1].kernel <= kMostTaps;
+}
+
 WindowProduct::Part WindowProduct::partOf(bool isResult, unsigned number) const {
   if (isResult)
     return result;

@@ -20,6 +20,9 @@ struct WindowProduct {
   ir::Windows windows;                ///< of height and width
   int64_t groups;
 
+  /// Whether groups of one channel are a product of the generators. Weight gradients and long sums are loop nests.
+  bool isDepthwiseProduct() const;
+
   /// The part that an operand or the result of the op is.
   Part partOf(bool isResult, unsigned number) const;
 };

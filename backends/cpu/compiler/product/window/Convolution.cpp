@@ -4,6 +4,7 @@
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
 #include "backends/cpu/compiler/product/window/ConvolutionShape.h"
+#include "backends/cpu/compiler/product/window/DepthwiseWindow.h"
 #include "backends/cpu/compiler/product/window/NarrowWindow.h"
 #include "backends/cpu/compiler/product/window/WindowSum.h"
 
@@ -16,9 +17,13 @@ namespace sluice::cpu {
 using namespace mlir;
 
 std::string unsupported(const Convolution &op) {
-  if (op.groups != 1)
-    return "grouped convolutions have no generator yet";
+  if (op.groups != 1 && !isDepthwise(op))
+    return "the groups have several channels";
   return "";
+}
+
+bool isDepthwise(const Convolution &op) {
+  return op.groups > 1 && op.groups == op.inputChannels && op.groups == op.outputChannels;
 }
 
 bool isPointwise(const Convolution &op) {
@@ -39,14 +44,14 @@ int64_t multiplyAddsPerImage(const Convolution &op) {
       }
     return count;
   };
-  return taps(op.height) * taps(op.width) * op.inputChannels * op.outputChannels;
+  return taps(op.height) * taps(op.width) * op.inputChannels * op.outputChannels / op.groups;
 }
 
 void describeConvolution(const Convolution &op, int64_t vectorChannels, const Target &target, Contraction &result) {
   int64_t bits = op.element.getIntOrFloatBitWidth();
   result.flops = 0;
   result.flopsPerRow = 2 * multiplyAddsPerImage(op);
-  result.bytes = op.height.kernel * op.width.kernel * op.inputChannels * op.outputChannels * bits / 8;
+  result.bytes = op.height.kernel * op.width.kernel * op.inputChannels * op.outputChannels / op.groups * bits / 8;
   result.bytesPerRow = (op.height.input * op.width.input * op.inputChannels +
                         op.height.output() * op.width.output() * op.outputChannels) *
                        bits / 8;
@@ -149,12 +154,22 @@ static WindowAxis forwardAxis(const Convolution::Axis &axis) {
   return window;
 }
 
+// A sum whose input and weights are `input` and the convolution's; its result has these sizes and goes to `output`.
+static Contraction emitDepthwise(const StageModule &module, llvm::StringRef name, Location loc, const Convolution &op,
+                                 WindowSum sum, bool flipped, const Target &target) {
+  Contraction result;
+  sum.weights = op.weights;
+  result.stages.push_back(emitDepthwiseWindow(module, (name + "_depthwise").str(), loc, sum, flipped, target));
+  describeConvolution(op, op.outputChannels, target, result);
+  return result;
+}
+
 Contraction emitConvolution(const StageModule &module, llvm::StringRef name, Location loc, const Convolution &op,
                             const Target &target) {
   int64_t outHeight = op.height.output(), outWidth = op.width.output();
   int64_t bits = op.element.getIntOrFloatBitWidth();
   Contraction result;
-  if (isPointwise(op)) {
+  if (isPointwise(op) && !isDepthwise(op)) {
     Matmul matmul = pointwiseProduct(op);
     matmul.n = op.outputChannels, matmul.k = op.inputChannels;
     matmul.a = imageMatrix(op.input, op.inputChannels);
@@ -175,6 +190,8 @@ Contraction emitConvolution(const StageModule &module, llvm::StringRef name, Loc
   sum.epilogue = op.epilogue
                      ? op.epilogue
                      : storeToImages(op.element, op.output, {op.rows, outHeight, outWidth, op.outputChannels}, target);
+  if (isDepthwise(op))
+    return emitDepthwise(module, name, loc, op, sum, /*flipped=*/false, target);
   sum.narrow = chooseNarrowChannels(sum, target);
   if (sum.narrow) {
     int64_t taps = op.height.kernel * op.width.kernel, first = op.outputChannels - sum.narrow;
@@ -227,7 +244,7 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
     epilogue =
         storeToImages(op.element, op.input, {op.rows, op.height.input, op.width.input, op.inputChannels}, target);
   Contraction result;
-  if (isPointwise(op)) {
+  if (isPointwise(op) && !isDepthwise(op)) {
     Matmul matmul = pointwiseProduct(op);
     matmul.n = op.inputChannels, matmul.k = op.outputChannels;
     matmul.a = imageMatrix(op.output, op.outputChannels);
@@ -249,6 +266,8 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
       sum.phases.push_back({gradientAxis(op.height, h), gradientAxis(op.width, w)});
   sum.input = op.output, sum.weights = op.workspace;
   sum.epilogue = epilogue;
+  if (isDepthwise(op))
+    return emitDepthwise(module, name, loc, op, sum, /*flipped=*/true, target);
   sum.narrow = chooseNarrowChannels(sum, target);
 
   PackPanels pack;

@@ -5,6 +5,9 @@
 
 namespace sluice::cpu {
 
+// As many groups as channels: each output channel reads one input channel.
+bool isDepthwise(const Convolution &convolution);
+
 // A 1x1 kernel without stride or padding: a matrix product over the pixels.
 bool isPointwise(const Convolution &convolution);
 

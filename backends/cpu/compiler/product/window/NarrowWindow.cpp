@@ -3,6 +3,7 @@
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/tile/DotTile.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
+#include "backends/cpu/compiler/product/window/TileRuns.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -34,15 +35,6 @@ struct EvenPixels {
   int64_t start, size, count, first, last;
 };
 } // namespace
-
-static std::pair<int64_t, int64_t> validTaps(const WindowAxis &axis, int64_t pixel) {
-  int64_t first = 0, last = axis.taps;
-  while (first < last && !axis.valid(pixel, first))
-    ++first;
-  while (last > first && !axis.valid(pixel, last - 1))
-    --last;
-  return {first, last};
-}
 
 static SmallVector<EvenPixels> pixelRuns(const WindowAxis &axis, int64_t rows) {
   SmallVector<EvenPixels> runs;

@@ -9,6 +9,7 @@
 #include "backends/cpu/compiler/product/tile/Tile.h"
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
 #include "backends/cpu/compiler/product/window/NarrowWindow.h"
+#include "backends/cpu/compiler/product/window/TileRuns.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -22,17 +23,6 @@ static constexpr int64_t shortRun = 12;
 static constexpr int64_t worthwhileSum = 128;
 
 namespace {
-
-// `count` tiles of `size` pixels, one after the other, in which pixel r has the valid taps [first[r], last[r]).
-struct TileRun {
-  int64_t start, size, count;
-  SmallVector<int64_t> first, last;
-
-  bool all(int64_t taps) const {
-    return llvm::all_of(first, [](int64_t tap) { return tap == 0; }) &&
-           llvm::all_of(last, [&](int64_t tap) { return tap == taps; });
-  }
-};
 
 class WindowSumEmitter {
 public:
@@ -81,31 +71,6 @@ private:
     int64_t weightBytes = terms * std::min(groups.width, wideChannels()) * elementBytes();
     if (weightBytes > target.l2 / 4)
       imagesPerTask = std::max(imagesPerTask, op.rows * groups.count() * blocks / 32);
-  }
-
-  // Cuts a row of outputs into tiles of at most `rows` pixels, as even as they can be.
-  SmallVector<TileRun> tileRuns(const WindowAxis &axis, int64_t rows) const {
-    SmallVector<TileRun> runs;
-    int64_t tiles = llvm::divideCeil(axis.outputs, rows);
-    for (int64_t tile = 0, start = 0; tile < tiles; ++tile) {
-      int64_t size = axis.outputs / tiles + (tile < axis.outputs % tiles);
-      TileRun run{start, size, 1, {}, {}};
-      for (int64_t r = 0; r < size; ++r) {
-        int64_t first = 0, last = axis.taps;
-        while (first < last && !axis.valid(start + r, first))
-          ++first;
-        while (last > first && !axis.valid(start + r, last - 1))
-          --last;
-        run.first.push_back(first);
-        run.last.push_back(last);
-      }
-      if (!runs.empty() && runs.back().size == size && runs.back().first == run.first && runs.back().last == run.last)
-        ++runs.back().count;
-      else
-        runs.push_back(run);
-      start += size;
-    }
-    return runs;
   }
 
   // ---- Emission ----
@@ -178,7 +143,7 @@ private:
                 Value group, int64_t columns, int64_t tileRows) {
     forEachRow(stage, b, phase, image, j0, j1, group, columns, [&](OpBuilder &body, const Row &row) {
       for (const TileRun &run : tileRuns(phase.width, tileRows))
-        emitRun(stage, body, row, run);
+        forEachTile(body, loc, run, [&](OpBuilder &inner, Value pixel) { emitTile(stage, inner, row, run, pixel); });
     });
   }
 
@@ -187,13 +152,8 @@ private:
     IndexMath math{b, loc};
     Row row{phase, image, j, math.mul(group, groups.width), columns, {}, {}, {}, {}};
     const WindowAxis &h = phase.height, &w = phase.width;
-    Value place = math.add(math.mul(j, h.inputStep), h.inputStart);
-    if (!h.alwaysValid()) {
-      Value zero = math.constant(0);
-      row.tap0 = math.ceilDiv(math.max(zero, math.sub(zero, place)), h.tapStep);
-      row.tap1 = math.min(math.constant(h.taps),
-                          math.ceilDiv(math.max(zero, math.sub(math.constant(h.inputSize), place)), h.tapStep));
-    }
+    Value place = inputPlace(b, loc, h, j);
+    std::tie(row.tap0, row.tap1) = validTapsAt(b, loc, h, place);
     Value offset = math.mul(math.add(math.mul(image, h.inputSize), place), w.inputSize * op.inputChannels);
     row.input = address(b, stage.buffer(op.input.buffer), math.add(offset, op.input.offset));
     Value panel = math.div(row.column, op.panel), within = math.rem(row.column, op.panel);
@@ -206,14 +166,6 @@ private:
   // The distance from one panel of the weights to the next, in elements.
   int64_t distanceOfPanels(const WindowSum::Phase &phase) const {
     return phase.height.kernel * phase.width.kernel * op.inputChannels * op.panel;
-  }
-
-  void emitRun(StageFunction &stage, OpBuilder &b, const Row &row, const TileRun &run) {
-    IndexMath math{b, loc};
-    if (run.count == 1)
-      return emitTile(stage, b, row, run, math.constant(run.start));
-    loopOver(b, loc, math.constant(run.start), math.constant(run.start + run.size * run.count), run.size,
-             [&](OpBuilder &body, Value pixel) { emitTile(stage, body, row, run, pixel); });
   }
 
   void emitTile(StageFunction &stage, OpBuilder &b, const Row &row, const TileRun &run, Value pixel) {
