@@ -1,10 +1,12 @@
 // Reductions over axes. Softmax is in Softmax.cpp, batch normalization is in BatchNorm.cpp.
 #include "ir/Dialect.h"
+#include "ir/Layout.h"
 #include "ir/build/Fold.h"
 #include "ir/build/Lane.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 
@@ -63,19 +65,43 @@ static SmallVector<AffineExpr> joinIndex(ArrayRef<int64_t> axes, bool keepdims, 
   return source;
 }
 
+/// The dimensions in the order of a value's layout, if it has no tiles and begins with the rows, if there are any.
+static SmallVector<unsigned> dimsInMemory(RankedTensorType type) {
+  auto dims = llvm::to_vector(llvm::seq<unsigned>(0, type.getRank()));
+  if (!isUncut(type))
+    return dims;
+  SmallVector<PhysicalDim> physical = *getPhysicalDims(type);
+  if (!type.hasStaticShape() && !type.isDynamicDim(physical.front().logical))
+    return dims;
+  return llvm::map_to_vector(physical, [](const PhysicalDim &dim) { return dim.logical; });
+}
+
+/// Folds over the reduced dimensions in this order.
+template <typename Op>
+static Value buildReduction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index, double identity,
+                            Combine combine, ArrayRef<unsigned> order) {
+  ArrayRef<int64_t> x = shapeOf(op.getX());
+  SmallVector<unsigned> reduced;
+  llvm::copy_if(order, std::back_inserter(reduced),
+                [&](unsigned dim) { return llvm::is_contained(op.getAxes(), int64_t(dim)); });
+  if (reduced.empty())
+    return builder.operand(0, index);
+  SmallVector<int64_t> extents = llvm::map_to_vector(reduced, [&](unsigned dim) { return x[dim]; });
+  return fold(builder, extents, elementOf(op.getX()), identity, combine, [&](ArrayRef<AffineExpr> inner) {
+    std::map<unsigned, AffineExpr> indices;
+    for (auto [dim, its] : llvm::zip_equal(reduced, inner))
+      indices[dim] = its;
+    SmallVector<AffineExpr> ascending = llvm::map_to_vector(indices, [](const auto &pair) { return pair.second; });
+    return builder.operand(0, joinIndex(op.getAxes(), op.getKeepdims(), x.size(), index, ascending));
+  });
+}
+
+/// In the order of the dimensions, whatever the layout, because it determines the bits of the result.
 template <typename Op>
 static Value buildReduction(Op op, ElementBuilder &builder, ArrayRef<AffineExpr> index, double identity,
                             Combine combine) {
-  ArrayRef<int64_t> x = shapeOf(op.getX());
-  SmallVector<int64_t> extents;
-  for (auto [dim, size] : llvm::enumerate(x))
-    if (llvm::is_contained(op.getAxes(), int64_t(dim)))
-      extents.push_back(size);
-  if (extents.empty())
-    return builder.operand(0, index);
-  return fold(builder, extents, elementOf(op.getX()), identity, combine, [&](ArrayRef<AffineExpr> inner) {
-    return builder.operand(0, joinIndex(op.getAxes(), op.getKeepdims(), x.size(), index, inner));
-  });
+  return buildReduction(op, builder, index, identity, combine,
+                        llvm::to_vector(llvm::seq<unsigned>(0, tensorOf(op.getX()).getRank())));
 }
 
 /// A reduction's result or its gradient, broadcast along the axes.
@@ -232,7 +258,7 @@ SmallVector<HostTensor> ReduceMaxOp::evaluate(ArrayRef<HostTensor> operands, int
 }
 
 Value ReduceMaxOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
-  return buildReduction(*this, builder, index, leastOf(elementOf(getX())), max);
+  return buildReduction(*this, builder, index, leastOf(elementOf(getX())), max, dimsInMemory(tensorOf(getX())));
 }
 
 SmallVector<Value> ReduceMaxOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
@@ -259,7 +285,7 @@ SmallVector<HostTensor> ReduceMinOp::evaluate(ArrayRef<HostTensor> operands, int
 }
 
 Value ReduceMinOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {
-  return buildReduction(*this, builder, index, greatestOf(elementOf(getX())), min);
+  return buildReduction(*this, builder, index, greatestOf(elementOf(getX())), min, dimsInMemory(tensorOf(getX())));
 }
 
 SmallVector<Value> ReduceMinOp::buildGradient(OpBuilder &builder, ValueRange dResults) {

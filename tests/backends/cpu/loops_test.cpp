@@ -466,6 +466,24 @@ TEST(Loops, WindowsInsideOfTheImageHaveNoConditions) {
   }
 }
 
+// Tests that extrema are found in the order of the layout, which reads whole vectors. Sums keep the order of the
+// dimensions.
+TEST(Loops, ExtremaOfImagesReadWholeVectors) {
+  std::string image = "tensor<2x24x9x11xf32, #nhwc>", rows = "tensor<?x24x9x11xf32, #nhwc>";
+  auto reduction = [](const std::string &op, const std::string &axes, const std::string &x, const std::string &y) {
+    return "%a = sluice." + op + " %0 {axes = array<i64: " + axes + ">} : (" + x + ") -> " + y;
+  };
+  for (std::string op : {"reduce_max", "reduce_min"}) {
+    KernelRun kernel({image}, reduction(op, "0, 1, 2, 3", image, "tensor<f32>"), "%a : tensor<f32>", 1, kNhwc);
+    expectRuns(kernel, -2, 2, 0);
+    EXPECT_EQ(countRuns(kernel, "llvm.intr.masked.gather"), 0);
+    expectRuns({rows}, reduction(op, "0, 1, 2, 3", rows, "tensor<f32>"), "%a : tensor<f32>", 0);
+    expectRuns({rows}, reduction(op, "1, 3", rows, "tensor<?x9xf32>"), "%a : tensor<?x9xf32>", 0);
+    expectRuns({rows}, reduction(op, "0, 2", rows, "tensor<24x11xf32>"), "%a : tensor<24x11xf32>", 0);
+  }
+  expectRuns({rows}, reduction("sum", "0, 1, 2, 3", rows, "tensor<f32>"), "%a : tensor<f32>", 1e-3);
+}
+
 // Tests that a load outside of the image reads the first element without active lanes. On some processors, a masked load
 // at an unmapped address takes a hundred times as long. Windows of 25 terms are loops, whose loads have conditions.
 TEST(Loops, LoadsOutsideOfTheImageHaveValidAddresses) {
