@@ -44,7 +44,7 @@ AffineMap getGroupedFilter(MLIRContext *context) {
   return AffineMap::getPermutationMap(ArrayRef<unsigned>{2, 3, 1, 0}, context);
 }
 
-// The lanes of grouped convolutions run along the channels, in loop nests, too.
+// The lanes of grouped convolutions run along the channels, also in loop nests.
 static LayoutPreference ofGroups(MLIRContext *context, const WindowProduct &product, bool isWeight) {
   return {isWeight ? getGroupedFilter(context) : ir::getNhwc(context), product.isDepthwiseProduct()};
 }

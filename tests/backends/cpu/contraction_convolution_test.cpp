@@ -180,6 +180,28 @@ const Case cases[] = {
     {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
 };
 
+// Tests that one image is cut into tasks for several threads, whose work is not too small.
+TEST(ConvolutionTasks, OneImageIsSeveralTasks) {
+  Target target = llvm::cantFail(Target::of("x86-64-v4"));
+  auto tasksOf = [&](int64_t channels, Convolution::Axis both) {
+    Program program(
+        [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
+          Convolution op;
+          op.element = f32;
+          op.inputChannels = channels, op.outputChannels = 32, op.panel = panelWidth(32, 32, target);
+          op.height = op.width = both;
+          op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
+          return emitConvolution(module, "convolution", loc, op, target);
+        },
+        target);
+    return program.contraction.stages.back().tasks;
+  };
+  EXPECT_GE(tasksOf(96, axis(28, 1)), 8);
+  EXPECT_GE(tasksOf(32, axis(28, 3, 1, 1)), 8);
+  EXPECT_EQ(tasksOf(16, axis(7, 1)), 1);
+  EXPECT_EQ(tasksOf(16, axis(7, 3, 1, 1)), 1);
+}
+
 // Tests that 50 and 20 channels, three vectors and a remainder, leave no lanes idle in any pass.
 TEST(ConvolutionLanes, FewLastChannelsWasteNone) {
   Target target = llvm::cantFail(Target::of("x86-64-v4"));

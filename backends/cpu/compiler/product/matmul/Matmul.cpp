@@ -75,7 +75,8 @@ private:
     Value rowsOfCall = math.mul(stage.rows, op.rowsFactor);
     Value last = math.min(math.add(first, plan.rowsPerTask * op.rowsFactor), rowsOfCall);
     if (op.rows == Matmul::Rows::M) {
-      m0 = first, m1 = last;
+      m0 = math.add(first, math.mul(block, plan.rowsOfBlock));
+      m1 = plan.staticBlocksOfM > 1 ? math.min(math.add(m0, plan.rowsOfBlock), last) : last;
     } else {
       m0 = math.mul(block, plan.rowsOfBlock);
       m1 = math.min(math.add(m0, plan.rowsOfBlock), math.constant(op.m));
@@ -269,7 +270,8 @@ private:
     Value aBase = corner(stage, b, op.a, batch);
     Value bBase = columnsOfB(stage, b, batch, column);
     Value whole = math.add(m0, math.roundDown(math.sub(m1, m0), tileRows));
-    bool dynamic = op.rows == Matmul::Rows::M && op.rowsFactor % tileRows != 0;
+    bool hasOneRow = plan.staticBlocksOfM > 1; // or a block of one
+    bool dynamic = op.rows == Matmul::Rows::M && !hasOneRow && op.rowsFactor % tileRows != 0;
     int64_t rest = op.rows == Matmul::Rows::M ? op.rowsFactor % tileRows : op.m % tileRows;
     bool blocksAreWhole = plan.rowsOfBlock % tileRows == 0;
     loopOver(b, loc, m0, whole, tileRows, [&](OpBuilder &body, Value row) {

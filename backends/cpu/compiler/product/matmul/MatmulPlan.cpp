@@ -25,6 +25,11 @@ static int64_t batchCount(const Matmul &op) {
   return std::accumulate(op.batch.begin(), op.batch.end(), int64_t(1), std::multiplies<>());
 }
 
+int64_t fewTasks(int64_t flops) {
+  constexpr int64_t flopsOfTask = 1 << 18, enough = 16;
+  return std::clamp<int64_t>(flops / flopsOfTask, 1, enough);
+}
+
 static int64_t flopsOf(const Matmul &op) { return 2 * batchCount(op) * op.m * op.n * op.k; }
 
 MatmulPlan::MatmulPlan(const Matmul &op, const Target &target)
@@ -181,7 +186,21 @@ void MatmulPlan::planTasks() {
       planSplit();
     break;
   }
-  staticBlocksOfM = op.rows == Matmul::Rows::M ? 1 : staticBlocks;
+  staticBlocksOfM = staticBlocks;
+  if (op.rows == Matmul::Rows::M)
+    cutRows(columnTasks);
+}
+
+// If rows of a call, such as images, give too few tasks, each row is cut into blocks of tiles.
+void MatmulPlan::cutRows(int64_t columnTasks) {
+  staticBlocksOfM = 1;
+  int64_t tiles = llvm::divideCeil(op.rowsFactor, tileRows());
+  int64_t missing = fewTasks(flopsOf(op)) / (columnTasks * std::max<int64_t>(1, op.m / op.rowsFactor));
+  if (rowsPerTask != 1 || std::min(missing, tiles) < 2)
+    return;
+  rowsOfBlock = llvm::divideCeil(tiles, std::min(missing, tiles)) * tileRows();
+  staticBlocksOfM = llvm::divideCeil(op.rowsFactor, rowsOfBlock);
+  tasks *= staticBlocksOfM;
 }
 
 // Chunks of k determine an order of sums, so only the shape may decide: the tiles counted here are not those chosen.

@@ -41,6 +41,7 @@ private:
   void planBlocks();
   void planTasks();
   void planSplit();
+  void cutRows(int64_t columnTasks);
   bool rowsOfBEvictEachOther() const;
   bool readsBAgain() const;
   bool canSumInParts() const;

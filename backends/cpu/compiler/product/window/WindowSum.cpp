@@ -63,7 +63,8 @@ private:
     groups = chooseTiles(problem, target);
     // About a million multiply-adds a task.
     int64_t wanted = 2 << 20, perGroup = std::max<int64_t>(1, flops / groups.count());
-    blocks = std::clamp<int64_t>(perGroup / wanted / 2, 1, height);
+    int64_t few = fewTasks(flops * op.rows) / (op.rows * groups.count());
+    blocks = std::clamp<int64_t>(std::max(perGroup / wanted / 2, few), 1, height);
     rowsOfBlock = llvm::divideCeil(height, blocks);
     blocks = llvm::divideCeil(height, rowsOfBlock);
     imagesPerTask = std::clamp<int64_t>(wanted / perGroup, 1, std::max<int64_t>(1, op.rows / 32));
