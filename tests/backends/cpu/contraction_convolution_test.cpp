@@ -164,6 +164,8 @@ const Case cases[] = {
     square("dilated", 2, 2, 6, 20, axis(15, 3, 1, 2, 2)),
     square("dilated_strided", 2, 2, 6, 20, axis(15, 3, 2, 2, 3)),
     square("seven_by_seven", 2, 2, 40, 130, axis(7, 3, 1, 1)),
+    square("few_channels", 2, 2, 40, 3, axis(9, 3, 1, 1)),
+    square("few_channels_in_phases", 2, 2, 3, 40, axis(8, 2, 2)),
     square("long_sums", 1, 1, 200, 200, axis(9, 3, 1, 1)),
     square("alexnet_stem", 1, 1, 3, 96, axis(35, 11, 4, 2)),
     square("whole_image", 9, 8, 5, 30, axis(4, 4)),
@@ -200,6 +202,26 @@ TEST(ConvolutionTasks, OneImageIsSeveralTasks) {
   EXPECT_GE(tasksOf(32, axis(28, 3, 1, 1)), 8);
   EXPECT_EQ(tasksOf(16, axis(7, 1)), 1);
   EXPECT_EQ(tasksOf(16, axis(7, 3, 1, 1)), 1);
+}
+
+// Tests that three channels do not take the time of a vector of channels.
+TEST(ConvolutionLanes, ThreeChannelsAreSummedAlongTheTerms) {
+  Target target = llvm::cantFail(Target::of("x86-64-v4"));
+  auto lanesOf = [&](auto emit, int64_t inputs, int64_t outputs, Convolution::Axis both) {
+    Program program(
+        [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
+          Convolution op;
+          op.element = f32;
+          op.inputChannels = inputs, op.outputChannels = outputs, op.panel = panelWidth(outputs, 32, target);
+          op.height = op.width = both;
+          op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
+          return emit(module, "convolution", loc, op, target);
+        },
+        target);
+    return program.contraction.lanes;
+  };
+  EXPECT_GT(lanesOf(emitConvolution, 64, 3, axis(9, 3, 1, 1)), 0.9);
+  EXPECT_GT(lanesOf(emitConvolutionInputGradient, 3, 64, axis(8, 2, 2)), 0.9);
 }
 
 // Tests that 50 and 20 channels, three vectors and a remainder, leave no lanes idle in any pass.

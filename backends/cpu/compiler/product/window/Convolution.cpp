@@ -279,10 +279,12 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
   pack.from = op.weights, pack.to = op.workspace;
   pack.panelK = op.panel, pack.stridePanelK = taps * op.inputChannels * op.panel;
   pack.strideN = op.panel;
-  pack.panel = sum.panel = panelWidth(wide, bits, target);
+  pack.panel = sum.panel = panelWidth(std::max<int64_t>(1, wide), bits, target);
   pack.reversed = true;
-  result.workspaceBytes = pack.elements() * bits / 8;
-  result.stages.push_back(emitPackPanels(module, (name + "_pack").str(), loc, pack, target));
+  if (wide) {
+    result.workspaceBytes = pack.elements() * bits / 8;
+    result.stages.push_back(emitPackPanels(module, (name + "_pack").str(), loc, pack, target));
+  }
   if (sum.narrow) {
     pack.from.offset += wide * op.panel;
     packNarrowWeights(module, name, loc, pack, op.workspace, target, sum, result);

@@ -14,12 +14,10 @@ using namespace mlir;
 int64_t chooseNarrowChannels(const WindowSum &sum, const Target &target) {
   int64_t lanes = target.lanes(sum.element.getIntOrFloatBitWidth());
   int64_t narrow = sum.outputChannels % lanes;
-  if (sum.outputChannels < lanes)
-    return 0;
   double asVector = 0, alongTerms = 0; // multiply-adds of one output
   for (const WindowSum::Phase &phase : sum.phases) {
     const WindowAxis &w = phase.width;
-    if (w.tapStep != 1 || w.kernelStep != 1)
+    if (w.taps > 1 && (w.tapStep != 1 || w.kernelStep != 1))
       return 0; // a row of taps is not contiguous
     double runs = phase.height.taps, length = w.taps * sum.inputChannels;
     asVector += runs * length;

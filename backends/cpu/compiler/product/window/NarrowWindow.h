@@ -1,4 +1,4 @@
-// The last few output channels of a window sum, if they would fill only a small part of a vector. Lanes go along the
+// The last few output channels of a window sum, or all of few channels, if they would fill only a small part of a vector. Lanes go along the
 // terms of each sum, a row of taps and its channels, instead of along the output channels.
 #pragma once
 

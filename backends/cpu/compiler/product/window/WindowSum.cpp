@@ -5,6 +5,7 @@
 #include "backends/cpu/compiler/product/window/WindowSum.h"
 
 #include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/DotTile.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 #include "backends/cpu/compiler/product/tile/Tile.h"
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
@@ -35,11 +36,16 @@ public:
     plan();
     StageFunction stage = StageFunction::create(module, name, loc);
     stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
-    return {name, blocks * groups.count(), imagesPerTask, groups.text()};
+    return {name, blocks * groupCount(), imagesPerTask, wideChannels() ? groups.text() : narrowText()};
   }
 
 private:
   int64_t wideChannels() const { return op.outputChannels - op.narrow; }
+  /// Without wide channels, the narrow ones are a group.
+  int64_t groupCount() const { return std::max<int64_t>(1, groups.count()); }
+  std::string narrowText() const {
+    return std::to_string(dotTileRows(op.narrow, target.numVectorRegisters)) + " x " + std::to_string(op.narrow);
+  }
   int64_t elementBytes() const { return op.element.getIntOrFloatBitWidth() / 8; }
 
   // ---- Planning ----
@@ -62,8 +68,8 @@ private:
     problem.evenRows = true;
     groups = chooseTiles(problem, target);
     // About a million multiply-adds a task.
-    int64_t wanted = 2 << 20, perGroup = std::max<int64_t>(1, flops / groups.count());
-    int64_t few = fewTasks(flops * op.rows) / (op.rows * groups.count());
+    int64_t wanted = 2 << 20, perGroup = std::max<int64_t>(1, flops / groupCount());
+    int64_t few = fewTasks(flops * op.rows) / (op.rows * groupCount());
     blocks = std::clamp<int64_t>(std::max(perGroup / wanted / 2, few), 1, height);
     rowsOfBlock = llvm::divideCeil(height, blocks);
     blocks = llvm::divideCeil(height, rowsOfBlock);
@@ -71,14 +77,14 @@ private:
     // Weights that fill the second-level cache are amortized over several images.
     int64_t weightBytes = terms * std::min(groups.width, wideChannels()) * elementBytes();
     if (weightBytes > target.l2 / 4)
-      imagesPerTask = std::max(imagesPerTask, op.rows * groups.count() * blocks / 32);
+      imagesPerTask = std::max(imagesPerTask, op.rows * groupCount() * blocks / 32);
   }
 
   // ---- Emission ----
 
   void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
     IndexMath math{b, loc};
-    int64_t tasks = blocks * groups.count();
+    int64_t tasks = blocks * groupCount();
     Value rest = math.rem(task, tasks);
     Value group = math.div(rest, blocks), block = math.rem(rest, blocks);
     Value firstImage = math.mul(math.div(task, tasks), imagesPerTask);
@@ -86,7 +92,8 @@ private:
     Value j0 = math.mul(block, rowsOfBlock);
     Value j1 = math.add(j0, rowsOfBlock);
     loopOver(b, loc, firstImage, lastImage, 1, [&](OpBuilder &body, Value image) {
-      emitGroup(stage, body, image, j0, j1, group);
+      if (wideChannels())
+        emitGroup(stage, body, image, j0, j1, group);
       if (op.narrow)
         emitNarrow(stage, body, image, j0, j1, group);
     });
@@ -101,7 +108,7 @@ private:
           emitNarrowRow(stage, inner, loc, op, {phase, row.image, row.j, row.tap0, row.tap1, row.input}, target);
         });
     };
-    if (groups.count() == 1)
+    if (groupCount() == 1)
       return emitAll(b);
     ifThen(b, loc, math.less(math.constant(groups.count() - 2), group), emitAll);
   }
