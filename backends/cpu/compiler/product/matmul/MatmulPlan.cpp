@@ -191,11 +191,15 @@ void MatmulPlan::planTasks() {
     cutRows(columnTasks);
 }
 
-// If rows of a call, such as images, give too few tasks, each row is cut into blocks of tiles.
+// If rows of a call, such as images, give too few tasks, each row is cut into blocks of tiles. A few blocks are made even
+// if there are enough groups of columns: threads that share the columns of an image would each read what the others
+// wrote in the previous stage.
 void MatmulPlan::cutRows(int64_t columnTasks) {
   staticBlocksOfM = 1;
   int64_t tiles = llvm::divideCeil(op.rowsFactor, tileRows());
-  int64_t missing = fewTasks(flopsOf(op)) / (columnTasks * std::max<int64_t>(1, op.m / op.rowsFactor));
+  constexpr int64_t blocksForLocality = 8;
+  int64_t few = fewTasks(flopsOf(op)), images = std::max<int64_t>(1, op.m / op.rowsFactor);
+  int64_t missing = std::max(few / (columnTasks * images), std::min(few, blocksForLocality) / images);
   if (rowsPerTask != 1 || std::min(missing, tiles) < 2)
     return;
   rowsOfBlock = llvm::divideCeil(tiles, std::min(missing, tiles)) * tileRows();
