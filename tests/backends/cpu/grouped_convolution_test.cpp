@@ -14,13 +14,14 @@ struct Grouped {
   int64_t channels, outputs, groups, kernel = 3, stride = 1, padding = 1, dilation = 1;
   std::string layout = ", #nhwc";
   int64_t height = 8, width = 8;
+  std::string element = "f32";
 
   int64_t windows(int64_t size) const { return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
-  static std::string type(std::initializer_list<int64_t> sizes, const std::string &layout) {
+  std::string type(std::initializer_list<int64_t> sizes, const std::string &layout) const {
     std::string text = "tensor<";
     for (int64_t size : sizes)
       text += (size < 0 ? "?" : std::to_string(size)) + "x";
-    return text + "f32" + layout + ">";
+    return text + element + layout + ">";
   }
   std::string x() const { return type({-1, channels, height, width}, layout); }
   std::string w() const {
@@ -95,6 +96,20 @@ TEST(GroupedConvolution, DepthwiseAgreesWithTheReference) {
       }
     }
   }
+}
+
+// Tests depthwise products of halves, which are summed in f32 and rounded once.
+TEST(GroupedConvolution, DepthwiseOfHalvesAgreesWithTheReference) {
+  for (std::string element : {"f16", "bf16"})
+    for (size_t pass : {0, 1}) {
+      Grouped shape{.channels = 20, .outputs = 20, .groups = 20, .element = element};
+      auto [first, second, body, result] = shape.passes()[pass];
+      KernelRun kernel({first, second}, body, "%a : " + result, 7, kColumns);
+      ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+      kernel.randomize(-1, 1);
+      kernel.run(3);
+      EXPECT_LE(kernel.error(), element == "f16" ? 1e-3 : 8e-3) << body;
+    }
 }
 
 // Tests that depthwise sums have one order on all targets.
