@@ -185,12 +185,12 @@ const Case cases[] = {
 // Tests that one image is cut into tasks for several threads, whose work is not too small.
 TEST(ConvolutionTasks, OneImageIsSeveralTasks) {
   Target target = llvm::cantFail(Target::of("x86-64-v4"));
-  auto tasksOf = [&](int64_t channels, Convolution::Axis both) {
+  auto tasksOf = [&](int64_t inputs, int64_t outputs, Convolution::Axis both) {
     Program program(
         [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
           Convolution op;
           op.element = f32;
-          op.inputChannels = channels, op.outputChannels = 32, op.panel = panelWidth(32, 32, target);
+          op.inputChannels = inputs, op.outputChannels = outputs, op.panel = panelWidth(outputs, 32, target);
           op.height = op.width = both;
           op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
           return emitConvolution(module, "convolution", loc, op, target);
@@ -198,10 +198,11 @@ TEST(ConvolutionTasks, OneImageIsSeveralTasks) {
         target);
     return program.contraction.stages.back().tasks;
   };
-  EXPECT_GE(tasksOf(96, axis(28, 1)), 8);
-  EXPECT_GE(tasksOf(32, axis(28, 3, 1, 1)), 8);
-  EXPECT_EQ(tasksOf(16, axis(7, 1)), 1);
-  EXPECT_EQ(tasksOf(16, axis(7, 3, 1, 1)), 1);
+  EXPECT_GE(tasksOf(96, 32, axis(28, 1)), 8);
+  EXPECT_GE(tasksOf(32, 32, axis(28, 3, 1, 1)), 8);
+  EXPECT_GE(tasksOf(64, 2048, axis(28, 1)), 2 * 2048 / 64); // threads share its rows, not only its columns
+  EXPECT_EQ(tasksOf(16, 32, axis(7, 1)), 1);
+  EXPECT_EQ(tasksOf(16, 32, axis(7, 3, 1, 1)), 1);
 }
 
 // Tests that three channels do not take the time of a vector of channels.
