@@ -192,8 +192,8 @@ void MatmulPlan::planTasks() {
 }
 
 // If rows of a call, such as images, give too few tasks, each row is cut into blocks of tiles. A few blocks are made even
-// if there are enough groups of columns: threads that share the columns of an image would each read what the others
-// wrote in the previous stage.
+// if there are enough groups of columns: threads that share the columns of an image would each read results of the other
+// threads from the previous stage.
 void MatmulPlan::cutRows(int64_t columnTasks) {
   staticBlocksOfM = 1;
   int64_t tiles = llvm::divideCeil(op.rowsFactor, tileRows());
