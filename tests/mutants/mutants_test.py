@@ -166,7 +166,7 @@ def verdict(status, left, peak, allowed):
 def keep(bench, reader, number, seed, damaged, arguments, problem):
     folder = os.path.join(bench.build, "mutants")
     os.makedirs(folder, exist_ok=True)
-    name = os.path.join(folder, f"{re.sub(r'[^a-z0-9]+', '-', reader.name)}-{seed}-{number}")
+    name = os.path.join(folder, f"{re.sub(r'[^a-z0-9]+', '-', reader.name.lower())}-{seed}-{number}")
     with open(name, "wb") as out:
         out.write(damaged)
     with open(os.path.join(bench.folder, "output"), "rb") as printed:
