@@ -411,6 +411,13 @@ def check_ranks(tool):
     expect("softmax" in tool.ops(wide), "a mask that widens the scores is no attention")
 
 
+def check_absent_inputs(tool):
+    for op in ("Mul", "Div", "Add", "MatMul", "Transpose", "BatchNormalization"):  # which have patterns
+        for inputs in (["x", ""], ["", "x"], []):
+            status, _, error = tool.run(model([node(op, inputs, ["y"])], [], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 4)]))
+            expect(status in (0, 3, 4), f"{op} of {inputs}: code {status}: {error}")
+
+
 def check_names(tool):
     _, text, _ = tool.run(convolution_norm(), "--rows", "x:0")
     expect("parameter @w :" in text and "w_2" not in text, "folded weights keep the names of the file")
@@ -423,7 +430,8 @@ def main(build):
         tool = Importer(os.path.abspath(build), folder)
         for check in (check_operators, check_damaged_files, check_dimensions, check_outputs, check_merged_rows,
                       check_locations, check_other_commands, check_binding, check_external_data, check_uniform_values,
-                      check_recognition, check_functions, check_limits, check_ranks, check_names, check_rows, check_loops):
+                      check_recognition, check_functions, check_limits, check_ranks, check_absent_inputs, check_names, check_rows,
+                      check_loops):
             check(tool)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # all files are small
     expect(peak < 200 or is_sanitized(build), f"an import needed {peak:.0f} MB of memory")

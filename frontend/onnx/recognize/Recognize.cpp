@@ -21,6 +21,9 @@ static constexpr Pattern kPatterns[] = {
 };
 
 bool recognize(Node &node) {
+  for (std::size_t i = 0; i < node.inputs(); ++i)
+    if (!node.has(i))
+      return false;
   return std::ranges::any_of(kPatterns,
                              [&](const Pattern &pattern) { return pattern.op == node.op() && pattern.function(node); });
 }
