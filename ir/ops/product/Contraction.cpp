@@ -2,6 +2,7 @@
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/product/Window.h"
+#include "ir/reference/Products.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -41,30 +42,36 @@ static LogicalResult checkConvolved(MaybeLocation loc, ArrayRef<int64_t> dy, Arr
                           printShape(expected));
 }
 
-/// Products of a convolution that share a weight: y[y + k] += weight * x[x + k * stride] for k < count.
+/// Products of a convolution that share an element of x: y[y + k] += x[x] * weight[weight + k] for k < count, with y
+/// [N, H', W', O] and weight [C / groups, kH, kW, O].
 struct ProductRow {
-  int64_t x, weight, y, stride, count;
+  int64_t x, weight, y, count;
 };
 
-/// Calls `body` with every ProductRow, so that all products that a convolution sums appear once.
+/// The orders of dimensions in which the reference functions keep weight and y, and back.
+static constexpr int64_t kOutputsLast[] = {1, 2, 3, 0}, kOutputsFirst[] = {3, 0, 1, 2};
+static constexpr int64_t kChannelsLast[] = {0, 2, 3, 1}, kChannelsSecond[] = {0, 3, 1, 2};
+
+/// Calls `body` with every ProductRow, so that all products that a convolution sums appear once. `x` and `weight` are
+/// the shapes of the op.
 template <typename Body>
 static void forEachProductRow(ArrayRef<int64_t> x, ArrayRef<int64_t> weight, const Windows &windows, int64_t groups,
                               Body body) {
-  int64_t height = windows[0].positions(), width = windows[1].positions(), stride = windows[1].stride;
-  int64_t outputs = weight[0], channels = weight[1], outputsOfGroup = outputs / groups;
+  int64_t height = windows[0].positions(), width = windows[1].positions();
+  int64_t outputs = weight[0], channels = weight[1], count = outputs / groups;
   for (int64_t n = 0; n < x[0]; ++n)
-    for (int64_t o = 0; o < outputs; ++o)
-      for (int64_t c = 0; c < channels; ++c)
-        for (int64_t u = 0; u < weight[2]; ++u)
-          for (int64_t v = 0; v < weight[3]; ++v) {
-            auto [first, end] = windows[1].positionsWith(v);
-            int64_t channel = o / outputsOfGroup * channels + c;
-            for (int64_t i = 0; i < height; ++i)
-              if (int64_t h = windows[0].element(i, u); windows[0].holds(h) && first < end)
-                body(ProductRow{((n * x[1] + channel) * x[2] + h) * x[3] + windows[1].element(first, v),
-                                ((o * channels + c) * weight[2] + u) * weight[3] + v,
-                                ((n * outputs + o) * height + i) * width + first, stride, end - first});
-          }
+    for (int64_t channel = 0; channel < x[1]; ++channel)
+      for (int64_t u = 0; u < weight[2]; ++u)
+        for (int64_t v = 0; v < weight[3]; ++v) {
+          auto [first, end] = windows[1].positionsWith(v);
+          int64_t output = channel / channels * count;
+          int64_t row = ((channel % channels * weight[2] + u) * weight[3] + v) * outputs + output;
+          for (int64_t i = 0; i < height; ++i)
+            if (int64_t h = windows[0].element(i, u); windows[0].holds(h))
+              for (int64_t j = first; j < end; ++j)
+                body(ProductRow{((n * x[1] + channel) * x[2] + h) * x[3] + windows[1].element(j, v), row,
+                                ((n * height + i) * width + j) * outputs + output, count});
+        }
 }
 
 /// Twice the number of products in all ProductRows, which have no padding, as (constant part, part per row).
@@ -92,12 +99,12 @@ SmallVector<HostTensor> Conv2dOp::evaluate(ArrayRef<HostTensor> operands, int64_
   const HostTensor &x = operands[0], &weight = operands[1];
   Windows windows = getWindows(ArrayRef(x.shape).drop_front(2), ArrayRef(weight.shape).drop_front(2), getStride(),
                                getPadding(), getDilation());
-  HostTensor y(runtimeShape(getY().getType(), rows));
+  SmallVector<int64_t> shape = runtimeShape(getY().getType(), rows);
+  HostTensor y({shape[0], shape[2], shape[3], shape[1]}), w = permuted(weight, kOutputsLast);
   forEachProductRow(x.shape, weight.shape, windows, getGroups(), [&](const ProductRow &row) {
-    for (int64_t k = 0; k < row.count; ++k)
-      y.data[row.y + k] += x.data[row.x + k * row.stride] * weight.data[row.weight];
+    addProducts(&y.data[row.y], &x.data[row.x], 0, &w.data[row.weight], 1, row.count);
   });
-  return {y};
+  return {permuted(y, kChannelsSecond)};
 }
 
 SmallVector<Value> Conv2dOp::buildGradient(OpBuilder &builder, ValueRange dResults) {
@@ -160,9 +167,10 @@ SmallVector<HostTensor> Conv2dInputGradOp::evaluate(ArrayRef<HostTensor> operand
   Windows windows =
       getWindows(getSize(), ArrayRef(weight.shape).drop_front(2), getStride(), getPadding(), getDilation());
   HostTensor dx(runtimeShape(getDx().getType(), rows));
+  HostTensor dys = permuted(dy, kChannelsLast), w = permuted(weight, kOutputsLast);
   forEachProductRow(dx.shape, weight.shape, windows, getGroups(), [&](const ProductRow &row) {
     for (int64_t k = 0; k < row.count; ++k)
-      dx.data[row.x + k * row.stride] += dy.data[row.y + k] * weight.data[row.weight];
+      dx.data[row.x] += dys.data[row.y + k] * w.data[row.weight + k];
   });
   return {dx};
 }
@@ -224,14 +232,12 @@ LogicalResult Conv2dWeightGradOp::inferReturnTypes(MLIRContext *, MaybeLocation 
 SmallVector<HostTensor> Conv2dWeightGradOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
   const HostTensor &x = operands[0], &dy = operands[1];
   Windows windows = getWindows(ArrayRef(x.shape).drop_front(2), getSize(), getStride(), getPadding(), getDilation());
-  HostTensor dweight(runtimeShape(getDweight().getType(), rows));
-  forEachProductRow(x.shape, dweight.shape, windows, getGroups(), [&](const ProductRow &row) {
-    double sum = 0;
-    for (int64_t k = 0; k < row.count; ++k)
-      sum += x.data[row.x + k * row.stride] * dy.data[row.y + k];
-    dweight.data[row.weight] += sum;
+  SmallVector<int64_t> weight = runtimeShape(getDweight().getType(), rows);
+  HostTensor dweight({weight[1], weight[2], weight[3], weight[0]}), dys = permuted(dy, kChannelsLast);
+  forEachProductRow(x.shape, weight, windows, getGroups(), [&](const ProductRow &row) {
+    addProducts(&dweight.data[row.weight], &x.data[row.x], 0, &dys.data[row.y], 1, row.count);
   });
-  return {dweight};
+  return {permuted(dweight, kOutputsFirst)};
 }
 
 SmallVector<Value> Conv2dWeightGradOp::buildGradient(OpBuilder &builder, ValueRange dResults) {

@@ -2,6 +2,7 @@
 // and a product with a permuted result.
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
+#include "ir/reference/Products.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -68,6 +69,28 @@ static SmallVector<int64_t> stridesAlong(StringRef order, StringRef letters, Arr
   return strides;
 }
 
+namespace {
+/// An operand whose elements along the last letter of an order are neighbors, or one element.
+struct Arranged {
+  HostTensor copy; ///< empty if the operand is so already
+  const double *data;
+  SmallVector<int64_t> strides; ///< along the letters of the order
+
+  Arranged(const HostTensor &tensor, StringRef letters, StringRef order)
+      : data(tensor.data.data()), strides(stridesAlong(order, letters, tensor.shape)) {
+    if (strides.empty() || strides.back() <= 1)
+      return;
+    std::string sorted(letters);
+    llvm::sort(sorted, [&](char a, char b) { return order.find(a) < order.find(b); });
+    copy = permuted(tensor, llvm::map_to_vector(sorted, [&](char letter) { return int64_t(letters.find(letter)); }));
+    data = copy.data.data();
+    strides = stridesAlong(order, sorted, copy.shape);
+  }
+
+  int64_t step() const { return strides.empty() ? 0 : strides.back(); }
+};
+} // namespace
+
 SmallVector<HostTensor> EinsumOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
   Equation letters = getLetters();
   const HostTensor &a = operands[0], &b = operands[1];
@@ -80,15 +103,17 @@ SmallVector<HostTensor> EinsumOp::evaluate(ArrayRef<HostTensor> operands, int64_
     return inA != std::string::npos ? a.shape[inA] : b.shape[letters.b.find(letter)];
   });
   int64_t inner = sizes.empty() ? 1 : sizes.pop_back_val();
-  SmallVector<int64_t> ofA = stridesAlong(order, letters.a, a.shape), ofB = stridesAlong(order, letters.b, b.shape),
-                       ofY = stridesAlong(order, letters.y, y.shape);
-  auto stepOf = [](ArrayRef<int64_t> strides) { return strides.empty() ? 0 : strides.back(); };
+  Arranged ofA(a, letters.a, order), ofB(b, letters.b, order);
+  SmallVector<int64_t> ofY = stridesAlong(order, letters.y, y.shape);
   forEachIndex(sizes, [&](ArrayRef<int64_t> index) {
-    int64_t atA = 0, atB = 0, atY = 0;
+    const double *fromA = ofA.data, *fromB = ofB.data;
+    double *to = y.data.data();
     for (auto [place, i] : llvm::enumerate(index))
-      atA += i * ofA[place], atB += i * ofB[place], atY += i * ofY[place];
+      fromA += i * ofA.strides[place], fromB += i * ofB.strides[place], to += i * ofY[place];
+    if (!letters.y.empty())
+      return addProducts(to, fromA, ofA.step(), fromB, ofB.step(), inner);
     for (int64_t i = 0; i < inner; ++i)
-      y.data[atY + i * stepOf(ofY)] += a.data[atA + i * stepOf(ofA)] * b.data[atB + i * stepOf(ofB)];
+      *to += fromA[i * ofA.step()] * fromB[i * ofB.step()];
   });
   return {y};
 }
