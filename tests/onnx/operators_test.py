@@ -221,11 +221,52 @@ def integers(cases):
     cases.one("convolution_of_integers", "ConvInteger", {"x": x}, {"w": w}, F.conv2d(x.double(), w.double()).int())
 
 
+def overlaps(a, b, threshold):
+    """Whether the intersection of boxes (y, x, y, x) is more than this part of their union."""
+    (a, b), inside = ([torch.stack([box[:2].minimum(box[2:]), box[:2].maximum(box[2:])]) for box in (a, b)]), 1.0
+    for axis in (0, 1):
+        inside *= max(0.0, float(min(a[1, axis], b[1, axis]) - max(a[0, axis], b[0, axis])))
+    return inside > 0 and inside > threshold * (float((a[1] - a[0]).prod() + (b[1] - b[0]).prod()) - inside)
+
+
+def suppressed(boxes, scores, most, threshold, least):
+    """One box after another, as the document of NonMaxSuppression says."""
+    rows = []
+    for batch, kind in [(n, c) for n in range(scores.shape[0]) for c in range(scores.shape[1])]:
+        found = []
+        for box in torch.argsort(scores[batch, kind], descending=True, stable=True).tolist():
+            if len(found) < most and scores[batch, kind, box] > least and not any(
+                    overlaps(boxes[batch, box], boxes[batch, before], threshold) for before in found):
+                found.append(box)
+        rows += [[batch, kind, box] for box in found]
+    return torch.tensor(rows)
+
+
+def detections(cases):
+    """Boxes whose corners are whole numbers, many of them equal, with few different scores."""
+    boxes, scores = torch.randint(0, 9, (2, 100, 4)).float(), torch.randint(1, 20, (2, 3, 100)) / 16
+    limits = {"t": torch.tensor([0.5]), "s": torch.tensor([0.25])}
+    expected = suppressed(boxes, scores, 12, 0.5, 0.25)
+    inputs, most = {"b": boxes, "c": scores}, {"m": torch.tensor([12])}
+    cases.one("boxes_up_to_a_number", "NonMaxSuppression", inputs, {**most, **limits}, expected, opset=11, rows=False)
+    cases.one("boxes_up_to_a_computed_number", "NonMaxSuppression", {**inputs, **most, **limits}, {}, expected,
+              opset=11, rows=False)
+    low, high = boxes[..., :2].minimum(boxes[..., 2:]), boxes[..., :2].maximum(boxes[..., 2:])
+    centered = torch.cat([((low + high) / 2).flip(2), (high - low).flip(2)], 2)
+    expected = suppressed(boxes, scores, 100, 0.5, 0.25)
+    cases.one("boxes_by_their_centers", "NonMaxSuppression", {"b": centered, "c": scores},
+              {"m": torch.tensor([2**62]), **limits}, expected, opset=11, rows=False, center_point_box=1)
+    x, k = whole(3, 40) + torch.rand(3, 40), torch.tensor([7])
+    largest = x.topk(7, 1)
+    cases.put("largest_of_a_computed_number", [node("TopK", ["x", "k"], ["y", "i"], axis=1)], {"x": x, "k": k}, {},
+              {"y": largest.values, "i": largest.indices}, rows=False)
+
+
 def main():
     program = os.path.join(BUILD, "tests", "onnx_node_test")
     with tempfile.TemporaryDirectory() as folder:
         cases = Cases(folder)
-        for family in (products, convolutions, pools, norms, images, recurrent, integers):
+        for family in (products, convolutions, pools, norms, images, recurrent, integers, detections):
             family(cases)
         environment = {**os.environ, "SLUICE_ONNX_TESTS": folder, "SLUICE_ONNX_CASES": "_"}
         done = subprocess.run([program, "--gtest_filter=Onnx.OperatorsAgreeWithTheReference"], env=environment,

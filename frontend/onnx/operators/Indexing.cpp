@@ -189,10 +189,18 @@ static void setExtreme(Node &node, Tensor (*find)(Arg, std::int64_t, bool, DType
 void argumentOfMax(Node &node) { setExtreme(node, argmax); }
 void argumentOfMin(Node &node) { setExtreme(node, argmin); }
 
+/// A k that is computed has the size of the dimension as its bound. After k elements, all are 0 with the index -1.
 void largestElements(Node &node) {
   std::int64_t axis = Node::axisOf(node.integer("axis", -1), node.rank(0));
-  std::int64_t k = node.opset() < 10 ? node.integer("k", 0) : node.integer(1, "k");
+  bool isComputed = node.opset() >= 10 && node.input(1).tensor();
+  std::int64_t k = node.opset() < 10 ? node.integer("k", 0)
+                   : isComputed      ? knownSize(node, 0, axis)
+                                     : node.integer(1, "k");
   TopK top = topk(node.tensor(0), k, axis, node.integer("largest", 1) != 0, true, i64);
+  if (isComputed) {
+    Tensor isTaken = countedAlong(node, k, axis, node.rank(0)) < reshapedTo(node, node.tensor(1), {});
+    top = {where(isTaken, top.values, 0.0), where(isTaken, top.indices, -1.0)};
+  }
   node.set(0, top.values, node.type(0));
   node.set(1, top.indices);
 }
