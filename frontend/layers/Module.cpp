@@ -176,8 +176,9 @@ Tensor Module::state(const char *kind, const std::string &own, const Shape &shap
   return addState(kind, full, graph->dtype, shape, std::move(init), at);
 }
 
-Tensor Module::importedParameter(const std::string &name, DType dtype, const Shape &shape, init::Init init, Where at) {
-  return addState("parameter", joined(path, name), dtype, shape, std::move(init), at);
+Tensor Module::importedState(const char *kind, const std::string &name, DType dtype, const Shape &shape,
+                             init::Init init, Where at) {
+  return addState(kind, joined(path, name), dtype, shape, std::move(init), at);
 }
 
 bool Module::hasState(const std::string &name) const { return bool(graph->findState(joined(path, name))); }

@@ -44,15 +44,15 @@ static init::Init initOf(const onnx::Known &known, const std::string &what) {
   return data;
 }
 
-Tensor Onnx::parameterOf(const std::string &own, const onnx::Known &known, Where where) {
+Tensor Onnx::stateOf(const char *kind, const std::string &own, const onnx::Known &known, Where where) {
   std::string unique = own;
   for (int copy = 2; made.contains(unique); unique = own + "_" + std::to_string(copy++))
-    if (Made &before = made.at(unique); before.known->equals(known))
+    if (Made &before = made.at(unique); before.kind == kind && before.known->equals(known))
       return before.tensor;
   Shape shape(std::vector<Dim>(known.dims().begin(), known.dims().end()));
-  Tensor tensor = importedParameter(unique, *onnx::heldAs(known.type()), shape,
-                                    initOf(known, file->name() + ": '" + unique + "'"), where);
-  made[unique] = {own, std::make_shared<const onnx::Known>(known), tensor};
+  Tensor tensor = importedState(kind, unique, *onnx::heldAs(known.type()), shape,
+                                initOf(known, file->name() + ": '" + unique + "'"), where);
+  made[unique] = {kind, own, std::make_shared<const onnx::Known>(known), tensor};
   return tensor;
 }
 
@@ -104,10 +104,11 @@ std::vector<Tensor> Onnx::import(const Values &inputs, Where where) {
   std::vector<std::string> names = outputs();
   std::vector<Tensor> results;
   file->use(where, [&] {
-    onnx::Importer importer(
-        graph, file->model(), file->tensors(),
-        [&](const std::string &own, const onnx::Known &known) { return parameterOf(own, known, where); },
-        options.recognize);
+    onnx::Importer importer(graph, file->model(), file->tensors(),
+                            [&](const char *kind, const std::string &own, const onnx::Known &known) {
+                              return stateOf(kind, own, known, where);
+                            },
+                            {.recognizes = options.recognize, .trainsBatchNorm = options.train_batch_norm});
     std::vector<onnx::ValuePtr> values = importer.run(inputs, names);
     for (std::size_t i = 0; i < values.size() && importer.problems().empty(); ++i)
       results.push_back(outputOf(importer, names[i], values[i], where));

@@ -258,18 +258,19 @@ private:
     for (const onnx::file::ValueInfo &output : file.model().graph.outputs)
       names.emplace_back(output.name);
     std::map<std::string, int> made;
-    auto makeParameter = [&](const std::string &own, const Known &known) {
+    auto makeState = [&](const char *kind, const std::string &own, const Known &known) {
       std::string name = own + "_" + std::to_string(++made[own]);
       struct Holder : nn::Module {
         using Module::Module;
-        using Module::importedParameter;
+        using Module::importedState;
       } holder(graph);
       init::Init data{.kind = init::Init::Kind::data};
       data.source = std::make_shared<const runtime::TensorSource>(known.source(name));
       Shape shape(std::vector<Dim>(known.dims().begin(), known.dims().end()));
-      return holder.importedParameter(name, *onnx::heldAs(known.type()), shape, data, std::source_location::current());
+      return holder.importedState(kind, name, *onnx::heldAs(known.type()), shape, data,
+                                  std::source_location::current());
     };
-    onnx::Importer importer(graph, file.model(), file.tensors(), makeParameter);
+    onnx::Importer importer(graph, file.model(), file.tensors(), makeState);
     std::vector<ValuePtr> results = importer.run(values, names);
     refused.reason = importer.problemText();
     if (!refused.reason.empty())

@@ -183,8 +183,9 @@ protected:
   detail::GraphImpl &target() const;
   /// The line of the innermost call in progress; else the declaration.
   Where callingLine() const;
-  /// A parameter of an imported model: any name that is new, any float dtype.
-  Tensor importedParameter(const std::string &name, DType dtype, const Shape &shape, init::Init init, Where where);
+  /// A "parameter" or "statistic" of an imported model: any name that is new, any float dtype.
+  Tensor importedState(const char *kind, const std::string &name, DType dtype, const Shape &shape, init::Init init,
+                       Where where);
   /// Whether the module itself has a parameter or buffer of this name.
   bool hasState(const std::string &name) const;
   /// Runs a forward function with several results as operator() runs `forward`: with the pin and the mode of the module.

@@ -21,6 +21,9 @@ struct Options {
   /// Whether layers that the file decomposes are recognized: LayerNorm, GELU, attention and others (ONNX.md). Their
   /// results may differ in rounding.
   bool recognize = true;
+  /// Whether BatchNormalization normalizes by the statistics of the batch in training steps, and moves the stored ones
+  /// toward them, as PyTorch's modules do after `train()`. By default, it uses the stored statistics also in training.
+  bool train_batch_norm = false;
   /// A folder that symbolic links to external data may lead to, such as the cache of a model hub.
   std::string data_dir = {};
 };
@@ -59,7 +62,7 @@ namespace nn {
 ///     graph.minimize(cross_entropy(logits, label), optim::SGD{.lr = 0.01});
 ///
 /// The weights have the names of the file. BatchNorm uses its running statistics, also in training, as PyTorch's does
-/// after `eval()`.
+/// after `eval()`, unless `train_batch_norm` is set.
 class Onnx : public Module {
 public:
   /// Opens a file. Throws Error with code 3 if it is missing or invalid.
@@ -86,18 +89,19 @@ private:
   using Values = std::map<std::string, std::shared_ptr<onnx::Value>, std::less<>>;
   std::vector<Tensor> resultsOf(const std::vector<Tensor> &inputs, Where where);
   std::vector<Tensor> import(const Values &inputs, Where where);
-  /// The parameter with this name and these elements; made if there is none.
-  Tensor parameterOf(const std::string &own, const onnx::Known &known, Where where);
+  /// The state of this kind with this name and these elements; made if there is none.
+  Tensor stateOf(const char *kind, const std::string &own, const onnx::Known &known, Where where);
   void restoreNames();
 
   std::shared_ptr<onnx::File> file;
   onnx::Options options;
   struct Made {
+    std::string_view kind;
     std::string own; ///< its name in the file
     std::shared_ptr<const onnx::Known> known;
     Tensor tensor;
   };
-  std::map<std::string, Made> made; ///< parameters, by name
+  std::map<std::string, Made> made; ///< parameters and statistics, by name
 };
 
 } // namespace nn

@@ -58,9 +58,8 @@ std::optional<file::Named> Scope::resolve(const file::Named &attribute) const {
 
 //===- the walk ---------------------------------------------------------------------------------------------------===//
 
-Importer::Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeParameter makeParameter,
-                   bool recognizes)
-    : target(&graph), model(model), data(tensors), makeParameter(std::move(makeParameter)), recognizes(recognizes) {}
+Importer::Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeState makeState, Rules rules)
+    : target(&graph), model(model), data(tensors), makeState(std::move(makeState)), rules(rules) {}
 
 void Importer::addInitializers(const file::Graph &graph, Scope &scope) {
   for (const file::Named &initializer : graph.initializers) {
@@ -216,7 +215,7 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
   bool isDone = row->folds && isStatic && row->evaluator && row->evaluator(node);
   if (!isDone && row->folds && areKnown && !node.operands.empty())
     isDone = fold(node, row->handler);
-  if (!isDone && !(recognizes && recognize(node)))
+  if (!isDone && !(rules.recognizes && recognize(node)))
     row->handler(node);
   countKnown(node);
   auto origin = std::make_shared<const Origin>(file, node.operands, opset);
@@ -332,8 +331,16 @@ Tensor Importer::tensorOf(const ValuePtr &value, bool isWeight) {
   bool isFloat = onnx::isFloat(known->type());
   bool isParameter =
       isFloat && known->rank() > 0 && !known->isUniform() && (isWeight || (value->isWeight && known->count() > 1));
-  value->made = isParameter && known->count() > 0 ? makeParameter(std::string(value->name), *known) : constant(*known);
+  value->made =
+      isParameter && known->count() > 0 ? makeState("parameter", std::string(value->name), *known) : constant(*known);
   return value->made;
+}
+
+Tensor Importer::stateOf(const char *kind, std::string_view name, const Known &known) {
+  GraphImpl &impl = *Access::graph(*target);
+  mlir::OpBuilder::InsertionGuard guard(impl.builder);
+  impl.builder.setInsertionPointToEnd(&impl.graph.getBody().front());
+  return makeState(kind, std::string(name), known);
 }
 
 } // namespace sluice::onnx

@@ -39,14 +39,19 @@ struct Problem {
   std::int64_t opset = 0, nodes = 0;
 };
 
-/// Makes a parameter of a known value, with a name that is new.
-using MakeParameter = std::function<Tensor(const std::string &name, const Known &known)>;
+/// Makes a "parameter" or "statistic" of a known value, with a name that is new.
+using MakeState = std::function<Tensor(const char *kind, const std::string &name, const Known &known)>;
+
+/// Options of the import.
+struct Rules {
+  bool recognizes = false;      ///< decomposed layers
+  bool trainsBatchNorm = false; ///< in training steps
+};
 
 class Importer {
 public:
   /// All arguments outlive the importer.
-  Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeParameter makeParameter,
-           bool recognizes = false);
+  Importer(Graph &graph, const file::Model &model, file::Tensors &tensors, MakeState makeState, Rules rules = {});
 
   /// Walks the main graph. `inputs` are by name; initializers need none. Returns the outputs of these names, which may be
   /// those of any value of the main graph. Throws Malformed, and Error with code 4 that lists all problems.
@@ -62,6 +67,9 @@ public:
   Graph &graph() const { return *target; }
   file::Tensors &tensors() const { return data; }
   Tensor tensorOf(const ValuePtr &value, bool isWeight);
+  /// A known value as a state.
+  Tensor stateOf(const char *kind, std::string_view name, const Known &known);
+  bool trainsBatchNorm() const { return rules.trainsBatchNorm && !foldInputs; }
   /// Counts an iteration of a loop that is unrolled; throws Unsupported if there are too many in all.
   void countIteration();
   std::int64_t iterationsSoFar() const { return iterations; }
@@ -88,15 +96,15 @@ private:
   Graph *target;
   const file::Model &model;
   file::Tensors &data;
-  MakeParameter makeParameter;
+  MakeState makeState;
   std::vector<Problem> found;
   std::vector<Tensor> *foldInputs = nullptr; ///< while a node is folded: the inputs of its graph
   std::vector<ValuePtr> folded;              ///< and the values for which they stand
   std::int64_t visited = 0;                  ///< nodes so far
   std::uint64_t computed = 0;                ///< bytes of known results so far
-  bool recognizes;                           ///< decomposed layers
-  std::int64_t iterations = 0;               ///< of loops that are unrolled
-  int depth = 0;                             ///< of graphs and functions in each other
+  Rules rules;
+  std::int64_t iterations = 0; ///< of loops that are unrolled
+  int depth = 0;               ///< of graphs and functions in each other
 };
 
 /// The name of a node for messages: its own, or that of its first result.

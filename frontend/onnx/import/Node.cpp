@@ -130,6 +130,15 @@ Tensor Node::weight(std::size_t input, Known elements) {
   return importer.tensorOf(value, /*isWeight=*/true);
 }
 
+Tensor Node::state(std::size_t input, const char *kind) {
+  const Known &known = requireKnown(*this, input, kind);
+  if (!isFloat(known.type()))
+    fail("a " + std::string(kind) + " of type " + nameOf(known.type()) + " is not supported");
+  return importer.stateOf(kind, scope.isInFunction() ? this->input(input).name : file.inputs[input], known);
+}
+
+bool Node::trainsBatchNorm() const { return importer.trainsBatchNorm(); }
+
 Tensor Node::tensorOf(const ValuePtr &value) { return importer.tensorOf(value, /*isWeight=*/false); }
 
 //===- attributes -------------------------------------------------------------------------------------------------===//

@@ -69,6 +69,10 @@ public:
   /// Elements computed from those of an input that holds weights: the same, under the input's name.
   Tensor weight(std::size_t input, Known elements);
 
+  /// A known input as a "parameter" or "statistic", under the name by which the node reads it. Nodes that read one
+  /// value under several names, by `Identity`, have a state each.
+  Tensor state(std::size_t input, const char *kind);
+
   // --- attributes
 
   bool hasAttribute(std::string_view name) const;
@@ -106,6 +110,8 @@ public:
 
   /// The graph under construction.
   Graph &graph() const;
+  /// Whether BatchNormalization uses the statistics of the batch in training steps.
+  bool trainsBatchNorm() const;
   /// The sizes as a shape of the graph. Throws Unsupported for a dimension of size 0, and for one that is no multiple of
   /// the batch.
   Shape shapeOf(const std::vector<Size> &sizes) const;

@@ -98,11 +98,27 @@ static void normalizeBatch(Node &node, const Tensor &x, double epsilon) {
   }
 }
 
+/// PyTorch's BatchNorm: the statistics of the batch in training steps, and the stored ones elsewhere. Training steps move
+/// the stored ones, whose variance divides by n - 1, as PyTorch's does. Further results are those of inference.
+static void trainStatistics(Node &node, const Tensor &x, double epsilon) {
+  Tensor mean = node.state(3, "statistic"), variance = node.state(4, "statistic");
+  Tensor weight = node.state(1, "parameter").to(mean.dtype()), bias = node.state(2, "parameter").to(mean.dtype());
+  double momentum = 1.0 - node.real("momentum", 0.9f);
+  Tensor y = batch_norm(x.to(mean.dtype()), mean, variance, weight, bias, {.eps = epsilon, .momentum = momentum});
+  node.set(0, y.to(x.dtype()));
+  for (std::size_t i : {1, 3}) {
+    node.set(i, mean);
+    node.set(i + 1, variance);
+  }
+}
+
 /// The stored statistics, also in training steps, unless the node is in training mode. Before version 14, a node with
 /// more results than one was.
 void batchNormalization(Node &node) {
   Tensor x = node.tensor(0);
   double epsilon = node.real("epsilon", 1e-5f);
+  if (node.trainsBatchNorm())
+    return trainStatistics(node, x, epsilon);
   bool isTraining = node.opset() >= 14 ? node.integer("training_mode", 0) != 0
                                        : node.wants(1) && (node.opset() >= 7 || node.integer("is_test", 0) == 0);
   if (isTraining)

@@ -24,7 +24,7 @@ static ValuePtr weightLike(const Value &other, std::string_view name, Dims dims,
 bool recognizeConvolutionNorm(Node &node) {
   std::optional<Node> conv = node.producer(0, "Conv");
   const Known *weight = conv ? conv->known(1) : nullptr;
-  bool isInference = node.integer("training_mode", 0) == 0 && !node.wants(1);
+  bool isInference = node.integer("training_mode", 0) == 0 && !node.wants(1) && !node.trainsBatchNorm();
   if (!weight || !isInference || !node.inputValue(0)->isReadOnce || weight->rank() < 2 || !isFloat(weight->type()))
     return false;
   std::int64_t channels = weight->dims()[0];
