@@ -165,6 +165,14 @@ Lane log1p(Lane a) { return unary<math::Log1pOp>(a); }
 Lane sqrt(Lane a) { return unary<math::SqrtOp>(a); }
 Lane sin(Lane a) { return unary<math::SinOp>(a); }
 Lane cos(Lane a) { return unary<math::CosOp>(a); }
+Lane asin(Lane a) { return unary<math::AsinOp>(a); }
+Lane acos(Lane a) { return unary<math::AcosOp>(a); }
+Lane atan(Lane a) { return unary<math::AtanOp>(a); }
+Lane sinh(Lane a) { return unary<math::SinhOp>(a); }
+Lane cosh(Lane a) { return unary<math::CoshOp>(a); }
+Lane asinh(Lane a) { return unary<math::AsinhOp>(a); }
+Lane acosh(Lane a) { return unary<math::AcoshOp>(a); }
+Lane atanh(Lane a) { return unary<math::AtanhOp>(a); }
 Lane tanh(Lane a) { return unary<math::TanhOp>(a); }
 Lane erf(Lane a) { return unary<math::ErfOp>(a); }
 Lane floor(Lane a) { return unary<math::FloorOp>(a); }

@@ -61,6 +61,8 @@ Node exp(Node a) { return unary<ExpOp>(a); }
 Node log(Node a) { return unary<LogOp>(a); }
 Node sin(Node a) { return unary<SinOp>(a); }
 Node cos(Node a) { return unary<CosOp>(a); }
+Node sinh(Node a) { return unary<SinhOp>(a); }
+Node cosh(Node a) { return unary<CoshOp>(a); }
 Node tanh(Node a) { return unary<TanhOp>(a); }
 Node sigmoid(Node a) { return unary<SigmoidOp>(a); }
 Node sqrt(Node a) { return unary<SqrtOp>(a); }

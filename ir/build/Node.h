@@ -54,6 +54,8 @@ Node exp(Node a);
 Node log(Node a);
 Node sin(Node a);
 Node cos(Node a);
+Node sinh(Node a);
+Node cosh(Node a);
 Node tanh(Node a);
 Node sigmoid(Node a);
 Node sqrt(Node a);

@@ -22,6 +22,14 @@
   X(square, SquareOp)                                                                                                  \
   X(sin, SinOp)                                                                                                        \
   X(cos, CosOp)                                                                                                        \
+  X(asin, AsinOp)                                                                                                      \
+  X(acos, AcosOp)                                                                                                      \
+  X(atan, AtanOp)                                                                                                      \
+  X(sinh, SinhOp)                                                                                                      \
+  X(cosh, CoshOp)                                                                                                      \
+  X(asinh, AsinhOp)                                                                                                    \
+  X(acosh, AcoshOp)                                                                                                    \
+  X(atanh, AtanhOp)                                                                                                    \
   X(tanh, TanhOp)                                                                                                      \
   X(sigmoid, SigmoidOp)                                                                                                \
   X(erf, ErfOp)                                                                                                        \

@@ -49,6 +49,14 @@ UNARY(sine, sluice::sin)
 UNARY(softplusOf, softplus)
 UNARY(squareRoot, sluice::sqrt)
 UNARY(hyperbolicTangent, sluice::tanh)
+UNARY(arcCosine, sluice::acos)
+UNARY(arcSine, sluice::asin)
+UNARY(arcTangent, sluice::atan)
+UNARY(hyperbolicCosine, sluice::cosh)
+UNARY(hyperbolicSine, sluice::sinh)
+UNARY(inverseHyperbolicCosine, sluice::acosh)
+UNARY(inverseHyperbolicSine, sluice::asinh)
+UNARY(inverseHyperbolicTangent, sluice::atanh)
 #undef UNARY
 
 /// An inverse by true division, of floats.

@@ -111,8 +111,9 @@ TEST(Remainder, IsExact) {
 // Tests that functions of a constant NaN are NaN, like those of a NaN value: constants are folded.
 TEST(NanConstant, StaysNan) {
   for (std::string element : {"f32", "f64"})
-    for (const char *op : {"exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "sigmoid", "erf", "relu",
-                           "silu", "softplus", "gelu", "elu", "reciprocal"}) {
+    for (const char *op : {"exp",     "expm1", "log",  "log1p", "sqrt",     "sin",   "cos",   "asin",
+                           "acos",    "atan",  "sinh", "cosh",  "asinh",    "acosh", "atanh", "tanh",
+                           "sigmoid", "erf",   "relu", "silu",  "softplus", "gelu",  "elu",   "reciprocal"}) {
       const std::string x = "tensor<40x" + element + ">", to = " : (" + x + ") -> " + x;
       KernelRun kernel({x},
                        "%nan = sluice.full {value = 0x7FF8000000000000 : f64, type = " + x + "} : () -> " + x +
@@ -180,6 +181,7 @@ TEST(RepeatedFunction, GivesTheBitsOfSingleOnes) {
   for (std::string element : {"f32", "f64"})
     for (std::pair<std::string, std::string> functions :
          {std::pair("exp", "expm1"), std::pair("log", "log1p"), std::pair("tanh", "erf"), std::pair("sin", "cos"),
+          std::pair("asin", "acos"), std::pair("atan", "sinh"), std::pair("cosh", "asinh"), std::pair("acosh", "atanh"),
           std::pair("pow", "exp")}) {
       Applied together(functions, element), apart(functions, element);
       together.apply(0, Applied::kOperands);

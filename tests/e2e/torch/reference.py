@@ -141,7 +141,8 @@ def named(module, *names):
 
 
 OPS = {
-    **named(torch, "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tanh",
+    **named(torch, "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos",
+            "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "tanh",
             "sigmoid", "erf", "relu", "sign", "floor", "ceil", "round", "add", "sub", "mul", "pow", "where", "isnan",
             "isinf"),
     # PyTorch's own hardsigmoid and hardswish divide by 6 in single precision, even in gradients of doubles.

@@ -187,6 +187,14 @@ extern "C" __global__ void functions(float *to, const float *from, int count) {
   to[6 * count + i] = erf(x);
   to[7 * count + i] = pow(fabs(x), 1.7f);
   to[8 * count + i] = expm1(x);
+  to[9 * count + i] = asin(x / 11);
+  to[10 * count + i] = acos(x / 11);
+  to[11 * count + i] = atan(x);
+  to[12 * count + i] = sinh(x);
+  to[13 * count + i] = cosh(x);
+  to[14 * count + i] = asinh(x);
+  to[15 * count + i] = acosh(fabs(x) + 1);
+  to[16 * count + i] = atanh(x / 11);
 }
 
 // Of each number the bits of both halves, and what these are as floats.

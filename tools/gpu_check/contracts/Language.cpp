@@ -141,15 +141,24 @@ static void functionsAreAccurate(Machine &machine) {
     double (*exact)(double);
     double units;
   };
-  static constexpr Function kFunctions[] = {{"exp", [](double x) { return std::exp(x); }, 2},
-                                            {"log", [](double x) { return std::log(std::fabs(x)); }, 1},
-                                            {"log1p", [](double x) { return std::log1p(std::fabs(x)); }, 1},
-                                            {"sin", [](double x) { return std::sin(x); }, 2},
-                                            {"cos", [](double x) { return std::cos(x); }, 2},
-                                            {"tanh", [](double x) { return std::tanh(x); }, 2},
-                                            {"erf", [](double x) { return std::erf(x); }, 2},
-                                            {"pow", [](double x) { return std::pow(std::fabs(x), double(1.7f)); }, 4},
-                                            {"expm1", [](double x) { return std::expm1(x); }, 1}};
+  static constexpr Function kFunctions[] = {
+      {"exp", [](double x) { return std::exp(x); }, 2},
+      {"log", [](double x) { return std::log(std::fabs(x)); }, 1},
+      {"log1p", [](double x) { return std::log1p(std::fabs(x)); }, 1},
+      {"sin", [](double x) { return std::sin(x); }, 2},
+      {"cos", [](double x) { return std::cos(x); }, 2},
+      {"tanh", [](double x) { return std::tanh(x); }, 2},
+      {"erf", [](double x) { return std::erf(x); }, 2},
+      {"pow", [](double x) { return std::pow(std::fabs(x), double(1.7f)); }, 4},
+      {"expm1", [](double x) { return std::expm1(x); }, 1},
+      {"asin", [](double x) { return std::asin(double(float(x) / 11)); }, 2},
+      {"acos", [](double x) { return std::acos(double(float(x) / 11)); }, 2},
+      {"atan", [](double x) { return std::atan(x); }, 2},
+      {"sinh", [](double x) { return std::sinh(x); }, 3},
+      {"cosh", [](double x) { return std::cosh(x); }, 2},
+      {"asinh", [](double x) { return std::asinh(x); }, 3},
+      {"acosh", [](double x) { return std::acosh(double(float(std::fabs(x)) + 1)); }, 4},
+      {"atanh", [](double x) { return std::atanh(double(float(x) / 11)); }, 3}};
   std::vector<float> from;
   for (int i = -400; i < 400; ++i)
     from.push_back(float(i) / 37 + 0.001f);

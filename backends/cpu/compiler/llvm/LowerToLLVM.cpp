@@ -104,7 +104,9 @@ static LogicalResult expand(ModuleOp module, const FrozenRewritePatternSet &patt
 static LogicalResult lowerStructure(ModuleOp module, const FrozenRewritePatternSet &patterns) {
   ConversionTarget target(*module.getContext());
   target.markUnknownOpDynamicallyLegal([](Operation *op) {
-    return !isa<scf::SCFDialect>(op->getDialect()) && !isa<math::ErfOp, math::ExpM1Op, math::Log1pOp, math::TanhOp>(op);
+    return !isa<scf::SCFDialect>(op->getDialect()) &&
+           !isa<math::AcosOp, math::AcoshOp, math::AsinOp, math::AsinhOp, math::AtanOp, math::AtanhOp, math::CoshOp,
+                math::ErfOp, math::ExpM1Op, math::Log1pOp, math::SinhOp, math::TanhOp>(op);
   });
   return applyFullConversion(module, target, patterns);
 }

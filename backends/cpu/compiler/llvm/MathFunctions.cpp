@@ -1,6 +1,8 @@
 #include "backends/cpu/compiler/llvm/MathFunctions.h"
 
+#include "backends/cpu/compiler/llvm/MathDoubles.h"
 #include "backends/cpu/compiler/llvm/MathExponentials.h"
+#include "backends/cpu/compiler/llvm/MathHyperbolic.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -108,38 +110,6 @@ static Value cos(const Formula &f, Value x) { return withLarge<math::CosOp>(f, x
 
 //===- pow --------------------------------------------------------------------------------------------------------===//
 
-// Adding this constant to a double below 2^51 leaves the nearest integer in the last bits of the sum.
-static constexpr double kToInteger = 0x1.8p52;
-
-// log2 of a positive, finite, normal double, with a relative error of 2^-44: x = 2^k m with m in [sqrt(1/2), sqrt(2)),
-// and log m = 2 atanh((m - 1) / (m + 1)), whose series is short.
-static Value log2(const Formula &f, Value x) {
-  constexpr double kTwoOverLn2 = 2.8853900817779268;
-  FloatBits bits{f};
-  Value k = bits.fromExponent(bits.sub(bits.of(x), bits.constant(0x3fe6a09e667f3bcd)));
-  Value m = bits.asFloat(bits.sub(bits.of(x), bits.toExponent(k)));
-  Value exponent = f.sub(bits.asFloat(bits.add(k, bits.of(f.constant(kToInteger)))), f.constant(kToInteger));
-  Value s = f.div(f.sub(m, f.constant(1)), f.add(m, f.constant(1)));
-  SmallVector<double> series;
-  for (int n = 15; n >= 1; n -= 2)
-    series.push_back(kTwoOverLn2 / n);
-  return f.fma(f.polynomial(f.mul(s, s), series), s, exponent);
-}
-
-// 2^x for x in [-1000, 1000], with a relative error of 2^-32.
-static Value exp2(const Formula &f, Value x) {
-  constexpr double kLn2 = 0.6931471805599453;
-  FloatBits bits{f};
-  Value shifted = f.add(x, f.constant(kToInteger));
-  Value rest = f.sub(x, f.sub(shifted, f.constant(kToInteger)));
-  SmallVector<double> series;
-  double coefficient = 1;
-  for (int n = 0; n <= 8; ++n, coefficient *= kLn2 / n)
-    series.insert(series.begin(), coefficient);
-  Value scale = bits.asFloat(bits.add(bits.toExponent(bits.of(shifted)), bits.of(f.constant(1))));
-  return f.mul(f.polynomial(rest, series), scale);
-}
-
 // |x|^y as 2^(y log2 |x|) in double precision, which leaves one rounding to f32; then C's special cases.
 static Value powOfMagnitude(const Formula &f, Value x, Value y) {
   Formula wide{f.b, f.loc, f.like(f.b.getF64Type())};
@@ -195,6 +165,14 @@ void populateMathFunctionPatterns(RewritePatternSet &patterns) {
   patterns.add<Expansion<math::ErfOp>>(context, erf);
   patterns.add<Expansion<math::SinOp>>(context, sin);
   patterns.add<Expansion<math::CosOp>>(context, cos);
+  patterns.add<Expansion<math::AsinOp>>(context, asin);
+  patterns.add<Expansion<math::AcosOp>>(context, acos);
+  patterns.add<Expansion<math::AtanOp>>(context, atan);
+  patterns.add<Expansion<math::SinhOp>>(context, sinh);
+  patterns.add<Expansion<math::CoshOp>>(context, cosh);
+  patterns.add<Expansion<math::AsinhOp>>(context, asinh);
+  patterns.add<Expansion<math::AcoshOp>>(context, acosh);
+  patterns.add<Expansion<math::AtanhOp>>(context, atanh);
   patterns.add<PowExpansion>(context, /*benefit=*/10);
 }
 
@@ -203,7 +181,8 @@ bool isLongFunction(Operation *op) {
   if (auto power = dyn_cast<math::PowFOp>(op))
     return !matchPattern(power.getRhs(), m_Constant());
   return isa<math::ExpOp, math::ExpM1Op, math::LogOp, math::Log1pOp, math::TanhOp, math::ErfOp, math::SinOp,
-             math::CosOp>(op);
+             math::CosOp, math::AsinOp, math::AcosOp, math::AtanOp, math::SinhOp, math::CoshOp, math::AsinhOp,
+             math::AcoshOp, math::AtanhOp>(op);
 }
 
 /// A private function of the module that applies `op` to its arguments.
