@@ -25,12 +25,8 @@ public:
   void add(const std::vector<file::Node> &nodes, const file::Opsets &opsets) {
     for (const file::Node &node : nodes) {
       count(node, opsets);
-      for (const file::Named &attribute : node.attributes) {
-        Message fields(attribute.message);
-        for (Field field; fields.next(field);)
-          if (field.number == 6 || field.number == 11)
-            add(file::readGraph(field.bytes()).nodes, opsets);
-      }
+      for (const file::Graph &graph : file::graphsOf(node))
+        add(graph.nodes, opsets);
     }
   }
 

@@ -2,7 +2,7 @@
 
 import struct
 
-FLOAT, INT, STRING, TENSOR, GRAPH, INTS = 1, 2, 3, 4, 5, 7
+FLOAT, INT, STRING, TENSOR, GRAPH, INTS, STRINGS = 1, 2, 3, 4, 5, 7, 8
 
 
 def varint(value):
@@ -48,6 +48,8 @@ def attribute(name, value):
     kind, number = {int: (INT, 3), float: (FLOAT, 2), bytes: (STRING, 4)}.get(type(value), (None, None))
     if kind:
         return [(1, name.encode()), (20, kind), (number, value)]
+    if isinstance(value, tuple) and isinstance(value[0], bytes):
+        return [(1, name.encode()), (20, STRINGS)] + [(9, each) for each in value]
     if isinstance(value, tuple):
         return [(1, name.encode()), (20, INTS)] + [(8, each) for each in value]
     is_graph = any(number == 1 and isinstance(each, list) for number, each in value)
@@ -70,8 +72,10 @@ def graph(nodes, initializers, inputs, outputs):
             [(11, each) for each in inputs] + [(12, each) for each in outputs])
 
 
-def model(*parts, opset=17, functions=()):
+def model(*parts, opset=17, functions=(), domain="", version=1):
+    """Nodes of another domain than ONNX's have a field 7 with its name."""
     return write([(1, 8), (2, b"tests"), (7, graph(*parts)), (8, [(1, b""), (2, opset)]),
+                  *([(8, [(1, domain.encode()), (2, version)])] if domain else []),
                   *[(25, function) for function in functions], *[(8, [(1, b"own"), (2, 1)]) for _ in functions]])
 
 

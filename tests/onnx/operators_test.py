@@ -22,7 +22,7 @@ environment.enter(SOURCE)
 import torch  # noqa: E402: of the environment entered above
 from torch.nn import functional as F  # noqa: E402
 
-from onnx_files import model, node, tensor, value, write  # noqa: E402
+from onnx_files import graph, model, node, tensor, value, write  # noqa: E402
 
 KINDS = {torch.float32: 1, torch.uint8: 2, torch.int8: 3, torch.int32: 6, torch.int64: 7}
 torch.manual_seed(1)
@@ -41,8 +41,8 @@ class Cases:
     def __init__(self, folder):
         self.folder, self.names = folder, []
 
-    def put(self, name, nodes, inputs, weights, outputs, opset=17, rows=True):
-        """The first dimension of all inputs is the batch, unless `rows` is false."""
+    def put(self, name, nodes, inputs, weights, outputs, opset=17, rows=True, domain="", version=1):
+        """The first dimension of all inputs is the batch, unless `rows` is false. `domain`: of some nodes."""
         self.names.append(name)
         data = os.path.join(self.folder, "node", name, "test_data_set_0")
         os.makedirs(data)
@@ -50,7 +50,8 @@ class Cases:
                  for key, x in inputs.items()]
         results = [value(key, KINDS[y.dtype]) for key, y in outputs.items()]
         with open(os.path.join(data, "..", "model.onnx"), "wb") as out:
-            out.write(model(nodes, [array(key, w) for key, w in weights.items()], infos, results, opset=opset))
+            out.write(model(nodes, [array(key, w) for key, w in weights.items()], infos, results, opset=opset,
+                            domain=domain, version=version))
         for kind, tensors in (("input", inputs), ("output", outputs)):
             for number, (key, x) in enumerate(tensors.items()):
                 with open(os.path.join(data, f"{kind}_{number}.pb"), "wb") as out:
@@ -262,11 +263,78 @@ def detections(cases):
               {"y": largest.values, "i": largest.indices}, rows=False)
 
 
+def of_domain(domain, op, inputs, outputs, **attributes):
+    return node(op, inputs, outputs, **attributes) + [(7, domain.encode())]
+
+
+def caches(cases):
+    """Rows that write to a cache from different places on; over its end, and around it."""
+    cache, update, first = whole(3, 2, 7, 4), whole(3, 2, 5, 4), torch.tensor([0, 2, 1])
+    y = cache.clone()
+    for row, place in enumerate(first):
+        y[row, :, place:place + 5] = update[row]
+    inputs = {"c": cache, "u": update, "i": first}
+    cases.one("cache_from_several_places", "TensorScatter", inputs, {}, y, opset=24)
+    inputs["i"] = torch.tensor([6, 3, 20])
+    y = cache.clone()
+    for row, place in enumerate(inputs["i"]):
+        y[row, :, (place + torch.arange(5)) % 7] = update[row]
+    cases.one("cache_around_its_end", "TensorScatter", inputs, {}, y, opset=24, mode=b"circular")
+
+
+def flexible_attention(cases):
+    """Four heads of queries for two of keys, with a bias that a graph adds, and weights that a graph squares."""
+    q, k, v, bias = torch.rand(3, 4, 5, 6), torch.rand(3, 2, 7, 6), torch.rand(3, 2, 7, 8), torch.rand(5, 7)
+    score = graph([node("Add", ["s", "bias"], ["t"])], [], [value("s", 1)], [value("t", 1)])
+    weight = graph([node("Mul", ["p", "p"], ["r"])], [], [value("p", 1)], [value("r", 1)])
+    wide = [x.repeat_interleave(2, 1) for x in (k, v)]
+    for name, attributes, scale, change in (("plain", {}, 6**-0.5, lambda p: p),
+                                            ("changed", {"score_mod": score, "prob_mod": weight}, -0.5, torch.square)):
+        scores = q @ wide[0].mT * scale + (bias if attributes else 0)
+        if attributes:
+            attributes["scale"] = scale
+        nodes = [of_domain("ai.onnx.preview", "FlexAttention", ["q", "k", "v"], ["y"], **attributes)]
+        cases.put(f"flexible_attention_{name}", nodes, {"q": q, "k": k, "v": v}, {"bias": bias},
+                  {"y": change(scores.softmax(-1)) @ wide[1]}, opset=26, domain="ai.onnx.preview")
+
+
+def gradients(cases):
+    """Of a sum over rows, with respect to an input, a weight and a value between them; the gradient comes first."""
+    x, w = torch.rand(3, 4, requires_grad=True), torch.rand(4, 5, requires_grad=True)
+    h = x @ w
+    h.retain_grad()
+    (h.tanh() * h).sum().backward()
+    domain = "ai.onnx.preview.training"
+    gradient = of_domain(domain, "Gradient", ["x", "w"], ["dx", "dw"], y=b"y", xs=(b"x", b"w"))
+    between = of_domain(domain, "Gradient", ["h"], ["dh"], y=b"y", xs=(b"h",))
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Tanh", ["h"], ["t"]), node("Mul", ["t", "h"], ["y"])]
+    cases.put("gradients_of_values", [gradient, between, *nodes], {"x": x.detach()}, {"w": w.detach()},
+              {"dx": x.grad, "dw": w.grad, "dh": h.grad}, domain=domain)
+
+
+def trees(cases):
+    """Two trees: x0 <= 0 ? (x1 is 2 or 3 ? a : b) : c, where NaN counts as true, and x1 != 1 ? d : e."""
+    x = torch.tensor([[-1, 2], [-1, 3], [-1, 1], [1, 1], [torch.nan, 0], [0, torch.nan]])
+    first = torch.tensor([0.5, 0.5, 0.25, 8, 0.25, 0.25])
+    second = torch.tensor([2, 2, 1, 1, 2, 2]).float()
+    numbers = {"nodes_splits": torch.tensor([0.0, torch.nan, 1]), "leaf_weights": torch.tensor([0.5, 0.25, 8, 2, 1]),
+               "nodes_modes": torch.tensor([0, 6, 5], dtype=torch.uint8),
+               "membership_values": torch.tensor([2.0, 3, torch.nan])}
+    attributes = {"tree_roots": (0, 2), "nodes_featureids": (0, 1, 1), "leaf_targetids": (0, 0, 0, 2, 2),
+                  "nodes_truenodeids": (1, 0, 3), "nodes_trueleafs": (0, 1, 1), "nodes_falsenodeids": (2, 1, 4),
+                  "nodes_falseleafs": (1, 1, 1), "nodes_missing_value_tracks_true": (1, 0, 0), "n_targets": 3,
+                  **{name: array("", each) for name, each in numbers.items()}}
+    y = torch.stack([first, torch.zeros(6), second], 1)
+    nodes = [node("TreeEnsemble", ["x"], ["y"], **attributes) + [(7, b"ai.onnx.ml")]]
+    cases.put("two_trees", nodes, {"x": x}, {}, {"y": y}, opset=20, domain="ai.onnx.ml", version=5)
+
+
 def main():
     program = os.path.join(BUILD, "tests", "onnx_node_test")
     with tempfile.TemporaryDirectory() as folder:
         cases = Cases(folder)
-        for family in (products, convolutions, pools, norms, images, recurrent, integers, detections):
+        for family in (products, convolutions, pools, norms, images, recurrent, integers, detections, caches, flexible_attention,
+                       gradients, trees):
             family(cases)
         environment = {**os.environ, "SLUICE_ONNX_TESTS": folder, "SLUICE_ONNX_CASES": "_"}
         done = subprocess.run([program, "--gtest_filter=Onnx.OperatorsAgreeWithTheReference"], env=environment,

@@ -69,5 +69,7 @@ struct Model {
 Model readModel(std::string_view bytes);
 /// Parses the graph of an attribute.
 Graph readGraph(std::string_view message);
+/// The graphs that are attributes of a node.
+std::vector<Graph> graphsOf(const Node &node);
 
 } // namespace sluice::onnx::file

@@ -168,6 +168,17 @@ Graph readGraph(std::string_view message) {
   return readGraph(message, items);
 }
 
+std::vector<Graph> graphsOf(const Node &node) {
+  std::vector<Graph> graphs;
+  for (const Named &attribute : node.attributes) {
+    Message fields(attribute.message);
+    for (Field field; fields.next(field);)
+      if (field.number == 6 || field.number == 11)
+        graphs.push_back(readGraph(field.bytes()));
+  }
+  return graphs;
+}
+
 static void readOpset(std::string_view message, Opsets &opsets) {
   std::string_view domain;
   std::int64_t version = 0;

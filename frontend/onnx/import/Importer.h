@@ -69,6 +69,8 @@ public:
   Tensor tensorOf(const ValuePtr &value, bool isWeight);
   /// A known value as a state.
   Tensor stateOf(const char *kind, std::string_view name, const Known &known);
+  /// The numbers of the iterations of the scans around the nodes that are imported now, outermost first.
+  std::vector<Tensor> &scanIterations() { return iterationsOfScans; }
   bool trainsBatchNorm() const { return rules.trainsBatchNorm && !foldInputs; }
   /// Counts an iteration of a loop that is unrolled; throws Unsupported if there are too many in all.
   void countIteration();
@@ -104,7 +106,8 @@ private:
   std::uint64_t computed = 0;                ///< bytes of known results so far
   Rules rules;
   std::int64_t iterations = 0; ///< of loops that are unrolled
-  int depth = 0;               ///< of graphs and functions in each other
+  std::vector<Tensor> iterationsOfScans;
+  int depth = 0; ///< of graphs and functions in each other
 };
 
 /// The name of a node for messages: its own, or that of its first result.

@@ -46,6 +46,8 @@ ValuePtr Node::inputValue(std::size_t input) const {
   return operands[input];
 }
 
+ValuePtr Node::valueOfName(std::string_view name) const { return scope.find(name); }
+
 const Sequence &Node::sequence(std::size_t input) const {
   if (!has(input) || !operands[input]->sequence())
     fail("input " + std::to_string(input) + " is no sequence");
@@ -136,6 +138,8 @@ Tensor Node::state(std::size_t input, const char *kind) {
     fail("a " + std::string(kind) + " of type " + nameOf(known.type()) + " is not supported");
   return importer.stateOf(kind, scope.isInFunction() ? this->input(input).name : file.inputs[input], known);
 }
+
+std::vector<Tensor> &Node::scanIterations() const { return importer.scanIterations(); }
 
 bool Node::trainsBatchNorm() const { return importer.trainsBatchNorm(); }
 

@@ -49,6 +49,8 @@ public:
   std::int64_t rank(std::size_t input) const { return std::int64_t(shape(input).size()); }
   /// The dimensions, none of which may depend on rows.
   Dims dims(std::size_t input) const;
+  /// A value that the node can read, by its name in the file. Throws Malformed if nothing computes it.
+  ValuePtr valueOfName(std::string_view name) const;
   /// The values of an input that is a sequence.
   const Sequence &sequence(std::size_t input) const;
   /// The elements if they are known; else null.
@@ -127,6 +129,8 @@ public:
   void countIteration();
   /// The number of iterations that loops have been unrolled to so far.
   std::int64_t iterations() const;
+  /// Importer::scanIterations.
+  std::vector<Tensor> &scanIterations() const;
   /// Any known or computed value as a tensor.
   Tensor tensorOf(const ValuePtr &value);
 

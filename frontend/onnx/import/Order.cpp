@@ -35,16 +35,24 @@ static void collectCaptured(const file::Graph &graph, Names &reads, int depth) {
       reads.push_back(name);
 }
 
+/// The value that a Gradient differentiates, which an attribute names.
+static void collectNamed(const file::Node &node, Names &reads) {
+  for (const file::Named &attribute : node.attributes) {
+    Message fields(attribute.message);
+    for (Field field; fields.next(field);)
+      if (attribute.name == "y" && field.number == 4)
+        reads.push_back(field.bytes());
+  }
+}
+
 static void collectReads(const file::Node &node, Names &reads, int depth) {
   for (std::string_view input : node.inputs)
     if (!input.empty())
       reads.push_back(input);
-  for (const file::Named &attribute : node.attributes) {
-    Message fields(attribute.message);
-    for (Field field; fields.next(field);)
-      if (field.number == 6 || field.number == 11) // graphs
-        collectCaptured(file::readGraph(field.bytes()), reads, depth + 1);
-  }
+  for (const file::Graph &graph : file::graphsOf(node))
+    collectCaptured(graph, reads, depth + 1);
+  if (node.op == "Gradient")
+    collectNamed(node, reads);
 }
 
 namespace {

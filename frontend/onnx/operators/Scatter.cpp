@@ -127,4 +127,29 @@ void scatteredTuples(Node &node) {
   node.set(0, wrapped(reshapedTo(node, y, data), node.type(0)), node.type(0));
 }
 
+/// A cache [N, ..., S, ...] with an update [N, ..., T, ...] from an index on, which each row of N has.
+void tensorScatter(Node &node) {
+  std::int64_t rank = node.rank(0), axis = Node::axisOf(node.integer("axis", -2), rank);
+  std::string mode = node.text("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    Node::fail("mode '" + mode + "' is not supported");
+  Tensor cache = node.tensor(0), update = node.tensor(1);
+  if (axis == 0 || update.dim() != rank || cache.size(axis).symbolic() || update.size(axis).symbolic())
+    Node::fail("an update " + update.shape().str() + " of " + cache.shape().str() + " along dimension " +
+               std::to_string(axis) + " is not supported");
+  std::int64_t size = cache.size(axis).size, length = update.size(axis).size;
+  if (length > size)
+    Node::fail("the update has " + std::to_string(length) + " elements along a dimension of " + std::to_string(size));
+  Tensor place = countedAlong(node, size, axis, rank); // in the update
+  if (node.has(2)) {
+    std::vector<Size> perRow(std::size_t(rank), {1, 0});
+    perRow[0] = node.shape(0)[0];
+    place = place - reshapedTo(node, node.tensor(2).to(i64), perRow);
+  }
+  if (mode == "circular")
+    place = remainder(place, double(size));
+  Tensor moved = take_along_dim(update, clip(place, 0.0, double(length - 1)), axis);
+  node.set(0, where((place >= 0.0) & (place < double(length)), moved, cache), node.type(0));
+}
+
 } // namespace sluice::onnx
