@@ -329,12 +329,28 @@ def trees(cases):
     cases.put("two_trees", nodes, {"x": x}, {}, {"y": y}, opset=20, domain="ai.onnx.ml", version=5)
 
 
+def random_loops(cases):
+    """Each iteration of a loop or a scan draws other numbers: those of the first differ from all others."""
+    expected = torch.arange(20).clamp(max=1).float()
+    rest = [node("Gather", ["r", "zero"], ["first"]), node("Sub", ["r", "first"], ["d"]), node("Abs", ["d"], ["a"]),
+            node("ReduceMax", ["a", "one"], ["m"], keepdims=0), node("Greater", ["m", "little"], ["g"]),
+            node("Cast", ["g"], ["c"], to=1), node("Add", ["c", "x"], ["y"])]
+    weights = {"zero": torch.tensor([0]), "one": torch.tensor([1]), "little": torch.tensor(1e-6)}
+    body = graph([node("RandomUniform", [], ["u"], shape=(5,)), node("Identity", ["t"], ["on"])], [],
+                 [value("i", 7), value("t", 9)], [value("on", 9), value("u", 1)])
+    cases.put("random_loop", [node("Loop", ["n", ""], ["r"], body=body), *rest], {"x": torch.zeros(20)},
+              {**weights, "n": torch.tensor(20)}, {"y": expected}, opset=18, rows=False)
+    body = graph([node("RandomNormalLike", ["s"], ["u"])], [], [value("s", 1, 3)], [value("u", 1, 3)])
+    cases.put("random_scan", [node("Scan", ["z"], ["r"], body=body, num_scan_inputs=1), *rest],
+              {"x": torch.zeros(20), "z": torch.zeros(20, 3)}, weights, {"y": expected}, opset=18, rows=False)
+
+
 def main():
     program = os.path.join(BUILD, "tests", "onnx_node_test")
     with tempfile.TemporaryDirectory() as folder:
         cases = Cases(folder)
         for family in (products, convolutions, pools, norms, images, recurrent, integers, detections, caches, flexible_attention,
-                       gradients, trees):
+                       gradients, trees, random_loops):
             family(cases)
         environment = {**os.environ, "SLUICE_ONNX_TESTS": folder, "SLUICE_ONNX_CASES": "_"}
         done = subprocess.run([program, "--gtest_filter=Onnx.OperatorsAgreeWithTheReference"], env=environment,

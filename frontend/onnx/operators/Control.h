@@ -14,4 +14,15 @@ std::vector<ValuePtr> resultsOf(Node &node, const file::Graph &body, const std::
 std::vector<Tensor> tensorsOf(Node &node, const std::vector<ValuePtr> &values,
                               std::vector<ElementType> *types = nullptr);
 
+/// RAII: the nodes that are imported are in an iteration of a scan, whose number is a scalar.
+class AtIteration {
+public:
+  AtIteration(Node &node, const Tensor &number) : iterations(node.scanIterations()) { iterations.push_back(number); }
+  AtIteration(const AtIteration &) = delete;
+  ~AtIteration() { iterations.pop_back(); }
+
+private:
+  std::vector<Tensor> &iterations;
+};
+
 } // namespace sluice::onnx

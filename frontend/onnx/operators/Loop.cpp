@@ -125,6 +125,7 @@ static std::vector<ValuePtr> valuesOf(const LoopForm &form, const std::vector<Te
 static void scanIterations(Node &node, const LoopForm &form) {
   std::vector<ElementType> types;
   auto step = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+    AtIteration at(node, slices.front());
     std::vector<ValuePtr> results =
         resultsOf(node, form.body, form.inputs(valueOf(slices.front()), valuesOf(form, carried)), form.results());
     const Known *condition = results.front()->known();
@@ -148,6 +149,7 @@ static void scanWhile(Node &node, const LoopForm &form) {
   if (form.stacked != 0)
     Node::fail("a loop whose number of iterations is computed collects values");
   auto step = [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
+    AtIteration at(node, slices.front());
     auto iterate = [&] {
       std::vector<ValuePtr> results =
           resultsOf(node, form.body, form.inputs(valueOf(slices.front()), valuesOf(form, carried)), form.results());

@@ -1,4 +1,5 @@
-// Random numbers. The key of a node comes from its seed or its name, so that every call gives the same numbers.
+// Random numbers. The key of a node comes from its seed or its name, so that every call gives the same numbers. In a loop,
+// each iteration has a key.
 #include "sluice/random.h"
 #include "frontend/onnx/import/Operators.h"
 #include "sluice/ops.h"
@@ -19,7 +20,10 @@ static Tensor keyOf(Node &node) {
   Graph graph = node.graph();
   bool hasSeed = node.hasAttribute("seed");
   std::uint64_t seed = hasSeed ? std::bit_cast<std::uint32_t>(float(node.real("seed", 0))) : hashOf(node.name());
-  return random::key(graph, seed + std::uint64_t(node.iterations()) * 0x9e3779b97f4a7c15); // of unrolled loops
+  Tensor key = random::key(graph, seed + std::uint64_t(node.iterations()) * 0x9e3779b97f4a7c15); // of unrolled loops
+  for (const Tensor &iteration : node.scanIterations())
+    key = random::bits(key + iteration.to(i32), {2});
+  return key;
 }
 
 /// The type that the attribute `dtype` names, or else `otherwise`.
