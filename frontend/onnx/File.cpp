@@ -67,10 +67,11 @@ void File::requireValues(const std::vector<std::string> &names, const SourceLoca
     for (const file::ValueInfo &output : parsed.graph.outputs)
       if (outputs.size() < most)
         outputs.emplace_back(output.name);
-    throw Error(
-        base + " has no value " + runtime::quote(name) + "; " +
-            (near.empty() ? "its outputs are " + runtime::listed(outputs) : "did you mean " + choiceOf(near) + "?"),
-        location);
+    std::string rest = parsed.graph.outputs.size() > most ? " and others" : "";
+    throw Error(base + " has no value " + runtime::quote(name) + "; " +
+                    (near.empty() ? "its outputs are " + runtime::listed(outputs) + rest
+                                  : "did you mean " + choiceOf(near) + "?"),
+                location);
   }
 }
 

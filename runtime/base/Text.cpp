@@ -96,8 +96,9 @@ std::vector<std::string> nearestFew(std::string_view name, const std::vector<std
   std::multimap<size_t, std::string> found; // by distance; equal ones in the order of `names`
   for (const std::string &candidate : names) {
     bool prefix = name.size() >= 3 && candidate.starts_with(name);
-    bool isLong = candidate.size() > name.size() + accepted; // and maybe from a file: distances take time
-    if (isLong && !prefix)
+    // Candidates from files may be long, and their distance then takes time.
+    bool isTooLong = candidate.size() > name.size() + accepted;
+    if (isTooLong && !prefix)
       continue;
     size_t distance = prefix ? 1 : editDistance(name, candidate);
     if (distance <= accepted)

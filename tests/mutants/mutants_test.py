@@ -215,7 +215,7 @@ def main():
     parser.add_argument("build", help="build folder")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the mutations (default: %(default)s)")
     parser.add_argument("--count", type=int, default=15_000 if FULL else 700, metavar="N",
-                        help="number of mutants of readers without a number (default: %(default)s; $SLUICE_TEST_FULL raises it to 15000)")
+                        help="number of mutants of the readers that set no count (default: %(default)s; $SLUICE_TEST_FULL raises it to 15000)")
     parser.add_argument("--reader", metavar="NAME", help="attack only this reader, with all mutants (default: all readers)")
     options = parser.parse_args()
     failures = 0

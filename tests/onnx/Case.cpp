@@ -92,15 +92,15 @@ static std::string numberText(double number) {
   return text.str();
 }
 
-/// Whether outputs of a case have as many elements as the data says. Those of a graph then have as many as there can be.
+/// Whether the number of elements of an output is computed; a graph has the greatest possible number.
 static bool isBounded(const onnx::File &file) {
   return std::ranges::any_of(file.model().graph.nodes, [](const onnx::file::Node &node) {
     return node.op == "NonMaxSuppression" || node.op == "TopK";
   });
 }
 
-/// The first elements along each dimension, as many as expected; nothing if there are fewer, or if one of the others is
-/// neither -1 nor 0.
+/// The first elements along each dimension, as many as expected; nothing if there are fewer, or if the others are no
+/// padding: -1 of indices and 0 of values.
 static std::optional<Known> cropped(const Known &y, const Known &expected) {
   const onnx::Dims &dims = y.dims(), &to = expected.dims();
   if (dims.size() != to.size())
@@ -113,7 +113,7 @@ static std::optional<Known> cropped(const Known &y, const Known &expected) {
       isInside = isInside && rest % dims[axis] < to[axis];
     if (isInside)
       from.push_back(i);
-    else if (y.real(i) != -1 && y.real(i) != 0)
+    else if (y.real(i) != (y.type() == ElementType::i64 ? -1 : 0))
       return std::nullopt;
   }
   return int64_t(from.size()) == expected.count() ? std::optional(y.taking(to, from)) : std::nullopt;

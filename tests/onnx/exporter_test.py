@@ -1,6 +1,6 @@
 """PyTorch's new exporter, with the steps of models/from_pytorch/README.md: exporter_test.py SOURCE BUILD
 
-Outputs and the losses of fine-tuned heads are equal to PyTorch's, with 1 and 7 rows. Runs with SLUICE_TEST_FULL, in the
+Outputs and the losses of fine-tuned heads agree with PyTorch's, with 1 and 7 rows. Runs with SLUICE_TEST_FULL, in the
 Python that SLUICE_PEERS_PYTHON names: it needs PyTorch 2.5 or later and onnxscript.
 """
 

@@ -12,7 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
-from onnx_files import floats, graph, integers, model, node, tensor, value, write
+from onnx_files import call, floats, function, graph, integers, model, node, of_domain, tensor, value, write
 from sanitized import is_sanitized
 
 FLOAT = 1
@@ -342,16 +342,6 @@ def check_loops(tool):
 
 # --- functions, limits and names
 
-def function(name, inputs, outputs, nodes, attributes=()):
-    return ([(1, name.encode())] + [(4, each.encode()) for each in inputs] + [(5, each.encode()) for each in outputs] +
-            [(6, each.encode()) for each in attributes] + [(7, each) for each in nodes] + [(9, [(1, b""), (2, 17)])] +
-            [(10, b"own")])
-
-
-def call(name, inputs, outputs, **attributes):
-    return node(name, inputs, outputs, **attributes) + [(7, b"own")]
-
-
 def check_functions(tool):
     transpose = node("Transpose", ["v"], ["o"]) + [(5, [(1, b"perm"), (20, 7), (21, b"p")])]
     inside = graph([transpose], [], [], [value("o", FLOAT)])
@@ -366,6 +356,14 @@ def check_functions(tool):
     omitted = model([call("F", ["x"], ["y"])], [], [value("x", FLOAT, 2)], [value("y", FLOAT, 2)],
                     functions=[function("F", ["v", "w"], ["w"], [node("Neg", ["v"], ["n"])])])
     tool.refuses(omitted, 3, "a function call omits")
+    passed = function("F", ["v"], ["v"], [])
+    ofNothing = of_domain("ai.onnx.preview.training", "Gradient", ["x"], ["y"], xs=(b"x",), y=b"t")
+    tool.refuses(model([call("F", [""], ["t"]), ofNothing], [], [value("x", FLOAT, 2)], [value("y", FLOAT, 2)],
+                       functions=[passed], domain="ai.onnx.preview.training"), 4, "y is not computed")
+    score = graph([call("F", [""], ["t"])], [], [value("s", FLOAT)], [value("t", FLOAT)])
+    attention = of_domain("ai.onnx.preview", "FlexAttention", ["x", "x", "x"], ["y"], score_mod=score)
+    tool.refuses(model([attention], [], [value("x", FLOAT, 1, 2, 3, 4)], [value("y", FLOAT, 1, 2, 3, 4)],
+                       functions=[passed], domain="ai.onnx.preview"), 4, "score_mod has no result that is supported")
     twice = [function(f"F{i}", ["v"], ["o"], [call(f"F{i + 1}", ["v"], ["t"]), call(f"F{i + 1}", ["t"], ["o"])])
              for i in range(28)] + [function("F28", ["v"], ["o"], [node("Neg", ["v"], ["o"])])]
     tool.refuses(model([call("F0", ["x"], ["y"])], [], [value("x", FLOAT, 2)], [value("y", FLOAT, 2)], functions=twice), 3,
@@ -384,6 +382,13 @@ def check_limits(tool):
     parts = model([node("ConstantOfShape", ["n"], ["c"]), node("SplitToSequence", ["c"], ["q"]),
                    node("ConcatFromSequence", ["q"], ["y"], axis=0)], [integers("n", 2**24)], x, y)
     tool.refuses(parts, 4, "a sequence of more than 2^16 elements is not supported")
+    splits = [node("ConstantOfShape", ["n"], ["c"]), *(node("SplitToSequence", ["c"], [f"q{i}"]) for i in range(6)),
+              node("ConcatFromSequence", ["q0"], ["y"], axis=0)]
+    tool.refuses(model(splits, [integers("n", 2**16)], x, y), 4, "more than 64 MiB and 16 times the size of the file")
+    grown = [node("SequenceConstruct", ["x"], ["q0"]),
+             *(node("SequenceInsert", [f"q{i}", "x"], [f"q{i + 1}"]) for i in range(6000)),
+             node("ConcatFromSequence", ["q6000"], ["y"], axis=0)]
+    tool.refuses(model(grown, [], x, y), 4, "more than 64 MiB and 16 times the size of the file")
     step = graph([node("Identity", ["c"], ["c1"]), node("Neg", ["s"], ["s1"]), node("Identity", ["s"], ["each"])], [],
                  [value("i", 7), value("c", 9), value("s", FLOAT)], [value("c1", 9), value("s1", FLOAT), value("each", FLOAT)])
     stack = model([node("Loop", ["trips", "", "w"], ["l", "all"], body=step), node("Neg", ["all"], ["y"])],

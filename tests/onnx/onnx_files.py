@@ -79,6 +79,20 @@ def model(*parts, opset=17, functions=(), domain="", version=1):
                   *[(25, function) for function in functions], *[(8, [(1, b"own"), (2, 1)]) for _ in functions]])
 
 
+def of_domain(domain, op, inputs, outputs, **attributes):
+    return node(op, inputs, outputs, **attributes) + [(7, domain.encode())]
+
+
+def function(name, inputs, outputs, nodes, attributes=()):
+    return ([(1, name.encode())] + [(4, each.encode()) for each in inputs] + [(5, each.encode()) for each in outputs] +
+            [(6, each.encode()) for each in attributes] + [(7, each) for each in nodes] + [(9, [(1, b""), (2, 17)])] +
+            [(10, b"own")])
+
+
+def call(name, inputs, outputs, **attributes):
+    return of_domain("own", name, inputs, outputs, **attributes)
+
+
 def seeds():
     """Small models that reach the parts of the importer: weights, computed shapes, branches, loops and functions."""
     network = model(

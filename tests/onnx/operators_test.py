@@ -22,7 +22,7 @@ environment.enter(SOURCE)
 import torch  # noqa: E402: of the environment entered above
 from torch.nn import functional as F  # noqa: E402
 
-from onnx_files import graph, model, node, tensor, value, write  # noqa: E402
+from onnx_files import call, function, graph, model, node, of_domain, tensor, value, write  # noqa: E402
 
 KINDS = {torch.float32: 1, torch.uint8: 2, torch.int8: 3, torch.int32: 6, torch.int64: 7}
 torch.manual_seed(1)
@@ -41,7 +41,8 @@ class Cases:
     def __init__(self, folder):
         self.folder, self.names = folder, []
 
-    def put(self, name, nodes, inputs, weights, outputs, opset=17, rows=True, domain="", version=1):
+    def put(self, name, nodes, inputs, weights, outputs, opset=17, rows=True, domain="", version=1,
+            functions=()):
         """The first dimension of all inputs is the batch, unless `rows` is false. `domain`: of some nodes."""
         self.names.append(name)
         data = os.path.join(self.folder, "node", name, "test_data_set_0")
@@ -51,7 +52,7 @@ class Cases:
         results = [value(key, KINDS[y.dtype]) for key, y in outputs.items()]
         with open(os.path.join(data, "..", "model.onnx"), "wb") as out:
             out.write(model(nodes, [array(key, w) for key, w in weights.items()], infos, results, opset=opset,
-                            domain=domain, version=version))
+                            domain=domain, version=version, functions=functions))
         for kind, tensors in (("input", inputs), ("output", outputs)):
             for number, (key, x) in enumerate(tensors.items()):
                 with open(os.path.join(data, f"{kind}_{number}.pb"), "wb") as out:
@@ -263,10 +264,6 @@ def detections(cases):
               {"y": largest.values, "i": largest.indices}, rows=False)
 
 
-def of_domain(domain, op, inputs, outputs, **attributes):
-    return node(op, inputs, outputs, **attributes) + [(7, domain.encode())]
-
-
 def caches(cases):
     """Rows that write to a cache from different places on; over its end, and around it."""
     cache, update, first = whole(3, 2, 7, 4), whole(3, 2, 5, 4), torch.tensor([0, 2, 1])
@@ -343,6 +340,11 @@ def random_loops(cases):
     body = graph([node("RandomNormalLike", ["s"], ["u"])], [], [value("s", 1, 3)], [value("u", 1, 3)])
     cases.put("random_scan", [node("Scan", ["z"], ["r"], body=body, num_scan_inputs=1), *rest],
               {"x": torch.zeros(20), "z": torch.zeros(20, 3)}, weights, {"y": expected}, opset=18, rows=False)
+    body = graph([call("Draw", ["s"], ["u"])], [], [value("s", 1, 3)], [value("u", 1, 3)])
+    draw = function("Draw", ["v"], ["o"], [node("RandomNormalLike", ["v"], ["o"])])
+    cases.put("random_function_in_scan", [node("Scan", ["z"], ["r"], body=body, num_scan_inputs=1), *rest],
+              {"x": torch.zeros(20), "z": torch.zeros(20, 3)}, weights, {"y": expected}, opset=18, rows=False,
+              functions=[draw])
 
 
 def main():

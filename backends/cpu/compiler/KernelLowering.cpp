@@ -13,8 +13,8 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-/// Whether a product generator handles the op. Other grouped convolutions than depthwise ones, and some products,
-/// are loop nests.
+/// Whether a product generator handles the op. Grouped convolutions that are not depthwise, and some products, are loop
+/// nests.
 static bool isProduct(Operation *op, int64_t capacity) {
   std::optional<WindowProduct> windows = WindowProduct::of(op);
   return windows ? windows->groups == 1 || windows->isDepthwiseProduct() : isProductOfMatrices(op, capacity);

@@ -187,8 +187,14 @@ void Importer::import(const file::Node &node, Scope &scope) {
   }
 }
 
+/// The memory of a value of a sequence and of its dimensions, as measured.
+static constexpr std::uint64_t kBytesOfValue = 350;
+
 void Importer::countKnown(const Node &node) {
   for (const ValuePtr &result : node.results) {
+    if (const Sequence *sequence = result ? result->sequence() : nullptr)
+      for (const ValuePtr &element : sequence->elements)
+        computed += sizeof element + (element.use_count() == 1 ? kBytesOfValue : 0);
     const Known *known = result ? result->known() : nullptr;
     bool isView = !known || known->isInFile() || std::ranges::any_of(node.operands, [&](const ValuePtr &operand) {
       return operand && operand->known() && known->isPartOf(*operand->known());

@@ -42,8 +42,9 @@ public:
   std::int64_t rank() const { return std::int64_t(shape.size()); }
   /// Whether all elements are equal, bit for bit, and stored once.
   bool isUniform() const { return uniformElement; }
-  /// Whether the elements are in a file, or in the memory of another value.
+  /// Whether the elements are in the memory of another value.
   bool isPartOf(const Known &other) const { return owner == other.owner; }
+  /// Whether the elements are in a file.
   bool isInFile() const { return bool(file); }
   /// The memory of the elements.
   std::size_t bytes() const { return data.size(); }

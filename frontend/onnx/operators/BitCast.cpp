@@ -19,7 +19,8 @@ static ElementType bitCastType(const Node &node) {
 void bitCast(Node &node) {
   ElementType from = node.type(0), to = bitCastType(node);
   if (from != to && (isFloat(from) || isFloat(to) || to == ElementType::boolean))
-    Node::fail("a computed " + nameOf(from) + " as " + nameOf(to) + " is not supported");
+    Node::fail("the bits of " + nameOf(from) + " as " + nameOf(to) + " are not supported" +
+               (to == ElementType::boolean ? "" : " unless they are known during the import"));
   node.set(0, castTo(node.tensor(0), from, to), to);
 }
 

@@ -3,13 +3,10 @@
 
 #include "frontend/onnx/file/Wire.h"
 #include "frontend/onnx/import/Operators.h"
-#include "frontend/onnx/import/Order.h"
 #include "frontend/onnx/operators/Joining.h"
 #include "frontend/onnx/operators/Sizes.h"
 #include "sluice/formulas.h"
 #include "sluice/ops.h"
-
-#include <algorithm>
 
 namespace sluice::onnx {
 
@@ -98,33 +95,14 @@ static Tensor withDimMoved(const Tensor &x, std::int64_t from, std::int64_t to) 
   return from == to ? x : permute(x, order);
 }
 
-/// Whether nodes of a graph, or of the graphs in it, draw random numbers.
-static bool drawsNumbers(const file::Graph &graph, int depth = 0) {
-  static constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
-                                                 "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-  if (depth > kMostNested)
-    throw Malformed("more than " + std::to_string(kMostNested) + " graphs lie within each other");
-  for (const file::Node &node : graph.nodes) {
-    if (std::ranges::find(kRandom, node.op) != std::end(kRandom))
-      return true;
-    for (const file::Graph &inner : file::graphsOf(node))
-      if (drawsNumbers(inner, depth + 1))
-        return true;
-  }
-  return false;
-}
-
 /// Scans along dimension 0 of `xs`. `types` are those of the inputs and become those of the results.
 static ScanStep scanOf(Node &node, const ScanForm &form, const std::vector<Tensor> &init, const std::vector<Tensor> &xs,
                        std::vector<ElementType> &types) {
   std::vector<ElementType> results;
   std::vector<Tensor> all = xs;
-  if (drawsNumbers(form.body))
-    all.push_back(node.graph().arange(double(xs.front().size(0).size)));
+  all.push_back(node.graph().arange(double(xs.front().size(0).size)));
   ScanStep whole = scan(init, all, 0, [&](const std::vector<Tensor> &carried, const std::vector<Tensor> &slices) {
-    std::optional<AtIteration> at;
-    if (slices.size() > form.scanned)
-      at.emplace(node, slices.back());
+    AtIteration at(node, slices.back());
     std::vector<ValuePtr> inputs;
     for (const Tensor &tensor : carried)
       inputs.push_back(valueOf(tensor, types[inputs.size()]));
@@ -180,6 +158,7 @@ void scannedByRow(Node &node) {
     Node::fail("version 8 with other rows than 1 to " + std::to_string(most) + " is not supported");
   std::vector<std::vector<ValuePtr>> results(form.states + form.stacked);
   for (std::int64_t row = 0; row < shape[0].constant; ++row) {
+    node.countIteration();
     std::vector<Tensor> init, xs;
     std::vector<ElementType> types;
     for (std::size_t i = 0; i < form.states + form.scanned; ++i) {

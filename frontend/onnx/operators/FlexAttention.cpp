@@ -11,7 +11,7 @@ static Tensor modified(Node &node, const char *attribute, const Tensor &x) {
   if (!node.hasAttribute(attribute))
     return x;
   std::vector<ValuePtr> results = node.call(node.graphAttribute(attribute), {valueOf(x)});
-  if (results.size() != 1 || results.front()->isLost() || results.front()->sequence())
+  if (results.size() != 1 || !results.front() || results.front()->isLost() || results.front()->sequence())
     Node::fail(std::string(attribute) + " has no result that is supported");
   Tensor y = node.tensorOf(results.front());
   if (y.shape() != x.shape() || y.dtype() != x.dtype())
@@ -40,7 +40,8 @@ void flexAttention(Node &node) {
     Node::fail(std::to_string(keyHeads) + " heads of keys do not divide " + std::to_string(heads) + " of queries");
   DType precision = scorePrecision(node, query.dtype());
   double scale = node.real("scale", 1.0 / std::sqrt(double(shape[3].size)));
-  if (!node.hasAttribute("score_mod") && !node.hasAttribute("prob_mod") && scale >= 0)
+  bool isPlain = !node.hasAttribute("score_mod") && !node.hasAttribute("prob_mod") && scale >= 0;
+  if (isPlain && (precision == f32 || precision == query.dtype()))
     return node.set(0, scaled_dot_product_attention(query, key, value, {.scale = scale}));
   query = (query.to(precision) * scale).reshape({shape[0], keyHeads, heads / keyHeads, shape[2], shape[3]});
   Tensor scores = einsum("bgrtd,bgsd->bgrts", query, key.to(precision));

@@ -15,9 +15,9 @@ void gradientOf(Node &node) {
                     std::to_string(node.inputs()));
   for (std::size_t i = 0; i < names.size(); ++i)
     if (node.valueOfName(names[i]) != node.inputValue(i))
-      Node::fail("another value in the place of '" + names[i] + "' is not supported");
+      Node::fail("input " + std::to_string(i) + " is not the value '" + names[i] + "', which is not supported");
   ValuePtr y = node.valueOfName(node.text("y", ""));
-  if (!y->tensor())
+  if (!y || !y->tensor())
     Node::fail("y is not computed");
   std::vector<Tensor> xs;
   std::vector<std::size_t> wanted;

@@ -83,7 +83,7 @@ static std::vector<std::int64_t> partSizes(Node &node, std::int64_t size) {
     each = node.integer(1, "the size of parts");
   if (each < 1)
     throw Malformed("parts have the size " + std::to_string(each));
-  requireFew(size / each);
+  requireFew(size / each + (size % each != 0));
   std::vector<std::int64_t> sizes;
   for (std::int64_t left = size; left > 0; left -= sizes.back())
     sizes.push_back(std::min(each, left));
@@ -133,6 +133,8 @@ void mappedSequence(Node &node) {
     std::vector<ValuePtr> made = node.call(body, inputs);
     if (made.size() != results.size())
       throw Malformed("the graph has " + std::to_string(made.size()) + " results");
+    if (std::ranges::any_of(made, [](const ValuePtr &value) { return !value || value->isLost(); }))
+      Node::fail("a node of its graph is not supported");
     for (std::size_t k = 0; k < results.size(); ++k)
       results[k].elements.push_back(made[k]);
   }

@@ -100,7 +100,9 @@ static Trees treesOf(const Node &node, std::int64_t features, std::int64_t leave
   auto next = [&](std::int64_t id, std::int64_t isLeaf) {
     return isLeaf != 0 ? -1 - within(id, leaves, "a leaf id") : within(id, std::int64_t(count), "a node id");
   };
-  if (splits.size() != count || trees.roots.empty())
+  if (trees.roots.empty())
+    throw Malformed("tree_roots is empty");
+  if (splits.size() != count)
     throw Malformed("nodes_splits has " + std::to_string(splits.size()) + " numbers for " + std::to_string(count) +
                     " nodes");
   for (std::size_t i = 0; i < count; ++i)

@@ -85,18 +85,18 @@ def ReciprocalOp : Sluice_Unary<"reciprocal", "1 / a", "1.0 / a", "1.0 / a", "-d
 def SquareOp : Sluice_Unary<"square", "a * a", "a * a", "a * a", "dY * a * 2.0">;
 def SinOp : Sluice_Unary<"sin", "sine", "std::sin(a)", "sin(a)", "dY * cos(a)">;
 def CosOp : Sluice_Unary<"cos", "cosine", "std::cos(a)", "cos(a)", "-dY * sin(a)">;
-def AsinOp : Sluice_Unary<"asin", "arc sine; NaN beyond -1 and 1", "std::asin(a)", "asin(a)",
+def AsinOp : Sluice_Unary<"asin", "arc sine; NaN outside of [-1, 1]", "std::asin(a)", "asin(a)",
     "dY / sqrt((1.0 - a) * (1.0 + a))", "{-0.9, 0.9}", wide = "widened">;
-def AcosOp : Sluice_Unary<"acos", "arc cosine; NaN beyond -1 and 1", "std::acos(a)", "acos(a)",
+def AcosOp : Sluice_Unary<"acos", "arc cosine; NaN outside of [-1, 1]", "std::acos(a)", "acos(a)",
     "-dY / sqrt((1.0 - a) * (1.0 + a))", "{-0.9, 0.9}", wide = "widened">;
 def AtanOp : Sluice_Unary<"atan", "arc tangent", "std::atan(a)", "atan(a)", "dY / (1.0 + a * a)", wide = "widened">;
 def SinhOp : Sluice_Unary<"sinh", "hyperbolic sine", "std::sinh(a)", "sinh(a)", "dY * cosh(a)">;
 def CoshOp : Sluice_Unary<"cosh", "hyperbolic cosine", "std::cosh(a)", "cosh(a)", "dY * sinh(a)">;
 def AsinhOp : Sluice_Unary<"asinh", "inverse of sinh", "std::asinh(a)", "asinh(a)", "dY / sqrt(a * a + 1.0)",
     wide = "widened">;
-def AcoshOp : Sluice_Unary<"acosh", "inverse of cosh, at least 0; NaN below 1", "std::acosh(a)", "acosh(a)",
+def AcoshOp : Sluice_Unary<"acosh", "nonnegative inverse of cosh; NaN below 1", "std::acosh(a)", "acosh(a)",
     "dY / sqrt((a - 1.0) * (a + 1.0))", "{1.2, 3.0}", wide = "widened">;
-def AtanhOp : Sluice_Unary<"atanh", "inverse of tanh; NaN beyond -1 and 1", "std::atanh(a)", "atanh(a)",
+def AtanhOp : Sluice_Unary<"atanh", "inverse of tanh; NaN outside of [-1, 1]", "std::atanh(a)", "atanh(a)",
     "dY / ((1.0 - a) * (1.0 + a))", "{-0.9, 0.9}", wide = "widened">;
 def TanhOp : Sluice_Unary<"tanh", "hyperbolic tangent", "std::tanh(a)", "tanh(a)", "dY * (1.0 - y * y)",
     traits = [FollowsPrecision], wide = "widened">;

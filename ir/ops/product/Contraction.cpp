@@ -48,7 +48,7 @@ struct ProductRow {
   int64_t x, weight, y, count;
 };
 
-/// The orders of dimensions in which the reference functions keep weight and y, and back.
+/// Orders for permuted(): weights with the output channels last, and back; y with the channels last, and back.
 static constexpr int64_t kOutputsLast[] = {1, 2, 3, 0}, kOutputsFirst[] = {3, 0, 1, 2};
 static constexpr int64_t kChannelsLast[] = {0, 2, 3, 1}, kChannelsSecond[] = {0, 3, 1, 2};
 

@@ -6,8 +6,9 @@
 
 namespace sluice::cpu {
 
-/// Expands exp, log, erf, pow, and the trigonometric and hyperbolic functions of f32. Results are within 2 ulp for all arguments.
-/// Signed zeros, infinities, NaN and subnormals are as in C. For arguments of at least 2^40, sin and cos call libm.
+/// Expands exp, expm1, log, log1p, erf, pow, sin, cos, asin, acos, atan, sinh, cosh, tanh, asinh, acosh and atanh of f32.
+/// Results are within 2 ulp for all arguments. Signed zeros, infinities, NaN and subnormals are as in C. For arguments of
+/// at least 2^40, sin and cos call libm.
 ///
 /// MLIR's expansions are rejected: its tanh and erf are within 5 ulp, its erf(-0) is 0, and its sin and cos lose all
 /// relative accuracy near their zeros.

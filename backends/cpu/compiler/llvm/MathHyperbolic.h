@@ -1,4 +1,5 @@
-// Inverse trigonometric and hyperbolic functions of f32, defined for all floats.
+// Inverse trigonometric functions, and hyperbolic functions other than tanh (MathFunctions.cpp), of f32, defined for all
+// floats.
 #pragma once
 
 #include "backends/cpu/compiler/llvm/MathFormula.h"

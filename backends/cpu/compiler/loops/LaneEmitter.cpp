@@ -192,7 +192,8 @@ void LaneEmitter::splitByLanes(AffineExpr offset, LinearIndex &uniform, LinearIn
     (space().usesLane(term.atom) ? varying : uniform).add(term.atom, term.coefficient);
 }
 
-// A masked load without active lanes at an unmapped address takes hundreds of cycles, and an ordinary load would fail.
+// The offset, or that of the first element if no lane is active. A masked load without active lanes at an unmapped
+// address takes hundreds of cycles, and an ordinary load would fail.
 Value LaneEmitter::orFirst(Value where, Value held) {
   return held ? make<arith::SelectOp>(held, where, valueOf(constant(0))) : where;
 }

@@ -70,8 +70,8 @@ struct Contraction {
 // vectors wide, and a row of a panel is one cache line. With 32, up to 64 columns leave the choice of the tile open.
 int64_t panelWidth(int64_t columns, int64_t bits, const Target &target);
 
-// The number of tasks that a stage of few images is cut into, for this work in all of them: enough for several threads,
-// of some microseconds each.
+// The number of tasks for this work, in all images, if a call has few images: enough for several threads, each task some
+// microseconds.
 int64_t fewTasks(int64_t flops);
 
 // ---- Matrix products ------------------------------------------------------------------------------------------------

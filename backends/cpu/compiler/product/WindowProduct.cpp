@@ -28,10 +28,10 @@ std::optional<WindowProduct> WindowProduct::of(Operation *op) {
 }
 
 bool WindowProduct::isDepthwiseProduct() const {
-  constexpr int64_t kMostTaps = 512;
+  constexpr int64_t kMostTaps = 512, kMostAcross = 32; // taps along the width are unrolled
   auto channelsOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(1); };
   return result != Weights && groups > 1 && channelsOf(image) == groups && channelsOf(output) == groups &&
-         windows[0].kernel * windows[1].kernel <= kMostTaps;
+         windows[1].kernel <= kMostAcross && windows[0].kernel * windows[1].kernel <= kMostTaps;
 }
 
 WindowProduct::Part WindowProduct::partOf(bool isResult, unsigned number) const {

@@ -270,8 +270,9 @@ private:
     Value aBase = corner(stage, b, op.a, batch);
     Value bBase = columnsOfB(stage, b, batch, column);
     Value whole = math.add(m0, math.roundDown(math.sub(m1, m0), tileRows));
-    bool hasOneRow = plan.staticBlocksOfM > 1; // or a block of one
-    bool dynamic = op.rows == Matmul::Rows::M && !hasOneRow && op.rowsFactor % tileRows != 0;
+    // A task that has one row, or a block of it, ends with the row: the size of its last tile is static.
+    bool isWithinRow = plan.staticBlocksOfM > 1;
+    bool dynamic = op.rows == Matmul::Rows::M && !isWithinRow && op.rowsFactor % tileRows != 0;
     int64_t rest = op.rows == Matmul::Rows::M ? op.rowsFactor % tileRows : op.m % tileRows;
     bool blocksAreWhole = plan.rowsOfBlock % tileRows == 0;
     loopOver(b, loc, m0, whole, tileRows, [&](OpBuilder &body, Value row) {

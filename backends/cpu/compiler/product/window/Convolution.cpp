@@ -154,7 +154,7 @@ static WindowAxis forwardAxis(const Convolution::Axis &axis) {
   return window;
 }
 
-// A sum whose input and weights are `input` and the convolution's; its result has these sizes and goes to `output`.
+// The window sum of a depthwise convolution. It reads the weights in place: there is no packing stage.
 static Contraction emitDepthwise(const StageModule &module, llvm::StringRef name, Location loc, const Convolution &op,
                                  WindowSum sum, bool flipped, const Target &target) {
   Contraction result;

@@ -1,5 +1,5 @@
-// The last few output channels of a window sum, or all of few channels, if they would fill only a small part of a vector. Lanes go along the
-// terms of each sum, a row of taps and its channels, instead of along the output channels.
+// The last few output channels of a window sum, if they would fill only a small part of a vector; all channels if there
+// are few. Lanes go along the terms of each sum, a row of taps and its channels, instead of along the output channels.
 #pragma once
 
 #include "backends/cpu/compiler/product/window/WindowSum.h"
