@@ -381,10 +381,13 @@ def check_limits(tool):
     expect(status == 0, f"a chain of 4,000 products: {error}")
     parts = model([node("ConstantOfShape", ["n"], ["c"]), node("SplitToSequence", ["c"], ["q"]),
                    node("ConcatFromSequence", ["q"], ["y"], axis=0)], [integers("n", 2**24)], x, y)
-    tool.refuses(parts, 4, "a sequence of more than 2^16 elements is not supported")
-    splits = [node("ConstantOfShape", ["n"], ["c"]), *(node("SplitToSequence", ["c"], [f"q{i}"]) for i in range(6)),
-              node("ConcatFromSequence", ["q0"], ["y"], axis=0)]
-    tool.refuses(model(splits, [integers("n", 2**16)], x, y), 4, "more than 64 MiB and 16 times the size of the file")
+    tool.refuses(parts, 4, "a sequence of more than 4096 elements is not supported")
+    splits = [node("ConstantOfShape", ["n"], ["c"])]
+    for i in range(60):
+        splits += [node("SplitToSequence", ["c"], [f"q{i}"]), node("SequenceAt", [f"q{i}", "first"], [f"e{i}"])]
+    splits.append(node("Concat", [f"e{i}" for i in range(60)], ["y"], axis=0))
+    tool.refuses(model(splits, [integers("n", 4096), integers("first", 0, scalar=True)], x, y), 4,
+                 "more than 64 MiB and 16 times the size of the file")
     grown = [node("SequenceConstruct", ["x"], ["q0"]),
              *(node("SequenceInsert", [f"q{i}", "x"], [f"q{i + 1}"]) for i in range(6000)),
              node("ConcatFromSequence", ["q6000"], ["y"], axis=0)]

@@ -11,8 +11,11 @@
 
 namespace sluice::onnx {
 
-/// Each element of a sequence is a value of the importer.
-static constexpr std::int64_t kMostParts = std::int64_t(1) << 16;
+/// Throws if a sequence is long. Each element is a value of the importer.
+static void requireFew(std::int64_t elements) {
+  if (elements > 4096)
+    Node::fail("a sequence of more than 4096 elements is not supported");
+}
 
 /// A place in a sequence, counted from the front.
 static std::int64_t placeOf(Node &node, std::size_t input, std::int64_t size, std::int64_t otherwise) {
@@ -38,13 +41,18 @@ void elementOfSequence(Node &node) {
 }
 
 void insertedIntoSequence(Node &node) {
-  Sequence sequence = node.sequence(0);
-  auto size = std::int64_t(sequence.elements.size());
+  const std::vector<ValuePtr> &before = node.sequence(0).elements;
+  auto size = std::int64_t(before.size());
+  requireFew(size + 1);
   node.input(1); // not absent, and no sequence
   // A negative place counts from the end of the old sequence.
   std::int64_t place = node.has(2) ? node.integer(2, "the position in a sequence") : size;
   place = place == size ? size : Node::axisOf(place, size);
-  sequence.elements.insert(sequence.elements.begin() + place, node.inputValue(1));
+  Sequence sequence;
+  sequence.elements.reserve(std::size_t(size) + 1);
+  sequence.elements.assign(before.begin(), before.begin() + place);
+  sequence.elements.push_back(node.inputValue(1));
+  sequence.elements.insert(sequence.elements.end(), before.begin() + place, before.end());
   node.set(0, valueOf(std::move(sequence)));
 }
 
@@ -64,11 +72,6 @@ void joinedSequence(Node &node) {
   std::int64_t axis = node.integer("axis", 0);
   node.set(0, node.integer("new_axis", 0) != 0 ? stackedValues(node, sequence.elements, axis)
                                                : joinedValues(node, sequence.elements, axis));
-}
-
-static void requireFew(std::int64_t parts) {
-  if (parts > kMostParts)
-    Node::fail("a sequence of more than 2^16 elements is not supported");
 }
 
 /// The sizes of parts: all 1, all equal but the last, or given.

@@ -167,7 +167,7 @@ TEST(GroupedConvolution, CodeDoesNotGrowWithTaps) {
     std::string assembly = kernel.assembly();
     lines[taps == 255] = std::count(assembly.begin(), assembly.end(), '\n');
   }
-  EXPECT_LE(lines[1], 1.25 * lines[0]);
+  EXPECT_LE(lines[1], 2 * lines[0]); // unrolled: 100 times
 }
 
 } // namespace
