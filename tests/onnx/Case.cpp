@@ -92,16 +92,17 @@ static std::string numberText(double number) {
   return text.str();
 }
 
-/// Whether the number of elements of an output is computed; a graph has the greatest possible number.
-static bool isBounded(const onnx::File &file) {
-  return std::ranges::any_of(file.model().graph.nodes, [](const onnx::file::Node &node) {
-    return node.op == "NonMaxSuppression" || node.op == "TopK";
-  });
+/// What follows the elements of an output whose number is computed: a graph has the greatest possible number.
+static std::optional<double> paddingOf(const onnx::File &file, size_t output) {
+  for (const onnx::file::Node &node : file.model().graph.nodes)
+    if (node.op == "NonMaxSuppression" || node.op == "TopK")
+      return node.op == "TopK" && output == 0 ? 0 : -1; // values, and indices
+  return std::nullopt;
 }
 
-/// The first elements along each dimension, as many as expected; nothing if there are fewer, or if the others are no
-/// padding: -1 of indices and 0 of values.
-static std::optional<Known> cropped(const Known &y, const Known &expected) {
+/// The first elements along each dimension, as many as expected; nothing if there are fewer, or if the others are not
+/// the padding.
+static std::optional<Known> cropped(const Known &y, const Known &expected, double padding) {
   const onnx::Dims &dims = y.dims(), &to = expected.dims();
   if (dims.size() != to.size())
     return std::nullopt;
@@ -113,7 +114,7 @@ static std::optional<Known> cropped(const Known &y, const Known &expected) {
       isInside = isInside && rest % dims[axis] < to[axis];
     if (isInside)
       from.push_back(i);
-    else if (y.real(i) != (y.type() == ElementType::i64 ? -1 : 0))
+    else if (y.real(i) != padding)
       return std::nullopt;
   }
   return int64_t(from.size()) == expected.count() ? std::optional(y.taking(to, from)) : std::nullopt;
@@ -122,7 +123,8 @@ static std::optional<Known> cropped(const Known &y, const Known &expected) {
 static std::string difference(const Known &y, const Known &expected, size_t output, const onnx::File &file) {
   std::string what = "output " + std::to_string(output) + ": ";
   if (y.dims() != expected.dims()) {
-    std::optional<Known> first = isBounded(file) ? cropped(y, expected) : std::nullopt;
+    std::optional<double> padding = paddingOf(file, output);
+    std::optional<Known> first = padding ? cropped(y, expected, *padding) : std::nullopt;
     return first ? difference(*first, expected, output, file) : what + "other dimensions";
   }
   if (y.type() != expected.type())
