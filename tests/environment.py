@@ -7,8 +7,10 @@ SKIPPED = 77  # the exit code of a skipped test, as in SKIP_RETURN_CODE of CTest
 
 
 def enter(source):
-    """Restarts the program in that Python, or skips the test if build/venv does not exist."""
+    """Restarts the program in that Python, or skips the test if build/venv does not exist. Programs that the test runs
+    also find the libraries there, such as NVRTC."""
     root = os.path.join(source, "build", "venv")
+    os.environ["VIRTUAL_ENV"] = root
     python = os.path.join(root, "bin", "python3")
     if os.path.realpath(sys.prefix) == os.path.realpath(root):
         return
