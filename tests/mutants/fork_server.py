@@ -25,7 +25,7 @@ class ForkServer:
         self.requests, self.answers = ours[1], theirs[0]
 
     def run(self, output, folder, arguments):
-        """The status of wait4 and the peak memory in bytes. What the run printed is in the file `output`."""
+        """The status of wait4 and the peak memory in bytes. The file `output` contains the text that it printed."""
         texts = [os.fsencode(text) for text in [output, folder, self.program, *arguments]]
         request = struct.pack("=I", len(texts)) + b"".join(struct.pack("=I", len(text)) + text for text in texts)
         while request:

@@ -190,7 +190,7 @@ void Importer::import(const file::Node &node, Scope &scope) {
 /// The memory of a value of a sequence and of its dimensions, as measured.
 static constexpr std::uint64_t kBytesOfValue = 350;
 
-void Importer::countKnown(const Node &node) {
+void Importer::countComputed(const Node &node) {
   for (const ValuePtr &result : node.results) {
     if (const Sequence *sequence = result ? result->sequence() : nullptr)
       for (const ValuePtr &element : sequence->elements)
@@ -223,7 +223,7 @@ void Importer::importOperator(const file::Node &file, Scope &scope, std::int64_t
     isDone = fold(node, row->handler);
   if (!isDone && !(rules.recognizes && recognize(node)))
     row->handler(node);
-  countKnown(node);
+  countComputed(node);
   auto origin = std::make_shared<const Origin>(file, node.operands, opset);
   for (std::size_t i = 0; i < file.outputs.size(); ++i) {
     if (file.outputs[i].empty())

@@ -92,7 +92,7 @@ private:
   Tensor tensorToFold(const ValuePtr &value);
   Tensor tensorOf(const Sizes &sizes) const;
   /// Counts the memory of known results; throws Unsupported if all have too much.
-  void countKnown(const Node &node);
+  void countComputed(const Node &node);
   void note(const file::Node &node, const Scope &scope, std::int64_t opset, const std::string &reason);
 
   Graph *target;

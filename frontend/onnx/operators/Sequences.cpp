@@ -1,6 +1,7 @@
 // Sequences, whose lengths are known when a model is imported, and optional values.
 #include "frontend/onnx/file/Wire.h"
 #include "frontend/onnx/import/Operators.h"
+#include "frontend/onnx/operators/Control.h"
 #include "frontend/onnx/operators/Joining.h"
 #include "frontend/onnx/operators/Moving.h"
 #include "frontend/onnx/operators/Parts.h"
@@ -133,11 +134,7 @@ void mappedSequence(Node &node) {
         throw Malformed("sequences of different lengths are mapped");
       inputs.push_back(sequence ? sequence->elements[i] : node.inputValue(k));
     }
-    std::vector<ValuePtr> made = node.call(body, inputs);
-    if (made.size() != results.size())
-      throw Malformed("the graph has " + std::to_string(made.size()) + " results");
-    if (std::ranges::any_of(made, [](const ValuePtr &value) { return !value || value->isLost(); }))
-      Node::fail("a node of its graph is not supported");
+    std::vector<ValuePtr> made = resultsOf(node, body, inputs, results.size());
     for (std::size_t k = 0; k < results.size(); ++k)
       results[k].elements.push_back(made[k]);
   }

@@ -182,21 +182,27 @@ const Case cases[] = {
     {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
 };
 
+/// The contraction that `emit` makes of a convolution with `both` along its height and width.
+template <class Emit>
+static Contraction contractionOf(Emit emit, int64_t inputs, int64_t outputs, Convolution::Axis both) {
+  Target target = llvm::cantFail(Target::of("x86-64-v4"));
+  Program program(
+      [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
+        Convolution op;
+        op.element = f32;
+        op.inputChannels = inputs, op.outputChannels = outputs, op.panel = panelWidth(outputs, 32, target);
+        op.height = op.width = both;
+        op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
+        return emit(module, "convolution", loc, op, target);
+      },
+      target);
+  return program.contraction;
+}
+
 // Tests that one image is cut into tasks for several threads, whose work is not too small.
 TEST(ConvolutionTasks, OneImageIsSeveralTasks) {
-  Target target = llvm::cantFail(Target::of("x86-64-v4"));
-  auto tasksOf = [&](int64_t inputs, int64_t outputs, Convolution::Axis both) {
-    Program program(
-        [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
-          Convolution op;
-          op.element = f32;
-          op.inputChannels = inputs, op.outputChannels = outputs, op.panel = panelWidth(outputs, 32, target);
-          op.height = op.width = both;
-          op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
-          return emitConvolution(module, "convolution", loc, op, target);
-        },
-        target);
-    return program.contraction.stages.back().tasks;
+  auto tasksOf = [](int64_t inputs, int64_t outputs, Convolution::Axis both) {
+    return contractionOf(emitConvolution, inputs, outputs, both).stages.back().tasks;
   };
   EXPECT_GE(tasksOf(96, 32, axis(28, 1)), 8);
   EXPECT_GE(tasksOf(32, 32, axis(28, 3, 1, 1)), 8);
@@ -207,19 +213,8 @@ TEST(ConvolutionTasks, OneImageIsSeveralTasks) {
 
 // Tests that three channels do not take the time of a vector of channels.
 TEST(ConvolutionLanes, ThreeChannelsAreSummedAlongTheTerms) {
-  Target target = llvm::cantFail(Target::of("x86-64-v4"));
-  auto lanesOf = [&](auto emit, int64_t inputs, int64_t outputs, Convolution::Axis both) {
-    Program program(
-        [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
-          Convolution op;
-          op.element = f32;
-          op.inputChannels = inputs, op.outputChannels = outputs, op.panel = panelWidth(outputs, 32, target);
-          op.height = op.width = both;
-          op.input = {0, 0}, op.weights = {1, 0}, op.output = {2, 0}, op.workspace = {3, 0};
-          return emit(module, "convolution", loc, op, target);
-        },
-        target);
-    return program.contraction.lanes;
+  auto lanesOf = [](auto emit, int64_t inputs, int64_t outputs, Convolution::Axis both) {
+    return contractionOf(emit, inputs, outputs, both).lanes;
   };
   EXPECT_GT(lanesOf(emitConvolution, 64, 3, axis(9, 3, 1, 1)), 0.9);
   EXPECT_GT(lanesOf(emitConvolutionInputGradient, 3, 64, axis(8, 2, 2)), 0.9);
