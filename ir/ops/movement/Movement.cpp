@@ -3,6 +3,7 @@
 #include "ir/build/Lane.h"
 #include "ir/build/Node.h"
 #include "ir/ops/Inference.h"
+#include "ir/reference/Permuted.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -120,15 +121,8 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Va
                    types);
 }
 
-SmallVector<HostTensor> TransposeOp::evaluate(ArrayRef<HostTensor> operands, int64_t rows) {
-  HostTensor y(runtimeShape(getY().getType(), rows));
-  SmallVector<int64_t> source(y.shape.size());
-  forEachIndex(y.shape, [&](ArrayRef<int64_t> index) {
-    for (auto [axis, i] : llvm::zip_equal(getPermutation(), index))
-      source[axis] = i;
-    y.at(index) = operands[0].at(source);
-  });
-  return {y};
+SmallVector<HostTensor> TransposeOp::evaluate(ArrayRef<HostTensor> operands, int64_t) {
+  return {permuted(operands[0], getPermutation())};
 }
 
 Value TransposeOp::buildElement(ElementBuilder &builder, unsigned, ArrayRef<AffineExpr> index) {

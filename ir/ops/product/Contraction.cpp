@@ -2,6 +2,7 @@
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
 #include "ir/ops/product/Window.h"
+#include "ir/reference/Permuted.h"
 #include "ir/reference/Products.h"
 #include "llvm/Support/MathExtras.h"
 

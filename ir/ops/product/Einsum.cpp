@@ -2,6 +2,7 @@
 // and a product with a permuted result.
 #include "ir/Dialect.h"
 #include "ir/ops/Inference.h"
+#include "ir/reference/Permuted.h"
 #include "ir/reference/Products.h"
 #include "mlir/IR/PatternMatch.h"
 
