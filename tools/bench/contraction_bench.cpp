@@ -4,6 +4,7 @@
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/Contraction.h"
 #include "backends/cpu/compiler/product/tile/Tile.h"
+#include "backends/cpu/runtime/HostMemory.h"
 #include "runtime/help/Arguments.h"
 #include "runtime/help/HelpFormatter.h"
 
@@ -12,6 +13,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/files/OutputFile.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -201,10 +203,12 @@ static Emit convolution(ConvolutionPass pass, int64_t rows, int64_t c, int64_t o
 class Bench {
 public:
   Bench(const Options &options, const Target &target) : options(options), target(target) {
-    for (auto &buffer : buffers)
-      buffer.assign(bufferElements, 0.25f);
-    for (size_t i = 0; i < 4; ++i)
-      addresses[i] = reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(buffers[i].data()) + 63) / 64 * 64);
+    for (void *&address : addresses) {
+      address = buffers.emplace_back(bufferElements * sizeof(float)).address();
+      if (!address)
+        llvm::report_fatal_error("no memory for the operands");
+      std::fill_n(static_cast<float *>(address), bufferElements, 0.25f);
+    }
     peakKernel.emplace(
         compile([&](auto module, auto loc, auto f32) { return emitPeak(module, loc, f32, target); }, target, {}));
     double peak[2] = {measure(*peakKernel, 0, false, 0.3), measure(*peakKernel, 0, true, 0.3)};
@@ -247,7 +251,7 @@ private:
   Options options;
   const Target &target;
   Pair pair;
-  std::vector<float> buffers[4];
+  std::vector<HostMemory> buffers; // on huge pages, as in programs
   void *addresses[4];
   std::optional<Kernel> peakKernel;
 };

@@ -15,6 +15,7 @@ struct Case {
   int64_t rows, call; // capacity, and images in the call
   int64_t c, o;
   Convolution::Axis h, w;
+  int64_t l2 = 0; // of the target; 0: its own
 };
 
 void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
@@ -135,6 +136,9 @@ template <typename T> struct Check {
 
 static void checkAll(const Case &c, Pass pass) {
   std::vector<Target> targets = testTargets();
+  if (c.l2)
+    for (Target &target : targets)
+      target.l2 = c.l2;
   for (size_t number = 0; number < 2 * targets.size() && !::testing::Test::HasFatalFailure(); ++number)
     if (isSampled(number, 2 * targets.size(), c.name + std::to_string(int(pass)))) {
       const Target &target = targets[number / 2];
@@ -178,6 +182,9 @@ const Case cases[] = {
     square("all_taps_in_padding", 2, 2, 20, 9, axis(1, 1, 2, 1)),
     {"stride_meets_dilation_in_height", 2, 2, 20, 18, {9, 2, 2, 2, 1, 0}, {9, 3, 1, 1, 1, 1}},
     {"stride_meets_dilation_in_width", 2, 2, 20, 18, {9, 3, 1, 1, 1, 1}, {9, 2, 2, 2, 1, 0}},
+    // The weights exceed the second-level cache: consecutive tasks share output channels.
+    {"large_weights", 6, 5, 16, 70, axis(5, 3, 1, 1), axis(5, 3, 1, 1), 32 << 10},
+    {"large_weights_none", 6, 0, 16, 70, axis(5, 3, 1, 1), axis(5, 3, 1, 1), 32 << 10},
     {"oblong", 2, 2, 7, 33, {9, 3, 2, 1, 0, 1}, {17, 5, 1, 1, 2, 1}},
     {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
 };

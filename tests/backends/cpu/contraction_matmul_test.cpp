@@ -28,6 +28,7 @@ struct Case {
   bool transposeB = false;
   bool panelC = false;
   int64_t batch = 1;
+  int64_t l2 = 0; // of the target; 0: its own
 };
 
 void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
@@ -138,6 +139,9 @@ template <typename T> void check(const Case &c, const Target &target) {
 
 TEST_P(MatmulTest, AgreesWithPlainLoops) {
   std::vector<Target> targets = testTargets();
+  if (GetParam().l2)
+    for (Target &target : targets)
+      target.l2 = GetParam().l2;
   for (size_t number = 0; number < 2 * targets.size(); ++number)
     if (isSampled(number, 2 * targets.size(), GetParam().name))
       (number % 2 ? check<double> : check<float>)(GetParam(), targets[number / 2]);
@@ -279,6 +283,33 @@ const Case cases[] = {
     {.name = "transposed_b_many", .m = 200, .n = 70, .k = 530, .transposeB = true},
     {.name = "rows_of_b_apart", .m = 100, .n = 520, .k = 300},
     {.name = "rows_of_b_apart_in_parts", .m = 45, .n = 520, .k = 1100, .rows = Rows::M, .call = 41},
+    // B exceeds the second-level cache, and there are several blocks of rows: consecutive tasks share columns of B.
+    {.name = "large_b", .m = 60, .n = 150, .k = 70, .b = Layout::Panels, .l2 = 32 << 10},
+    {.name = "large_b_rows",
+     .m = 60,
+     .n = 150,
+     .k = 70,
+     .rows = Rows::M,
+     .call = 41,
+     .b = Layout::Panels,
+     .l2 = 32 << 10},
+    {.name = "large_b_none",
+     .m = 60,
+     .n = 150,
+     .k = 70,
+     .rows = Rows::M,
+     .call = 0,
+     .b = Layout::Panels,
+     .l2 = 32 << 10},
+    {.name = "large_b_factor",
+     .m = 60,
+     .n = 150,
+     .k = 70,
+     .rows = Rows::M,
+     .call = 3,
+     .factor = 15,
+     .b = Layout::Panels,
+     .l2 = 32 << 10},
     {.name = "batch", .m = 30, .n = 40, .k = 20, .batch = 3},
     {.name = "batch_transposed", .m = 30, .n = 40, .k = 20, .transposeB = true, .batch = 3},
     {.name = "rows_batch", .m = 30, .n = 40, .k = 20, .rows = Rows::Batch, .call = 5, .batch = 7},

@@ -29,6 +29,16 @@ struct Target {
   bool has(llvm::StringRef instruction) const;
   // Whether elements that are accessed once each come from beyond the second-level cache.
   bool isFar(int64_t bytes) const { return bytes > l2; }
+  // Whether consecutive tasks should read the same part of the weights and different rows, instead of the reverse. A
+  // thread runs consecutive tasks. It reads the operand of the inner dimension again for each part of the other one,
+  // unless all of the operand stays in the second-level cache. Reading weights once must halve the bytes, because a
+  // thread then no longer reads the rows that it wrote in the previous stage.
+  bool prefersRowsInner(int64_t rowBytes, int64_t rowTasks, int64_t weightBytes, int64_t weightTasks) const {
+    auto bytes = [&](int64_t outer, int64_t inner, int64_t outerTasks) {
+      return outer + (inner <= l2 / 2 ? inner : inner * outerTasks);
+    };
+    return 2 * bytes(weightBytes, rowBytes, weightTasks) <= bytes(rowBytes, weightBytes, rowTasks);
+  }
 
   // The host machine.
   static Target host();

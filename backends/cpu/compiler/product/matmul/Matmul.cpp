@@ -60,16 +60,38 @@ private:
     return product;
   }
 
+  // The part of C that a task computes.
+  struct TaskPlace {
+    Value rowBlock; // of the rows of a call
+    Value block;    // static block of rows
+    Value group;    // first group of columns
+    Value batch;    // linear index
+  };
+
+  TaskPlace placeOf(StageFunction &stage, OpBuilder &b, Value task) {
+    IndexMath math{b, loc};
+    int64_t groupTasks = llvm::divideCeil(plan.groups.count(), plan.groupsOfTask);
+    if (plan.rowsInner) {
+      Value rowBlocks = plan.rowsPerTask ? math.ceilDiv(stage.rows, plan.rowsPerTask) : math.constant(1);
+      Value ofGroup = math.div(task, plan.staticBlocksOfM);
+      return {math.rem(ofGroup, rowBlocks), math.rem(task, plan.staticBlocksOfM),
+              math.mul(math.div(ofGroup, rowBlocks), plan.groupsOfTask), math.constant(0)};
+    }
+    TaskPlace place{math.constant(0), {}, {}, {}};
+    if (plan.rowsPerTask != 0) {
+      place.rowBlock = math.div(task, plan.tasks);
+      task = math.rem(task, plan.tasks);
+    }
+    place.group = math.mul(math.rem(task, groupTasks), plan.groupsOfTask);
+    task = math.div(task, groupTasks);
+    place.block = math.rem(task, plan.staticBlocksOfM);
+    place.batch = math.div(task, plan.staticBlocksOfM);
+    return place;
+  }
+
   void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
     IndexMath math{b, loc};
-    bool cut = plan.rowsPerTask != 0;
-    Value rowBlock = cut ? math.div(task, plan.tasks) : math.constant(0);
-    Value rest = cut ? math.rem(task, plan.tasks) : task;
-    int64_t groupTasks = llvm::divideCeil(plan.groups.count(), plan.groupsOfTask);
-    Value group = math.mul(math.rem(rest, groupTasks), plan.groupsOfTask);
-    rest = math.div(rest, groupTasks);
-    Value block = math.rem(rest, plan.staticBlocksOfM);
-    rest = math.div(rest, plan.staticBlocksOfM);
+    auto [rowBlock, block, group, batchIndex] = placeOf(stage, b, task);
 
     Value first = math.mul(rowBlock, plan.rowsPerTask * op.rowsFactor);
     Value rowsOfCall = math.mul(stage.rows, op.rowsFactor);
@@ -87,8 +109,8 @@ private:
       chunk = rowBlock;
     }
     if (op.rows != Matmul::Rows::Batch)
-      return emitGroup(stage, b, math.delinearize(rest, op.batch), group);
-    SmallVector<Value> inner = math.delinearize(rest, ArrayRef<int64_t>(op.batch).drop_front());
+      return emitGroup(stage, b, math.delinearize(batchIndex, op.batch), group);
+    SmallVector<Value> inner = math.delinearize(batchIndex, ArrayRef<int64_t>(op.batch).drop_front());
     loopOver(b, loc, first, last, 1, [&](OpBuilder &body, Value outermost) {
       SmallVector<Value> batch = {outermost};
       batch.append(inner);

@@ -189,6 +189,15 @@ void MatmulPlan::planTasks() {
   staticBlocksOfM = staticBlocks;
   if (op.rows == Matmul::Rows::M)
     cutRows(columnTasks);
+  rowsInner = hasRowsInner();
+}
+
+bool MatmulPlan::hasRowsInner() const {
+  if (batchCount(op) != 1 || (op.rows != Matmul::Rows::M && op.rows != Matmul::Rows::None))
+    return false;
+  int64_t a = op.m * op.k * elementBytes(op), b = op.k * op.n * elementBytes(op);
+  int64_t columnTasks = llvm::divideCeil(groups.count(), groupsOfTask), rowTasks = llvm::divideCeil(op.m, rowsOfBlock);
+  return target.prefersRowsInner(a, rowTasks, b, columnTasks);
 }
 
 // If rows of a call, such as images, give too few tasks, each row is cut into blocks of tiles. A few blocks are made even

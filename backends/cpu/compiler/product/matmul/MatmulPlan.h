@@ -33,6 +33,7 @@ public:
   bool prefetchesC = false; // results are prefetched: they exceed the second-level cache
   int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   int64_t tasks = 1, rowsPerTask = 0; // of the product stage
+  bool rowsInner = false;             // consecutive tasks have the same columns, and different rows
   Partials partials;
   int64_t workspaceBytes = 0;
 
@@ -44,6 +45,7 @@ private:
   void cutRows(int64_t columnTasks);
   bool rowsOfBEvictEachOther() const;
   bool readsBAgain() const;
+  bool hasRowsInner() const;
   bool canSumInParts() const;
   bool termsOfAAreRows() const;
   int64_t wantedTasks() const;

@@ -22,6 +22,8 @@ Value IndexMath::div(Value x, int64_t y) const {
 Value IndexMath::rem(Value x, int64_t y) const {
   return y == 1 ? constant(0) : b.createOrFold<arith::RemUIOp>(loc, x, constant(y));
 }
+Value IndexMath::div(Value x, Value y) const { return b.createOrFold<arith::DivUIOp>(loc, x, y); }
+Value IndexMath::rem(Value x, Value y) const { return b.createOrFold<arith::RemUIOp>(loc, x, y); }
 Value IndexMath::ceilDiv(Value x, int64_t y) const { return div(add(x, y - 1), y); }
 Value IndexMath::roundDown(Value x, int64_t y) const { return mul(div(x, y), y); }
 

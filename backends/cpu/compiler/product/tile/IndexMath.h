@@ -23,6 +23,8 @@ struct IndexMath {
   mlir::Value div(mlir::Value x, int64_t y) const;
   mlir::Value rem(mlir::Value x, int64_t y) const;
   mlir::Value ceilDiv(mlir::Value x, int64_t y) const;
+  mlir::Value div(mlir::Value x, mlir::Value y) const;
+  mlir::Value rem(mlir::Value x, mlir::Value y) const;
   // The coordinates of row-major index `x`.
   llvm::SmallVector<mlir::Value> delinearize(mlir::Value x, llvm::ArrayRef<int64_t> sizes) const;
   // The dot product of those coordinates and strides.

@@ -78,16 +78,26 @@ private:
     int64_t weightBytes = terms * std::min(groups.width, wideChannels()) * elementBytes();
     if (weightBytes > target.l2 / 4)
       imagesPerTask = std::max(imagesPerTask, op.rows * groupCount() * blocks / 32);
+    int64_t inputs = 0, weights = 0;
+    for (const WindowSum::Phase &phase : op.phases) {
+      inputs = op.rows * phase.height.inputSize * phase.width.inputSize * op.inputChannels * elementBytes();
+      weights += phase.taps() * op.inputChannels * op.outputChannels * elementBytes();
+    }
+    imagesInner = target.prefersRowsInner(inputs, llvm::divideCeil(op.rows, imagesPerTask), weights, groupCount());
   }
 
   // ---- Emission ----
 
   void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
     IndexMath math{b, loc};
-    int64_t tasks = blocks * groupCount();
-    Value rest = math.rem(task, tasks);
-    Value group = math.div(rest, blocks), block = math.rem(rest, blocks);
-    Value firstImage = math.mul(math.div(task, tasks), imagesPerTask);
+    Value block = math.rem(task, blocks), rest = math.div(task, blocks), group, images;
+    if (imagesInner) {
+      Value parts = math.ceilDiv(stage.rows, imagesPerTask);
+      group = math.div(rest, parts), images = math.rem(rest, parts);
+    } else {
+      group = math.rem(rest, groupCount()), images = math.div(rest, groupCount());
+    }
+    Value firstImage = math.mul(images, imagesPerTask);
     Value lastImage = math.min(math.add(firstImage, imagesPerTask), stage.rows);
     Value j0 = math.mul(block, rowsOfBlock);
     Value j1 = math.add(j0, rowsOfBlock);
@@ -324,6 +334,7 @@ private:
 
   ColumnGroups groups;
   int64_t height = 0, blocks = 1, rowsOfBlock = 1, imagesPerTask = 1;
+  bool imagesInner = false; // consecutive tasks have the same output channels, and different images
 };
 
 } // namespace
