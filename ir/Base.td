@@ -86,7 +86,7 @@ def Sluice_StateKinds : Sluice_Words<"StateKind", "state kind", [
     I32EnumAttrCase<"Hyperparameter", 3, "hyperparameter">, I32EnumAttrCase<"Step", 4, "step">,
         I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
     I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">,
-        I32EnumAttrCase<"Cache", 9, "cache">]>;
+        I32EnumAttrCase<"Cache", 9, "cache">, I32EnumAttrCase<"Derived", 10, "derived">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "copy reason", [
     I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">,

@@ -107,6 +107,11 @@ mlir::LogicalResult checkTreeSums(mlir::ModuleOp module, const DeviceBackends &b
 /// Chooses layouts from the backends' proposals; the layouts of states are kept in `physical`.
 mlir::LogicalResult assignLayouts(mlir::ModuleOp module, const DeviceBackends &backends);
 
+/// Replaces values that depend only on weights, in entry points that do not change these weights, with derived states.
+/// The derived states computed for the same entry points have one derivation. `mayGrow` permits derived states that
+/// are not small vectors; together they have at most a quarter of the bytes of all other states.
+void deriveStates(mlir::ModuleOp module, bool mayGrow = true);
+
 /// Puts every op into a `sluice.kernel`, one per launch. Without `fuse` each op has its own kernel. Groups of entry
 /// points in `known` are reused; new ones are added.
 void fuseKernels(mlir::ModuleOp module, const DeviceBackends &backends, bool fuse, KnownFusions *known = nullptr);

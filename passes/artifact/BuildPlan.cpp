@@ -13,6 +13,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/JSON.h"
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -106,6 +107,8 @@ public:
       plan.queues.push_back({queue.name, queue.device, runtime::QueueKind(queue.kind)});
     for (auto [i, item] : llvm::enumerate(setting.code))
       plan.modules.push_back({item.backend, i});
+    for (auto [i, state] : llvm::enumerate(module.getOps<StateOp>()))
+      stateNumbers[state.getSymNameAttr()] = i;
     for (auto state : module.getOps<StateOp>())
       plan.states.push_back(buildState(state));
     for (Operation &op : *module.getBody())
@@ -115,6 +118,7 @@ public:
         plan.entries.push_back(buildEntry(entry));
     addToPeaks();
     joinParts();
+    joinDerivations();
     BuiltPlan result{std::move(plan), {}};
     for (auto &[symbol, index] : stages)
       result.stages.push_back(symbol);
@@ -162,6 +166,9 @@ private:
       result.initial = setting.values->of.at(result.name);
     if (state.getKind() == StateKind::Accumulator && !state.getInit().getA().getValue().isZero())
       result.reduction = runtime::Reduction::max; // starts as the neutral element
+    if (state.getSources())
+      for (auto source : state.getSources()->getAsRange<FlatSymbolRefAttr>())
+        result.sources.push_back(stateNumbers.lookup(source.getAttr()));
     if (state.getMirrors())
       for (auto mirror : state.getMirrors()->getAsRange<SlotAttr>())
         result.mirrors.push_back(slotOf(mirror));
@@ -226,6 +233,32 @@ private:
           }
       }
   }
+
+  /// Connects entries with the derivations of the derived states that they read.
+  void joinDerivations() {
+    llvm::StringMap<size_t> numbers; // of entries
+    for (auto [i, entry] : llvm::enumerate(plan.entries))
+      numbers[entry.name] = i;
+    llvm::StringMap<size_t> derivations; // by derived state
+    for (auto entry : module.getOps<EntryOp>())
+      for (auto set : entry.getActions().getOps<SetOp>())
+        if (isDerived(set.getState()))
+          derivations[set.getState()] = numbers.at(entry.getSymName());
+    for (auto entry : module.getOps<EntryOp>()) {
+      std::set<size_t> read;
+      for (auto get : entry.getActions().getOps<GetOp>())
+        if (auto known = derivations.find(get.getState()); known != derivations.end())
+          read.insert(known->second);
+      plan.entries[numbers.at(entry.getSymName())].derivations.assign(read.begin(), read.end());
+      for (size_t derivation : read)
+        plan.entries[derivation].isDerivation = true;
+    }
+    for (runtime::State &state : plan.states)
+      if (auto known = derivations.find(state.name); known != derivations.end())
+        state.derivation = known->second;
+  }
+
+  bool isDerived(StringRef state) const { return symbols.lookup<StateOp>(state).getKind() == StateKind::Derived; }
 
   runtime::Entry buildEntry(EntryOp entry) {
     runtime::Entry result;
@@ -430,7 +463,8 @@ private:
   SymbolTable symbols;
   int64_t capacity;
   runtime::Plan plan;
-  DenseMap<Operation *, size_t> numbers;                   // of actions in their list
+  DenseMap<Operation *, size_t> numbers; // of actions in their list
+  DenseMap<StringAttr, size_t> stateNumbers;
   DenseMap<std::pair<StringAttr, size_t>, size_t> kernels; // of functions and devices
   llvm::MapVector<std::string, size_t, std::map<std::string, unsigned>> stages;
 };

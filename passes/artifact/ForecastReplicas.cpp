@@ -9,7 +9,7 @@ void forecastReplicas(Compilation &c) {
   const runtime::Plan &plan = c.result.plan;
   auto runsHere = [&](size_t queue) { return costs.hostRunsHere && plan.queues[queue].device == 0; };
   for (const runtime::Entry &entry : plan.entries) {
-    if (entry.isPart)
+    if (!entry.isCallable())
       continue;
     runtime::CallModel model(plan, entry, plan.microbatches, runsHere);
     runtime::CommunicationForecast forecast =

@@ -198,6 +198,11 @@ static constexpr Pass kPasses[] = {
      [](Compilation &c) { return unchanged(c, checkTreeSums(c.module, *c.backends)); }, Uses::Backends},
     {"assign-layouts", "Choose layouts from the proposals of the backends", kPlaced, kLayouts,
      [](Compilation &c) { return assignLayouts(c.module, *c.backends); }, Uses::Backends},
+    {"derive-states", "Replace values that depend only on weights with derived states", kPlaced | kLayouts, 0,
+     [](Compilation &c) {
+       deriveStates(c.module, /*mayGrow=*/c.inputs.memoryLimits.empty());
+       return success();
+     }},
     {"fuse-kernels", "Fuse ops into kernels", kPlaced | kLayouts, kKernels,
      [](Compilation &c) {
        fuseKernels(c.module, *c.backends, c.options.fuse, c.inputs.fusions);
@@ -290,8 +295,8 @@ static constexpr Step kParallel[] = {{"find-costs", choosesBuckets, kWithShards}
 static constexpr Step kPlacedSteps[] = {{"place-values"}};
 static constexpr Step kCopied[] = {
     {"deduplicate-copies"}, {"expand-missing"}, {"simplify", wasExpanded, "if ops were expanded"}, {"verify-placed"}};
-static constexpr Step kFused[] = {
-    {"check-support"}, {"check-tree-sums"}, {"assign-layouts"}, {"fuse-kernels"}, {"verify-placed"}};
+static constexpr Step kFused[] = {{"check-support"}, {"check-tree-sums"}, {"assign-layouts"},
+                                  {"derive-states"}, {"fuse-kernels"},    {"verify-placed"}};
 static constexpr Step kScheduledSteps[] = {
     {"settle-loops"},
     {"prepare-kernels"},

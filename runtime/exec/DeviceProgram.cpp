@@ -1,5 +1,6 @@
 #include "runtime/exec/DeviceProgram.h"
 
+#include "runtime/plan/Derivations.h"
 #include "runtime/plan/StatePlaces.h"
 
 #include "runtime/base/Text.h"
@@ -38,10 +39,13 @@ DeviceProgram::DeviceProgram(const Entry &entry, const Plan &plan, const sluice_
                std::any_of(entry.outputs.begin(), entry.outputs.end(), isOnAccelerator);
 
   MirrorNumbers mirrors(plan);
+  Derivations derivations(plan);
   std::vector<bool> isWritten = writtenStates();
   for (size_t i = 0; i < plan.states.size(); ++i) {
     if (!isWritten[i])
       continue;
+    for (size_t derivation : derivations.from(i))
+      derivationsMadeStale.push_back(derivation);
     for (auto [mirror, end] = mirrors.of(i); mirror < end; ++mirror)
       mirrorsMadeStale.push_back(mirror);
   }

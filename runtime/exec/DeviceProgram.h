@@ -23,10 +23,11 @@ struct ReplayCount {
 struct DeviceProgram {
   const Entry *entry;
   const Plan *plan;
-  std::vector<DeviceStep> steps;        ///< of the entry's list; loops have separate lists
-  std::vector<size_t> called;           ///< the steps of every call, without on-demand steps
-  SegmentedSteps segmented;             ///< captured segments of `called`, once found
-  std::vector<size_t> mirrorsMadeStale; ///< the entry writes the states of these mirrors
+  std::vector<DeviceStep> steps;            ///< of the entry's list; loops have separate lists
+  std::vector<size_t> called;               ///< the steps of every call, without on-demand steps
+  SegmentedSteps segmented;                 ///< captured segments of `called`, once found
+  std::vector<size_t> mirrorsMadeStale;     ///< the entry writes the states of these mirrors
+  std::vector<size_t> derivationsMadeStale; ///< the entry writes sources of their derived states
 
   /// The source of an output.
   struct Source {

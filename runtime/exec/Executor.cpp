@@ -10,7 +10,8 @@ namespace sluice::runtime {
 Executor::Executor(const Plan &plan, const sluice_artifact &artifact, Team &team, const ReplicaGroup &group,
                    int64_t replica, bool replays)
     : plan_(plan), team_(team), devices_(plan, artifact, team, group, replica), copies_(devices_, times_),
-      forecast_(plan), mirrors_(plan), replays_(replays), stale_(mirrors_.count(), true), logs_(plan.entries.size()) {
+      forecast_(plan), mirrors_(plan), replays_(replays), stale_(mirrors_.count(), true), derivations_(plan),
+      staleDerivations_(plan.entries.size(), true), derivationCalls_(plan.entries.size()), logs_(plan.entries.size()) {
   for (const Entry &entry : plan.entries) {
     programs_.emplace_back(entry, plan, artifact, devices_);
     findSegments(programs_.size() - 1);
@@ -45,6 +46,12 @@ void Executor::changeTo(size_t entry) {
 }
 
 void Executor::run(const Entry &entry, int64_t call, const RowShare &share) {
+  for (size_t derivation : entry.derivations)
+    if (staleDerivations_[derivation]) {
+      changeTo(derivation);
+      enqueue(derivation, derivationCalls_[derivation]++, {1, 0, 1});
+      staleDerivations_[derivation] = false;
+    }
   size_t number = numberOf(entry);
   changeTo(number);
   OutputLog *log = logs_[number].get();
@@ -53,6 +60,11 @@ void Executor::run(const Entry &entry, int64_t call, const RowShare &share) {
     log->bring();
   }
   forecast_.call(entry, share.rows);
+  enqueue(number, call, share);
+}
+
+void Executor::enqueue(size_t number, int64_t call, const RowShare &share) {
+  OutputLog *log = logs_[number].get();
   DeviceProgram &program = programs_[number];
   if (program.isResident)
     acquire();
@@ -69,6 +81,8 @@ void Executor::run(const Entry &entry, int64_t call, const RowShare &share) {
     log->endCall(call);
   for (size_t mirror : program.mirrorsMadeStale)
     stale_[mirror] = true;
+  for (size_t derivation : program.derivationsMadeStale)
+    staleDerivations_[derivation] = true;
 }
 
 /// The order is: waits, work, discards, event. A copy whose mirror is not stale moves nothing, but its waits and its
@@ -261,9 +275,12 @@ void Executor::copyNow(size_t device, const CopyKind &kind, const std::byte *fro
 
 void Executor::noteWrite(const State &state) {
   forecast_.write(state);
-  auto [first, end] = mirrors_.of(static_cast<size_t>(&state - plan_.states.data()));
+  auto number = static_cast<size_t>(&state - plan_.states.data());
+  auto [first, end] = mirrors_.of(number);
   for (size_t mirror = first; mirror < end; ++mirror)
     stale_[mirror] = true;
+  for (size_t derivation : derivations_.from(number))
+    staleDerivations_[derivation] = true;
 }
 
 std::byte *Executor::hostStateToWrite(const State &state) {

@@ -7,6 +7,7 @@
 
 #include "runtime/exec/OutputLog.h"
 #include "runtime/plan/CopyForecast.h"
+#include "runtime/plan/Derivations.h"
 #include "runtime/plan/RowBlocks.h"
 
 #include <functional>
@@ -29,7 +30,8 @@ public:
            bool replays);
   ~Executor();
 
-  /// Enqueues call number `call` of an entry; afterwards the entry has `call` + 1 calls.
+  /// Enqueues call number `call` of an entry, after the derivations of stale derived states that it reads; afterwards
+  /// the entry has `call` + 1 calls. The entry is no derivation.
   void run(const Entry &entry, int64_t call, const RowShare &share);
   /// Waits for all work.
   void synchronize();
@@ -62,6 +64,8 @@ public:
   /// The values kept since the last `takeOutputs`, call by call, in the order of the outputs.
   std::vector<double> takeOutputs(const Entry &entry);
 
+  /// The number of calls of a derivation so far.
+  int64_t derivationCalls(const Entry &derivation) const { return derivationCalls_[numberOf(derivation)]; }
   /// The sum over all entries. Calls that are watched or timed are neither captured nor replayed.
   ReplayCount replayCount() const;
   /// The segments of an entry's list of steps, without those of its loops.
@@ -103,6 +107,8 @@ private:
   /// Entry points share memory: waits for the work of the previous entry point.
   void changeTo(size_t entry);
   Call callOf(size_t entry, int64_t number) const { return {entry, number, static_cast<size_t>(plan_.copyOf(number))}; }
+  /// Enqueues the actions of a call.
+  void enqueue(size_t entry, int64_t call, const RowShare &share);
   /// Issues step number `number` of a list. `turn` is the number of the call or, in a loop, of the iteration.
   void issue(std::vector<DeviceStep> &list, size_t number, int64_t turn, const Call &at, const sluice_call &rows);
   /// Issues all steps of a list in one turn, by segments.
@@ -119,7 +125,7 @@ private:
   bool happens(const PreparedLoop &loop, std::vector<DeviceStep> &list, int64_t turn, const Call &at);
   void repeat(PreparedLoop &loop, Call at, const sluice_call &rows);
   void watch(const DeviceStep &step, const Call &at);
-  /// Records that the host writes a state: its mirrors become stale.
+  /// Records that the host writes a state: its mirrors and the states derived from it become stale.
   void noteWrite(const State &state);
   /// Finds the segments of an entry, if they are replayed.
   void findSegments(size_t entry);
@@ -138,6 +144,9 @@ private:
   MirrorNumbers mirrors_;
   bool replays_;            ///< enabled by the options
   std::vector<bool> stale_; ///< by mirror
+  Derivations derivations_;
+  std::vector<bool> staleDerivations_;   ///< by entry: a derivation that must run before its states are read
+  std::vector<int64_t> derivationCalls_; ///< by entry
   std::vector<DeviceProgram> programs_;
   Watcher watcher_;
   std::vector<std::unique_ptr<OutputLog>> logs_; ///< by entry; null: nothing is kept

@@ -40,7 +40,7 @@ static std::vector<double> timeCall(Instance &instance, const Entry &entry, int6
   instance.run(entry, rows);
   instance.synchronize();
   for (const WorkTime &time : instance.times().take())
-    if (time.work.action)
+    if (time.work.action && first.contains(time.work.entry)) // else a derivation's, which runs before some calls
       sums[{first.at(time.work.entry) + *time.work.action, time.work.queue}] += secondsOf(time);
   std::vector<double> seconds(actions.size());
   for (auto [part, sum] : sums)

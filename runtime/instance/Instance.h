@@ -136,7 +136,9 @@ public:
   void synchronize();
   /// The number of calls of an entry so far, and their largest number of rows.
   int64_t calls(const Entry &entry) const {
-    return entry.isPart ? replica().microbatches().calls(entry) : calls_[numberOf(entry)].count;
+    return entry.isPart         ? replica().microbatches().calls(entry)
+           : entry.isDerivation ? replica().executor().derivationCalls(entry)
+                                : calls_[numberOf(entry)].count;
   }
   int64_t mostRows(const Entry &entry) const { return calls_[numberOf(entry)].mostRows; }
   /// The copies between devices so far, for each replica of this process in turn; waits for all work.

@@ -13,7 +13,7 @@ std::vector<const Entry *> entriesFor(const Plan &plan, std::string_view name) {
     return {entry};
   std::vector<const Entry *> entries;
   for (const Entry &entry : plan.entries)
-    if (!entry.isPart && entry.name.starts_with(concat(name, "-")))
+    if (entry.isCallable() && entry.name.starts_with(concat(name, "-")))
       entries.push_back(&entry);
   return entries;
 }

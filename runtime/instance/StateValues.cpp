@@ -34,6 +34,14 @@ static std::vector<FirstUse> firstUses(const Plan &plan, const StatePlaces &plac
   return uses;
 }
 
+/// Adds the actions of an entry after those of the derivations that it needs.
+static void addActions(const Plan &plan, const Entry &entry, std::vector<const Action *> &actions) {
+  for (size_t derivation : entry.derivations)
+    addActions(plan, plan.entries[derivation], actions);
+  for (const Action &action : entry.actions)
+    actions.push_back(&action);
+}
+
 StateValues::StateValues(const Plan &plan) {
   for (const State &state : plan.states)
     known_.push_back(!begins(state));
@@ -42,8 +50,7 @@ StateValues::StateValues(const Plan &plan) {
     Use &use = uses_.emplace_back();
     std::vector<const Action *> actions;
     for (const Entry *part : plan.partsOf(entry))
-      for (const Action &action : part->actions)
-        actions.push_back(&action);
+      addActions(plan, *part, actions);
     std::vector<FirstUse> uses = firstUses(plan, places, actions);
     for (size_t i = 0; i < plan.states.size(); ++i) {
       if (uses[i].read != SIZE_MAX && uses[i].read <= uses[i].write) // equal: an action reads the state and updates it

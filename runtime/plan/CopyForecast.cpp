@@ -1,6 +1,7 @@
 #include "runtime/plan/CopyForecast.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::runtime {
 
@@ -69,16 +70,29 @@ CopyForecast::CopyForecast(const Plan &plan) : plan_(plan), calls_(plan.entries.
     for (size_t i = 0; i < mirrors_.size(); ++i)
       if (written.contain(mirrors_[i].state))
         calls.written.push_back(i);
+    for (const State &state : plan.states)
+      for (size_t source : state.sources)
+        if (written.contain(plan.states[source].slot))
+          calls.derivations.push_back(state.derivation);
   }
 }
 
 void CopyForecast::makeStale(const Slot &state) {
   for (Mirror &mirror : mirrors_)
     mirror.stale |= mirror.state == state;
+  for (const State &derived : plan_.states)
+    for (size_t source : derived.sources)
+      calls_[derived.derivation].stale |= plan_.states[source].slot == state;
 }
 
 void CopyForecast::call(const Entry &entry, int64_t rows) {
-  Calls &calls = callsOf(entry);
+  for (size_t derivation : entry.derivations)
+    if (std::exchange(calls_[derivation].stale, false))
+      countCall(calls_[derivation], /*rows=*/1);
+  countCall(callsOf(entry), rows);
+}
+
+void CopyForecast::countCall(Calls &calls, int64_t rows) {
   for (const CopyOfCall &its : calls.copies) {
     const Slot &filled = its.copy->to;
     if (its.copy->when == Copy::When::stale) {
@@ -93,6 +107,8 @@ void CopyForecast::call(const Entry &entry, int64_t rows) {
   }
   for (size_t mirror : calls.written)
     mirrors_[mirror].stale = true;
+  for (size_t derivation : calls.derivations)
+    calls_[derivation].stale = true;
   ++calls.kept;
 }
 

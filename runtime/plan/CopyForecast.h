@@ -52,6 +52,8 @@ private:
   struct Calls {
     std::vector<CopyOfCall> copies;
     std::vector<size_t> written;           ///< mirrors that it makes stale
+    std::vector<size_t> derivations;       ///< derivations that it makes stale, by entry
+    bool stale = true;                     ///< of a derivation: it runs before the next call that reads its states
     std::map<size_t, int64_t> keptOutputs; ///< by accelerator, the number of outputs that each call keeps there
     int64_t kept = 0;                      ///< calls whose outputs have not been fetched
   };
@@ -59,6 +61,7 @@ private:
   Calls &callsOf(const Entry &entry) { return calls_[static_cast<size_t>(&entry - plan_.entries.data())]; }
   void add(const Copy &copy, int64_t rows, int64_t times = 1);
   void makeStale(const Slot &state);
+  void countCall(Calls &calls, int64_t rows);
 
   const Plan &plan_;
   CopyCounts counts_;

@@ -94,7 +94,7 @@ const Value *Entry::findOutput(std::string_view wanted) const { return find(outp
 
 const Entry *Plan::findEntry(std::string_view name) const {
   const Entry *found = find(entries, name);
-  return found && !found->isPart ? found : nullptr;
+  return found && found->isCallable() ? found : nullptr;
 }
 
 const State *Plan::findState(std::string_view name) const { return find(states, name); }
@@ -102,7 +102,7 @@ const State *Plan::findState(std::string_view name) const { return find(states, 
 std::vector<std::string> Plan::entryNames() const {
   std::vector<std::string> names;
   for (const Entry &entry : entries)
-    if (!entry.isPart)
+    if (entry.isCallable())
       names.push_back(entry.name);
   return names;
 }

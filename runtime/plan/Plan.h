@@ -17,7 +17,7 @@
 namespace sluice::runtime {
 
 /// Version of the plan's text; incremented when its meaning changes.
-inline constexpr int64_t planFormat = 10;
+inline constexpr int64_t planFormat = 11;
 
 /// Bounds of the alignment of slots in a device's arenas, a power of two.
 inline constexpr int64_t leastAlignment = 64, mostAlignment = 4096;
@@ -74,9 +74,11 @@ enum class StateKind {
   key,         ///< key of the next training step's random numbers
   constant,    ///< read-only data in the artifact, not saved
   cache,       ///< values that calls of user-defined entry points pass to later calls, not saved; begins as zero
+  derived,     ///< computed from `sources` by a derivation, not saved
 };
-inline constexpr std::string_view stateKindNames[] = {
-    "parameter", "slot", "statistic", "hyperparameter", "step", "share", "accumulator", "key", "constant", "cache"};
+inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",   "hyperparameter",
+                                                      "step",      "share", "accumulator", "key",
+                                                      "constant",  "cache", "derived"};
 /// Names of the states of kind `share`: the rows of a call over all replicas, the rows before those of this replica and
 /// microbatch, and the replica's number.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
@@ -109,6 +111,8 @@ struct State {
   Reduction reduction = Reduction::sum; ///< reduction of an accumulator's contributions
   std::vector<std::string> aliases;     ///< other names of a parameter
   std::optional<InitialData> initial;   ///< replaces the value from `init`
+  std::vector<size_t> sources;          ///< of a derived state: the numbers of the states that it is computed from
+  size_t derivation = 0;                ///< of a derived state: the entry that computes it
 
   int64_t elements() const { return elementsOf(shape); }
   int64_t logicalBytes() const { return elements() * static_cast<int64_t>(sizeOf(dtype)); }
@@ -121,7 +125,7 @@ struct State {
   /// Whether checkpoints contain it.
   bool isKept() const {
     return kind != StateKind::share && kind != StateKind::accumulator && kind != StateKind::constant &&
-           kind != StateKind::cache;
+           kind != StateKind::cache && kind != StateKind::derived;
   }
   bool operator==(const State &) const = default;
 };
@@ -350,7 +354,14 @@ struct Entry {
   /// The parts of its calls, in order. An entry with parts has no actions, and its inputs and outputs with rows hold
   /// whole calls on the host.
   std::vector<CallPart> parts;
-  bool isPart = false; ///< a part of another entry, which callers cannot call directly
+  /// The derivations of the derived states that its calls read. Each runs before a call if one of its sources was
+  /// written since its last run.
+  std::vector<size_t> derivations;
+  bool isPart = false;       ///< a part of another entry, which callers cannot call directly
+  bool isDerivation = false; ///< computes derived states; runs only before calls of other entries
+
+  /// Whether callers may call it.
+  bool isCallable() const { return !isPart && !isDerivation; }
 
   std::vector<ListedAction> allActions() const { return listActions(actions); }
   /// The launches among all actions in order; a launch in a loop appears once.
@@ -409,7 +420,7 @@ struct Plan {
   std::vector<Module> modules;
   std::vector<Entry> entries;
 
-  /// Finds an entry that callers may name; parts are excluded.
+  /// Finds an entry that callers may call; parts and derivations are excluded.
   const Entry *findEntry(std::string_view name) const;
   std::vector<std::string> entryNames() const;
   const State *findState(std::string_view name) const;

@@ -29,6 +29,9 @@ public:
     if (json_.has("parts"))
       for (const JsonReader &item : json_.at("parts").list())
         entry_.parts.push_back(parsePart(item));
+    if (json_.has("derivations"))
+      for (const JsonReader &item : json_.at("derivations").list())
+        entry_.derivations.push_back(static_cast<size_t>(item.integer(0, INT32_MAX)));
     checkUniqueNames(json_.at("inputs"), entry_.inputs);
     checkUniqueNames(json_.at("outputs"), entry_.outputs);
     return std::move(entry_);

@@ -46,6 +46,10 @@ Entry parseEntry(const JsonReader &json, const Plan &plan);
 /// parts.
 void checkParts(const JsonReader &entries, Plan &plan);
 
+/// Marks the plan's entries that are derivations. Fails unless each derived state has one derivation, and each entry that
+/// reads it lists this derivation. The entries must have their actions.
+void checkDerivations(const JsonReader &entries, const JsonReader &states, Plan &plan);
+
 /// Fails on duplicate names in `list`.
 void checkUnique(const JsonReader &where, const std::vector<std::string> &names);
 

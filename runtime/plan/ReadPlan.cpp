@@ -55,6 +55,7 @@ public:
     for (const JsonReader &item : root.at("entries").list())
       plan_.entries.push_back(parseEntry(item, plan_));
     checkParts(root.at("entries"), plan_);
+    checkDerivations(root.at("entries"), root.at("states"), plan_);
     checkShares(root.at("states"));
     checkUniqueNames(root.at("devices"), plan_.devices);
     checkUniqueNames(root.at("queues"), plan_.queues);
@@ -192,6 +193,9 @@ private:
     if (json.has("aliases"))
       for (const JsonReader &item : json.at("aliases").list())
         state.aliases.push_back(item.string());
+    if (json.has("sources"))
+      for (const JsonReader &item : json.at("sources").list())
+        state.sources.push_back(static_cast<size_t>(item.integer(0, INT32_MAX)));
     if (json.has("initial"))
       state.initial = parseInitial(json.at("initial"), state);
     if (state.kind == StateKind::constant && !state.initial)

@@ -88,6 +88,8 @@ static Json write(const State &state) {
     json["aliases"] = state.aliases;
   if (state.initial)
     json["initial"] = write(*state.initial);
+  if (!state.sources.empty())
+    json["sources"] = state.sources;
   return json;
 }
 
@@ -214,13 +216,15 @@ static Json write(const Action &action) {
 static Json write(const CallPart &part) { return Json::array({part.entry, wordOf(part.when, CallPart::whenNames)}); }
 
 static Json write(const Entry &entry) {
-  Json json = objectOf(/*fields=*/6);
+  Json json = objectOf(/*fields=*/7);
   json["name"] = entry.name;
   json["inputs"] = listOf(entry.inputs);
   json["outputs"] = listOf(entry.outputs);
   json["actions"] = listOf(entry.actions);
   json["peak_bytes"] = entry.peakBytes;
   addList(json, "parts", entry.parts);
+  if (!entry.derivations.empty())
+    json["derivations"] = entry.derivations;
   return json;
 }
 

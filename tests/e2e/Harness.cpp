@@ -208,6 +208,8 @@ std::vector<double> Compiled::state(const std::string &name) const {
 std::vector<std::byte> Compiled::stateBytes() const {
   std::vector<std::byte> all;
   for (const runtime::State &state : instance->plan().states) {
+    if (state.kind == runtime::StateKind::derived)
+      continue;
     std::vector<std::byte> bytes(state.logicalBytes());
     instance->getState(state, bytes);
     all.insert(all.end(), bytes.begin(), bytes.end());

@@ -46,7 +46,7 @@ public:
   void init(uint64_t seed);
   void setState(const std::string &name, const std::vector<double> &values);
   std::vector<double> state(const std::string &name) const;
-  std::vector<std::byte> stateBytes() const; // all states, for bitwise comparisons
+  std::vector<std::byte> stateBytes() const; // all states but derived ones, for bitwise comparisons
   const runtime::Plan &plan() const { return instance->plan(); }
   std::string planText() const;
   /// The linked artifact, for the C API.

@@ -56,7 +56,7 @@ std::string logisticRegressionPlan() {
       launch(2, {logits("r"), labels("r"), delta("w"), losses("w"), hits("w"), meanLoss("w"), meanHits("w")});
   const std::string update =
       launch(3, {pixelsIn("r"), delta("r"), rate("r"), weight("rw"), velocity("rw"), bias("rw"), steps("rw")});
-  return R"({"format": 10, "in_flight": 1, "model": "logreg",
+  return R"({"format": 11, "in_flight": 1, "model": "logreg",
  "build": {"compiler": "by hand", "cpu": "any", "vector_bits": 128, "math": "strict"},
  "capacity": 64, "devices": [{"name": "cpu", "backend": "cpu", "compiled_for": 0}],
  "arenas": [{"name": "state", "device": 0, "bytes": 100544}, {"name": "transient", "device": 0, "bytes": 56256},

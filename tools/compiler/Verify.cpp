@@ -86,7 +86,7 @@ namespace {
 class Comparison {
 public:
   Comparison(ModuleOp module, runtime::Instance &instance, const VerifyOptions &options)
-      : module(module), instance(instance), plan(instance.plan()),
+      : module(module), symbols(module), instance(instance), plan(instance.plan()),
         rows(plan.capacity > 0 ? std::min(options.rows, plan.capacity) : 1), random(options.seed), seed(options.seed),
         zeros(options.zeros), nans(options.nans) {}
 
@@ -94,6 +94,8 @@ public:
 
 private:
   using Bytes = std::vector<std::byte>;
+  /// The results of each run of each launch, by entry.
+  using Kept = std::map<const runtime::Entry *, std::vector<std::vector<Bytes>>>;
 
   /// A kernel as the reference runs it.
   struct KernelCall {
@@ -112,7 +114,10 @@ private:
   ir::StateMap readStates();
   void setDataOfStates(ir::StateMap &states);
   HostTensor readResult(RankedTensorType type, llvm::ArrayRef<std::byte> data) const;
-  std::vector<std::vector<Bytes>> runKeeping(const runtime::Entry &entry, llvm::ArrayRef<Operation *> actions);
+  Kept runKeeping(const runtime::Entry &entry);
+  llvm::Expected<SmallVector<HostTensor>> compareLaunches(const runtime::Entry &entry,
+                                                          llvm::ArrayRef<HostTensor> inputs, ir::StateMap &states,
+                                                          llvm::ArrayRef<std::vector<Bytes>> left);
   void compareKernel(const KernelCall &call, llvm::ArrayRef<Bytes> left, llvm::MutableArrayRef<HostTensor> results);
   void compareResult(const KernelCall &call, unsigned number, const HostTensor &actual, const HostTensor &expected);
   void compareEnds(const runtime::Entry &entry, llvm::ArrayRef<HostTensor> outputs, const ir::StateMap &states);
@@ -121,6 +126,7 @@ private:
   void note(Difference difference, const Deviation &worst, const HostTensor &actual, const HostTensor &expected);
 
   ModuleOp module;
+  SymbolTable symbols;
   runtime::Instance &instance;
   const runtime::Plan &plan;
   int64_t rows;
@@ -283,25 +289,59 @@ SmallVector<HostTensor> Comparison::setInputs(const runtime::Entry &entry) {
   return inputs;
 }
 
-/// Runs a call and keeps the results of each run of each launch before their buffers are overwritten.
-std::vector<std::vector<Comparison::Bytes>> Comparison::runKeeping(const runtime::Entry &entry,
-                                                                   llvm::ArrayRef<Operation *> actions) {
-  std::vector<std::vector<Bytes>> left;
-  std::vector<runtime::ListedAction> planned = entry.allActions();
+/// The actions of an entry point, by their numbers in the plan.
+static SmallVector<Operation *> actionsOf(ir::EntryOp entry) {
+  SmallVector<Operation *> actions;
+  entry.walk<WalkOrder::PreOrder>([&](ir::ActionOp action) { actions.push_back(action); });
+  return actions;
+}
+
+/// Runs a call and keeps the results of each run of each launch before their buffers are overwritten, also those of the
+/// derivations that run before the call.
+Comparison::Kept Comparison::runKeeping(const runtime::Entry &entry) {
+  Kept kept;
+  std::map<const runtime::Entry *, std::vector<std::pair<const runtime::Launch *, Operation *>>> launches;
+  auto addLaunches = [&](const runtime::Entry &its) {
+    for (auto [planned, op] : llvm::zip_equal(its.allActions(), actionsOf(symbols.lookup<ir::EntryOp>(its.name))))
+      launches[&its].push_back({planned.action->launch(), op});
+  };
+  addLaunches(entry);
+  for (size_t derivation : entry.derivations)
+    addLaunches(plan.entries[derivation]);
   instance.watch([&](const runtime::Entry &watched, size_t action) {
-    const runtime::Launch *launch = planned[action].action->launch();
+    auto [launch, planned] = launches.at(&watched)[action];
     if (!launch)
       return;
-    auto op = cast<ir::LaunchOp>(actions[action]);
+    auto op = cast<ir::LaunchOp>(planned);
     auto first = launch->buffers.begin() + op.getArguments().size();
-    std::vector<Bytes> &results = left.emplace_back();
+    std::vector<Bytes> &results = kept[&watched].emplace_back();
     for (const runtime::Buffer &buffer : llvm::make_range(first, first + op.getOutputs().size()))
       instance.readBuffer(watched, buffer, results.emplace_back(size_t(buffer.bytes)));
   });
   instance.run(entry, rows);
   instance.synchronize();
   instance.watch({});
-  return left;
+  return kept;
+}
+
+/// Interprets an entry point, and compares the results of each launch. `states` become those after the call.
+llvm::Expected<SmallVector<HostTensor>> Comparison::compareLaunches(const runtime::Entry &entry,
+                                                                    llvm::ArrayRef<HostTensor> inputs,
+                                                                    ir::StateMap &states,
+                                                                    llvm::ArrayRef<std::vector<Bytes>> left) {
+  size_t launched = 0;
+  ir::InterpreterOptions options;
+  options.observer = [&](Operation *op, llvm::ArrayRef<HostTensor> operands,
+                         llvm::MutableArrayRef<HostTensor> results) {
+    if (auto launch = dyn_cast<ir::LaunchOp>(op))
+      compareKernel({entry.name, launch, operands}, left[launched++], results);
+  };
+  ir::DiagnosticText diagnostics(module.getContext());
+  FailureOr<SmallVector<HostTensor>> outputs =
+      ir::interpret(symbols.lookup<ir::EntryOp>(entry.name), inputs, states, rows, options);
+  if (failed(outputs))
+    return makeError(ExitCode::Internal, "the reference interpreter failed: " + diagnostics.errors());
+  return std::move(*outputs);
 }
 
 void Comparison::compareEnds(const runtime::Entry &entry, llvm::ArrayRef<HostTensor> outputs,
@@ -320,21 +360,14 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
   const runtime::Entry &planned = instance.entry(entry.getSymName());
   ir::StateMap states = readStates();
   SmallVector<HostTensor> inputs = setInputs(planned);
-  SmallVector<Operation *> actions; // by their numbers in the plan
-  entry.walk<WalkOrder::PreOrder>([&](ir::ActionOp action) { actions.push_back(action); });
-  std::vector<std::vector<Bytes>> left = runKeeping(planned, actions);
-
-  size_t launched = 0;
-  ir::InterpreterOptions options;
-  options.observer = [&](Operation *op, llvm::ArrayRef<HostTensor> operands,
-                         llvm::MutableArrayRef<HostTensor> results) {
-    if (auto launch = dyn_cast<ir::LaunchOp>(op))
-      compareKernel({planned.name, launch, operands}, left[launched++], results);
-  };
-  ir::DiagnosticText diagnostics(module.getContext());
-  FailureOr<SmallVector<HostTensor>> outputs = ir::interpret(entry, inputs, states, rows, options);
-  if (failed(outputs))
-    return makeError(ExitCode::Internal, "the reference interpreter failed: " + diagnostics.errors());
+  Kept kept = runKeeping(planned);
+  for (size_t derivation : planned.derivations)
+    if (auto left = kept.find(&plan.entries[derivation]); left != kept.end())
+      if (auto outputs = compareLaunches(plan.entries[derivation], {}, states, left->second); !outputs)
+        return outputs.takeError();
+  auto outputs = compareLaunches(planned, inputs, states, kept[&planned]);
+  if (!outputs)
+    return outputs.takeError();
   if (planned.name == "init")
     setDataOfStates(states);
   compareEnds(planned, *outputs, states);
@@ -345,7 +378,8 @@ llvm::Error Comparison::compareEntry(ir::EntryOp entry) {
 llvm::Expected<Verification> Comparison::run() {
   std::vector<ir::EntryOp> entries; // `init` first: the others start from its states
   for (ir::EntryOp entry : module.getOps<ir::EntryOp>())
-    entries.insert(entry.getSymName() == "init" ? entries.begin() : entries.end(), entry);
+    if (plan.findEntry(entry.getSymName().str())) // derivations run before calls of others
+      entries.insert(entry.getSymName() == "init" ? entries.begin() : entries.end(), entry);
   for (ir::EntryOp entry : entries) {
     if (llvm::Error error = guardRuntime([&] { return compareEntry(entry); }))
       return error;

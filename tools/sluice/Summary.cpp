@@ -168,7 +168,7 @@ static Figures figuresOf(const Compiled &compiled) {
     }
   addDevices(figures, plan);
   for (const runtime::Entry &entry : plan.entries)
-    if (!entry.isPart)
+    if (entry.isCallable())
       addEntry(figures, plan, entry);
   for (const PhaseTime &phase : compiled.phases)
     figures.seconds += phase.seconds;

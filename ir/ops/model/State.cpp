@@ -53,6 +53,8 @@ static LogicalResult verifyInit(StateOp state) {
   double a = init.getA().getValueAsDouble(), b = init.getB() ? init.getB().getValueAsDouble() : 0;
   if (state.getKind() == StateKind::Cache && (kind != "constant" || a != 0))
     return state.emitOpError("is a cache, which begins with zeros: ") << init;
+  if (state.getKind() == StateKind::Derived && (kind != "constant" || a != 0))
+    return state.emitOpError("is derived, so its initial value must be zero: ") << init;
   if (state.getKind() == StateKind::Accumulator)
     return takesOne && (a == 0 || a == leastOf(state.getTensorType().getElementType()))
                ? success()
@@ -98,9 +100,24 @@ static LogicalResult verifyAliases(StateOp state) {
   return success();
 }
 
+/// Derived states are computed from other states, which are not derived.
+static LogicalResult verifySources(StateOp state, SymbolTableCollection &symbols) {
+  bool isDerived = state.getKind() == StateKind::Derived;
+  if (isDerived != (state.getSources() && !state.getSources()->empty()))
+    return state.emitOpError(isDerived ? "is derived, but has no sources" : "has sources, but is not derived");
+  if (!isDerived)
+    return success();
+  for (auto name : state.getSources()->getAsRange<FlatSymbolRefAttr>()) {
+    auto source = symbols.lookupNearestSymbolFrom<StateOp>(state, name);
+    if (!source || source.getKind() == StateKind::Derived)
+      return state.emitOpError("has the source ") << name << (source ? ", which is derived" : ", which is no state");
+  }
+  return success();
+}
+
 /// A slot, or the accumulator of a gradient, has its parameter's layout and therefore its shape.
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyLike(*this, symbols)) || failed(verifyAliases(*this)))
+  if (failed(verifyLike(*this, symbols)) || failed(verifyAliases(*this)) || failed(verifySources(*this, symbols)))
     return failure();
   if (!getOf())
     return success();
@@ -188,7 +205,11 @@ LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyStateUse(*this, getStateAttr(), getValue().getType(), symbols)))
     return failure();
-  bool isCache = symbols.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()).getKind() == StateKind::Cache;
+  StateKind kind = symbols.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()).getKind();
+  auto list = dyn_cast<EntryOp>((*this)->getParentOp());
+  if (kind == StateKind::Derived && (!list || !list.getInputs().empty() || !list.getOutputs().empty()))
+    return emitOpError("sets a derived state outside of an entry point without inputs and outputs: ") << getStateAttr();
+  bool isCache = kind == StateKind::Cache;
   if (isCache == bool(getEntry()) || !isa<GraphOp>((*this)->getParentOp()))
     return success();
   return isCache ? emitOpError("sets a cache in no entry point of the graph's own: ") << getStateAttr()

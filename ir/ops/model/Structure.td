@@ -37,6 +37,10 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
 
     cache: a value that calls of the graph's entry points pass to later calls. It begins with zeros and is never saved.
 
+    derived: a value computed from the states `sources`, for example a cast of a weight. Only its derivation sets it: an
+    entry point without inputs and outputs, which reads these states. The runtime calls the derivation before a call
+    that reads the derived state, if a source was written since the last time. It is never saved, and no user sets it.
+
     `type` is the logical type, as users and checkpoints see it. `physical` has the layout in which the backend stores
     the state, once layouts are chosen. `init` is the initial value. A state that is `like` an earlier one with the same
     `init` begins with the same elements, including random ones. `aliases` are other names of a shared parameter, which
@@ -52,6 +56,7 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
                        Arg<OptionalAttr<StrArrayAttr>, "its other names">:$aliases,
                        Arg<OptionalAttr<FlatSymbolRefAttr>, "the parameter of an optimizer state">:$of,
                        Arg<OptionalAttr<FlatSymbolRefAttr>, "the state with the same initial value">:$like,
+                       Arg<OptionalAttr<FlatSymbolRefArrayAttr>, "the states that a derived state is computed from">:$sources,
                        Arg<DefaultValuedAttr<I64Attr, "1">, "the number of replicas that keep a part">:$shards,
                        Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the stored layout">:$physical,
                        Arg<OptionalAttr<Sluice_SlotAttr>, "its memory slot">:$slot,
@@ -59,11 +64,11 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
   let builders = [OpBuilder<(ins "::mlir::StringAttr":$name, "StateKind":$kind, "::mlir::RankedTensorType":$type,
                                  "InitAttr":$init, "::mlir::FlatSymbolRefAttr":$of, "::mlir::TypeAttr":$physical), [{
     build($_builder, $_state, name, StateKindAttr::get($_builder.getContext(), kind), ::mlir::TypeAttr::get(type), init,
-        /*aliases=*/::mlir::ArrayAttr(), of, /*like=*/::mlir::FlatSymbolRefAttr(), $_builder.getI64IntegerAttr(1),
-            physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
+        /*aliases=*/::mlir::ArrayAttr(), of, /*like=*/::mlir::FlatSymbolRefAttr(), /*sources=*/::mlir::ArrayAttr(),
+            $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
   }]>];
   let assemblyFormat = [{
-    custom<Word>($kind) $sym_name `:` $type `=` $init (`also` $aliases^)? (`of` $of^)? (`like` $like^)?
+    custom<Word>($kind) $sym_name `:` $type `=` $init (`also` $aliases^)? (`of` $of^)? (`like` $like^)? (`from` $sources^)?
         (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
   }];
   let extraClassDeclaration = [{

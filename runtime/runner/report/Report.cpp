@@ -56,7 +56,7 @@ static Json entriesJson(const Instance &instance) {
   Json entries = Json::array();
   for (const Entry &entry : plan.entries) {
     int64_t calls = instance.calls(entry), rows = entry.hasRows() ? instance.mostRows(entry) : 1;
-    if (calls == 0 || entry.isPart)
+    if (calls == 0 || !entry.isCallable())
       continue;
     int64_t microbatches = plan.microbatchesFor(entry, rows);
     CopyCount perCall;
@@ -72,6 +72,30 @@ static Json entriesJson(const Instance &instance) {
       entries.back()["microbatches"] = microbatches;
   }
   return entries;
+}
+
+/// The derivations that have run: their calls on each replica, and the work of each call.
+static Json derivationsJson(const Instance &instance) {
+  const Plan &plan = instance.plan();
+  Json list = Json::array();
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    const Entry &entry = plan.entries[i];
+    if (!entry.isDerivation || instance.calls(entry) == 0)
+      continue;
+    int64_t states = 0, bytes = 0;
+    for (const State &state : plan.states)
+      if (state.kind == StateKind::derived && state.derivation == i) {
+        ++states;
+        bytes += state.bytes;
+      }
+    list.push_back({{"name", entry.name},
+                    {"calls", instance.calls(entry)},
+                    {"launches", entry.launches().size()},
+                    {"states", states},
+                    {"bytes", bytes},
+                    {"copies", plannedCopies(plan, entry, /*rows=*/1)}});
+  }
+  return list;
 }
 
 /// Adds the replica's number if there are several.
@@ -159,6 +183,7 @@ Json reportOf(Instance &instance) {
   const Plan &plan = instance.plan();
   Json report;
   report["entries"] = entriesJson(instance);
+  report["derivations"] = derivationsJson(instance);
   report["copies"] = report["reasons"] = report["memory"] = Json::array();
   int64_t refreshed = 0;
   for (int64_t replica = 0; replica < instance.replicasHere(); ++replica) {
@@ -213,6 +238,20 @@ static void printCollectives(const Json &collectives) {
   }
 }
 
+static void printCopy(const Json &copy) {
+  printFormatted("  %-6s to %-6s %12" PRId64 " B  %-6s %-10s %s  %s", shownDevice(text(copy["from"])).c_str(),
+                 shownDevice(text(copy["to"])).c_str(), copy["bytes"].get<int64_t>(), text(copy["when"]).c_str(),
+                 text(copy["reason"]).c_str(), text(copy["value"]).c_str(), text(copy["source"]).c_str());
+}
+
+static void printDerivation(const Json &derivation) {
+  printLine(concat(text(derivation["name"]), ": ", derivation["calls"].get<int64_t>(), " calls; each computes ",
+                   derivation["states"].get<int64_t>(), " derived states / ", derivation["bytes"].get<int64_t>(),
+                   " B in ", derivation["launches"].get<int64_t>(), " launches"));
+  for (const Json &copy : derivation["copies"])
+    printCopy(copy);
+}
+
 static void printCalls(const Json &entry) {
   std::string cut = entry.contains("microbatches")
                         ? concat(" in ", entry["microbatches"].get<int64_t>(), " microbatches")
@@ -220,14 +259,14 @@ static void printCalls(const Json &entry) {
   printLine(concat(text(entry["name"]), ": ", entry["calls"].get<int64_t>(), " calls; each copies ",
                    countText(entry["per_call"]), " with ", entry["rows"].get<int64_t>(), " rows", cut));
   for (const Json &copy : entry["copies"])
-    printFormatted("  %-6s to %-6s %12" PRId64 " B  %-6s %-10s %s  %s", shownDevice(text(copy["from"])).c_str(),
-                   shownDevice(text(copy["to"])).c_str(), copy["bytes"].get<int64_t>(), text(copy["when"]).c_str(),
-                   text(copy["reason"]).c_str(), text(copy["value"]).c_str(), text(copy["source"]).c_str());
+    printCopy(copy);
 }
 
 void printReport(const Json &report) {
   for (const Json &entry : report["entries"])
     printCalls(entry);
+  for (const Json &derivation : report["derivations"])
+    printDerivation(derivation);
   printLine("copies / bytes    predicted                  executed                   copy engine");
   for (const Json &copy : report["copies"])
     printFormatted("  %-6s to %-6s %-26s %-26s %s%s", shownDevice(text(copy["from"])).c_str(),

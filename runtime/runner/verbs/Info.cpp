@@ -36,6 +36,16 @@ static int64_t launchesOf(const Plan &plan, const Entry &entry) {
   return launches;
 }
 
+/// The derivations that calls of an entry may run first.
+static std::vector<const Entry *> derivationsOf(const Plan &plan, const Entry &entry) {
+  std::vector<const Entry *> derivations;
+  for (const Entry *part : plan.partsOf(entry))
+    for (size_t number : part->derivations)
+      if (std::find(derivations.begin(), derivations.end(), &plan.entries[number]) == derivations.end())
+        derivations.push_back(&plan.entries[number]);
+  return derivations;
+}
+
 static Json entryJson(const Plan &plan, const Entry &entry) {
   Json json;
   json["name"] = entry.name;
@@ -49,6 +59,8 @@ static Json entryJson(const Plan &plan, const Entry &entry) {
   for (const CallPart &part : entry.parts)
     json["parts"].push_back({{"when", CallPart::whenNames[static_cast<size_t>(part.when)]},
                              {"launches", plan.entries[part.entry].launches().size()}});
+  for (const Entry *derivation : derivationsOf(plan, entry))
+    json["derivations"].push_back({{"name", derivation->name}, {"launches", derivation->launches().size()}});
   json["peak_bytes"] = entry.peakBytes.front();
   json["device_peak_bytes"] = entry.peakBytes;
   return json;
@@ -68,6 +80,21 @@ static Json deviceJson(const Device &device, size_t number, const Ordinals &ordi
   return json;
 }
 
+static bool isDerived(const State &state) { return state.kind == StateKind::derived; }
+
+static std::vector<std::string> sourcesOf(const Plan &plan, const State &state) {
+  std::vector<std::string> names;
+  for (size_t source : state.sources)
+    names.push_back(plan.states[source].name);
+  return names;
+}
+
+static Json derivedJson(const Plan &plan, const State &state) {
+  return {
+      {"name", state.name},   {"dtype", nameOf(state.dtype)},      {"shape", state.shape},
+      {"bytes", state.bytes}, {"sources", sourcesOf(plan, state)}, {"derivation", plan.entries[state.derivation].name}};
+}
+
 static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   Json json;
   json["model"] = plan.model;
@@ -79,9 +106,9 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
   json["capacity"] = plan.capacity;
   json["parameters"] = plan.parameterCount();
   json["peak_bytes"] = plan.peakBytes(0);
-  json["entries"] = json["states"] = json["devices"] = json["arenas"] = Json::array();
+  json["entries"] = json["states"] = json["derived"] = json["devices"] = json["arenas"] = Json::array();
   for (const Entry &entry : plan.entries)
-    if (!entry.isPart)
+    if (entry.isCallable())
       json["entries"].push_back(entryJson(plan, entry));
   for (const State &state : plan.states)
     if (state.isKept())
@@ -91,6 +118,9 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
                                 {"shape", state.shape},
                                 {"shards", state.shards},
                                 {"bytes", state.bytes}});
+  for (const State &state : plan.states)
+    if (isDerived(state))
+      json["derived"].push_back(derivedJson(plan, state));
   for (size_t i = 0; i < plan.devices.size(); ++i)
     json["devices"].push_back(deviceJson(plan.devices[i], i, ordinals));
   for (const Arena &arena : plan.arenas)
@@ -169,13 +199,16 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
   printDevices(plan, ordinals, threads);
   printLine("entries");
   for (const Entry &entry : plan.entries) {
-    if (entry.isPart)
+    if (!entry.isCallable())
       continue;
     printLine(concat("  ", entry.name, "  ", launchesOf(plan, entry), " launches, peak ",
                      bytesText(static_cast<uint64_t>(entry.peakBytes.front()))));
     for (const CallPart &part : entry.parts)
       printLine(concat("    ", part.when == CallPart::When::each ? "each microbatch " : "once a call ",
                        plan.entries[part.entry].launches().size(), " launches"));
+    for (const Entry *derivation : derivationsOf(plan, entry))
+      printLine(concat("    first ", derivation->name, " if derived states are stale: ", derivation->launches().size(),
+                       " launches"));
     printLine(concat("    takes ", valuesText(plan, entry.inputs)));
     printLine(concat("    gives ", valuesText(plan, entry.outputs)));
     for (const Json &copy : plannedCopies(plan, entry, mostRows(plan, entry)))
@@ -194,6 +227,12 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
     if (state.isKept())
       printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind),
                        state.isSharded() ? concat(", a shard of ", state.shards) : ""));
+  if (std::any_of(plan.states.begin(), plan.states.end(), isDerived))
+    printLine("derived states, stale once a state after 'from' is written");
+  for (const State &state : plan.states)
+    if (isDerived(state))
+      printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  from ",
+                       listed(sourcesOf(plan, state)), ", by ", plan.entries[state.derivation].name));
   printLine(concat("parameters ", plan.parameterCount()));
 }
 

@@ -228,6 +228,8 @@ private:
     initialise(instance, /*seed=*/0);
     instance.team().enter([&] {
       for (const runtime::Entry &entry : plan.entries) {
+        if (entry.isDerivation)
+          continue;
         constexpr size_t kLeastCalls = 5, kMostCalls = 200;
         int64_t rows = entry.hasRows() ? plan.capacity : 1;
         std::vector<double> seconds = runtime::medianOfCalls(runtime::timeActions(
