@@ -86,7 +86,8 @@ def Sluice_StateKinds : Sluice_Words<"StateKind", "state kind", [
     I32EnumAttrCase<"Hyperparameter", 3, "hyperparameter">, I32EnumAttrCase<"Step", 4, "step">,
         I32EnumAttrCase<"Share", 5, "share">, I32EnumAttrCase<"Accumulator", 6, "accumulator">,
     I32EnumAttrCase<"Key", 7, "key">, I32EnumAttrCase<"Constant", 8, "constant">,
-        I32EnumAttrCase<"Cache", 9, "cache">, I32EnumAttrCase<"Derived", 10, "derived">]>;
+        I32EnumAttrCase<"Cache", 9, "cache">, I32EnumAttrCase<"Derived", 10, "derived">,
+        I32EnumAttrCase<"Scales", 11, "scales">]>;
 def Sluice_StateKindAttr : EnumAttr<Sluice_Dialect, Sluice_StateKinds, "state_kind">;
 def Sluice_CopyReasons : Sluice_Words<"CopyReason", "copy reason", [
     I32EnumAttrCase<"To", 0, "to">, I32EnumAttrCase<"CopyTo", 1, "copy_to">, I32EnumAttrCase<"Pin", 2, "pin">,
@@ -146,6 +147,10 @@ def SameDevice : NativeOpTrait<"SameDevice"> { let cppNamespace = "::sluice::ir"
 
 /// No gradient flows through the op: its derivative is zero or must be ignored.
 def NoGradient : NativeOpTrait<"NoGradient"> { let cppNamespace = "::sluice::ir"; }
+
+/// Operands and results have one layout where the backend leaves it open, as those of elementwise ops. For ops whose
+/// operands have the rank of the result, and elements at its index or at a part of it.
+def SharesLayout : NativeOpTrait<"SharesLayout"> { let cppNamespace = "::sluice::ir"; }
 
 // The dtype in which an op of f32 computes with a narrow `--precision`. An op without one of these traits computes in
 // f32 from f32: sums, means, divisions by small numbers, exponentials and logarithms. Sums within an op follow its

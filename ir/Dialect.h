@@ -38,6 +38,9 @@ public:
 /// No gradient flows through the op.
 template <typename Op> class NoGradient : public mlir::OpTrait::TraitBase<Op, NoGradient> {};
 
+/// Operands and results have one layout where the backend leaves it open.
+template <typename Op> class SharesLayout : public mlir::OpTrait::TraitBase<Op, SharesLayout> {};
+
 /// How `mixPrecision` treats an op whose operands are f32: see ir/Base.td. An op without any of these stays in f32.
 template <typename Op> class ComputesNarrow : public mlir::OpTrait::TraitBase<Op, ComputesNarrow> {};
 template <typename Op> class FollowsPrecision : public mlir::OpTrait::TraitBase<Op, FollowsPrecision> {};

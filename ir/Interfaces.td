@@ -84,7 +84,10 @@ def ContractionOp : OpInterface<"ContractionOp"> {
       "std::pair<int64_t, int64_t>", "getFlops", (ins)>,
     InterfaceMethod<[{
         The number of groups of channels, each with a separate product.}],
-      "uint64_t", "getGroups", (ins), "", "return 1;">];
+      "uint64_t", "getGroups", (ins), "", "return 1;">,
+    InterfaceMethod<[{
+        The dimensions of operand `number` that a product of two tensors sums over; none for sums over windows.}],
+      "::llvm::SmallVector<unsigned>", "getSummedDims", (ins "unsigned":$number), "", "return {};">];
 }
 
 def BlockwiseOp : OpInterface<"BlockwiseOp"> {

@@ -1,5 +1,6 @@
 // All op families, for one set of generated files.
 include "ir/ops/layer/Attention.td"
+include "ir/ops/math/Blocks.td"
 include "ir/ops/action/Collective.td"
 include "ir/ops/product/Contraction.td"
 include "ir/ops/math/Elementwise.td"

@@ -94,6 +94,8 @@ bool isCrossing(Operation *op) {
 }
 
 bool isWidening(Operation *op) {
+  if (isa<DequantizeBlocksOp>(op))
+    return true;
   auto cast = dyn_cast<CastOp>(op);
   return cast && isHalf(elementOf(cast.getA())) && elementOf(cast.getY()).isF32();
 }

@@ -134,7 +134,7 @@ private:
       joinState(set.getValue(), set.getState());
     else if (auto state = dyn_cast<StateOp>(op); state && state.getOf())
       joinSlot(state, stateOf(*state.getOf()));
-    else if (isa<ElementwiseOp, CollectiveOp>(op))
+    else if (isa<ElementwiseOp, CollectiveOp>(op) || op->hasTrait<SharesLayout>())
       joinUnlessFixed(op->getResult(0), op->getOperands());
   }
 

@@ -342,6 +342,18 @@ TEST(Inference, SaysWhatIsWrong) {
       {"\"sluice.bernoulli\"(%0, %1) {stream = 0 : i64, p = 0.5 : f64, type = tensor<2xi1>} : (tensor<2xi32>, "
        "tensor<2xi64>) -> tensor<2xi1>",
        "the number of the first row is a scalar; got [2]"},
+      {"\"sluice.dequantize_blocks\"(%0, %1) {axis = 1 : i64} : (tensor<3x40xui8>, tensor<3x1xf16>) -> "
+       "tensor<3x40xf32>",
+       "axis 1 of [3, 40] is not a multiple of 32"},
+      {"\"sluice.dequantize_blocks\"(%0, %1) {axis = 0 : i64} : (tensor<64x3xui8>, tensor<3x2xf16>) -> "
+       "tensor<64x3xf32>",
+       "scales differ from the blocks: [3, 2] and [2, 3]"},
+      {"\"sluice.dequantize_blocks\"(%0, %1) {axis = 1 : i64} : (tensor<?x32xui8>, tensor<?x1xf16>) -> "
+       "tensor<?x32xf32>",
+       "blocks have known sizes; got [?, 32]"},
+      {"\"sluice.dequantize_blocks\"(%0, %1) {axis = 2 : i64} : (tensor<3x32xui8>, tensor<3x1xf16>) -> "
+       "tensor<3x32xf32>",
+       "axis 2 is not a dimension of [3, 32]"},
       {"\"sluice.power_sum\"(%0, %1) {power = 3 : i64} : (tensor<2x3xf32>, tensor<3xf64>) -> tensor<3xf64>",
        "power is 1 or 2; got 3"},
       {"\"sluice.power_sum\"(%0, %1) {power = 1 : i64} : (tensor<2x3xf32>, tensor<2xf64>) -> tensor<2xf64>",

@@ -346,6 +346,13 @@ static const std::map<std::string, std::vector<Sample>> &getOtherSamples() {
         {"\"sluice.bernoulli\"(%0, %1) {stream = 7 : i64, p = 0.3 : f64, type = tensor<2x?x7xi1>} : (tensor<2xi32>, "
          "tensor<i64>) -> tensor<2x?x7xi1>",
          {{-1e9, 1e9}, {0, 1e6}}}}},
+      {"sluice.dequantize_blocks",
+       {{"\"sluice.dequantize_blocks\"(%0, %1) {axis = 1 : i64} : (tensor<3x64xui8>, tensor<3x2xf16>) -> "
+         "tensor<3x64xf32>",
+         {{0, 256}, {0, 2}}},
+        {"\"sluice.dequantize_blocks\"(%0, %1) {axis = 0 : i64} : (tensor<32x40xui8>, tensor<1x40xf16>) -> "
+         "tensor<32x40xf32>",
+         {{0, 256}, {0, 2}}}}},
       {"sluice.power_sum",
        {{"\"sluice.power_sum\"(%0, %1) {power = 1 : i64} : (tensor<?x3x2x5xf64>, tensor<3xf64>) -> tensor<3xf64>",
          {{-2, 2}, {-1, 1}}},

@@ -23,7 +23,7 @@ OWNERS = [
     (r"fmt/", "fmt"),
     (r"(gtest|gmock)/", "gtest"),
     (r"sluice/runtime/", "runtime api"),
-    (r"sluice/backend/(dtypes|halves)\.h$", "dtypes"),
+    (r"sluice/backend/(blocks|dtypes|halves)\.h$", "dtypes"),
     (r"sluice/backend/", "backend abi"),
     (r"sluice/(compile_options\.(h|def)|dtype\.h|language\.h)$", "options"),
     (r"sluice/", "frontend api"),

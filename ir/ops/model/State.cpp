@@ -5,6 +5,7 @@
 #include "ir/ops/Inference.h"
 #include "ir/ops/model/Init.h"
 #include "ir/text/Names.h"
+#include "sluice/backend/blocks.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -115,15 +116,34 @@ static LogicalResult verifySources(StateOp state, SymbolTableCollection &symbols
   return success();
 }
 
+/// There is one scale for each block of elements along one dimension.
+static LogicalResult verifyScales(StateOp scales, StateOp parameter) {
+  RankedTensorType type = scales.getTensorType(), elements = parameter.getTensorType();
+  bool fits = type.getRank() == elements.getRank() && type.getElementType().isF16() &&
+              elements.getElementType().isUnsignedInteger(8);
+  int64_t dimsOfBlocks = 0;
+  for (int64_t dim = 0; fits && dim < type.getRank(); ++dim)
+    if (type.getDimSize(dim) != elements.getDimSize(dim)) {
+      ++dimsOfBlocks;
+      fits = type.getDimSize(dim) * SLUICE_BLOCK_ELEMENTS == elements.getDimSize(dim);
+    }
+  if (fits && dimsOfBlocks == 1)
+    return success();
+  return scales.emitOpError("has type ") << type << ", which is no scale for each block of @" << parameter.getSymName()
+                                         << ", of " << elements;
+}
+
 /// A slot, or the accumulator of a gradient, has its parameter's layout and therefore its shape.
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyLike(*this, symbols)) || failed(verifyAliases(*this)) || failed(verifySources(*this, symbols)))
     return failure();
   if (!getOf())
-    return success();
+    return getKind() == StateKind::Scales ? emitOpError("has scales of no parameter") : success();
   auto owner = symbols.lookupNearestSymbolFrom<StateOp>(*this, getOfAttr());
   if (!owner || owner == *this || owner.getOf())
     return emitOpError("belongs to no parameter: @") << *getOf();
+  if (getKind() == StateKind::Scales)
+    return verifyScales(*this, owner);
   if (owner.getTensorType().getShape() != getTensorType().getShape())
     return emitOpError("has the shape ") << printShape(getTensorType().getShape()) << ", what it belongs to "
                                          << printShape(owner.getTensorType().getShape());

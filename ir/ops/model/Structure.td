@@ -41,6 +41,9 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
     entry point without inputs and outputs, which reads these states. The runtime calls the derivation before a call
     that reads the derived state, if a source was written since the last time. It is never saved, and no user sets it.
 
+    scales: the f16 scales of the parameter `of`, which is stored in blocks of bytes (see `dequantize_blocks`). It has
+    the shape of the parameter, with one scale for 32 elements along one dimension.
+
     `type` is the logical type, as users and checkpoints see it. `physical` has the layout in which the backend stores
     the state, once layouts are chosen. `init` is the initial value. A state that is `like` an earlier one with the same
     `init` begins with the same elements, including random ones. `aliases` are other names of a shared parameter, which

@@ -38,6 +38,7 @@ def EinsumOp : Sluice_Contraction<"einsum",
   let extraClassDeclaration = typeCompatibility # [{
     /// The letters of the equation.
     ::sluice::ir::Equation getLetters();
+    ::llvm::SmallVector<unsigned> getSummedDims(unsigned number);
     /// Builds the product by any letters as an op with canonical letters.
     static ::mlir::Value multiply(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value a, ::mlir::Value b,
         const ::sluice::ir::Equation &letters);

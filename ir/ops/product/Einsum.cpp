@@ -61,6 +61,16 @@ LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Value
 
 Equation EinsumOp::getLetters() { return *Equation::parse(std::nullopt, getEquation()); }
 
+SmallVector<unsigned> EinsumOp::getSummedDims(unsigned number) {
+  Equation letters = getLetters();
+  std::string summed = letters.summed();
+  SmallVector<unsigned> dims;
+  for (auto [dim, letter] : llvm::enumerate(number == 0 ? letters.a : letters.b))
+    if (Equation::isIn(summed, letter))
+      dims.push_back(unsigned(dim));
+  return dims;
+}
+
 /// The stride of each letter of `order` in a row-major tensor; 0 if the tensor lacks the letter.
 static SmallVector<int64_t> stridesAlong(StringRef order, StringRef letters, ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(order.size(), 0);

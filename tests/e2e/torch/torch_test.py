@@ -36,7 +36,7 @@ DTYPES = ("f32", "f64")
 
 # Ops that no user graph contains, and one op that the frontend omits.
 LATER = {"add_along", "attention_key_value_grad", "attention_query_grad", "avg_pool2d_grad", "batch_norm_grad",
-         "bernoulli", "constant", "conv2d_weight_grad", "copy", "dynamic_slice",
+         "bernoulli", "constant", "conv2d_weight_grad", "copy", "dequantize_blocks", "dynamic_slice",
          "dynamic_update_slice", "max_pool2d_grad", "normal", "normalize_grad", "power_sum", "random_bits", "relayout", "rows",
          "scatter_add", "uniform"}
 UNSPOKEN = {"dropout", "identity"}

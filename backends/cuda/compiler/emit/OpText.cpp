@@ -35,8 +35,10 @@ static std::string unsignedName(Type type) {
   return width <= 8 ? typeName(type) : width == 32 ? "unsigned" : "unsigned long long";
 }
 
-/// An op's expression: a, b and c are its operands, T its type, U that of its first operand as an unsigned one, and $
-/// the suffix of function names for floats.
+static std::string signedName(Type type) { return type.isInteger(8) ? "signed char" : typeName(type); }
+
+/// An op's expression: a, b and c are its operands, T its type, U and S that of its first operand as an unsigned and a
+/// signed one, and $ the suffix of function names for floats.
 static std::string formOf(Operation *op) {
   static const llvm::StringMap<std::string> forms = {
       {"arith.addf", "a + b"},
@@ -70,7 +72,7 @@ static std::string formOf(Operation *op) {
       {"arith.extsi", "a"},
       {"arith.fptosi", "a"},
       {"arith.fptoui", "a"},
-      {"arith.sitofp", "a"},
+      {"arith.sitofp", "(S)a"},
       {"arith.uitofp", "(U)a"},
       {"math.fma", "fma$(a, b, c)"},
       {"math.powf", "pow$(a, b)"},
@@ -146,6 +148,8 @@ std::string opText(Operation *op, ArrayRef<std::string> operands) {
       text += typeName(result);
     else if (isAlone && form[i] == 'U')
       text += unsignedName(op->getOperand(0).getType());
+    else if (isAlone && form[i] == 'S')
+      text += signedName(op->getOperand(0).getType());
     else if (isAlone && form[i] >= 'a' && form[i] <= 'c')
       text += operands[size_t(form[i] - 'a')];
     else
