@@ -9,7 +9,9 @@
 namespace sluice::runtime {
 
 /// Whether a state has no value at first.
-static bool begins(const State &state) { return state.isWeight() || state.kind == StateKind::hyperparameter; }
+static bool begins(const State &state) {
+  return state.isWeight() || state.kind == StateKind::hyperparameter || state.kind == StateKind::scales;
+}
 
 namespace {
 /// Indices of the first actions that read and write a state.

@@ -2,6 +2,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
+#include "runtime/io/Blocks.h"
 #include "runtime/io/Convert.h"
 
 #include <algorithm>
@@ -119,23 +120,41 @@ class OtherTypes {
 public:
   void add(DType from, DType to) {
     if (from != to)
-      ++counts_[{from, to}];
+      ++counts_[{from, concat(conversion(from, to) ? "widened to " : "rounded to ", nameOf(to))}];
   }
+  void addQuantized(DType from) { ++counts_[{from, "quantized to q8_0"}]; }
 
   std::vector<std::string> lines(const std::string &path) const {
     std::vector<std::string> lines;
-    for (const auto &[types, count] : counts_)
-      lines.push_back(concat(path, ": ", count, count == 1 ? " tensor of " : " tensors of ", nameOf(types.first),
-                             count == 1 ? " is " : " are ",
-                             conversion(types.first, types.second) ? "widened" : "rounded", " to ",
-                             nameOf(types.second)));
+    for (const auto &[change, count] : counts_)
+      lines.push_back(concat(path, ": ", count, count == 1 ? " tensor of " : " tensors of ", nameOf(change.first),
+                             count == 1 ? " is " : " are ", change.second));
     return lines;
   }
 
 private:
-  std::map<std::pair<DType, DType>, int64_t> counts_;
+  std::map<std::pair<DType, std::string>, int64_t> counts_; // by the type in the file, and its change
 };
 } // namespace
+
+static BlockShape blockShapeOf(const State &state, const State &scales) {
+  return *BlockShape::of(state.shape, scales.shape); // which reading the plan has checked
+}
+
+/// Sets a parameter in blocks of bytes, and its scales, from a tensor of floats.
+static void loadBlocks(Instance &instance, const State &state, const State &scales, const TensorSource &source) {
+  Blocks blocks = quantize(source.roundedTo(DType::f32, state.shape), blockShapeOf(state, scales));
+  instance.setState(state, blocks.elements);
+  instance.setState(scales, blocks.scales);
+}
+
+/// The f32 values of a parameter in blocks of bytes.
+static Bytes valuesOfBlocks(const Instance &instance, const State &state, const State &scales) {
+  Blocks blocks{Bytes(static_cast<size_t>(state.logicalBytes())), Bytes(static_cast<size_t>(scales.logicalBytes()))};
+  instance.getState(state, blocks.elements);
+  instance.getState(scales, blocks.scales);
+  return dequantize(blocks, blockShapeOf(state, scales));
+}
 
 std::vector<std::string> loadWeights(Instance &instance, const std::string &path) {
   OpenWeights weights{path, std::make_shared<const SafetensorsFile>(path)};
@@ -156,8 +175,13 @@ std::vector<std::string> loadWeights(Instance &instance, const std::string &path
   for (const State &state : plan.states)
     if (state.isWeight()) {
       TensorSource source = findTensor(state, weights);
-      types.add(source.dtype, state.dtype);
       TensorSource straight = turns && mayBeTransposed(state) ? transposed(source) : source;
+      if (const State *scales = plan.scalesOf(state)) {
+        types.addQuantized(source.dtype);
+        loadBlocks(instance, state, *scales, straight);
+        continue;
+      }
+      types.add(source.dtype, state.dtype);
       loadState(instance, state, straight.roundedTo(state.dtype, state.shape));
     }
   return types.lines(path);
@@ -228,16 +252,27 @@ void loadStates(Instance &instance, const SafetensorsFile &file, const std::stri
 }
 
 /// Writes the states that `chosen` selects. `elements` maps the name of a state to the name of the state whose elements
-/// are written. Sets the checksum if the metadata has a key for it.
+/// are written. A parameter in blocks is written as f32 unless its scales are written too. Sets the checksum if the
+/// metadata has a key for it.
 template <typename Chosen, typename Elements>
 static void writeStates(const Instance &instance, const std::string &path, Metadata metadata, Chosen chosen,
                         Elements elements) {
+  const Plan &plan = instance.plan();
+  auto scalesOf = [&](const State &state) -> const State * {
+    const State *scales = plan.scalesOf(state);
+    return scales && !chosen(*scales) ? scales : nullptr;
+  };
   std::vector<TensorRange> tensors;
-  for (const State &state : instance.plan().states)
-    if (chosen(state))
-      tensors.push_back({state.name, state.dtype, state.shape, 0, static_cast<uint64_t>(state.logicalBytes())});
+  for (const State &state : plan.states)
+    if (chosen(state)) {
+      DType dtype = scalesOf(state) ? DType::f32 : state.dtype;
+      tensors.push_back({state.name, dtype, state.shape, 0, static_cast<uint64_t>(state.elements()) * sizeOf(dtype)});
+    }
   auto give = [&](const TensorRange &tensor, const WriteBytes &write) {
-    instance.getState(instance.state(elements(tensor.name)), write);
+    const State &state = instance.state(elements(tensor.name));
+    if (const State *scales = scalesOf(state))
+      return write(valuesOfBlocks(instance, state, *scales));
+    instance.getState(state, write);
   };
   if (metadata.count(checksumKey))
     metadata[checksumKey] = checksumOf(metadata, tensors, give);

@@ -99,6 +99,14 @@ const Entry *Plan::findEntry(std::string_view name) const {
 
 const State *Plan::findState(std::string_view name) const { return find(states, name); }
 
+const State *Plan::scalesOf(const State &state) const {
+  if (state.kind != StateKind::parameter || state.dtype != DType::u8)
+    return nullptr;
+  auto found = std::ranges::find_if(
+      states, [&](const State &other) { return other.kind == StateKind::scales && other.of == state.name; });
+  return found == states.end() ? nullptr : &*found;
+}
+
 std::vector<std::string> Plan::entryNames() const {
   std::vector<std::string> names;
   for (const Entry &entry : entries)

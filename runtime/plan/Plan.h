@@ -75,10 +75,11 @@ enum class StateKind {
   constant,    ///< read-only data in the artifact, not saved
   cache,       ///< values that calls of user-defined entry points pass to later calls, not saved; begins as zero
   derived,     ///< computed from `sources` by a derivation, not saved
+  scales,      ///< scales of the parameter `of`, which is stored in blocks of bytes
 };
 inline constexpr std::string_view stateKindNames[] = {"parameter", "slot",  "statistic",   "hyperparameter",
                                                       "step",      "share", "accumulator", "key",
-                                                      "constant",  "cache", "derived"};
+                                                      "constant",  "cache", "derived",     "scales"};
 /// Names of the states of kind `share`: the rows of a call over all replicas, the rows before those of this replica and
 /// microbatch, and the replica's number.
 inline constexpr std::string_view globalRowsName = "global_rows", firstRowName = "first_row", replicaName = "replica";
@@ -99,7 +100,7 @@ struct InitialData {
 struct State {
   std::string name;
   StateKind kind = StateKind::parameter;
-  std::string of; ///< the parameter of an optimizer slot or accumulated gradient; else empty
+  std::string of; ///< the parameter of an optimizer slot, an accumulated gradient or scales; else empty
   DType dtype = DType::f32;
   Shape shape; ///< shape of the whole state
   /// Number of shards, one per replica: consecutive vectors of its elements in row-major order.
@@ -424,6 +425,8 @@ struct Plan {
   const Entry *findEntry(std::string_view name) const;
   std::vector<std::string> entryNames() const;
   const State *findState(std::string_view name) const;
+  /// The scales of a parameter in blocks of bytes; null if the state is none.
+  const State *scalesOf(const State &state) const;
   /// The entries that run for a call, in order: its parts, or the entry itself.
   std::vector<const Entry *> partsOf(const Entry &entry) const;
   /// For each entry of `partsOf`, its executions per call of `entry` with this many microbatches per replica.

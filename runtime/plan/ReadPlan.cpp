@@ -3,6 +3,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/ArtifactChecksum.h"
+#include "runtime/plan/BlockShape.h"
 #include "runtime/plan/ReadFields.h"
 
 #include <algorithm>
@@ -57,6 +58,7 @@ public:
     checkParts(root.at("entries"), plan_);
     checkDerivations(root.at("entries"), root.at("states"), plan_);
     checkShares(root.at("states"));
+    checkScales(root.at("states"));
     checkUniqueNames(root.at("devices"), plan_.devices);
     checkUniqueNames(root.at("queues"), plan_.queues);
     checkUniqueNames(root.at("states"), plan_.states);
@@ -233,6 +235,21 @@ private:
         for (const Action &action : entry.actions)
           if (plan_.writes(action, state.slot, state.bytes))
             its.fail(concat("is written by ", quote(entry.name), ", but the runtime sets it"));
+    }
+  }
+
+  /// Checks that scales fit the blocks of their parameter: the runtime writes both from one tensor.
+  void checkScales(const JsonReader &json) const {
+    std::vector<JsonReader> list = json.list();
+    for (size_t i = 0; i < plan_.states.size(); ++i) {
+      const State &state = plan_.states[i];
+      if (state.kind != StateKind::scales)
+        continue;
+      const State *parameter = plan_.findState(state.of);
+      if (!parameter || plan_.scalesOf(*parameter) != &state || state.dtype != DType::f16 ||
+          !BlockShape::of(parameter->shape, state.shape))
+        list[i].fail(concat("has scales, ", typeText(state.dtype, state.shape), ", that fit no parameter of bytes ",
+                            quote(state.of)));
     }
   }
 
