@@ -46,6 +46,10 @@ void expandComposites(mlir::ModuleOp module);
 /// updates such a weight.
 mlir::LogicalResult narrowWeights(mlir::ModuleOp module, ir::Precision stored);
 
+/// Stores the weights that products read in blocks of bytes with scales (q8_0), for inference. Warns about weights that
+/// stay in f32. Fails if an entry point other than `init` updates such a weight.
+mlir::LogicalResult quantizeWeights(mlir::ModuleOp module);
+
 /// Replaces the states of a functional model with inputs and outputs of its entry points.
 mlir::LogicalResult functionalStates(mlir::ModuleOp module);
 

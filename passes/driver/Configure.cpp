@@ -143,7 +143,7 @@ static llvm::Error checkPrecision(ModuleOp module, llvm::StringRef phase, const 
   if (promotesToF64(options) && precision.value_or(recorded) != ir::Precision::F32)
     return refuse(Obstacle::Usage,
                   "cannot combine --dtype f64 with precision " + ir::stringifyPrecision(precision.value_or(recorded)));
-  if (promotesToF64(options) && options.weights_type)
+  if (promotesToF64(options) && !options.weights_type.empty())
     return refuse(Obstacle::Usage, "cannot combine --dtype f64 with --weights-type");
   return llvm::Error::success();
 }

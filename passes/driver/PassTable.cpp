@@ -27,7 +27,7 @@ static LogicalResult recordOptions(Compilation &c) {
 }
 
 static LogicalResult narrowWeights(Compilation &c) {
-  return narrowWeights(c.module, *precisionOf(c.options.weights_type));
+  return narrowWeights(c.module, *ir::symbolizePrecision(c.options.weights_type));
 }
 
 static LogicalResult chooseDevices(Compilation &c) {
@@ -157,6 +157,8 @@ static constexpr Pass kPasses[] = {
     {"expand-composites", "Expand composite ops whose formula has sums over the rows", 0, 0, always<expandComposites>},
     {"narrow-weights", "Store the matrices of products in f16 or bf16", kEntryPoints | kLoops, 0, narrowWeights,
      Uses::Compilation},
+    {"quantize-weights", "Store the matrices of products in blocks of bytes with scales", kEntryPoints | kLoops, 0,
+     onModule<quantizeWeights>},
     {"simplify", "Canonicalize ops, merge equal ops and remove dead ops", 0, 0, onModule<simplify>},
     {"functional-states", "Replace states with inputs and outputs of entry points", kEntryPoints | kLoops, 0,
      onModule<functionalStates>},
@@ -249,7 +251,8 @@ static constexpr Pass kPasses[] = {
 //===- phases -----------------------------------------------------------------------------------------------------===//
 
 static bool isPromoted(const Compilation &c) { return promotesToF64(c.options); }
-static bool narrowsWeights(const Compilation &c) { return c.options.weights_type.has_value(); }
+static bool quantizesWeights(const Compilation &c) { return c.options.weights_type == kQ8; }
+static bool narrowsWeights(const Compilation &c) { return !c.options.weights_type.empty() && !quantizesWeights(c); }
 static bool isFunctional(const Compilation &c) { return ir::getModel(c.module).getFunctional(); }
 static bool isSharing(const Compilation &c) { return ir::sharesRows(c.module); }
 /// `choose-devices` also finds the costs.
@@ -273,11 +276,17 @@ static constexpr StringLiteral kWithShares = "with several shares", kWithShards 
 
 static constexpr Step kModel[] = {{"promote-to-f64", isPromoted, "if requested"}, {"record-options"}};
 // Canonicalized before differentiation, so that gradients are those of the canonical forms.
-static constexpr Step kTrain[] = {{"keep-variables"},    {"canonicalize"},
-                                  {"mix-precision"},     {"build-entry-points"},
-                                  {"lower-scans"},       {"lower-branches"},
-                                  {"expand-composites"}, {"narrow-weights", narrowsWeights, "with `--weights-type`"},
-                                  {"simplify"},          {"functional-states", isFunctional, "in functional models"}};
+static constexpr Step kTrain[] = {{"keep-variables"},
+                                  {"canonicalize"},
+                                  {"mix-precision"},
+                                  {"build-entry-points"},
+                                  {"lower-scans"},
+                                  {"lower-branches"},
+                                  {"expand-composites"},
+                                  {"narrow-weights", narrowsWeights, "with `--weights-type f16` or `bf16`"},
+                                  {"quantize-weights", quantizesWeights, "with `--weights-type q8_0`"},
+                                  {"simplify"},
+                                  {"functional-states", isFunctional, "in functional models"}};
 static constexpr Step kChosen[] = {{"choose-devices"}};
 // Composites are expanded a second time for each replica's ops on its local rows.
 static constexpr Step kParallel[] = {{"find-costs", choosesBuckets, kWithShards},

@@ -6,11 +6,10 @@
 //
 // Inference with few rows, such as text generation, spends most of its time on reading these matrices. Training would
 // lose small updates of 16-bit weights, so an entry point that updates such a weight is an error.
-#include "ir/Module.h"
 #include "ir/build/Node.h"
 #include "passes/Passes.h"
 #include "passes/place/InheritDevice.h"
-#include "llvm/ADT/StringSet.h"
+#include "passes/train/StoredWeights.h"
 
 using namespace mlir;
 using namespace sluice::ir;
@@ -21,45 +20,26 @@ namespace {
 
 class WeightNarrowing {
 public:
-  WeightNarrowing(ModuleOp module, FloatType narrow) : module(module), builder(module.getContext()), narrow(narrow) {
-    module.walk([&](GetOp get) { gets[get.getState()].push_back(get); });
-    module.walk([&](SetOp set) { sets[set.getState()].push_back(set); });
-    for (auto state : module.getOps<StateOp>())
-      if (state.getLike())
-        for (StringRef name : {state.getSymName(), *state.getLike()})
-          copies.insert(name);
-  }
+  WeightNarrowing(ModuleOp module, FloatType narrow) : weights(module), builder(module.getContext()), narrow(narrow) {}
 
   LogicalResult run() {
-    for (auto state : module.getOps<StateOp>())
-      if (isWeight(state) && failed(narrowState(state)))
+    for (StateOp state : weights.find()) {
+      if (failed(weights.checkUnchanged(state, narrow.isF16() ? "f16" : "bf16")))
         return failure();
+      narrowState(state);
+    }
     return success();
   }
 
 private:
-  bool isWeight(StateOp state) {
-    auto type = cast<RankedTensorType>(state.getType());
-    return state.getKind() == StateKind::Parameter && type.getRank() == 2 && type.getElementType().isF32() &&
-           !copies.contains(state.getSymName()) && llvm::any_of(gets[state.getSymName()], [](GetOp get) {
-             return llvm::any_of(get->getUsers(), [](Operation *user) { return isa<ContractionOp>(user); });
-           });
-  }
-
-  LogicalResult narrowState(StateOp state) {
-    for (SetOp set : sets[state.getSymName()])
-      if (auto entry = set->getParentOfType<EntryOp>(); entry.getSymName() != "init")
-        return entry.emitError("cannot store weights in ")
-               << narrow << ": '" << entry.getSymName() << "' updates '" << state.getSymName()
-               << "'; compile entry points for inference only, for example --entries predict";
+  void narrowState(StateOp state) {
     state.setTypeAttr(TypeAttr::get(withElement(state.getType(), narrow)));
     if (std::optional<Type> physical = state.getPhysical())
       state.setPhysicalAttr(TypeAttr::get(withElement(*physical, narrow)));
-    for (GetOp get : gets[state.getSymName()])
+    for (GetOp get : weights.readsOf(state))
       widen(get);
-    for (SetOp set : sets[state.getSymName()])
+    for (SetOp set : weights.writesOf(state))
       round(set);
-    return success();
   }
 
   void widen(GetOp get) {
@@ -81,12 +61,9 @@ private:
     return castTo(Node(builder, value.getLoc(), value), element);
   }
 
-  ModuleOp module;
+  StoredWeights weights;
   OpBuilder builder;
   FloatType narrow;
-  llvm::StringMap<SmallVector<GetOp>> gets; // by the name of the state
-  llvm::StringMap<SmallVector<SetOp>> sets;
-  llvm::StringSet<> copies; // states that begin as a copy, and their sources
 };
 
 } // namespace

@@ -259,7 +259,7 @@ TEST(Generate, ReadsWeightsOfHalves) {
   std::string text = forGeneration(gpt2());
   std::vector<double> tokens = words(kLength, kWords);
   Compiled exact(text);
-  for (sluice::DType type : {sluice::f16, sluice::bf16}) {
+  for (const char *type : {"f16", "bf16"}) {
     CompileOptions options;
     options.weights_type = type;
     Compiled narrow(text, options);

@@ -43,6 +43,8 @@ TABLE = [
     (["compile", "small.mlir", "--precision", "bf16", "--dtype", "f64"], USAGE, "cannot combine --dtype f64 with precision bf16"),
     (["compile", "small.mlir", "--precision", "f16", "--dtype", "f64"], USAGE, "cannot combine --dtype f64 with precision f16"),
     (["compile", "small.mlir", "--weights-type", "f16", "--dtype", "f64"], USAGE, "cannot combine --dtype f64 with --weights-type"),
+    (["compile", "small.mlir", "--weights-type", "q8_0", "--dtype", "f64"], USAGE, "cannot combine --dtype f64 with --weights-type"),
+    (["compile", "small.mlir", "--weights-type", "q8"], USAGE, "--weights-type: 'q8' is none of f16, bf16, q8_0"),
     (["compile", "trained.mlir", "--weights-type", "bf16"], USAGE, "cannot apply --weights-type to a dump of phase 'train', which already has passed phase 'train'"),
     (["compile", "trained.mlir", "--precision", "f16"], USAGE, "cannot apply --precision to a dump of phase 'train', which already has the precision f32"),
     (["compile", "trained.mlir", "--precision", "bf16"], USAGE, "cannot apply --precision to a dump of phase 'train', which already has the precision f32"),

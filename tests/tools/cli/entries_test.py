@@ -70,6 +70,18 @@ class EntriesTest(CliTest):
         self.assertEqual((types["wte.weight"], types["wpe.weight"]), ("bf16", "f32"))
         self.assertIn("weights_type bf16", self.succeed(self.path("narrow"), "info"))
 
+    def test_weights_of_8_bits_are_for_inference(self):
+        self.graph("gpt2")
+        result = self.sluice("compile", "model.mlir", "--weights-type", "q8_0", "-o", "model")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("cannot store weights in 'q8_0': 'train_step' updates 'wte.weight'; compile entry points for inference only", result.stderr)
+        info = self.compiled("bytes", "--entries", "predict", "--weights-type", "q8_0")
+        states = {state["name"]: (state["kind"], state["dtype"]) for state in info["states"]}
+        self.assertEqual(states["wte.weight"], ("parameter", "u8"))
+        self.assertEqual(states["wte.weight.scales"], ("scales", "f16"))
+        self.assertEqual(states["wpe.weight"], ("parameter", "f32"))
+        self.assertIn("weights_type q8_0", self.succeed(self.path("bytes"), "info"))
+
     def test_states_of_training_are_left_out(self):
         self.graph("gpt2")
         whole, generating = self.compiled("whole"), self.compiled("generating", "--entries", "decode,prefill")

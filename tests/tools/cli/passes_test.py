@@ -10,6 +10,7 @@ from sluice_cli import BUILD, CliTest, main
 WAYS = (
     ("--dtype", "f64"),
     ("--entries", "predict", "--weights-type", "bf16"),
+    ("--entries", "predict", "--weights-type", "q8_0"),
     ("--devices", "sim:0=1GB"),
     ("--devices", "cpu,sim:0", "--placement", "auto"),
     ("--devices", "sim:0-1", "--replicas", "2", "--zero", "1"),
