@@ -42,14 +42,14 @@ public:
   void lower(sluice_blob &blob);
   void lowerKernels(std::span<const char *const> symbols, sluice_blob *const *blobs);
   bool canFuse(const sluice_kernel_view &kernel) const {
-    return loops::lastOpJoins(kernel) || isProductOfHalfWeight(kernel);
+    return loops::lastOpJoins(kernel) || isProductOfWidenedWeight(kernel);
   }
   void cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate);
 
 private:
   SmallVector<ModuleOp> generate(ArrayRef<size_t> numbers);
   std::vector<cpu::Object> compileEach(ArrayRef<size_t> numbers);
-  bool isProductOfHalfWeight(const sluice_kernel_view &kernel) const;
+  bool isProductOfWidenedWeight(const sluice_kernel_view &kernel) const;
   const char *keep(std::string text) { return names.emplace_back(std::move(text)).c_str(); }
 
   cpu::Target target;
@@ -115,12 +115,12 @@ void CpuSession::proposeLayout(const sluice_kernel_view &view, bool isResult, un
   proposal.num_layout = dims.size();
 }
 
-/// Whether the kernel is a product and the cast that widens its weight. The generator of the product then reads the
-/// weight in 16 bits.
-bool CpuSession::isProductOfHalfWeight(const sluice_kernel_view &kernel) const {
+/// Whether the kernel is a product and the op that widens its weight. The generator of the product then reads the
+/// weight as it is stored.
+bool CpuSession::isProductOfWidenedWeight(const sluice_kernel_view &kernel) const {
   if (kernel.num_ops != 2)
     return false;
-  Value weight = cpu::halfWeightOf(operationAt(kernel, 1), target, capacity);
+  Value weight = cpu::widenedWeightOf(operationAt(kernel, 1), target, capacity);
   return weight && weight.getDefiningOp() == operationAt(kernel, 0);
 }
 

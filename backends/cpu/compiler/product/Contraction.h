@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace sluice::cpu {
@@ -89,7 +90,9 @@ struct Matmul {
     Layout layout = Layout::Strided;
     int64_t strideI = 0, strideJ = 1;
     int64_t panel = 0;
-    mlir::Type half;                         // f16 or bf16 if B, in Panels, is widened as it is read; else null
+    mlir::Type half; // f16 or bf16 if B, in Panels, is widened as it is read; else null
+    // If B, in Panels, is stored in blocks of bytes along k: its scales, in panels of the same width.
+    std::optional<Place> scales;
     llvm::SmallVector<int64_t> batchStrides; // one for each batch dimension; 0 broadcasts
   };
 

@@ -10,6 +10,7 @@
 #include "backends/cpu/compiler/product/WindowProduct.h"
 #include "backends/loops/Elements.h"
 #include "ir/Layout.h"
+#include "ir/Work.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -69,7 +70,7 @@ private:
 } // namespace
 
 FailureOr<LoweredKernel> ContractionKernel::lower() {
-  if (failed(check()) || failed(widened.widen(root, halfWeightOf(root, target, capacity))))
+  if (failed(check()) || failed(widened.widen(root, widenedWeightOf(root, target, capacity))))
     return failure();
   FailureOr<Contraction> made = emit();
   if (failed(made) || failedInEpilogue)
@@ -146,8 +147,12 @@ FailureOr<Contraction> ContractionKernel::emitMatrices(const MatrixProduct &tens
   Matmul product = matrices->matmul;
   product.a.place = placeOf(tensors.a.memory);
   product.b.place = placeOf(tensors.b.memory);
-  if (halfWeightOf(root, target, capacity))
-    product.b.half = typeOf(WidenOperands::sourceOf(tensors.b.memory)).getElementType();
+  if (Value weight = widenedWeightOf(root, target, capacity)) {
+    if (auto blocks = weight.getDefiningOp<ir::DequantizeBlocksOp>())
+      product.b.scales = placeOf(blocks.getScales());
+    else
+      product.b.half = typeOf(WidenOperands::sourceOf(weight)).getElementType();
+  }
   product.c.place = placeOf(tensors.y.memory);
   product.workspace = workspace();
   product.epilogue = epilogue(!matrices->storesAlone);
@@ -253,7 +258,10 @@ Memory ContractionKernel::resultMemory(unsigned number) {
 SmallVector<Memory> ContractionKernel::accessed() {
   SmallVector<Memory> all;
   auto isFactor = [&](Value argument) {
-    return llvm::any_of(root->getOperands(), [&](Value its) { return WidenOperands::sourceOf(its) == argument; });
+    return llvm::any_of(root->getOperands(), [&](Value its) {
+      Operation *op = its.getDefiningOp();
+      return its == argument || (op && ir::isWidening(op) && llvm::is_contained(op->getOperands(), argument));
+    });
   };
   for (BlockArgument argument : kernel.getBody().front().getArguments())
     if (typeOf(argument).getShape() == typeOf(root->getResult(0)).getShape() && !isFactor(argument))

@@ -138,14 +138,26 @@ static bool isWidened(Value value) {
   return maker && ir::isWidening(maker);
 }
 
-Value halfWeightOf(Operation *op, const Target &target, int64_t capacity) {
+/// Whether the blocks of a weight with panels along `dim` are along the other dimension, and its stored values are in
+/// the same panels.
+static bool canReadBlocks(ir::DequantizeBlocksOp blocks, unsigned dim) {
+  Attribute layout = cast<RankedTensorType>(blocks.getY().getType()).getEncoding();
+  return blocks.getAxis() != dim && llvm::all_of(blocks->getOperandTypes(), [&](Type stored) {
+           return cast<RankedTensorType>(stored).getEncoding() == layout;
+         });
+}
+
+Value widenedWeightOf(Operation *op, const Target &target, int64_t capacity) {
   if (llvm::none_of(op->getOperands(), isWidened) || WindowProduct::of(op))
     return {};
   std::optional<MatrixProduct> product = MatrixProduct::of(op, capacity);
   if (!product || !isWidened(product->b.memory))
     return {};
   std::optional<unsigned> along = panelDim(product->b.type());
-  return along && product->canReadB(target) && product->isFree(product->b.dims[*along]) ? product->b.memory : Value();
+  if (!along || !product->canReadB(target) || !product->isFree(product->b.dims[*along]))
+    return {};
+  auto blocks = product->b.memory.getDefiningOp<ir::DequantizeBlocksOp>();
+  return !blocks || canReadBlocks(blocks, *along) ? product->b.memory : Value();
 }
 
 //===- layouts that products ask for ------------------------------------------------------------------------------===//

@@ -56,8 +56,8 @@ struct MatrixProduct {
 };
 
 /// The operand that the generator widens as it reads it: a weight in panels along its columns, which a cast widens from
-/// f16 or bf16. Null if the product has no such operand.
-mlir::Value halfWeightOf(mlir::Operation *product, const Target &target, int64_t capacity);
+/// f16 or bf16, or which is dequantized from blocks of bytes. Null if the product has no such operand.
+mlir::Value widenedWeightOf(mlir::Operation *product, const Target &target, int64_t capacity);
 
 /// The preferred layout of the result, or of operand `number`.
 LayoutPreference preferredLayoutOfMatrices(const MatrixProduct &product, bool isResult, unsigned number,

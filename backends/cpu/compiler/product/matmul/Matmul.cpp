@@ -12,9 +12,11 @@
 #include "backends/cpu/compiler/product/Contraction.h"
 #include "backends/cpu/compiler/product/matmul/MatmulPlan.h"
 #include "backends/cpu/compiler/product/matmul/SumsOfBlock.h"
+#include "backends/cpu/compiler/product/tile/BlockElements.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 #include "backends/cpu/compiler/product/tile/Tile.h"
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
+#include "sluice/backend/blocks.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -153,7 +155,7 @@ private:
                       plan.groupsOfTask * plan.groups.width);
     if (plan.copiesA)
       block.makeRoomForA(stage, plan.terms);
-    if (!plan.panelOfB)
+    if (copiesB())
       block.makeRoomForB(stage, plan.terms, plan.groups.width);
     if (plan.rowsOfBlock <= most)
       return emitInParts(stage, b, batch, group, block);
@@ -202,7 +204,23 @@ private:
                          terms, columns);
     }
     Value from = addressInB(b, columnsOfB(stage, b, batch, column), math.mul(first, strideOfB()));
+    if (op.b.scales)
+      return block.dequantizeB(b, tileOf(1, columns), from, scalesOfColumns(stage, b, column), strideOfB(), first,
+                               terms);
     return plan.panelOfB ? from : block.copyB(b, from, strideOfB(), terms, columns);
+  }
+
+  // Whether a task that sums over parts copies those of B.
+  bool copiesB() const { return !plan.panelOfB || op.b.scales; }
+
+  // A tile that reads B from memory.
+  Tile tileOf(int64_t rows, int64_t columns) const {
+    Tile tile(loc, vector, rows, columns, plan.panelOfB != 0);
+    tile.panelsOfB(plan.panelOfB, distanceOfPanels());
+    tile.halvesInB(op.b.half);
+    if (op.b.scales)
+      tile.blocksInB(distanceOfPanels() / SLUICE_BLOCK_ELEMENTS);
+    return tile;
   }
 
   // The number of a group's first column, counted from the first column of the task.
@@ -237,10 +255,8 @@ private:
 
   // With `last`, rows from the last one on are computed from its operands, instead of being read.
   void addTile(OpBuilder &b, SumsOfBlock &block, const Part &part, Value row, int64_t rows, bool last) {
-    int64_t strideB = plan.panelOfB ? plan.panelOfB : plan.groups.width;
-    Tile tile(loc, vector, rows, part.columns, /*wholeVectors=*/true);
-    tile.panelsOfB(plan.panelOfB, distanceOfPanels());
-    tile.halvesInB(op.b.half);
+    int64_t strideB = copiesB() ? plan.groups.width : plan.panelOfB;
+    Tile tile = copiesB() ? Tile(loc, vector, rows, part.columns, /*wholeVectors=*/true) : tileOf(rows, part.columns);
     tile.prefetchB(prefetchSteps * strideB);
     SmallVector<Value> aRows;
     for (int64_t r = 0; r < rows && !plan.copiesA; ++r) {
@@ -251,16 +267,17 @@ private:
       aRows.push_back(last || r == 0 ? address(b, part.a, math.mul(at, op.a.strideI))
                                      : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
     }
-    Sums sums = accumulateOver(b, loc, constantI64(b, loc, 0), part.terms, 1, tile.zeros(b),
-                               [&](OpBuilder &step, Value term, Sums &carried) {
-                                 Value first = plan.copiesA ? block.addressOfA(step, term, row) : Value();
-                                 SmallVector<Value> aAddresses;
-                                 for (int64_t r = 0; r < rows; ++r)
-                                   aAddresses.push_back(plan.copiesA ? elementAddress(step, loc, op.element, first, r)
-                                                                     : address(step, aRows[r], term));
-                                 tile.multiplyAdd(step, carried, aAddresses,
-                                                  addressInB(step, part.b, IndexMath{step, loc}.mul(term, strideB)));
-                               });
+    Sums sums = accumulateOver(
+        b, loc, constantI64(b, loc, 0), part.terms, 1, tile.zeros(b), [&](OpBuilder &step, Value term, Sums &carried) {
+          Value first = plan.copiesA ? block.addressOfA(step, term, row) : Value();
+          SmallVector<Value> aAddresses;
+          for (int64_t r = 0; r < rows; ++r)
+            aAddresses.push_back(plan.copiesA ? elementAddress(step, loc, op.element, first, r)
+                                              : address(step, aRows[r], term));
+          Value offset = IndexMath{step, loc}.mul(term, strideB);
+          tile.multiplyAdd(step, carried, aAddresses,
+                           copiesB() ? address(step, part.b, offset) : addressInB(step, part.b, offset));
+        });
     block.add(b, tile, sums, row, part.column);
   }
 
@@ -313,9 +330,7 @@ private:
   // One register tile. With `limit`, rows from there on are computed from the last row's operands and dropped.
   void emitTile(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value aBase, Value bBase, Value row,
                 Value column, int64_t rows, int64_t columns, Value limit) {
-    Tile tile(loc, vector, rows, columns, plan.panelOfB != 0);
-    tile.panelsOfB(plan.panelOfB, distanceOfPanels());
-    tile.halvesInB(op.b.half);
+    Tile tile = tileOf(rows, columns);
     IndexMath math{b, loc};
     SmallVector<Value> aRows;
     for (int64_t r = 0; r < rows; ++r) {
@@ -328,7 +343,7 @@ private:
     int64_t strideB = strideOfB();
     if (op.k * columns * elementBytes() > target.l1 / 2)
       tile.prefetchB(prefetchSteps * strideB);
-    auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &sums) {
+    auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &sums, ArrayRef<Value> scales = {}) {
       IndexMath inner{body, loc};
       Value aOffset = inner.mul(k, op.a.strideJ);
       SmallVector<Value> aAddresses;
@@ -336,7 +351,7 @@ private:
         aAddresses.push_back(elementAddress(body, loc, op.element, address(body, aRow, aOffset), plus * op.a.strideJ));
       Value bAddress =
           elementAddress(body, loc, elementOfB(), addressInB(body, bBase, inner.mul(k, strideB)), plus * strideB);
-      tile.multiplyAdd(body, sums, aAddresses, bAddress);
+      tile.multiplyAdd(body, sums, aAddresses, bAddress, scales);
     };
     if (!limit && plan.prefetchesC)
       tile.forEachLine(b, [&](OpBuilder &body, Value r, int64_t v) {
@@ -346,7 +361,9 @@ private:
     Sums sums = tile.zeros(b);
     auto oneStep = [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); };
     bool isLong = op.k > termsPerSum;
-    if (op.rows == Matmul::Rows::K)
+    if (op.b.scales)
+      sums = addBlocks(b, tile, scalesOfColumns(stage, b, column), sums, step);
+    else if (op.rows == Matmul::Rows::K)
       sums = isLong ? accumulateInParts(b, loc, tile, k0, k1, sums, oneStep)
                     : accumulateOver(b, loc, k0, k1, 1, sums, oneStep);
     else
@@ -364,6 +381,40 @@ private:
                           finish(stage, body, batch, at, place, firstLanes(body, loc, its, tile.lanesOf(v)));
                       }
                     });
+  }
+
+  // Adds all terms of a tile whose B is in blocks, with the scales of each block read once. `step` adds one term.
+  Sums addBlocks(OpBuilder &b, const Tile &tile, Value scales, Sums sums,
+                 llvm::function_ref<void(OpBuilder &, Value k, int64_t plus, Sums &, ArrayRef<Value> scales)> step) {
+    auto scalesAt = [&](OpBuilder &inner, Value block) {
+      Value row = IndexMath{inner, loc}.mul(block, strideOfB());
+      return tile.loadScales(inner, elementAddress(inner, loc, inner.getF16Type(), scales, row));
+    };
+    // The blocks with terms from `first` on. Parts may begin and end within a block.
+    auto addTerms = [&](OpBuilder &outer, Value first, int64_t count, Sums its) {
+      IndexMath math{outer, loc};
+      bool areWhole = termsOfPart(op.k) % SLUICE_BLOCK_ELEMENTS == 0;
+      Value end = math.add(first, count);
+      Value block = math.div(first, SLUICE_BLOCK_ELEMENTS), last = math.ceilDiv(end, SLUICE_BLOCK_ELEMENTS);
+      return accumulateOver(outer, loc, block, last, 1, its, [&](OpBuilder &inner, Value which, Sums &carried) {
+        Vectors ofBlock = scalesAt(inner, which);
+        IndexMath within{inner, loc};
+        Value begin = within.mul(which, SLUICE_BLOCK_ELEMENTS);
+        if (areWhole) {
+          carried = accumulateOver(inner, loc, SLUICE_BLOCK_ELEMENTS, unrollOf(tile), carried,
+                                   [&](OpBuilder &body, Value i, int64_t plus, Sums &added) {
+                                     step(body, IndexMath{body, loc}.add(begin, i), plus, added, ofBlock);
+                                   });
+          return;
+        }
+        Value from = within.max(begin, first), to = within.min(within.add(begin, SLUICE_BLOCK_ELEMENTS), end);
+        carried = accumulateOver(inner, loc, from, to, 1, carried,
+                                 [&](OpBuilder &body, Value k, Sums &added) { step(body, k, 0, added, ofBlock); });
+      });
+    };
+    if (op.k > termsPerSum)
+      return accumulateParts(b, loc, tile, op.k, sums, addTerms);
+    return addTerms(b, constantI64(b, loc, 0), op.k, sums);
   }
 
   // The distance from one term of B to the next, in elements.
@@ -418,7 +469,12 @@ private:
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
 
-  Type elementOfB() const { return op.b.half ? typeInMemory(op.b.half) : op.element; }
+  Type elementOf(const Matmul::Matrix &matrix) const {
+    if (matrix.scales)
+      return elementInBlocks(op.element.getContext());
+    return matrix.half ? typeInMemory(matrix.half) : op.element;
+  }
+  Type elementOfB() const { return elementOf(op.b); }
   Value addressInB(OpBuilder &b, Value base, Value offset) {
     return elementAddress(b, loc, elementOfB(), base, offset);
   }
@@ -428,8 +484,7 @@ private:
     Value offset = math.constant(matrix.place.offset);
     for (auto [index, stride] : llvm::zip(batch, matrix.batchStrides))
       offset = math.add(offset, math.mul(index, stride));
-    Type element = matrix.half ? typeInMemory(matrix.half) : op.element;
-    return elementAddress(b, loc, element, stage.buffer(matrix.place.buffer), offset);
+    return elementAddress(b, loc, elementOf(matrix), stage.buffer(matrix.place.buffer), offset);
   }
 
   Value columnsOfB(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value column) {
@@ -446,6 +501,15 @@ private:
         place = math.add(math.mul(place, size), index);
     offset = math.add(offset, math.mul(place, op.k * plan.panelOfB));
     return address(b, stage.buffer(op.workspace.buffer), math.add(offset, op.workspace.offset));
+  }
+
+  // The scales of the first blocks of columns from `column` on.
+  Value scalesOfColumns(StageFunction &stage, OpBuilder &b, Value column) {
+    IndexMath math{b, loc};
+    Value panel = math.div(column, plan.panelOfB), within = math.rem(column, plan.panelOfB);
+    Value offset = math.add(math.mul(panel, distanceOfPanels() / SLUICE_BLOCK_ELEMENTS), within);
+    return elementAddress(b, loc, b.getF16Type(), stage.buffer(op.b.scales->buffer),
+                          math.add(offset, op.b.scales->offset));
   }
 
   StageModule module;

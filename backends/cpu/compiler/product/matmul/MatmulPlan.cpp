@@ -102,10 +102,13 @@ int64_t MatmulPlan::wantedTasks() const {
   return flopsOf(op) > (1 << 18) ? std::max<int64_t>(wanted, 16) : wanted;
 }
 
-// Whether several tiles of A would each read a group of B's columns from outside of the second-level cache.
+// Whether several tiles of A would each read a group of B's columns from outside of the second-level cache, or from
+// blocks of bytes.
 bool MatmulPlan::readsBAgain() const {
   if (!canSumInParts())
     return false;
+  if (op.b.scales)
+    return true;
   return packsParts || (panelOfB ? op.k * panelOfB * elementBytes(op) > target.l2 / 4 : rowsOfBEvictEachOther());
 }
 

@@ -1,7 +1,9 @@
 #include "backends/cpu/compiler/product/matmul/SumsOfBlock.h"
 
 #include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/BlockElements.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
+#include "sluice/backend/blocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -78,6 +80,21 @@ Value SumsOfBlock::copyB(OpBuilder &b, Value from, int64_t stride, Value terms, 
                   loadFirstLanes(inner, loc, vector, elementAddress(inner, loc, element, source, column),
                                  std::min(lanes, columns - column)),
                   elementAddress(inner, loc, element, to, column));
+  });
+  return copyOfB;
+}
+
+Value SumsOfBlock::dequantizeB(OpBuilder &b, const Tile &row, Value from, Value scales, int64_t stride, Value first,
+                               Value terms) {
+  Type element = vector.getElementType();
+  loopOver(b, loc, constantI64(b, loc, 0), terms, 1, [&](OpBuilder &inner, Value term) {
+    IndexMath math{inner, loc};
+    Value block = math.div(math.add(first, term), SLUICE_BLOCK_ELEMENTS);
+    Value its = elementAddress(inner, loc, inner.getF16Type(), scales, math.mul(block, stride));
+    Value source = elementAddress(inner, loc, elementInBlocks(inner.getContext()), from, math.mul(term, stride));
+    Value to = elementAddress(inner, loc, element, copyOfB, math.mul(term, strideOfB));
+    for (auto [v, values] : llvm::enumerate(row.loadB(inner, source, row.loadScales(inner, its))))
+      storeVector(inner, loc, values, elementAddress(inner, loc, element, to, int64_t(v) * lanes));
   });
   return copyOfB;
 }

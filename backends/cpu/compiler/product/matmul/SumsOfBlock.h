@@ -27,6 +27,10 @@ public:
   mlir::Value addressOfA(mlir::OpBuilder &b, mlir::Value term, mlir::Value row) const;
   // The same of B. Returns the address of the copy: rows of `width` elements, in whole vectors.
   mlir::Value copyB(mlir::OpBuilder &b, mlir::Value from, int64_t stride, mlir::Value terms, int64_t columns);
+  // Same as `copyB`, for a B in blocks of bytes. `row` reads a row of B; `from` is the address of the first term, which
+  // is number `first`, and `scales` that of the scales of the first block of B. Rows of both are `stride` apart.
+  mlir::Value dequantizeB(mlir::OpBuilder &b, const Tile &row, mlir::Value from, mlir::Value scales, int64_t stride,
+                          mlir::Value first, mlir::Value terms);
   // Adds a tile that begins at a row and a column.
   void add(mlir::OpBuilder &b, const Tile &tile, const Sums &sums, mlir::Value row, mlir::Value column);
   // Same as `copyB`, for a B that is the transpose of a matrix in memory: `source` is the address of the first column,

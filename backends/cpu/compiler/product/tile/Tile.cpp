@@ -2,6 +2,7 @@
 
 #include "backends/cpu/compiler/machine/Halves.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
+#include "backends/cpu/compiler/product/tile/BlockElements.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,18 +30,38 @@ int64_t Tile::lanesOf(int64_t vector) const {
   return std::min(lanes, columns - vector * lanes);
 }
 
-int64_t Tile::offsetInB(int64_t vector) const {
+int64_t Tile::offsetInPanels(int64_t vector, int64_t distance) const {
   int64_t column = vector * vectorType.getNumElements();
-  return panel == 0 ? column : column / panel * panelDistance + column % panel;
+  return panel == 0 ? column : column / panel * distance + column % panel;
 }
 
-Type Tile::elementOfB() const { return halfOfB ? typeInMemory(halfOfB) : vectorType.getElementType(); }
+Type Tile::elementOfB() const {
+  if (hasBlocks)
+    return elementInBlocks(vectorType.getContext());
+  return halfOfB ? typeInMemory(halfOfB) : vectorType.getElementType();
+}
 
-Value Tile::loadB(OpBuilder &b, Value address, int64_t vector) const {
+Vectors Tile::loadScales(OpBuilder &b, Value address) const {
+  Vectors scales;
+  for (int64_t v = 0; v < numVectors; ++v)
+    scales.push_back(cpu::loadScales(
+        b, loc, vectorType, elementAddress(b, loc, b.getF16Type(), address, offsetInPanels(v, scaleDistance))));
+  return scales;
+}
+
+Vectors Tile::loadB(OpBuilder &b, Value address, ArrayRef<Value> scales) const {
+  Vectors row;
   auto type = VectorType::get(vectorType.getShape(), elementOfB());
-  Value stored =
-      wholeVectors ? loadVector(b, loc, type, address) : loadFirstLanes(b, loc, type, address, lanesOf(vector));
-  return halfOfB ? widenHalf(b, loc, stored, halfOfB) : stored;
+  for (int64_t v = 0; v < numVectors; ++v) {
+    Value at = elementAddress(b, loc, elementOfB(), address, offsetInPanels(v, panelDistance));
+    Value stored = wholeVectors ? loadVector(b, loc, type, at) : loadFirstLanes(b, loc, type, at, lanesOf(v));
+    row.push_back(hasBlocks ? scaled(b, loc, stored, scales[v])
+                  : halfOfB ? widenHalf(b, loc, stored, halfOfB)
+                            : stored);
+    if (ahead && v % vectorsOfLine(vectorType.getNumElements(), elementOfB()) == 0)
+      prefetch(b, loc, elementAddress(b, loc, elementOfB(), at, ahead));
+  }
+  return row;
 }
 
 Sums Tile::zeros(OpBuilder &b) const {
@@ -105,14 +126,9 @@ void Tile::store(OpBuilder &b, const Sums &sums, Value base, int64_t rowStride) 
     }
 }
 
-void Tile::multiplyAdd(OpBuilder &b, Sums &sums, ArrayRef<Value> aAddresses, Value bAddress) const {
-  SmallVector<Value, 8> bVectors;
-  for (int64_t v = 0; v < numVectors; ++v) {
-    Value address = elementAddress(b, loc, elementOfB(), bAddress, offsetInB(v));
-    bVectors.push_back(loadB(b, address, v));
-    if (ahead && v % vectorsOfLine(vectorType.getNumElements(), elementOfB()) == 0)
-      prefetch(b, loc, elementAddress(b, loc, elementOfB(), address, ahead));
-  }
+void Tile::multiplyAdd(OpBuilder &b, Sums &sums, ArrayRef<Value> aAddresses, Value bAddress,
+                       ArrayRef<Value> scales) const {
+  Vectors bVectors = loadB(b, bAddress, scales);
   for (int64_t row = 0; row < numRows; ++row) {
     if (!aAddresses[row])
       continue;
@@ -176,13 +192,19 @@ int64_t termsOfPart(int64_t count) {
 
 Sums accumulateInParts(OpBuilder &b, Location loc, const Tile &tile, int64_t count, int64_t unroll, Sums sums,
                        llvm::function_ref<void(OpBuilder &, Value, int64_t, Sums &)> body) {
-  int64_t size = termsOfPart(count), whole = count / size;
-  auto addPart = [&](OpBuilder &outer, Value first, int64_t terms, Sums &carried) {
-    carried = addApart(outer, loc, tile, carried, [&](OpBuilder &inner, Sums zeros) {
-      return accumulateOver(inner, loc, terms, unroll, zeros, [&](OpBuilder &step, Value i, int64_t plus, Sums &sum) {
-        body(step, IndexMath{step, loc}.add(first, i), plus, sum);
-      });
+  return accumulateParts(b, loc, tile, count, sums, [&](OpBuilder &inner, Value first, int64_t terms, Sums zeros) {
+    return accumulateOver(inner, loc, terms, unroll, zeros, [&](OpBuilder &step, Value i, int64_t plus, Sums &sum) {
+      body(step, IndexMath{step, loc}.add(first, i), plus, sum);
     });
+  });
+}
+
+Sums accumulateParts(OpBuilder &b, Location loc, const Tile &tile, int64_t count, Sums sums,
+                     llvm::function_ref<Sums(OpBuilder &, Value, int64_t, Sums)> terms) {
+  int64_t size = termsOfPart(count), whole = count / size;
+  auto addPart = [&](OpBuilder &outer, Value first, int64_t its, Sums &carried) {
+    carried = addApart(outer, loc, tile, carried,
+                       [&](OpBuilder &inner, Sums zeros) { return terms(inner, first, its, std::move(zeros)); });
   };
   sums = accumulateOver(b, loc, constantI64(b, loc, 0), constantI64(b, loc, whole * size), size, sums,
                         [&](OpBuilder &outer, Value first, Sums &carried) { addPart(outer, first, size, carried); });

@@ -16,6 +16,9 @@ constexpr int64_t prefetchSteps = 6;
 // The sums of a tile, row by row, vector by vector.
 using Sums = llvm::SmallVector<mlir::Value, 32>;
 
+// A row of B, or its scales, vector by vector.
+using Vectors = llvm::SmallVector<mlir::Value, 8>;
+
 class Tile {
 public:
   // `wholeVectors`: B may be read beyond `columns`, up to the end of the last vector (panels are padded).
@@ -50,23 +53,34 @@ public:
   // B has elements of type f16 or bf16 in memory, which are widened as they are read. Null: the type of the sums.
   void halvesInB(mlir::Type half) { halfOfB = half; }
 
+  // B has elements in blocks of bytes. Its scales are in panels of the same width, `distance` scales apart.
+  void blocksInB(int64_t distance) { hasBlocks = true, scaleDistance = distance; }
+
   // Each step also prefetches the row of B this many elements later into the first-level cache; 0: none.
   void prefetchB(int64_t distance) { ahead = distance; }
 
-  // sums[r, :] += A[r] * B[:]. A null address leaves its row unchanged.
-  void multiplyAdd(mlir::OpBuilder &b, Sums &sums, llvm::ArrayRef<mlir::Value> aAddresses, mlir::Value bAddress) const;
+  // The scales of a row of blocks of B, whose first one is at `address`.
+  Vectors loadScales(mlir::OpBuilder &b, mlir::Value address) const;
+
+  // A row of B as vectors of the type of the sums. `scales` are those of its blocks, or none.
+  Vectors loadB(mlir::OpBuilder &b, mlir::Value address, llvm::ArrayRef<mlir::Value> scales) const;
+
+  // sums[r, :] += A[r] * B[:]. A null address leaves its row unchanged. `scales`: see loadB.
+  void multiplyAdd(mlir::OpBuilder &b, Sums &sums, llvm::ArrayRef<mlir::Value> aAddresses, mlir::Value bAddress,
+                   llvm::ArrayRef<mlir::Value> scales = {}) const;
 
 private:
   mlir::Location loc;
   mlir::VectorType vectorType;
   int64_t numRows, numVectors, columns;
   bool wholeVectors;
-  int64_t panel = 0, panelDistance = 0, ahead = 0;
+  int64_t panel = 0, panelDistance = 0, scaleDistance = 0, ahead = 0;
   mlir::Type halfOfB;
+  bool hasBlocks = false;
 
-  int64_t offsetInB(int64_t vector) const; // of its elements from the first column's
-  mlir::Type elementOfB() const;           // in memory
-  mlir::Value loadB(mlir::OpBuilder &b, mlir::Value address, int64_t vector) const;
+  // Of a vector's elements from the first column's, if panels are `distance` apart.
+  int64_t offsetInPanels(int64_t vector, int64_t distance) const;
+  mlir::Type elementOfB() const; // in memory
 };
 
 // for i in [lower, upper) step `step`: `body` replaces the sums.
@@ -95,6 +109,10 @@ Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile,
 Sums accumulateInParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, int64_t count, int64_t unroll,
                        Sums sums,
                        llvm::function_ref<void(mlir::OpBuilder &, mlir::Value i, int64_t plus, Sums &)> body);
+
+// Adds `count` terms in parts as above. `terms` adds those from `first` on to the sums.
+Sums accumulateParts(mlir::OpBuilder &b, mlir::Location loc, const Tile &tile, int64_t count, Sums sums,
+                     llvm::function_ref<Sums(mlir::OpBuilder &, mlir::Value first, int64_t count, Sums)> terms);
 
 // A loop without sums.
 void loopOver(mlir::OpBuilder &b, mlir::Location loc, mlir::Value lower, mlir::Value upper, int64_t step,
