@@ -44,13 +44,17 @@ Value StageFunction::buffer(int64_t i) {
 
 Value StageFunction::scratch(VectorType type, int64_t count) {
   Value &address = scratches[{type, count}];
-  if (address)
-    return address;
+  if (!address)
+    address = stack(type, count);
+  return address;
+}
+
+Value StageFunction::stack(Type element, int64_t count) {
   constexpr unsigned kCacheLine = 64;
   OpBuilder builder = OpBuilder::atBlockBegin(&func.getBody().front());
   Value number = builder.create<arith::ConstantIntOp>(func.getLoc(), count, 64);
   Type pointer = LLVM::LLVMPointerType::get(func.getContext());
-  return address = builder.create<LLVM::AllocaOp>(func.getLoc(), pointer, type, number, kCacheLine);
+  return builder.create<LLVM::AllocaOp>(func.getLoc(), pointer, element, number, kCacheLine);
 }
 
 OpBuilder StageFunction::bodyBuilder() { return OpBuilder(func.getBody().front().getTerminator()); }

@@ -46,6 +46,9 @@ public:
   // Memory on the stack for `count` vectors of this type. Later calls get the same memory.
   mlir::Value scratch(mlir::VectorType type, int64_t count);
 
+  // Separate memory on the stack for `count` elements, aligned to 64 bytes.
+  mlir::Value stack(mlir::Type element, int64_t count);
+
   // A builder before the function's return.
   mlir::OpBuilder bodyBuilder();
 

@@ -6,7 +6,6 @@
 #include "sluice/backend/blocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace sluice::cpu {
@@ -18,20 +17,15 @@ static int64_t oddLines(int64_t elements, int64_t lanes) { return (llvm::divideC
 
 SumsOfBlock::SumsOfBlock(StageFunction &stage, Location loc, VectorType vector, int64_t rows, int64_t columns)
     : loc(loc), vector(vector), lanes(vector.getNumElements()), strideOfA(oddLines(rows, lanes)),
-      strideOfSums(llvm::alignTo(columns, lanes)), sums(onStack(stage, rows * strideOfSums)) {}
+      strideOfSums(llvm::alignTo(columns, lanes)), sums(stage.stack(vector.getElementType(), rows * strideOfSums)) {}
 
-void SumsOfBlock::makeRoomForA(StageFunction &stage, int64_t terms) { copyOfA = onStack(stage, terms * strideOfA); }
+void SumsOfBlock::makeRoomForA(StageFunction &stage, int64_t terms) {
+  copyOfA = stage.stack(vector.getElementType(), terms * strideOfA);
+}
 
 void SumsOfBlock::makeRoomForB(StageFunction &stage, int64_t terms, int64_t width) {
   strideOfB = width;
-  copyOfB = onStack(stage, llvm::alignTo(terms + lanes, lanes) * strideOfB);
-}
-
-Value SumsOfBlock::onStack(StageFunction &stage, int64_t elements) const {
-  OpBuilder b = OpBuilder::atBlockBegin(&stage.func.getBody().front());
-  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
-  return b.create<LLVM::AllocaOp>(loc, pointer, vector.getElementType(), constantI64(b, loc, elements),
-                                  /*alignment=*/64);
+  copyOfB = stage.stack(vector.getElementType(), llvm::alignTo(terms + lanes, lanes) * strideOfB);
 }
 
 Value SumsOfBlock::addressOfSums(OpBuilder &b, Value row, Value column) const {

@@ -41,7 +41,6 @@ public:
   mlir::Value load(mlir::OpBuilder &b, mlir::Value row, mlir::Value column) const;
 
 private:
-  mlir::Value onStack(StageFunction &stage, int64_t elements) const;
   mlir::Value addressOfSums(mlir::OpBuilder &b, mlir::Value row, mlir::Value column) const;
 
   mlir::Location loc;
