@@ -82,6 +82,7 @@ struct Options {
   std::string filter;
   double seconds = 0.3;
   std::string assembly, cpu = "native";
+  bool fastMath = false;
 };
 
 struct Kernel {
@@ -271,6 +272,7 @@ int main(int argc, char **argv) {
   app.add_option("--target-cpu", options.cpu, "CPU to generate code for; this machine must have its instructions")
       ->type_name("CPU")
       ->capture_default_str();
+  app.add_flag("--fast", options.fastMath, "Permit Winograd's algorithm, as sluice compile --math fast does");
   if (std::optional<int> code = sluice::help::parse(app, argc, argv))
     return *code;
   llvm::Expected<Target> chosen = Target::of(options.cpu);
@@ -278,6 +280,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "contraction_bench: --target-cpu: %s\n", llvm::toString(chosen.takeError()).c_str());
     return 2;
   }
+  chosen->fastMath = options.fastMath;
   const Target &target = *chosen;
   Bench bench(options, target);
   using Rows = Matmul::Rows;
@@ -308,6 +311,13 @@ int main(int argc, char **argv) {
                           {"conv 64-64 3x3 56", 16, 64, 64, {56, 3, 1, 1, 1, 1}},
                           {"conv 512-512 3x3 7", 16, 512, 512, {7, 3, 1, 1, 1, 1}},
                           {"conv 128-128 3x3 28", 16, 128, 128, {28, 3, 1, 1, 1, 1}},
+                          {"conv 256-256 3x3 14", 16, 256, 256, {14, 3, 1, 1, 1, 1}},
+                          {"conv 16-16 3x3 32", 128, 16, 16, {32, 3, 1, 1, 1, 1}},
+                          {"conv 64-64 3x3 8", 128, 64, 64, {8, 3, 1, 1, 1, 1}},
+                          {"one 64-64 3x3 56", 1, 64, 64, {56, 3, 1, 1, 1, 1}},
+                          {"one 128-128 3x3 28", 1, 128, 128, {28, 3, 1, 1, 1, 1}},
+                          {"one 256-256 3x3 14", 1, 256, 256, {14, 3, 1, 1, 1, 1}},
+                          {"one 512-512 3x3 7", 1, 512, 512, {7, 3, 1, 1, 1, 1}},
                           {"conv 1024-256 1x1 14", 16, 1024, 256, {14, 1, 1, 1, 0, 0}},
                           {"conv 256-64 1x1 56", 16, 256, 64, {56, 1, 1, 1, 0, 0}},
                           {"stem 3-64 7x7/2 224", 4, 3, 64, {224, 7, 2, 1, 3, 3}}};

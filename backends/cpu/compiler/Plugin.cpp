@@ -72,6 +72,7 @@ CpuSession::CpuSession(const sluice_target_options &options) : capacity(options.
   if (*options.settings)
     throw backend::Error(SLUICE_USAGE, std::string("there is no setting '") + options.settings + "'");
   target = loops::valueOf(cpu::Target::of(options.cpu));
+  target.fastMath = SLUICE_HAS_MEMBER(sluice_target_options, &options, math) && options.math == SLUICE_MATH_FAST;
   instructions = llvm::join(target.instructions, ",");
   tuning = ("l1=" + llvm::Twine(target.l1) + ",l2=" + llvm::Twine(target.l2)).str(); // the rest follows from the name
 }

@@ -2,7 +2,7 @@
 //
 // `instructions`, and with them the vector width, determine the order of sums. The other fields affect speed only, so
 // CPUs with one instruction set give bitwise equal results, independent of their caches and ports. Nothing depends on
-// the number of threads.
+// the number of threads. With `fastMath`, caches and ports also decide which convolutions use Winograd's algorithm.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -24,6 +24,7 @@ struct Target {
   int64_t issueWidth = 4; // instructions that start in one cycle
   int64_t l1 = 32 << 10;  // bytes, of one core
   int64_t l2 = 1 << 20;
+  bool fastMath = false; // whether sums of f32 may be computed by other formulas, as with --math fast
 
   int64_t lanes(int64_t elementBits) const { return vectorBits / elementBits; }
   bool has(llvm::StringRef instruction) const;

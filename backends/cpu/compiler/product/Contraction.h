@@ -9,7 +9,8 @@
 // `[O/P][kh][kw][C][P]` or `[N/P][K][P]`, with zeros in the last panel if it is not full.
 //
 // The order of each sum follows from the shapes and the target's vectors alone, not from tiles and blocks: caches and
-// ports only split independent work. Tests compare targets with other caches and ports.
+// ports only split independent work. Tests compare targets with other caches and ports. With the target's `fastMath`,
+// convolutions may use Winograd's algorithm instead (window/WinogradPlan.h).
 #pragma once
 
 #include "backends/cpu/compiler/machine/StageFunction.h"

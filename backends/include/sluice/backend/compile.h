@@ -33,7 +33,7 @@ typedef enum sluice_math {
   SLUICE_MATH_STRICT = 0,            /* every operand and sum is an f32 */
   SLUICE_MATH_TF32_CONVOLUTIONS = 1, /* operands of convolutions may be rounded to 11 bits of significand, as TF32 */
   SLUICE_MATH_TF32 = 2,              /* and operands of other products */
-  SLUICE_MATH_FAST = 3               /* and sums may be reordered */
+  SLUICE_MATH_FAST = 3               /* and sums may be reordered, or computed by Winograd's algorithm */
 } sluice_math;
 
 /* Options of a session. */

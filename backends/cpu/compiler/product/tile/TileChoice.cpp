@@ -43,6 +43,8 @@ static double tileCycles(const TileProblem &problem, int64_t rows, int64_t vecto
 }
 
 static double columnCycles(const TileProblem &problem, int64_t rows, int64_t vectors, const Target &target) {
+  if (problem.wholeRows)
+    return double(llvm::divideCeil(problem.rows, rows)) * tileCycles(problem, rows, vectors, target);
   if (problem.evenRows) {
     int64_t tiles = llvm::divideCeil(problem.rows, rows), large = problem.rows % tiles;
     int64_t size = problem.rows / tiles;
@@ -55,7 +57,9 @@ static double columnCycles(const TileProblem &problem, int64_t rows, int64_t vec
 
 static int64_t bestRows(const TileProblem &problem, int64_t vectors, const Target &target, double &cycles) {
   int64_t best = 1;
-  for (int64_t rows = 1; rows <= std::min(problem.rows, maxTileRows(vectors, target)); ++rows) {
+  int64_t most =
+      std::min({problem.rows, maxTileRows(vectors, target), std::max<int64_t>(1, problem.mostSums / vectors)});
+  for (int64_t rows = 1; rows <= most; ++rows) {
     double cost = columnCycles(problem, rows, vectors, target);
     if (rows == 1 || cost <= cycles) {
       best = rows;
@@ -69,7 +73,7 @@ ColumnGroups chooseTiles(const TileProblem &problem, const Target &target) {
   int64_t lanes = target.lanes(problem.elementBits);
   ColumnGroups best;
   double bestCycles = 0;
-  int64_t widest = std::min<int64_t>(llvm::divideCeil(problem.columns, lanes), 6);
+  int64_t widest = std::min<int64_t>(llvm::divideCeil(problem.columns, lanes), problem.mostVectors);
   for (int64_t vectors = widest; vectors >= 1; --vectors) {
     ColumnGroups groups;
     groups.width = vectors * lanes;

@@ -19,12 +19,15 @@ struct ColumnGroups {
 
 struct TileProblem {
   int64_t elementBits = 32;
-  int64_t rows = 1;      // of C, to be cut into tiles
-  int64_t columns = 1;   // of C
-  int64_t panel = 0;     // width of B's panels; 0: rows of any width
-  int64_t depth = 1;     // terms of each sum
-  int64_t rowBytes = 0;  // distance of A's rows; rows at a multiple of 4 KB evict each other
-  bool evenRows = false; // shrink the last tiles evenly instead of having one remainder tile
+  int64_t rows = 1;        // of C, to be cut into tiles
+  int64_t columns = 1;     // of C
+  int64_t panel = 0;       // width of B's panels; 0: rows of any width
+  int64_t depth = 1;       // terms of each sum
+  int64_t rowBytes = 0;    // distance of A's rows; rows at a multiple of 4 KB evict each other
+  int64_t mostVectors = 6; // of a group
+  int64_t mostSums = 128;  // vectors of sums of a tile
+  bool evenRows = false;   // shrink the last tiles evenly instead of having one remainder tile
+  bool wholeRows = false;  // the last tile is computed whole, with rows beyond those of C
 };
 
 ColumnGroups chooseTiles(const TileProblem &problem, const Target &target);

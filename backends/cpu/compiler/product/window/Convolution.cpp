@@ -7,6 +7,7 @@
 #include "backends/cpu/compiler/product/window/DepthwiseWindow.h"
 #include "backends/cpu/compiler/product/window/NarrowWindow.h"
 #include "backends/cpu/compiler/product/window/WindowSum.h"
+#include "backends/cpu/compiler/product/window/WinogradWindow.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -192,6 +193,11 @@ Contraction emitConvolution(const StageModule &module, llvm::StringRef name, Loc
                      : storeToImages(op.element, op.output, {op.rows, outHeight, outWidth, op.outputChannels}, target);
   if (isDepthwise(op))
     return emitDepthwise(module, name, loc, op, sum, /*flipped=*/false, target);
+  if (std::optional<WinogradPlan> plan = chooseWinograd(sum, target)) {
+    emitWinograd(module, name, loc, sum, *plan, op.workspace, target, result);
+    describeConvolution(op, op.outputChannels, target, result);
+    return result;
+  }
   sum.narrow = chooseNarrowChannels(sum, target);
   if (sum.narrow) {
     int64_t taps = op.height.kernel * op.width.kernel, first = op.outputChannels - sum.narrow;
@@ -268,7 +274,8 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
   sum.epilogue = epilogue;
   if (isDepthwise(op))
     return emitDepthwise(module, name, loc, op, sum, /*flipped=*/true, target);
-  sum.narrow = chooseNarrowChannels(sum, target);
+  std::optional<WinogradPlan> winograd = chooseWinograd(sum, target);
+  sum.narrow = winograd ? 0 : chooseNarrowChannels(sum, target);
 
   PackPanels pack;
   pack.element = op.element;
@@ -288,6 +295,11 @@ Contraction emitConvolutionInputGradient(const StageModule &module, llvm::String
   if (sum.narrow) {
     pack.from.offset += wide * op.panel;
     packNarrowWeights(module, name, loc, pack, op.workspace, target, sum, result);
+  }
+  if (winograd) {
+    emitWinograd(module, name, loc, sum, *winograd, op.workspace, target, result);
+    describeConvolution(op, op.inputChannels, target, result);
+    return result;
   }
   result.stages.push_back(emitWindowSum(module, (name + "_windows").str(), loc, sum, target));
   describeConvolution(op, op.inputChannels, target, result);
