@@ -209,8 +209,9 @@ public:
     llvm::MapVector<SmallVector<unsigned>, SmallVector<Derived *>, std::map<SmallVector<unsigned>, unsigned>> groups;
     for (auto &[number, item] : derived)
       groups[llvm::map_to_vector(item.uses, [](auto use) { return use.first; })].push_back(&item);
+    EntryOp last = entries.empty() ? EntryOp() : entries.back();
     for (auto &[readers, group] : groups)
-      derive(values[readers.front()], entries[readers.front()], entries.back(), group);
+      last = derive(values[readers.front()], entries[readers.front()], last, group);
     // Last, because a derivation must not read the derived states of another one.
     for (auto &[number, item] : derived)
       for (auto [entry, value] : item.uses)
@@ -252,9 +253,9 @@ private:
     return true;
   }
 
-  /// Builds the derivation and the states of a group, after the entry point `last`. `values` are those of `first`, the
-  /// first entry point that reads the states.
-  void derive(WeightValues &values, EntryOp first, EntryOp last, ArrayRef<Derived *> group) {
+  /// Builds and returns the derivation of a group, after the entry point `last`, and the states. `values` are those of
+  /// `first`, the first entry point that reads the states.
+  EntryOp derive(WeightValues &values, EntryOp first, EntryOp last, ArrayRef<Derived *> group) {
     OpBuilder builder(module.getContext());
     builder.setInsertionPointAfter(last);
     auto derivation =
@@ -269,15 +270,22 @@ private:
       inner.create<SetOp>(item->value().getLoc(), item->state, mapping.lookup(item->value()));
     }
     inner.create<ReturnOp>(derivation.getLoc());
+    return derivation;
   }
 
-  /// The state is named after its first source and the op: "bn1.running_var.rsqrt".
+  /// The state is named after its first source and the op, "bn1.running_var.rsqrt", and follows this source.
   StateOp createState(const Derived &item) {
     Value value = item.value();
     auto physical = cast<RankedTensorType>(value.getType());
     auto type = RankedTensorType::get(physical.getShape(), physical.getElementType());
     OpBuilder builder(module.getContext());
-    builder.setInsertionPointAfter(symbols.lookup(item.sources.front()));
+    auto place = symbols.lookup<StateOp>(item.sources.front());
+    while (auto next = dyn_cast_or_null<StateOp>(place->getNextNode())) {
+      if (next.getKind() != StateKind::Derived)
+        break;
+      place = next;
+    }
+    builder.setInsertionPointAfter(place);
     std::string name = (item.sources.front().getValue() + "." + value.getDefiningOp()->getName().stripDialect()).str();
     auto state =
         builder.create<StateOp>(value.getLoc(), builder.getStringAttr(name), StateKind::Derived, type,
