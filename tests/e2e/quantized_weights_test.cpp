@@ -129,11 +129,14 @@ runtime::Shape shapeOf(const Product &product) {
   return product.transposed ? runtime::Shape{product.k, product.n} : runtime::Shape{product.n, product.k};
 }
 
-/// The values of a parameter in blocks along dimension 1, from its bytes and scales.
+/// The values of a matrix in blocks, from its bytes and scales.
 std::vector<double> valuesIn(const Compiled &model, const runtime::State &state) {
+  bool alongRows = model.plan().scalesOf(state)->shape[0] == state.shape[0];
+  Product product{state.shape[alongRows ? 0 : 1], state.shape[alongRows ? 1 : 0], !alongRows};
   std::vector<double> values = asSigned(model.state(state.name)), scales = model.state(state.name + ".scales");
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] *= scales[i / kBlock];
+  for (int64_t output = 0; output < product.n; ++output)
+    for (int64_t term = 0; term < product.k; ++term)
+      values[product.place(output, term)] *= scales[product.scale(output, term)];
   return values;
 }
 

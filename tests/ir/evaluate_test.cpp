@@ -52,6 +52,17 @@ static std::string unary(const std::string &name, size_t size, const std::string
   return "\"sluice." + name + "\"(%0) " + attributes + " : (" + type + ") -> " + type;
 }
 
+// Tests that bytes are signed, and that each block has its own scale.
+TEST(Evaluate, DequantizeBlocks) {
+  auto byte = [](int64_t i) { return i <= 32 ? double(i) : 256.0 - double(i); };
+  auto value = [](int64_t i) { return i <= 32 ? 0.5 * double(i) : -0.25 * double(i); };
+  expectResults({"\"sluice.dequantize_blocks\"(%0, %1) {axis = 1 : i64} : (tensor<1x64xui8>, tensor<1x2xf16>) -> "
+                 "tensor<1x64xf32>",
+                 {count(64, byte), {0.5, 0.25}},
+                 {count(64, value)}},
+                0);
+}
+
 TEST(Evaluate, Elementwise) {
   const double nan = NAN, inf = INFINITY;
   const Case cases[] = {

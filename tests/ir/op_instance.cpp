@@ -78,10 +78,10 @@ std::vector<HostTensor> drawOperands(OpInstance &instance, const Sample &sample)
   std::vector<HostTensor> operands;
   for (auto [operand, range] : llvm::zip_equal(instance.op->getOperands(), sample.ranges)) {
     HostTensor tensor(runtimeShape(operand.getType(), kRows));
-    bool isInteger = isa<IntegerType>(cast<RankedTensorType>(operand.getType()).getElementType());
+    Type type = cast<RankedTensorType>(operand.getType()).getElementType();
     for (double &element : tensor.data) {
       element = std::uniform_real_distribution<double>(range.first, range.second)(random);
-      element = isInteger ? std::floor(element) : element;
+      element = isa<IntegerType>(type) ? std::floor(element) : roundTo(type, element);
     }
     operands.push_back(tensor);
   }
