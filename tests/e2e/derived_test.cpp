@@ -31,7 +31,7 @@ std::string network(const std::string &devices = "cpu", bool isSplit = false, sl
   g.set_capacity(kRows);
   g.set_dtype(dtype);
   if (isSplit)
-    g.set_copies(Copies::insert);
+    g.set_copies("insert");
   Tensor x = g.input("x", dtype, {Dim{"batch"}, kWidth}), t = g.input("t", dtype, {Dim{"batch"}, kHidden});
   nn::Module root{g};
   nn::Linear linear{&root, "linear", kWidth, kHidden};
@@ -188,8 +188,8 @@ TEST(Derived, IsCurrentAfterWeightsAndCheckpointsAreLoaded) {
   expectCurrent(model, "checkpoint");
   EXPECT_EQ(model.state("norm.running_var"), trained.state("norm.running_var"));
   EXPECT_EQ(derivations(model), 3);
-  for (const auto &[name, tensor] : checkpoint.tensors())
-    EXPECT_EQ(name.find("rsqrt"), std::string::npos) << name;
+  for (const TensorRange &tensor : checkpoint.tensors())
+    EXPECT_EQ(tensor.name.find("rsqrt"), std::string::npos) << tensor.name;
 }
 
 TEST(Derived, IsComputedByEachReplica) {

@@ -149,7 +149,7 @@ TEST(Derivations, AreNotForCallers) {
   Model model;
   EXPECT_EQ(model.instance.plan().entryNames(), (std::vector<std::string>{"predict", "learn", "note"}));
   EXPECT_EQ(guarded([&] { model.run("predict.derive"); }).message,
-            "the model has no entry point 'predict.derive'; it has: 'predict', 'learn', 'note'");
+            "the model has no entry point 'predict.derive'; it has: predict, learn, note");
   EXPECT_EQ(guarded([&] { model.set("double", 1); }).message,
             "the state 'double' cannot be set: it is computed from 'weight'; set that");
 }
