@@ -14,6 +14,9 @@
 // Inputs and outputs of a functional model are in memory of the caller. Their slots follow all other bytes of the
 // arena, share bytes with no value, and are not allocated.
 //
+// A derivation runs after the host has written the inputs of the call that reads its states. So its buffers follow all
+// bytes that the readers use in the transient arenas.
+//
 // If a call runs in parts, the host holds the inputs and outputs of the whole call, after all bytes that the parts use
 // in its arena.
 //
@@ -46,9 +49,10 @@ namespace {
 
 class EntryMemory {
 public:
-  EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse)
+  /// The buffers follow `before` bytes of each device's transient arena.
+  EntryMemory(EntryOp entry, const Target &target, const Mirrors &mirrors, bool reuse, ArrayRef<int64_t> before)
       : entry(entry), module(entry->getParentOfType<ModuleOp>()), symbols(module), target(target), queues(target),
-        arenas(target), mirrors(mirrors), reuse(reuse), capacity(getCapacity(module)),
+        arenas(target), mirrors(mirrors), reuse(reuse), before(before), capacity(getCapacity(module)),
         inFlight(getCallsInFlight(module)), isFunctional(ir::getModel(module).getFunctional()), known(queues.size()) {}
 
   /// Plans the entry point; returns the bytes of each device's transient arena.
@@ -72,6 +76,10 @@ public:
         addWorkspace(op);
     }
     SmallVector<int64_t> bytes = assignOffsets();
+    for (TransientBuffer &buffer : buffers)
+      buffer.offset += before[buffer.device];
+    for (auto [device, end] : llvm::enumerate(bytes))
+      end += end > 0 ? before[device] : 0;
     annotate();
     return bytes;
   }
@@ -286,6 +294,7 @@ private:
   Arenas arenas;
   const Mirrors &mirrors;
   bool reuse;
+  ArrayRef<int64_t> before;
   int64_t capacity, inFlight;
   bool isFunctional;
   bool isAsynchronous = false; // not all actions run in the host's queue
@@ -412,17 +421,46 @@ static void placeWholeCall(PartsOp whole, const Target &target) {
   }
 }
 
+/// Whether the entry point sets derived states.
+static bool isDerivation(EntryOp entry, const SymbolTable &symbols) {
+  return llvm::any_of(entry.getActions().getOps<SetOp>(), [&](SetOp set) {
+    return symbols.lookup<StateOp>(set.getState()).getKind() == StateKind::Derived;
+  });
+}
+
+/// The most bytes of each device's transient arena that entry points use which read states of a derivation.
+static SmallVector<int64_t> bytesOfReaders(EntryOp derivation, size_t devices) {
+  llvm::DenseSet<Attribute> derived;
+  for (auto set : derivation.getActions().getOps<SetOp>())
+    derived.insert(set.getStateAttr());
+  SmallVector<int64_t> bytes(devices, 0);
+  for (auto entry : derivation->getParentOfType<ModuleOp>().getOps<EntryOp>())
+    if (entry != derivation && llvm::any_of(entry.getActions().getOps<GetOp>(),
+                                            [&](GetOp get) { return derived.contains(get.getStateAttr()); }))
+      for (auto [most, its] : llvm::zip_equal(bytes, *entry.getTransientBytes()))
+        most = std::max(most, its);
+  return bytes;
+}
+
 void planMemory(ModuleOp module, const Target &target, bool reuse) {
   getModel(module).setInFlight(uint64_t(getCallsInFlight(module))); // determines the meaning of the slots
   StateMemory states(module, target);
   states.run();
   SmallVector<int64_t> transient(target.devices().size(), 0);
-  for (auto entry : module.getOps<EntryOp>()) {
-    SmallVector<int64_t> bytes = EntryMemory(entry, target, states.mirrors, reuse).run();
-    entry.setTransientBytes(bytes);
-  }
+  SymbolTable symbols(module);
+  SmallVector<EntryOp> derivations;
+  auto plan = [&](EntryOp entry, ArrayRef<int64_t> before) {
+    entry.setTransientBytes(EntryMemory(entry, target, states.mirrors, reuse, before).run());
+  };
+  for (auto entry : module.getOps<EntryOp>())
+    if (isDerivation(entry, symbols))
+      derivations.push_back(entry);
+    else
+      plan(entry, transient);
   for (auto whole : module.getOps<PartsOp>())
     placeWholeCall(whole, target);
+  for (EntryOp derivation : derivations)
+    plan(derivation, bytesOfReaders(derivation, transient.size()));
   for (auto entry : module.getOps<EntryOp>())
     for (auto [most, here] : llvm::zip_equal(transient, *entry.getTransientBytes()))
       most = std::max(most, here);

@@ -29,6 +29,8 @@ public:
         states_[i].fail("is derived, and no derivation writes it");
     for (size_t i = 0; i < plan_.entries.size(); ++i)
       checkReads(entries_[i], i);
+    for (size_t i = 0; i < plan_.entries.size(); ++i)
+      checkInputs(entries_[i], plan_.entries[i]);
   }
 
 private:
@@ -88,6 +90,17 @@ private:
       if (isDerived(state) && !its.isDerivation && !isListed)
         json.fail(concat("reads ", name, ", but 'derivations' lacks the derivation of this state"));
     }
+  }
+
+  /// The host writes the inputs of a call before its derivations run, so these must leave them.
+  void checkInputs(const JsonReader &json, const Entry &entry) const {
+    for (const Entry *part : plan_.partsOf(entry))
+      for (size_t derivation : part->derivations)
+        for (const Action &action : plan_.entries[derivation].actions)
+          for (const Value &input : entry.inputs)
+            if (plan_.writes(action, input.slot, input.bytes))
+              json.fail(concat("has the input ", quote(input.name), ", which the derivation ",
+                               quote(plan_.entries[derivation].name), " overwrites"));
   }
 
   /// The states that the actions of an entry write, or read.

@@ -188,7 +188,7 @@ TEST(Derived, IsCurrentAfterWeightsAndCheckpointsAreLoaded) {
   expectCurrent(model, "checkpoint");
   EXPECT_EQ(model.state("norm.running_var"), trained.state("norm.running_var"));
   EXPECT_EQ(derivations(model), 3);
-  for (const TensorRange &tensor : checkpoint.tensors())
+  for (const sluice::runtime::TensorRange &tensor : checkpoint.tensors())
     EXPECT_EQ(tensor.name.find("rsqrt"), std::string::npos) << tensor.name;
 }
 

@@ -194,6 +194,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadPlan{"DerivationOfAParameter", "/entries/0/derivations", "[3, 1]",
                             "a derivation writes only derived states"},
                     BadPlan{"NoDerivation", "/entries/0/derivations", "[]", "only a derivation writes a derived state"},
+                    BadPlan{"OverwrittenInput", "/entries/3/actions/0/launch/buffers/2",
+                            R"({"arena": 1, "offset": 0, "bytes": 8, "access": "w"})",
+                            "has the input 'x', which the derivation 'predict.derive' overwrites"},
                     BadPlan{"UnlistedDerivation", "/entries/1/actions/0/launch/buffers/0/offset", "64",
                             "only a derivation writes a derived state"}),
     [](const auto &info) { return info.param.name; });
