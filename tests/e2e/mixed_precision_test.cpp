@@ -64,6 +64,8 @@ class Truth {
 public:
   Truth(const std::string &text, const Compiled &model, uint32_t seed) : seed(seed), reference(text) {
     for (const sluice::runtime::State &state : model.plan().states) {
+      if (state.kind == sluice::runtime::StateKind::derived)
+        continue;
       states[state.name] = model.state(state.name);
       if (state.name.ends_with(".momentum_buffer"))
         gradients.push_back(state.name);
