@@ -14,7 +14,7 @@
 //    a training step computes the value in place.
 // 2. Of such values, those that other ops read become derived states. Data movement, which consumers absorb in their
 //    index maps, stays in the consumer; a relayout is a launch, and does not. A value with more bytes than its sources
-//    stays, too, and its operands are considered instead.
+//    also stays, and its operands are considered instead.
 // 3. Equal values of several entry points are one derived state. Derived states that the same entry points read have
 //    one derivation, so that an entry point never waits for derived states that it does not read.
 //

@@ -59,7 +59,8 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
                        Arg<OptionalAttr<StrArrayAttr>, "its other names">:$aliases,
                        Arg<OptionalAttr<FlatSymbolRefAttr>, "the parameter of an optimizer state">:$of,
                        Arg<OptionalAttr<FlatSymbolRefAttr>, "the state with the same initial value">:$like,
-                       Arg<OptionalAttr<FlatSymbolRefArrayAttr>, "the states that a derived state is computed from">:$sources,
+                       Arg<OptionalAttr<FlatSymbolRefArrayAttr>,
+                       "the states that a derived state is computed from">:$sources,
                        Arg<DefaultValuedAttr<I64Attr, "1">, "the number of replicas that keep a part">:$shards,
                        Arg<OptionalAttr<TypeAttrOf<AnyRankedTensor>>, "its type with the stored layout">:$physical,
                        Arg<OptionalAttr<Sluice_SlotAttr>, "its memory slot">:$slot,
@@ -71,8 +72,9 @@ def StateOp : Sluice_Op<"state", [Symbol, Sluice_NamesSymbols]> {
             $_builder.getI64IntegerAttr(1), physical, /*slot=*/SlotAttr(), /*mirrors=*/::mlir::ArrayAttr());
   }]>];
   let assemblyFormat = [{
-    custom<Word>($kind) $sym_name `:` $type `=` $init (`also` $aliases^)? (`of` $of^)? (`like` $like^)? (`from` $sources^)?
-        (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)? attr-dict
+    custom<Word>($kind) $sym_name `:` $type `=` $init (`also` $aliases^)? (`of` $of^)? (`like` $like^)?
+        (`from` $sources^)? (`shards` $shards^)? (`physical` $physical^)? (`slot` $slot^)? (`mirrors` $mirrors^)?
+        attr-dict
   }];
   let extraClassDeclaration = [{
     /// Whether the host sets it between calls, so that it is on the host by default.
