@@ -102,7 +102,7 @@ TEST_P(BadPlanTest, IsRefusedWithItsPlace) {
 static const BadPlan badPlans[] = {
     {"ScalesOfFloats", "\"kind\": \"slot\"", "\"kind\": \"scales\"",
      "plan.states[3]: has scales, f32[10, 784], that fit no parameter of bytes 'fc.weight'"},
-    {"Format", "\"format\": 10", "\"format\": 1", "plan.format: is 1"},
+    {"Format", "\"format\": 11", "\"format\": 1", "plan.format: is 1"},
     {"Truncated", "\"peak_bytes\": [156800]}]}", "\"peak_bytes\": [15", "not valid JSON"},
     {"MissingModel", "\"model\": \"logreg\",", "", "has no 'model'"},
     {"TwiceTheKey", "\"model\": \"logreg\",", "\"model\": \"a\", \"model\": \"b\",", "appears twice"},

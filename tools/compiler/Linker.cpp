@@ -129,8 +129,8 @@ static llvm::Expected<std::vector<std::string>> makeArguments(llvm::ArrayRef<std
     return arguments;
   }
 
-  add({"--eh-frame-hdr", "--as-needed", "--hash-style=gnu", "--gc-sections", "--strip-all", "-z", "relro", "-z", "now",
-       "--export-dynamic-symbol=sluice_artifact_query"});
+  add({"--eh-frame-hdr", "--as-needed", "--hash-style=gnu", "--gc-sections", "--icf=safe", "--strip-all", "-z", "relro",
+       "-z", "now", "--export-dynamic-symbol=sluice_artifact_query"});
   if (kind == LinkOutput::SharedLibrary) {
     add({"-shared", "-z", "defs"});
     add(objects);

@@ -111,7 +111,8 @@ TEST_P(WinogradKernels, ConvolveOneImage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Elements, WinogradKernels,
-                         ::testing::Combine(::testing::Values("f32", "f16", "bf16"), ::testing::Values(int64_t(512), int64_t(256))),
+                         ::testing::Combine(::testing::Values("f32", "f16", "bf16"),
+                                            ::testing::Values(int64_t(512), int64_t(256))),
                          [](const auto &info) {
                            return std::get<0>(info.param) + "_" + std::to_string(std::get<1>(info.param));
                          });
