@@ -437,6 +437,7 @@ TEST(WinogradChoice, OtherConvolutionsStayDirect) {
   EXPECT_TRUE(isDirect(square("five", 4, 4, 64, 64, {28, 5, 1, 1, 2, 2})));
   EXPECT_TRUE(isDirect(square("three_channels", 4, 4, 3, 64, axis(28, 1, 1))));
   EXPECT_TRUE(isDirect(square("to_three_channels", 4, 4, 64, 3, axis(28, 1, 1))));
+  EXPECT_TRUE(isDirect(square("small", 1, 1, 16, 16, axis(32, 1, 1))));
   EXPECT_TRUE(isDirect(square("doubles", 4, 4, 64, 64, axis(28, 1, 1)), true));
   EXPECT_TRUE(isDirect(square("depthwise", 4, 4, 64, 64, axis(28, 1, 1)), false, 64));
 }

@@ -21,6 +21,8 @@ static constexpr double shareOfDirect = 0.92, shareOfWinograd = 0.85;
 static constexpr double writingToL2 = 4, writingFar = 14, readingFar = 8;
 // Predictions that differ by less do not count: the direct sum, then F(2x2), has the smaller errors.
 static constexpr double worthwhile = 0.9;
+// Shorter direct sums are faster on several cores, because they have one stage and smaller tasks.
+static constexpr double fewestDirectCycles = 4e5;
 
 // Output channels of a wide group, and the tasks into which few tiles are cut.
 static constexpr int64_t wideGroup = 64, fewestTasks = 8;
@@ -183,9 +185,11 @@ std::optional<WinogradPlan> chooseWinograd(const WindowSum &sum, const Target &t
     return std::nullopt;
   std::optional<WinogradPlan> best;
   for (int64_t outputs : {2, 4})
-    if (std::optional<WinogradPlan> plan = planWinograd(sum, outputs, target))
-      if (plan->cycles < worthwhile * (best ? best->cycles : directCycles(sum, target)))
+    if (std::optional<WinogradPlan> plan = planWinograd(sum, outputs, target)) {
+      double direct = directCycles(sum, target);
+      if (direct >= fewestDirectCycles && plan->cycles < worthwhile * (best ? best->cycles : direct))
         best = plan;
+    }
   return best;
 }
 
