@@ -14,8 +14,8 @@ bool isReduction(mlir::Operation *op);
 /// Whether the op is a copy between two devices, which no kernel contains.
 bool isCrossing(mlir::Operation *op);
 
-/// Whether the op only widens stored elements: two-byte floats, or bytes in blocks. A consumer that widens them itself reads fewer bytes, and the wide value
-/// is never stored.
+/// Whether the op only widens stored elements: two-byte floats, or bytes in blocks. A consumer that widens them itself
+/// reads fewer bytes, and the wide value is never stored.
 bool isWidening(mlir::Operation *op);
 
 /// Whether the op has several consumers and only shifts or scales the result of a product by a value computed from all

@@ -118,7 +118,7 @@ void Instance::checkSettable(const State &state) const {
     failUsage(concat("the state ", quote(state.name), " is set by the runtime before each call"));
   if (state.kind == StateKind::accumulator)
     failUsage(concat("the state ", quote(state.name), " cannot be set: it passes values between the parts of a call"));
-  if (state.kind == StateKind::derived)
+  if (state.isDerived())
     failUsage(concat("the state ", quote(state.name), " cannot be set: it is computed from ",
                      quote(plan_.states[state.sources.front()].name), "; set that"));
 }

@@ -16,8 +16,8 @@ void loadState(Instance &instance, const State &state, const TensorSource &sourc
 /// the model, which checkpoints contain, are ignored. A tensor of any float type may fill a float state. Wider floats
 /// are rounded to nearest; an element beyond the state's largest value is an error. A shared parameter may appear under
 /// several of its names, with equal tensors. For GPT-2, files of transformers store c_attn, q_attn, c_proj and c_fc
-/// transposed; the shapes of the non-square tensors reveal this. Weights in blocks are quantized. Returns a line for each type that differs from the
-/// model's: "w.safetensors: 8 tensors of f64 are rounded to f32".
+/// transposed; the shapes of the non-square tensors reveal this. Weights in blocks are quantized. Returns a line for each
+/// type that differs from the model's: "w.safetensors: 8 tensors of f64 are rounded to f32".
 std::vector<std::string> loadWeights(Instance &instance, const std::string &path);
 
 /// Writes every parameter and statistic to `path`; the f32 values of weights in blocks.

@@ -123,10 +123,12 @@ struct State {
   /// Whether row i of a training step passes the state to row i of the next step.
   bool isCarried() const { return kind == StateKind::slot && of.empty(); }
   bool isWeight() const { return kind == StateKind::parameter || kind == StateKind::statistic; }
+  /// Whether a derivation computes it from other states.
+  bool isDerived() const { return kind == StateKind::derived; }
   /// Whether checkpoints contain it.
   bool isKept() const {
     return kind != StateKind::share && kind != StateKind::accumulator && kind != StateKind::constant &&
-           kind != StateKind::cache && kind != StateKind::derived;
+           kind != StateKind::cache && !isDerived();
   }
   bool operator==(const State &) const = default;
 };

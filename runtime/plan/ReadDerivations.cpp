@@ -34,10 +34,10 @@ public:
   }
 
 private:
-  bool isDerived(size_t state) const { return plan_.states[state].kind == StateKind::derived; }
+  bool isDerived(size_t state) const { return plan_.states[state].isDerived(); }
 
   void checkSources(const JsonReader &json, const State &state) const {
-    bool derived = state.kind == StateKind::derived;
+    bool derived = state.isDerived();
     if (derived == state.sources.empty())
       json.fail(derived ? "is derived, but has no 'sources'" : "has 'sources', but is not derived");
     for (size_t source : state.sources)

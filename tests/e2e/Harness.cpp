@@ -208,7 +208,7 @@ std::vector<double> Compiled::state(const std::string &name) const {
 std::vector<std::byte> Compiled::stateBytes() const {
   std::vector<std::byte> all;
   for (const runtime::State &state : instance->plan().states) {
-    if (state.kind == runtime::StateKind::derived)
+    if (state.isDerived())
       continue;
     std::vector<std::byte> bytes(state.logicalBytes());
     instance->getState(state, bytes);

@@ -65,7 +65,7 @@ Values step(Compiled &program, const std::string &entry, Values &states, int64_t
 void expectStates(const Values &states, const Compiled &kept) {
   size_t count = 0;
   for (const sluice::runtime::State &state : kept.plan().states) {
-    if (state.kind == sluice::runtime::StateKind::derived) // functional programs have none
+    if (state.isDerived()) // functional programs have none
       continue;
     ++count;
     EXPECT_EQ(states.at("@" + state.name), kept.state(state.name)) << state.name;

@@ -171,7 +171,7 @@ void compareSides(const Network &net) {
   setInitial(exact, golden);
   for (int step = 0; step < golden.steps(); ++step) {
     for (const sluice::runtime::State &state : single.plan().states)
-      if (state.kind != sluice::runtime::StateKind::derived)
+      if (!state.isDerived())
         exact.setState(state.name, single.state(state.name));
     Values input = kinks.stillness(golden.rows());
     input.merge(golden.batch(step));

@@ -389,8 +389,8 @@ TEST(LossScale, AStepThatOverflowsChangesNoBit) {
     model.run("train_step", imageBatch(step, overflows), kRows);
     for (const sluice::runtime::State &state : model.plan().states) {
       bool stays = state.kind == sluice::runtime::StateKind::hyperparameter || (overflows && staysWithoutAStep(state));
-      bool isDerived = state.kind == sluice::runtime::StateKind::derived; // computed before calls that read it
-      if (!isDerived && !state.name.starts_with("loss_scale"))
+      // Derived states are computed before the calls that read them.
+      if (!state.isDerived() && !state.name.starts_with("loss_scale"))
         EXPECT_EQ(bytesOf(model, state.name) == before[state.name], stays) << state.name << " in step " << step;
     }
     scale *= overflows ? 0.5 : 1;

@@ -64,7 +64,7 @@ class Truth {
 public:
   Truth(const std::string &text, const Compiled &model, uint32_t seed) : seed(seed), reference(text) {
     for (const sluice::runtime::State &state : model.plan().states) {
-      if (state.kind == sluice::runtime::StateKind::derived)
+      if (state.isDerived())
         continue;
       states[state.name] = model.state(state.name);
       if (state.name.ends_with(".momentum_buffer"))

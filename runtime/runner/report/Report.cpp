@@ -84,7 +84,7 @@ static Json derivationsJson(const Instance &instance) {
       continue;
     int64_t states = 0, bytes = 0;
     for (const State &state : plan.states)
-      if (state.kind == StateKind::derived && state.derivation == i) {
+      if (state.isDerived() && state.derivation == i) {
         ++states;
         bytes += state.bytes;
       }

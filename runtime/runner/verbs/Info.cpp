@@ -7,6 +7,7 @@
 #include "runtime/runner/verbs/Verbs.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace sluice::runtime {
 
@@ -80,8 +81,6 @@ static Json deviceJson(const Device &device, size_t number, const Ordinals &ordi
   return json;
 }
 
-static bool isDerived(const State &state) { return state.kind == StateKind::derived; }
-
 static std::vector<std::string> sourcesOf(const Plan &plan, const State &state) {
   std::vector<std::string> names;
   for (size_t source : state.sources)
@@ -119,7 +118,7 @@ static Json planJson(const Plan &plan, const Ordinals &ordinals) {
                                 {"shards", state.shards},
                                 {"bytes", state.bytes}});
   for (const State &state : plan.states)
-    if (isDerived(state))
+    if (state.isDerived())
       json["derived"].push_back(derivedJson(plan, state));
   for (size_t i = 0; i < plan.devices.size(); ++i)
     json["devices"].push_back(deviceJson(plan.devices[i], i, ordinals));
@@ -227,10 +226,10 @@ static void printText(const Plan &plan, const Ordinals &ordinals, int threads) {
     if (state.isKept())
       printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  ", nameOf(state.kind),
                        state.isSharded() ? concat(", a shard of ", state.shards) : ""));
-  if (std::any_of(plan.states.begin(), plan.states.end(), isDerived))
+  if (std::any_of(plan.states.begin(), plan.states.end(), std::mem_fn(&State::isDerived)))
     printLine("derived states, stale once a state after 'from' is written");
   for (const State &state : plan.states)
-    if (isDerived(state))
+    if (state.isDerived())
       printLine(concat("  ", state.name, "  ", typeText(state.dtype, state.shape), "  from ",
                        listed(sourcesOf(plan, state)), ", by ", plan.entries[state.derivation].name));
   printLine(concat("parameters ", plan.parameterCount()));

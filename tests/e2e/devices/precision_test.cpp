@@ -79,8 +79,7 @@ Losses train(const Place &place, Precision precision) {
   Compiled model(place.text(), in(precision));
   EXPECT_EQ(model.plan().build.precision, stringifyPrecision(precision).str());
   for (const sluice::runtime::State &state : model.plan().states)
-    EXPECT_TRUE(state.kind == sluice::runtime::StateKind::derived || sluice::runtime::sizeOf(state.dtype) >= 4)
-        << state.name;
+    EXPECT_TRUE(state.isDerived() || sluice::runtime::sizeOf(state.dtype) >= 4) << state.name;
   model.init(3);
   model.setState("lr", {place.lr});
   Losses losses{lossOf(place, model), 0};

@@ -95,7 +95,7 @@ TEST(CarriedRows, GoOnWithOtherReplicas) {
   one.init(3);
   Values states;
   for (const runtime::State &state : one.plan().states)
-    if (state.kind != runtime::StateKind::derived)
+    if (!state.isDerived())
       states[state.name] = one.state(state.name);
   for (int step = 0; step < int(std::size(kRows)); ++step) {
     Compiled next = onSimulators(text, 1 + step % 3);
