@@ -1,4 +1,5 @@
 // All three passes of convolutions against plain loops in double precision.
+#include "ConvolutionCase.h"
 #include "contraction_runner.h"
 
 #include <gtest/gtest.h>
@@ -10,22 +11,10 @@
 namespace sluice::cpu::testing {
 namespace {
 
-struct Case {
-  const char *name;
-  int64_t rows, call; // capacity, and images in the call
-  int64_t c, o;
-  Convolution::Axis h, w;
-  int64_t l2 = 0; // of the target; 0: its own
-};
-
-void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
+using Case = ConvolutionCase;
 
 Convolution::Axis axis(int64_t input, int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t dilation = 1) {
   return {input, kernel, stride, dilation, pad, pad};
-}
-
-Case square(const char *name, int64_t rows, int64_t call, int64_t c, int64_t o, Convolution::Axis both) {
-  return {name, rows, call, c, o, both, both};
 }
 
 class ConvolutionTest : public ::testing::TestWithParam<Case> {};

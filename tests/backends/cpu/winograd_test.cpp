@@ -3,10 +3,12 @@
 // The tolerance is the bound of the roundings, element by element: with u = 2^-24 and at most n roundings between an
 // operand and an output,
 //   |error| <= n u / (1 - n u) * |A^T| [sum over channels of (|G| |g| |G^T|) * (|B^T| |d| |B|)] |A|.
+#include "ConvolutionCase.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 #include "backends/cpu/compiler/product/window/WinogradWindow.h"
 #include "contraction_runner.h"
+#include "tests/Worse.h"
 
 #include <gtest/gtest.h>
 
@@ -19,31 +21,9 @@
 namespace sluice::cpu::testing {
 namespace {
 
-struct Case {
-  const char *name;
-  int64_t rows, call; // capacity, and images in the call
-  int64_t c, o;
-  Convolution::Axis h, w;
-};
-
-void PrintTo(const Case &c, std::ostream *os) { *os << c.name; }
+using Case = ConvolutionCase;
 
 Convolution::Axis axis(int64_t input, int64_t before, int64_t after) { return {input, 3, 1, 1, before, after}; }
-
-Case square(const char *name, int64_t rows, int64_t call, int64_t c, int64_t o, Convolution::Axis both) {
-  return {name, rows, call, c, o, both, both};
-}
-
-WindowAxis windowOf(const Convolution::Axis &axis) {
-  WindowAxis window;
-  window.outputs = axis.output();
-  window.inputSize = axis.input;
-  window.inputStart = -axis.padBefore;
-  window.inputStep = axis.stride;
-  window.tapStep = axis.dilation;
-  window.taps = window.kernel = axis.kernel;
-  return window;
-}
 
 using Square = std::vector<double>; // row by row
 
@@ -122,7 +102,7 @@ struct Check {
     sum.element = f32;
     sum.rows = c.rows;
     sum.inputChannels = c.c, sum.outputChannels = c.o, sum.panel = panel;
-    sum.phases.push_back({windowOf(c.h), windowOf(c.w)});
+    sum.phases.push_back({forwardAxis(c.h), forwardAxis(c.w)});
     sum.input = {0, 0}, sum.weights = {1, 0};
     sum.epilogue.store = [*this](StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc,
                                  llvm::ArrayRef<mlir::Value> index, mlir::Value sums) {
@@ -344,7 +324,7 @@ Errors errorsOf(const std::vector<float> &outputs, const std::vector<double> &ex
   double largest = 0, errors = 0, squares = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
     double error = std::abs(outputs[i] - exact[i]);
-    largest = std::max(largest, error);
+    largest = test::worse(largest, error);
     errors += error * error;
     squares += exact[i] * exact[i];
   }
@@ -382,8 +362,10 @@ TEST(WinogradAccuracy, IsThatOfTheTable) {
       size_t at = 0;
       for (const Program &program : {two.directProgram(), two.program(), four.program()}) {
         Errors errors = errorsOf(two.run(program, xs, Order::AllAtOnce), exact);
-        worst[at] = std::max(worst[at], errors.largest), ++at;
-        worst[at] = std::max(worst[at], errors.rms), ++at;
+        for (double error : {errors.largest, errors.rms}) {
+          worst[at] = test::worse(worst[at], error);
+          ++at;
+        }
       }
     }
     std::printf("| %d channels | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", int(channels), worst[0], worst[1],

@@ -36,16 +36,8 @@ bool isPointwise(const Convolution &op) {
 
 int64_t multiplyAddsPerImage(const Convolution &op) {
   // Only taps inside the image are computed, and counted.
-  auto taps = [](const Convolution::Axis &axis) {
-    int64_t count = 0;
-    for (int64_t out = 0; out < axis.output(); ++out)
-      for (int64_t tap = 0; tap < axis.kernel; ++tap) {
-        int64_t in = out * axis.stride + tap * axis.dilation - axis.padBefore;
-        count += in >= 0 && in < axis.input;
-      }
-    return count;
-  };
-  return taps(op.height) * taps(op.width) * op.inputChannels * op.outputChannels / op.groups;
+  int64_t taps = forwardAxis(op.height).validTaps() * forwardAxis(op.width).validTaps();
+  return taps * op.inputChannels * op.outputChannels / op.groups;
 }
 
 void describeConvolution(const Convolution &op, int64_t vectorChannels, const Target &target, Contraction &result) {
@@ -144,7 +136,7 @@ static void packNarrowWeights(const StageModule &module, llvm::StringRef name, L
   result.stages.push_back(emitPackPanels(module, (name + "_pack_narrow").str(), loc, weights, target));
 }
 
-static WindowAxis forwardAxis(const Convolution::Axis &axis) {
+WindowAxis forwardAxis(const Convolution::Axis &axis) {
   WindowAxis window;
   window.outputs = axis.output();
   window.inputSize = axis.input;

@@ -23,6 +23,15 @@ std::pair<int64_t, int64_t> validTaps(const WindowAxis &axis, int64_t output) {
   return {first, last};
 }
 
+int64_t WindowAxis::validTaps() const {
+  int64_t count = 0;
+  for (int64_t output = 0; output < outputs; ++output) {
+    auto [first, last] = cpu::validTaps(*this, output);
+    count += last - first;
+  }
+  return count;
+}
+
 SmallVector<TileRun> tileRuns(const WindowAxis &axis, int64_t rows) {
   SmallVector<TileRun> runs;
   int64_t tiles = llvm::divideCeil(axis.outputs, rows);

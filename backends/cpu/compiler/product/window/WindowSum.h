@@ -21,8 +21,12 @@ struct WindowAxis {
 
   int64_t inputAt(int64_t j, int64_t tap) const { return inputStart + j * inputStep + tap * tapStep; }
   bool valid(int64_t j, int64_t tap) const { return inputAt(j, tap) >= 0 && inputAt(j, tap) < inputSize; }
+  int64_t validTaps() const; // of all outputs together
   bool alwaysValid() const { return taps == 0 || outputs == 0 || (valid(0, 0) && valid(outputs - 1, taps - 1)); }
 };
+
+// The axis of a forward pass.
+WindowAxis forwardAxis(const Convolution::Axis &axis);
 
 struct WindowSum {
   struct Phase {

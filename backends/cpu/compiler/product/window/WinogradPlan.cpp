@@ -158,38 +158,41 @@ std::string WinogradPlan::text() const {
          std::to_string(groups.full ? groups.width : groups.tail);
 }
 
-std::optional<WinogradPlan> planWinograd(const WindowSum &sum, int64_t outputs, const Target &target) {
+// Whether there is a plan for the sum.
+static bool isSupported(const WindowSum &sum, const Target &target) {
   int64_t lanes = target.lanes(32);
-  if (!sum.element.isF32() || sum.phases.size() != 1 || !isPlainAxis(sum.phases[0].height) ||
-      !isPlainAxis(sum.phases[0].width) || sum.inputChannels < lanes || sum.outputChannels < lanes)
+  return sum.element.isF32() && sum.phases.size() == 1 && isPlainAxis(sum.phases[0].height) &&
+         isPlainAxis(sum.phases[0].width) && sum.inputChannels >= lanes && sum.outputChannels >= lanes;
+}
+
+std::optional<WinogradPlan> planWinograd(const WindowSum &sum, int64_t outputs, const Target &target) {
+  if (!isSupported(sum, target))
     return std::nullopt;
   return Planner(sum, outputs, target).make();
 }
 
 // Of the direct sum: the taps inside of the images.
 static double directCycles(const WindowSum &sum, const Target &target) {
-  auto taps = [](const WindowAxis &axis) {
-    int64_t count = 0;
-    for (int64_t output = 0; output < axis.outputs; ++output)
-      for (int64_t tap = 0; tap < axis.taps; ++tap)
-        count += axis.valid(output, tap);
-    return double(count);
-  };
-  double terms = taps(sum.phases[0].height) * taps(sum.phases[0].width) * double(sum.inputChannels);
+  int64_t taps = sum.phases[0].height.validTaps() * sum.phases[0].width.validTaps();
+  auto terms = double(taps * sum.inputChannels);
   auto vectors = double(llvm::divideCeil(sum.outputChannels, target.lanes(32)));
   return double(sum.rows) * terms * vectors / double(target.fmaPorts) / shareOfDirect;
 }
 
 std::optional<WinogradPlan> chooseWinograd(const WindowSum &sum, const Target &target) {
-  if (!target.fastMath)
+  if (!target.fastMath || !isSupported(sum, target))
+    return std::nullopt;
+  double least = directCycles(sum, target);
+  if (least < fewestDirectCycles)
     return std::nullopt;
   std::optional<WinogradPlan> best;
-  for (int64_t outputs : {2, 4})
-    if (std::optional<WinogradPlan> plan = planWinograd(sum, outputs, target)) {
-      double direct = directCycles(sum, target);
-      if (direct >= fewestDirectCycles && plan->cycles < worthwhile * (best ? best->cycles : direct))
-        best = plan;
+  for (int64_t outputs : {2, 4}) {
+    WinogradPlan plan = Planner(sum, outputs, target).make();
+    if (plan.cycles < worthwhile * least) {
+      least = plan.cycles;
+      best = plan;
     }
+  }
   return best;
 }
 
