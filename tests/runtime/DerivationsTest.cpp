@@ -25,30 +25,17 @@ void multiply(void *const *buffers, int64_t, int64_t, int64_t) {
 }
 void increment(void *const *buffers, int64_t, int64_t, int64_t) { scalar(buffers[0]) += 1; }
 
-Json number(const char *name, int at) { return test::value(name, "f64", Json::array(), -1, place(1, at), 8); }
-
-Json entryOf(const char *name, std::vector<Json> inputs, std::vector<Json> outputs, std::vector<Json> buffers,
+/// An entry with one launch.
+Json entryOf(const char *name, std::vector<Json> inputs, std::vector<Json> outputs, const std::vector<Json> &buffers,
              int kernel) {
-  Json entry = {{"name", name}};
-  entry["inputs"] = std::move(inputs);
-  entry["outputs"] = std::move(outputs);
-  entry["actions"] = Json::array({test::launchAction(kernel, buffers, 0, {})});
-  entry["peak_bytes"] = Json::array({1024});
-  return entry;
+  return test::entry(name, std::move(inputs), std::move(outputs), {test::launchAction(kernel, buffers, 0, {})});
 }
 
 /// `learn` adds 1 to `weight`, `note` adds 1 to `other`.
 Json derivedPlan() {
-  Json plan;
-  plan["format"] = planFormat;
-  plan["model"] = "derived";
-  plan["build"] = Json::object();
+  Json plan = test::cpuPlan("derived", /*stateBytes=*/192, /*transientBytes=*/128);
   plan["capacity"] = 0;
   plan["in_flight"] = 2;
-  plan["devices"] = Json::array({{{"name", "cpu"}, {"backend", "cpu"}, {"compiled_for", 0}}});
-  plan["arenas"] = {{{"name", "state"}, {"device", 0}, {"bytes", 192}},
-                    {{"name", "transient"}, {"device", 0}, {"bytes", 128}}};
-  plan["queues"] = Json::array({{{"name", "cpu"}, {"device", 0}, {"kind", "compute"}}});
   Json twice = test::state("double", "derived", "f64", place(0, doubleAt), 8);
   twice["sources"] = {0};
   plan["states"] = {test::state("weight", "parameter", "f64", place(0, weightAt), 8), twice,
@@ -57,7 +44,7 @@ Json derivedPlan() {
                      test::kernel("increment", 0, 2, 0)};
   Json weight = buffer(place(0, weightAt), 8, "r"), written = buffer(place(0, weightAt), 8, "rw");
   Json predict =
-      entryOf("predict", {number("x", xAt)}, {number("y", yAt)},
+      entryOf("predict", {test::scalarValue("x", place(1, xAt))}, {test::scalarValue("y", place(1, yAt))},
               {buffer(place(1, xAt), 8, "r"), buffer(place(0, doubleAt), 8, "r"), buffer(place(1, yAt), 8, "w")}, 1);
   predict["derivations"] = {3};
   plan["entries"] = {predict, entryOf("learn", {}, {}, {written}, 2),

@@ -50,38 +50,20 @@ Json valueOfRows(const char *name, int at, int bytes) {
   return value(name, "f64", Json::array({capacity}), 0, place(1, at), bytes);
 }
 
-Json scalarValue(const char *name, int at) { return value(name, "f64", Json::array(), -1, place(1, at), 8); }
-
-Json entryOf(const char *name, std::vector<Json> inputs, std::vector<Json> outputs, std::vector<Json> actions) {
-  Json entry = {{"name", name}};
-  entry["inputs"] = std::move(inputs);
-  entry["outputs"] = std::move(outputs);
-  entry["actions"] = std::move(actions);
-  entry["peak_bytes"] = Json::array({1024});
-  return entry;
-}
-
 Json summerPlan() {
-  Json plan;
-  plan["format"] = planFormat;
-  plan["model"] = "summer";
-  plan["build"] = Json::object();
+  Json plan = test::cpuPlan("summer", /*stateBytes=*/256, /*transientBytes=*/512);
   plan["batch"] = 11;
   plan["capacity"] = capacity;
   plan["microbatches"] = microbatches;
   plan["in_flight"] = 1;
-  plan["devices"] = Json::array({{{"name", "cpu"}, {"backend", "cpu"}, {"compiled_for", 0}}});
-  plan["arenas"] = {{{"name", "state"}, {"device", 0}, {"bytes", 256}},
-                    {{"name", "transient"}, {"device", 0}, {"bytes", 512}}};
-  plan["queues"] = Json::array({{{"name", "cpu"}, {"device", 0}, {"kind", "compute"}}});
   Json most = test::state("accumulator 2", "accumulator", "f64", place(0, mostAt), 8);
   most["reduction"] = "max";
   plan["states"] = {test::state("accumulator 1", "accumulator", "f64", place(0, sumAt), 8), most,
                     test::state("global_rows", "share", "i64", place(0, allRowsAt), 8),
                     test::state("first_row", "share", "i64", place(0, firstAt), 8)};
   plan["kernels"] = {test::kernel("add", 0, 0, 1), test::kernel("take", 0, 1, 0)};
-  Json x = valueOfRows("x", xAt, 32), y = valueOfRows("y", yAt, 32), mean = scalarValue("mean", totalAt),
-       largest = scalarValue("largest", largestAt);
+  Json x = valueOfRows("x", xAt, 32), y = valueOfRows("y", yAt, 32),
+       mean = test::scalarValue("mean", place(1, totalAt)), largest = test::scalarValue("largest", place(1, largestAt));
   Json sum = place(0, sumAt), max = place(0, mostAt), first = place(0, firstAt), all = place(0, allRowsAt);
   Json add = test::launchAction(0,
                                 {buffer(place(1, xAt), 32, "r"), buffer(sum, 8, "rw"), buffer(max, 8, "rw"),
@@ -91,10 +73,10 @@ Json summerPlan() {
                                  {buffer(sum, 8, "rw"), buffer(max, 8, "rw"), buffer(all, 8, "r"),
                                   buffer(place(1, totalAt), 8, "w"), buffer(place(1, largestAt), 8, "w")},
                                  0, {});
-  Json whole = entryOf("step", {valueOfRows("x", wholeXAt, allBytes)},
-                       {mean, valueOfRows("y", wholeYAt, allBytes), largest}, {});
+  Json whole = test::entry("step", {valueOfRows("x", wholeXAt, allBytes)},
+                           {mean, valueOfRows("y", wholeYAt, allBytes), largest}, {});
   whole["parts"] = Json::array({Json::array({1, "each"}), Json::array({2, "once"})});
-  plan["entries"] = {whole, entryOf("step.0", {x}, {y}, {add}), entryOf("step.1", {}, {mean, largest}, {take})};
+  plan["entries"] = {whole, test::entry("step.0", {x}, {y}, {add}), test::entry("step.1", {}, {mean, largest}, {take})};
   return plan;
 }
 

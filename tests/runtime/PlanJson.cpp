@@ -1,6 +1,7 @@
 #include "PlanJson.h"
 
 #include "runtime/plan/ArtifactChecksum.h"
+#include "runtime/plan/Plan.h"
 
 namespace sluice::test {
 
@@ -47,6 +48,29 @@ Json state(const char *name, const char *kind, const char *dtype, const Json &pl
   Json json = {{"name", name}, {"kind", kind}, {"dtype", dtype}, {"shape", Json::array()}, {"bytes", bytes}};
   json.update(place);
   return json;
+}
+
+Json scalarValue(const char *name, const Json &place) { return value(name, "f64", Json::array(), -1, place, 8); }
+
+Json entry(const char *name, std::vector<Json> inputs, std::vector<Json> outputs, std::vector<Json> actions) {
+  Json entry = {{"name", name}};
+  entry["inputs"] = std::move(inputs);
+  entry["outputs"] = std::move(outputs);
+  entry["actions"] = std::move(actions);
+  entry["peak_bytes"] = Json::array({1024});
+  return entry;
+}
+
+Json cpuPlan(const char *model, int stateBytes, int transientBytes) {
+  Json plan;
+  plan["format"] = runtime::planFormat;
+  plan["model"] = model;
+  plan["build"] = Json::object();
+  plan["devices"] = Json::array({{{"name", "cpu"}, {"backend", "cpu"}, {"compiled_for", 0}}});
+  plan["arenas"] = {{{"name", "state"}, {"device", 0}, {"bytes", stateBytes}},
+                    {{"name", "transient"}, {"device", 0}, {"bytes", transientBytes}}};
+  plan["queues"] = Json::array({{{"name", "cpu"}, {"device", 0}, {"kind", "compute"}}});
+  return plan;
 }
 
 Json kernel(const char *name, int device, int function, double flopsPerRow) {

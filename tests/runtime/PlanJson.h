@@ -27,10 +27,18 @@ Json copyAction(const char *value, const Json &from, const Json &to, const CopyB
 Json launchAction(int kernel, const std::vector<Json> &buffers, int queue, const Waits &waits);
 
 Json value(const char *name, const char *dtype, const Json &shape, int rowsDim, const Json &place, int bytes);
+/// A scalar of type f64, for example an output.
+Json scalarValue(const char *name, const Json &place);
 /// A scalar state.
 Json state(const char *name, const char *kind, const char *dtype, const Json &place, int bytes);
+/// An entry with 1024 bytes of transient memory.
+Json entry(const char *name, std::vector<Json> inputs, std::vector<Json> outputs, std::vector<Json> actions);
 /// A kernel of one stage with one task.
 Json kernel(const char *name, int device, int function, double flopsPerRow);
+
+/// A plan without states, kernels and entries for one queue of one CPU. Arena 0 has the states, arena 1 the transient
+/// memory of calls.
+Json cpuPlan(const char *model, int stateBytes, int transientBytes);
 
 /// The table of functions with `plan` as its plan; both must outlive it.
 sluice_artifact artifactOf(const std::string &plan, std::span<const sluice_stage_fn> stages);
