@@ -108,19 +108,15 @@ def measured_machine(options):
             "one_thread": limits[1], "all_threads": limits[options.threads]}
 
 
-class Peer:
-    """A process that prepares its step and measures on request. `ready` is None if it lacks the network or variant."""
+class PeerProcess:
+    """A process that prints a line of JSON once it is prepared (`ready`), and one for each line of its input.
 
-    def __init__(self, kind, python, case, variant, vector, options):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), PYTHONWARNINGS="ignore", **RESTRICTIONS.get(vector, {}))
-        if kind.script == "torch_peer.py" and os.path.exists(MALLOC):
-            environment["LD_PRELOAD"] = MALLOC
-        self.folder = tempfile.TemporaryDirectory()
-        # The cache is empty, so that the first step compiles.
-        environment["TORCHINDUCTOR_CACHE_DIR"] = environment["PEER_FOLDER"] = self.folder.name
-        self.command = pinned([python, HERE / "peers" / kind.script, case.net, case.mode, case.batch, variant, options.threads], options.threads)
+    `ready` is None if the process ends at once, without an error."""
+
+    def __init__(self, command, environment=None):
+        self.command = command
         self.errors = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(self.command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
+        self.process = subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
         self.ready = None
         self.ready = self.hear()
 
@@ -129,12 +125,12 @@ class Peer:
         if not line and (self.process.wait() or self.ready):
             self.errors.seek(0)
             last = (self.errors.read().strip().splitlines() or [""])[-1]
-            raise Failure(f"{' '.join(self.command[3:])} gives {self.process.returncode}: {last[:300]}")
+            raise Failure(f"{' '.join(map(str, self.command[3:]))} gives {self.process.returncode}: {last[:300]}")
         return json.loads(line) if line else None
 
-    def measure(self, seconds):
+    def ask(self, request):
         with contextlib.suppress(BrokenPipeError):  # of a process that has ended
-            print(seconds, file=self.process.stdin, flush=True)
+            print(request, file=self.process.stdin, flush=True)
         return self.hear()
 
     def close(self):
@@ -143,6 +139,26 @@ class Peer:
         self.process.wait()
         self.process.stdout.close()
         self.errors.close()
+
+
+class Peer(PeerProcess):
+    """Prepares its step and measures on request. `ready` is None if it lacks the network or variant."""
+
+    def __init__(self, kind, python, case, variant, vector, options):
+        environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), PYTHONWARNINGS="ignore", **RESTRICTIONS.get(vector, {}))
+        if kind.script == "torch_peer.py" and os.path.exists(MALLOC):
+            environment["LD_PRELOAD"] = MALLOC
+        self.folder = tempfile.TemporaryDirectory()
+        # The cache is empty, so that the first step compiles.
+        environment["TORCHINDUCTOR_CACHE_DIR"] = environment["PEER_FOLDER"] = self.folder.name
+        command = [python, HERE / "peers" / kind.script, case.net, case.mode, case.batch, variant, options.threads]
+        super().__init__(pinned(command, options.threads), environment)
+
+    def measure(self, seconds):
+        return self.ask(seconds)
+
+    def close(self):
+        super().close()
         self.folder.cleanup()
 
 
