@@ -87,13 +87,14 @@ struct Check {
   int64_t xCount() const { return c.rows * c.h.input * c.w.input * c.c; }
   int64_t yCount() const { return c.rows * oh * ow * c.o; }
 
+  // The same weights for panels of any width.
   Array<float> weights() const {
-    int64_t count = llvm::divideCeil(c.o, panel) * panel * 9 * c.c;
-    Array<float> random = randomArray<float>(count, 3), array(count, 0.0f);
+    Array<float> random = randomArray<float>(c.o * 9 * c.c, 3);
+    Array<float> array(llvm::divideCeil(c.o, panel) * panel * 9 * c.c, 0.0f);
     for (int64_t o = 0; o < c.o; ++o)
       for (int64_t tap = 0; tap < 9; ++tap)
         for (int64_t ch = 0; ch < c.c; ++ch)
-          array[w(o, tap, ch)] = random[w(o, tap, ch)];
+          array[w(o, tap, ch)] = random[(o * 9 + tap) * c.c + ch];
     return array;
   }
 
@@ -347,32 +348,31 @@ std::map<int64_t, std::array<double, 6>> tabledErrors() {
   return table;
 }
 
+// The table has the errors of AVX2, which all machines have. With AVX-512, the sums may have another order.
 TEST(WinogradAccuracy, IsThatOfTheTable) {
   auto table = tabledErrors();
   ASSERT_EQ(table.size(), 6u);
-  for (auto [channels, tabled] : table) {
-    std::array<double, 6> worst{};
-    for (const Target &target : testTargets()) {
-      if (target.vectorBits < 256)
-        continue;
+  std::vector<Target> targets = {llvm::cantFail(Target::of("x86-64-v3"))};
+  if (Target::host().vectorBits > targets[0].vectorBits)
+    targets.push_back(Target::host());
+  for (auto [channels, tabled] : table)
+    for (const Target &target : targets) {
       Case c = square("accuracy", 1, 1, channels, 32, axis(14, 1, 1));
       Check two{c, target, 2}, four{c, target, 4};
       Array<float> xs = randomArray<float>(two.xCount(), 1);
-      std::vector<double> exact = two.expected(xs).outputs;
-      size_t at = 0;
+      std::vector<double> exact = two.expected(xs).outputs, found;
       for (const Program &program : {two.directProgram(), two.program(), four.program()}) {
         Errors errors = errorsOf(two.run(program, xs, Order::AllAtOnce), exact);
-        for (double error : {errors.largest, errors.rms}) {
-          worst[at] = test::worse(worst[at], error);
-          ++at;
-        }
+        found.insert(found.end(), {errors.largest, errors.rms});
       }
+      std::printf("%d bits | %d channels | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", int(target.vectorBits),
+                  int(channels), found[0], found[1], found[2], found[3], found[4], found[5]);
+      for (size_t i = 0; i < found.size(); ++i)
+        if (target.vectorBits == targets[0].vectorBits)
+          EXPECT_NEAR(found[i], tabled[i], 0.06) << channels << " channels, column " << i + 1;
+        else
+          EXPECT_LE(found[i], 2 * tabled[i]) << channels << " channels, column " << i + 1;
     }
-    std::printf("| %d channels | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", int(channels), worst[0], worst[1],
-                worst[2], worst[3], worst[4], worst[5]);
-    for (size_t i = 0; i < worst.size(); ++i)
-      EXPECT_NEAR(worst[i], tabled[i], 0.06) << channels << " channels, column " << i + 1;
-  }
 }
 
 // ---- The choice of the algorithm ----
