@@ -171,6 +171,14 @@ const Case cases[] = {
     square("all_taps_in_padding", 2, 2, 20, 9, axis(1, 1, 2, 1)),
     {"stride_meets_dilation_in_height", 2, 2, 20, 18, {9, 2, 2, 2, 1, 0}, {9, 3, 1, 1, 1, 1}},
     {"stride_meets_dilation_in_width", 2, 2, 20, 18, {9, 3, 1, 1, 1, 1}, {9, 2, 2, 2, 1, 0}},
+    // Weight gradients copy pixels of many channels: some images or some rows at a time, with and without a last tile.
+    square("copied_images", 9, 8, 66, 80, axis(5, 3, 1, 1)),
+    square("copied_rows", 2, 2, 64, 80, axis(18, 3, 1, 1)),
+    square("copied_rows_strided", 2, 1, 64, 64, axis(35, 3, 2, 1)),
+    square("copied_pointwise", 2, 2, 70, 144, axis(15, 1)),
+    square("copied_pointwise_strided", 3, 2, 64, 64, axis(33, 1, 2)),
+    square("copied_dilated", 2, 2, 64, 64, axis(17, 3, 1, 2, 2)),
+    {"copied_oblong", 2, 2, 65, 96, {9, 1, 2, 1, 0, 0}, {41, 5, 1, 1, 2, 1}},
     // The weights exceed the second-level cache: consecutive tasks share output channels.
     {"large_weights", 6, 5, 16, 70, axis(5, 3, 1, 1), axis(5, 3, 1, 1), 32 << 10},
     {"large_weights_none", 6, 0, 16, 70, axis(5, 3, 1, 1), axis(5, 3, 1, 1), 32 << 10},

@@ -154,7 +154,7 @@ private:
     SumsOfBlock block(stage, loc, vector, llvm::alignTo(std::min(plan.rowsOfBlock, most), plan.tileRows()),
                       plan.groupsOfTask * plan.groups.width);
     if (plan.copiesA)
-      block.makeRoomForA(stage, plan.terms);
+      block.makeRoomForA(stage, plan.terms, plan.tileRows());
     if (copiesB())
       block.makeRoomForB(stage, plan.terms, plan.groups.width);
     if (plan.rowsOfBlock <= most)
@@ -180,7 +180,7 @@ private:
       Value a = address(body, aBase, inner.mul(first, op.a.strideJ));
       Part part{a, {}, inner.sub(inner.min(inner.add(first, plan.terms), end), first), rows, {}, 0};
       if (plan.copiesA)
-        block.copyA(body, a, op.a.strideJ, part.terms, rows);
+        block.copyA(body, a, op.a.strideJ, part.terms, rows, op.m % plan.tileRows());
       forEachGroup(body, group, [&](OpBuilder &inside, Value which, int64_t columns) {
         part.b = partOfB(stage, inside, batch, block, which, first, part.terms, columns);
         part.column = placeIn(inside, which, group);

@@ -12,15 +12,15 @@ namespace sluice::cpu {
 
 using namespace mlir;
 
-// Adjacent terms are an odd number of vectors apart, so that they map to different cache sets.
-static int64_t oddLines(int64_t elements, int64_t lanes) { return (llvm::divideCeil(elements, lanes) | 1) * lanes; }
-
 SumsOfBlock::SumsOfBlock(StageFunction &stage, Location loc, VectorType vector, int64_t rows, int64_t columns)
-    : loc(loc), vector(vector), lanes(vector.getNumElements()), strideOfA(oddLines(rows, lanes)),
+    : loc(loc), vector(vector), lanes(vector.getNumElements()), mostRows(rows),
       strideOfSums(llvm::alignTo(columns, lanes)), sums(stage.stack(vector.getElementType(), rows * strideOfSums)) {}
 
-void SumsOfBlock::makeRoomForA(StageFunction &stage, int64_t terms) {
-  copyOfA = stage.stack(vector.getElementType(), terms * strideOfA);
+// Whole vectors are stored, so each panel ends with room for one.
+void SumsOfBlock::makeRoomForA(StageFunction &stage, int64_t terms, int64_t tileRows) {
+  rowsOfPanel = tileRows;
+  panelOfA = terms * tileRows + lanes;
+  copyOfA = stage.stack(vector.getElementType(), llvm::divideCeil(mostRows, tileRows) * panelOfA);
 }
 
 void SumsOfBlock::makeRoomForB(StageFunction &stage, int64_t terms, int64_t width) {
@@ -35,7 +35,8 @@ Value SumsOfBlock::addressOfSums(OpBuilder &b, Value row, Value column) const {
 
 Value SumsOfBlock::addressOfA(OpBuilder &b, Value term, Value row) const {
   IndexMath math{b, loc};
-  return elementAddress(b, loc, vector.getElementType(), copyOfA, math.add(math.mul(term, strideOfA), row));
+  Value panel = math.mul(math.div(row, rowsOfPanel), panelOfA);
+  return elementAddress(b, loc, vector.getElementType(), copyOfA, math.add(panel, math.mul(term, rowsOfPanel)));
 }
 
 void SumsOfBlock::clear(OpBuilder &b, Value rows) {
@@ -46,21 +47,24 @@ void SumsOfBlock::clear(OpBuilder &b, Value rows) {
   });
 }
 
-// The last vector of a row may be narrower than the others: reads of A stop at the end of A.
-void SumsOfBlock::copyA(OpBuilder &b, Value from, int64_t stride, Value terms, Value rows) {
+// A vector may extend into the next term of its panel, which is stored later.
+void SumsOfBlock::copyA(OpBuilder &b, Value from, int64_t stride, Value terms, Value rows, int64_t lastRows) {
   IndexMath math{b, loc};
   Type element = vector.getElementType();
-  Value whole = math.roundDown(rows, lanes);
+  Value whole = math.roundDown(rows, rowsOfPanel);
+  auto copyRows = [&](OpBuilder &body, Value source, Value term, Value row, int64_t count) {
+    Tile adjacent(loc, vector, 1, count, /*wholeVectors=*/false);
+    Value to = addressOfA(body, term, row);
+    for (auto [v, its] : llvm::enumerate(adjacent.loadB(body, elementAddress(body, loc, element, source, row), {})))
+      storeVector(body, loc, its, elementAddress(body, loc, element, to, int64_t(v) * lanes));
+  };
   loopOver(b, loc, math.constant(0), terms, 1, [&](OpBuilder &inner, Value term) {
     Value source = elementAddress(inner, loc, element, from, IndexMath{inner, loc}.mul(term, stride));
-    loopOver(inner, loc, constantI64(inner, loc, 0), whole, lanes, [&](OpBuilder &body, Value row) {
-      storeVector(body, loc, loadVector(body, loc, vector, elementAddress(body, loc, element, source, row)),
-                  addressOfA(body, term, row));
-    });
-    loopOver(inner, loc, whole, rows, 1, [&](OpBuilder &body, Value row) {
-      storeVector(body, loc, loadScalar(body, loc, element, elementAddress(body, loc, element, source, row)),
-                  addressOfA(body, term, row));
-    });
+    loopOver(inner, loc, constantI64(inner, loc, 0), whole, rowsOfPanel,
+             [&](OpBuilder &body, Value row) { copyRows(body, source, term, row, rowsOfPanel); });
+    if (lastRows != 0)
+      ifThen(inner, loc, IndexMath{inner, loc}.less(whole, rows),
+             [&](OpBuilder &body) { copyRows(body, source, term, whole, lastRows); });
   });
 }
 

@@ -14,16 +14,18 @@ public:
   // Maximum `rows` x `columns` sums.
   SumsOfBlock(StageFunction &stage, mlir::Location loc, mlir::VectorType vector, int64_t rows, int64_t columns);
 
-  // Allocates copies of `terms` terms of A, or of B for `width` columns at a time.
-  void makeRoomForA(StageFunction &stage, int64_t terms);
+  // Allocates copies of `terms` terms of A for tiles of `tileRows` rows, or of B for `width` columns at a time.
+  void makeRoomForA(StageFunction &stage, int64_t terms, int64_t tileRows);
   void makeRoomForB(StageFunction &stage, int64_t terms, int64_t width);
 
   // Sets the sums of the first `rows` rows to zero.
   void clear(mlir::OpBuilder &b, mlir::Value rows);
   // Copies `terms` times `rows` adjacent elements. The first are at `from`, each following group `stride` elements
-  // later.
-  void copyA(mlir::OpBuilder &b, mlir::Value from, int64_t stride, mlir::Value terms, mlir::Value rows);
-  // The copy of term `term` of row `row`; those of the following rows are next to it.
+  // later. If the last tile is not whole, it has `lastRows` rows.
+  void copyA(mlir::OpBuilder &b, mlir::Value from, int64_t stride, mlir::Value terms, mlir::Value rows,
+             int64_t lastRows);
+  // The copy of term `term` of the first row of a tile, which is `row`. Those of its other rows are next to it, and
+  // then the next term of the tile.
   mlir::Value addressOfA(mlir::OpBuilder &b, mlir::Value term, mlir::Value row) const;
   // The same of B. Returns the address of the copy: rows of `width` elements, in whole vectors.
   mlir::Value copyB(mlir::OpBuilder &b, mlir::Value from, int64_t stride, mlir::Value terms, int64_t columns);
@@ -45,7 +47,7 @@ private:
 
   mlir::Location loc;
   mlir::VectorType vector;
-  int64_t lanes, strideOfA, strideOfB = 0, strideOfSums;
+  int64_t lanes, mostRows, rowsOfPanel = 0, panelOfA = 0, strideOfB = 0, strideOfSums;
   mlir::Value copyOfA, copyOfB, sums;
 };
 

@@ -33,6 +33,9 @@ public:
     IndexMath math{b, loc};
     Value begin = block.row0 ? math.max(band.begin, block.row0) : band.begin;
     Value end = block.row0 ? math.min(band.end, block.row1) : band.end;
+    if (rowsAreAdjacent())
+      return overRun(b, {math.mul(begin, op.width.input), math.mul(end, op.width.input), band.runs.front().step},
+                     xImage, dYImage, sums);
     return accumulateOver(b, loc, begin, end, 1, sums, [&](OpBuilder &down, Value oh, Sums &ofRow) {
       IndexMath perRow{down, loc};
       int64_t xRow = op.height.stride * op.width.input * op.inputChannels;
@@ -48,6 +51,14 @@ public:
   }
 
 private:
+  // Whether every pixel reads one pixel of x, and the next one the next: the rows of an image are one run.
+  bool rowsAreAdjacent() const {
+    auto readsAll = [](const Convolution::Axis &axis) {
+      return axis.kernel == 1 && axis.stride == 1 && axis.padBefore == 0 && axis.input == axis.output();
+    };
+    return readsAll(op.height) && readsAll(op.width);
+  }
+
   Sums overRun(OpBuilder &b, const PixelRun &run, Value xRow, Value dYRow, Sums sums) const {
     return accumulateOver(b, loc, run.begin, run.end, 1, sums, [&](OpBuilder &across, Value ow, Sums &ofPixel) {
       IndexMath perPixel{across, loc};
@@ -63,12 +74,9 @@ private:
 
 } // namespace
 
-Sums overPixels(StageFunction &stage, OpBuilder &b, Location loc, const Convolution &op, const PixelBlock &block,
-                ArrayRef<PixelBand> bands, Value corner, Value column, Sums sums) {
+Sums overPixels(OpBuilder &b, Location loc, const Convolution &op, const PixelBlock &block, ArrayRef<PixelBand> bands,
+                Value x, Value dY, Sums sums) {
   PixelWalk walk(loc, op, block);
-  IndexMath math{b, loc};
-  Value x = walk.address(b, stage.buffer(op.input.buffer), math.add(corner, op.input.offset));
-  Value dY = walk.address(b, stage.buffer(op.output.buffer), math.add(column, op.output.offset));
   int64_t xSize = op.height.input * op.width.input * op.inputChannels;
   int64_t dYSize = op.height.output() * op.width.output() * op.outputChannels;
   return accumulateOver(b, loc, block.image0, block.image1, 1, sums, [&](OpBuilder &images, Value image, Sums &all) {

@@ -40,9 +40,9 @@ struct PixelBlock {
   mlir::Value row0, row1; // null: all
 };
 
-// Adds the bands' pixels of the block's images. x is read from `corner` on, dY from `column` on.
-Sums overPixels(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, const Convolution &op,
-                const PixelBlock &block, llvm::ArrayRef<PixelBand> bands, mlir::Value corner, mlir::Value column,
-                Sums sums);
+// Adds the bands' pixels of the block's images. `x` is the address of the element under the window's first tap that the
+// tile's first row reads at the first pixel of all, and `dY` that of its first column.
+Sums overPixels(mlir::OpBuilder &b, mlir::Location loc, const Convolution &op, const PixelBlock &block,
+                llvm::ArrayRef<PixelBand> bands, mlir::Value x, mlir::Value dY, Sums sums);
 
 } // namespace sluice::cpu

@@ -10,12 +10,16 @@
 // padding along the width, a row of taps) reads. Where c is short and the window leaves the image, or the whole window
 // fits one tile, the rows of every tile are known when the code is generated, and so are the pixels that each may read.
 //
+// If both pixels have many channels, a task copies those of a block for each tile, because they would evict each other
+// from the cache (PixelCopies.h).
+//
 // If the last output channels would fill only a small part of a vector, separate tasks compute them with lanes along
 // the runs of x.
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 #include "backends/cpu/compiler/product/tile/Tile.h"
 #include "backends/cpu/compiler/product/window/ConvolutionShape.h"
+#include "backends/cpu/compiler/product/window/PixelCopies.h"
 #include "backends/cpu/compiler/product/window/PixelWalk.h"
 #include "backends/cpu/compiler/product/window/WeightGradientPlan.h"
 
@@ -33,9 +37,10 @@ class WeightGradientEmitter {
 public:
   WeightGradientEmitter(const StageModule &module, llvm::StringRef name, Location loc, const Convolution &op,
                         const Target &target)
-      : module(module), name(name), loc(loc), op(op), h(op.height), w(op.width), target(target),
+      : module(module), name(name), loc(loc), op(op), target(target),
         lanes(target.lanes(op.element.getIntOrFloatBitWidth())), vector(VectorType::get({lanes}, op.element)),
-        plan(op, target), partials(plan.partials), groups(plan.groups) {}
+        plan(op, target), partials(plan.partials), groups(plan.groups),
+        read(plan.copies ? copiedPixels(op, plan.tileRows(), groups.width) : op), h(read.height), w(read.width) {}
 
   Contraction emit() {
     StageFunction stage = StageFunction::create(module, name + "_chunks", loc);
@@ -58,7 +63,9 @@ private:
   int64_t windowRows() const { return h.kernel * w.kernel * channels(); }
 
   // The narrow channels are one more group.
-  int64_t tasksPerChunk() const { return plan.parts * (groups.count() + (plan.narrow != 0)); }
+  int64_t tasksPerChunk() const {
+    return plan.parts * (llvm::divideCeil(groups.count(), plan.groupsPerTask) + (plan.narrow != 0));
+  }
 
   // ---- Emission ----
 
@@ -71,16 +78,23 @@ private:
     int64_t columns, tileRows;
   };
 
+  // Where a tile reads its rows of x and its columns of dY: addresses at the first pixel of all.
+  struct Operands {
+    Value x, dY;
+  };
+
   void emitTask(StageFunction &stage, OpBuilder &b, Value task) {
     IndexMath math{b, loc};
     Work work;
     work.chunk = math.div(task, tasksPerChunk());
     Value rest = math.rem(task, tasksPerChunk());
-    Value group = math.div(rest, plan.parts);
+    Value group = math.mul(math.div(rest, plan.parts), plan.groupsPerTask);
     work.part = math.rem(rest, plan.parts);
     work.image0 = math.mul(work.chunk, partials.rowsPerChunk);
     work.image1 = math.min(math.add(work.image0, partials.rowsPerChunk), stage.rows);
     work.column = math.mul(group, groups.width);
+    if (plan.copies)
+      return emitCopied(stage, b, work, group);
     if (!plan.narrow)
       return emitWide(stage, b, work, group);
     ifThenElse(
@@ -106,26 +120,28 @@ private:
         [&](OpBuilder &otherwise) { emitFor(otherwise, groups.tail, groups.tailRows); });
   }
 
-  void emitChunk(StageFunction &stage, OpBuilder &b, const Work &work) {
+  void forEachBlock(OpBuilder &b, const Work &work, llvm::function_ref<void(OpBuilder &, const PixelBlock &)> emit) {
     loopOver(b, loc, work.image0, work.image1, plan.imagesAtOnce, [&](OpBuilder &body, Value first) {
       IndexMath math{body, loc};
       PixelBlock block{first, math.min(math.add(first, plan.imagesAtOnce), work.image1), {}, {}};
       if (plan.pixelRowsAtOnce == h.output())
-        return emitBlock(stage, body, work, block);
+        return emit(body, block);
       loopOver(body, loc, math.constant(0), math.constant(h.output()), plan.pixelRowsAtOnce,
                [&](OpBuilder &inner, Value oh) {
                  block.row0 = oh;
                  block.row1 = IndexMath{inner, loc}.add(oh, plan.pixelRowsAtOnce);
-                 emitBlock(stage, inner, work, block);
+                 emit(inner, block);
                });
     });
   }
 
-  void emitBlock(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
-    if (plan.staticTiles)
-      emitStaticTiles(stage, b, work, block);
-    else
-      emitRuns(stage, b, work, block);
+  void emitChunk(StageFunction &stage, OpBuilder &b, const Work &work) {
+    forEachBlock(b, work, [&](OpBuilder &body, const PixelBlock &block) {
+      if (plan.staticTiles)
+        emitStaticTiles(stage, body, work, block);
+      else
+        emitRuns(stage, body, work, block);
+    });
   }
 
   // The address of one element of the task's partial result.
@@ -160,10 +176,16 @@ private:
 
   // ---- Tiles cut from contiguous runs, in loops over the taps ----
 
-  void forEachRun(OpBuilder &b, const Work &work, llvm::function_ref<void(OpBuilder &, Value kh, Value kw)> body) {
+  // The task's rows of taps.
+  std::pair<Value, Value> tapRows(OpBuilder &b, const Work &work) {
     IndexMath math{b, loc};
-    Value kh0 = plan.parts == 1 ? math.constant(0) : work.part;
-    Value kh1 = plan.parts == 1 ? math.constant(h.kernel) : math.add(work.part, 1);
+    if (plan.parts == 1)
+      return {math.constant(0), math.constant(h.kernel)};
+    return {work.part, math.add(work.part, 1)};
+  }
+
+  void forEachRun(OpBuilder &b, const Work &work, llvm::function_ref<void(OpBuilder &, Value kh, Value kw)> body) {
+    auto [kh0, kh1] = tapRows(b, work);
     loopOver(b, loc, kh0, kh1, 1, [&](OpBuilder &overHeight, Value kh) {
       IndexMath inside{overHeight, loc};
       loopOver(overHeight, loc, inside.constant(0), inside.constant(plan.runsPerTapRow), 1,
@@ -174,12 +196,78 @@ private:
   void emitRuns(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block) {
     int64_t whole = plan.runLength / work.tileRows * work.tileRows;
     forEachRun(b, work, [&](OpBuilder &body, Value kh, Value kw) {
+      auto emitTile = [&](OpBuilder &tile, Value c, int64_t rows) {
+        emitRunTile(stage, tile, work, block, kh, kw, c, rows, operandsAt(stage, tile, c, work.column));
+      };
       IndexMath math{body, loc};
       loopOver(body, loc, math.constant(0), math.constant(whole), work.tileRows,
-               [&](OpBuilder &tiles, Value c) { emitRunTile(stage, tiles, work, block, kh, kw, c, work.tileRows); });
+               [&](OpBuilder &tiles, Value c) { emitTile(tiles, c, work.tileRows); });
       if (whole != plan.runLength)
-        emitRunTile(stage, body, work, block, kh, kw, math.constant(whole), plan.runLength - whole);
+        emitTile(body, math.constant(whole), plan.runLength - whole);
     });
+  }
+
+  // ---- Tiles that read copies of the pixels ----
+
+  // Calls `emit` for each of the task's groups of columns, with its number in the task and its first column.
+  void forEachGroup(OpBuilder &b, Value first,
+                    llvm::function_ref<void(OpBuilder &, Value number, Value column, int64_t columns)> emit) {
+    IndexMath math{b, loc};
+    auto emitAt = [&](OpBuilder &body, Value group, int64_t columns) {
+      IndexMath at{body, loc};
+      emit(body, at.sub(group, first), at.mul(group, groups.width), columns);
+    };
+    Value full = math.constant(groups.full), end = math.add(first, plan.groupsPerTask);
+    if (groups.full)
+      loopOver(b, loc, first, math.min(end, full), 1,
+               [&](OpBuilder &body, Value group) { emitAt(body, group, groups.width); });
+    if (groups.tail)
+      ifThen(b, loc, math.less(full, end), [&](OpBuilder &body) { emitAt(body, full, groups.tail); });
+  }
+
+  void emitCopied(StageFunction &stage, OpBuilder &b, const Work &work, Value firstGroup) {
+    PixelCopies copies(stage, loc, vector, op, plan);
+    forEachBlock(b, work, [&](OpBuilder &body, const PixelBlock &block) {
+      forEachGroup(body, firstGroup, [&](OpBuilder &inner, Value number, Value column, int64_t columns) {
+        copies.copyOutput(inner, block, number, column, columns);
+      });
+      loopOver(body, loc, constantI64(body, loc, 0), constantI64(body, loc, channels()), copies.channelsAtOnce(),
+               [&](OpBuilder &inner, Value c) { emitCopiedTiles(stage, inner, work, block, copies, c, firstGroup); });
+    });
+  }
+
+  // The tiles whose channels from `c` on are copied at once.
+  void emitCopiedTiles(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block,
+                       PixelCopies &copies, Value c, Value firstGroup) {
+    IndexMath math{b, loc};
+    auto [kh0, kh1] = tapRows(b, work);
+    int64_t atOnce = copies.channelsAtOnce(), rows = plan.tileRows();
+    int64_t rest = channels() % atOnce, whole = channels() / rows * rows;
+    auto copy = [&, kh0 = kh0, kh1 = kh1](int64_t count) {
+      return [&, count](OpBuilder &body) { copies.copyInput(body, block, kh0, kh1, c, count); };
+    };
+    if (rest == 0)
+      copy(atOnce)(b);
+    else
+      ifThenElse(b, loc, math.less(c, math.constant(channels() - rest)), copy(atOnce), copy(rest));
+    auto emitTile = [&, kh0 = kh0, kh1 = kh1](OpBuilder &body, Value first, int64_t count) {
+      IndexMath at{body, loc};
+      Value x = copies.input(body, block, kh0, kh1, at.div(at.sub(first, c), rows));
+      forEachGroup(body, firstGroup, [&](OpBuilder &inner, Value number, Value column, int64_t columns) {
+        Work mine = work;
+        mine.column = column, mine.columns = columns;
+        Operands from{x, copies.output(inner, block, number)};
+        forEachRun(inner, mine, [&](OpBuilder &taps, Value kh, Value kw) {
+          emitRunTile(stage, taps, mine, block, kh, kw, first, count, from);
+        });
+      });
+    };
+    Value end = math.add(c, atOnce), lastWhole = math.constant(whole);
+    loopOver(b, loc, c, math.min(end, lastWhole), rows,
+             [&](OpBuilder &tiles, Value first) { emitTile(tiles, first, rows); });
+    if (whole != channels())
+      ifThen(b, loc, math.less(lastWhole, end),
+             [&](OpBuilder &body) { emitTile(body, lastWhole, channels() - whole); });
   }
 
   // Pixels [begin, end) for which tap `k` is inside the image.
@@ -196,15 +284,15 @@ private:
   }
 
   void emitRunTile(StageFunction &stage, OpBuilder &b, const Work &work, const PixelBlock &block, Value kh, Value kw,
-                   Value c, int64_t rows) {
-    Tile tile(loc, vector, rows, work.columns, /*wholeVectors=*/false);
+                   Value c, int64_t rows, const Operands &from) {
+    Tile tile(loc, vector, rows, work.columns, /*wholeVectors=*/plan.copies);
     if (plan.prefetchOutput)
       tile.prefetchB(prefetchSteps * op.outputChannels);
     SmallVector<int64_t> offsets(llvm::to_vector(llvm::seq<int64_t>(0, rows)));
     PixelBand band = bandOf(b, kh, kw, addRows(tile, offsets));
-    Value corner = cornerOf(b, kh, kw, c);
+    Operands corner{address(b, from.x, cornerOf(b, kh, kw)), from.dY};
     updateTile(stage, b, work, tile, rowOf(b, kh, kw, c), block,
-               [&](OpBuilder &at, Sums sums) { return addPixels(stage, at, block, band, corner, work.column, sums); });
+               [&](OpBuilder &at, Sums sums) { return addPixels(at, block, band, corner, sums); });
   }
 
   // The row of dW for position `c` of a run.
@@ -213,12 +301,18 @@ private:
     return math.add(math.mul(math.add(math.mul(kh, plan.runsPerTapRow), kw), plan.runLength), c);
   }
 
-  // The address of x under that row at pixel (0, 0).
-  Value cornerOf(OpBuilder &b, Value kh, Value kw, Value c) {
+  // The place of the first element under a tap, from the first pixel on.
+  Value cornerOf(OpBuilder &b, Value kh, Value kw) {
     IndexMath math{b, loc};
     Value down = math.mul(math.add(math.mul(kh, h.dilation), -h.padBefore), w.input);
     Value across = plan.acrossTaps ? math.constant(0) : math.mul(kw, w.dilation);
-    return math.add(math.mul(math.add(math.add(down, across), -w.padBefore), channels()), c);
+    return math.mul(math.add(math.add(down, across), -w.padBefore), read.inputChannels);
+  }
+
+  Operands operandsAt(StageFunction &stage, OpBuilder &b, Value c, Value column) {
+    IndexMath math{b, loc};
+    return {address(b, stage.buffer(op.input.buffer), math.add(c, op.input.offset)),
+            address(b, stage.buffer(op.output.buffer), math.add(column, op.output.offset))};
   }
 
   // The pixels for which a run of x is inside the image.
@@ -270,7 +364,7 @@ private:
         bands.push_back(std::move(band));
     }
     updateTile(stage, b, work, tile, math.constant(start), block, [&](OpBuilder &at, Sums sums) {
-      return addPixels(stage, at, block, bands, math.constant(0), work.column, sums);
+      return addPixels(at, block, bands, operandsAt(stage, at, math.constant(0), work.column), sums);
     });
   }
 
@@ -278,9 +372,8 @@ private:
 
   static constexpr int64_t notRead = INT64_MIN;
 
-  Sums addPixels(StageFunction &stage, OpBuilder &b, const PixelBlock &block, ArrayRef<PixelBand> bands, Value corner,
-                 Value column, Sums sums) {
-    return overPixels(stage, b, loc, op, block, bands, corner, column, sums);
+  Sums addPixels(OpBuilder &b, const PixelBlock &block, ArrayRef<PixelBand> bands, const Operands &from, Sums sums) {
+    return overPixels(b, loc, read, block, bands, from.x, from.dY, sums);
   }
 
   // Row r of the tile reads x at the pixel plus the corner plus offsets[r].
@@ -318,8 +411,8 @@ private:
         rows.push_back(elementAddress(body, loc, op.element, dYPixel, r));
       tile.multiplyAdd(body, ofPixel, rows, xPixel);
     });
-    Sums sums = addPixels(stage, b, block, band, cornerOf(b, kh, kw, math.constant(c)), math.constant(firstChannel),
-                          tile.zeros(b));
+    Operands from = operandsAt(stage, b, math.add(cornerOf(b, kh, kw), c), math.constant(firstChannel));
+    Sums sums = addPixels(b, block, band, from, tile.zeros(b));
     Value row = rowOf(b, kh, kw, math.constant(c));
     for (int64_t r = 0; r < plan.narrow; ++r)
       for (int64_t v = 0; v < tile.vectors(); ++v)
@@ -353,7 +446,6 @@ private:
   std::string name;
   Location loc;
   const Convolution &op;
-  const Convolution::Axis &h, &w;
   const Target &target;
   int64_t lanes;
   VectorType vector;
@@ -361,6 +453,8 @@ private:
   WeightGradientPlan plan;
   const Partials &partials;
   const ColumnGroups &groups;
+  Convolution read; // the pixels that tiles read: those of the convolution, or copies of them
+  const Convolution::Axis &h, &w;
 };
 
 } // namespace

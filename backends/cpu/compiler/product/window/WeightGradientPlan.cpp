@@ -8,6 +8,11 @@
 
 namespace sluice::cpu {
 
+// The number of channels from which on the tiles' pixels are copied, and the number of pixels at a time.
+static constexpr int64_t manyChannels = 64, pixelsOfCopy = 200;
+// A task of copied pixels uses each copy of x for at least this many tiles, unless it has this many output channels.
+static constexpr int64_t tilesOfCopy = 4, mostColumns = 64;
+
 static int64_t elementBytes(const Convolution &op) { return op.element.getIntOrFloatBitWidth() / 8; }
 static int64_t windowRows(const Convolution &op) { return op.height.kernel * op.width.kernel * op.inputChannels; }
 
@@ -19,7 +24,8 @@ bool leavesImage(const Convolution::Axis &axis) {
 WeightGradientPlan::WeightGradientPlan(const Convolution &op, const Target &target) {
   const Convolution::Axis &h = op.height, &w = op.width;
   int64_t channels = op.inputChannels, vectorLanes = target.lanes(op.element.getIntOrFloatBitWidth());
-  acrossTaps = !leavesImage(w) && w.dilation == 1;
+  copies = channels >= manyChannels && op.outputChannels >= manyChannels && op.outputChannels % vectorLanes == 0;
+  acrossTaps = !copies && !leavesImage(w) && w.dilation == 1;
   runLength = acrossTaps ? w.kernel * channels : channels;
   runsPerTapRow = acrossTaps ? 1 : w.kernel;
   int64_t onePass = maxTileRows(std::min<int64_t>(4, llvm::divideCeil(op.outputChannels, vectorLanes)), target);
@@ -31,9 +37,12 @@ WeightGradientPlan::WeightGradientPlan(const Convolution &op, const Target &targ
   problem.rows = staticTiles ? windowRows(op) : runLength;
   problem.evenRows = staticTiles;
   problem.columns = op.outputChannels - narrow;
-  problem.depth = h.output() * w.output();
+  problem.depth = copies ? pixelsOfCopy : h.output() * w.output();
   groups = chooseTiles(problem, target);
-  planImages(op, target);
+  if (copies)
+    planCopies(op);
+  else
+    planImages(op, target);
   planChunks(op, vectorLanes);
 }
 
@@ -63,11 +72,16 @@ void WeightGradientPlan::planImages(const Convolution &op, const Target &target)
   }
   if (pixelRowsAtOnce < h.output())
     imagesAtOnce = 1; // else the next image's first rows would be summed before this one's last
-  int64_t tileRows = groups.full ? groups.rows : groups.tailRows;
-  if (staticTiles && windowRows(op) <= tileRows) { // the only tile keeps its sums
+  if (staticTiles && windowRows(op) <= tileRows()) { // the only tile keeps its sums
     imagesAtOnce = op.rows;
     pixelRowsAtOnce = h.output();
   }
+}
+
+void WeightGradientPlan::planCopies(const Convolution &op) {
+  int64_t rows = op.height.output(), pixels = rows * op.width.output();
+  imagesAtOnce = std::max<int64_t>(1, pixelsOfCopy / pixels);
+  pixelRowsAtOnce = llvm::divideCeil(rows, llvm::divideCeil(pixels, pixelsOfCopy));
 }
 
 void WeightGradientPlan::planChunks(const Convolution &op, int64_t vectorLanes) {
@@ -85,6 +99,10 @@ void WeightGradientPlan::planChunks(const Convolution &op, int64_t vectorLanes) 
   int64_t work = 2 * multiplyAddsPerImage(op) * partials.rowsPerChunk / groups.count();
   if (!staticTiles && (chunks * groups.count() < 32 || work / op.height.kernel > (4 << 20)))
     parts = op.height.kernel;
+  if (copies) {
+    int64_t most = std::min<int64_t>(llvm::divideCeil(mostColumns, groups.width), groups.count());
+    groupsPerTask = std::min<int64_t>(llvm::divideCeil(tilesOfCopy * parts, op.height.kernel * op.width.kernel), most);
+  }
   imagesAtOnce = std::min(imagesAtOnce, partials.rowsPerChunk);
 }
 
