@@ -142,7 +142,7 @@ private:
   // A part of k of a block.
   struct Part {
     Value a;           // address of A's terms of the first row
-    Value b;           // address of B's terms of the first column
+    Value b, nextB;    // addresses of B's terms of the first column, and of that of the next group
     Value terms, rows; // how many
     Value column;      // index of the first one in the task
     int64_t columns;
@@ -178,11 +178,14 @@ private:
     loopOver(b, loc, math.constant(0), end, plan.terms, [&](OpBuilder &body, Value first) {
       IndexMath inner{body, loc};
       Value a = address(body, aBase, inner.mul(first, op.a.strideJ));
-      Part part{a, {}, inner.sub(inner.min(inner.add(first, plan.terms), end), first), rows, {}, 0};
+      Part part{a, {}, {}, inner.sub(inner.min(inner.add(first, plan.terms), end), first), rows, {}, 0};
       if (plan.copiesA)
         block.copyA(body, a, op.a.strideJ, part.terms, rows, op.m % plan.tileRows());
       forEachGroup(body, group, [&](OpBuilder &inside, Value which, int64_t columns) {
         part.b = partOfB(stage, inside, batch, block, which, first, part.terms, columns);
+        if (plan.stepsPerPrefetch)
+          part.nextB =
+              partOfB(stage, inside, batch, block, IndexMath{inside, loc}.add(which, 1), first, part.terms, columns);
         part.column = placeIn(inside, which, group);
         part.columns = columns;
         addPart(inside, block, part);
@@ -267,17 +270,22 @@ private:
       aRows.push_back(last || r == 0 ? address(b, part.a, math.mul(at, op.a.strideI))
                                      : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
     }
-    Sums sums = accumulateOver(
-        b, loc, constantI64(b, loc, 0), part.terms, 1, tile.zeros(b), [&](OpBuilder &step, Value term, Sums &carried) {
-          Value first = plan.copiesA ? block.addressOfA(step, term, row) : Value();
-          SmallVector<Value> aAddresses;
-          for (int64_t r = 0; r < rows; ++r)
-            aAddresses.push_back(plan.copiesA ? elementAddress(step, loc, op.element, first, r)
-                                              : address(step, aRows[r], term));
-          Value offset = IndexMath{step, loc}.mul(term, strideB);
-          tile.multiplyAdd(step, carried, aAddresses,
-                           copiesB() ? address(step, part.b, offset) : addressInB(step, part.b, offset));
-        });
+    auto step = [&](OpBuilder &body, Value term, int64_t plus, Sums &carried) {
+      Value at = IndexMath{body, loc}.add(term, plus), first = plan.copiesA ? block.addressOfA(body, at, row) : Value();
+      SmallVector<Value> aAddresses;
+      for (int64_t r = 0; r < rows; ++r)
+        aAddresses.push_back(plan.copiesA ? elementAddress(body, loc, op.element, first, r)
+                                          : address(body, aRows[r], at));
+      Value offset = IndexMath{body, loc}.mul(at, strideB);
+      tile.multiplyAdd(body, carried, aAddresses,
+                       copiesB() ? address(body, part.b, offset) : addressInB(body, part.b, offset));
+    };
+    Value zero = constantI64(b, loc, 0);
+    auto oneStep = [&](OpBuilder &body, Value term, Sums &carried) { step(body, term, 0, carried); };
+    Sums sums = plan.stepsPerPrefetch
+                    ? addAndPrefetch(b, tile, zero, plan.terms, rowsToPrefetch(b, part.nextB, row, plan.terms),
+                                     tile.zeros(b), step)
+                    : accumulateOver(b, loc, zero, part.terms, 1, tile.zeros(b), oneStep);
     block.add(b, tile, sums, row, part.column);
   }
 
@@ -358,17 +366,28 @@ private:
         IndexMath inner{body, loc};
         prefetchC(stage, body, batch, inner.add(row, r), inner.add(column, v * lanes));
       });
+    Value nextB;
+    if (plan.stepsPerPrefetch)
+      nextB = rowsToPrefetch(b, columnsOfB(stage, b, batch, math.add(column, plan.groups.width)), row, op.k);
     Sums sums = tile.zeros(b);
     auto oneStep = [&](OpBuilder &body, Value k, Sums &carried) { step(body, k, 0, carried); };
     bool isLong = op.k > termsPerSum;
+    auto addTerms = [&](OpBuilder &body, Value first, int64_t count, Sums its) {
+      auto add = [&](OpBuilder &inner, Value i, int64_t plus, Sums &carried) {
+        step(inner, IndexMath{inner, loc}.add(first, i), plus, carried);
+      };
+      if (!nextB)
+        return accumulateOver(body, loc, count, unrollOf(tile), its, add);
+      return addAndPrefetch(body, tile, first, count, nextB, its, add);
+    };
     if (op.b.scales)
       sums = addBlocks(b, tile, scalesOfColumns(stage, b, column), sums, step);
     else if (op.rows == Matmul::Rows::K)
       sums = isLong ? accumulateInParts(b, loc, tile, k0, k1, sums, oneStep)
                     : accumulateOver(b, loc, k0, k1, 1, sums, oneStep);
     else
-      sums = isLong ? accumulateInParts(b, loc, tile, op.k, unrollOf(tile), sums, step)
-                    : accumulateOver(b, loc, op.k, unrollOf(tile), sums, step);
+      sums = isLong ? accumulateParts(b, loc, tile, op.k, sums, addTerms)
+                    : addTerms(b, constantI64(b, loc, 0), op.k, sums);
     bool loops = op.epilogue.isLoop(op.k) && !plan.splitK;
     tile.forEachRow(b, stage, sums, loops, limit ? math.sub(limit, row) : Value(),
                     [&](OpBuilder &body, Value r, ArrayRef<Value> vectors) {
@@ -381,6 +400,34 @@ private:
                           finish(stage, body, batch, at, place, firstLanes(body, loc, its, tile.lanesOf(v)));
                       }
                     });
+  }
+
+  // Of the `terms` rows at `next`, those that the tile at `row` prefetches. All tiles together prefetch all rows.
+  Value rowsToPrefetch(OpBuilder &b, Value next, Value row, int64_t terms) {
+    IndexMath math{b, loc};
+    Value first = math.mul(math.div(row, plan.tileRows()), terms / plan.stepsPerPrefetch);
+    return addressInB(b, next, math.mul(first, strideOfB()));
+  }
+
+  // Adds terms, and prefetches a row from `next` on each time after some of them. Term 0 goes with the first row.
+  Sums addAndPrefetch(OpBuilder &b, const Tile &tile, Value first, int64_t count, Value next, Sums sums,
+                      llvm::function_ref<void(OpBuilder &, Value i, int64_t plus, Sums &)> add) {
+    int64_t size = plan.stepsPerPrefetch, whole = count / size * size;
+    sums = accumulateOver(b, loc, constantI64(b, loc, 0), constantI64(b, loc, whole), size, sums,
+                          [&](OpBuilder &body, Value begin, Sums &carried) {
+                            IndexMath math{body, loc};
+                            Value row =
+                                addressInB(body, next, math.mul(math.div(math.add(first, begin), size), strideOfB()));
+                            tile.prefetchRow(body, row);
+                            carried = accumulateOver(body, loc, size, unrollOf(tile), carried,
+                                                     [&](OpBuilder &inner, Value i, int64_t plus, Sums &its) {
+                                                       add(inner, IndexMath{inner, loc}.add(begin, i), plus, its);
+                                                     });
+                          });
+    return accumulateOver(b, loc, count - whole, unrollOf(tile), sums,
+                          [&](OpBuilder &inner, Value i, int64_t plus, Sums &its) {
+                            add(inner, IndexMath{inner, loc}.add(i, whole), plus, its);
+                          });
   }
 
   // Adds all terms of a tile whose B is in blocks, with the scales of each block read once. `step` adds one term.

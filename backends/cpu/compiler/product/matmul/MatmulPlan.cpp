@@ -193,6 +193,26 @@ void MatmulPlan::planTasks() {
   if (op.rows == Matmul::Rows::M)
     cutRows(columnTasks);
   rowsInner = hasRowsInner();
+  planPrefetches();
+}
+
+// A large B comes from memory. While all tiles of A pass over a group of its columns, each prefetches some rows of the
+// next group, so that they arrive in time, and as many as there are.
+void MatmulPlan::planPrefetches() {
+  constexpr int64_t fewest = 4, most = 64; // tiles; more of them hide the time that their first one waits
+  int64_t tiles = llvm::divideCeil(inParts ? rowsOfBlock : op.m, tileRows());
+  bool isReadInPlace = panelOfB && !packed && !packsParts && !op.b.scales;
+  bool areColumnsNext = inParts ? op.k % terms == 0 : rowsInner || tasks == groups.count();
+  if (!isReadInPlace || !areColumnsNext || op.rows == Matmul::Rows::K || batchCount(op) != 1 ||
+      !target.isFar(op.k * op.n * elementBytes(op)) || tiles < fewest || tiles > most)
+    return;
+  int64_t count = inParts || op.k > termsPerSum ? termsOfPart(op.k) : op.k;
+  stepsPerPrefetch = tiles;
+  for (int64_t steps = tiles; 2 * steps > tiles; --steps) // without a rest, if possible
+    if (count % steps == 0) {
+      stepsPerPrefetch = steps;
+      break;
+    }
 }
 
 bool MatmulPlan::hasRowsInner() const {
@@ -205,13 +225,17 @@ bool MatmulPlan::hasRowsInner() const {
 
 // If rows of a call, such as images, give too few tasks, each row is cut into blocks of tiles. A few blocks are made even
 // if there are enough groups of columns: threads that share the columns of an image would each read results of the other
-// threads from the previous stage.
+// threads from the previous stage. But each block reads B again if B exceeds the second-level cache.
 void MatmulPlan::cutRows(int64_t columnTasks) {
   staticBlocksOfM = 1;
   int64_t tiles = llvm::divideCeil(op.rowsFactor, tileRows());
   constexpr int64_t blocksForLocality = 8;
+  int64_t bytesOfA = op.m * op.k * elementBytes(op), bytesOfB = op.k * op.n * elementBytes(op);
+  bool isLocalityCheap = bytesOfB <= target.l2 / 2 || bytesOfB * (blocksForLocality - 1) <= bytesOfA;
   int64_t few = fewTasks(flopsOf(op)), images = std::max<int64_t>(1, op.m / op.rowsFactor);
-  int64_t missing = std::max(few / (columnTasks * images), std::min(few, blocksForLocality) / images);
+  int64_t missing = few / (columnTasks * images);
+  if (isLocalityCheap)
+    missing = std::max(missing, std::min(few, blocksForLocality) / images);
   if (rowsPerTask != 1 || std::min(missing, tiles) < 2)
     return;
   rowsOfBlock = llvm::divideCeil(tiles, std::min(missing, tiles)) * tileRows();

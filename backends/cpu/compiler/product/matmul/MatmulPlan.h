@@ -23,14 +23,15 @@ public:
   void describe(Contraction &result) const;
 
   ColumnGroups groups;
-  int64_t panelOfB = 0;     // width of the panels that the product stage reads; 0: it reads B's rows
-  bool packed = false;      // by a preceding stage
-  bool packsParts = false;  // by each task
-  bool splitK = false;      // k is cut into chunks, each summed by separate tasks
-  bool inParts = false;     // a task sums one part of k after another
-  bool copiesA = false;     // and copies the rows of A's terms
-  int64_t terms = 0;        // of such a part
-  bool prefetchesC = false; // results are prefetched: they exceed the second-level cache
+  int64_t panelOfB = 0;         // width of the panels that the product stage reads; 0: it reads B's rows
+  bool packed = false;          // by a preceding stage
+  bool packsParts = false;      // by each task
+  bool splitK = false;          // k is cut into chunks, each summed by separate tasks
+  bool inParts = false;         // a task sums one part of k after another
+  bool copiesA = false;         // and copies the rows of A's terms
+  int64_t terms = 0;            // of such a part
+  bool prefetchesC = false;     // results are prefetched: they exceed the second-level cache
+  int64_t stepsPerPrefetch = 0; // of a row of the next columns of B; 0: they are not prefetched
   int64_t rowsOfBlock = 1, staticBlocksOfM = 1, groupsOfTask = 1;
   int64_t tasks = 1, rowsPerTask = 0; // of the product stage
   bool rowsInner = false;             // consecutive tasks have the same columns, and different rows
@@ -42,6 +43,7 @@ private:
   void planBlocks();
   void planTasks();
   void planSplit();
+  void planPrefetches();
   void cutRows(int64_t columnTasks);
   bool rowsOfBEvictEachOther() const;
   bool readsBAgain() const;

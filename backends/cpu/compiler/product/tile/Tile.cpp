@@ -64,6 +64,12 @@ Vectors Tile::loadB(OpBuilder &b, Value address, ArrayRef<Value> scales) const {
   return row;
 }
 
+void Tile::prefetchRow(OpBuilder &b, Value address) const {
+  for (int64_t v = 0; v < numVectors; v += vectorsOfLine(vectorType.getNumElements(), elementOfB()))
+    prefetch(b, loc, elementAddress(b, loc, elementOfB(), address, offsetInPanels(v, panelDistance)),
+             /*forWrite=*/false, /*locality=*/2);
+}
+
 Sums Tile::zeros(OpBuilder &b) const {
   Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(vectorType));
   return Sums(numRows * numVectors, zero);

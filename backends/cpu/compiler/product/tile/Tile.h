@@ -59,6 +59,9 @@ public:
   // Each step also prefetches the row of B this many elements later into the first-level cache; 0: none.
   void prefetchB(int64_t distance) { ahead = distance; }
 
+  // Prefetches the row of B at `address` into the second-level cache.
+  void prefetchRow(mlir::OpBuilder &b, mlir::Value address) const;
+
   // The scales of a row of blocks of B, whose first one is at `address`.
   Vectors loadScales(mlir::OpBuilder &b, mlir::Value address) const;
 
