@@ -349,7 +349,8 @@ private:
                                       : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
     }
     int64_t strideB = strideOfB();
-    if (op.k * columns * elementBytes() > target.l1 / 2)
+    // Prefetches also keep LLVM from moving the loads of all unrolled steps to the first one, where they spill.
+    if (op.k * columns * elementBytes() > target.l1 / 2 || plan.stepsPerPrefetch)
       tile.prefetchB(prefetchSteps * strideB);
     auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &sums, ArrayRef<Value> scales = {}) {
       IndexMath inner{body, loc};
