@@ -48,8 +48,8 @@ def pinned(command, threads):
     return ["taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads])), *map(str, command)]
 
 
-def run(command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+def run(command, text=None):
+    done = subprocess.run(list(map(str, command)), input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failure(f"{' '.join(map(str, command))} gives {done.returncode}:\n{done.stderr[-2000:]}")
     return done.stdout

@@ -4,6 +4,8 @@
   llama_peer.py gguf CONFIG FILE GGUF TYPE  writes these weights as GGUF, with matrices of TYPE: f32, f16 or q8_0
   llama_peer.py run CONFIG GGUF THREADS     for each input line with a JSON object {"prompt": [...], "tokens": N}, prints
                                             the N tokens with the best scores, and the seconds of both parts
+  llama_peer.py scores CONFIG FILE          for the input line {"tokens": [...], "next": [...]}, prints the token with the
+                                            best score in double precision, and the scores of the tokens `next`
 
 CONFIG is a JSON object with layers, width, heads, length and words. The caches of keys and values are f32, as in
 Sluice."""
@@ -127,12 +129,47 @@ def serve(config, path, threads):
         print(json.dumps(model.generate(request["prompt"], request["tokens"])), flush=True)
 
 
+def scores(config, weights, tokens):
+    """Those of all words after these tokens, computed in double precision."""
+    from safetensors.numpy import load_file
+
+    w = {name: tensor.astype(np.float64) for name, tensor in load_file(weights).items()}
+    width, heads = config["width"], config["heads"]
+
+    def linear(x, name):
+        return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
+
+    def norm(x, name):
+        centered = x - x.mean(-1, keepdims=True)
+        return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+    def attention(x, name):
+        q, k, v = (part.reshape(-1, heads, width // heads).swapaxes(0, 1) for part in np.split(linear(x, f"{name}.c_attn"), 3, -1))
+        logits = q @ k.swapaxes(1, 2) / np.sqrt(width // heads) + np.triu(np.full((len(x), len(x)), -np.inf), 1)
+        shares = np.exp(logits - logits.max(-1, keepdims=True))
+        mixed = shares / shares.sum(-1, keepdims=True) @ v
+        return linear(mixed.swapaxes(0, 1).reshape(-1, width), f"{name}.c_proj")
+
+    def gelu(x):
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+    x = w["wte.weight"][tokens] + w["wpe.weight"][: len(tokens)]
+    for layer in range(config["layers"]):
+        x = x + attention(norm(x, f"h.{layer}.ln_1"), f"h.{layer}.attn")
+        x = x + linear(gelu(linear(norm(x, f"h.{layer}.ln_2"), f"h.{layer}.mlp.c_fc")), f"h.{layer}.mlp.c_proj")
+    return w["wte.weight"] @ norm(x[-1], "ln_f")
+
+
 def main(verb, config, *arguments):
     config = json.loads(config)
     if verb == "weights":
         write_weights(config, *arguments)
     elif verb == "gguf":
         write_gguf(config, *arguments)
+    elif verb == "scores":
+        request = json.loads(sys.stdin.readline())
+        found = scores(config, arguments[0], request["tokens"])
+        print(json.dumps({"best": int(found.argmax()), "scores": [float(found[token]) for token in request["next"]]}))
     else:
         serve(config, arguments[0], int(arguments[1]))
 
