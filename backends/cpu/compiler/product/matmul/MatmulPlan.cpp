@@ -109,7 +109,7 @@ bool MatmulPlan::readsBAgain() const {
     return false;
   if (op.b.scales)
     return true;
-  return packsParts || (panelOfB ? op.k * panelOfB * elementBytes(op) > target.l2 / 8 : rowsOfBEvictEachOther());
+  return packsParts || (panelOfB ? op.k * panelOfB * elementBytes(op) >= target.l2 / 4 : rowsOfBEvictEachOther());
 }
 
 // Whether A's rows can be read a part of k at a time, and there are several tiles of them.
