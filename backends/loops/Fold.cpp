@@ -156,9 +156,10 @@ void Fold::noteLanes() {
   for (const Dim &dim : outer)
     here *= dim.extent;
   // With more lanes than partial results, partial results are in memory. This does not pay for a sum of few terms,
-  // which otherwise stays in registers.
+  // which otherwise stays in registers, such as that of a window of 3 x 3.
+  int64_t few = std::max<int64_t>(emitter.partials(), 16);
   elements.needsFewerLanes |=
-      emitter.lanesOfThread() == 0 && (!across || terms <= emitter.partials()) && emitter.lanes() > emitter.partials();
+      emitter.lanesOfThread() == 0 && (!across || terms <= few) && emitter.lanes() > emitter.partials();
   elements.foldedAcross |= across;
   if (!across)
     elements.foldedAlong = std::max(elements.foldedAlong, here);
