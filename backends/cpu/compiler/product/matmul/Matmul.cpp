@@ -1,8 +1,8 @@
 // Matrix products.
 //
 // A task is a block of C's rows times one group of columns. B's group stays in the second-level cache while tiles of A
-// pass over it. If k is too long for that, or if terms are laid out so that they evict each other, the block is summed
-// over parts of k (SumsOfBlock.h).
+// pass over it. If B is large, they also prefetch the next group. If k is too long to stay, or if terms are laid out so
+// that they evict each other, the block is summed over parts of k (SumsOfBlock.h).
 //
 // Weights come in panels. A preceding stage packs B into panels if B is transposed, or if its long rows would evict
 // each other while they are used often. If C is small and k is the batch, k is split into chunks, whose number follows
