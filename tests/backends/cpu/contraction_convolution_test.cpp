@@ -1,5 +1,6 @@
 // All three passes of convolutions against plain loops in double precision.
 #include "ConvolutionCase.h"
+#include "backends/cpu/compiler/product/window/WeightGradientPlan.h"
 #include "contraction_runner.h"
 
 #include <gtest/gtest.h>
@@ -185,6 +186,21 @@ const Case cases[] = {
     {"oblong", 2, 2, 7, 33, {9, 3, 2, 1, 0, 1}, {17, 5, 1, 1, 2, 1}},
     {"one_dimensional", 2, 2, 12, 20, {1, 1, 1, 1, 0, 0}, {40, 9, 1, 1, 4, 4}},
 };
+
+// Tests that a long row of pixels is not copied: copies are on the stack.
+TEST(WeightGradientCopies, AreSmall) {
+  auto copies = [](Convolution::Axis height, Convolution::Axis width) {
+    mlir::MLIRContext context;
+    Convolution op;
+    op.element = mlir::Float32Type::get(&context);
+    op.rows = 2, op.inputChannels = op.outputChannels = 64, op.height = height, op.width = width;
+    return WeightGradientPlan(op, llvm::cantFail(Target::of("x86-64-v3"))).copies;
+  };
+  EXPECT_TRUE(copies(axis(7, 3, 1, 1), axis(7, 3, 1, 1)));
+  EXPECT_TRUE(copies(axis(224, 3, 1, 1), axis(224, 3, 1, 1)));
+  EXPECT_FALSE(copies(axis(1, 1), axis(16000, 9, 1, 4)));
+  EXPECT_FALSE(copies(axis(100, 3, 1, 1), axis(2000, 3, 1, 1)));
+}
 
 /// The contraction that `emit` makes of a convolution with `both` along its height and width.
 template <class Emit>

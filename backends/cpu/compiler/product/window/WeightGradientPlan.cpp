@@ -8,8 +8,9 @@
 
 namespace sluice::cpu {
 
-// The number of channels from which on the tiles' pixels are copied, and the number of pixels at a time.
-static constexpr int64_t manyChannels = 64, pixelsOfCopy = 200;
+// The number of channels from which on the tiles' pixels are copied, the number of pixels of dY at a time, and the most
+// pixels of x and dY: copies are on the stack.
+static constexpr int64_t manyChannels = 64, pixelsOfCopy = 200, mostPixels = 2048;
 // A task of copied pixels uses each copy of x for at least this many tiles, unless it has this many output channels.
 static constexpr int64_t tilesOfCopy = 4, mostColumns = 64;
 
@@ -24,7 +25,8 @@ bool leavesImage(const Convolution::Axis &axis) {
 WeightGradientPlan::WeightGradientPlan(const Convolution &op, const Target &target) {
   const Convolution::Axis &h = op.height, &w = op.width;
   int64_t channels = op.inputChannels, vectorLanes = target.lanes(op.element.getIntOrFloatBitWidth());
-  copies = channels >= manyChannels && op.outputChannels >= manyChannels && op.outputChannels % vectorLanes == 0;
+  copies = channels >= manyChannels && op.outputChannels >= manyChannels && op.outputChannels % vectorLanes == 0 &&
+           planCopies(op) <= mostPixels;
   acrossTaps = !copies && !leavesImage(w) && w.dilation == 1;
   runLength = acrossTaps ? w.kernel * channels : channels;
   runsPerTapRow = acrossTaps ? 1 : w.kernel;
@@ -39,9 +41,7 @@ WeightGradientPlan::WeightGradientPlan(const Convolution &op, const Target &targ
   problem.columns = op.outputChannels - narrow;
   problem.depth = copies ? pixelsOfCopy : h.output() * w.output();
   groups = chooseTiles(problem, target);
-  if (copies)
-    planCopies(op);
-  else
+  if (!copies)
     planImages(op, target);
   planChunks(op, vectorLanes);
 }
@@ -78,10 +78,14 @@ void WeightGradientPlan::planImages(const Convolution &op, const Target &target)
   }
 }
 
-void WeightGradientPlan::planCopies(const Convolution &op) {
-  int64_t rows = op.height.output(), pixels = rows * op.width.output();
+// Returns the number of pixels of x and dY in a block.
+int64_t WeightGradientPlan::planCopies(const Convolution &op) {
+  const Convolution::Axis &h = op.height, &w = op.width;
+  int64_t pixels = h.output() * w.output();
   imagesAtOnce = std::max<int64_t>(1, pixelsOfCopy / pixels);
-  pixelRowsAtOnce = llvm::divideCeil(rows, llvm::divideCeil(pixels, pixelsOfCopy));
+  pixelRowsAtOnce = llvm::divideCeil(h.output(), llvm::divideCeil(pixels, pixelsOfCopy));
+  int64_t inputRows = std::min(h.input, (pixelRowsAtOnce - 1) * h.stride + (h.kernel - 1) * h.dilation + 1);
+  return imagesAtOnce * (inputRows * w.input + pixelRowsAtOnce * w.output());
 }
 
 void WeightGradientPlan::planChunks(const Convolution &op, int64_t vectorLanes) {

@@ -27,7 +27,7 @@ struct WeightGradientPlan {
 private:
   void planNarrow(const Convolution &op, int64_t vectorLanes);
   void planImages(const Convolution &op, const Target &target);
-  void planCopies(const Convolution &op);
+  int64_t planCopies(const Convolution &op);
   void planChunks(const Convolution &op, int64_t vectorLanes);
 };
 
