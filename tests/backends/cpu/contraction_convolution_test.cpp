@@ -158,6 +158,16 @@ const Case cases[] = {
     square("dilated", 2, 2, 6, 20, axis(15, 3, 1, 2, 2)),
     square("dilated_strided", 2, 2, 6, 20, axis(15, 3, 2, 2, 3)),
     square("seven_by_seven", 2, 2, 40, 130, axis(7, 3, 1, 1)),
+    // Rows of few pixels share tiles: those of two images, of which one may remain, or of one image. The valid taps of two
+    // rows of an image may be different ones.
+    square("pairs_of_images", 5, 3, 64, 34, axis(7, 3, 1, 1)),
+    square("pairs_of_images_strided", 4, 4, 20, 48, axis(14, 3, 2, 1)),
+    square("pairs_of_images_long", 3, 3, 520, 16, axis(7, 3, 1, 1)),
+    square("pairs_of_images_pointwise", 2, 1, 24, 40, axis(13, 1, 2)),
+    square("pairs_of_rows", 1, 1, 64, 34, axis(7, 3, 1, 1)),
+    square("pairs_of_rows_dilated", 1, 1, 20, 48, axis(7, 3, 1, 2, 2)),
+    square("pairs_of_rows_strided", 1, 1, 20, 16, axis(13, 5, 2, 2)),
+    {"pairs_of_rows_without_common_taps", 1, 1, 24, 16, {1, 5, 2, 1, 4, 4}, {7, 3, 1, 1, 1, 1}},
     square("few_channels", 2, 2, 40, 3, axis(9, 3, 1, 1)),
     square("few_channels_in_phases", 2, 2, 3, 40, axis(8, 2, 2)),
     square("long_sums", 1, 1, 200, 200, axis(9, 3, 1, 1)),
@@ -204,8 +214,9 @@ TEST(WeightGradientCopies, AreSmall) {
 
 /// The contraction that `emit` makes of a convolution with `both` along its height and width.
 template <class Emit>
-static Contraction contractionOf(Emit emit, int64_t inputs, int64_t outputs, Convolution::Axis both) {
-  Target target = llvm::cantFail(Target::of("x86-64-v4"));
+static Contraction contractionOf(Emit emit, int64_t inputs, int64_t outputs, Convolution::Axis both,
+                                 const char *cpu = "x86-64-v4") {
+  Target target = llvm::cantFail(Target::of(cpu));
   Program program(
       [&](mlir::ModuleOp module, mlir::Location loc, mlir::Type f32, mlir::Type) {
         Convolution op;
@@ -229,6 +240,15 @@ TEST(ConvolutionTasks, OneImageIsSeveralTasks) {
   EXPECT_GE(tasksOf(64, 2048, axis(28, 1)), 2 * 2048 / 64); // threads share its rows, not only its columns
   EXPECT_EQ(tasksOf(16, 32, axis(7, 1)), 1);
   EXPECT_EQ(tasksOf(16, 32, axis(7, 3, 1, 1)), 1);
+}
+
+// Tests that rows of seven pixels share tiles: alone, they have tiles of six and eight sums, which wait for each other.
+TEST(ConvolutionTiles, ShortRowsArePaired) {
+  auto tileOf = [](int64_t size) {
+    return contractionOf(emitConvolution, 64, 64, axis(size, 3, 1, 1), "znver3").stages.back().tile;
+  };
+  EXPECT_EQ(tileOf(7), "2 x 3 x 16");
+  EXPECT_EQ(tileOf(56), "6 x 16");
 }
 
 // Tests that three channels do not take the time of a vector of channels.

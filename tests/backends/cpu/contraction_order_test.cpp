@@ -124,6 +124,8 @@ TEST(ContractionOrder, ConvolutionsOfKnownNetworks) {
            square(6, 64, 64, {8, 3, 1, 1, 1, 1}),  // its last: sums beyond 512 terms, tiles at and off the border
            square(2, 3, 20, {35, 11, 4, 1, 2, 2}), // AlexNet's first
            square(2, 600, 18, {5, 3, 1, 1, 1, 1}), // more than 512 channels
+           square(3, 64, 48, {7, 3, 1, 1, 1, 1}),  // ResNet-50's last: tiles of two images, or of one
+           square(1, 64, 48, {7, 3, 1, 1, 1, 1}),  // tiles of two rows, or of one
            square(5, 66, 80, {16, 3, 1, 1, 1, 1}), // copies of pixels, some rows of an image at a time
            square(5, 64, 64, {9, 1, 2, 1, 0, 0}),  // and some images
        })

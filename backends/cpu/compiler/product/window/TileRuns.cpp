@@ -14,6 +14,10 @@ bool TileRun::all(int64_t taps) const {
          llvm::all_of(last, [&](int64_t tap) { return tap == taps; });
 }
 
+int64_t TileRun::pixelsWith(int64_t tap) const {
+  return llvm::count_if(llvm::seq<int64_t>(size), [&](int64_t r) { return first[r] <= tap && tap < last[r]; });
+}
+
 std::pair<int64_t, int64_t> validTaps(const WindowAxis &axis, int64_t output) {
   int64_t first = 0, last = axis.taps;
   while (first < last && !axis.valid(output, first))

@@ -15,6 +15,7 @@ struct TileRun {
   llvm::SmallVector<int64_t> first, last;
 
   bool all(int64_t taps) const;
+  int64_t pixelsWith(int64_t tap) const; // in one tile
 };
 
 // The valid taps [first, last) of an output.

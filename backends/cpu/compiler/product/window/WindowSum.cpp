@@ -2,6 +2,9 @@
 // image, the valid taps along the height are the bounds of a loop; along the width they are known for every pixel of
 // every tile when the code is generated, and tiles with the same valid taps share one loop. Tiles whose taps are all
 // valid read (tap, channel) as one contiguous run.
+//
+// A row of few pixels gives tiles with few sums, which wait for each other. Then a tile has the pixels of two rows: the
+// same row of two images, or two rows of an image if there is only one.
 #include "backends/cpu/compiler/product/window/WindowSum.h"
 
 #include "backends/cpu/compiler/machine/VectorAccess.h"
@@ -11,17 +14,13 @@
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
 #include "backends/cpu/compiler/product/window/NarrowWindow.h"
 #include "backends/cpu/compiler/product/window/TileRuns.h"
+#include "backends/cpu/compiler/product/window/WindowTile.h"
 
 #include "llvm/Support/MathExtras.h"
 
 namespace sluice::cpu {
 
 using namespace mlir;
-
-// Runs shorter than this are unrolled whole.
-static constexpr int64_t shortRun = 12;
-// Rows of the window with fewer terms than this do not get separate sums.
-static constexpr int64_t worthwhileSum = 128;
 
 namespace {
 
@@ -36,15 +35,22 @@ public:
     plan();
     StageFunction stage = StageFunction::create(module, name, loc);
     stage.forEachTask([&](OpBuilder &b, Value task) { emitTask(stage, b, task); });
-    return {name, blocks * groupCount(), imagesPerTask, wideChannels() ? groups.text() : narrowText()};
+    return {name, blocks * groupCount(), imagesPerTask, tileText()};
   }
 
 private:
   int64_t wideChannels() const { return op.outputChannels - op.narrow; }
   /// Without wide channels, the narrow ones are a group.
   int64_t groupCount() const { return std::max<int64_t>(1, groups.count()); }
-  std::string narrowText() const {
-    return std::to_string(dotTileRows(op.narrow, target.numVectorRegisters)) + " x " + std::to_string(op.narrow);
+  std::string tileText() const {
+    if (!wideChannels())
+      return std::to_string(dotTileRows(op.narrow, target.numVectorRegisters)) + " x " + std::to_string(op.narrow);
+    auto pixelsOf = [&](int64_t rows, int64_t columns) {
+      return pixelsOfPairs(op.phases.front().width, rows, columns);
+    };
+    if (int64_t pixels = groups.full ? pixelsOf(groups.rows, groups.width) : 0; pixels && (op.rows > 1 || height > 1))
+      return "2 x " + std::to_string(pixels) + " x " + std::to_string(groups.width);
+    return groups.text();
   }
   int64_t elementBytes() const { return op.element.getIntOrFloatBitWidth() / 8; }
 
@@ -84,6 +90,37 @@ private:
       weights += phase.taps() * op.inputChannels * op.outputChannels * elementBytes();
     }
     imagesInner = target.prefersRowsInner(inputs, llvm::divideCeil(op.rows, imagesPerTask), weights, groupCount());
+    if (pairsImages())
+      imagesPerTask = llvm::alignTo(imagesPerTask, 2);
+  }
+
+  // The cycles of a term of all pixels of `rows` rows, in tiles of at most `size` pixels of each row.
+  double cyclesOfTerm(const WindowAxis &width, int64_t size, int64_t vectors, int64_t rows) const {
+    double cycles = 0;
+    for (const TileRun &run : tileRuns(width, size))
+      for (int64_t tap = 0; tap < width.taps; ++tap)
+        if (int64_t pixels = run.pixelsWith(tap))
+          cycles += double(run.count) *
+                    std::max(double(pixels * vectors * rows) / double(target.fmaPorts), double(target.fmaLatency));
+    return cycles;
+  }
+
+  // Whether tiles have pixels of two images.
+  bool pairsImages() const {
+    auto isPaired = [&](const WindowSum::Phase &phase) {
+      return (groups.full && pixelsOfPairs(phase.width, groups.rows, groups.width)) ||
+             (groups.tail && pixelsOfPairs(phase.width, groups.tailRows, groups.tail));
+    };
+    return op.rows > 1 && llvm::any_of(op.phases, isPaired);
+  }
+
+  // The number of pixels of each row in tiles of two rows; 0: tiles of `size` pixels of one row are as good.
+  int64_t pixelsOfPairs(const WindowAxis &width, int64_t size, int64_t columns) const {
+    constexpr double worthwhile = 0.95;
+    int64_t vectors = llvm::divideCeil(columns, lanes), most = maxTileRows(vectors, target) / 2;
+    bool isPaired =
+        most > 0 && cyclesOfTerm(width, most, vectors, 2) < 2 * worthwhile * cyclesOfTerm(width, size, vectors, 1);
+    return isPaired ? most : 0;
   }
 
   // ---- Emission ----
@@ -101,21 +138,36 @@ private:
     Value lastImage = math.min(math.add(firstImage, imagesPerTask), stage.rows);
     Value j0 = math.mul(block, rowsOfBlock);
     Value j1 = math.add(j0, rowsOfBlock);
-    loopOver(b, loc, firstImage, lastImage, 1, [&](OpBuilder &body, Value image) {
-      if (wideChannels())
-        emitGroup(stage, body, image, j0, j1, group);
-      if (op.narrow)
-        emitNarrow(stage, body, image, j0, j1, group);
-    });
+    auto overImages = [&](Value first, Value last, int64_t images) {
+      loopOver(b, loc, first, last, images, [&](OpBuilder &body, Value image) {
+        if (wideChannels())
+          emitGroup(stage, body, {image, images, j0, j1}, group);
+        for (int64_t i = 0; op.narrow > 0 && i < images; ++i)
+          emitNarrow(stage, body, {IndexMath{body, loc}.add(image, i), 1, j0, j1}, group);
+      });
+    };
+    if (!pairsImages())
+      return overImages(firstImage, lastImage, 1);
+    Value lastPair = math.sub(lastImage, math.rem(math.sub(lastImage, firstImage), 2));
+    overImages(firstImage, lastPair, 2);
+    overImages(lastPair, lastImage, 1);
   }
 
+  // Rows [j0, j1) of `images` images, 1 or 2.
+  struct Rows {
+    Value image;
+    int64_t images;
+    Value j0, j1;
+  };
+
   // The channels that fill no vector join the last group.
-  void emitNarrow(StageFunction &stage, OpBuilder &b, Value image, Value j0, Value j1, Value group) {
+  void emitNarrow(StageFunction &stage, OpBuilder &b, const Rows &rows, Value group) {
     IndexMath math{b, loc};
     auto emitAll = [&](OpBuilder &body) {
       for (const WindowSum::Phase &phase : op.phases)
-        forEachRow(stage, body, phase, image, j0, j1, group, op.narrow, [&](OpBuilder &inner, const Row &row) {
-          emitNarrowRow(stage, inner, loc, op, {phase, row.image, row.j, row.tap0, row.tap1, row.input}, target);
+        forEachRow(stage, body, phase, rows, group, op.narrow, [&](OpBuilder &inner, const WindowRow &row) {
+          emitNarrowRow(stage, inner, loc, op, {phase, row.image, row.j, row.taps.first, row.taps.last, row.input},
+                        target);
         });
     };
     if (groupCount() == 1)
@@ -123,10 +175,10 @@ private:
     ifThen(b, loc, math.less(math.constant(groups.count() - 2), group), emitAll);
   }
 
-  void emitGroup(StageFunction &stage, OpBuilder &b, Value image, Value j0, Value j1, Value group) {
+  void emitGroup(StageFunction &stage, OpBuilder &b, const Rows &rows, Value group) {
     auto rowsOf = [&](OpBuilder &body, int64_t columns, int64_t tileRows) {
       for (const WindowSum::Phase &phase : op.phases)
-        emitRows(stage, body, phase, image, j0, j1, group, columns, tileRows);
+        emitRows(stage, body, phase, rows, group, columns, tileRows);
     };
     if (!groups.tail)
       return rowsOf(b, groups.width, groups.rows);
@@ -138,187 +190,98 @@ private:
         [&](OpBuilder &otherwise) { rowsOf(otherwise, groups.tail, groups.tailRows); });
   }
 
-  // State shared by the tiles of one row of outputs.
-  struct Row {
-    const WindowSum::Phase &phase;
-    Value image, j;   // the row
-    Value column;     // first output channel
-    int64_t columns;  // how many
-    Value tap0, tap1; // valid taps along the height; null: all of them
-    Value input;      // address of the image's row under tap 0
-    Value weights;    // address of the group's weights
-  };
-
-  void forEachRow(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, Value image, Value j0, Value j1,
-                  Value group, int64_t columns, llvm::function_ref<void(OpBuilder &, const Row &)> emitRow) {
+  void emitRows(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, const Rows &rows, Value group,
+                int64_t columns, int64_t tileRows) {
     IndexMath math{b, loc};
-    Value end = math.min(j1, math.constant(phase.height.outputs));
-    loopOver(b, loc, j0, end, 1,
-             [&](OpBuilder &body, Value j) { emitRow(body, rowAt(stage, body, phase, image, j, group, columns)); });
+    auto emitTiles = [&](OpBuilder &body, const WindowRow &row, int64_t pixels) {
+      for (const TileRun &run : tileRuns(phase.width, pixels))
+        forEachTile(body, loc, run, [&](OpBuilder &inner, Value pixel) { emitTile(stage, inner, row, run, pixel); });
+    };
+    auto emitSingle = [&](OpBuilder &body, const WindowRow &row) { emitTiles(body, row, tileRows); };
+    int64_t pixels = pixelsOfPairs(phase.width, tileRows, columns);
+    int64_t rowOfInput = phase.height.inputStep * phase.width.inputSize * op.inputChannels;
+    if (rows.images == 2 && pixels)
+      return forEachRow(stage, b, phase, rows, group, columns, [&](OpBuilder &body, WindowRow row) {
+        row.rows = 2;
+        row.pitch = phase.height.inputSize * phase.width.inputSize * op.inputChannels;
+        emitTiles(body, row, pixels);
+      });
+    if (rows.images == 2)
+      return loopOver(b, loc, rows.image, math.add(rows.image, 2), 1, [&](OpBuilder &body, Value image) {
+        forEachRow(stage, body, phase, {image, 1, rows.j0, rows.j1}, group, columns, emitSingle);
+      });
+    if (op.rows != 1 || !pixels)
+      return forEachRow(stage, b, phase, rows, group, columns, emitSingle);
+    Value end = math.min(rows.j1, math.constant(phase.height.outputs));
+    Value last = math.sub(end, math.rem(math.max(math.sub(end, rows.j0), math.constant(0)), 2));
+    loopOver(b, loc, rows.j0, last, 2, [&](OpBuilder &body, Value j) {
+      WindowRow row = rowAt(stage, body, phase, rows.image, j, group, columns);
+      row.rows = 2;
+      row.pitch = rowOfInput;
+      row.tapsOfSecond = tapsAt(body, phase, IndexMath{body, loc}.add(j, 1));
+      emitTiles(body, row, pixels);
+    });
+    forEachRow(stage, b, phase, {rows.image, 1, last, end}, group, columns, emitSingle);
   }
 
-  void emitRows(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, Value image, Value j0, Value j1,
-                Value group, int64_t columns, int64_t tileRows) {
-    forEachRow(stage, b, phase, image, j0, j1, group, columns, [&](OpBuilder &body, const Row &row) {
-      for (const TileRun &run : tileRuns(phase.width, tileRows))
-        forEachTile(body, loc, run, [&](OpBuilder &inner, Value pixel) { emitTile(stage, inner, row, run, pixel); });
+  void forEachRow(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, const Rows &rows, Value group,
+                  int64_t columns, llvm::function_ref<void(OpBuilder &, const WindowRow &)> emitRow) {
+    Value end = IndexMath{b, loc}.min(rows.j1, constantI64(b, loc, phase.height.outputs));
+    loopOver(b, loc, rows.j0, end, 1, [&](OpBuilder &body, Value j) {
+      emitRow(body, rowAt(stage, body, phase, rows.image, j, group, columns));
     });
   }
 
-  Row rowAt(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, Value image, Value j, Value group,
-            int64_t columns) {
+  RowTaps tapsAt(OpBuilder &b, const WindowSum::Phase &phase, Value j) {
+    auto [first, last] = validTapsAt(b, loc, phase.height, inputPlace(b, loc, phase.height, j));
+    return {first, last};
+  }
+
+  WindowRow rowAt(StageFunction &stage, OpBuilder &b, const WindowSum::Phase &phase, Value image, Value j, Value group,
+                  int64_t columns) {
     IndexMath math{b, loc};
-    Row row{phase, image, j, math.mul(group, groups.width), columns, {}, {}, {}, {}};
+    WindowRow row{phase, image, j, math.mul(group, groups.width), columns, tapsAt(b, phase, j), {}, {}, 1, 0, {}};
     const WindowAxis &h = phase.height, &w = phase.width;
-    Value place = inputPlace(b, loc, h, j);
-    std::tie(row.tap0, row.tap1) = validTapsAt(b, loc, h, place);
-    Value offset = math.mul(math.add(math.mul(image, h.inputSize), place), w.inputSize * op.inputChannels);
+    Value offset =
+        math.mul(math.add(math.mul(image, h.inputSize), inputPlace(b, loc, h, j)), w.inputSize * op.inputChannels);
     row.input = address(b, stage.buffer(op.input.buffer), math.add(offset, op.input.offset));
     Value panel = math.div(row.column, op.panel), within = math.rem(row.column, op.panel);
-    Value weights = math.add(math.mul(panel, distanceOfPanels(phase)), within);
+    Value weights = math.add(math.mul(panel, distanceOfPanels(op, phase)), within);
     int64_t firstTap = (h.kernelStart * w.kernel + w.kernelStart) * op.inputChannels * op.panel;
     row.weights = address(b, stage.buffer(op.weights.buffer), math.add(weights, op.weights.offset + firstTap));
     return row;
   }
 
-  // The distance from one panel of the weights to the next, in elements.
-  int64_t distanceOfPanels(const WindowSum::Phase &phase) const {
-    return phase.height.kernel * phase.width.kernel * op.inputChannels * op.panel;
-  }
-
-  void emitTile(StageFunction &stage, OpBuilder &b, const Row &row, const TileRun &run, Value pixel) {
+  // The index in the result of vector `v` of row `r` of a tile.
+  SmallVector<Value> indexOf(OpBuilder &b, const WindowRow &row, const TileRun &run, Value pixel, Value r, int64_t v) {
     const WindowAxis &h = row.phase.height, &w = row.phase.width;
     IndexMath math{b, loc};
-    Tile tile(loc, vector, run.size, row.columns, /*wholeVectors=*/true);
-    tile.panelsOfB(op.panel, distanceOfPanels(row.phase));
+    Value image = row.image, j = row.j;
+    if (row.rows == 2) {
+      Value &moved = op.rows == 1 ? j : image;
+      moved = math.add(moved, math.div(r, run.size));
+      r = math.rem(r, run.size);
+    }
+    return {image, math.add(row.column, v * lanes), math.add(math.mul(j, h.outputStep), h.outputStart),
+            math.add(math.mul(math.add(pixel, r), w.outputStep), w.outputStart)};
+  }
+
+  void emitTile(StageFunction &stage, OpBuilder &b, const WindowRow &row, const TileRun &run, Value pixel) {
+    Tile tile(loc, vector, row.rows * run.size, row.columns, /*wholeVectors=*/true);
+    tile.panelsOfB(op.panel, distanceOfPanels(op, row.phase));
     if (row.phase.taps() * op.inputChannels * row.columns * elementBytes() > target.l1 / 2)
       tile.prefetchB(prefetchSteps * op.panel);
-    Value oh = math.add(math.mul(row.j, h.outputStep), h.outputStart);
-    auto indexOf = [&](OpBuilder &inner, Value r, int64_t v) -> SmallVector<Value> {
-      IndexMath at{inner, loc};
-      Value ow = at.add(at.mul(at.add(pixel, r), w.outputStep), w.outputStart);
-      return {row.image, at.add(row.column, v * lanes), oh, ow};
-    };
     if (op.epilogue.prefetch)
       tile.forEachLine(b, [&](OpBuilder &inner, Value r, int64_t v) {
-        op.epilogue.prefetch(stage, inner, loc, indexOf(inner, r, v));
+        op.epilogue.prefetch(stage, inner, loc, indexOf(inner, row, run, pixel, r, v));
       });
-    Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, tile, row, run, pixel);
+    Sums sums = row.phase.taps() == 0 ? tile.zeros(b) : sumOverWindow(b, loc, op, row, run, tile, pixel);
     tile.forEachRow(b, stage, sums, op.epilogue.isLoop(row.phase.taps() * op.inputChannels), /*count=*/Value(),
                     [&](OpBuilder &inner, Value r, ArrayRef<Value> vectors) {
                       for (auto [v, its] : llvm::enumerate(vectors))
-                        op.epilogue.store(stage, inner, loc, indexOf(inner, r, v),
+                        op.epilogue.store(stage, inner, loc, indexOf(inner, row, run, pixel, r, v),
                                           firstLanes(inner, loc, its, tile.lanesOf(v)));
                     });
-  }
-
-  Sums sumOverWindow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value pixel) {
-    const WindowAxis &h = row.phase.height, &w = row.phase.width;
-    IndexMath math{b, loc};
-    Value corner =
-        address(b, row.input, math.mul(math.add(math.mul(pixel, w.inputStep), w.inputStart), op.inputChannels));
-    int64_t rowStride = h.tapStep * w.inputSize * op.inputChannels;
-    int64_t kernelStride = h.kernelStep * w.kernel * op.inputChannels * op.panel;
-
-    auto overHeight = [&](OpBuilder &body, Value tap, int64_t plus, Sums &carried) {
-      IndexMath inner{body, loc};
-      Value input = address(body, address(body, corner, inner.mul(tap, rowStride)), plus * rowStride);
-      Value weights = address(body, address(body, row.weights, inner.mul(tap, kernelStride)), plus * kernelStride);
-      addWindowRow(body, tile, row, run, input, weights, carried);
-    };
-    if (row.tap0)
-      return accumulateOver(b, loc, row.tap0, row.tap1, 1, tile.zeros(b),
-                            [&](OpBuilder &body, Value tap, Sums &carried) { overHeight(body, tap, 0, carried); });
-    bool isShort = row.phase.taps() * op.inputChannels <= 3 * shortRun;
-    return accumulateOver(b, loc, h.taps, isShort ? h.taps : 1, tile.zeros(b), overHeight);
-  }
-
-  // All taps along the width and all channels, for one tap along the height. If sums are long, groups of taps are
-  // summed separately. A pixel's groups follow from the window and its position in the image, not from its tile.
-  void addWindowRow(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, Value input, Value weights,
-                    Sums &sums) {
-    const WindowAxis &w = row.phase.width;
-    int64_t channels = op.inputChannels;
-    bool inParts = row.phase.taps() * channels > termsPerSum && w.taps * channels >= worthwhileSum;
-    if (!inParts)
-      return addTaps(b, tile, row, run, 0, w.taps, input, weights, sums);
-    int64_t size = std::clamp<int64_t>(termsPerSum / channels, 1, w.taps), whole = w.taps / size;
-    if (isOneRun(row, run)) {
-      sums = accumulateOver(b, loc, whole, 1, sums, [&](OpBuilder &body, Value group, int64_t plus, Sums &carried) {
-        IndexMath math{body, loc};
-        Value terms = math.mul(math.add(group, plus), size * channels);
-        addGroup(body, tile, row, run, 0, size, address(body, input, terms),
-                 address(body, weights, math.mul(terms, op.panel)), carried);
-      });
-      if (w.taps % size)
-        addGroup(b, tile, row, run, whole * size, w.taps % size, input, weights, sums);
-      return;
-    }
-    for (int64_t first = 0; first < w.taps; first += size)
-      addGroup(b, tile, row, run, first, std::min(size, w.taps - first), input, weights, sums);
-  }
-
-  // Whether all pixels of the tiles read (tap, channel) as one contiguous run.
-  bool isOneRun(const Row &row, const TileRun &run) const {
-    const WindowAxis &w = row.phase.width;
-    return w.tapStep == 1 && w.kernelStep == 1 && run.all(w.taps);
-  }
-
-  // The sum over the taps [first, first + taps), added to the pixels that have any of them.
-  void addGroup(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, int64_t first, int64_t taps,
-                Value input, Value weights, Sums &sums) {
-    Sums before = sums;
-    if (op.inputChannels > termsPerSum)
-      addTaps(b, tile, row, run, first, taps, input, weights, sums); // a single tap is itself split into parts
-    else
-      sums = addApart(b, loc, tile, sums, [&](OpBuilder &body, Sums part) {
-        addTaps(body, tile, row, run, first, taps, input, weights, part);
-        return part;
-      });
-    for (int64_t r = 0; r < tile.rows(); ++r)
-      if (run.last[r] <= first || first + taps <= run.first[r])
-        std::copy_n(before.begin() + r * tile.vectors(), tile.vectors(), sums.begin() + r * tile.vectors());
-  }
-
-  void addTaps(OpBuilder &b, const Tile &tile, const Row &row, const TileRun &run, int64_t first, int64_t taps,
-               Value input, Value weights, Sums &sums) {
-    const WindowAxis &w = row.phase.width;
-    auto addRunAt = [&](int64_t tap, int64_t length, ArrayRef<bool> valid) {
-      addRun(b, tile, row.phase, valid, address(b, input, tap * w.tapStep * op.inputChannels),
-             address(b, weights, tap * w.kernelStep * op.inputChannels * op.panel), length, sums);
-    };
-    if (isOneRun(row, run))
-      return addRunAt(first, taps * op.inputChannels, SmallVector<bool>(run.size, true));
-    for (int64_t tap = first; tap < first + taps; ++tap) {
-      SmallVector<bool> valid;
-      for (int64_t r = 0; r < run.size; ++r)
-        valid.push_back(run.first[r] <= tap && tap < run.last[r]);
-      if (llvm::is_contained(valid, true))
-        addRunAt(tap, op.inputChannels, valid);
-    }
-  }
-
-  // `length` values that are contiguous in the input of each pixel, and rows of the panel.
-  void addRun(OpBuilder &b, const Tile &tile, const WindowSum::Phase &phase, ArrayRef<bool> valid, Value input,
-              Value weights, int64_t length, Sums &sums) {
-    const WindowAxis &w = phase.width;
-    int64_t pixelStride = w.inputStep * op.inputChannels;
-    int64_t unroll =
-        length <= shortRun ? length : std::min<int64_t>(pixelStride, tile.rows() * tile.vectors() >= 16 ? 2 : 4);
-    bool overlapping = w.taps > 1 && length <= shortRun;
-    auto step = [&](OpBuilder &body, Value k, int64_t plus, Sums &carried) {
-      IndexMath inner{body, loc};
-      Value a = address(body, address(body, input, k), plus);
-      if (overlapping)
-        a = launder(body, loc, a);
-      SmallVector<Value> aAddresses;
-      for (int64_t r = 0; r < tile.rows(); ++r)
-        aAddresses.push_back(valid[r] ? address(body, a, r * pixelStride) : Value());
-      Value bAddress = address(body, address(body, weights, inner.mul(k, op.panel)), plus * op.panel);
-      tile.multiplyAdd(body, carried, aAddresses, bAddress);
-    };
-    sums = op.inputChannels > termsPerSum ? accumulateInParts(b, loc, tile, length, unroll, sums, step)
-                                          : accumulateOver(b, loc, length, unroll, sums, step);
   }
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
