@@ -1,4 +1,5 @@
 // Matrix products against plain loops in double precision, for every layout, tail and cut of the tasks.
+#include "backends/cpu/compiler/product/matmul/MatmulPlan.h"
 #include "contraction_runner.h"
 
 #include "backends/cpu/compiler/machine/VectorAccess.h"
@@ -262,6 +263,25 @@ const Case cases[] = {
      .call = 1,
      .factor = 201,
      .b = Layout::Panels},
+    // Some of the last tiles have a row less, so that no tile of one row remains.
+    {.name = "short_tiles", .m = 67, .n = 32, .k = 70, .b = Layout::Panels},
+    {.name = "short_tiles_rows",
+     .m = 3 * 49,
+     .n = 40,
+     .k = 70,
+     .rows = Rows::M,
+     .call = 2,
+     .factor = 49,
+     .b = Layout::Panels},
+    {.name = "short_tiles_in_parts",
+     .m = 3 * 57,
+     .n = 50,
+     .k = 8300,
+     .rows = Rows::M,
+     .call = 2,
+     .factor = 57,
+     .b = Layout::Panels,
+     .l2 = 1 << 20},
     {.name = "long_panels_batch",
      .m = 33,
      .n = 50,
@@ -331,6 +351,24 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MatmulTest, ::testing::ValuesIn(cases),
 
 // Tests that the epilogue receives logical indices and existing columns only: it adds a bias and stores to another
 // buffer.
+// Tests which numbers of rows end with tiles that have a row less. A tile of 6 x 16 has twelve sums; eight do not wait
+// for each other.
+TEST(MatmulTiles, NoSmallTileRemains) {
+  auto hasShortTiles = [](int64_t rows) {
+    mlir::MLIRContext context;
+    Target target = llvm::cantFail(Target::of("x86-64-v3"));
+    Matmul matmul;
+    matmul.element = mlir::Float32Type::get(&context);
+    matmul.m = rows, matmul.n = 16, matmul.k = 64;
+    matmul.a.strideI = 64;
+    matmul.b.layout = Layout::Panels, matmul.b.panel = 16;
+    return MatmulPlan(matmul, target).hasShortTiles(6, 2);
+  };
+  EXPECT_TRUE(hasShortTiles(49) && hasShortTiles(50) && hasShortTiles(51));
+  EXPECT_FALSE(hasShortTiles(52) || hasShortTiles(54)); // the last tile has eight sums, or is whole
+  EXPECT_FALSE(hasShortTiles(13));                      // there are too few tiles
+}
+
 TEST(MatmulEpilogue, AddsABias) {
   constexpr int64_t m = 9, n = 21, k = 7;
   Program program(

@@ -141,7 +141,7 @@ private:
 
   // A part of k of a block.
   struct Part {
-    Value a;           // address of A's terms of the first row
+    Value a;           // address of A's terms of row 0
     Value b, nextB;    // addresses of B's terms of the first column, and of that of the next group
     Value terms, rows; // how many
     Value column;      // index of the first one in the task
@@ -173,14 +173,15 @@ private:
   void emitInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group, SumsOfBlock &block) {
     IndexMath math{b, loc};
     Value rows = math.sub(m1, m0), end = op.rows == Matmul::Rows::K ? k1 : math.constant(op.k);
-    Value aBase = address(b, corner(stage, b, op.a, batch), math.mul(m0, op.a.strideI));
+    Value aBase = corner(stage, b, op.a, batch);
     block.clear(b, math.mul(math.ceilDiv(rows, plan.tileRows()), plan.tileRows()));
     loopOver(b, loc, math.constant(0), end, plan.terms, [&](OpBuilder &body, Value first) {
       IndexMath inner{body, loc};
       Value a = address(body, aBase, inner.mul(first, op.a.strideJ));
       Part part{a, {}, {}, inner.sub(inner.min(inner.add(first, plan.terms), end), first), rows, {}, 0};
       if (plan.copiesA)
-        block.copyA(body, a, op.a.strideJ, part.terms, rows, op.m % plan.tileRows());
+        block.copyA(body, address(body, a, inner.mul(m0, op.a.strideI)), op.a.strideJ, part.terms, rows,
+                    op.m % plan.tileRows());
       forEachGroup(body, group, [&](OpBuilder &inside, Value which, int64_t columns) {
         part.b = partOfB(stage, inside, batch, block, which, first, part.terms, columns);
         if (plan.stepsPerPrefetch)
@@ -247,13 +248,29 @@ private:
   void addPart(OpBuilder &b, SumsOfBlock &block, const Part &part) {
     IndexMath math{b, loc};
     int64_t size = plan.tileRows();
+    auto addTiles = [&](Value first, Value last, int64_t rows) {
+      loopOver(b, loc, first, last, rows,
+               [&](OpBuilder &inner, Value row) { addTile(inner, block, part, row, rows, /*last=*/false); });
+    };
+    if (plan.hasShortTiles(size, llvm::divideCeil(part.columns, lanes))) {
+      Value begin = beginOfShortTiles(b, part.rows, part.rows, size);
+      addTiles(math.constant(0), begin, size);
+      return addTiles(begin, part.rows, size - 1);
+    }
     Value whole = math.roundDown(part.rows, size);
-    loopOver(b, loc, math.constant(0), whole, size,
-             [&](OpBuilder &inner, Value row) { addTile(inner, block, part, row, size, /*last=*/false); });
-    bool isStatic = op.rows != Matmul::Rows::M;
-    if (int64_t rest = isStatic ? op.m % size : op.rowsFactor % size)
+    addTiles(math.constant(0), whole, size);
+    std::optional<int64_t> known = plan.knownRows();
+    if (int64_t rest = known.value_or(op.rowsFactor) % size)
       ifThen(b, loc, math.less(whole, part.rows),
-             [&](OpBuilder &inner) { addTile(inner, block, part, whole, isStatic ? rest : size, /*last=*/!isStatic); });
+             [&](OpBuilder &inner) { addTile(inner, block, part, whole, known ? rest : size, /*last=*/!known); });
+  }
+
+  // The first row of the tiles with a row less, of `rows` rows that end before `end`. In a block of whole tiles there is
+  // none.
+  Value beginOfShortTiles(OpBuilder &b, Value rows, Value end, int64_t tileRows) {
+    IndexMath math{b, loc};
+    Value count = math.sub(math.mul(math.ceilDiv(rows, tileRows), tileRows), rows);
+    return math.sub(end, math.mul(count, tileRows - 1));
   }
 
   // With `last`, rows from the last one on are computed from its operands, instead of being read.
@@ -262,13 +279,9 @@ private:
     Tile tile = copiesB() ? Tile(loc, vector, rows, part.columns, /*wholeVectors=*/true) : tileOf(rows, part.columns);
     tile.prefetchB(prefetchSteps * strideB);
     SmallVector<Value> aRows;
-    for (int64_t r = 0; r < rows && !plan.copiesA; ++r) {
+    if (!plan.copiesA) {
       IndexMath math{b, loc};
-      Value at = math.add(row, r);
-      if (last)
-        at = math.min(at, math.add(part.rows, -1));
-      aRows.push_back(last || r == 0 ? address(b, part.a, math.mul(at, op.a.strideI))
-                                     : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
+      aRows = addressesOfRows(b, part.a, math.add(m0, row), rows, last ? math.add(m0, part.rows) : Value());
     }
     auto step = [&](OpBuilder &body, Value term, int64_t plus, Sums &carried) {
       Value at = IndexMath{body, loc}.add(term, plus), first = plan.copiesA ? block.addressOfA(body, at, row) : Value();
@@ -316,19 +329,25 @@ private:
     Value column = math.mul(group, plan.groups.width);
     Value aBase = corner(stage, b, op.a, batch);
     Value bBase = columnsOfB(stage, b, batch, column);
+    auto emitTiles = [&](Value first, Value last, int64_t rows) {
+      loopOver(b, loc, first, last, rows, [&](OpBuilder &body, Value row) {
+        emitTile(stage, body, batch, aBase, bBase, row, column, rows, columns, Value());
+      });
+    };
+    std::optional<int64_t> known = plan.knownRows();
+    int64_t rest = known.value_or(op.rowsFactor) % tileRows;
+    if (plan.hasShortTiles(tileRows, llvm::divideCeil(columns, lanes))) {
+      Value begin = beginOfShortTiles(b, math.sub(m1, m0), m1, tileRows);
+      emitTiles(m0, begin, tileRows);
+      return emitTiles(begin, m1, tileRows - 1);
+    }
     Value whole = math.add(m0, math.roundDown(math.sub(m1, m0), tileRows));
-    // A task that has one row, or a block of it, ends with the row: the size of its last tile is static.
-    bool isWithinRow = plan.staticBlocksOfM > 1;
-    bool dynamic = op.rows == Matmul::Rows::M && !isWithinRow && op.rowsFactor % tileRows != 0;
-    int64_t rest = op.rows == Matmul::Rows::M ? op.rowsFactor % tileRows : op.m % tileRows;
-    bool blocksAreWhole = plan.rowsOfBlock % tileRows == 0;
-    loopOver(b, loc, m0, whole, tileRows, [&](OpBuilder &body, Value row) {
-      emitTile(stage, body, batch, aBase, bBase, row, column, tileRows, columns, Value());
-    });
-    if (!dynamic && blocksAreWhole && rest == 0)
-      return;
+    emitTiles(m0, whole, tileRows);
     // Only blocks in the middle of a static C may end with a tile that is not the last one.
-    dynamic |= !blocksAreWhole;
+    bool blocksAreWhole = plan.rowsOfBlock % tileRows == 0;
+    if (blocksAreWhole && rest == 0)
+      return;
+    bool dynamic = !known || !blocksAreWhole;
     ifThen(b, loc, math.less(whole, m1), [&](OpBuilder &body) {
       emitTile(stage, body, batch, aBase, bBase, whole, column, dynamic ? tileRows : rest, columns,
                dynamic ? m1 : Value());
@@ -340,14 +359,7 @@ private:
                 Value column, int64_t rows, int64_t columns, Value limit) {
     Tile tile = tileOf(rows, columns);
     IndexMath math{b, loc};
-    SmallVector<Value> aRows;
-    for (int64_t r = 0; r < rows; ++r) {
-      Value at = math.add(row, r);
-      if (limit)
-        at = math.min(at, math.add(limit, -1));
-      aRows.push_back(limit || r == 0 ? address(b, aBase, math.mul(at, op.a.strideI))
-                                      : elementAddress(b, loc, op.element, aRows[0], r * op.a.strideI));
-    }
+    SmallVector<Value> aRows = addressesOfRows(b, aBase, row, rows, limit);
     int64_t strideB = strideOfB();
     // Prefetches also keep LLVM from moving the loads of all unrolled steps to the first one, where they spill.
     if (op.k * columns * elementBytes() > target.l1 / 2 || plan.stepsPerPrefetch)
@@ -406,7 +418,7 @@ private:
   // Of the `terms` rows at `next`, those that the tile at `row` prefetches. All tiles together prefetch all rows.
   Value rowsToPrefetch(OpBuilder &b, Value next, Value row, int64_t terms) {
     IndexMath math{b, loc};
-    Value first = math.mul(math.div(row, plan.tileRows()), terms / plan.stepsPerPrefetch);
+    Value first = math.mul(math.ceilDiv(row, plan.tileRows()), terms / plan.stepsPerPrefetch);
     return addressInB(b, next, math.mul(first, strideOfB()));
   }
 
@@ -516,6 +528,20 @@ private:
   // ---- Addresses ----
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
+
+  // The addresses of `rows` rows of A from row `first` on. With `limit`, the last row before it replaces later ones.
+  SmallVector<Value> addressesOfRows(OpBuilder &b, Value base, Value first, int64_t rows, Value limit) {
+    IndexMath math{b, loc};
+    SmallVector<Value> result;
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at = math.add(first, r);
+      if (limit)
+        at = math.min(at, math.add(limit, -1));
+      result.push_back(r == 0 || limit ? address(b, base, math.mul(at, op.a.strideI))
+                                       : elementAddress(b, loc, op.element, result[0], r * op.a.strideI));
+    }
+    return result;
+  }
 
   Type elementOf(const Matmul::Matrix &matrix) const {
     if (matrix.scales)

@@ -125,6 +125,25 @@ bool MatmulPlan::termsOfAAreRows() const {
 
 int64_t MatmulPlan::tileRows() const { return groups.full ? groups.rows : groups.tailRows; }
 
+std::optional<int64_t> MatmulPlan::knownRows() const {
+  if (op.rows != Matmul::Rows::M)
+    return op.m;
+  return rowsPerTask == 1 ? std::optional(op.rowsFactor) : std::nullopt;
+}
+
+bool MatmulPlan::hasShortTiles(int64_t rows, int64_t vectors) const {
+  std::optional<int64_t> known = knownRows();
+  bool isCut = known && rowsOfBlock < *known;
+  if (!known || copiesA || (isCut && rowsOfBlock % rows != 0))
+    return false;
+  int64_t busy = target.fmaPorts * target.fmaLatency; // sums that do not wait
+  int64_t ofLastBlock = isCut ? *known % rowsOfBlock : *known, rest = *known % rows;
+  if (inParts)
+    ofLastBlock %= std::max(fittingRows(), tileRows());
+  return rest != 0 && rest * vectors < busy && (rows - 1) * vectors >= busy &&
+         rows - rest <= int64_t(llvm::divideCeil(ofLastBlock, rows));
+}
+
 // The rows of a block, as many as leave `wanted` tasks and fit in the cache.
 int64_t MatmulPlan::rowsFor(int64_t wanted) const {
   int64_t tile = tileRows(), columnTasks = llvm::divideCeil(groups.count(), groupsOfTask) * batchCount(op);
@@ -236,6 +255,9 @@ void MatmulPlan::cutRows(int64_t columnTasks) {
   int64_t missing = few / (columnTasks * images);
   if (isLocalityCheap)
     missing = std::max(missing, std::min(few, blocksForLocality) / images);
+  int64_t bytesOfImage = op.rowsFactor * op.k * elementBytes(op);
+  if (groups.count() > 1 && bytesOfB <= target.l2 / 2)
+    missing = std::max(missing, int64_t(llvm::divideCeil(bytesOfImage, target.l2 / 4)));
   if (rowsPerTask != 1 || std::min(missing, tiles) < 2)
     return;
   rowsOfBlock = llvm::divideCeil(tiles, std::min(missing, tiles)) * tileRows();

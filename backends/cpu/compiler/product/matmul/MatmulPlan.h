@@ -6,6 +6,8 @@
 #include "backends/cpu/compiler/product/matmul/SumPartials.h"
 #include "backends/cpu/compiler/product/tile/TileChoice.h"
 
+#include <optional>
+
 namespace sluice::cpu {
 
 class MatmulPlan {
@@ -19,6 +21,11 @@ public:
   int64_t tileRows() const;
   // The number of them whose terms, or the terms of one part, fit in a quarter of the second-level cache.
   int64_t fittingRows() const;
+  // The number of rows after which a task ends at the latest, if that is known: of C, or of one row of the call.
+  std::optional<int64_t> knownRows() const;
+  // Whether some tiles at the end of those rows have `rows` - 1 rows, so that no small tile remains, whose few sums would
+  // wait for each other. `vectors`: of a tile.
+  bool hasShortTiles(int64_t rows, int64_t vectors) const;
   // Sets the work of the product.
   void describe(Contraction &result) const;
 
