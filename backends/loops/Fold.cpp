@@ -144,9 +144,19 @@ Fold::Values Fold::emitAll() {
   Values carried;
   for (int64_t i = 0; i < partialResults; ++i)
     llvm::append_range(carried, initial);
-  Values partials = emitLoops(0, carried);
+  Values partials;
+  if (isInMemory()) {
+    writePartials(carried);
+    emitLoops(0, {});
+    partials = readPartials();
+  } else {
+    partials = emitLoops(0, carried);
+  }
   return across ? foldPartials(partials, emitter.partials()) : foldLanes(partials);
 }
+
+// Whether partial results are in memory during all loops.
+bool Fold::isInMemory() const { return across && emitter.lanes() > emitter.partials() && emitter.lanesOfThread() == 0; }
 
 // Records properties by which the client chooses between mappings to lanes.
 void Fold::noteLanes() {
@@ -321,15 +331,17 @@ Fold::Values Fold::alongLanes(ValueRange carried) {
 }
 
 Fold::Values Fold::acrossLanes(ValueRange carried) {
+  Count count = innerCount();
+  if (isInMemory()) {
+    addInMemory(constantIndex(0), count ? count : emitter.constant(innerExtent), innerExtent);
+    return {};
+  }
   int64_t lanes = emitter.partials(), components = initial.size();
   auto stepPartial = [&](Values &partials, int64_t i) {
     Values next = stepAt(ValueRange(partials).slice(i * components, components));
     llvm::copy(next, partials.begin() + i * components);
   };
   Values partials(carried);
-  Count count = innerCount();
-  if (emitter.lanes() > lanes && emitter.lanesOfThread() == 0)
-    return acrossLanesInMemory(partials, constantIndex(0), count ? count : emitter.constant(innerExtent), innerExtent);
   int64_t full = innerExtent / lanes;
   if (full > 0) {
     Count trips = count ? emitter.arithmetic(CountOp::Div, count, emitter.constant(lanes)) : emitter.constant(full);
@@ -346,8 +358,9 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
   if (count) {
     Count trips = emitter.arithmetic(CountOp::Div, count, emitter.constant(lanes));
     Count rest = emitter.arithmetic(CountOp::Rem, count, emitter.constant(lanes));
-    AffineExpr done = scopes.variable(trips, {0, full}) * lanes;
-    return acrossLanesInMemory(partials, done, rest, lanes - 1);
+    writePartials(partials);
+    addInMemory(scopes.variable(trips, {0, full}) * lanes, rest, lanes - 1);
+    return readPartials();
   }
   for (int64_t i = 0; i < innerExtent % lanes; ++i) {
     setInner(constantIndex(full * lanes + i));
@@ -356,14 +369,27 @@ Fold::Values Fold::acrossLanes(ValueRange carried) {
   return partials;
 }
 
-// Adds `count` elements from `first` on, in order. `first` is a multiple of the number of partial results.
-Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count count, int64_t mostTrips) {
-  int64_t components = initial.size(), most = emitter.partials();
-  SmallVector<LaneArray> arrays;
+void Fold::writePartials(ValueRange partials) {
+  int64_t components = initial.size();
+  arrays.clear();
   for (Element element : initial)
-    arrays.push_back(emitter.makeArray(element, most));
+    arrays.push_back(emitter.makeArray(element, emitter.partials()));
+  for (auto [i, partial] : llvm::enumerate(partials))
+    emitter.write(arrays[i % components], emitter.constant(i / components), partial);
+}
+
+Fold::Values Fold::readPartials() {
+  int64_t components = initial.size();
+  Values partials;
   for (int64_t i = 0; i < partialResults * components; ++i)
-    emitter.write(arrays[i % components], emitter.constant(i / components), partials[i]);
+    partials.push_back(emitter.read(arrays[i % components], emitter.constant(i / components)));
+  return partials;
+}
+
+// Adds `count` elements from `first` on to the partial results in memory, in order. `first` is a multiple of their
+// number.
+void Fold::addInMemory(AffineExpr first, Count count, int64_t mostTrips) {
+  int64_t most = emitter.partials();
   scopes.loop(emitter.constant(0), count, 1, mostTrips, {}, [&](Count number, ValueRange) {
     setInner(first + numberOf(number, mostTrips));
     Count place = mostTrips <= most ? number : emitter.arithmetic(CountOp::Rem, number, emitter.constant(most));
@@ -374,9 +400,6 @@ Fold::Values Fold::acrossLanesInMemory(Values partials, AffineExpr first, Count 
       emitter.write(array, place, element);
     return Values();
   });
-  for (int64_t i = 0; i < partialResults * components; ++i)
-    partials[i] = emitter.read(arrays[i % components], emitter.constant(i / components));
-  return partials;
 }
 
 // A binary tree over a power of two; missing partial results hold the identity.

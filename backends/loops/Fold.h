@@ -54,7 +54,10 @@ private:
   Values emitLoops(size_t depth, ValueRange carried);
   Values alongLanes(ValueRange carried);
   Values acrossLanes(ValueRange carried);
-  Values acrossLanesInMemory(Values partials, mlir::AffineExpr first, Count count, int64_t mostTrips);
+  bool isInMemory() const;
+  void writePartials(ValueRange partials);
+  Values readPartials();
+  void addInMemory(mlir::AffineExpr first, Count count, int64_t mostTrips);
   Values foldLanes(Values partials);
   Values foldPartials(Values partials, int64_t leaves);
   void setInner(mlir::AffineExpr position);
@@ -78,6 +81,7 @@ private:
   int64_t innerExtent = 1;
   int64_t partialResults = 1; // across lanes: partial results with at least one element
   bool across = false;
+  llvm::SmallVector<LaneArray> arrays; // the partial results in memory, one for each component
   llvm::SmallVector<mlir::AffineExpr> index;
 };
 

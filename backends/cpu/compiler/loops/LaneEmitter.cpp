@@ -177,12 +177,12 @@ Value LaneEmitter::address(const Memory &memory) {
 }
 
 Element LaneEmitter::load(const Memory &memory, AffineExpr offset, const Lanes &lanes, Condition condition) {
-  return handleOf<Element>(loadAt(memory.type.getElementType(), address(memory), offset, lanes, condition));
+  return handleOf<Element>(loadAt(memory.type, address(memory), offset, lanes, condition));
 }
 
 Element LaneEmitter::load(DenseElementsAttr constant, AffineExpr offset, const Lanes &lanes, Condition condition) {
   Value base = addressOfConstant(b, loc, stage.func->getParentOfType<ModuleOp>(), constant);
-  return handleOf<Element>(loadAt(constant.getElementType(), base, offset, lanes, condition));
+  return handleOf<Element>(loadAt(constant.getType(), base, offset, lanes, condition));
 }
 
 void LaneEmitter::splitByLanes(AffineExpr offset, LinearIndex &uniform, LinearIndex &varying) {
@@ -213,8 +213,16 @@ Value LaneEmitter::addresses(Type stored, Value from, const LinearIndex &varying
   return make<LLVM::GEPOp>(pointers, stored, from, ArrayRef<LLVM::GEPArg>{offsets});
 }
 
-Value LaneEmitter::loadAt(Type element, Value base, AffineExpr offset, const Lanes &lanes, Condition condition) {
-  Type stored = getMemoryElement(element);
+/// Whether the first `lanes` elements of a tensor exist.
+static bool hasFirst(ShapedType tensor, int64_t lanes) {
+  int64_t elements = 1; // with one row
+  for (int64_t size : tensor.getShape())
+    elements *= ShapedType::isDynamic(size) ? 1 : size;
+  return elements >= lanes;
+}
+
+Value LaneEmitter::loadAt(ShapedType tensor, Value base, AffineExpr offset, const Lanes &lanes, Condition condition) {
+  Type element = tensor.getElementType(), stored = getMemoryElement(element);
   VectorType type = vectorOf(stored);
   LinearIndex uniform, varying;
   splitByLanes(offset, uniform, varying);
@@ -228,6 +236,9 @@ Value LaneEmitter::loadAt(Type element, Value base, AffineExpr offset, const Lan
     if (!space().isContiguous(offset, lanes.variable)) {
       result = make<LLVM::masked_gather>(type, addresses(stored, from, varying), mask ? mask : allLanes(), nothing,
                                          alignmentOf(stored));
+    } else if (mask && !guard.lanes && !maskOf(lanes.exists).lanes && hasFirst(tensor, lanes_)) {
+      // All lanes or none: AVX2 has no masked loads of small elements.
+      result = make<arith::SelectOp>(guard.uniform, loadVector(b, loc, type, from), nothing);
     } else if (mask) {
       result = make<LLVM::MaskedLoadOp>(type, from, mask, nothing, alignmentOf(stored));
     } else {

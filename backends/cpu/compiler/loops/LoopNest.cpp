@@ -59,12 +59,13 @@ FailureOr<EmittedNest> NestEmission::run() {
   FailureOr<NestTasks::Way> way = tasks.choose([&](NestTasks::Way one) { return weigh(one); });
   if (failed(way))
     return failure();
-  if (way->at < way->from || nest.body) {
+  bool goesDownColumns = way->at < way->from;
+  if (goesDownColumns || nest.body || nest.chunks) {
     NestTasks::Way wide = tasks.widened(*way, kColumns);
     FailureOr<NestTasks::Weight> weight = weigh(wide);
     if (failed(weight))
       return failure();
-    if (weight->cost < INFINITY)
+    if (weight->cost < INFINITY && (goesDownColumns || nest.body || weight->foldsAcross))
       way = wide;
   }
   if (failed(emit(*way, /*keep=*/true)))
