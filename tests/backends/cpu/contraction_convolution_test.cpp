@@ -212,6 +212,25 @@ TEST(WeightGradientCopies, AreSmall) {
   EXPECT_FALSE(copies(axis(100, 3, 1, 1), axis(2000, 3, 1, 1)));
 }
 
+// Tests that a task uses its copies of x for many output channels, but that there are tasks for several threads, and that
+// the copies of dY are small, also those of a long row of pixels.
+TEST(WeightGradientCopies, ServeManyChannels) {
+  auto columnsOf = [](int64_t rows, int64_t outputs, Convolution::Axis height, Convolution::Axis width) {
+    mlir::MLIRContext context;
+    Convolution op;
+    op.element = mlir::Float32Type::get(&context);
+    op.rows = rows, op.inputChannels = 64, op.outputChannels = outputs, op.height = height, op.width = width;
+    WeightGradientPlan plan(op, llvm::cantFail(Target::of("x86-64-v3")));
+    EXPECT_TRUE(plan.copies);
+    EXPECT_LE(plan.imagesAtOnce * plan.pixelRowsAtOnce * width.output() * plan.groupsPerTask * plan.groups.width * 4,
+              512 << 10);
+    return plan.groupsPerTask * plan.groups.width;
+  };
+  EXPECT_GE(columnsOf(16, 512, axis(14, 1), axis(14, 1)), 200);
+  EXPECT_LE(columnsOf(1, 512, axis(14, 1), axis(14, 1)), 96);
+  EXPECT_LE(columnsOf(16, 512, axis(3, 1), axis(1000, 1)), 128);
+}
+
 /// The contraction that `emit` makes of a convolution with `both` along its height and width.
 template <class Emit>
 static Contraction contractionOf(Emit emit, int64_t inputs, int64_t outputs, Convolution::Axis both,

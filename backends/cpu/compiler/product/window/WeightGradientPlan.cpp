@@ -11,8 +11,9 @@ namespace sluice::cpu {
 // The number of channels from which on the tiles' pixels are copied, the number of pixels of dY at a time, and the most
 // pixels of x and dY: copies are on the stack.
 static constexpr int64_t manyChannels = 64, pixelsOfCopy = 200, mostPixels = 2048;
-// A task of copied pixels uses each copy of x for at least this many tiles, unless it has this many output channels.
-static constexpr int64_t tilesOfCopy = 4, mostColumns = 64;
+// A task of copied pixels uses each copy of x for at least this many tiles, unless it has this many output channels, or
+// there would be too few tasks, or its copies of dY would be too large.
+static constexpr int64_t tilesOfCopy = 16, mostColumns = 256, enoughTasks = 16, mostBytesOfOutput = 512 << 10;
 
 static int64_t elementBytes(const Convolution &op) { return op.element.getIntOrFloatBitWidth() / 8; }
 static int64_t windowRows(const Convolution &op) { return op.height.kernel * op.width.kernel * op.inputChannels; }
@@ -104,8 +105,11 @@ void WeightGradientPlan::planChunks(const Convolution &op, int64_t vectorLanes) 
   if (!staticTiles && (chunks * groups.count() < 32 || work / op.height.kernel > (4 << 20)))
     parts = op.height.kernel;
   if (copies) {
-    int64_t most = std::min<int64_t>(llvm::divideCeil(mostColumns, groups.width), groups.count());
-    groupsPerTask = std::min<int64_t>(llvm::divideCeil(tilesOfCopy * parts, op.height.kernel * op.width.kernel), most);
+    int64_t bytesOfGroup = imagesAtOnce * pixelRowsAtOnce * op.width.output() * groups.width * elementBytes(op);
+    groupsPerTask = std::min<int64_t>(
+        {int64_t(llvm::divideCeil(tilesOfCopy * parts, op.height.kernel * op.width.kernel)), mostColumns / groups.width,
+         groups.count(), std::max<int64_t>(4, chunks * parts * groups.count() / enoughTasks),
+         std::max<int64_t>(1, mostBytesOfOutput / bytesOfGroup)});
   }
   imagesAtOnce = std::min(imagesAtOnce, partials.rowsPerChunk);
 }
