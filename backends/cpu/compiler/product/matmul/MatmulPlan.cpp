@@ -244,7 +244,8 @@ bool MatmulPlan::hasRowsInner() const {
 
 // If rows of a call, such as images, give too few tasks, each row is cut into blocks of tiles. A few blocks are made even
 // if there are enough groups of columns: threads that share the columns of an image would each read results of the other
-// threads from the previous stage. But each block reads B again if B exceeds the second-level cache.
+// threads from the previous stage. But each block reads B again if B exceeds the second-level cache. An image is also cut
+// if it would not stay in that cache until all columns have been computed.
 void MatmulPlan::cutRows(int64_t columnTasks) {
   staticBlocksOfM = 1;
   int64_t tiles = llvm::divideCeil(op.rowsFactor, tileRows());
