@@ -69,7 +69,7 @@ class KernelsTest(CliTest):
         self.assertRegex(convolution["facts"], rf"(?m)^cost: {operations} operations, {4 * numbers} bytes with 64 rows; lane utilization: \d+ %$")
         self.assertRegex(convolution["facts"], r"(?m)^bound: compute: its operations take \S+ us at [\d.]+ GFLOP/s, its bytes \S+ us at [\d.]+ GB/s; rates: \w+$")
         self.assertRegex(convolution["facts"], r"(?m)^workspace: \d+ bytes$")
-        self.assertRegex(convolution["facts"], r"(?m)^tile: \d+ x \d+(, then \d+ x \d+)? in registers, in conv2d_[0-9a-f]{16}_windows$")
+        self.assertRegex(convolution["facts"], r"(?m)^tile: (2 x )?\d+ x \d+(, then \d+ x \d+)? in registers, in conv2d_[0-9a-f]{16}_windows$")
         self.assertRegex(convolution["mlir"], r"(?m)^// conv2d  \S*lenet\.cpp:\d+:\d+")
         self.assertIn("vector.fma", convolution["vector.mlir"])
         self.assertIn("@llvm.fmuladd.v8f32", convolution["ll"])
