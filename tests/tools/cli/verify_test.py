@@ -12,8 +12,9 @@ from sluice_cli import BUILD, CliTest, main
 
 FULL = os.environ.get("SLUICE_TEST_FULL") == "1"
 PROGRAMS = sorted(os.listdir(os.path.join(BUILD, "bin", "models")))
-# The reference would take hours, and gpt2 19 GB.
-SMALLER = {"bert_base": ("--length", "16"), "gpt2": ("--length", "16"), "unet": ("--size", "64")}
+# The reference would take hours, and gpt2 19 GB. Equal layers have the same kernels.
+TEXT = ("--layers", "2", "--length", "16", "--words", "4000")
+SMALLER = {"bert_base": TEXT, "gpt2": TEXT, "mlp_mixer": ("--layers", "2"), "unet": ("--size", "64"), "vit_s": ("--layers", "2")}
 
 # y = x w + b, where w is initialized from data.
 WITH_DATA = """

@@ -105,7 +105,7 @@ private:
   mlir::Value toLanes(Mask mask, loops::Condition exists);
   mlir::Value address(const loops::Memory &memory);
   mlir::Value addresses(mlir::Type stored, mlir::Value from, const loops::LinearIndex &varying);
-  mlir::Value loadAt(mlir::ShapedType type, mlir::Value base, mlir::AffineExpr offset, const loops::Lanes &lanes,
+  mlir::Value loadAt(mlir::ShapedType tensor, mlir::Value base, mlir::AffineExpr offset, const loops::Lanes &lanes,
                      loops::Condition condition);
   mlir::Value orFirst(mlir::Value where, mlir::Value held);
   mlir::Value loadUniform(mlir::Type stored, mlir::Value base, mlir::Value where, Mask guard, loops::Condition exists);

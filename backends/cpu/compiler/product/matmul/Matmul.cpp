@@ -137,6 +137,29 @@ private:
         });
   }
 
+  // The tiles of the rows [first, end), which have `size` rows. The last ones may have fewer. If their number depends on
+  // the task, `emit` gets `end` as the limit of the rows that exist.
+  void forEachTile(OpBuilder &b, Value first, Value end, int64_t size, int64_t columns,
+                   llvm::function_ref<void(OpBuilder &, Value row, int64_t rows, Value limit)> emit) {
+    IndexMath math{b, loc};
+    auto emitTiles = [&](Value from, Value to, int64_t rows) {
+      loopOver(b, loc, from, to, rows, [&](OpBuilder &body, Value row) { emit(body, row, rows, Value()); });
+    };
+    Value rows = math.sub(end, first);
+    if (plan.hasShortTiles(size, llvm::divideCeil(columns, lanes))) { // a block of whole tiles has none
+      Value missing = math.sub(math.mul(math.ceilDiv(rows, size), size), rows);
+      Value begin = math.sub(end, math.mul(missing, size - 1));
+      emitTiles(first, begin, size);
+      return emitTiles(begin, end, size - 1);
+    }
+    Value whole = math.add(first, math.roundDown(rows, size));
+    emitTiles(first, whole, size);
+    std::optional<int64_t> rest = plan.rest(size);
+    if (rest != 0)
+      ifThen(b, loc, math.less(whole, end),
+             [&](OpBuilder &body) { emit(body, whole, rest.value_or(size), rest ? Value() : end); });
+  }
+
   // ---- Sums in parts ----
 
   // A part of k of a block.
@@ -150,14 +173,13 @@ private:
 
   // The rows [m0, m1) of a task's groups, the first of which is `group`, as many at a time as fit on the stack.
   void emitBlocksInParts(StageFunction &stage, OpBuilder &b, ArrayRef<Value> batch, Value group) {
-    int64_t most = std::max(plan.fittingRows(), plan.tileRows());
-    SumsOfBlock block(stage, loc, vector, llvm::alignTo(std::min(plan.rowsOfBlock, most), plan.tileRows()),
-                      plan.groupsOfTask * plan.groups.width);
+    int64_t most = plan.rowsAtOnce();
+    SumsOfBlock block(stage, loc, vector, llvm::alignTo(most, plan.tileRows()), plan.groupsOfTask * plan.groups.width);
     if (plan.copiesA)
       block.makeRoomForA(stage, plan.terms, plan.tileRows());
     if (copiesB())
       block.makeRoomForB(stage, plan.terms, plan.groups.width);
-    if (plan.rowsOfBlock <= most)
+    if (plan.rowsOfBlock == most)
       return emitInParts(stage, b, batch, group, block);
     Value first = m0, last = m1;
     loopOver(b, loc, first, last, most, [&](OpBuilder &inner, Value row) {
@@ -246,42 +268,20 @@ private:
   }
 
   void addPart(OpBuilder &b, SumsOfBlock &block, const Part &part) {
-    IndexMath math{b, loc};
-    int64_t size = plan.tileRows();
-    auto addTiles = [&](Value first, Value last, int64_t rows) {
-      loopOver(b, loc, first, last, rows,
-               [&](OpBuilder &inner, Value row) { addTile(inner, block, part, row, rows, /*last=*/false); });
-    };
-    if (plan.hasShortTiles(size, llvm::divideCeil(part.columns, lanes))) {
-      Value begin = beginOfShortTiles(b, part.rows, part.rows, size);
-      addTiles(math.constant(0), begin, size);
-      return addTiles(begin, part.rows, size - 1);
-    }
-    Value whole = math.roundDown(part.rows, size);
-    addTiles(math.constant(0), whole, size);
-    std::optional<int64_t> known = plan.knownRows();
-    if (int64_t rest = known.value_or(op.rowsFactor) % size)
-      ifThen(b, loc, math.less(whole, part.rows),
-             [&](OpBuilder &inner) { addTile(inner, block, part, whole, known ? rest : size, /*last=*/!known); });
+    forEachTile(
+        b, constantI64(b, loc, 0), part.rows, plan.tileRows(), part.columns,
+        [&](OpBuilder &body, Value row, int64_t rows, Value limit) { addTile(body, block, part, row, rows, limit); });
   }
 
-  // The first row of the tiles with a row less, of `rows` rows that end before `end`. In a block of whole tiles there is
-  // none.
-  Value beginOfShortTiles(OpBuilder &b, Value rows, Value end, int64_t tileRows) {
-    IndexMath math{b, loc};
-    Value count = math.sub(math.mul(math.ceilDiv(rows, tileRows), tileRows), rows);
-    return math.sub(end, math.mul(count, tileRows - 1));
-  }
-
-  // With `last`, rows from the last one on are computed from its operands, instead of being read.
-  void addTile(OpBuilder &b, SumsOfBlock &block, const Part &part, Value row, int64_t rows, bool last) {
+  // With `limit`, rows from there on are computed from the last row's operands.
+  void addTile(OpBuilder &b, SumsOfBlock &block, const Part &part, Value row, int64_t rows, Value limit) {
     int64_t strideB = copiesB() ? plan.groups.width : plan.panelOfB;
     Tile tile = copiesB() ? Tile(loc, vector, rows, part.columns, /*wholeVectors=*/true) : tileOf(rows, part.columns);
     tile.prefetchB(prefetchSteps * strideB);
     SmallVector<Value> aRows;
     if (!plan.copiesA) {
       IndexMath math{b, loc};
-      aRows = addressesOfRows(b, part.a, math.add(m0, row), rows, last ? math.add(m0, part.rows) : Value());
+      aRows = addressesOfRows(b, part.a, math.add(m0, row), rows, limit ? math.add(m0, limit) : Value());
     }
     auto step = [&](OpBuilder &body, Value term, int64_t plus, Sums &carried) {
       Value at = IndexMath{body, loc}.add(term, plus), first = plan.copiesA ? block.addressOfA(body, at, row) : Value();
@@ -329,28 +329,8 @@ private:
     Value column = math.mul(group, plan.groups.width);
     Value aBase = corner(stage, b, op.a, batch);
     Value bBase = columnsOfB(stage, b, batch, column);
-    auto emitTiles = [&](Value first, Value last, int64_t rows) {
-      loopOver(b, loc, first, last, rows, [&](OpBuilder &body, Value row) {
-        emitTile(stage, body, batch, aBase, bBase, row, column, rows, columns, Value());
-      });
-    };
-    std::optional<int64_t> known = plan.knownRows();
-    int64_t rest = known.value_or(op.rowsFactor) % tileRows;
-    if (plan.hasShortTiles(tileRows, llvm::divideCeil(columns, lanes))) {
-      Value begin = beginOfShortTiles(b, math.sub(m1, m0), m1, tileRows);
-      emitTiles(m0, begin, tileRows);
-      return emitTiles(begin, m1, tileRows - 1);
-    }
-    Value whole = math.add(m0, math.roundDown(math.sub(m1, m0), tileRows));
-    emitTiles(m0, whole, tileRows);
-    // Only blocks in the middle of a static C may end with a tile that is not the last one.
-    bool blocksAreWhole = plan.rowsOfBlock % tileRows == 0;
-    if (blocksAreWhole && rest == 0)
-      return;
-    bool dynamic = !known || !blocksAreWhole;
-    ifThen(b, loc, math.less(whole, m1), [&](OpBuilder &body) {
-      emitTile(stage, body, batch, aBase, bBase, whole, column, dynamic ? tileRows : rest, columns,
-               dynamic ? m1 : Value());
+    forEachTile(b, m0, m1, tileRows, columns, [&](OpBuilder &body, Value row, int64_t rows, Value limit) {
+      emitTile(stage, body, batch, aBase, bBase, row, column, rows, columns, limit);
     });
   }
 

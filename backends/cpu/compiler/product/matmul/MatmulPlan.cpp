@@ -125,23 +125,33 @@ bool MatmulPlan::termsOfAAreRows() const {
 
 int64_t MatmulPlan::tileRows() const { return groups.full ? groups.rows : groups.tailRows; }
 
+int64_t MatmulPlan::rowsAtOnce() const {
+  return inParts ? std::min(rowsOfBlock, std::max(fittingRows(), tileRows())) : rowsOfBlock;
+}
+
+// The rows after which blocks end at the latest, if that is known: of C, or of one row of the call.
 std::optional<int64_t> MatmulPlan::knownRows() const {
   if (op.rows != Matmul::Rows::M)
     return op.m;
   return rowsPerTask == 1 ? std::optional(op.rowsFactor) : std::nullopt;
 }
 
-bool MatmulPlan::hasShortTiles(int64_t rows, int64_t vectors) const {
+std::optional<int64_t> MatmulPlan::rest(int64_t rows) const {
   std::optional<int64_t> known = knownRows();
-  bool isCut = known && rowsOfBlock < *known;
-  if (!known || copiesA || (isCut && rowsOfBlock % rows != 0))
+  bool isOneBlock = known && *known <= rowsOfBlock;
+  if (!isOneBlock && rowsOfBlock % rows != 0)
+    return std::nullopt; // blocks before the last one may end with a smaller tile
+  int64_t result = known.value_or(op.rowsFactor) % rows;
+  return known || result == 0 ? std::optional(result) : std::nullopt;
+}
+
+bool MatmulPlan::hasShortTiles(int64_t rows, int64_t vectors) const {
+  int64_t remaining = rest(rows).value_or(0), busy = target.fmaPorts * target.fmaLatency; // sums that do not wait
+  if (remaining == 0 || copiesA)
     return false;
-  int64_t busy = target.fmaPorts * target.fmaLatency; // sums that do not wait
-  int64_t ofLastBlock = isCut ? *known % rowsOfBlock : *known, rest = *known % rows;
-  if (inParts)
-    ofLastBlock %= std::max(fittingRows(), tileRows());
-  return rest != 0 && rest * vectors < busy && (rows - 1) * vectors >= busy &&
-         rows - rest <= int64_t(llvm::divideCeil(ofLastBlock, rows));
+  int64_t last = (*knownRows() - 1) % rowsOfBlock % rowsAtOnce() + 1;
+  return remaining * vectors < busy && (rows - 1) * vectors >= busy &&
+         rows - remaining <= int64_t(llvm::divideCeil(last, rows));
 }
 
 // The rows of a block, as many as leave `wanted` tasks and fit in the cache.

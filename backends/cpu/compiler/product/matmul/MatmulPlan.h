@@ -21,10 +21,13 @@ public:
   int64_t tileRows() const;
   // The number of them whose terms, or the terms of one part, fit in a quarter of the second-level cache.
   int64_t fittingRows() const;
-  // The number of rows after which a task ends at the latest, if that is known: of C, or of one row of the call.
-  std::optional<int64_t> knownRows() const;
-  // Whether some tiles at the end of those rows have `rows` - 1 rows, so that no small tile remains, whose few sums would
-  // wait for each other. `vectors`: of a tile.
+  // The rows of a block that are computed together: all, unless their sums would not fit on the stack.
+  int64_t rowsAtOnce() const;
+  // The number of rows that remain after tiles of `rows` rows, in the last block of C or of a row of the call. Nothing if
+  // it depends on the task.
+  std::optional<int64_t> rest(int64_t rows) const;
+  // Whether the last tiles of that block have `rows` - 1 rows, so that no small tile remains, whose few sums would wait
+  // for each other. `vectors`: of a tile.
   bool hasShortTiles(int64_t rows, int64_t vectors) const;
   // Sets the work of the product.
   void describe(Contraction &result) const;
@@ -52,6 +55,7 @@ private:
   void planSplit();
   void planPrefetches();
   void cutRows(int64_t columnTasks);
+  std::optional<int64_t> knownRows() const;
   bool rowsOfBEvictEachOther() const;
   bool readsBAgain() const;
   bool hasRowsInner() const;

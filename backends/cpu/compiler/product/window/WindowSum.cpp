@@ -199,7 +199,6 @@ private:
     };
     auto emitSingle = [&](OpBuilder &body, const WindowRow &row) { emitTiles(body, row, tileRows); };
     int64_t pixels = pixelsOfPairs(phase.width, tileRows, columns);
-    int64_t rowOfInput = phase.height.inputStep * phase.width.inputSize * op.inputChannels;
     if (rows.images == 2 && pixels)
       return forEachRow(stage, b, phase, rows, group, columns, [&](OpBuilder &body, WindowRow row) {
         row.rows = 2;
@@ -217,7 +216,7 @@ private:
     loopOver(b, loc, rows.j0, last, 2, [&](OpBuilder &body, Value j) {
       WindowRow row = rowAt(stage, body, phase, rows.image, j, group, columns);
       row.rows = 2;
-      row.pitch = rowOfInput;
+      row.pitch = phase.height.inputStep * phase.width.inputSize * op.inputChannels;
       row.tapsOfSecond = tapsAt(body, phase, IndexMath{body, loc}.add(j, 1));
       emitTiles(body, row, pixels);
     });
@@ -285,7 +284,6 @@ private:
   }
 
   Value address(OpBuilder &b, Value base, Value offset) { return elementAddress(b, loc, op.element, base, offset); }
-  Value address(OpBuilder &b, Value base, int64_t offset) { return elementAddress(b, loc, op.element, base, offset); }
 
   StageModule module;
   std::string name;
