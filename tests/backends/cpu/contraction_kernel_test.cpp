@@ -2,10 +2,21 @@
 #include "backends/cpu/compiler/product/Contraction.h"
 #include "tests/backends/cpu/KernelRun.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Parser/Parser.h"
+
 #include <gtest/gtest.h>
 #include <tuple>
 
 namespace sluice::cpu::testing {
+
+using namespace mlir;
+
 namespace {
 
 // Types and layouts for one element type.
@@ -106,6 +117,41 @@ TEST_P(ContractionKernels, LoopOverRowsInALongEpilogue) {
                     "%a = sluice.einsum \"ab,cb->ac\" %0, %1 : (" + a + ", " + b + ") -> " + c + "\n" + epilogue(c),
                     "%f, %c : " + c + ", " + c, 7, t.aliases(20));
   expectRuns(product, 2 * tolerance);
+}
+
+/// The divisions in the generated code whose results are used.
+int countDivisions(const KernelRun &kernel) {
+  MLIRContext context;
+  context.allowUnregisteredDialects();
+  context
+      .loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect>();
+  OwningOpRef<ModuleOp> code = parseSourceString<ModuleOp>(kernel.text(), &context);
+  int count = 0;
+  code->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isOpTriviallyDead(op))
+      op->erase();
+    else
+      count += isa<arith::DivUIOp, arith::RemUIOp>(op);
+  });
+  return count;
+}
+
+// A pointwise convolution is a product over all pixels. The epilogue's values at a pixel are at the same offset as its
+// sums; to find it, the pixel's row and column are not needed.
+TEST_P(ContractionKernels, EpiloguesOfAllPixelsDivideNoPixel) {
+  if (isHalf)
+    return;
+  std::string x = t.tensor("?x16x6x5", "nhwc"), w = t.tensor("20x16x1x1", "filter"), y = t.tensor("?x20x6x5", "nhwc");
+  std::string point =
+      "stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 0, 0, 0, 0>";
+  std::string product = "%a = sluice.conv2d %0, %1 {" + point + "} : (" + x + ", " + w + ") -> " + y + "\n";
+  KernelRun alone({x, w}, product, "%a : " + y, 7, t.aliases(20));
+  KernelRun kernel({x, w, y, t.tensor("20")},
+                   product + expandChannels("b", "3", "?x20x6x5", "20, 6, 5", "nhwc") + "%c = sluice.add %a, %b : (" +
+                       y + ", " + y + ") -> " + y + "\n%d = sluice.sub %c, %2 : (" + y + ", " + y + ") -> " + y,
+                   "%d, %a : " + y + ", " + y, 7, t.aliases(20));
+  expectRuns(kernel, tolerance);
+  EXPECT_EQ(countDivisions(kernel), countDivisions(alone)) << kernel.text();
 }
 
 TEST_P(ContractionKernels, ConvolvesWithoutEpilogue) {

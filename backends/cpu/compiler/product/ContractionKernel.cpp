@@ -271,16 +271,63 @@ SmallVector<Memory> ContractionKernel::accessed() {
   return all;
 }
 
-static AffineExpr exprOf(Emitter &emitter, Scopes &scopes, Value value, Interval range, int64_t multiple) {
-  APInt known;
-  if (matchPattern(value, m_ConstantInt(&known)))
-    return getAffineConstantExpr(known.getSExtValue(), value.getContext());
-  auto count = LaneEmitter::handleOf<Count>(value);
-  if (multiple == 1)
-    return scopes.variable(count, range);
-  count = emitter.arithmetic(CountOp::Div, count, emitter.constant(multiple));
-  return scopes.variable(count, {range.low / multiple, range.high / multiple}) * multiple;
-}
+namespace {
+
+// The coordinates of a place as affine expressions. Where generators split coordinates from a merged one, such as the
+// image, row, and column of a pixel, these are expressions of the merged one: offsets that merge them again then need no
+// division.
+class Coordinates {
+public:
+  Coordinates(LaneEmitter &emitter, Scopes &scopes) : emitter(emitter), scopes(scopes) {}
+
+  // `value` is in 0 .. size - 1.
+  void bound(Value value, int64_t size) {
+    sizes.try_emplace(value, size);
+    if (std::optional<int64_t> divisor = divisorOf<arith::DivUIOp>(value))
+      bound(value.getDefiningOp()->getOperand(0), size * *divisor);
+  }
+
+  // Of a bounded value.
+  AffineExpr exprOf(Value value) {
+    APInt known;
+    if (matchPattern(value, m_ConstantInt(&known)))
+      return getAffineConstantExpr(known.getSExtValue(), value.getContext());
+    if (std::optional<int64_t> divisor = divisorOf<arith::DivUIOp>(value))
+      return exprOf(value.getDefiningOp()->getOperand(0)).floorDiv(*divisor);
+    if (std::optional<int64_t> divisor = divisorOf<arith::RemUIOp>(value))
+      if (Value merged = value.getDefiningOp()->getOperand(0); sizes.contains(merged))
+        return exprOf(merged) % *divisor;
+    AffineExpr &variable = variables[value];
+    if (!variable)
+      variable = scopes.variable(LaneEmitter::handleOf<Count>(value), {0, sizes.lookup(value) - 1});
+    return variable;
+  }
+
+  // Of a value that is a multiple of this.
+  AffineExpr exprOf(Value value, int64_t multiple) {
+    APInt known;
+    if (multiple == 1 || matchPattern(value, m_ConstantInt(&known)))
+      return exprOf(value);
+    auto count = emitter.arithmetic(CountOp::Div, LaneEmitter::handleOf<Count>(value), emitter.constant(multiple));
+    return scopes.variable(count, {0, (sizes.lookup(value) - 1) / multiple}) * multiple;
+  }
+
+private:
+  template <typename Op> static std::optional<int64_t> divisorOf(Value value) {
+    auto op = value.getDefiningOp<Op>();
+    APInt divisor;
+    if (!op || !matchPattern(op.getRhs(), m_ConstantInt(&divisor)))
+      return {};
+    return divisor.getSExtValue();
+  }
+
+  LaneEmitter &emitter;
+  Scopes &scopes;
+  llvm::DenseMap<Value, int64_t> sizes;
+  llvm::DenseMap<Value, AffineExpr> variables;
+};
+
+} // namespace
 
 SmallVector<Value> ContractionKernel::logicalPlace(OpBuilder &b, Location loc, ArrayRef<Value> place) {
   return matrices ? matrices->indexOf(b, loc, place) : SmallVector<Value>(place);
@@ -290,12 +337,14 @@ SmallVector<Value> ContractionKernel::logicalPlace(OpBuilder &b, Location loc, A
 SmallVector<AffineExpr> ContractionKernel::indexOfFirst(LaneEmitter &emitter, Scopes &scopes, ArrayRef<Value> logical) {
   // Vectors of sums begin at multiples of the target's lanes, so each is inside of one tile of a layout.
   int64_t whole = target.lanes(elementOfSums().getIntOrFloatBitWidth());
-  SmallVector<AffineExpr> index;
+  Coordinates coordinates(emitter, scopes);
   for (auto [dim, value] : llvm::enumerate(logical)) {
     int64_t size = typeOf(root->getResult(0)).getDimSize(dim);
-    Interval range{0, (ShapedType::isDynamic(size) ? capacity : size) - 1};
-    index.push_back(exprOf(emitter, scopes, value, range, dim == lanesDim ? whole : 1));
+    coordinates.bound(value, ShapedType::isDynamic(size) ? capacity : size);
   }
+  SmallVector<AffineExpr> index;
+  for (auto [dim, value] : llvm::enumerate(logical))
+    index.push_back(coordinates.exprOf(value, dim == lanesDim ? whole : 1));
   return index;
 }
 
