@@ -17,6 +17,8 @@ using namespace mlir;
 
 // Sums that hide the latency of a multiply-add.
 static constexpr int64_t enoughSums = 8;
+// Of a pixel: a cache line, of which each group of channels may be a part.
+static constexpr int64_t bytesOfStrip = 64;
 // Multiply-adds of vectors in a task: some microseconds.
 static constexpr int64_t stepsOfTask = 16 << 10;
 
@@ -62,12 +64,14 @@ private:
     int64_t vectors = llvm::divideCeil(channels, lanes);
     groupWidth = std::clamp<int64_t>(enoughSums / tileRows, 1, vectors) * lanes;
     fullGroups = channels / groupWidth;
+    groupsOfStrip = std::max<int64_t>(1, bytesOfStrip * 8 / (groupWidth * op.element.getIntOrFloatBitWidth()));
     int64_t groups = llvm::divideCeil(channels, groupWidth);
 
     int64_t perImage = steps * vectors, wanted = std::max<int64_t>(1, perImage / stepsOfTask);
     rowsOfBlock = llvm::divideCeil(height, std::min(wanted, height));
     blocks = llvm::divideCeil(height, rowsOfBlock);
     groupsOfBlock = llvm::divideCeil(groups, std::clamp<int64_t>(wanted / blocks, 1, groups));
+    groupsOfBlock = int64_t(llvm::alignTo(groupsOfBlock, groupsOfStrip)); // tasks write whole cache lines
     groupBlocks = llvm::divideCeil(groups, groupsOfBlock);
     imagesPerTask = std::clamp<int64_t>(stepsOfTask / perImage, 1, std::max<int64_t>(1, op.rows / 32));
   }
@@ -107,13 +111,15 @@ private:
     int64_t tail = channels % groupWidth;
     loopOver(b, loc, firstImage, lastImage, 1, [&](OpBuilder &body, Value image) {
       if (fullGroups)
-        loopOver(body, loc, firstGroup, IndexMath{body, loc}.min(lastGroup, full), 1,
+        loopOver(body, loc, firstGroup, IndexMath{body, loc}.min(lastGroup, full), groupsOfStrip,
                  [&](OpBuilder &inner, Value group) {
-                   emitRows(stage, inner, image, j0, j1, IndexMath{inner, loc}.mul(group, groupWidth), groupWidth);
+                   IndexMath inside{inner, loc};
+                   Value end = inside.min(inside.min(lastGroup, full), inside.add(group, groupsOfStrip));
+                   emitRows(stage, inner, image, j0, j1, group, end, groupWidth);
                  });
       if (tail)
         ifThen(body, loc, IndexMath{body, loc}.less(full, lastGroup), [&](OpBuilder &inner) {
-          emitRows(stage, inner, image, j0, j1, constantI64(inner, loc, fullGroups * groupWidth), tail);
+          emitRows(stage, inner, image, j0, j1, full, IndexMath{inner, loc}.add(full, 1), tail);
         });
     });
   }
@@ -126,16 +132,20 @@ private:
     Value input, weights; // address of the image's row under tap 0, and of the weights of tap (0, 0)
   };
 
-  void emitRows(StageFunction &stage, OpBuilder &b, Value image, Value j0, Value j1, Value channel, int64_t width) {
+  // The groups of a strip, each `width` channels wide.
+  void emitRows(StageFunction &stage, OpBuilder &b, Value image, Value j0, Value j1, Value group, Value endGroup,
+                int64_t width) {
     for (const WindowSum::Phase &phase : op.phases) {
       IndexMath math{b, loc};
       Value end = math.min(j1, math.constant(phase.height.outputs));
-      loopOver(b, loc, j0, end, 1, [&](OpBuilder &body, Value j) {
-        Row row = rowAt(stage, body, phase, image, j, channel);
-        for (const TileRun &run : tileRuns(phase.width, tileRows))
-          forEachTile(body, loc, run, [&](OpBuilder &inner, Value pixel) {
-            emitTile(stage, inner, row, run, tileOf(run.size, width), pixel);
-          });
+      loopOver(b, loc, j0, end, 1, [&](OpBuilder &rows, Value j) {
+        loopOver(rows, loc, group, endGroup, 1, [&](OpBuilder &body, Value its) {
+          Row row = rowAt(stage, body, phase, image, j, IndexMath{body, loc}.mul(its, groupWidth));
+          for (const TileRun &run : tileRuns(phase.width, tileRows))
+            forEachTile(body, loc, run, [&](OpBuilder &inner, Value pixel) {
+              emitTile(stage, inner, row, run, tileOf(run.size, width), pixel);
+            });
+        });
       });
     }
   }
@@ -225,7 +235,7 @@ private:
   const Target &target;
   int64_t channels, lanes;
 
-  int64_t tileRows = 1, groupWidth = 1, fullGroups = 0;                                       // of channels
+  int64_t tileRows = 1, groupWidth = 1, fullGroups = 0, groupsOfStrip = 1;                    // of channels
   int64_t blocks = 1, rowsOfBlock = 1, groupBlocks = 1, groupsOfBlock = 1, imagesPerTask = 1; // of tasks
 };
 
