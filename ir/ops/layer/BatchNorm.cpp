@@ -83,9 +83,12 @@ SmallVector<Value> BatchNormOp::expand(OpBuilder &builder) {
   auto wide = [&](Value operand) { return widened(Node(builder, getLoc(), operand)); };
   auto stored = [&](Node result) -> Value { return castTo(result, elementOf(getX())); };
   Node weight = wide(getWeight()), bias = wide(getBias());
-  Node y = norm.xHat * norm.overChannels(weight) + norm.overChannels(bias);
-  if (!getTraining())
+  if (!getTraining()) {
+    Node scale = norm.inverseDeviation * weight; // depends only on weights: computed once, not in every call
+    Node y = norm.centred * norm.overChannels(scale) + norm.overChannels(bias);
     return {stored(y), getRunningMean(), getRunningVar()};
+  }
+  Node y = norm.xHat * norm.overChannels(weight) + norm.overChannels(bias);
   Node runningMean = wide(getRunningMean()), runningVar = wide(getRunningVar());
   Node n = count(norm.x, norm.axes, norm.var), others = n - 1.0;
   Node unbiased = norm.var * (n / where(others > 1.0, others, 1.0));
