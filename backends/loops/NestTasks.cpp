@@ -149,6 +149,13 @@ FailureOr<NestTasks::Way> NestTasks::choose(llvm::function_ref<FailureOr<Weight>
   return best;
 }
 
+std::optional<NestTasks::Way> NestTasks::aroundInnermost() const {
+  size_t first = firstStatic();
+  if (nest.folds || nest.body || nest.chunks || dims.size() < first + 2 || dims.back().extent >= lanesOfGroup)
+    return std::nullopt;
+  return Way{first, first, 1, /*inner=*/1};
+}
+
 NestTasks::Way NestTasks::widened(Way way, int64_t most) const {
   int64_t extent = extentFrom(way.from);
   auto filled = [&](int64_t groups) { return llvm::alignTo(extent, groups * lanesOfGroup); };
@@ -160,7 +167,7 @@ NestTasks::Way NestTasks::widened(Way way, int64_t most) const {
 void NestTasks::take(Way taken) {
   way = taken;
   lanes_ = way.groups * lanesOfGroup;
-  laneExtent = extentFrom(way.from);
+  laneExtent = extentFrom(way.from) / extentFrom(endOfLanes());
   cutIntoTasks();
 }
 
@@ -336,7 +343,7 @@ void NestTasks::forEach(Task &t, const Part &part, llvm::function_ref<void(Affin
 
 void NestTasks::placeLanes(Task &t, AffineExpr flat) {
   int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > way.from;) {
+  for (size_t i = endOfLanes(); i-- > way.from;) {
     AffineExpr position = flat.floorDiv(stride);
     t.place(i, i == way.from ? position : position % dims[i].extent);
     stride *= dims[i].extent;
@@ -345,7 +352,7 @@ void NestTasks::placeLanes(Task &t, AffineExpr flat) {
 
 // The body of the loop over lanes.
 void NestTasks::emitColumns(Task &t) {
-  emitDims(t, way.at, way.from, [&] { emitBody(t); });
+  emitDims(t, way.at, way.from, [&] { emitDims(t, endOfLanes(), dims.size(), [&] { emitBody(t); }); });
 }
 
 // A loop over whole groups of lanes, then the remaining lanes.

@@ -8,17 +8,19 @@
 
 #include "backends/loops/LoopNest.h"
 #include "ir/Layout.h"
+#include <optional>
 
 namespace sluice::loops {
 
 class NestTasks {
 public:
-  /// A mapping to lanes. Lanes are over dims [from, end). Their loop is inside of dims [0, at) and around dims [at,
-  /// from); `at` equals `from` unless loops go down columns. `groups` groups of lanes are computed together. A dim is a
-  /// physical dimension larger than 1, or the chunks or parts.
+  /// A mapping to lanes. Lanes are over dims [from, end), without the last `inner` ones. Their loop is inside of dims [0,
+  /// at) and around dims [at, from) and the `inner` ones; `at` equals `from` unless loops go down columns. `groups`
+  /// groups of lanes are computed together. A dim is a physical dimension larger than 1, or the chunks or parts.
   struct Way {
     size_t from, at;
     int64_t groups = 1;
+    size_t inner = 0;
   };
 
   /// Lanes come in groups of `lanes`. A task reads and writes about `bytesPerTask`. If the nest folds, it is split only
@@ -35,6 +37,10 @@ public:
   mlir::FailureOr<Way> choose(llvm::function_ref<mlir::FailureOr<Weight>(Way)> weigh) const;
   /// The mapping with lanes over all contiguous dimensions of known size.
   Way overAll() const { return {firstStatic(), firstStatic()}; }
+  /// The mapping with lanes over all of those dimensions but the innermost one, for results that are permuted operands:
+  /// pixels with a few channels from images of one channel each. None if the innermost one fills the lanes, or if the
+  /// order of sums follows from the lanes.
+  std::optional<Way> aroundInnermost() const;
   /// The same mapping with more lanes, at most `most`, unless more than a quarter of them would be idle.
   Way widened(Way way, int64_t most) const;
 
@@ -78,6 +84,8 @@ private:
   void placeTask(Task &t, Count task);
   size_t firstStatic() const;
   int64_t extentFrom(size_t dim) const;
+  /// The end of the dimensions of lanes.
+  size_t endOfLanes() const { return dims.size() - way.inner; }
   llvm::SmallVector<Interval> intervalsOf(size_t dim) const;
   Part partOf(Task &t, size_t dim, Interval interval);
   void forEach(Task &t, const Part &part, llvm::function_ref<void(mlir::AffineExpr)> inside);

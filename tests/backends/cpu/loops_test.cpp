@@ -493,6 +493,21 @@ TEST(Loops, PoolsOverlappingWindowsWithPadding) {
   }
 }
 
+// Tests that pixels of few channels are made from images of one channel each: with lanes along the image, whose elements
+// are contiguous. Lanes along channels and pixels would divide to find each element. 7 x 9 pixels leave inactive lanes.
+TEST(Loops, PermutesImagesToNarrowPixels) {
+  for (std::string size : {"7x9", "16x24"})
+    for (std::string channels : {"2", "3", "7"}) {
+      std::string x = "tensor<?x" + channels + "x" + size, bytes = x + "xui8>", floats = x + "xf32, #nhwc>";
+      KernelRun kernel({bytes},
+                       "%a = sluice.relayout %0 : (" + bytes + ") -> " + x + "xui8, #nhwc>\n" +
+                           "%b = sluice.cast %a {to = f32} : (" + x + "xui8, #nhwc>) -> " + floats,
+                       "%b : " + floats, 7, kNhwc);
+      expectRuns(kernel, 0, 255, 0);
+      EXPECT_EQ(countRuns(kernel, "llvm.intr.masked.gather"), 0) << x;
+    }
+}
+
 // Tests that loops over windows are split at the borders of the image, so that no load has a condition. Images of
 // 70 x 69 are also split among tasks. With a stride of 2, windows leave the image on one side only.
 TEST(Loops, WindowsInsideOfTheImageHaveNoConditions) {

@@ -206,6 +206,14 @@ Value LaneEmitter::loadUniform(Type stored, Value base, Value where, Mask guard,
   return loadBroadcast(b, loc, vectorOf(stored), elementAddress(b, loc, stored, base, orFirst(where, held)));
 }
 
+// The distance of the lanes if it is the same between all of them, and they are few enough for an instruction each.
+std::optional<int64_t> LaneEmitter::strideOf(const LinearIndex &varying, const Lanes &lanes) const {
+  constexpr int64_t kMostLanes = 16;
+  if (lanes_ > kMostLanes || varying.terms.size() != 1 || varying.terms[0].atom != lanes.variable)
+    return std::nullopt;
+  return varying.terms[0].coefficient;
+}
+
 Value LaneEmitter::addresses(Type stored, Value from, const LinearIndex &varying) {
   bool narrow = space().range(varying).within(INT32_MIN, INT32_MAX);
   Value offsets = laneValue(varying, narrow ? b.getI32Type() : b.getI64Type());
@@ -275,6 +283,12 @@ void LaneEmitter::store(const Memory &memory, AffineExpr offset, const Lanes &la
     LinearIndex uniform, varying;
     splitByLanes(offset, uniform, varying);
     Value from = elementAddress(b, loc, stored, address(memory), uniformValue(uniform));
+    if (std::optional<int64_t> stride = strideOf(varying, lanes); stride && !exists) {
+      for (int64_t lane = 0; lane < lanes_; ++lane)
+        b.create<LLVM::StoreOp>(loc, make<vector::ExtractOp>(value, ArrayRef<int64_t>{lane}),
+                                elementAddress(b, loc, stored, from, lane * *stride), alignmentOf(stored));
+      return;
+    }
     b.create<LLVM::masked_scatter>(loc, value, addresses(stored, from, varying), exists ? exists : allLanes(),
                                    alignmentOf(stored));
     return;

@@ -9,6 +9,7 @@
 #include "backends/cpu/compiler/machine/StageFunction.h"
 #include "backends/loops/Emitter.h"
 #include <deque>
+#include <optional>
 
 namespace sluice::cpu {
 
@@ -104,6 +105,7 @@ private:
   Mask maskOf(loops::Condition condition) const;
   mlir::Value toLanes(Mask mask, loops::Condition exists);
   mlir::Value address(const loops::Memory &memory);
+  std::optional<int64_t> strideOf(const loops::LinearIndex &varying, const loops::Lanes &lanes) const;
   mlir::Value addresses(mlir::Type stored, mlir::Value from, const loops::LinearIndex &varying);
   mlir::Value loadAt(mlir::ShapedType tensor, mlir::Value base, mlir::AffineExpr offset, const loops::Lanes &lanes,
                      loops::Condition condition);

@@ -59,6 +59,13 @@ FailureOr<EmittedNest> NestEmission::run() {
   FailureOr<NestTasks::Way> way = tasks.choose([&](NestTasks::Way one) { return weigh(one); });
   if (failed(way))
     return failure();
+  if (std::optional<NestTasks::Way> around = tasks.aroundInnermost()) {
+    FailureOr<NestTasks::Weight> best = weigh(*way), its = weigh(*around);
+    if (failed(best) || failed(its))
+      return failure();
+    if (its->cost < best->cost)
+      way = *around;
+  }
   bool goesDownColumns = way->at < way->from;
   if (goesDownColumns || nest.body || nest.chunks) {
     NestTasks::Way wide = tasks.widened(*way, kColumns);
