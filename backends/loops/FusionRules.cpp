@@ -261,6 +261,47 @@ private:
     return false;
   }
 
+  /// Adds the values outside of the kernel, with the elements of a sum, that the sum reads: directly, or through
+  /// elementwise and rematerialized ops. Fails if one of these ops is also a result.
+  bool addSummed(size_t sum, llvm::SmallDenseSet<size_t> &values) const {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(operationOf(sum)->getOperand(0).getType()).getShape();
+    SmallVector<size_t> work{sum};
+    llvm::SmallDenseSet<size_t> seen;
+    while (!work.empty()) {
+      size_t op = work.pop_back_val();
+      for (auto [operand, value] : llvm::zip(operandsOf(op), operationOf(op)->getOperands())) {
+        size_t maker = makers[operand];
+        if (maker == kOutside) {
+          if (cast<RankedTensorType>(value.getType()).getShape() == shape)
+            values.insert(operand);
+        } else if (isResult.test(operand) || !(isElementwise(maker) || isRematerialized.test(maker))) {
+          return false;
+        } else if (seen.insert(maker).second) {
+          work.push_back(maker);
+        }
+      }
+    }
+    return true;
+  }
+
+  /// Whether `op` is the same reduction of the rows as others of the kernel, and reads one of the values that these read,
+  /// so that one pass computes all.
+  bool isSumBesideSums(size_t op) const {
+    llvm::SmallDenseSet<size_t> its, others;
+    if (kind != RowReduction || kindOf(op) != RowReduction || !addSummed(op, its))
+      return false;
+    for (size_t before = 0; before < op; ++before) {
+      if (kindOf(before) != RowReduction)
+        continue;
+      Operation *one = operationOf(before), *other = operationOf(op);
+      auto summed = [](Operation *sum) { return cast<RankedTensorType>(sum->getOperand(0).getType()); };
+      if (one->getName() != other->getName() || one->getAttrDictionary() != other->getAttrDictionary() ||
+          !ir::haveOneSpace(summed(one), summed(other)) || !addSummed(before, others))
+        return false;
+    }
+    return llvm::any_of(its, [&](size_t value) { return others.contains(value); });
+  }
+
   static int64_t staticElements(Type type) {
     int64_t count = 1;
     for (int64_t size : cast<RankedTensorType>(type).getShape())
@@ -325,7 +366,8 @@ private:
         readsProductElsewhere(op) || foldsWhatIsApart(op) || readsUpdated(op))
       return false;
     if (!isElementwise(op)) // a reduction, or a movement that needs a buffer
-      return kind == Loop && !foldsRowsAgain(op) && !reducesLongFolds(op) && (isOnlyReader(op) || isSumOfLoop(op));
+      return isSumBesideSums(op) ||
+             (kind == Loop && !foldsRowsAgain(op) && !reducesLongFolds(op) && (isOnlyReader(op) || isSumOfLoop(op)));
     return (isOfSum.test(op) && isOfSumsAlone.test(op)) ||
            (kind != RowReduction && ir::haveOneSpace(typeOf(op), space) && computesOperand(op));
   }

@@ -29,6 +29,7 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///      are folded again for every few columns.
 ///    - Results of folds of more than 256 terms are reduced in a separate launch, so that each fold can be a task.
 ///    - A fold of each row does not join producers that it would read from noncontiguous memory.
+///    - The same reduction of rows joins one that reads the same value: the sums of dY and of dY * xHat.
 /// 5. An update of a part joins the loop kernel that computes the part, or a kernel of elementwise ops over the
 ///    same index space: the elements are stored in place as they are computed. No op joins a consumer of the updated
 ///    value. The caller guarantees that the update is in place.

@@ -94,9 +94,15 @@ public:
 private:
   FailureOr<int64_t> writeResults() {
     survey();
-    for (Operation *op : splitOps)
-      if (failed(emitSplit(op)))
+    for (ArrayRef<Operation *> left = splitOps; !left.empty();) {
+      size_t count = 1;
+      while (count < left.size() &&
+             llvm::all_of(left.take_front(count), [&](Operation *other) { return splitAlike(other, left[count]); }))
+        ++count;
+      if (failed(emitSplits(left.take_front(count))))
         return failure();
+      left = left.drop_front(count);
+    }
     for (unsigned number = 0; number < stored.size(); ++number)
       if (!stored[number] && failed(emitResults(number)))
         return failure();
@@ -110,7 +116,9 @@ private:
   LogicalResult emitZeros(Memory y, Location loc);
   FailureOr<int64_t> writeScatter(Operation *scatter);
   FailureOr<int64_t> writeSums(ir::CumSumOp sums);
-  LogicalResult emitSplit(Operation *op);
+  bool splitAlike(Operation *other, Operation *op);
+  std::optional<unsigned> storedByFold(Operation *op);
+  LogicalResult emitSplits(ArrayRef<Operation *> ops);
   LogicalResult emitValue(Operation *op);
   LogicalResult emitResults(unsigned first);
   LogicalResult emit(const LoopNest &nest) {
@@ -303,56 +311,81 @@ void LoopKernel::markStored(unsigned number) {
     memories[value] = resultMemory(number);
 }
 
-LogicalResult LoopKernel::emitSplit(Operation *op) {
-  SplitFold split = planned[op];
-  splits[op] = split;
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  LoopNest nest = nestOver(type, op->getLoc(), "_partial_" + std::to_string(nests));
-  nest.chunks = split;
-  nest.bytesPerElement /= split.maxChunks;
-  LoopNest::Output output;
-  output.elements = [op](Elements &e, AffineExpr chunk, ArrayRef<AffineExpr> index) {
-    return e.partial(op, chunk, index);
-  };
-  for (auto [byteOffset, carried] : llvm::zip(split.byteOffsets, split.carried))
-    output.memories.push_back(
-        {workspace, byteOffset, RankedTensorType::get(type.getShape(), carried, type.getEncoding())});
-  nest.outputs.push_back(output);
+/// Whether `op` is computed from `other`, which comes before it.
+static bool isMadeFrom(Operation *op, Operation *other) {
+  SmallVector<Operation *> work{op};
+  DenseSet<Operation *> seen;
+  while (!work.empty())
+    for (Value operand : work.pop_back_val()->getOperands())
+      if (Operation *maker = operand.getDefiningOp(); maker && seen.insert(maker).second) {
+        if (maker == other)
+          return true;
+        work.push_back(maker);
+      }
+  return false;
+}
 
-  // The operand, or its widened value, is stored while it is folded, if it is also yielded and has the same elements.
-  SmallVector<unsigned> onTheWay;
-  int64_t folded = op->getNumOperands() > 0 ? countOf(op->getOperand(0).getType()) : 0;
+/// Whether one nest can compute the chunks of both folds, `op` after `other`.
+bool LoopKernel::splitAlike(Operation *other, Operation *op) {
+  const SplitFold &a = planned[other], &b = planned[op];
+  return other->getResult(0).getType() == op->getResult(0).getType() && a.chunk == b.chunk && a.parts == b.parts &&
+         a.maxChunks == b.maxChunks && a.overRows == b.overRows && !storedByFold(other) && !storedByFold(op) &&
+         !isMadeFrom(op, other);
+}
+
+/// The number of the result that is stored while a fold reads it: its operand, or the operand's narrow source, with the
+/// same elements.
+std::optional<unsigned> LoopKernel::storedByFold(Operation *op) {
+  if (op->getNumOperands() == 0)
+    return std::nullopt;
+  Value operand = op->getOperand(0);
   auto isFolded = [&](Value value) {
-    Value operand = op->getOperand(0);
     Operation *maker = operand.getDefiningOp();
     return value == operand || (maker && ir::isWidening(maker) && value == maker->getOperand(0));
   };
   for (auto [number, value] : llvm::enumerate(yield.getOperands()))
-    if (!stored[number] && op->getNumOperands() > 0 && isFolded(value) && !isa<BlockArgument>(value) &&
+    if (!stored[number] && isFolded(value) && !isa<BlockArgument>(value) &&
         ir::getBufferBytes(cast<RankedTensorType>(value.getType()), capacity) ==
-            folded * ir::getElementBytes(getElementTypeOrSelf(value.getType())) &&
-        onTheWay.empty())
-      onTheWay.push_back(number);
-  auto prepare = nest.prepare;
-  nest.prepare = [=, this](Elements &e) {
-    prepare(e);
-    for (unsigned number : onTheWay)
-      e.storeOnTheWay(yield.getOperand(number), resultMemory(number));
-  };
-  nest.penalty = [=, this](Elements &e) {
-    double cost = 0;
-    for (unsigned number : onTheWay)
-      cost += e.storedOnTheWay(yield.getOperand(number)) ? 0 : double(folded) / writer.lanes() * 4;
-    return cost;
-  };
-  nest.chosen = [=, this](Elements &e) {
-    for (unsigned number : onTheWay)
-      if (e.storedOnTheWay(yield.getOperand(number)))
-        markStored(number);
-  };
+            countOf(operand.getType()) * ir::getElementBytes(getElementTypeOrSelf(value.getType())))
+      return unsigned(number);
+  return std::nullopt;
+}
+
+LogicalResult LoopKernel::emitSplits(ArrayRef<Operation *> ops) {
+  auto type = cast<RankedTensorType>(ops.front()->getResult(0).getType());
+  LoopNest nest = nestOver(type, ops.front()->getLoc(), "_partial_" + std::to_string(nests));
+  nest.chunks = planned[ops.front()];
+  nest.bytesPerElement /= nest.chunks->maxChunks;
+  for (Operation *op : ops) {
+    SplitFold split = splits[op] = planned[op];
+    LoopNest::Output output;
+    output.elements = [op](Elements &e, AffineExpr chunk, ArrayRef<AffineExpr> index) {
+      return e.partial(op, chunk, index);
+    };
+    for (auto [byteOffset, carried] : llvm::zip(split.byteOffsets, split.carried))
+      output.memories.push_back(
+          {workspace, byteOffset, RankedTensorType::get(type.getShape(), carried, type.getEncoding())});
+    nest.outputs.push_back(output);
+  }
+  if (std::optional<unsigned> onTheWay = storedByFold(ops.front())) {
+    Value value = yield.getOperand(*onTheWay);
+    double folded = double(countOf(value.getType()));
+    nest.prepare = [=, this, prepare = nest.prepare](Elements &e) {
+      prepare(e);
+      e.storeOnTheWay(value, resultMemory(*onTheWay));
+    };
+    nest.penalty = [=, this](Elements &e) { return e.storedOnTheWay(value) ? 0 : folded / double(writer.lanes()) * 4; };
+    nest.chosen = [=, this](Elements &e) {
+      if (e.storedOnTheWay(value))
+        markStored(*onTheWay);
+    };
+  }
   if (failed(emit(nest)))
     return failure();
-  return isReadByLargerNest(op) ? emitValue(op) : success();
+  for (Operation *op : ops)
+    if (isReadByLargerNest(op) && failed(emitValue(op)))
+      return failure();
+  return success();
 }
 
 // Whether some other reduction or result over more elements needs the value of `op`.

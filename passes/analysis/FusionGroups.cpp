@@ -7,9 +7,12 @@
 //    compute other operands elementwise merge into it: `x @ w + a * b` is one launch, whichever group computed `a * b`.
 //    The backend may accept the op only together with such a group: a library may multiply `x @ w` by the derivative of
 //    an activation, and by nothing else. Exception: if only reductions that cannot join read an elementwise op, and its
-//    half-precision operands are stored anyway, the op begins a new group, which these reductions can join.
+//    operands from the group are stored anyway, the op begins a new group, which these reductions can join. This applies
+//    to operands of half precision and to groups of products, where it moves fewer bytes.
 // 3. A reduction or product that joins none of these joins a group that reads one of its operands, if the backend
-//    accepts that: a library may compute a product and the sum of an operand, and reads the operand once.
+//    accepts that: a library may compute a product and the sum of an operand, and reads the operand once. A reduction of
+//    an elementwise group first tries to join, with this group, the same reduction of the group's operands: the sums of
+//    dY and of dY * xHat are one pass over dY.
 // 4. An update of a part in place, for example of a scan's stack, joins the group that computes the part, or a group
 //    over the same index space.
 // 5. Consumers rematerialize values of other groups when that moves fewer bytes: Rematerialize.cpp.
@@ -135,23 +138,42 @@ private:
     return !value.use_empty() && llvm::all_of(value.getUsers(), reduces);
   }
 
+  /// The bytes per row that `op` reads, with the ops that are rematerialized for it.
+  int64_t bytesReadBy(Operation *op) {
+    llvm::SetVector<Operation *> found = rules.rematerialisedFor(op);
+    found.insert(op);
+    llvm::SetVector<Value> read;
+    for (Operation *reader : found)
+      for (Value operand : reader->getOperands())
+        if (!found.contains(operand.getDefiningOp()))
+          read.insert(operand);
+    int64_t bytes = 0;
+    for (Value value : read)
+      bytes += getBufferBytes(typeOf(value), /*capacity=*/1);
+    return bytes;
+  }
+
   /// Whether `op` should be rematerialized in the launches of the reductions that read it. It has no other consumers,
-  /// none of them may join the group, and the group stores the op's narrow operand anyway. Storing the op's wider
-  /// result would add a write and a read.
+  /// none of them may join the group, and the group stores the operands of the op anyway. Storing the op's result would
+  /// add a write and reads: of a wider type, or behind a product, where the cache lines to write are also read.
   bool isFoundWithReductions(Operation *op, unsigned index) {
     const FusionGroup &group = graph.groups[index];
-    if (!isa<ElementwiseOp>(op) || isHalf(typeOf(op->getResult(0)).getElementType()) ||
-        !isReadByReductionsAlone(op->getResult(0)))
+    if (!isa<ElementwiseOp>(op) || !isReadByReductionsAlone(op->getResult(0)))
       return false;
     llvm::SetVector<Operation *> contents = group.contents;
     contents.insert(op);
     auto joins = [&](Operation *user) { return rules.canJoin(user, contents, resultsBeside(user, index)); };
     llvm::SetVector<Operation *> readers = rules.rematerialisedFor(op);
     readers.insert(op);
+    RankedTensorType type = typeOf(op->getResult(0));
+    auto reductions = int64_t(llvm::range_size(op->getUsers()));
+    bool isOfProduct = llvm::any_of(group.ops, [](Operation *member) { return isa<ContractionOp>(member); });
+    bool movesFewer = isOfProduct && bytesReadBy(op) * reductions < (2 + reductions) * getBufferBytes(type, 1);
     auto isLeft = [&](Operation *member) {
       return llvm::all_of(member->getResults(), [&](Value result) {
         bool isRead = llvm::any_of(result.getUsers(), [&](Operation *user) { return readers.contains(user); });
-        return !isRead || (isHalf(typeOf(result).getElementType()) && isReadBeside(result, op, index));
+        bool isNarrower = isHalf(typeOf(result).getElementType()) && !isHalf(type.getElementType());
+        return !isRead || ((isNarrower || movesFewer) && isReadBeside(result, op, index));
       });
     };
     return llvm::none_of(op->getUsers(), joins) && llvm::all_of(group.ops, isLeft);
@@ -166,24 +188,39 @@ private:
            llvm::all_of(graph.groups[group].ops, isAlike);
   }
 
+  /// Whether the group is elementwise only, over the index space that `op` reduces.
+  bool servesReduction(unsigned group, Operation *op) {
+    auto isReduced = [&](Operation *member) {
+      return classOf(member).isElementwise && haveOneSpace(typeOf(member->getResult(0)), typeOf(op->getOperand(0)));
+    };
+    return isReduction(op) && !isa<ContractionOp>(op) && graph.groups[group].kind == FusionGroup::Launch &&
+           llvm::all_of(graph.groups[group].ops, isReduced);
+  }
+
   /// Whether a group that computes an operand of `op` can merge into the group that `op` joins.
   bool canComeAlong(unsigned group, Operation *op, unsigned target, const llvm::SetVector<unsigned> &producers) {
-    if (group == target || !servesElementwise(group, op) || graph.dependsOn(target, group) ||
-        graph.leadsAround(group, target, producers))
+    bool serves = servesElementwise(group, op) || servesReduction(group, op);
+    if (group == target || !serves || graph.dependsOn(target, group) || graph.leadsAround(group, target, producers))
       return false;
     llvm::SetVector<Operation *> contents = graph.groups[target].contents;
     contents.insert(graph.groups[group].contents.begin(), graph.groups[group].contents.end());
     return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
   }
 
-  /// The groups that share an operand with `op`, also through rematerialized ops, and produce none of its operands: the
-  /// last group first, and only a few if there are many. Only the last readers of each value are visited: a parameter
+  /// The groups that share an operand with `op`, also through rematerialized ops or an elementwise group that a reduction
+  /// reads, and produce none of its operands: the last group first, and only a few if there are many. Only the last readers of each value are visited: a parameter
   /// may have thousands.
   SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
     llvm::SetVector<Value> values;
-    values.insert(op->operand_begin(), op->operand_end());
-    for (Operation *found : rules.rematerialisedFor(op))
-      values.insert(found->operand_begin(), found->operand_end());
+    auto addOperands = [&](Operation *reader) {
+      values.insert(reader->operand_begin(), reader->operand_end());
+      for (Operation *found : rules.rematerialisedFor(reader))
+        values.insert(found->operand_begin(), found->operand_end());
+    };
+    addOperands(op);
+    for (unsigned producer : producers)
+      if (servesReduction(producer, op))
+        llvm::for_each(graph.groups[producer].ops, addOperands);
     std::set<unsigned, std::greater<>> readers;
     constexpr size_t kMostReaders = 64, kMostGroups = 16;
     for (size_t i = 0; i < values.size(); ++i)
@@ -199,9 +236,15 @@ private:
 
   /// Candidate groups of `op`, in order of preference: producers, the last group first, with those that can merge along
   /// after those that cannot; then readers of a reduction's operand; then groups over the index space that an
-  /// update stores.
+  /// update stores. If elementwise groups compute a reduction's operand, groups with the same reduction come first.
   SmallVector<unsigned> inOrderOfChoice(Operation *op, const llvm::SetVector<unsigned> &producers) {
     SmallVector<unsigned> order, along;
+    auto isAlike = [&](Operation *member) {
+      return member->getName() == op->getName() && member->getAttrDictionary() == op->getAttrDictionary();
+    };
+    if (llvm::any_of(producers, [&](unsigned group) { return servesReduction(group, op); }))
+      llvm::copy_if(readersBeside(op, producers), std::back_inserter(order),
+                    [&](unsigned group) { return llvm::any_of(graph.groups[group].ops, isAlike); });
     for (unsigned group : llvm::reverse(producers))
       (servesElementwise(group, op) ? along : order).push_back(group);
     llvm::append_range(order, along);
@@ -232,7 +275,7 @@ private:
       graph.add(isAlone(op) ? FusionGroup::Alone : FusionGroup::Launch);
     else
       for (unsigned group : choice)
-        if (canComeAlong(group, op, target, before))
+        if (before.contains(group) && canComeAlong(group, op, target, before))
           graph.merge(group, target);
     FusionGroup &group = graph.groups[target];
     group.ops.push_back(op);

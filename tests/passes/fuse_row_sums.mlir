@@ -154,3 +154,69 @@ module {
     sluice.output "y", %y in "step" : tensor<?x3xf32>
   }
 }
+
+// -----
+
+// Tests that the sums of dY and of dY * xHat are one kernel, also if a product computes dY, which others read: it stores
+// dY alone.
+// CHECK: sluice.entry @predict
+// CHECK: %[[DY:.+]] = sluice.kernel "einsum"
+// CHECK: %[[SUMS:.+]]:2 = sluice.kernel "sum_mul_sum"
+// CHECK-NEXT: ({{.+}} = %[[DY]] :
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.graph ["x", "w", "xHat"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>, %xHat: tensor<?x2xf32>) {
+    %dY = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %s = sluice.sum %dY {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    %m = sluice.mul %dY, %xHat : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %t = sluice.sum %m {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    sluice.output "dY", %dY : tensor<?x2xf32>
+    sluice.output "s", %s : tensor<2xf32>
+    sluice.output "t", %t : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that the product computes dY * xHat if that is stored anyway, and that other reductions are other kernels.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "einsum_mul"
+// CHECK: sluice.kernel "sum"
+// CHECK: sluice.kernel "reduce_max"
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.graph ["x", "w", "xHat"] (%x: tensor<?x3xf32>, %w: tensor<3x2xf32>, %xHat: tensor<?x2xf32>) {
+    %dY = sluice.einsum "ab,bc->ac" %x, %w : (tensor<?x3xf32>, tensor<3x2xf32>) -> tensor<?x2xf32>
+    %s = sluice.sum %dY {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    %m = sluice.mul %dY, %xHat : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %t = sluice.reduce_max %dY {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    sluice.output "m", %m : tensor<?x2xf32>
+    sluice.output "dY", %dY : tensor<?x2xf32>
+    sluice.output "s", %s : tensor<2xf32>
+    sluice.output "t", %t : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Tests that only the op that computes a sum's operand comes along to the sums, not another reader of x.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "sum_mul_sum"
+// CHECK: sluice.kernel "relu"
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.graph ["x", "y"] (%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) {
+    %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    %r = sluice.relu %x : (tensor<?x2xf32>) -> tensor<?x2xf32>
+    %m = sluice.mul %x, %y : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %t = sluice.sum %m {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    sluice.output "r", %r : tensor<?x2xf32>
+    sluice.output "s", %s : tensor<2xf32>
+    sluice.output "t", %t : tensor<2xf32>
+  }
+}

@@ -375,6 +375,44 @@ TEST(Loops, SumsOfRowsReadNeighbouringColumnsTogether) {
   }
 }
 
+// Tests that two sums over the rows share their stages, and have the bits of two kernels.
+TEST(Loops, TwoSumsOfRowsAreOnePass) {
+  std::string x = "tensor<?x64x128xf32>", y = "tensor<128xf32>", types = " : (" + x + ", " + x + ") -> " + x + "\n";
+  auto sumOf = [&](const std::string &name, const std::string &of) {
+    return "%" + name + " = sluice.sum %" + of + " {axes = array<i64: 0, 1>} : (" + x + ") -> " + y + "\n";
+  };
+  std::string product = "%m = sluice.mul %0, %1" + types;
+  KernelRun both({x, x}, sumOf("s", "0") + product + sumOf("t", "m"), "%s, %t : " + y + ", " + y, 61),
+      first({x}, sumOf("s", "0"), "%s : " + y, 61), second({x, x}, product + sumOf("t", "m"), "%t : " + y, 61);
+  ASSERT_TRUE(both.lowered() && first.lowered() && second.lowered()) << both.diagnostics();
+  EXPECT_EQ(both.result().stages.size(), first.result().stages.size());
+  both.randomize(-9, 9);
+  first.inputs = {both.inputs[0]};
+  second.inputs = both.inputs;
+  for (int64_t rows : {61, 5, 1, 0}) {
+    for (KernelRun *kernel : {&both, &first, &second})
+      kernel->run(rows);
+    EXPECT_TRUE(both.bytes(0) == first.bytes(0)) << rows << " rows";
+    EXPECT_TRUE(both.bytes(1) == second.bytes(0)) << rows << " rows";
+    EXPECT_LE(both.error(), 1e-3);
+  }
+}
+
+// Tests that a sum that reads another one has separate stages.
+TEST(Loops, SumsOfSumsAreTwoPasses) {
+  std::string x = "tensor<?x64x128xf32>", y = "tensor<128xf32>", types = " : (" + x + ", " + x + ") -> " + x + "\n";
+  KernelRun kernel({x},
+                   "%s = sluice.sum %0 {axes = array<i64: 0, 1>} : (" + x + ") -> " + y + "\n" +
+                       "%e = sluice.expand %s {dims = array<i64: 2>, shape = array<i64: ?, 64, 128>} : (" + y +
+                       ") -> " + x + "\n%m = sluice.mul %0, %e" + types +
+                       "%t = sluice.sum %m {axes = array<i64: 0, 1>} : (" + x + ") -> " + y,
+                   "%s, %t : " + y + ", " + y, 61);
+  ASSERT_TRUE(kernel.lowered()) << kernel.diagnostics();
+  kernel.randomize(-1, 1);
+  kernel.run(61);
+  EXPECT_LE(kernel.error(), 1e-2);
+}
+
 // Tests that the sum of a column has the same bits for any number of columns together, and along lanes.
 TEST(Loops, ColumnsAreAddedInOneOrder) {
   for (int64_t size : {5, 21, 70, 200}) {
