@@ -22,10 +22,10 @@ constexpr int64_t kMostTermsOfOneTask = 256;
 /// A kernel under construction, op by op, in the order of the view.
 class KernelGrowth {
 public:
-  KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves)
-      : kernel(kernel), throughMoves(throughMoves), makers(kernel.num_values, kOutside), isResult(kernel.num_values),
-        isRematerialized(kernel.num_ops), isOfSum(kernel.num_ops), isOfSumsAlone(kernel.num_ops),
-        isOfProduct(kernel.num_ops) {
+  KernelGrowth(const sluice_kernel_view &kernel, bool throughMoves, const llvm::BitVector &ofOperands)
+      : kernel(kernel), throughMoves(throughMoves), ofOperands(ofOperands), makers(kernel.num_values, kOutside),
+        isResult(kernel.num_values), isRematerialized(kernel.num_ops), isOfSum(kernel.num_ops),
+        isOfSumsAlone(kernel.num_ops), isOfProduct(kernel.num_ops) {
     for (size_t result : llvm::ArrayRef(kernel.results, kernel.num_results))
       isResult.set(result);
     size_t value = kernel.num_operands;
@@ -38,7 +38,7 @@ public:
       kinds.push_back(findKind(op));
       hasSum |= kinds.back() == RowReduction;
       hasProduct |= kinds.back() == Product;
-      if (costsNothing(op))
+      if (costsNothing(op) || isOfOperand(op))
         isRematerialized.set(op);
     }
     for (size_t op = 0; op < kernel.num_ops && hasSum; ++op) {
@@ -88,6 +88,11 @@ private:
            });
   }
 
+  /// Whether a product computes the op as it reads an operand. The op may not be a result.
+  bool isOfOperand(size_t op) const {
+    return op < ofOperands.size() && ofOperands.test(op) && !isResult.test(firstResult[op]);
+  }
+
   Kind findKind(size_t op) const {
     Operation *operation = operationOf(op);
     if (classes[op].isContraction)
@@ -130,7 +135,7 @@ private:
   bool readsMemory(size_t op) const {
     return llvm::all_of(operandsOf(op), [&](size_t operand) {
       size_t maker = makers[operand];
-      return maker == kOutside || (throughMoves && isInjective(maker) && readsMemory(maker));
+      return maker == kOutside || isOfOperand(maker) || (throughMoves && isInjective(maker) && readsMemory(maker));
     });
   }
 
@@ -385,6 +390,7 @@ private:
 
   const sluice_kernel_view &kernel;
   bool throughMoves;
+  const llvm::BitVector &ofOperands;
   SmallVector<size_t> makers; // of each value: an op, or kOutside
   SmallVector<size_t> firstResult;
   SmallVector<Kind> kinds; // of each op
@@ -397,8 +403,8 @@ private:
 
 } // namespace
 
-bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves) {
-  return kernel.num_ops <= kMaxOpsInKernel && KernelGrowth(kernel, throughMoves).lastOpJoins();
+bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves, const llvm::BitVector &ofOperands) {
+  return kernel.num_ops <= kMaxOpsInKernel && KernelGrowth(kernel, throughMoves, ofOperands).lastOpJoins();
 }
 
 } // namespace sluice::loops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sluice/backend/compile.h"
+#include "llvm/ADT/BitVector.h"
 #include <cstddef>
 
 namespace sluice::loops {
@@ -37,7 +38,8 @@ inline constexpr size_t kMaxOpsInKernel = 128;
 ///
 /// Unless they are results, some ops are rematerialized by their consumers: ops that only move or widen elements, ops
 /// for which ir::isReadFromProduct or ir::isReadInParts holds, and scalars computed from such ops. The caller decides
-/// which moves its kernels of products and blocks can read through.
-bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves = false);
+/// which moves its kernels of products and blocks can read through, and names the ops of the kernel that compute an
+/// operand of a product as it is read.
+bool lastOpJoins(const sluice_kernel_view &kernel, bool throughMoves = false, const llvm::BitVector &ofOperands = {});
 
 } // namespace sluice::loops

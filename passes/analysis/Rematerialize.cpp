@@ -11,6 +11,10 @@
 //    accept the changed launches. Values that the same groups read are considered together first, because they may have
 //    common sources.
 // 3. No consumer may run after one of its sources is overwritten.
+//
+// A value may also be kept from the forward to the backward pass for weight gradients alone, for example the image of a
+// convolution. They rematerialize it if another value, which is in memory until later anyway, is the only large source.
+// This moves as many bytes, and the value's memory is free after the forward pass.
 #include "passes/analysis/Rematerialize.h"
 #include "ir/Layout.h"
 #include "ir/Module.h"
@@ -49,6 +53,12 @@ public:
       for (Operation *op : last)
         if (isLeftForReaders(op, group))
           findAgain(Values(op->result_begin(), op->result_end()), group);
+    }
+    for (unsigned group = 0; group < groups.size(); ++group) {
+      SmallVector<Operation *> last(llvm::reverse(groups[group].ops));
+      for (Operation *op : last)
+        if (isMember(op, group) && isOfRows(op) && !needsBuffer(op))
+          findForWeightGradients(op->getResult(0), group);
     }
   }
 
@@ -124,6 +134,63 @@ private:
       addMakers(value, sources, makers);
     if (cost(sources) + costOfWork(makers) < cost(wanted) && mayFind() && !isOverwritten(sources))
       change(group, makers);
+  }
+
+  /// The group of the op that computes the value; none if it is in memory from the beginning.
+  std::optional<unsigned> makerOf(Value value) const {
+    auto it = groupOf.find(value.getDefiningOp());
+    return it == groupOf.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  /// If the reader multiplies the value by one that is computed from it, and reads it for nothing else: the group that
+  /// computes the other factor.
+  std::optional<unsigned> makerOfFactor(Value value, unsigned group, unsigned reader) const {
+    std::optional<unsigned> found;
+    for (Operation *op : groups[reader].ops) {
+      if (!llvm::is_contained(op->getOperands(), value))
+        continue;
+      if (found || !isa<ContractionOp>(op) || llvm::count(op->getOperands(), value) > 1)
+        return std::nullopt;
+      for (Value other : op->getOperands())
+        if (std::optional<unsigned> maker = makerOf(other); other != value && maker && dependsOn(*maker, group))
+          found = maker;
+      if (!found)
+        return std::nullopt;
+    }
+    return found;
+  }
+
+  /// Lets weight gradients compute the image that is kept for them alone: in the backward pass, no others read it, and
+  /// others read its source.
+  void findForWeightGradients(Value image, unsigned group) {
+    wanted.clear();
+    wanted.insert(image);
+    readers.clear();
+    SmallVector<unsigned> others, makersOfFactors;
+    for (unsigned reader : readersOf(image))
+      if (std::optional<unsigned> maker = makerOfFactor(image, group, reader)) {
+        readers.push_back(reader);
+        makersOfFactors.push_back(*maker);
+      } else {
+        others.push_back(reader);
+      }
+    auto isLate = [&](unsigned one) {
+      return llvm::any_of(makersOfFactors, [&](unsigned maker) { return one == maker || dependsOn(one, maker); });
+    };
+    if (readers.empty() || others.empty() || llvm::any_of(others, isLate))
+      return;
+    found.clear();
+    Values sources = sourcesOf(image, group), large;
+    for (Value source : sources)
+      if (haveOneSpace(tensorOf(source), tensorOf(image)))
+        large.insert(source);
+    if (large.size() != 1 || isOverwritten(sources) || llvm::none_of(readersOf(large.front()), [&](unsigned other) {
+          return !llvm::is_contained(readers, other) && isLate(other);
+        }))
+      return;
+    llvm::SetVector<Operation *> makers;
+    addMakers(image, sources, makers);
+    change(group, makers);
   }
 
   //===- sources of values ----------------------------------------------------------------------------------------===//

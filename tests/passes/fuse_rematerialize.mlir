@@ -240,3 +240,74 @@ module {
     sluice.output "y", %y : tensor<?x8xbf16>
   }
 }
+
+// -----
+
+// Tests that a weight gradient computes its image from the convolution's result, which other gradients read anyway, so
+// that the image is not kept until then; and that the factor is updated after that.
+// CHECK: sluice.entry @train_step
+// CHECK: %[[Z:.+]]:2 = sluice.kernel "conv2d_mul_relu"
+// CHECK: sluice.kernel "conv2d_relu_compare"
+// CHECK-NEXT: ({{.+}} = %[[Z]]#1 :
+// CHECK: sluice.kernel "conv2d_weight_grad_mul_sub"
+// CHECK-NEXT: ({{.+}} = %[[Z]]#0 :
+// CHECK-NEXT: = %scale :
+// CHECK: sluice.relu
+// CHECK: sluice.conv2d_weight_grad
+// CHECK: sluice.kernel "sum_mul_sub"
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.state parameter @v : tensor<64x3x3x3xf32> = <"constant", 0.0 : f64>
+  sluice.state parameter @scale : tensor<64xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @w : tensor<64x64x3x3xf32> = <"constant", 0.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.000000e-01 : f64>
+  sluice.graph ["x"] (%x: tensor<?x3x8x8xf32>) {
+    %v = sluice.get @v : tensor<64x3x3x3xf32>
+    %s = sluice.get @scale : tensor<64xf32>
+    %w = sluice.get @w : tensor<64x64x3x3xf32>
+    %z = sluice.conv2d %x, %v {dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>} : (tensor<?x3x8x8xf32>, tensor<64x3x3x3xf32>) -> tensor<?x64x8x8xf32>
+    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: ?, 64, 8, 8>} : (tensor<64xf32>) -> tensor<?x64x8x8xf32>
+    %m = sluice.mul %z, %e : (tensor<?x64x8x8xf32>, tensor<?x64x8x8xf32>) -> tensor<?x64x8x8xf32>
+    %y = sluice.relu %m : (tensor<?x64x8x8xf32>) -> tensor<?x64x8x8xf32>
+    %c = sluice.conv2d %y, %w {dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>} : (tensor<?x64x8x8xf32>, tensor<64x64x3x3xf32>) -> tensor<?x64x8x8xf32>
+    %r = sluice.relu %c : (tensor<?x64x8x8xf32>) -> tensor<?x64x8x8xf32>
+    %g = sluice.mean %r {axes = array<i64: 2, 3>} : (tensor<?x64x8x8xf32>) -> tensor<?x64xf32>
+    %q = sluice.softmax %g {axis = 1 : i64} : (tensor<?x64xf32>) -> tensor<?x64xf32>
+    %h = sluice.mul %q, %q : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+    %l = sluice.mean %h {axes = array<i64: 0, 1>} : (tensor<?x64xf32>) -> tensor<f32>
+    sluice.minimize %l, #sluice.sgd<momentum = 0.000000e+00 : f64, dampening = 0.000000e+00 : f64, weight_decay = 0.000000e+00 : f64, nesterov = false> lr @lr [@v, @scale, @w] : tensor<f32>
+  }
+}
+
+// -----
+
+// Tests that it reads the image where it does not copy pixels: with few channels.
+// CHECK: sluice.entry @train_step
+// CHECK: %[[Z:.+]]:2 = sluice.kernel "conv2d_mul_relu"
+// CHECK: sluice.kernel "conv2d_weight_grad_mul_sub"
+// CHECK-NEXT: ({{.+}} = %[[Z]]#1 :
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.state parameter @v : tensor<32x3x3x3xf32> = <"constant", 0.0 : f64>
+  sluice.state parameter @scale : tensor<32xf32> = <"constant", 1.0 : f64>
+  sluice.state parameter @w : tensor<32x32x3x3xf32> = <"constant", 0.0 : f64>
+  sluice.state hyperparameter @lr : tensor<f32> = <"constant", 1.000000e-01 : f64>
+  sluice.graph ["x"] (%x: tensor<?x3x8x8xf32>) {
+    %v = sluice.get @v : tensor<32x3x3x3xf32>
+    %s = sluice.get @scale : tensor<32xf32>
+    %w = sluice.get @w : tensor<32x32x3x3xf32>
+    %z = sluice.conv2d %x, %v {dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>} : (tensor<?x3x8x8xf32>, tensor<32x3x3x3xf32>) -> tensor<?x32x8x8xf32>
+    %e = sluice.expand %s {dims = array<i64: 1>, shape = array<i64: ?, 32, 8, 8>} : (tensor<32xf32>) -> tensor<?x32x8x8xf32>
+    %m = sluice.mul %z, %e : (tensor<?x32x8x8xf32>, tensor<?x32x8x8xf32>) -> tensor<?x32x8x8xf32>
+    %y = sluice.relu %m : (tensor<?x32x8x8xf32>) -> tensor<?x32x8x8xf32>
+    %c = sluice.conv2d %y, %w {dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>} : (tensor<?x32x8x8xf32>, tensor<32x32x3x3xf32>) -> tensor<?x32x8x8xf32>
+    %r = sluice.relu %c : (tensor<?x32x8x8xf32>) -> tensor<?x32x8x8xf32>
+    %g = sluice.mean %r {axes = array<i64: 2, 3>} : (tensor<?x32x8x8xf32>) -> tensor<?x32xf32>
+    %q = sluice.softmax %g {axis = 1 : i64} : (tensor<?x32xf32>) -> tensor<?x32xf32>
+    %h = sluice.mul %q, %q : (tensor<?x32xf32>, tensor<?x32xf32>) -> tensor<?x32xf32>
+    %l = sluice.mean %h {axes = array<i64: 0, 1>} : (tensor<?x32xf32>) -> tensor<f32>
+    sluice.minimize %l, #sluice.sgd<momentum = 0.000000e+00 : f64, dampening = 0.000000e+00 : f64, weight_decay = 0.000000e+00 : f64, nesterov = false> lr @lr [@v, @scale, @w] : tensor<f32>
+  }
+}

@@ -7,6 +7,7 @@
 #include "backends/cpu/compiler/attention/AttentionKernel.h"
 #include "backends/cpu/compiler/llvm/Codegen.h"
 #include "backends/cpu/compiler/machine/Target.h"
+#include "backends/cpu/compiler/product/ImageFormula.h"
 #include "backends/cpu/compiler/product/MatrixProduct.h"
 #include "backends/loops/FusionRules.h"
 #include "backends/loops/SessionError.h"
@@ -42,7 +43,8 @@ public:
   void lower(sluice_blob &blob);
   void lowerKernels(std::span<const char *const> symbols, sluice_blob *const *blobs);
   bool canFuse(const sluice_kernel_view &kernel) const {
-    return loops::lastOpJoins(kernel) || isProductOfWidenedWeight(kernel);
+    return loops::lastOpJoins(kernel, /*throughMoves=*/false, formulaOfImage(kernel)) ||
+           isProductOfWidenedWeight(kernel);
   }
   void cost(const sluice_kernel_view &kernel, sluice_cost_estimate &estimate);
 
@@ -50,6 +52,7 @@ private:
   SmallVector<ModuleOp> generate(ArrayRef<size_t> numbers);
   std::vector<cpu::Object> compileEach(ArrayRef<size_t> numbers);
   bool isProductOfWidenedWeight(const sluice_kernel_view &kernel) const;
+  llvm::BitVector formulaOfImage(const sluice_kernel_view &kernel) const;
   const char *keep(std::string text) { return names.emplace_back(std::move(text)).c_str(); }
 
   cpu::Target target;
@@ -123,6 +126,23 @@ bool CpuSession::isProductOfWidenedWeight(const sluice_kernel_view &kernel) cons
     return false;
   Value weight = cpu::widenedWeightOf(operationAt(kernel, 1), target, capacity);
   return weight && weight.getDefiningOp() == operationAt(kernel, 0);
+}
+
+/// The ops by which a weight gradient of the kernel computes its image as it reads it.
+llvm::BitVector CpuSession::formulaOfImage(const sluice_kernel_view &kernel) const {
+  llvm::BitVector numbers(unsigned(kernel.num_ops));
+  for (size_t op = 0; op < kernel.num_ops; ++op) {
+    if (!isa<ir::Conv2dWeightGradOp>(operationAt(kernel, op)))
+      continue;
+    DenseMap<Operation *, unsigned> inside;
+    for (size_t other = 0; other < op; ++other)
+      inside[operationAt(kernel, other)] = unsigned(other);
+    auto isInside = [&](Operation *one) { return inside.contains(one); };
+    if (auto formula = cpu::ImageFormula::of(operationAt(kernel, op), isInside, target, capacity))
+      for (Operation *one : formula->ops)
+        numbers.set(inside[one]);
+  }
+  return numbers;
 }
 
 void CpuSession::prepare(const sluice_kernel_view &view, sluice_launch_info &launch) {

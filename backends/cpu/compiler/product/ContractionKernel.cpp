@@ -6,6 +6,7 @@
 #include "backends/cpu/compiler/machine/Halves.h"
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/Contraction.h"
+#include "backends/cpu/compiler/product/ImageFormula.h"
 #include "backends/cpu/compiler/product/MergedProduct.h"
 #include "backends/cpu/compiler/product/WindowProduct.h"
 #include "backends/loops/Elements.h"
@@ -48,6 +49,7 @@ private:
   void fillPadding(LaneEmitter &emitter, Elements &elements, const Memory &memory, ArrayRef<AffineExpr> index,
                    int64_t lanes, unsigned along, Value first);
 
+  Value applyFormula(StageFunction &stage, OpBuilder &b, Location loc, Value channel, Value x, int64_t count);
   Place placeOf(Value value);
   Place workspace();
   Type elementOfSums() { return ir::getAccumulator(typeOf(root->getResult(0)).getElementType()); }
@@ -63,8 +65,9 @@ private:
   bool failedInEpilogue = false;
   Formulas formulas;
   WidenOperands widened;
-  std::optional<MergedProduct> matrices; // unless the product is of windows
-  std::optional<unsigned> lanesDim;      // the logical dimension of the result along the lanes; none: one element
+  std::optional<ImageFormula> imageFormula; // of a weight gradient that computes its image
+  std::optional<MergedProduct> matrices;    // unless the product is of windows
+  std::optional<unsigned> lanesDim;         // the logical dimension of the result along the lanes; none: one element
 };
 
 } // namespace
@@ -91,8 +94,9 @@ LogicalResult ContractionKernel::check() {
              << kernel.getNameAttr() << "; the CPU makes kernels of one";
     root = op;
   }
+  imageFormula = ImageFormula::of(root, [&](Operation *op) { return op->getParentOp() == kernel; }, target, capacity);
   for (auto [number, operand] : llvm::enumerate(root->getOperands()))
-    if (!isa<BlockArgument>(WidenOperands::sourceOf(operand)))
+    if (!(imageFormula && operand == imageFormula->image) && !isa<BlockArgument>(WidenOperands::sourceOf(operand)))
       return refuse("operand ")
              << number << " is computed in the same kernel; the CPU reads the operands of products from memory";
   Type element = typeOf(root->getResult(0)).getElementType();
@@ -189,23 +193,16 @@ FailureOr<Contraction> ContractionKernel::emitWindows(const WindowProduct &produ
       refuse("has an activation that is not NHWC: ") << type;
       return failure();
     }
-  Convolution convolution;
+  Convolution convolution = product.geometry(capacity);
   convolution.panel = panelAlong(weightType, 0);
   if (!isFilter(weightType, product.groups, convolution.panel)) {
     refuse("has weights in a layout that convolutions cannot use: ") << weightType;
     return failure();
   }
-  convolution.element = elementOfSums();
-  convolution.rows = xType.isDynamicDim(0) ? capacity : xType.getDimSize(0);
-  convolution.inputChannels = xType.getDimSize(1);
-  convolution.outputChannels = yType.getDimSize(1);
-  convolution.groups = product.groups;
-  auto axisOf = [](const ir::Window &window) {
-    return Convolution::Axis{window.size, window.kernel, window.stride, window.dilation, window.before, window.after};
-  };
-  convolution.height = axisOf(product.windows[0]);
-  convolution.width = axisOf(product.windows[1]);
-  convolution.input = placeOf(product.image);
+  convolution.input = placeOf(imageFormula ? imageFormula->source : product.image);
+  if (imageFormula)
+    convolution.inputFormula = [this](StageFunction &stage, OpBuilder &b, Location loc, Value channel, Value x,
+                                      int64_t count) { return applyFormula(stage, b, loc, channel, x, count); };
   convolution.weights = placeOf(product.weights);
   convolution.output = placeOf(product.output);
   convolution.workspace = workspace();
@@ -390,6 +387,23 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
       fillPadding(emitter, elements, memory, index, lanes, *lanesDim, logical[*lanesDim]);
   }
   failedInEpilogue |= elements.hasFailed();
+}
+
+// The image's elements in the `count` channels from `channel` on, from those of its source. Other lanes are undefined.
+Value ContractionKernel::applyFormula(StageFunction &stage, OpBuilder &b, Location loc, Value channel, Value x,
+                                      int64_t count) {
+  int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
+  OpBuilder body(b);
+  LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
+  Elements elements(emitter, formulas, capacity);
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
+  SmallVector<AffineExpr> index(4, getAffineConstantExpr(0, b.getContext())); // the formula reads channels alone
+  int64_t channels = typeOf(imageFormula->image).getDimSize(1);
+  AffineExpr first = elements.scopes().variable(LaneEmitter::handleOf<Count>(channel), {0, channels - 1});
+  index[1] = first + elements.scopes().laneVariable(count);
+  elements.seed(imageFormula->source, index, LaneEmitter::handleOf<Element>(x));
+  return LaneEmitter::valueOf(elements.element(imageFormula->image, index));
 }
 
 // After the last element along the lanes' dimension, where the vector from `first` on ends: zeros up to the end of its

@@ -34,6 +34,23 @@ bool WindowProduct::isDepthwiseProduct() const {
          windows[1].kernel <= kMostAcross && windows[0].kernel * windows[1].kernel <= kMostTaps;
 }
 
+Convolution WindowProduct::geometry(int64_t capacity) const {
+  auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
+  auto axisOf = [](const ir::Window &window) {
+    return Convolution::Axis{window.size, window.kernel, window.stride, window.dilation, window.before, window.after};
+  };
+  RankedTensorType x = typeOf(image);
+  Convolution convolution;
+  convolution.element = ir::getAccumulator(x.getElementType());
+  convolution.rows = x.isDynamicDim(0) ? capacity : x.getDimSize(0);
+  convolution.inputChannels = x.getDimSize(1);
+  convolution.outputChannels = typeOf(output).getDimSize(1);
+  convolution.groups = groups;
+  convolution.height = axisOf(windows[0]);
+  convolution.width = axisOf(windows[1]);
+  return convolution;
+}
+
 WindowProduct::Part WindowProduct::partOf(bool isResult, unsigned number) const {
   if (isResult)
     return result;

@@ -4,6 +4,7 @@
 // whole, so that they read the image without padding it.
 #pragma once
 
+#include "backends/cpu/compiler/product/Contraction.h"
 #include "ir/Dialect.h"
 #include "ir/ops/product/Window.h"
 
@@ -22,6 +23,9 @@ struct WindowProduct {
 
   /// Whether groups of one channel are a product of the generators. Weight gradients and long sums are loop nests.
   bool isDepthwiseProduct() const;
+
+  /// The geometry for the generators, with room for `capacity` images; without places and panels.
+  Convolution geometry(int64_t capacity) const;
 
   /// The part that an operand or the result of the op is.
   Part partOf(bool isResult, unsigned number) const;

@@ -3,6 +3,8 @@
 #include "backends/cpu/compiler/machine/VectorAccess.h"
 #include "backends/cpu/compiler/product/tile/IndexMath.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 namespace sluice::cpu {
 
 using namespace mlir;
@@ -24,7 +26,8 @@ Convolution copiedPixels(const Convolution &op, int64_t inputs, int64_t outputs)
   return copied;
 }
 
-// Whole vectors are stored, so each copy ends with room for one.
+// Whole vectors of dY are stored, so each of its copies ends with room for one. The same room after copies of x keeps
+// their distance from being a power of two, where they would evict each other from the cache.
 PixelCopies::PixelCopies(StageFunction &stage, Location loc, VectorType vector, const Convolution &op,
                          const WeightGradientPlan &plan)
     : stage(stage), loc(loc), vector(vector), op(op), plan(plan),
@@ -72,11 +75,22 @@ PixelCopies::Rows PixelCopies::inputRows(OpBuilder &b, const PixelBlock &block, 
   return {math.add(first, low), math.add(first, high)};
 }
 
-// A vector may extend into the next pixel's place, which is stored later.
-void PixelCopies::copyTile(OpBuilder &b, Value from, Value to, int64_t count) const {
+// Copies whole vectors of `count` channels of one pixel of x, each piece to the copy of its tile.
+void PixelCopies::copyChannels(OpBuilder &b, Value from, Value to, Value channel, int64_t count) const {
   Tile ofPixel(loc, vector, 1, count, /*wholeVectors=*/false);
-  for (auto [v, its] : llvm::enumerate(ofPixel.loadB(b, from, {})))
-    storeVector(b, loc, its, elementAddress(b, loc, op.element, to, int64_t(v) * vector.getNumElements()));
+  int64_t rows = plan.tileRows();
+  for (auto [v, loaded] : llvm::enumerate(ofPixel.loadB(b, from, {}))) {
+    int64_t first = int64_t(v) * vector.getNumElements(), lanes = ofPixel.lanesOf(int64_t(v));
+    Value its = loaded;
+    if (op.inputFormula)
+      its = op.inputFormula(stage, b, loc, IndexMath{b, loc}.add(channel, first), loaded, lanes);
+    for (int64_t at = first, next; at < first + lanes; at = next) {
+      next = std::min((at / rows + 1) * rows, first + lanes);
+      Value piece = b.create<vector::ExtractStridedSliceOp>(loc, its, ArrayRef<int64_t>{at - first},
+                                                            ArrayRef<int64_t>{next - at}, ArrayRef<int64_t>{1});
+      storeVector(b, loc, piece, elementAddress(b, loc, op.element, to, at / rows * elementsOfTile + at % rows));
+    }
+  }
 }
 
 // Prefetches the channels that are copied next. Prefetches beyond the last one never fault.
@@ -98,10 +112,7 @@ void PixelCopies::copyInput(OpBuilder &b, const PixelBlock &block, Value tap0, V
       IndexMath at{inner, loc};
       Value from = address(inner, fromRow, at.mul(pixel, stepAcross * op.inputChannels));
       Value to = address(inner, toRow, at.mul(pixel, copied.inputChannels));
-      for (int64_t first = 0; first < count; first += plan.tileRows())
-        copyTile(inner, elementAddress(inner, loc, op.element, from, first),
-                 elementAddress(inner, loc, op.element, to, first / plan.tileRows() * elementsOfTile),
-                 std::min(plan.tileRows(), count - first));
+      copyChannels(inner, from, to, channel, count);
       prefetchNext(inner, from, count);
     });
   };
@@ -134,8 +145,10 @@ void PixelCopies::copyOutput(OpBuilder &b, const PixelBlock &block, Value number
   Value to = address(b, outputs, math.mul(number, elementsOfGroup)), first = math.mul(rows.first, width);
   loopOver(b, loc, first, math.mul(rows.last, width), 1, [&](OpBuilder &body, Value pixel) {
     IndexMath at{body, loc};
-    copyTile(body, address(body, from, at.mul(pixel, op.outputChannels)),
-             address(body, to, at.mul(at.sub(pixel, first), copied.outputChannels)), count);
+    Value copy = address(body, to, at.mul(at.sub(pixel, first), copied.outputChannels));
+    Tile ofPixel(loc, vector, 1, count, /*wholeVectors=*/false);
+    // The last vector may extend into the next pixel's place, which is stored later.
+    ofPixel.store(body, Sums(ofPixel.loadB(body, address(body, from, at.mul(pixel, op.outputChannels)), {})), copy, 0);
   });
 }
 

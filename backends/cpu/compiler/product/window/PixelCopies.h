@@ -42,7 +42,7 @@ private:
   Rows outputRows(mlir::OpBuilder &b, const PixelBlock &block) const;
   Rows inputRows(mlir::OpBuilder &b, const PixelBlock &block, mlir::Value tap0, mlir::Value tap1) const;
   int64_t mostInputRows() const;
-  void copyTile(mlir::OpBuilder &b, mlir::Value from, mlir::Value to, int64_t count) const;
+  void copyChannels(mlir::OpBuilder &b, mlir::Value from, mlir::Value to, mlir::Value channel, int64_t count) const;
   void prefetchNext(mlir::OpBuilder &b, mlir::Value from, int64_t count) const;
   mlir::Value address(mlir::OpBuilder &b, mlir::Value base, mlir::Value offset) const;
 
