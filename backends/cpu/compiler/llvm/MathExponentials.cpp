@@ -31,25 +31,28 @@ struct ReducedExponent {
 static Value atLeast(const Formula &f, Value x, double bound, double beyond) {
   return f.select(f.compare(arith::CmpFPredicate::UGE, x, f.constant(bound)), x, f.constant(beyond));
 }
-/// x, or the bound if x is above it; NaN stays NaN.
-static Value atMost(const Formula &f, Value x, double bound) {
-  return f.select(f.compare(arith::CmpFPredicate::ULE, x, f.constant(bound)), x, f.constant(bound));
-}
 
 // 2^n is the product of two powers of two with exponents of about n / 2. Neither overflows or is subnormal, so that
 // only the last product rounds. Below -104, all results are 0. The argument is replaced with -176 there, for which both
 // powers are 0. Small nonzero factors would take the processor's slow path for subnormal results.
 Value exp(const Formula &f, Value x) {
-  ReducedExponent reduced(f, atMost(f, atLeast(f, x, -104, -176), 89));
+  ReducedExponent reduced(f, f.atMost(atLeast(f, x, -104, -176), 89));
   FloatBits bits{f};
   Value biased = bits.of(f.add(reduced.n, f.constant(kToNearest + 2 * 127))), first = bits.half(biased);
   Value power = f.mul(f.add(f.constant(1), reduced.power), bits.asFloat(bits.toExponent(first)));
   return f.mul(power, bits.asFloat(bits.toExponent(bits.sub(biased, first))));
 }
 
+Value expOfNormal(const Formula &f, Value x) {
+  ReducedExponent reduced(f, x);
+  FloatBits bits{f};
+  Value scale = bits.asFloat(bits.toExponent(bits.of(f.add(reduced.n, f.constant(kToNearest + 127)))));
+  return f.mul(f.add(f.constant(1), reduced.power), scale);
+}
+
 // Computes half of 2^n (e^r - 1) + (2^n - 1) and doubles it, so that 2^n does not overflow.
 Value expm1(const Formula &f, Value x) {
-  ReducedExponent reduced(f, atMost(f, atLeast(f, x, -30, -30), 89));
+  ReducedExponent reduced(f, f.atMost(atLeast(f, x, -30, -30), 89));
   FloatBits bits{f};
   Value biased = bits.of(f.add(reduced.n, f.constant(kToNearest + 126)));
   Value halfScale = bits.asFloat(bits.toExponent(biased));

@@ -41,6 +41,10 @@ struct Formula {
     Value below = b.create<mlir::arith::MinimumFOp>(loc, x, constant(bound));
     return b.create<mlir::arith::MaximumFOp>(loc, below, constant(-bound));
   }
+  // x, or the bound if x is above it; NaN stays NaN. One instruction.
+  Value atMost(Value x, double bound) const {
+    return select(compare(mlir::arith::CmpFPredicate::ULE, x, constant(bound)), x, constant(bound));
+  }
   Value either(Value x, Value y) const { return b.create<mlir::arith::OrIOp>(loc, x, y); }
   Value select(Value condition, Value x, Value y) const {
     return b.create<mlir::arith::SelectOp>(loc, condition, x, y);

@@ -38,7 +38,8 @@ static Value tanh(const Formula &f, Value x) {
   Value inner = f.polynomial(
       square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Value small = f.fma(f.mul(inner, square), x, x);
-  Value large = f.sub(f.constant(1), f.div(f.constant(2), f.add(f.exp(f.add(size, size)), f.constant(1))));
+  Value twice = f.atMost(f.add(size, size), 40); // beyond, the result is 1
+  Value large = f.sub(f.constant(1), f.div(f.constant(2), f.add(expOfNormal(f, twice), f.constant(1))));
   return f.withSign(f.select(f.less(size, 0.625), small, large), x);
 }
 
@@ -49,7 +50,7 @@ static Value erf(const Formula &f, Value x) {
       square, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   Value small = f.fma(inner, x, x);
   // Beyond 4 the exponential is 0; the polynomial is not monotonic further out.
-  Value t = f.b.create<arith::MinimumFOp>(f.loc, size, f.constant(4));
+  Value t = f.atMost(size, 4);
   Value tSquare = f.mul(t, t);
   Value high = f.fma(f.constant(-1.72853470e-5), t, 3.83197126e-4);
   Value low = f.fma(f.constant(-3.88396438e-3), t, 2.42546219e-2);
@@ -57,7 +58,7 @@ static Value erf(const Formula &f, Value x) {
   for (double c : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1})
     exponent = f.fma(exponent, t, c);
   exponent = f.fma(exponent, t, f.b.create<arith::NegFOp>(f.loc, t));
-  Value large = f.withSign(f.sub(f.constant(1), f.exp(exponent)), x);
+  Value large = f.withSign(f.sub(f.constant(1), expOfNormal(f, exponent)), x);
   return f.select(f.less(size, 0.927734375), small, large);
 }
 
