@@ -289,8 +289,8 @@ private:
     return true;
   }
 
-  /// Whether `op` is the same reduction of the rows as others of the kernel, and reads one of the values that these read,
-  /// so that one pass computes all.
+  /// Whether `op` is the same reduction of the rows as others of the kernel, and reads one of the values that these
+  /// read, so that one pass computes all.
   bool isSumBesideSums(size_t op) const {
     llvm::SmallDenseSet<size_t> its, others;
     if (kind != RowReduction || kindOf(op) != RowReduction || !addSummed(op, its))

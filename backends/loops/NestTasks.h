@@ -14,8 +14,8 @@ namespace sluice::loops {
 
 class NestTasks {
 public:
-  /// A mapping to lanes. Lanes are over dims [from, end), without the last `inner` ones. Their loop is inside of dims [0,
-  /// at) and around dims [at, from) and the `inner` ones; `at` equals `from` unless loops go down columns. `groups`
+  /// A mapping to lanes. Lanes are over dims [from, end), without the last `inner` ones. Their loop is inside of dims
+  /// [0, at) and around dims [at, from) and the `inner` ones; `at` equals `from` unless loops go down columns. `groups`
   /// groups of lanes are computed together. A dim is a physical dimension larger than 1, or the chunks or parts.
   struct Way {
     size_t from, at;

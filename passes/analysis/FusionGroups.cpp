@@ -7,12 +7,12 @@
 //    compute other operands elementwise merge into it: `x @ w + a * b` is one launch, whichever group computed `a * b`.
 //    The backend may accept the op only together with such a group: a library may multiply `x @ w` by the derivative of
 //    an activation, and by nothing else. Exception: if only reductions that cannot join read an elementwise op, and its
-//    operands from the group are stored anyway, the op begins a new group, which these reductions can join. This applies
-//    to operands of half precision and to groups of products, where it moves fewer bytes.
+//    operands from the group are stored anyway, the op begins a new group, which these reductions can join. This
+//    applies to operands of half precision and to groups of products, where it moves fewer bytes.
 // 3. A reduction or product that joins none of these joins a group that reads one of its operands, if the backend
-//    accepts that: a library may compute a product and the sum of an operand, and reads the operand once. A reduction of
-//    an elementwise group first tries to join, with this group, the same reduction of the group's operands: the sums of
-//    dY and of dY * xHat are one pass over dY.
+//    accepts that: a library may compute a product and the sum of an operand, and reads the operand once. A reduction
+//    of an elementwise group first tries to join, with this group, the same reduction of the group's operands: the sums
+//    of dY and of dY * xHat are one pass over dY.
 // 4. An update of a part in place, for example of a scan's stack, joins the group that computes the part, or a group
 //    over the same index space.
 // 5. Consumers rematerialize values of other groups when that moves fewer bytes: Rematerialize.cpp.
@@ -207,9 +207,9 @@ private:
     return rules.canJoin(op, contents, resultsBeside(op, {target, group}));
   }
 
-  /// The groups that share an operand with `op`, also through rematerialized ops or an elementwise group that a reduction
-  /// reads, and produce none of its operands: the last group first, and only a few if there are many. Only the last readers of each value are visited: a parameter
-  /// may have thousands.
+  /// The groups that share an operand with `op`, also through rematerialized ops or an elementwise group that a
+  /// reduction reads, and produce none of its operands: the last group first, and only a few if there are many. Only the
+  /// last readers of each value are visited: a parameter may have thousands.
   SmallVector<unsigned> readersBeside(Operation *op, const llvm::SetVector<unsigned> &producers) {
     llvm::SetVector<Value> values;
     auto addOperands = [&](Operation *reader) {

@@ -220,3 +220,23 @@ module {
     sluice.output "t", %t : tensor<2xf32>
   }
 }
+
+// -----
+
+// Tests that a stored value stays with its sum: kernels of sums have no results over the rows.
+// CHECK: sluice.entry @predict
+// CHECK: sluice.kernel "sum"
+// CHECK: sluice.kernel "mul_sum"
+// CHECK-NOT: sluice.kernel
+// CHECK: sluice.return
+module {
+  sluice.model "model" format 2 phase "model" capacity 4
+  sluice.graph ["x", "y"] (%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) {
+    %s = sluice.sum %x {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    %m = sluice.mul %x, %y : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    %t = sluice.sum %m {axes = array<i64: 0>} : (tensor<?x2xf32>) -> tensor<2xf32>
+    sluice.output "m", %m : tensor<?x2xf32>
+    sluice.output "s", %s : tensor<2xf32>
+    sluice.output "t", %t : tensor<2xf32>
+  }
+}

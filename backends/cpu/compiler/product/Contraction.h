@@ -131,8 +131,8 @@ struct Convolution {
   int64_t panel = 0;  // of the weights, along the output channels; depthwise weights are `[kh][kw][C]` instead
   Axis height, width;
 
-  // Weight gradients only, if their plan copies pixels: x in the `count` channels from `channel` on, from those in memory.
-  // Empty: x is in memory.
+  // Weight gradients only, if their plan copies pixels: x in the `count` channels from `channel` on, from those in
+  // memory. Empty: x is in memory.
   std::function<mlir::Value(StageFunction &stage, mlir::OpBuilder &b, mlir::Location loc, mlir::Value channel,
                             mlir::Value source, int64_t count)>
       inputFormula;

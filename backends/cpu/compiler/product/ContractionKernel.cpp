@@ -50,6 +50,7 @@ private:
                    int64_t lanes, unsigned along, Value first);
 
   Value applyFormula(StageFunction &stage, OpBuilder &b, Location loc, Value channel, Value x, int64_t count);
+  void bindOperands(Elements &elements);
   Place placeOf(Value value);
   Place workspace();
   Type elementOfSums() { return ir::getAccumulator(typeOf(root->getResult(0)).getElementType()); }
@@ -271,8 +272,8 @@ SmallVector<Memory> ContractionKernel::accessed() {
 namespace {
 
 // The coordinates of a place as affine expressions. Where generators split coordinates from a merged one, such as the
-// image, row, and column of a pixel, these are expressions of the merged one: offsets that merge them again then need no
-// division.
+// image, row, and column of a pixel, these are expressions of the merged one: offsets that merge them again then need
+// no division.
 class Coordinates {
 public:
   Coordinates(LaneEmitter &emitter, Scopes &scopes) : emitter(emitter), scopes(scopes) {}
@@ -345,6 +346,11 @@ SmallVector<AffineExpr> ContractionKernel::indexOfFirst(LaneEmitter &emitter, Sc
   return index;
 }
 
+void ContractionKernel::bindOperands(Elements &elements) {
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
+}
+
 void ContractionKernel::prefetchAll(StageFunction &stage, OpBuilder &b, Location loc, ArrayRef<Value> place) {
   OpBuilder body(b);
   SmallVector<Value> logical = logicalPlace(body, loc, place);
@@ -365,8 +371,7 @@ void ContractionKernel::storeAll(StageFunction &stage, OpBuilder &b, Location lo
 
   LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
   Elements elements(emitter, formulas, capacity);
-  for (BlockArgument argument : kernel.getBody().front().getArguments())
-    elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
+  bindOperands(elements);
   SmallVector<AffineExpr> index = indexOfFirst(emitter, elements.scopes(), logical);
   if (lanesDim)
     index[*lanesDim] = index[*lanesDim] + elements.scopes().laneVariable();
@@ -396,8 +401,7 @@ Value ContractionKernel::applyFormula(StageFunction &stage, OpBuilder &b, Locati
   OpBuilder body(b);
   LaneEmitter emitter(body, loc, stage, lanes, lanes, LaneEmitter::Surroundings::Ignored);
   Elements elements(emitter, formulas, capacity);
-  for (BlockArgument argument : kernel.getBody().front().getArguments())
-    elements.bind(argument, {int64_t(argument.getArgNumber()), 0, typeOf(argument)});
+  bindOperands(elements);
   SmallVector<AffineExpr> index(4, getAffineConstantExpr(0, b.getContext())); // the formula reads channels alone
   int64_t channels = typeOf(imageFormula->image).getDimSize(1);
   AffineExpr first = elements.scopes().variable(LaneEmitter::handleOf<Count>(channel), {0, channels - 1});
